@@ -1,6 +1,6 @@
 """The Transformer of "Attention Is All You Need" (Vaswani et al., 2017) as Keras layers.
 
-One key for shapes, in comments, docstrings and einsum strings throughout:
+The key to shapes in all comments, docstrings and einsum strings:
 
     B  batch                          D  d_model, the width of the model
     T  target or query length         F  d_ff, the width inside the feed-forward network

@@ -1,4 +1,4 @@
-"""`python -m keras_transformer`: the command line."""
+"""Entry point of `python -m keras_transformer`, the command line."""
 
 from keras_transformer.cli.main import main
 

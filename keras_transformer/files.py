@@ -146,7 +146,7 @@ def _is_stale(draft: Path) -> bool:
 
 
 def _runs(process: int, start: int) -> bool:
-    """Returns whether the process that began at `start` still runs; the system reuses numbers."""
+    """Returns whether the process that began at `start` still runs; process numbers are reused."""
     try:
         os.kill(process, 0)  # signal 0 only checks
     except (ProcessLookupError, OverflowError):

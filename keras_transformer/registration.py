@@ -13,7 +13,10 @@ MODELS = (
 
 
 def register() -> None:
-    """Registers the layers, or defers that until Keras is imported, which takes seconds."""
+    """Registers the layers now if Keras is imported, otherwise as soon as it is.
+
+    Importing Keras takes seconds, so this function does not do it.
+    """
     if "keras" in sys.modules:
         import_models()
     else:
@@ -23,8 +26,8 @@ def register() -> None:
 class _Finder(importlib.abc.MetaPathFinder):
     """Finder of the module `keras` whose loader also imports the layers.
 
-    It stays installed until Keras is imported: TensorFlow and others call `find_spec` without
-    importing.
+    It stays installed until Keras is really imported, because TensorFlow and others call
+    `find_spec` without importing the module.
     """
 
     def __init__(self):
@@ -61,6 +64,6 @@ class _Loader(importlib.abc.Loader):
 
 
 def import_models() -> None:
-    """Imports every model and, with the models, all layers; importing registers them."""
+    """Imports every model and thereby all layers; importing a layer registers it."""
     for name in MODELS:
         importlib.import_module(f"keras_transformer.models.{name}")

@@ -1,7 +1,7 @@
-"""Settings of the searches, declared once: defaults, limits and help, without TensorFlow.
+"""Settings of the searches: defaults, limits and help texts, declared once.
 
-`Greedy`, `Beam` and `Sample` have them as fields and check them; the command line and the exports
-make their options of them.
+The settings are the fields of `Greedy`, `Beam` and `Sample`, which check them. The options of the
+command line and of the exports are derived from them. The module does not import TensorFlow.
 """
 
 import dataclasses
@@ -10,34 +10,35 @@ import numbers
 
 from keras_transformer.checks import check_choice, is_integer
 
-# Scores are divided by one of these functions of a length, the end included, and an exponent. Both
-# are numbers, or floating tensors. The first is Eq. 14 of Wu et al. (2016), without coverage.
+# The score of an output is divided by one of these functions of its length, which includes the end
+# token, and of an exponent. Both are numbers or floating-point tensors. "gnmt" is Eq. 14 of Wu et
+# al. (2016) without the coverage penalty.
 NORMALIZATIONS = {
     "gnmt": lambda length, exponent: ((5.0 + length) / 6.0) ** exponent,
     "power": lambda length, exponent: length**exponent,
     "average": lambda length, exponent: length,
     "none": lambda length, exponent: 1.0,
 }
-WITH_EXPONENT = ("gnmt", "power")  # those that depend on the exponent
+WITH_EXPONENT = ("gnmt", "power")  # normalizations that use the exponent
 STOPPINGS = ("count", "score", "narrow")
-UNLIMITED = 2**30  # tokens, more than any output has; the sum with a length fits into 32 bits
+UNLIMITED = 2**30  # tokens, longer than any output; adding a length does not overflow 32 bits
 
 
 @dataclasses.dataclass(frozen=True)
 class SearchSetting:
-    """The values of one field of a search, and its option on the command line.
+    """Values that a field of a search accepts, and its option on the command line.
 
     Args:
-        help: What it does, one sentence or more.
-        kind: `int`, `float` or `str`.
-        least, most: Smallest and largest number. `None`: there is no such limit.
-        choices: The strings it may be.
-        is_optional: Whether it may be `None`.
-        shape: Shape of the tensor that it may be in a graph. `None`: it is no tensor.
-        option: Name of its option. `None`: that of the field.
-        metavar: Placeholder of the value in the help.
-        default_help: What the option's help names as the default. `None`: the field's default.
-        rule: What it must be, for errors. `None`: made of the limits.
+        help: Description of the field in one or more sentences.
+        kind: Type of the value: `int`, `float` or `str`.
+        least, most: Smallest and largest number. `None`: no limit.
+        choices: Accepted strings. Empty: the value is a number.
+        is_optional: Whether `None` is accepted.
+        shape: Shape of the tensor that a graph accepts. `None`: tensors are not accepted.
+        option: Name of the option. `None`: the name of the field.
+        metavar: Placeholder of the value in the help text of the option.
+        default_help: Default that the help text names. `None`: the default of the field.
+        rule: Rule that error messages state. `None`: derived from the limits.
     """
 
     help: str
@@ -53,9 +54,9 @@ class SearchSetting:
     rule: str | None = None
 
     def check(self, name, value):
-        """Raises a `ValueError` unless a value is one of these; `name` is what an error calls it.
+        """Raises a `ValueError` that begins with `name` unless `value` is accepted.
 
-        A value that may be a tensor is right if it is one: its numbers are not known yet.
+        Where tensors are accepted, every tensor is: its numbers are not known yet.
         """
         if value is None and self.is_optional:
             return
@@ -63,10 +64,10 @@ class SearchSetting:
             return
         if self.choices:
             check_choice(name, value, self.choices)
-        elif not self._is_right(value):
+        elif not self._is_accepted(value):
             raise ValueError(f"`{name}` must be {self._rule()}. Received: {name}={value!r}.")
 
-    def _is_right(self, value):
+    def _is_accepted(self, value):
         if self.kind is int and not is_integer(value) or not isinstance(value, numbers.Real):
             return False
         least = -math.inf if self.least is None else self.least
@@ -85,27 +86,27 @@ class SearchSetting:
 
 
 def _is_tensor(value):
-    """Tells a tensor from other values, without the import of TensorFlow."""
+    """Returns whether a value is a tensor, without importing TensorFlow."""
     return hasattr(value, "dtype") and not isinstance(value, numbers.Number)
 
 
 def setting(default, help, **limits):
-    """Returns a field of a dataclass with a default and a `SearchSetting` of other arguments."""
+    """Returns a dataclass field whose `SearchSetting` is made of the arguments after `default`."""
     metadata = {"setting": SearchSetting(help, **limits)}
     return dataclasses.field(default=default, metadata=metadata)
 
 
 def settings_of(search):
-    """Returns the `SearchSetting`s of a search or of its class, by the names of their fields."""
+    """Returns a dictionary from the fields of a search, or of its class, to their settings."""
     return {field.name: field.metadata["setting"] for field in dataclasses.fields(search)}
 
 
 def check_numbers(kind, **values):
-    """Checks arguments by the settings of the same names, as far as they are plain numbers.
+    """Checks those arguments that are plain numbers by the settings of the same names.
 
     Args:
         kind: One of the classes below.
-        **values: The arguments; tensors, lists and `None` are not checked.
+        **values: Arguments to check. Tensors, lists and `None` are not checked.
     """
     settings = settings_of(kind)
     for name, value in values.items():
@@ -114,7 +115,7 @@ def check_numbers(kind, **values):
 
 
 class SearchSettings:
-    """Settings that are checked when they are made."""
+    """Settings that are checked when an object is created."""
 
     def __post_init__(self):
         for name, value in settings_of(self).items():
@@ -123,26 +124,26 @@ class SearchSettings:
 
 @dataclasses.dataclass(frozen=True)
 class GreedySettings(SearchSettings):
-    """The fields of `Greedy`."""
+    """Fields of `Greedy`."""
 
     max_length: int | None = setting(
         None,
-        "Longest output, the end of the text included, whatever the source.",
+        "Maximum length of an output, including its end token, however long the source is.",
         least=1,
         is_optional=True,
         option="max-output",
         metavar="TOKENS",
-        default_help="none; of --greedy that of the run's own search",
+        default_help="none; with --greedy the limit of the run's own search",
     )
 
 
 @dataclasses.dataclass(frozen=True)
 class BeamSettings(SearchSettings):
-    """The fields of `Beam`."""
+    """Fields of `Beam`."""
 
     size: int = setting(
         4,
-        "Search with N hypotheses at a time; the paper's N is 4.",
+        "Use beam search with N hypotheses; the paper uses 4.",
         least=1,
         option="beam",
         metavar="N",
@@ -150,7 +151,7 @@ class BeamSettings(SearchSettings):
     )
     length_penalty: float = setting(
         0.6,
-        "Exponent A of the length penalty, see --normalization.",
+        "Exponent A of the length penalty; see --normalization.",
         kind=float,
         least=0,
         shape=(),
@@ -164,14 +165,14 @@ class BeamSettings(SearchSettings):
     )
     min_length: int = setting(
         1,
-        "Shortest output, the end of the text included.",
+        "Minimum length of an output, including its end token.",
         least=1,
         shape=(),
         metavar="TOKENS",
     )
     extra_length: int | None = setting(
         50,
-        "How much longer than its source an output may be.",
+        "Number of tokens by which an output may be longer than its source.",
         least=0,
         is_optional=True,
         shape=(),
@@ -179,19 +180,20 @@ class BeamSettings(SearchSettings):
     )
     max_length: int | None = setting(
         None,
-        "Longest output, the end of the text included, whatever the source.",
+        "Maximum length of an output, including its end token, however long the source is.",
         least=1,
         is_optional=True,
         shape=(),
         option="max-output",
         metavar="TOKENS",
-        default_help="none; of --greedy that of the run's own search",
+        default_help="none; with --greedy the limit of the run's own search",
     )
     stopping: str = setting(
         "count",
-        "End when N hypotheses have ended (count); when also the best running one is no better "
-        "than the worst of these, as in Hugging Face's generate (score); or as count, with a beam "
-        "that shrinks by one for every finished hypothesis, as in Marian (narrow).",
+        "Condition that ends the search. count: N hypotheses are finished. score: in addition, no "
+        "running hypothesis is better than the worst finished one, as in Hugging Face's generate. "
+        "narrow: as count, but the beam shrinks by one for every finished hypothesis, as in "
+        "Marian.",
         kind=str,
         choices=STOPPINGS,
     )
@@ -204,21 +206,22 @@ class BeamSettings(SearchSettings):
 
 @dataclasses.dataclass(frozen=True)
 class SampleSettings(SearchSettings):
-    """The fields of `Sample`."""
+    """Fields of `Sample`."""
 
     temperature: float = setting(
         1.0,
-        "Values below 1 favour likely tokens; 0 is greedy search.",
+        "Temperature of the softmax. Values below 1 favour likely tokens; 0 is greedy search.",
         kind=float,
         least=0,
         shape=(),
+        metavar="T",
     )
     top_k: int = setting(
-        0, "Draw from the K most likely tokens; 0: from all.", least=0, shape=(), metavar="K"
+        0, "Draw from the K most likely tokens only; 0: no limit.", least=0, shape=(), metavar="K"
     )
     top_p: float = setting(
         1.0,
-        "Draw from the most likely tokens that have the probability P together.",
+        "Draw from the smallest set of most likely tokens whose probabilities add up to P.",
         kind=float,
         least=0,
         most=1,
@@ -227,9 +230,10 @@ class SampleSettings(SearchSettings):
     )
     seed: int = setting(
         0,
-        "The same seed gives the same line the same output.",
+        "Seed of the random numbers; the same seed, line and line number give the same output.",
         least=-(2**31),
         most=2**31 - 1,
         shape=(None, 2),
+        metavar="SEED",
         rule="an integer of 32 bits",
     )

@@ -1,4 +1,4 @@
-"""Shards: one of N equal parts of the work, so that any scheduler can divide it."""
+"""Shards: the N equal parts into which a scheduler divides the work."""
 
 import dataclasses
 import re
@@ -8,7 +8,7 @@ from keras_transformer.checks import is_integer
 
 @dataclasses.dataclass(frozen=True)
 class Shard:
-    """Part `index` of `count`. Counting starts at 0, as Kubernetes, AWS Batch and Slurm do it.
+    """Part `index` of `count` parts, counted from 0 as in Kubernetes, AWS Batch and Slurm.
 
     Args:
         index: Number of the part, from 0 to `count - 1`.
@@ -29,26 +29,26 @@ class Shard:
             )
 
     @classmethod
-    def parse(cls, text):
-        """Returns the shard of a text such as `0/4`.
+    def parse(cls, text: str) -> "Shard":
+        """Returns the shard that a text such as `0/4` describes.
 
         Raises:
-            ValueError: If it is none.
+            ValueError: If the text does not describe a shard.
         """
         match = re.fullmatch("([0-9]+)/([0-9]+)", text)
         if match is None:
             raise ValueError(f"a shard must be I/N, such as 0/4. Received: {text}.")
         return cls(*map(int, match.groups()))
 
-    def bounds(self, total):
-        """Returns the first and the end of a contiguous range of `total` items.
+    def bounds(self, total: int) -> tuple[int, int]:
+        """Returns the first item and the end of this shard's contiguous range of `total` items.
 
-        The ranges of all shards, in order, are all items, and differ in length by one at most.
+        The ranges of all shards, in order, cover all items. Their lengths differ by at most one.
         """
         return total * self.index // self.count, total * (self.index + 1) // self.count
 
-    def owns(self, number):
-        """Returns whether item `number`, from 0, is one of this shard, where they take turns."""
+    def owns(self, number: int) -> bool:
+        """Returns whether this shard owns item `number`, from 0, if items are dealt out in turn."""
         return number % self.count == self.index
 
     def __str__(self):

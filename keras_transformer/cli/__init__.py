@@ -1,1 +1,1 @@
-"""The command line. It alone knows training and export."""
+"""The command line, the only package here that imports training and export."""

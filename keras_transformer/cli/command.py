@@ -1,6 +1,6 @@
-"""The frame of every command: how it runs, its errors in one line, and shared options.
+"""The base of every command: its start, errors in one line, and shared options.
 
-TensorFlow is imported by the commands that need it, so that `--help` answers at once.
+A command imports TensorFlow only when it runs, so that `--help` answers at once.
 """
 
 import contextlib
@@ -18,25 +18,27 @@ import click
 from click.core import ParameterSource
 from click.exceptions import NoArgsIsHelpError
 
+from keras_transformer.cli.help import Group, GroupedCommand, option
 from keras_transformer.shards import Shard
 
 FOLDER = click.Path(path_type=pathlib.Path)
 FILE = click.Path(path_type=pathlib.Path, dir_okay=False)
 EXISTING_FILE = click.Path(path_type=pathlib.Path, dir_okay=False, exists=True)
-# A line of TensorFlow's C++ log: its severity, after the date where an older release writes one.
+# A line of TensorFlow's C++ log and its severity; older releases write the date first.
 LOGGED = re.compile(rb"(?:[0-9]{4}-[0-9-]+ [0-9:.]+: )?([IWEF])(?:[0-9]{4} [0-9:.]+| )")
 
 
-def max_length(default=None, least=1):
-    """Returns the option `--max-length`; without a default it is the model's."""
-    text = "Longest input and longest output, their ends included."
-    return click.option(
+def max_length(default=None, least=1, group="Sizes"):
+    """Returns the option `--max-length`; without `default`, the default is the model's limit."""
+    text = "Maximum length of inputs and outputs, including their end tokens."
+    return option(
         "--max-length",
         type=click.IntRange(least),
         default=default,
         show_default=default is not None,
         metavar="TOKENS",
-        help=text if default else f"{text}  [default: the model's]",
+        group=group,
+        help=text if default else f"{text}  [default: the model's limit]",
     )
 
 
@@ -44,7 +46,7 @@ MAX_LENGTH = max_length()
 
 
 class ShardType(click.ParamType):
-    """A `Shard` such as 0/4."""
+    """A parameter that is a `Shard`, such as 0/4."""
 
     name = "shard"
 
@@ -57,28 +59,40 @@ class ShardType(click.ParamType):
             self.fail(str(error), param, context)
 
 
-def shard(help):
-    """Returns the option `--shard`, whose help says what is divided."""
-    return click.option("--shard", type=ShardType(), metavar="I/N", help=help)
+def shard(help, group):
+    """Returns the option `--shard`.
+
+    Args:
+        help: Sentence about the work that is divided.
+        group: Heading of the option in `--help`.
+    """
+    return option("--shard", type=ShardType(), metavar="I/N", help=help, group=group)
 
 
-STRICT = click.option(
+STRICT = option(
     "--strict",
     is_flag=True,
-    help="Stop at the first bad line, with an error; the answers to the lines before it are "
-    "written. With --output there is no file then.  [default: warn, and leave its answer empty]",
+    group="Input and output",
+    help="Stop at the first bad line with an error. On stdout, the answers to earlier lines are "
+    "written; --output writes no file.  [default: warn and write an empty line]",
 )
 
 
-def batch_size(help=None):
-    """Returns the option `--batch-size`, whose help says what is done with so many lines."""
-    return click.option(
-        "--batch-size", default=64, show_default=True, type=click.IntRange(1), help=help
+def batch_size(help="Number of lines to process at a time.", group="Sizes"):
+    """Returns the option `--batch-size`."""
+    return option(
+        "--batch-size",
+        default=64,
+        show_default=True,
+        type=click.IntRange(1),
+        metavar="N",
+        help=help,
+        group=group,
     )
 
 
 class FiniteRange(click.FloatRange):
-    """A `click.FloatRange` without infinity and NaN."""
+    """A `click.FloatRange` that excludes infinity and NaN."""
 
     def convert(self, value, param, ctx):  # noqa: D102
         number = super().convert(value, param, ctx)
@@ -88,12 +102,12 @@ class FiniteRange(click.FloatRange):
 
 
 class Mistake(click.ClickException):
-    """A wrong command line, explained in one line."""
+    """An error in the command line, explained in one line."""
 
     exit_code = 2
 
 
-class Command(click.Command):
+class Command(GroupedCommand):
     """A command that needs TensorFlow."""
 
     def invoke(self, context):  # noqa: D102
@@ -101,10 +115,10 @@ class Command(click.Command):
         return super().invoke(context)
 
 
-class Commands(click.Group):
-    """Turns every error that is not a bug into one line; `--traceback` shows where it rose.
+class Commands(Group):
+    """Group that reports every expected error in one line; `--traceback` shows its origin.
 
-    Ctrl-C ends with the status 130 and SIGTERM with 143, as shells expect it, without a word.
+    Ctrl-C ends the process silently with status 130 and SIGTERM with 143, as shells expect.
     """
 
     command_class = Command
@@ -131,7 +145,7 @@ class Commands(click.Group):
 
 @contextlib.contextmanager
 def _one_line():
-    """Makes a `Mistake` of what click would explain in several lines."""
+    """Raises a `Mistake` in place of an error that click would print in several lines."""
     try:
         yield
     except NoArgsIsHelpError:
@@ -151,7 +165,7 @@ def _is_expected(error):
 
 
 def _line(error):
-    """An error in one line."""
+    """Returns the text of an error in one line."""
     if isinstance(error, MemoryError) or type(error).__name__ == "ResourceExhaustedError":
         text = f"there is not enough memory. {error}"
     elif isinstance(error, OSError) and error.strerror:
@@ -163,7 +177,11 @@ def _line(error):
 
 
 def given(*names):
-    """Returns which parameters of the command the command line names: the first, or `None`."""
+    """Returns the first of `names` that the user has set, or `None`.
+
+    Args:
+        *names: Names of parameters of the running command.
+    """
     context = click.get_current_context()
     sources = {ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT}
     return next((name for name in names if context.get_parameter_source(name) in sources), None)
@@ -174,10 +192,10 @@ def refuse(names, reason):
 
     Args:
         names: Names of parameters of the command.
-        reason: What follows the name of the first that the command line has.
+        reason: Text of the error after the name of the option.
 
     Raises:
-        click.UsageError: If the command line has one of them.
+        click.UsageError: If the command line sets one of the options.
     """
     name = given(*names)
     if name is not None:
@@ -190,27 +208,27 @@ def warn(line):
 
 
 def standard(name):
-    """Returns the binary stream of `stdin` or `stdout`.
+    """Returns the binary stream `stdin` or `stdout`.
 
     Raises:
-        ValueError: If whoever started the command closed it.
+        ValueError: If the command was started with this stream closed.
     """
     stream = getattr(sys, name)
     if stream is None:
         remedy = {
-            "stdin": "Give it lines, `< in.txt`, or name a file with --input",
-            "stdout": "Send it somewhere, `> out.txt`, or name a file with --output",
+            "stdin": "Redirect a file to it, `< in.txt`, or name one with --input",
+            "stdout": "Redirect it to a file, `> out.txt`, or name one with --output",
         }
         raise ValueError(f"{name} is closed. {remedy[name]}.")
     return stream.buffer
 
 
 def start():
-    """Prepares the process: closed streams do no harm, SIGTERM ends like Ctrl-C."""
+    """Prepares the process: reopens closed streams and lets SIGTERM end it as Ctrl-C does."""
     for number in range(3):
         try:
             os.fstat(number)
-        except OSError:  # or the next file to be opened would be taken for it
+        except OSError:  # otherwise the next file that is opened gets its number
             os.open(os.devnull, os.O_RDWR)
     signal.signal(signal.SIGTERM, _terminate)
 
@@ -220,43 +238,43 @@ def _terminate(number, frame):
 
 
 def _start_tensorflow():
-    """Imports TensorFlow without its remarks on stderr, which no log level stops by itself.
+    """Imports TensorFlow and filters its log on stderr, part of which ignores the log level.
 
-    `TF_CPP_MIN_LOG_LEVEL` chooses those that are shown nevertheless: 3, which is the default, none;
-    2 errors; 1 warnings as well; 0 everything at once. An error on the way shows all of them.
+    `TF_CPP_MIN_LOG_LEVEL` chooses the lines to show: 3, the default, no errors or warnings; 2
+    errors; 1 also warnings; 0 everything, unfiltered. If the import fails, all lines are shown.
     """
     os.environ["KERAS_BACKEND"] = "tensorflow"
-    # What matters of its errors is raised as well.
+    # Errors that matter are also raised as exceptions.
     level = os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     level = int(level) if re.fullmatch("[0-9]+", level) else 0  # as TensorFlow reads it
     if level == 0:
         return
     stderr = os.dup(2)
-    with tempfile.TemporaryFile() as remarks:
-        os.dup2(remarks.fileno(), 2)
-        shown = functools.partial(remarks_of_level, level=level)
+    with tempfile.TemporaryFile() as log:
+        os.dup2(log.fileno(), 2)
+        shown = functools.partial(lines_of_level, level=level)
         try:
             importlib.import_module("keras_transformer.models.transformer")  # registers the layers
             importlib.import_module("tensorflow").config.list_physical_devices()
         except Exception:
-            shown = bytes  # all of them
+            shown = bytes  # all lines
             raise
         finally:
             os.dup2(stderr, 2)
-            remarks.seek(0)
-            os.write(stderr, shown(remarks.read()))
+            log.seek(0)
+            os.write(stderr, shown(log.read()))
             os.close(stderr)
 
 
-def remarks_of_level(remarks, level):
-    """Returns the lines of TensorFlow's C++ log that a log level shows.
+def lines_of_level(log, level):
+    """Returns the lines of TensorFlow's C++ log that have at least the given level.
 
     Args:
-        remarks: Bytes, what it wrote.
-        level: Lowest level that is shown, from 1: 1 of warnings, 2 of errors, 3 of fatal errors.
+        log: The log, bytes.
+        level: Lowest level to show: 1 for warnings, 2 for errors, 3 for fatal errors.
     """
     return b"".join(
         line
-        for line in remarks.splitlines(keepends=True)
+        for line in log.splitlines(keepends=True)
         if (begin := LOGGED.match(line)) and b"IWEF".index(begin[1]) >= level
     )

@@ -1,70 +1,83 @@
-"""`keras-transformer convert`: a command for each kind of checkpoint that becomes a run."""
+"""`keras-transformer convert`: a command for each format of checkpoints."""
 
 import click
 
 from keras_transformer.cli.command import EXISTING_FILE, FOLDER, Command, max_length, warn
+from keras_transformer.cli.help import Group, option
 from keras_transformer.cli.places import check_folder
 from keras_transformer.cli.search_options import line_of
 from keras_transformer.config.arguments import options_of
 from keras_transformer.config.stack import StackConfig
 
 
-class Conversions(click.Group):
-    """The commands below `convert`."""
+class Conversions(Group):
+    """The group of the commands of `convert`."""
 
     command_class = Command
 
 
-@click.group(cls=Conversions)
+@click.group(cls=Conversions, example="keras-transformer convert hf opus-mt-en-de runs/en-de")
 def convert():
-    """Make a run of a checkpoint of another project."""
+    """Convert a checkpoint of another project to a run."""
 
 
-LICENSE = click.option(
-    "--license", help="Under which the checkpoint may be used.  [default: what it says itself]"
+LICENSE = option(
+    "--license",
+    metavar="TEXT",
+    group="Metadata",
+    help="Licence of the checkpoint.  [default: the licence that it names]",
 )
-NAME = click.option("--name", help="Name of the checkpoint.  [default: what it says itself]")
+NAME = option(
+    "--name",
+    metavar="TEXT",
+    group="Metadata",
+    help="Name of the checkpoint.  [default: the name that it gives itself]",
+)
 
 
-@convert.command("hf")
+@convert.command("hf", example="keras-transformer convert hf opus-mt-en-de runs/en-de")
 @click.argument("directory", type=FOLDER)
 @click.argument("run", type=FOLDER)
-@LICENSE
 @NAME
+@LICENSE
 def hugging_face(directory, run, license, name):
-    """Make RUN of DIRECTORY, a model in Hugging Face's format, such as one of OPUS-MT.
+    """Convert a model in Hugging Face's format.
 
-    Its family is that of `model_type` in config.json. Weights are read from model.safetensors or
-    the files that model.safetensors.index.json names, and the licence from README.md. Licence and
-    name go into RUN and into all of its exports.
+    DIRECTORY holds the model, for example one of OPUS-MT. `model_type` in config.json decides its
+    family. Weights are read from model.safetensors or from the files that
+    model.safetensors.index.json names, and the licence from README.md. RUN and all of its exports
+    contain the licence and the name.
     """
     write_run(run, directory, license=license, name=name)
 
 
-@convert.command()
+@convert.command(example="keras-transformer convert marian model.npz runs/en-de --vocab vocab.spm")
 @click.argument("model", type=EXISTING_FILE)
 @click.argument("run", type=FOLDER)
-@click.option(
+@option(
     "--vocab",
     "vocabularies",
     type=EXISTING_FILE,
     multiple=True,
-    help="SentencePiece file of both languages; twice for source and target.  [default: the .spm "
-    "files beside MODEL]",
+    group="Model",
+    help="SentencePiece file of both languages; repeat it if source and target have a file each.  "
+    "[default: the .spm files beside MODEL]",
 )
-@max_length(default=options_of(StackConfig)["max_length"].default, least=2)
-@click.option(
+@option(
     "--gelu",
     type=click.Choice(["exact", "sigmoid"]),
-    help="Which function MODEL means by the activation gelu; sigmoid: x * sigmoid(1.702 x), as "
-    "before Marian 1.12.3.  [default: by the version of Marian in MODEL, or exact]",
+    group="Model",
+    help="Function that MODEL calls gelu; sigmoid is x * sigmoid(1.702 x), used before Marian "
+    "1.12.3.  [default: depends on the version of Marian in MODEL, else exact]",
 )
-@LICENSE
+@max_length(default=options_of(StackConfig)["max_length"].default, least=2, group="Model")
 @NAME
+@LICENSE
 def marian(model, run, vocabularies, max_length, gelu, license, name):
-    """Make RUN of MODEL, a .npz or .bin file of Marian, with the settings inside it.
+    """Convert a model of Marian.
 
-    A .bin file in 8 bits, as browsers have it, becomes the floats that it stands for.
+    MODEL is a .npz or .bin file with the model's settings inside. The integers of a .bin file in
+    8 bits, as used by browsers, are converted to floats.
     """
     if len(vocabularies) > 2:
         raise click.UsageError("--vocab must be given once, or twice: for source and target.")
@@ -73,7 +86,7 @@ def marian(model, run, vocabularies, max_length, gelu, license, name):
 
 
 def write_run(run, path, **options):
-    """Writes the run of a checkpoint, and prints what to do with it.
+    """Writes the run of a checkpoint, and prints the command that uses it.
 
     Args:
         run: Folder of the run.
@@ -90,8 +103,8 @@ def write_run(run, path, **options):
     for note in checkpoint.notes:
         warn(f"{note}.")
     if not checkpoint.origin.get("license"):
-        warn("the checkpoint names no licence; give it with --license.")
+        warn("the checkpoint names no licence; name it with --license.")
     click.echo(f"{run}: {checkpoint.model.count_params():,} parameters.")
     if checkpoint.search is not None:
         options = line_of(checkpoint.search)
-        click.echo(f"It is searched by default with: keras-transformer translate {run}{options}")
+        click.echo(f"Its default search: keras-transformer translate {run}{options}")

@@ -1,4 +1,4 @@
-"""`keras-transformer distill`: a student is trained on what finished runs generate."""
+"""`keras-transformer distill`: training of a student on the outputs of finished runs."""
 
 import click
 
@@ -10,6 +10,7 @@ from keras_transformer.cli.command import (
     batch_size,
     shard,
 )
+from keras_transformer.cli.help import option
 from keras_transformer.cli.places import check_folder, new_folder
 from keras_transformer.cli.search_options import (
     greedy_or_beam,
@@ -18,54 +19,81 @@ from keras_transformer.cli.search_options import (
     option_of,
 )
 
-SIZE = 8  # of the beam, as the pipelines of browsers' models have it
+SIZE = 8  # hypotheses, as in the pipelines that train translation models for browsers
+SET = option(
+    "--set",
+    "overrides",
+    multiple=True,
+    metavar="SECTION.KEY=VALUE",
+    group="Training",
+    help="Setting that replaces the one in CONFIG; may be repeated.",
+)
+EXAMPLE = """keras-transformer distill student.toml runs/teacher \\
+  --output runs/student --beam 8 --monolingual more.en"""
 
 
-@click.command(cls=Command)
+@click.command(cls=Command, example=EXAMPLE)
 @click.argument("config")
 @click.argument("teachers", type=FOLDER, nargs=-1, required=True, metavar="TEACHER...")
-@click.option("--output", "run", type=FOLDER, required=True, help="Folder of the student's run.")
-@click.option("--set", "overrides", multiple=True, metavar="SECTION.KEY=VALUE", help="Setting.")
-@option_of(
-    "beam",
-    "Hypotheses that the teachers search with.",
-    "the first teacher's own search, if that is a beam and no other option describes one; "
-    f"otherwise a beam of {SIZE}",
+@option(
+    "--output",
+    "run",
+    type=FOLDER,
+    required=True,
+    group="Training",
+    help="Folder of the student's run.",
 )
-@greedy_or_beam("greedy", "beam")
-@click.option(
-    "--best-of",
-    type=click.IntRange(2),
-    metavar="N",
-    help="Of the N best outputs learn the one most like the reference, by chrF.  [default: the "
-    "most probable one]",
-)
-@click.option(
-    "--original",
-    type=FiniteRange(0, min_open=True),
-    metavar="TIMES",
-    help="Learn the original pairs as well: how often an epoch holds each of them; 0.5 is every "
-    "second.  [default: never]",
-)
-@click.option(
+@SET
+@option(
     "--monolingual",
     type=EXISTING_FILE,
     multiple=True,
     metavar="FILE",
-    help="More sources for the teachers, one per line, without references; may be given again.",
+    group="What the student learns",
+    help="File of further sources for the teachers, one per line, without references; may be "
+    "repeated.",
 )
-@click.option(
+@option(
+    "--best-of",
+    type=click.IntRange(2),
+    metavar="N",
+    group="What the student learns",
+    help="Learn whichever of the N best outputs is closest to the reference by chrF.  "
+    "[default: the most probable output]",
+)
+@option(
+    "--original",
+    type=FiniteRange(0, min_open=True),
+    metavar="TIMES",
+    group="What the student learns",
+    help="Learn the original pairs as well, each of them TIMES in an epoch; with 0.5, every second "
+    "one.  [default: never]",
+)
+@option(
     "--vocabulary",
     type=click.Choice(["teacher", "own"]),
     default="teacher",
     show_default=True,
-    help="The teacher's pieces, or those that the student learns as [vocabulary] describes them.",
+    group="What the student learns",
+    help="Vocabulary of the student: the teacher's, or one of its own, learned as [vocabulary] in "
+    "CONFIG describes.",
+)
+@option_of(
+    "beam",
+    "Number of hypotheses of the teachers' beam search.",
+    "the first teacher's own search if it is a beam search and no other option describes one; "
+    f"otherwise a beam of {SIZE}",
+)
+@greedy_or_beam("greedy", "beam")
+@batch_size(
+    "Number of sentences that the teachers read at a time; it does not change their outputs.",
+    group="Teachers' work",
 )
 @shard(
-    "Let the teachers search part I of N of the sources, I from 0 to N - 1, and train nothing; the "
-    "same command without --shard, when all parts are done, goes on with what they generated."
+    "Let the teachers process part I of N of the sources, I from 0 to N - 1, without training. "
+    "When all parts are done, the same command without --shard trains on their outputs.",
+    group="Teachers' work",
 )
-@batch_size("Sentences that the teachers read at a time; it changes nothing else.")
 def distill(
     config,
     teachers,
@@ -79,12 +107,13 @@ def distill(
     batch_size,
     **options,
 ):
-    """Train a student as CONFIG says on what TEACHER generates for the training sources.
+    """Train a student on the outputs of one or more teachers.
 
-    TEACHER is a finished run for translation or summarisation; several search together, with the
-    mean of their probabilities. The same command continues where it stopped, while the teachers
-    search as well as in the training. What they generated stays as text in RUN/distillation.
-    Validation and test keep their own references.
+    CONFIG describes the student; the teachers generate the targets of its training data. TEACHER
+    is a finished run for translation or summarisation. Several teachers form an ensemble, which
+    uses the mean of their probabilities. If the command is interrupted, repeat it to continue,
+    both the teachers' work and the training. The teachers' outputs are kept as text in the folder
+    distillation of the student's run. Validation and test use their own references.
     """
     from keras_transformer.training.distillation.distill import (
         Distillation,
@@ -109,13 +138,13 @@ def distill(
 
 
 def _search_of(teacher, options):
-    """The beam that options describe; where there are none that of a teacher, if it has one."""
+    """Returns the beam that the options describe; without options, the teacher's, if it has one."""
     from keras_transformer.decoding import Beam
     from keras_transformer.tasks.run import Run
 
     if all(value is None for value in options.values()):
         own = Run(teacher).read_search()
         if isinstance(own, Beam):
-            name_default(teacher, own, "--beam and what needs it")
+            name_default(teacher, own, "--beam and the options that need it")
             return own
     return make_search(**{**options, "beam": options["beam"] or SIZE})

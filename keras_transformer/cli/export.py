@@ -1,4 +1,4 @@
-"""`keras-transformer export`: a command for each form in which a run leaves this package."""
+"""`keras-transformer export`: a command for each export format."""
 
 import click
 
@@ -6,13 +6,20 @@ from keras_transformer.cli.command import (
     EXISTING_FILE,
     FILE,
     FOLDER,
-    MAX_LENGTH,
     Command,
     refuse,
 )
-from keras_transformer.cli.export_options import LENGTHS, SENTENCES, batch_sizes, quantize
+from keras_transformer.cli.export_options import (
+    LENGTHS,
+    MAX_LENGTH,
+    QUANTIZATION,
+    SENTENCES,
+    batch_sizes,
+    quantize,
+)
 from keras_transformer.cli.export_run import export_run, prepare
 from keras_transformer.cli.export_sentences import languages_of, read_sentences
+from keras_transformer.cli.help import Group, option
 from keras_transformer.cli.places import check_suffix
 from keras_transformer.cli.search_options import greedy_or_beam, n_best, option_of, search_of_run
 from keras_transformer.cli.shortlist import SHORTLIST
@@ -21,41 +28,46 @@ from keras_transformer.export.formats import FORMATS
 LITERT = FORMATS["litert"]
 
 
-class Exports(click.Group):
-    """The commands below `export`."""
+class Exports(Group):
+    """The group of the commands of `export`."""
 
     command_class = Command
 
 
-@click.group(cls=Exports)
+@click.group(cls=Exports, example="keras-transformer export litert runs/base model.tflite")
 def export():
-    """Write a run in a form that needs none of this package."""
+    """Export a run to a format that works without this package."""
 
 
-@export.command("saved-model")
+@export.command(
+    "saved-model",
+    example="keras-transformer export saved-model runs/base serving/base --beam 4",
+)
 @click.argument("run", type=FOLDER)
 @click.argument("directory", type=FOLDER)
 @greedy_or_beam()
 @n_best(
-    "Outputs of an input that the signatures with several give.",
+    "Number of outputs that the signatures with several outputs return.",
     "4, or the beam's N if that is less",
 )
-@click.option(
-    "--jit",
-    is_flag=True,
-    help="Let XLA compile the searches when the server loads the model. On a processor TensorFlow "
-    "Serving then needs --xla_cpu_compilation_enabled=true.",
-)
-@click.option(
+@SHORTLIST
+@option(
     "--alignment",
     is_flag=True,
-    help="Add the signature alignment: also what each token attended to, the mean of the heads of "
-    "the decoder's last layer.",
+    group="Graph",
+    help="Add the signature alignment, which also returns attention weights: the mean over the "
+    "heads of the decoder's last layer.",
+)
+@option(
+    "--jit",
+    is_flag=True,
+    group="Graph",
+    help="Let XLA compile the searches when the server loads the model. On a CPU, TensorFlow "
+    "Serving then needs --xla_cpu_compilation_enabled=true.",
 )
 @batch_sizes("1,4,16 with --jit")
 @LENGTHS
 @MAX_LENGTH
-@SHORTLIST
 @SENTENCES
 def saved_model(
     run,
@@ -67,18 +79,27 @@ def saved_model(
     sentences,
     **options,
 ):
-    """Write DIRECTORY/1/ as TensorFlow Serving expects it.
+    """Write a SavedModel for TensorFlow Serving.
 
-    Its signatures, where a model generates text: serving_default, strings to translations; n_best,
-    strings to the best M of a beam; tokens and beam_tokens, the same with token ids; search,
-    strings to the best M of a beam of 1 to N hypotheses, whose size, length penalty and longest
-    output come with each sentence; with --alignment one of that name, which adds to what
-    serving_default gives the tokens and what they attended to. --beam and the options that need it
-    are those of every search with a beam; with --beam serving_default is one of them. A classifier
-    has serving_default and tokens, to labels. DIRECTORY/1/README.md explains how to start the
-    server and send requests. A Python program that loads the version must import tensorflow_text
-    first.
-    """
+    Writes DIRECTORY/1/, or the next version if there is one. Its README.md explains how to start
+    the server and send requests. A Python program must import tensorflow_text before it loads the
+    SavedModel.
+
+    A model that generates text has these signatures:
+
+    \b
+    serving_default  strings to texts, by greedy search or the beam of --beam
+    n_best           strings to the best M outputs of a beam
+    tokens           as serving_default, with token ids
+    beam_tokens      as n_best, with token ids
+    search           as n_best; beam size (1 to N), length penalty and
+                     maximum output length are inputs of each sentence
+    alignment        as serving_default, with tokens and attention weights
+                     (with --alignment)
+
+    The options of beam search apply to every signature with a beam. A classifier has the
+    signatures serving_default and tokens, which return labels.
+    """  # noqa: D301
     shapes = {"batch_sizes": batch_sizes, "lengths": lengths}
     if not jit and any(shapes.values()):
         raise click.UsageError("--batch-sizes and --lengths need --jit.")
@@ -89,44 +110,53 @@ def saved_model(
     export_run("saved-model", run, directory, checked_with, jit=jit, **shapes, **options)
 
 
-@export.command()
+@export.command(example="keras-transformer export litert runs/base model.tflite --quantize int8")
 @click.argument("run", type=FOLDER)
 @click.argument("file", type=FILE)
-@quantize(LITERT)
-@click.option(
-    "--calibration",
-    type=EXISTING_FILE,
-    help="For int8_static: sentences that show the ranges of the activations, one per line. "
-    "Default: 200 of the run's training data.",
-)
 @option_of(
     "beam",
-    "Also put in a search with N hypotheses, beside greedy search.",
-    "the run's own search, if that is a beam",
+    "Also export beam search with N hypotheses, beside greedy search.",
+    "the run's own search if it is a beam search",
 )
 @greedy_or_beam("beam", *LITERT.beams.fixed)
-@n_best("With --beam: outputs that it returns.", 1)
+@n_best("With --beam: number of outputs that beam search returns.", 1)
+@SHORTLIST
 @batch_sizes("1")
 @LENGTHS
 @MAX_LENGTH
-@SHORTLIST
-@click.option(
+@quantize(LITERT)
+@option(
+    "--calibration",
+    type=EXISTING_FILE,
+    group=QUANTIZATION,
+    help="With int8_static: file of sentences, one per line, that determine the ranges of the "
+    "activations.  [default: 200 of the run's training data]",
+)
+@option(
     "--alignment",
     is_flag=True,
-    help="Let greedy search also return what each token attended to: the mean of the heads of the "
+    group="Contents of the file",
+    help="Let greedy search also return attention weights: the mean over the heads of the "
     "decoder's last layer.",
 )
-@click.option(
-    "--license", help="Under which the model may be used: a line for the file's metadata."
-)
-@click.option(
+@option(
     "--tokenizer",
     is_flag=True,
-    help="Also put in signatures that take and give strings, for runtimes that register "
-    "TensorFlow Text's operators. The vocabulary must be a unigram model.",
+    group="Contents of the file",
+    help="Add signatures that take and return strings, for runtimes that register TensorFlow "
+    "Text's operators. The vocabulary must be a unigram model.",
+)
+@option(
+    "--license",
+    metavar="TEXT",
+    group="Contents of the file",
+    help="Licence of the model, for the metadata of the file.",
 )
 def litert(run, file, calibration, sentences, references, batch_sizes, alignment, **options):
-    """Write FILE.tflite: token ids in and out, the decoding loop and the vocabulary inside."""
+    """Write a .tflite file for LiteRT.
+
+    The file contains the decoding loop and the vocabulary. Its inputs and outputs are token ids.
+    """
     from keras_transformer.decoding import Beam
 
     search = search_of_run(run, options)
@@ -145,30 +175,37 @@ def litert(run, file, calibration, sentences, references, batch_sizes, alignment
     export_run("litert", run, file, checked_with, **options)
 
 
-@export.command()
+@export.command(example="keras-transformer export ctranslate2 runs/base ct2 --quantize int8")
 @click.argument("run", type=FOLDER)
 @click.argument("directory", type=FOLDER)
 @quantize(FORMATS["ctranslate2"])
 def ctranslate2(run, directory, sentences, references, **options):
-    """Write DIRECTORY as CTranslate2 loads it, with the vocabulary beside the model."""
+    """Write a model folder for CTranslate2.
+
+    DIRECTORY also contains the vocabulary.
+    """
     files = sentences, references
     checked_with = prepare("ctranslate2", run, directory, options["quantize"], *files)
     export_run("ctranslate2", run, directory, checked_with, **options)
 
 
-@export.command()
+@export.command(example="keras-transformer export marian runs/student bergamot --quantize int8")
 @click.argument("run", type=FOLDER)
 @click.argument("directory", type=FOLDER)
+@SHORTLIST
 @quantize(FORMATS["marian"])
-@click.option(
+@option(
     "--calibration",
     type=EXISTING_FILE,
-    help="For int8: sentences that show the sizes of the activations, one per line. Default: 200 "
-    "of the run's training data.",
+    group=QUANTIZATION,
+    help="With int8: file of sentences, one per line, that determine the scales of the "
+    "activations.  [default: 200 of the run's training data]",
 )
-@SHORTLIST
 def marian(run, directory, calibration, sentences, references, **options):
-    """Write DIRECTORY as Marian loads it; in int8 also as browsers have it."""
+    """Write a model folder for Marian.
+
+    With int8, DIRECTORY also contains the model for the translation engine of browsers.
+    """
     in_int8, files = options["quantize"] == "int8", (sentences, references)
     if calibration and not in_int8:
         raise click.UsageError("--calibration needs --quantize int8.")

@@ -1,20 +1,26 @@
-"""Options of `keras-transformer export`, and which of them go together."""
+"""Options of `keras-transformer export`, and the check that they go together."""
 
 import re
 
 import click
 
-from keras_transformer.cli.command import EXISTING_FILE, FiniteRange, refuse
+from keras_transformer.cli.command import EXISTING_FILE, FiniteRange, max_length, refuse
+from keras_transformer.cli.help import option
 
-SENTENCES = click.option(
+CHECK = "Check of the export"
+QUANTIZATION = "Quantisation"
+QUALITY = "Quality limits of a quantised model"
+SENTENCES = option(
     "--sentences",
     type=EXISTING_FILE,
-    help="Sentences to check the export with, one per line. Default: of the run's own data.",
+    group=CHECK,
+    help="File of sentences to check the export with, one per line.  [default: up to 200 of the "
+    "run's test data]",
 )
 
 
 class Numbers(click.ParamType):
-    """Positive numbers in increasing order, such as 1,4,16."""
+    """A parameter that is a list of positive numbers in increasing order, such as 1,4,16."""
 
     name = "numbers"
 
@@ -30,61 +36,68 @@ class Numbers(click.ParamType):
 
 
 def batch_sizes(default):
-    """Returns the option `--batch-sizes`, whose help names a default."""
-    return click.option(
+    """Returns the option `--batch-sizes`; its help names the default."""
+    return option(
         "--batch-sizes",
         type=Numbers(),
         metavar="N,N,...",
-        help="Numbers of sentences to make a graph of fixed shape for. Other numbers are padded to "
-        f"the next of these, or split.  [default: {default}]",
+        group="Shapes",
+        help="Batch sizes to build a graph of fixed shape for. Other batches are padded to the "
+        f"next larger size, or split.  [default: {default}]",
     )
 
 
-LENGTHS = click.option(
+LENGTHS = option(
     "--lengths",
     type=Numbers(),
     metavar="N,N,...",
-    help="Source lengths in tokens to make a graph of fixed shape for; the last is the longest "
-    "there can be. Other lengths are padded to the next of these.  [default: 16,64,... up to the "
-    "longest]",
+    group="Shapes",
+    help="Source lengths in tokens to build a graph of fixed shape for. Shorter sources are padded "
+    "to the next larger length; the last is the maximum length.  [default: 16,64,... up to the "
+    "maximum]",
 )
+MAX_LENGTH = max_length(group="Shapes")
 
 LIMITS = [
-    click.option(
-        "--min-agreement",
-        type=FiniteRange(0, 100),
-        metavar="PERCENT",
-        help="Tokens of a quantised model that must be those of the run, on this processor.  "
-        "[default: any; what is limited are its losses]",
+    SENTENCES,
+    option(
+        "--references",
+        type=EXISTING_FILE,
+        group=CHECK,
+        help="File of the correct output of each line of --sentences, translations or labels, to "
+        "measure the loss of quality.",
     ),
-    click.option(
+    option(
         "--max-loss",
         type=FiniteRange(0),
         default=1.0,
         show_default=True,
         metavar="POINTS",
-        help="BLEU, and chrF, or accuracy that a quantised model may lose.",
+        group=QUALITY,
+        help="Maximum loss in BLEU and in chrF, or in accuracy.",
     ),
-    click.option(
+    option(
         "--max-score-loss",
         type=FiniteRange(0),
         metavar="NATS",
-        help="How much less probable, in nats per token by the run's model, the outputs of a "
-        "quantised model may be, and how wrong its scores or its log-probabilities of labels.  "
-        "[default: 0.01 of float16, 0.1 of int8; of CTranslate2's int8 weights 0.03]",
+        group=QUALITY,
+        help="Maximum loss in log-probability per token, in nats, of the outputs under the run's "
+        "model; also the maximum error of scores or of log-probabilities of labels.  "
+        "[default: 0.01 for float16, 0.1 for int8, 0.03 for CTranslate2's int8 weights]",
     ),
-    SENTENCES,
-    click.option(
-        "--references",
-        type=EXISTING_FILE,
-        help="What belongs to --sentences, line by line, translations or labels, for what a "
-        "quantised model loses.",
+    option(
+        "--min-agreement",
+        type=FiniteRange(0, 100),
+        metavar="PERCENT",
+        group=QUALITY,
+        help="Minimum share of tokens that agree with the run's, on this processor.  "
+        "[default: no minimum, as the losses are limited]",
     ),
 ]
 
 
 def check_limits(quantize, sentences, references):
-    """Refuses limits of a quantised model that have no effect beside the other options."""
+    """Refuses limits of a quantised model that have no effect with the other options."""
     if references and not sentences:
         raise click.UsageError("--references needs --sentences.")
     if quantize == "none":
@@ -94,20 +107,31 @@ def check_limits(quantize, sentences, references):
 
 
 def quantize(format):
-    """Returns a decorator for `--quantize` as a `Format` has it, and the limits that go with it.
+    """Returns a decorator that adds `--quantize` and the limits that go with it.
 
-    `check_limits` refuses those without effect.
+    `check_limits` refuses limits that have no effect.
+
+    Args:
+        format: The `Format`, which knows its quantisations.
     """
+    static = "; int8_static also quantises the activations" * (
+        "int8_static" in format.quantizations
+    )
     options = [
-        click.option(
-            "--quantize", type=click.Choice(format.quantizations), default="none", show_default=True
+        option(
+            "--quantize",
+            type=click.Choice(format.quantizations),
+            default="none",
+            show_default=True,
+            group=QUANTIZATION,
+            help=f"Number format of the stored weights{static}.",
         ),
         *LIMITS,
     ]
 
     def add(command):
-        for option in reversed(options):
-            command = option(command)
+        for decorator in reversed(options):
+            command = decorator(command)
         return command
 
     return add

@@ -1,4 +1,4 @@
-"""The export of a run in some format: its checks, the sentences, and the results."""
+"""Export of a run to any format: early checks, test sentences and results."""
 
 import click
 
@@ -11,22 +11,25 @@ from keras_transformer.cli.shortlist import with_shortlist
 from keras_transformer.export.formats import FORMATS
 from keras_transformer.text.lines import parse_lines
 
-# Parameters that are the command's own, and no option of an export.
+# Parameters of the command that are not options of an exporter.
 OF_THE_COMMAND = {
     *("run", "file", "directory", "sentences", "references", "max_length", "shortlist"),
 }
 
 
 def prepare(form, run, path, quantize, sentences, references, whole=True):
-    """Checks what is known before anything dear; returns what `read_sentences` does.
+    """Makes all checks that need no model, and reads the sentences that test the export.
 
     Args:
         form: A key of `FORMATS`.
         run: Folder of the run.
-        path: Where the export is to be.
-        quantize: How its weights are stored.
+        path: Path of the export.
+        quantize: Number format of the stored weights.
         sentences, references: Files, or `None`; see `read_sentences`.
-        whole: Whether a run that the format cannot express is refused.
+        whole: Whether to refuse a run that the format cannot express.
+
+    Returns:
+        The result of `read_sentences`.
     """
     from keras_transformer.tasks.run import Run
 
@@ -42,10 +45,10 @@ def export_run(form, run, path, checked_with, max_length=None, shortlist=None, *
 
     Args:
         form, run, path: See `prepare`.
-        checked_with: What `read_sentences` returned.
-        max_length: Longest input and longest output in tokens. `None`: the model's.
-        shortlist: Path of a shortlist for its searches. `None`: there is none.
-        **options: Those of the exporter; the ones without effect on the run are left out.
+        checked_with: Result of `read_sentences`.
+        max_length: Maximum length of inputs and outputs in tokens. `None`: the model's limit.
+        shortlist: Path of a shortlist for the searches. `None`: no shortlist.
+        **options: Options of the exporter. Those without effect on the run are left out.
     """
     from keras_transformer.tasks import open_run
     from keras_transformer.tasks.run import Run
@@ -78,7 +81,7 @@ def export_run(form, run, path, checked_with, max_length=None, shortlist=None, *
 
 
 def _check_parameters(pipeline, run, taken):
-    """Refuses options of the command that have no effect on a run."""
+    """Refuses options of the command line that have no effect on the run."""
     known = taken | OF_THE_COMMAND
     if pipeline.generates:
         known |= set(OF_GREEDY_OR_BEAM)
@@ -87,17 +90,17 @@ def _check_parameters(pipeline, run, taken):
 
 
 def _warn_of_search(run, path, taken):
-    """Warns of a format without a place for the run's own search."""
+    """Warns if the format cannot store the run's own search."""
     from keras_transformer.decoding import Beam
     from keras_transformer.tasks.run import Run
 
     own = Run(run).read_search()
     if isinstance(own, Beam) and not {"search", "searches"} & taken:
-        warn(f"{path} has no place for the run's own search, {own}: it is searched greedily.")
+        warn(f"{path} cannot store the run's own search, {own}; it uses greedy search.")
 
 
 def _affordable(pipeline, examples, progress):
-    """Returns the number of examples that the check compares; warns if these are not all."""
+    """Returns how many examples the check can compare in time; warns if that is not all."""
     from keras_transformer.export.extent import affordable
 
     if not pipeline.generates:
@@ -105,7 +108,7 @@ def _affordable(pipeline, examples, progress):
     count = affordable(pipeline, examples, progress)
     if count < len(examples):
         warn(
-            f"the check compares {count} of {len(examples)} sentences: with all of them it would "
-            "take many minutes, perhaps because the model does not stop generating"
+            f"the check compares {count} of {len(examples)} sentences: all of them would take "
+            "many minutes, perhaps because the model does not stop generating"
         )
     return count

@@ -1,4 +1,4 @@
-"""The sentences that an export is checked with, their languages, and its metrics."""
+"""Sentences that an export is checked with, their languages, and the metrics of the export."""
 
 import json
 
@@ -10,18 +10,18 @@ FALLBACK = ", which has no test split"
 
 
 def read_sentences(run, file, references=None, splits=("test", "validation"), count=200):
-    """Real sentences to check or calibrate an export with.
+    """Returns real sentences to check or calibrate an export with.
 
     Args:
         run: Folder of the run.
-        file: File of sentences, or `None`: of the first of `splits` that the run's data has.
-        references: File of their translations, or `None`.
-        splits: Splits of the run's data.
-        count: Most sentences of a split.
+        file: File of sentences. `None`: the sentences come from the run's data.
+        references: File of the correct outputs, such as translations, or `None`.
+        splits: Splits of the run's data; the first one that exists is read.
+        count: Maximum number of sentences from a split.
 
     Returns:
-        The sentences, which are inputs of the run's task; what belongs to each, such as
-        translations, or `None`; and where they are from.
+        The sentences, which are inputs of the run's task; their correct outputs, or `None`; and a
+        description of their origin.
     """
     from keras_transformer.tasks.run import Run
     from keras_transformer.training.data.sources import open_source
@@ -47,7 +47,7 @@ def read_sentences(run, file, references=None, splits=("test", "validation"), co
 
 
 def languages_of(run):
-    """Returns the languages of a run, as far as its settings name them."""
+    """Returns the source and target language of a run, each `None` if its settings name none."""
     from keras_transformer.tasks.run import Run
     from keras_transformer.training.settings.toml import load_settings
 
@@ -57,22 +57,22 @@ def languages_of(run):
 
 
 def record(run, **metrics):
-    """Keeps metrics in the run, if it can be written: the export is in its place by now."""
+    """Stores metrics in the run; a failure is only a warning, because the export is complete."""
     from keras_transformer.tasks.run import Run
 
     try:
         Run(run).update_metrics(**metrics)
     except (OSError, ValueError) as error:  # not writable, or not JSON
         reason = getattr(error, "strerror", None) or error
-        click.echo(f"Warning: {run} keeps no metrics of this export: {reason}.", err=True)
+        click.echo(f"Warning: {run} does not store metrics of this export: {reason}.", err=True)
 
 
 def print_report(report, source):
     """Prints the metrics of an export as JSON.
 
     Args:
-        report: What the exporter returned.
-        source: What it was checked with.
+        report: The report of the exporter.
+        source: Origin of the sentences that the export was checked with.
     """
     if FALLBACK in source:
         click.echo(f"Checked with {source}.", err=True)

@@ -1,8 +1,8 @@
-"""Functions of numbered lines: the best, several, random or aligned translations, or answers.
+"""Functions that answer numbered lines, and the format of their answers.
 
-Each is a function of numbered lines: it takes the numbers of the lines, their texts and a batch
-size, and returns for each line a list of results, such as `Translation`s or one `Alignment`; or the
-`ValueError` that says why it has none. What else it may have is in `streaming.answer_stream`.
+Each function takes the numbers of the lines, their texts and a batch size. For each line it returns
+a list of results, such as `Translation`s or one `Alignment`, or the `ValueError` that explains why
+there is none. `streaming.answer_stream` lists its optional attributes.
 """
 
 import dataclasses
@@ -15,17 +15,17 @@ from keras_transformer.text.lines import one_line
 
 @dataclasses.dataclass(frozen=True)
 class OwnSearch:
-    """The translation that an export's own search finds.
+    """Translation by the search that an export contains.
 
     Args:
-        translator: Anything with `translate_batch`.
+        translator: An object with a method `translate_batch`.
     """
 
     translator: typing.Any
 
     @property
     def blank(self):
-        """Whether an empty line stays empty."""
+        """`True` if an empty line stays empty."""
         return self.translator.blank
 
     def __call__(self, numbers, texts, batch_size):
@@ -36,11 +36,11 @@ class OwnSearch:
 
 @dataclasses.dataclass(frozen=True)
 class Several:
-    """The best few translations of a beam of an export.
+    """Several translations of each line by the beam search of an export.
 
     Args:
-        translator: Anything with `n_best_batch`.
-        n: Translations of each line.
+        translator: An object with a method `n_best_batch`.
+        n: Maximum number of translations of a line.
     """
 
     translator: typing.Any
@@ -48,7 +48,7 @@ class Several:
 
     @property
     def blank(self):
-        """Whether an empty line stays empty."""
+        """`True` if an empty line stays empty."""
         return self.translator.blank
 
     def __call__(self, numbers, texts, batch_size):
@@ -59,12 +59,12 @@ class Several:
 
 @dataclasses.dataclass(frozen=True)
 class Searched:
-    """The translations that a search of a run's model finds.
+    """Translations by any search with the model of a run.
 
     Args:
         translator: A `Translator`.
         search: The search. A sample depends on the number of its line.
-        n: Translations of each line.
+        n: Maximum number of translations of a line.
     """
 
     translator: typing.Any
@@ -73,32 +73,32 @@ class Searched:
 
     @property
     def blank(self):
-        """Whether an empty line stays empty."""
+        """`True` if an empty line stays empty."""
         return self.translator.blank
 
     def __call__(self, numbers, texts, batch_size):
         """Returns a list of at most `n` `Translation`s for each line."""
-        places = [number - 1 for number in numbers]  # as in a list of all lines
+        places = [number - 1 for number in numbers]  # indices in a list of all lines
         return self.translator.n_best(texts, self.n, self.search, batch_size, places)
 
 
 @dataclasses.dataclass(frozen=True)
 class Answered:
-    """The answer to each line of a model that answers in one pass.
+    """Answers by a model that needs one pass, such as a classifier.
 
     Args:
-        model: Anything with `answer_batch` and a `codec`.
+        model: An object with a method `answer_batch` and a `codec`.
     """
 
     model: typing.Any
 
     @property
     def blank(self):
-        """Whether an empty line stays empty."""
+        """`True` if an empty line stays empty."""
         return self.model.codec.blank
 
     def parse(self, line):
-        """Returns the example that a line is; raises a `ValueError` if it is none."""
+        """Returns the example in a line; raises a `ValueError` for a bad line."""
         return self.model.codec.parse(line)
 
     def __call__(self, numbers, examples, batch_size):
@@ -108,9 +108,10 @@ class Answered:
         return [result if isinstance(result, ValueError) else [result] for result in results]
 
     def _answer(self, batch):
-        """A `Result` of each example, or the error of one that is refused.
+        """Returns a `Result` for each example, or a `ValueError` for a refused one.
 
-        A batch with such an example is refused as a whole, and answered in halves.
+        The model refuses a batch as a whole if it refuses one of its examples. The batch is then
+        answered in halves.
         """
         try:
             return self.model.answer_batch(batch)
@@ -121,7 +122,7 @@ class Answered:
         return [*self._answer(batch[:middle]), *self._answer(batch[middle:])]
 
     def _refusal(self, example, error):
-        """Returns the error of an example: that of its codec, which knows more than the model."""
+        """Returns the error of an example, from the codec if possible: it is more precise."""
         try:
             self.model.codec.verify(example)
         except ValueError as better:
@@ -131,7 +132,7 @@ class Answered:
 
 @dataclasses.dataclass(frozen=True)
 class Aligned:
-    """The translation of greedy search with what it attended to.
+    """Translations by greedy search with their alignments.
 
     Args:
         translator: A `Translator`.
@@ -146,12 +147,12 @@ class Aligned:
 
 @dataclasses.dataclass(frozen=True)
 class Format:
-    """How results are written: fields separated by tabs, in this order; the text alone by default.
+    """Format of written results: fields separated by tabs; by default, only the text.
 
     Args:
-        numbers: Whether each line begins with the number of the line it translates, from 1.
-        scores: Whether the score stands before the text.
-        alignments: Whether pairs such as `0-1` stand after it: see `Alignment.words`.
+        numbers: Whether a result begins with the number of its input line, from 1.
+        scores: Whether the score comes before the text.
+        alignments: Whether pairs such as `0-1` come after the text; see `Alignment.words`.
     """
 
     numbers: bool = False
@@ -159,11 +160,12 @@ class Format:
     alignments: bool = False
 
     def lines(self, number, results):
-        """Returns what is written for one line of the input; for an empty one an empty text.
+        """Returns the output lines for one input line.
 
         Args:
-            number: Number of the line.
-            results: List of `Translation`s, or of one `Alignment`.
+            number: Number of the input line.
+            results: List of `Translation`s, or of one `Alignment`. Empty or `None`: the text is
+                empty.
         """
         return [self._line(number, result) for result in results or [None]]
 

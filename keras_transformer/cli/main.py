@@ -1,4 +1,4 @@
-"""`keras-transformer`: its commands."""
+"""The commands of `keras-transformer`."""
 
 import contextlib
 import json
@@ -19,8 +19,9 @@ from keras_transformer.cli.command import (
     warn,
 )
 from keras_transformer.cli.convert import convert
-from keras_transformer.cli.distill import distill
+from keras_transformer.cli.distill import SET, distill
 from keras_transformer.cli.export import export
+from keras_transformer.cli.help import GroupedCommand, option
 from keras_transformer.cli.places import check_folder, new_folder
 from keras_transformer.cli.plot import plot
 from keras_transformer.cli.predict import predict
@@ -34,29 +35,45 @@ from keras_transformer.cli.shortlist import SHORTLIST, shortlist, with_shortlist
 RUNS = click.argument("runs", type=FOLDER, nargs=-1, required=True, metavar="RUN...")
 
 
-@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+EXAMPLE = """keras-transformer train demo --output runs/demo
+keras-transformer evaluate runs/demo
+echo "July 4, 2026" | keras-transformer translate runs/demo"""
+
+
+@click.group(
+    cls=Commands, example=EXAMPLE, context_settings={"help_option_names": ["-h", "--help"]}
+)
 @click.option("--traceback", is_flag=True, help="Show where in the code an error was raised.")
 @click.version_option(package_name="keras-transformer-kit", prog_name="keras-transformer")
 def cli(traceback):
-    """Train, evaluate and ship the Transformer of "Attention Is All You Need"."""
+    """Train, evaluate and export the Transformer of "Attention Is All You Need"."""
 
 
-@cli.command()
+@cli.command(example="keras-transformer train demo --output runs/demo --set training.updates=1000")
 @click.argument("config")
-@click.option("--output", "run", type=FOLDER, required=True, help="Folder of the run.")
-@click.option("--set", "overrides", multiple=True, metavar="SECTION.KEY=VALUE", help="Setting.")
-@click.option(
+@option(
+    "--output",
+    "run",
+    type=FOLDER,
+    required=True,
+    group="Training",
+    help="Folder of the run.",
+)
+@SET
+@option(
     "--strategy",
     type=click.Choice(["default", "mirrored", "multi_worker", "tpu"]),
     default="default",
     show_default=True,
-    help="One device; all GPUs of this machine; several machines, as TF_CONFIG says; the TPU "
-    "TPU_NAME.",
+    group="Training",
+    help="Devices to train on. default: one device; mirrored: all GPUs of this machine; "
+    "multi_worker: the machines that TF_CONFIG lists; tpu: the TPU that TPU_NAME names.",
 )
 def train(config, run, overrides, strategy):
-    """Train as CONFIG says; continue where RUN stopped if it already holds a checkpoint.
+    """Train a model, or continue a training that was interrupted.
 
-    CONFIG is a TOML file, or the name of one that comes with the package.
+    CONFIG is a TOML file or the name of a configuration in the package. The training continues
+    if the folder of the run already holds a checkpoint.
     """
     from keras_transformer.training.devices.strategy import make_strategy
     from keras_transformer.training.settings.toml import load_settings
@@ -64,7 +81,7 @@ def train(config, run, overrides, strategy):
 
     settings = load_settings(config, overrides)
     check_folder(run)
-    alone = strategy != "multi_worker"  # of several workers none knows what the others have done
+    alone = strategy != "multi_worker"  # a worker does not know what the others have written
     with new_folder(run, _holds_training) if alone else contextlib.nullcontext():
         try:
             train_run(settings, run, strategy=make_strategy(strategy))
@@ -76,23 +93,24 @@ def _holds_training(run):
     return any(run.glob("checkpoints/*.npz")) or (run / "model.keras").exists()
 
 
-@cli.command(cls=click.Command)  # answers at once: it does not need TensorFlow
+@cli.command(cls=GroupedCommand, example="keras-transformer settings schedule")  # no TensorFlow
 @click.argument("section", required=False)
-@click.option("--markdown", is_flag=True, help="All of them, as the page docs/settings.md.")
+@option("--markdown", is_flag=True, help="Print all settings in Markdown, as in docs/settings.md.")
 def settings(section, markdown):
-    """Print every setting of a training with its type, default and meaning.
+    """Print the settings of a configuration with type, default and meaning.
 
-    SECTION is one section of the configuration, or a kind of [data]: cldr, text, tfds, reports.
+    SECTION restricts the list to one section of the configuration, such as training, or to one
+    kind of [data], such as text or tfds.
     """
     from keras_transformer.training.settings.page import as_markdown, as_text
 
     if markdown and section:
-        raise click.UsageError("--markdown has no effect on one section: it is the whole page.")
+        raise click.UsageError("--markdown has no effect on one section: it prints the whole page.")
     click.echo(as_markdown() if markdown else as_text(section))
 
 
 def _leave(error):
-    """Ends the process at once: TensorFlow may wait for ever for the worker that is lost."""
+    """Ends the process at once, because TensorFlow may wait forever for a lost worker."""
     if click.get_current_context().find_root().params["traceback"]:
         traceback.print_exception(error)
     click.ClickException(" ".join(str(error).split())).show()
@@ -101,14 +119,21 @@ def _leave(error):
     os._exit(1)
 
 
-@cli.command()
+@cli.command(example="keras-transformer average runs/base --last 5")
 @click.argument("run", type=FOLDER)
-@click.option("--last", default=5, show_default=True, type=click.IntRange(1), metavar="N")
-@click.option("--output", type=FOLDER, help="Folder of the new run.  [default: RUN-average-N]")
+@option(
+    "--last",
+    default=5,
+    show_default=True,
+    type=click.IntRange(1),
+    metavar="N",
+    help="Number of checkpoints to average.",
+)
+@option("--output", type=FOLDER, help="Folder of the new run.  [default: RUN-average-N]")
 def average(run, last, output):
-    """Average the weights of the last N checkpoints of RUN into a new run.
+    """Average the weights of the last checkpoints of RUN.
 
-    The new run is used like any other: evaluate it, translate with it, export it.
+    The result is a new run, which can be evaluated, used and exported like any other.
     """
     from keras_transformer.training.averaging import average_checkpoints
 
@@ -117,38 +142,57 @@ def average(run, last, output):
     click.echo(average_checkpoints(run, last, output))
 
 
-@cli.command()
+@cli.command(example="keras-transformer evaluate runs/base --source test.en --reference test.de")
 @RUNS
-@click.option("--source", type=EXISTING_FILE, help="Inputs, one per line.")
-@click.option(
+@option(
+    "--split",
+    default="test",
+    show_default=True,
+    group="Data",
+    help="Split of the run's own data to evaluate: train, validation or test.",
+)
+@option(
+    "--source",
+    type=EXISTING_FILE,
+    group="Data",
+    help="File of inputs, one per line, to evaluate in place of a split.",
+)
+@option(
     "--reference",
     type=EXISTING_FILE,
-    help="What belongs to them, line by line: translations, summaries, labels. A language model "
-    "has none.",
+    group="Data",
+    help="File of the correct output of each line of --source: translations, summaries or "
+    "labels. A language model needs none.",
 )
-@click.option("--split", default="test", show_default=True, help="Of the run's own data.")
-@click.option(
+@option(
     "--tokenize",
     type=click.Choice(["13a", "none", "intl", "char"]),
     default="13a",
     show_default=True,
-    help="Of translations, sacreBLEU's tokeniser; none for text that is tokenised already.",
+    group="Metrics of translations",
+    help="Tokeniser of sacreBLEU; none for text that is tokenised already.",
 )
-@click.option("--lowercase", is_flag=True, help="Of translations: ignore case in BLEU and chrF.")
+@option(
+    "--lowercase",
+    is_flag=True,
+    group="Metrics of translations",
+    help="Ignore case in BLEU and chrF.",
+)
 @greedy_or_beam()
 @SHORTLIST
 def evaluate(runs, source, reference, split, shortlist, **options):
-    """Measure RUN as its task is measured, and print the figures as JSON on stdout.
+    """Evaluate RUN with the metrics of its task.
 
-    Translations: sacreBLEU and chrF with signatures. Summaries: ROUGE. Labels: accuracy and macro
-    F1. Language models: perplexity per token and per character.
+    Prints the results on stdout as JSON. Translations: sacreBLEU and chrF with signatures.
+    Summaries: ROUGE. Labels: accuracy and macro F1. Language models: perplexity per token and per
+    character.
 
-    Without files, a split of the data that RUN was trained on; the figures of the test split are
-    kept in RUN/metrics.json.
+    Without --source, evaluates a split of the data that RUN was trained on. Results for the test
+    split are also stored in RUN/metrics.json.
 
-    Several runs answer together, see `predict`; the figures name them, and no run keeps them.
-    Without files their data must be the same. A line that is not UTF-8 is an error: no line is left
-    out of a metric.
+    Several runs are evaluated as an ensemble, see `predict`. The results name all runs and are not
+    stored. Without --source, all runs must have the same data. A line that is not UTF-8 is an
+    error, because every line counts in a metric.
     """
     from keras_transformer.tasks import open_run
     from keras_transformer.training.evaluate import evaluate_files, evaluate_split, task_of
@@ -157,15 +201,15 @@ def evaluate(runs, source, reference, split, shortlist, **options):
         raise click.UsageError("--reference needs --source.")
     if source:
         refuse(["split"], "has no effect with --source.")
-    standard("stdout")  # open? before the work is done
+    standard("stdout")  # fails early if stdout is closed
     run, name = runs[0] if len(runs) == 1 else list(runs), " and ".join(map(str, runs))
     options["search"] = search_of_run(run, options)
     task = task_of(run)
-    for option in options:
-        if option not in task.evaluation_options:
-            names = OF_GREEDY_OR_BEAM if option == "search" else [option]
+    for key in options:
+        if key not in task.evaluation_options:
+            names = OF_GREEDY_OR_BEAM if key == "search" else [key]
             refuse(names, f"has no effect on {name}, a run for {task.name}.")
-    options = {option: options[option] for option in task.evaluation_options}
+    options = {key: options[key] for key in task.evaluation_options}
     if shortlist:
         options["pipeline"] = with_shortlist(open_run(run), shortlist, name)
     if source:
@@ -175,22 +219,28 @@ def evaluate(runs, source, reference, split, shortlist, **options):
     click.echo(json.dumps(results, indent=2, ensure_ascii=False))
 
 
-@cli.command()
+@cli.command(example="keras-transformer score runs/base --source test.en --target test.de")
 @RUNS
-@click.option("--source", type=EXISTING_FILE, required=True, help="Sentences, one per line.")
-@click.option("--target", type=EXISTING_FILE, required=True, help="Translations, line by line.")
-@batch_size()
-@click.option(
+@option("--source", type=EXISTING_FILE, required=True, help="File of sentences, one per line.")
+@option(
+    "--target",
+    type=EXISTING_FILE,
+    required=True,
+    help="File of their translations, one per line.",
+)
+@option(
     "--strict",
     is_flag=True,
-    help="Stop at the first pair with a line that is not UTF-8, with an error; the scores of the "
-    "pairs before it are written.  [default: warn, and write 0 and 0 tokens]",
+    help="Stop with an error at the first pair with a line that is not UTF-8; the scores of "
+    "earlier pairs are written.  [default: warn and write a score of 0 with 0 tokens]",
 )
+@batch_size("Number of pairs to score at a time.", group=None)
 def score(runs, source, target, batch_size, strict):
-    """Write how probable RUN finds given translations; several runs, with their mean probability.
+    """Score given translations with the model of RUN.
 
-    One line for each pair: the natural logarithm of the probability of the translation, a tab, and
-    its number of tokens, the end of the sentence included in both.
+    Writes one line per pair: the natural logarithm of the probability of the translation, a tab,
+    and its number of tokens. Both include the end of the sentence. Several runs score with the
+    mean of their probabilities.
     """
     from keras_transformer.cli.streaming import score_files
     from keras_transformer.tasks.translator import Translator

@@ -1,4 +1,4 @@
-"""A run or an export, opened as what `predict` needs."""
+"""Runs and exports, opened for `predict` and `plot attention`."""
 
 import dataclasses
 
@@ -10,25 +10,25 @@ from keras_transformer.cli.search_options import BEAMS, OPTIONS, SEARCHES, limit
 from keras_transformer.cli.shortlist import with_shortlist
 from keras_transformer.export.formats import FORMATS
 
-KINDS = "a run, a SavedModel, a .tflite file or a folder for CTranslate2"
-ALL = {*SEARCHES, "max_length", "alignments", "shortlist"}  # a run takes all of them
+MODEL_KINDS = "a run, a SavedModel, a .tflite file or a folder for CTranslate2"
+ALL = {*SEARCHES, "max_length", "alignments", "shortlist"}  # a run supports all of them
 
 
 def open_search(path, search, n_best, max_length, alignments, batch_size, shortlist=None):
-    """Returns one of `line_searches` for a run, for several that answer together, or an export.
+    """Returns one of `line_searches` for a run, an ensemble of runs, or an export.
 
     Args:
-        path: The path of the run or the export, or a list of those of several runs.
-        search: The search that the options describe: see `make_search`. `None`: the model's own.
-        n_best: Translations of each line. `None`: one, without the number of the line.
-        max_length: Longest source and longest output in tokens. `None`: the model's.
-        alignments: Whether alignments are asked for.
-        batch_size: Sentences at a time.
-        shortlist: Path of a shortlist for the searches of a run. `None`: there is none.
+        path: Path of a run or an export, or a list of the paths of several runs.
+        search: Search that the options describe; see `make_search`. `None`: the model's own.
+        n_best: Maximum number of translations of a line, which are numbered. `None`: one.
+        max_length: Maximum length of sources and outputs in tokens. `None`: the model's limit.
+        alignments: Whether to return alignments.
+        batch_size: Number of sentences to answer at a time.
+        shortlist: Path of a shortlist for the searches of a run. `None`: no shortlist.
 
     Raises:
-        click.UsageError: If there is nothing, or an option has no effect on it.
-        ValueError: If it is damaged or something else.
+        click.UsageError: If a path does not exist, or an option has no effect on the model.
+        ValueError: If a model is damaged, or a path holds something else.
     """
     paths = path if isinstance(path, list) else [path]
     for path in paths:
@@ -38,8 +38,8 @@ def open_search(path, search, n_best, max_length, alignments, batch_size, shortl
             )
         if len(paths) > 1 and _is_export(path):
             raise click.UsageError(
-                f"{path} is not a run: several models that answer together are runs. Lines to "
-                "answer come from stdin or --input."
+                f"{path} is not a run: only runs form an ensemble. Lines to answer come from "
+                "stdin or --input."
             )
     if len(paths) > 1:
         return _run(paths, search, n_best, max_length, alignments, batch_size, shortlist)
@@ -50,7 +50,7 @@ def open_search(path, search, n_best, max_length, alignments, batch_size, shortl
     if (path / "decoder.yml").is_file():
         raise click.UsageError(
             f"{path} is a folder for Marian: `marian-decoder -c {path}/decoder.yml` opens it. "
-            f"MODEL is {KINDS}."
+            f"MODEL is {MODEL_KINDS}."
         )
     if (path / "model.bin").is_file():
         return _ctranslate2(path, search, n_best)
@@ -58,11 +58,11 @@ def open_search(path, search, n_best, max_length, alignments, batch_size, shortl
 
 
 def open_attention(path):
-    """Returns the run or the SavedModel at `path` as something with a method `attention`.
+    """Returns an object with a method `attention` for the run or the SavedModel at `path`.
 
     Raises:
-        click.UsageError: If there is nothing, or an export that has no attention weights.
-        ValueError: If it is damaged or something else.
+        click.UsageError: If the path does not exist, or is an export without attention weights.
+        ValueError: If the model is damaged, or the path holds something else.
     """
     kinds = "a run, or a SavedModel that was exported with --alignment"
     if not path.exists():
@@ -74,10 +74,10 @@ def open_attention(path):
         )
 
         if not pipeline_class_of(path).generates:
-            raise click.UsageError(f"{path} gives no attention: MODEL is {kinds}.")
+            raise click.UsageError(f"{path} has no attention weights: MODEL is {kinds}.")
         return SavedModelTranslator(path)
     if path.is_file() or (path / "model.bin").is_file():
-        raise click.UsageError(f"{path} gives no attention: MODEL is {kinds}.")
+        raise click.UsageError(f"{path} has no attention weights: MODEL is {kinds}.")
     from keras_transformer.tasks import open_run
 
     return open_run(path)
@@ -88,7 +88,7 @@ def _is_saved_model(path):
 
 
 def _is_export(path):
-    """Returns whether a path is a file, or a folder with an export."""
+    """Returns whether a path is a file or a folder with an export."""
     is_file = path.is_file() or any(
         (path / name).is_file() for name in ("decoder.yml", "model.bin")
     )
@@ -111,7 +111,7 @@ def _run(paths, search, n_best, max_length, alignments, batch_size, shortlist):
         if not translator.has_source:
             refuse(["alignments"], f"has no effect on {path}, a run for {translator.task}.")
         if isinstance(translator.search, Beam):
-            warn("--alignments goes with greedy search, not with the run's own")
+            warn("--alignments uses greedy search in place of the run's own search")
         return Aligned(translator)
     if search is None:
         search = translator.search if n_best is None else translator.search_for(n_best)
@@ -124,7 +124,7 @@ def _run(paths, search, n_best, max_length, alignments, batch_size, shortlist):
 
 
 def _answered(model, path):
-    """The answers of a model that answers in one pass: of lines by themselves, or of one series."""
+    """Returns a function that answers lines in one pass, independently or as one series."""
     from keras_transformer.cli.line_searches import Answered
 
     codec = model.codec
@@ -135,7 +135,7 @@ def _answered(model, path):
 
 
 def _check_memory(translator, size, batch_size):
-    """Refuses a beam that is too large even for a word; warns of one that may be for some lines."""
+    """Refuses a beam that needs too much memory even for one token; warns if long lines may."""
     from keras_transformer.tasks import memory
 
     configs, length = [model.config for model in translator.models], translator.max_length
@@ -144,15 +144,15 @@ def _check_memory(translator, size, batch_size):
     memory.check_memory(configs, 1, size, 1)
     if free is not None and needed > free / 2:
         warn(
-            f"a beam of {size} for {batch_size} of the longest sentences takes about "
+            f"a beam of {size} for {batch_size} sentences of maximum length needs about "
             f"{memory.gigabytes(needed)} of memory; {memory.gigabytes(free)} are available"
         )
 
 
 def _check_folder(path):
-    """Refuses a folder that holds nothing of a run."""
+    """Refuses a folder that does not look like a run."""
     if not any((path / name).exists() for name in ("config.toml", "model.keras", "checkpoints")):
-        raise ValueError(f"{path} holds no model: MODEL is {KINDS}.{hint(path)}")
+        raise ValueError(f"{path} holds no model: MODEL is {MODEL_KINDS}.{hint(path)}")
 
 
 def _saved_model(path, search, n_best):
@@ -195,7 +195,7 @@ def _litert(path, search, n_best):
         return _answered(LiteRTSinglePass(path), path)
     opened_with = FORMATS["litert"].opened_with
     _refuse_all_but(opened_with, path)
-    # What is not given is as in the export.
+    # Settings that no option changes are those of the export.
     taken = {name: OPTIONS[name]["beam"] for name in opened_with if name in BEAMS}
     if not given("beam"):
         refuse(taken, f"needs --beam with {path}.")
@@ -210,19 +210,19 @@ def _litert(path, search, n_best):
 
 
 def _refuse_all_but(taken, path):
-    refuse(sorted(ALL - {*taken}), f"has no effect on {path}: its searches are part of it.")
+    refuse(sorted(ALL - {*taken}), f"has no effect on {path}: its searches are part of the export.")
 
 
 def _exported(path, translator, n_best):
-    """The best output of an export for each line, or the best few."""
+    """Returns a function for the best output of an export for each line, or the best `n_best`."""
     from keras_transformer.cli.line_searches import OwnSearch, Several
 
     if n_best is None:
         return OwnSearch(translator)
     if n_best > translator.n_best:
         raise click.UsageError(
-            f"--n-best {n_best} is more than {path} gives, which is {translator.n_best}. Export it "
-            f"again with --n-best {n_best}."
+            f"--n-best {n_best} is too large for {path}, which returns up to {translator.n_best} "
+            f"outputs. Export the run again with --n-best {n_best}."
         )
     return Several(translator, n_best)
 
@@ -243,7 +243,7 @@ def _ctranslate2(path, search, n_best):
 
 
 def _search_of_ctranslate2(path, search):
-    """A beam as CTranslate2 has it: it has no penalty for the length, and ranks by the mean."""
+    """Returns a beam search that CTranslate2 supports, which ranks by mean log-probability."""
     normalization = "average"
     if search.normalization == "power":
         normalization = "power"
@@ -252,25 +252,26 @@ def _search_of_ctranslate2(path, search):
     elif given("length_penalty") or given("normalization") and search.normalization == "gnmt":
         option = "length-penalty" if given("length_penalty") else "normalization gnmt"
         raise click.UsageError(
-            f"--{option} has no effect on {path}: CTranslate2 has no penalty like the paper's. "
-            "With --beam alone it ranks by the mean of a token's log-probability; with "
-            "--length-penalty 0 by their sum."
+            f"--{option} has no effect on {path}: CTranslate2 does not have this length penalty. "
+            "With --beam alone, it ranks outputs by the mean log-probability of their tokens; with "
+            "--length-penalty 0, by the sum."
         )
     return dataclasses.replace(search, normalization=normalization, extra_length=None)
 
 
 def _check_file(path):
-    """Refuses a file that is no .tflite file, and says what to name instead."""
+    """Refuses a file that is not a .tflite file, and names the path to use instead."""
     if path.suffix == ".keras":
         raise click.UsageError(
-            f"{path} is only the weights of a run: name the run's folder, {path.resolve().parent}."
+            f"{path} holds only the weights of a run: name the run's folder, "
+            f"{path.resolve().parent}."
         )
     if path.suffix in (".h5", ".hdf5"):
         raise click.UsageError(
             f"{path} is in Keras's older format, HDF5, which holds no vocabulary and no search. "
-            f"MODEL is {KINDS}."
+            f"MODEL is {MODEL_KINDS}."
         )
     with open(path, "rb") as file:
         beginning = file.read(8)
     if path.suffix != ".tflite" and beginning[4:] != b"TFL3":
-        raise click.UsageError(f"{path} is not a model: MODEL is {KINDS}.{hint(path)}")
+        raise click.UsageError(f"{path} is not a model: MODEL is {MODEL_KINDS}.{hint(path)}")

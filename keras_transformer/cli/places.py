@@ -1,4 +1,4 @@
-"""Places that commands write to: refused before any work is done, as they were if it fails."""
+"""Paths that commands write to: early checks, and removal of new folders after a failure."""
 
 import contextlib
 import os
@@ -11,27 +11,29 @@ from keras_transformer.files import WRITE_ERRORS
 
 
 def check_output(path, *suffixes):
-    """Refuses the path of a file that cannot be written, before any work is done for it.
+    """Refuses the path of a file that cannot be written.
+
+    Commands call this before they start any work.
 
     Args:
         path: The path.
-        *suffixes: Those that programs recognise the file by; without any, all are.
+        *suffixes: Suffixes by which programs recognise the file. Without any, all are accepted.
 
     Raises:
-        click.UsageError: If the suffix is another one.
+        click.UsageError: If the path has another suffix.
         ValueError: If the file or its folder cannot be written.
     """
     check_suffix(path, *suffixes)
     if path.exists() and not path.is_file():
-        raise ValueError(f"{path} is not a regular file: it is not replaced.")
+        raise ValueError(f"{path} is not a regular file and is not replaced.")
     check_folder(path.parent)
 
 
 def check_suffix(path, *suffixes):
-    """Refuses a path with another suffix than those, if there are any."""
+    """Refuses a path with a suffix other than `suffixes`, unless these are empty."""
     if suffixes and path.suffix.lower() not in suffixes:
         known = " or ".join(suffixes)
-        why = " HDF5 holds weights alone." if path.suffix == ".h5" else ""
+        why = " HDF5 holds only weights." if path.suffix == ".h5" else ""
         raise click.UsageError(
             f"{path} must end in {known}: programs recognise the file by it.{why}"
         )
@@ -41,7 +43,7 @@ def check_folder(path):
     """Refuses a folder in which nothing can be written; it need not exist yet.
 
     Raises:
-        ValueError: If it is a file, or one above it is, or it cannot be written.
+        ValueError: If the path or one of its parents is a file, or the folder is not writable.
     """
     path = pathlib.Path(path)
     while not os.path.lexists(path) and path != path.parent:
@@ -54,14 +56,14 @@ def check_folder(path):
 
 @contextlib.contextmanager
 def new_folder(path, worth_keeping):
-    """Makes a folder for the block, and removes it if the block fails with nothing worth keeping.
+    """Creates a folder for the block, and removes it if the block fails.
 
-    Only what this very call made is removed: never a folder that was there, or that another process
-    made meanwhile.
+    Only folders that this call created are removed, never one that existed before or that another
+    process created in the meantime.
 
     Args:
-        path: The folder; it may exist.
-        worth_keeping: Function of the folder: whether it stays anyway.
+        path: The folder, which may exist.
+        worth_keeping: Function of the folder that returns whether to keep it after a failure.
     """
     made = _make(pathlib.Path(path))
     try:
@@ -72,13 +74,13 @@ def new_folder(path, worth_keeping):
         if made and not worth_keeping(made[-1]):
             shutil.rmtree(made[-1], ignore_errors=True)
             for folder in reversed(made[:-1]):
-                with contextlib.suppress(OSError):  # somebody uses it by now
+                with contextlib.suppress(OSError):  # another process uses it by now
                     folder.rmdir()
         raise
 
 
 def _make(path):
-    """The folders that were made, the last of them `path`; none if that was there."""
+    """Creates a folder and its parents, and returns those that were missing; the last is `path`."""
     if path.is_dir():
         return []
     made = [] if path.parent == path else _make(path.parent)

@@ -1,4 +1,4 @@
-"""`keras-transformer plot`: a command for each picture."""
+"""`keras-transformer plot`: a command for each kind of plot."""
 
 import typing
 import warnings
@@ -6,60 +6,66 @@ import warnings
 import click
 
 from keras_transformer.cli.command import FILE, FOLDER, Command, refuse, warn
+from keras_transformer.cli.help import Group, option
 from keras_transformer.cli.places import check_output
 from keras_transformer.config.block import Position
 from keras_transformer.plots.figure import FORMATS, save_figure
 from keras_transformer.tasks.attention import CLASS, KINDS
 
 
-class Plots(click.Group):
-    """The commands below `plot`."""
+class Plots(Group):
+    """The group of the commands of `plot`."""
 
     command_class = Command
 
 
-@click.group(cls=Plots)
+@click.group(cls=Plots, example="keras-transformer plot curves runs/base --output curves.png")
 def plot():
-    """Draw a picture: PNG, SVG or PDF, by the ending of its file."""
+    """Draw a plot as PNG, SVG or PDF."""
 
 
 def output_option(required=True):
     """Returns the option that names the file to write."""
-    return click.option(
+    return option(
         "--output",
         type=FILE,
         required=required,
-        help="File to write, which ends in .png, .svg or .pdf.",
+        help="File to write; its name ends in .png, .svg or .pdf.",
     )
 
 
 OUTPUT = output_option()
 
 
-@plot.command()
+@plot.command(
+    example="""keras-transformer plot attention runs/base "A man rides a horse." \\
+  --output attention.png"""
+)
 @click.argument("model", type=FOLDER)
 @click.argument("sentence")
 @output_option(required=False)
-@click.option(
-    "--layers", is_flag=True, help="Every layer and head by itself. Default: the mean of all."
-)
-@click.option(
-    "--kind",
-    type=click.Choice([*KINDS, CLASS]),
-    help="Attention of the decoder to the source, of encoder or decoder to itself, or of the class "
-    "token of an image.  [default: the first of these that MODEL has]",
-)
-@click.option(
+@option(
     "--html",
     type=FILE,
-    help="Page to write, which ends in .html: all kinds, layers and heads to choose from.",
+    help="HTML page to write, on which the reader chooses kind, layer and head.",
+)
+@option(
+    "--kind",
+    type=click.Choice([*KINDS, CLASS]),
+    help="Attention of the decoder to the source (cross), of the encoder or the decoder to itself, "
+    "or of the class token of an image.  [default: the first of these that MODEL has]",
+)
+@option(
+    "--layers",
+    is_flag=True,
+    help="Draw every layer and head.  [default: draw the mean over layers and heads]",
 )
 def attention(model, sentence, output, layers, kind, html):
-    """Draw which pieces each piece of a text attends to.
+    """Draw the attention between the tokens of a text.
 
-    MODEL is a run, or a SavedModel that was exported with --alignment. The text is SENTENCE, and of
-    a translator also its translation. Of a classifier of images it is the path of an image, and the
-    picture shows what the class token attends to in it.
+    MODEL is a run, or a SavedModel that was exported with --alignment. It reads SENTENCE and, if it
+    is a translator, translates it. For an image classifier, SENTENCE is the path of an image, and
+    the plot shows the attention of the class token to the patches of the image.
     """
     from keras_transformer.cli.open_model import open_attention
     from keras_transformer.plots.attention import attention_figure, choose
@@ -86,56 +92,83 @@ def attention(model, sentence, output, layers, kind, html):
         click.echo(html)
 
 
-@plot.command()
+@plot.command(example="keras-transformer plot positions --output positions.png --length 100")
 @OUTPUT
-@click.option(
+@option(
     "--kind",
     type=click.Choice(typing.get_args(Position)),
     default="sinusoidal",
     show_default=True,
-    help="As in the setting model.position; one whose codes are fixed.",
+    help="Position encoding, as in the setting model.position. It must be a fixed one.",
 )
-@click.option("--length", type=click.IntRange(1), default=64, show_default=True, metavar="T")
-@click.option("--d-model", type=click.IntRange(2), default=128, show_default=True, metavar="D")
+@option(
+    "--length",
+    type=click.IntRange(1),
+    default=64,
+    show_default=True,
+    metavar="T",
+    help="Number of positions.",
+)
+@option(
+    "--d-model",
+    type=click.IntRange(2),
+    default=128,
+    show_default=True,
+    metavar="D",
+    help="Width of the model.",
+)
 def positions(output, kind, length, d_model):
-    """Draw the codes of T positions, [T, D], and the dot products of all pairs."""
+    """Draw a position encoding and its dot products.
+
+    The plot shows the encodings of T positions, [T, D], and the dot products of all pairs.
+    """
     from keras_transformer.plots.positions import positions_figure
 
     check_output(output, *FORMATS)
     _save(positions_figure(kind, length, d_model), output)
 
 
-@plot.command()
+@plot.command(example="keras-transformer plot masks --output masks.png --length 8 --real 5")
 @OUTPUT
-@click.option(
-    "--length", type=click.IntRange(1), default=8, show_default=True, help="Padded length."
+@option(
+    "--length",
+    type=click.IntRange(1),
+    default=8,
+    show_default=True,
+    metavar="T",
+    help="Length of the padded row.",
 )
-@click.option(
-    "--real", type=click.IntRange(1), default=5, show_default=True, help="Tokens before padding."
+@option(
+    "--real",
+    type=click.IntRange(1),
+    default=5,
+    show_default=True,
+    metavar="T",
+    help="Number of tokens before the padding.",
 )
 def masks(output, length, real):
-    """Draw which positions may attend to which: padding mask, causal mask, and both."""
+    """Draw the padding mask, the causal mask, and both combined."""
     from keras_transformer.plots.masks import masks_figure
 
     check_output(output, *FORMATS)
     _save(masks_figure(length, real), output)
 
 
-@plot.command()
+@plot.command(example="keras-transformer plot schedule wmt14_en_de_base --output schedule.svg")
 @click.argument("configs", nargs=-1, required=True, metavar="CONFIG...")
 @OUTPUT
-@click.option(
+@option(
     "--scale",
     type=click.Choice(["linear", "log"]),
     default="linear",
     show_default=True,
-    help="Of both axes.",
+    help="Scale of both axes.",
 )
 def schedule(configs, output, scale):
-    """Draw the learning rate of each update, as one or several configurations have it.
+    """Draw the learning rate over the updates of a training.
 
-    CONFIG is a TOML file, such as the config.toml of a run, or the name of one that comes with the
-    package.
+    CONFIG is a TOML file, such as the config.toml of a run, or the name of a configuration in the
+    package. Several configurations share one plot.
     """
     from keras_transformer.plots.schedule import schedule_figure
     from keras_transformer.training.schedule import make_schedule
@@ -149,19 +182,22 @@ def schedule(configs, output, scale):
         settings = load_settings(name)
         if open_keys := [key for key in left_out(settings) if key in OF_A_SCHEDULE]:
             raise click.UsageError(
-                f"{name}: {', '.join(open_keys)} would follow from the data of a training. Set "
-                "them, or name the config.toml of a run."
+                f"{name}: {', '.join(open_keys)} would be derived from the training data. Set "
+                "them, or use the config.toml of a run."
             )
         updates, width = settings.training.updates, settings.config().d_model
         schedules[name] = make_schedule(settings.schedule, width, updates), updates
     _save(schedule_figure(schedules, scale), output)
 
 
-@plot.command()
+@plot.command(example="keras-transformer plot curves runs/base runs/big --output curves.png")
 @click.argument("runs", nargs=-1, required=True, type=FOLDER, metavar="RUN...")
 @OUTPUT
 def curves(runs, output):
-    """Draw what the validations of one or several runs have measured, finished or not."""
+    """Draw the validation metrics of runs.
+
+    The runs need not be finished. Several runs share one plot.
+    """
     from keras_transformer.plots.curves import curves_figure
     from keras_transformer.tasks.run import Run
     from keras_transformer.training.evaluate import task_of
@@ -176,14 +212,15 @@ def curves(runs, output):
     _save(curves_figure(histories), output)
 
 
-@plot.command()
+@plot.command(example="keras-transformer plot structure wmt14_en_de_base --output model.pdf")
 @click.argument("model_or_config")
 @OUTPUT
 def structure(model_or_config, output):
-    """Draw the model of a run or of a configuration as the paper's Fig. 1, with its sizes.
+    """Draw the structure of a model, as Fig. 1 of the paper.
 
-    MODEL_OR_CONFIG is the folder of a run, a TOML file, or the name of one that comes with the
-    package. A configuration leaves open how many labels a classifier has: two are drawn.
+    The plot contains the model's sizes. MODEL_OR_CONFIG is the folder of a run, a TOML file, or the
+    name of a configuration in the package. A configuration does not determine the number of labels
+    of a classifier; two are drawn.
     """
     from keras_transformer.plots.structure import structure_figure
     from keras_transformer.tasks.run import Run

@@ -1,4 +1,4 @@
-"""`keras-transformer predict`, also called `translate`: lines in, answers out."""
+"""`keras-transformer predict`, also called `translate`: an answer for each line."""
 
 import contextlib
 
@@ -17,43 +17,56 @@ from keras_transformer.cli.command import (
     standard,
     warn,
 )
+from keras_transformer.cli.help import option
 from keras_transformer.cli.open_model import open_search
 from keras_transformer.cli.places import check_output
 from keras_transformer.cli.search_options import BEAMS, make_search, search_options
 from keras_transformer.cli.shortlist import SHORTLIST
 from keras_transformer.files import replacing
 
+EXAMPLE = """keras-transformer translate runs/base --beam 4 < in.txt > out.txt"""
 
-@click.command(cls=Command)
+
+@click.command(cls=Command, example=EXAMPLE)
 @click.argument("models", type=FOLDER, nargs=-1, required=True, metavar="MODEL...")
-@click.option("--input", "source", type=EXISTING_FILE, help="Lines to answer. Default: stdin.")
-@click.option(
+@option(
+    "--input",
+    "source",
+    type=EXISTING_FILE,
+    group="Input and output",
+    help="File of lines to answer.  [default: stdin]",
+)
+@option(
     "--output",
     "target",
     type=FILE,
-    help="File to write when all lines are answered. Default: stdout.",
+    group="Input and output",
+    help="File to write when all lines are answered.  [default: stdout]",
 )
-@batch_size()
-@search_options
-@MAX_LENGTH
-@SHORTLIST
-@click.option(
+@option(
     "--scores",
     is_flag=True,
-    help="Write the score of each answer before it, and a tab: the natural logarithm of its "
-    "probability, divided by the penalty if there is a beam; 0 for an empty line.",
+    group="Input and output",
+    help="Write a score and a tab before each answer: the natural logarithm of its probability, "
+    "in beam search divided by the length penalty; 0 for an empty line.",
 )
-@click.option(
+@option(
     "--alignments",
     is_flag=True,
-    help="Write after each translation a tab and pairs i-j: word j of the translation attended "
-    "most to word i of the source. Words are counted from 0 and separated by spaces.",
-)
-@shard(
-    "Answer part I of N of the lines of --input, I from 0 to N - 1: the outputs of all parts, one "
-    "after the other, are the output for the whole file."
+    group="Input and output",
+    help="Write a tab and pairs i-j after each translation: word j of the translation attended "
+    "most to word i of the source. Words are separated by spaces and counted from 0.",
 )
 @STRICT
+@shard(
+    "Answer only part I of N of the lines of --input, I from 0 to N - 1. The outputs of all parts "
+    "in order are the output for the whole file.",
+    group="Input and output",
+)
+@search_options
+@SHORTLIST
+@MAX_LENGTH
+@batch_size()
 def predict(
     models,
     source,
@@ -68,18 +81,18 @@ def predict(
     strict,
     **options,
 ):
-    """Answer lines: one line out per line in, in order.
+    """Answer each input line with one output line, in order.
 
-    A line becomes its translation, its summary, its label, or a text that goes on from it, as the
-    task of MODEL is: a run, a SavedModel, a .tflite file or a folder for CTranslate2. A run takes
-    all options of its task; the others take what their export put into them.
+    The task of MODEL decides whether the answer is a translation, a summary, a label or a
+    continuation of the text. MODEL is a run, a SavedModel, a .tflite file or a folder for
+    CTranslate2. A run supports all options of its task, an export those that it was exported with.
 
-    Several runs answer together: with the mean of their probabilities, or of the values that they
-    predict.
+    Several runs form an ensemble, which uses the mean of their probabilities or of the values that
+    they predict.
 
-    A bad line, such as one that is not UTF-8 or that names an image that cannot be read, has an
-    empty answer, and a warning names it. In a time series it is an error, since later answers
-    depend on it, and the block of 2,048 lines that it is in has no answers.
+    A bad line, such as one that is not UTF-8 or that names an unreadable image, gets an empty
+    answer and a warning. In a time series, a bad line is an error, because later answers depend on
+    it; its block of 2,048 lines then gets no answers.
     """
     from keras_transformer.cli.line_searches import Format
     from keras_transformer.cli.streaming import answer_stream
@@ -87,7 +100,7 @@ def predict(
     if alignments:
         refuse(
             (*BEAMS, "n_best", "sample"),
-            "has no effect with --alignments, which goes with greedy search.",
+            "has no effect with --alignments, which uses greedy search.",
         )
     if n_best is not None:
         refuse(["scores"], "has no effect with --n-best, which writes them.")
@@ -100,7 +113,7 @@ def predict(
     if target is not None:
         check_output(target)
         if not target.parent.is_dir():
-            raise ValueError(f"{target.parent} does not exist: make it first.")
+            raise ValueError(f"{target.parent} does not exist: create it first.")
     with _lines(source) as lines, _output(target) as output:
         window = 1 if lines.isatty() else 2048
         search = open_search(
@@ -120,7 +133,7 @@ def predict(
 
 
 def _count(path):
-    """The number of lines of a file."""
+    """Returns the number of lines of a file."""
     with open(path, "rb") as file:
         return sum(1 for _ in file)
 
@@ -136,7 +149,7 @@ def _lines(path):
 
 @contextlib.contextmanager
 def _output(path):
-    """A binary stream to stdout, or to a file that appears when everything is written."""
+    """Yields a binary stream to stdout, or to a file that appears when everything is written."""
     if path is None:
         yield standard("stdout")
     else:

@@ -1,4 +1,4 @@
-"""Progress of an export, on stderr: stdout is for the report."""
+"""Progress of an export on stderr, because stdout is for the report."""
 
 import contextlib
 import re
@@ -7,12 +7,12 @@ import time
 import rich.console
 import rich.progress
 
-SECONDS = 5.0  # between two lines that only count
+SECONDS = 5.0  # between two lines that differ only in a count
 COUNT = re.compile(r": \d+ of \d+ \w+$")
 
 
 class _Lines:
-    """Stages as lines.
+    """Progress as one line per stage.
 
     Args:
         console: The `rich.console.Console`.
@@ -23,7 +23,7 @@ class _Lines:
         self._console, self._clock, self._last = console, clock, clock()
 
     def show(self, stage):
-        """Prints a stage, unless it only counts and the last line is not old."""
+        """Prints a stage. A stage with a count is printed only every few seconds."""
         now = self._clock()
         if COUNT.search(stage) and now - self._last < SECONDS:
             return
@@ -35,15 +35,15 @@ class _Lines:
 def shown_progress(console=None, clock=time.monotonic):
     """Shows the stages of an export while the block works.
 
-    A spinner and the time where somebody watches; in a file or a CI log a line for each stage. How
-    far a stage is, such as "translating: 64 of 200 sentences", is a line every few seconds there.
+    A terminal shows a spinner and the elapsed time. A file or a CI log gets a line for each stage,
+    and every few seconds a line for a count, such as "translating: 64 of 200 sentences".
 
     Args:
         console: The `rich.console.Console`. `None`: stderr.
         clock: Function that returns the time in seconds.
 
     Yields:
-        Function of a stage, a string, to be called when it begins.
+        Function to call with the name of each stage when it begins.
     """
     console = console or rich.console.Console(stderr=True)
     if not console.is_terminal:

@@ -1,4 +1,4 @@
-"""The options that choose a search, made of its settings, and the search that they make."""
+"""Options that choose a search, derived from its settings, and the search that they describe."""
 
 import functools
 import math
@@ -6,6 +6,7 @@ import math
 import click
 
 from keras_transformer.cli.command import FiniteRange, refuse
+from keras_transformer.cli.help import option
 from keras_transformer.search_settings import (
     WITH_EXPONENT,
     BeamSettings,
@@ -14,13 +15,13 @@ from keras_transformer.search_settings import (
     settings_of,
 )
 
-# The option that chooses a search, and what the search is made of.
+# Options that choose a search, and the settings of that search.
 KINDS = {"beam": BeamSettings, "greedy": GreedySettings, "sample": SampleSettings}
-NO_LIMIT = "none"  # on the command line, where a setting is `None`; the value is infinity
+NO_LIMIT = "none"  # value of an option that sets `None`; parsed as infinity
 
 
 def _options():
-    """Dictionary from each option of a setting to those of `KINDS` that have it, and its field."""
+    """Returns for each option of a setting a dictionary from its `KINDS` to its field there."""
     options = {}
     for kind, settings in KINDS.items():
         for field, setting in settings_of(settings).items():
@@ -31,16 +32,21 @@ def _options():
 
 OPTIONS = _options()
 BEAMS = tuple(name for name, kinds in OPTIONS.items() if "beam" in kinds)
-OF_GREEDY_OR_BEAM = ("greedy", *BEAMS)  # parameters of the commands that have no more
+OF_GREEDY_OR_BEAM = ("greedy", *BEAMS)  # options of the commands that do not sample
 OF_SAMPLES = tuple(name for name in OPTIONS if name not in BEAMS)
 SEARCHES = (*OF_GREEDY_OR_BEAM, "n_best", "sample", *OF_SAMPLES)
 
-GREEDY = click.option("--greedy", is_flag=True, help="Greedy search, whatever the run's own is.")
-SAMPLE = click.option("--sample", is_flag=True, help="Draw outputs at random.")
+GREEDY = option(
+    "--greedy",
+    is_flag=True,
+    group="Search",
+    help="Use greedy search, even if the run's own search is another one.",
+)
+SAMPLE = option("--sample", is_flag=True, group="Sampling", help="Draw outputs at random.")
 
 
 class OrNone(click.ParamType):
-    """A number, or `none` for no limit.
+    """A parameter that is a number, or `none` for no limit.
 
     Args:
         numbers: The `click.ParamType` of a number.
@@ -62,8 +68,9 @@ def option_of(name, help=None, default=None):
 
     Args:
         name: A key of `OPTIONS`.
-        help: Its help, where a command means something of its own by it. `None`: the setting's.
-        default: What the help names as the default. `None`: the setting's.
+        help: Help text of a command for which the option has another meaning. `None`: the help of
+            the setting.
+        default: Default that the help names. `None`: the default of the setting.
     """
     kind, field = next(iter(OPTIONS[name].items()))
     setting = settings_of(KINDS[kind])[field]
@@ -73,11 +80,12 @@ def option_of(name, help=None, default=None):
     own = getattr(KINDS[kind], field, None)
     shown = f"{own:g}" if isinstance(own, float) else own
     default = default or setting.default_help or shown
-    limitless = f" {NO_LIMIT}: any." if _takes_none(setting, own) else ""
-    return click.option(
+    limitless = f" {NO_LIMIT}: no limit." if _takes_none(setting, own) else ""
+    return option(
         f"--{name.replace('_', '-')}",
         type=_type(setting, own),
         metavar=setting.metavar,
+        group="Sampling" if set(OPTIONS[name]) == {"sample"} else "Search",
         help=f"{help or text}{limitless}  [default: {default}]",
     )
 
@@ -98,19 +106,24 @@ def n_best(help, default=None):
     """Returns the option `--n-best`.
 
     Args:
-        help: What a command does with that number.
-        default: What the help names as the default. `None`: nothing.
+        help: Sentence about the use that a command makes of the number.
+        default: Default that the help names. `None`: no default.
     """
     default = f"  [default: {default}]" if default else ""
-    return click.option("--n-best", type=click.IntRange(1), metavar="M", help=f"{help}{default}")
+    return option(
+        "--n-best",
+        type=click.IntRange(1),
+        metavar="M",
+        group="Search",
+        help=f"{help}{default}",
+    )
 
 
 def search_options(command):
-    """Gives a command every option of a search."""
+    """Adds every option of a search to a command."""
     several = n_best(
-        "Write the best M outputs of each line: number of the line, from 1, tab, score, tab, text; "
-        "the best first, fewer where there are fewer. Without --beam: a beam of 4 hypotheses, or "
-        "the run's own, of M if that is more."
+        "Write up to M outputs of each line, the best first: number of the line, from 1, tab, "
+        "score, tab, text. Without --beam, the beam is the run's own, else 4, and at least M."
     )
     return _with(command, greedy_or_beam(), several, SAMPLE, *map(option_of, OF_SAMPLES))
 
@@ -119,19 +132,19 @@ def greedy_or_beam(*without):
     """Returns a decorator for the options of greedy search and of a beam.
 
     Args:
-        *without: Names of those that the command does not have, or has in another form.
+        *without: Options that the command does not have, or declares itself.
     """
     options = {"greedy": GREEDY, **{name: option_of(name) for name in BEAMS}}
-    chosen = [option for name, option in options.items() if name not in without]
+    chosen = [decorator for name, decorator in options.items() if name not in without]
     return lambda command: _with(command, *chosen)
 
 
 def _with(command, *options):
-    return functools.reduce(lambda command, option: option(command), reversed(options), command)
+    return functools.reduce(lambda command, add: add(command), reversed(options), command)
 
 
 def line_of(search):
-    """Returns the options of a command that make a `Greedy` or `Beam`, each after a space."""
+    """Returns the command-line options that describe a `Greedy` or `Beam`, each after a space."""
     kind = "beam" if isinstance(search, BeamSettings) else "greedy"
     default = KINDS[kind]()
     parts = [" --greedy"] if kind == "greedy" and search != type(search)() else []
@@ -147,14 +160,15 @@ def line_of(search):
 
 
 def make_search(n_best=None, **options):
-    """Returns the search that the options of a command describe, as far as it has them.
+    """Returns the search that the options of a command describe.
 
     Args:
-        n_best: Value of `--n-best`, where several are asked for.
-        **options: Values of `--greedy`, `--sample` and of `OPTIONS`; `None`: not given.
+        n_best: Value of `--n-best`, or `None`.
+        **options: Values of `--greedy`, `--sample` and the keys of `OPTIONS`, as far as the command
+            has them. `None`: not given.
 
     Returns:
-        The search; `None` if no option names one, as with `--n-best` alone.
+        The search; `None` if no option chooses one, as with `--n-best` alone.
 
     Raises:
         click.UsageError: If an option has no effect beside the others.
@@ -184,7 +198,7 @@ def make_search(n_best=None, **options):
         if kind in kinds and options.get(name) is not None
     }
     if kind == "beam" and not values:
-        return None  # `--n-best` alone: the run's own search, which `search_for` makes wide enough
+        return None  # `--n-best` alone: the run's own search, which `search_for` widens
     shortest, longest = values.get("min_length", 1), values.get("max_length", math.inf)
     if shortest > longest:
         raise click.UsageError(
@@ -196,7 +210,7 @@ def make_search(n_best=None, **options):
 
 
 def _refuse_without_effect(chosen):
-    """Refuses the options of other searches than the one that is chosen, or `None`."""
+    """Refuses options that do not belong to the chosen kind of search, which may be `None`."""
     for name, kinds in OPTIONS.items():
         if chosen in kinds:
             continue
@@ -207,19 +221,23 @@ def _refuse_without_effect(chosen):
 
 
 def taken_search(options):
-    """Returns what `make_search` makes of those of `OF_GREEDY_OR_BEAM`, and removes these.
+    """Returns the search that the options of greedy and beam search describe, and removes them.
 
     Args:
-        options: Dictionary of the values of a command's options.
+        options: Dictionary of the values of a command's options, which is changed.
+
+    Returns:
+        The search; `None` if no option chooses one.
     """
     return make_search(**{name: options.pop(name) for name in OF_GREEDY_OR_BEAM if name in options})
 
 
 def search_of_run(run, options):
-    """Returns what `taken_search` does, or where no option names a search that of a run.
+    """Returns the search that options choose, otherwise the run's own search.
 
     Args:
-        run: The folder, or a list of several; if they name different searches, it is greedy search.
+        run: Folder of the run, or a list of several. If the searches of several runs differ, greedy
+            search takes their place.
         options: See `taken_search`.
     """
     from keras_transformer.decoding import Greedy
@@ -233,11 +251,11 @@ def search_of_run(run, options):
 
 
 def limited(search, own):
-    """Returns a search that options name for a run; a greedy one keeps the limit of its own.
+    """Returns a search that options chose; a greedy one gets the length limit of the run's own.
 
     Args:
-        search: The `Greedy`, `Beam` or `Sample`.
-        own: The run's `Greedy` or `Beam`.
+        search: The chosen `Greedy`, `Beam` or `Sample`.
+        own: The run's own `Greedy` or `Beam`.
     """
     from keras_transformer.decoding import Greedy
 
@@ -247,12 +265,12 @@ def limited(search, own):
 
 
 def name_default(run, search, others="--greedy and --beam"):
-    """Prints on stderr how a run is searched where no option names a search, but for greedily.
+    """Prints on stderr which search is used by default, unless it is greedy search.
 
     Args:
-        run: The folder, or a list of several.
-        search: How it is searched: its own search, or one for more outputs.
-        others: The options that replace it.
+        run: Folder of the run, or a list of several.
+        search: The search that is used: the run's own, or a wider one.
+        others: Options that replace it.
     """
     from keras_transformer.decoding import Greedy
 
@@ -271,7 +289,7 @@ def name_default(run, search, others="--greedy and --beam"):
 
 
 def _searches_of(run):
-    """The set of searches that one or several runs name; greedy search is that of one without."""
+    """Returns the set of searches that runs name; a run that names none has greedy search."""
     from keras_transformer.decoding import Greedy
     from keras_transformer.tasks.run import Run
 

@@ -1,4 +1,4 @@
-"""`keras-transformer shortlist`: for each source piece of a run the target pieces it becomes."""
+"""`keras-transformer shortlist`: likely target tokens for each source token of a run."""
 
 import contextlib
 
@@ -7,23 +7,30 @@ import rich.console
 import rich.progress
 
 from keras_transformer.cli.command import EXISTING_FILE, FILE, FOLDER, Command, batch_size
+from keras_transformer.cli.help import option
 from keras_transformer.cli.places import check_output
 
 LIMIT = 100_000
-SHORTLIST = click.option(
+SHORTLIST = option(
     "--shortlist",
     type=EXISTING_FILE,
-    help="Search among the candidates of each sentence alone, by a file that the command shortlist "
-    "or Marian has written.",
+    group="Search",
+    help="Restrict the search to the candidates of each sentence in this file, which the command "
+    "shortlist or Marian has written.",
 )
 
 
 def with_shortlist(pipeline, file, run):
-    """Returns what a run's model is used by, with the shortlist of a file, or `None`, as it is.
+    """Returns a pipeline whose searches use the shortlist in a file.
+
+    Args:
+        pipeline: The pipeline of a run.
+        file: Path of the shortlist. `None`: the pipeline is returned unchanged.
+        run: The run, for errors.
 
     Raises:
-        click.UsageError: If it has no such searches.
-        ValueError: If the file is damaged, or another vocabulary's.
+        click.UsageError: If the pipeline has no search that uses a shortlist.
+        ValueError: If the file is damaged or belongs to another vocabulary.
     """
     if file is None:
         return pipeline
@@ -39,51 +46,65 @@ def with_shortlist(pipeline, file, run):
 
 
 def refuse_of_task(run, task):
-    """Raises for a run of a task in which nothing is searched for a source."""
+    """Raises a `click.UsageError` for a run whose task does not generate text from a source."""
     raise click.UsageError(
-        f"{run} is a run for {task}: a shortlist goes with a model that has an encoder and a "
-        "decoder."
+        f"{run} is a run for {task}: a shortlist needs a model that has an encoder and a decoder."
     )
 
 
-@click.command(cls=Command)
+@click.command(cls=Command, example="keras-transformer shortlist runs/base runs/base/lex.bin")
 @click.argument("run", type=FOLDER)
 @click.argument("file", type=FILE)
-@click.option(
-    "--first",
-    default=50,
-    show_default=True,
-    type=click.IntRange(0),
-    metavar="N",
-    help="Pieces at the beginning of the vocabulary that every translation may be made of.",
+@option(
+    "--source",
+    type=EXISTING_FILE,
+    group="Pairs to learn from",
+    help="File of sentences, one per line.  [default: the training data of RUN]",
 )
-@click.option(
-    "--best",
-    default=50,
-    show_default=True,
-    type=click.IntRange(1),
-    metavar="N",
-    help="Most pieces that a piece of the source brings with it.",
+@option(
+    "--target",
+    type=EXISTING_FILE,
+    group="Pairs to learn from",
+    help="File of their translations, one per line.",
 )
-@click.option("--source", type=EXISTING_FILE, help="Sentences to learn from, one per line.")
-@click.option("--target", type=EXISTING_FILE, help="Their translations, line by line.")
-@click.option(
+@option(
     "--limit",
     default=LIMIT,
     show_default=True,
     type=click.IntRange(1),
     metavar="PAIRS",
-    help="Of more pairs than that so many are read, at equal distances.",
+    group="Pairs to learn from",
+    help="Maximum number of pairs, selected at equal distances.",
 )
-@batch_size()
+@option(
+    "--first",
+    default=50,
+    show_default=True,
+    type=click.IntRange(0),
+    metavar="N",
+    group="Size of the shortlist",
+    help="Number of tokens at the beginning of the vocabulary that are candidates of every "
+    "sentence.",
+)
+@option(
+    "--best",
+    default=50,
+    show_default=True,
+    type=click.IntRange(1),
+    metavar="N",
+    group="Size of the shortlist",
+    help="Maximum number of candidates that a source token adds.",
+)
+@batch_size("Number of pairs to read at a time.", group=None)
 def shortlist(run, file, first, best, source, target, limit, batch_size):
     """Write a shortlist of RUN to FILE, in Marian's binary format.
 
-    The model of RUN reads pairs of its training data, or of the files; a piece of a translation is
-    shared among the three pieces of the source that it attends to most, in the decoder's last
-    layer. What a piece of the source has most of is its list. translate and the exports
-    saved-model, litert and marian take the file with --shortlist: they then compute the logits of
-    the candidates of each sentence alone.
+    The shortlist contains for each source token the target tokens it is most often translated to.
+    The model of RUN reads pairs of sentences and distributes each target token over the three
+    source tokens that it attends to most in the last layer of the decoder.
+
+    With --shortlist, translate and the exports saved-model, litert and marian use the file: for
+    each sentence, they compute logits only for the candidates of its tokens.
     """
     if (source is None) != (target is None):
         raise click.UsageError("--source and --target go together.")
@@ -105,13 +126,13 @@ def shortlist(run, file, first, best, source, target, limit, batch_size):
     learned.write(file)
     lengths = len(learned.ids) / learned.vocab_size
     click.echo(
-        f"{file}: {len(pairs[0]):,} pairs; {lengths:.1f} ids in the list of a piece on average, "
+        f"{file}: {len(pairs[0]):,} pairs; {lengths:.1f} candidates per source token on average, "
         f"beside the first {first}."
     )
 
 
 def _of_files(source, target, limit):
-    """Two lists of strings, at most `limit` of each, at equal distances."""
+    """Returns the sources and targets of at most `limit` pairs of two files, at equal distances."""
     from keras_transformer.text.lines import read_parallel
 
     both = read_parallel(source, target)
@@ -122,7 +143,7 @@ def _of_files(source, target, limit):
 
 
 def _of_run(run, limit):
-    """The same of the training data of a run."""
+    """Returns the sources and targets of at most `limit` pairs of a run's training data."""
     from keras_transformer.tasks.run import Run
     from keras_transformer.training.data.sources import open_source
     from keras_transformer.training.settings.toml import load_settings
@@ -141,7 +162,7 @@ def _of_run(run, limit):
 
 @contextlib.contextmanager
 def _bar(total):
-    """Shows how many pairs have been read, on stderr, where somebody watches."""
+    """Shows the progress of reading pairs on stderr; a bar if stderr is a terminal."""
     console = rich.console.Console(stderr=True)
     if not console.is_terminal:
         console.print(f"reading {total:,} pairs ...", soft_wrap=True, markup=False)

@@ -1,4 +1,4 @@
-"""`predict` and `score`: lines in, lines out, in order, whatever is in them."""
+"""Streams of lines for `predict` and `score`: one output line per input line, in order."""
 
 import itertools
 
@@ -13,7 +13,7 @@ from keras_transformer.text.lines import (
 
 PLAIN = Format()
 CUT = "longer than the model's limit; its end was cut off"
-NOTHING = Score(0.0, 0, False)  # of a pair that is not scored
+NOT_SCORED = Score(0.0, 0, False)
 
 
 def answer_stream(
@@ -28,36 +28,35 @@ def answer_stream(
     strict=False,
     bounds=None,
 ):
-    """Answers a stream of lines in another; line n of one becomes line n of the other.
+    """Writes the answers to a stream of lines to another stream, in the same order.
 
     An empty line stays empty, unless the search answers it. A line longer than the model's limit is
-    cut, answered and reported. A bad line, such as one that is not UTF-8 or that names an image
-    that cannot be read, is reported and becomes an empty line.
+    cut, answered and reported. A bad line, such as one that is not UTF-8 or that names an
+    unreadable image, is reported and becomes an empty line.
 
     Args:
-        search: One of `line_searches`, anything else that is called like these, or something with
-            `translate_batch`. It may have the attributes `blank`, whether an empty line stays
-            empty; `parse`, a function from a line to what it is called with, which raises a
-            `ValueError` for a bad line; and `strict`, whether every line is part of one input, so
-            that a bad one would change the answers to others: then it is given bytes that are not
-            UTF-8 as lone surrogates, and raises a `ValueError` itself, which ends the stream.
-        source: Binary stream that is read line by line.
-        target: Binary stream that is written to and flushed after each window.
-        warn: Called with one line of text for each line that is not read whole.
-        batch_size: Sentences decoded at a time.
-        window: Lines read before the first is written; they are sorted by length. 1 answers each
-            line at once.
+        search: One of `line_searches`, another function with the same arguments, or an object with
+            a method `translate_batch`. Three attributes are optional. `blank`: whether an empty
+            line stays empty. `parse`: a function that converts a line to the argument of the
+            search, and raises a `ValueError` for a bad line. `strict`: whether all lines form one
+            input, so that a bad line would change the answers to others; such a search receives
+            bytes that are not UTF-8 as lone surrogates, and its `ValueError` ends the stream.
+        source: Binary stream to read.
+        target: Binary stream to write, flushed after each window.
+        warn: Function that is called with a line of text for each line that is bad or cut.
+        batch_size: Number of sentences decoded at a time.
+        window: Number of lines to read, and to sort by length, before the first is written. 1
+            answers each line at once.
         form: The `Format` of the output.
-        strict: Whether the first bad line is an error. The answers to the lines before it are
-            written.
-        bounds: First line, from 0, and end of the range of lines to answer; their numbers are those
-            of the whole stream. `None`: all lines.
+        strict: Whether the first bad line is an error. The answers to earlier lines are written.
+        bounds: First line, from 0, and end of the range of lines to answer. Lines keep the numbers
+            that they have in the whole stream. `None`: all lines.
 
     Returns:
         Number of lines.
 
     Raises:
-        ValueError: For a bad line, with its number, if `strict`.
+        ValueError: For a bad line if `strict`; the error names its number.
     """
     if hasattr(search, "translate_batch"):
         search = OwnSearch(search)
@@ -81,7 +80,9 @@ def answer_stream(
 
 
 def _answer(search, lines, batch_size, strict):
-    """Results by the numbers of the lines that are answered, or the errors of those that cannot be.
+    """Returns a dictionary from line numbers to results, or to the errors of bad lines.
+
+    Lines that stay empty are missing.
 
     Args:
         search, batch_size, strict: See `answer_stream`.
@@ -94,12 +95,12 @@ def _answer(search, lines, batch_size, strict):
 
 
 def _read(read, lines, strict):
-    """Returns the results of a function of lines and the `ValueError`s it raises, by line number.
+    """Returns the results of a function of lines, and its `ValueError`s, both by line number.
 
     Args:
         read: The function.
         lines: Dictionary from numbers to lines.
-        strict: Whether nothing is read after the first error.
+        strict: Whether to stop reading after the first error.
     """
     examples, errors = {}, {}
     for number, line in lines.items():
@@ -113,10 +114,10 @@ def _read(read, lines, strict):
 
 
 def _example(search, line):
-    """Returns what a search is called with for a line; `None` for a line that stays empty.
+    """Returns the argument of a search for a line, or `None` if the line stays empty.
 
     Raises:
-        ValueError: If it is a bad line.
+        ValueError: For a bad line.
     """
     if getattr(search, "strict", False):
         return without_end(line).decode("utf-8", "surrogateescape")
@@ -126,13 +127,13 @@ def _example(search, line):
     return search.parse(text) if hasattr(search, "parse") else text
 
 
-def _report(number, error, strict, warn, target, left="left empty"):
-    """Warns of a bad line and how it is left; if `strict`, raises a `ValueError` instead."""
+def _report(number, error, strict, warn, target, outcome="left empty"):
+    """Warns of a bad line and what became of it; if `strict`, raises a `ValueError` instead."""
     reason = f"line {number}: {str(error).removesuffix('.')}"
     if strict:
         target.flush()
         raise ValueError(f"{reason}.") from error
-    warn(f"{reason}; {left}")
+    warn(f"{reason}; {outcome}")
 
 
 def _is_cut(results):
@@ -142,30 +143,29 @@ def _is_cut(results):
 def score_files(
     translator, source, target, output, warn, *, batch_size=64, window=2048, strict=False
 ):
-    """Writes for each line of two files how probable the second is as a translation of the first.
+    """Writes the score of each pair of lines of two files.
 
-    A line of the output is the natural logarithm of the probability, a tab, and the number of
-    tokens, the end of the sentence included in both: the perplexity of a file is `exp` of minus the
-    sum of the first column over the sum of the second. A pair with a line that is not UTF-8 is
-    reported, and has 0 of both, which leaves both sums as they are.
+    An output line has the natural logarithm of the probability of the translation, a tab, and its
+    number of tokens; both include the end of the sentence. The perplexity of a file is `exp` of
+    minus the sum of the first column divided by the sum of the second. A pair with a line that is
+    not UTF-8 is reported; its score is 0 with 0 tokens, which does not change the sums.
 
     Args:
         translator: A `Translator`.
         source: Path of the sentences, one per line.
-        target: Path of their translations, line by line.
-        output: Binary stream, flushed after each window.
-        warn: Called with one line of text for each pair that is not scored whole.
-        batch_size: Sentences scored at a time.
-        window: Lines read before the first is written; they are sorted by length.
-        strict: Whether the first bad line is an error. The scores of the pairs before it are
-            written.
+        target: Path of their translations, one per line.
+        output: Binary stream to write, flushed after each window.
+        warn: Function that is called with a line of text for each pair that is bad or cut.
+        batch_size: Number of pairs scored at a time.
+        window: Number of pairs to read, and to sort by length, before the first is written.
+        strict: Whether the first bad line is an error. The scores of earlier pairs are written.
 
     Returns:
         Number of lines.
 
     Raises:
-        ValueError: If the files differ in their number of lines; or for a line that is not UTF-8,
-            with its file and number, if `strict`.
+        ValueError: If the files differ in their number of lines. If `strict`, also for a line that
+            is not UTF-8; the error names its file and number.
     """
     count = count_parallel(source, target)
     both = zip(binary_lines(source), binary_lines(target), strict=True)
@@ -179,7 +179,7 @@ def score_files(
         for number in lines:
             if number in errors:
                 _report(number, errors[number], strict, warn, output, "not scored")
-            result = scores.get(number, NOTHING)
+            result = scores.get(number, NOT_SCORED)
             if result.truncated:
                 warn(f"line {number}: {CUT}")
             output.write(f"{result.score:.5f}\t{result.tokens}\n".encode())
@@ -192,10 +192,10 @@ def _text(line, name=""):
 
     Args:
         line: Bytes.
-        name: What stands before an error, such as the name of a file.
+        name: Beginning of the error, such as the name of a file.
 
     Raises:
-        ValueError: If it is not UTF-8.
+        ValueError: If the line is not UTF-8.
     """
     try:
         return without_end(line).decode("utf-8")

@@ -1,1 +1,1 @@
-"""Checkpoints of other projects as models of this package."""
+"""Conversion of checkpoints of other projects to models of this package."""

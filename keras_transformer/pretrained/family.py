@@ -16,27 +16,27 @@ CONFIG, GENERATION, CARD = "config.json", "generation_config.json", "README.md"
 
 
 class Family(abc.ABC):
-    """A checkpoint of one family, opened: its settings, its tensors and what they become here.
+    """An open checkpoint of one family, and its conversion to a model.
 
-    A family is one subclass in a file of its own in `keras_transformer/pretrained/families/`.
-    Reading, filling the model, the check that every tensor is used, ties and damaged files are
-    shared.
+    A family is a subclass in a file of its own in `keras_transformer/pretrained/families/`. All
+    families share the reading of files, the filling of the model, ties of weights, and the checks
+    for unused tensors and damaged files.
 
     Args:
         folder: A `CheckpointFolder`.
-        **options: Options of the family's own: see its class.
+        **options: Options of the family; see its class.
 
     Attributes:
-        name: Name of the format, as `origin.json` of a run has it.
-        model_type: `model_type` in `config.json` of a folder in Hugging Face's format.
+        name: Name of the format, as in the `origin.json` of a run.
+        model_type: Value of `model_type` in the `config.json` of Hugging Face's format.
         reader: Class of `transformers` that reads such a folder, for messages.
-        model_class: Class of its models, such as `Transformer`.
-        task: Name of the task of its models.
-        ignored: Regular expressions of the tensors that a model here does not need.
-        notes: What of the settings is not carried over: strings, without a full stop.
+        model_class: Class of the models, such as `Transformer`.
+        task: Name of the models' task.
+        ignored: Regular expressions of the names of tensors that our model does not need.
+        notes: List of settings that are not converted: strings without a full stop.
         folder: The `CheckpointFolder`.
-        settings: Its `CheckpointSettings`.
-        tensors: The `Reader` of its tensors.
+        settings: The `CheckpointSettings`.
+        tensors: The `Reader` of the tensors.
     """
 
     name = model_type = reader = task = ""
@@ -50,7 +50,7 @@ class Family(abc.ABC):
 
     @classmethod
     def matches(cls, folder):
-        """Returns whether a `CheckpointFolder` holds a checkpoint of this family."""
+        """Returns whether a `CheckpointFolder` contains a checkpoint of this family."""
         if folder.model is not None:
             return False
         return (folder.json(CONFIG) or {}).get("model_type") == cls.model_type
@@ -60,15 +60,15 @@ class Family(abc.ABC):
         """Returns the configuration of the model.
 
         Raises:
-            ValueError: If a setting is missing, wrong or cannot be expressed; it is named.
+            ValueError: If a setting is missing, not valid or not supported; the error names it.
         """
 
     @abc.abstractmethod
     def sizes(self, config):
-        """Yields names and shapes of tensors that depend on each size of the configuration.
+        """Yields names and shapes of tensors that depend on all sizes in the configuration.
 
-        They are checked before a model of these sizes is made: a file may be damaged or made to
-        harm.
+        The shapes are checked before a model of these sizes is created, because a file may be
+        damaged or malicious.
         """
 
     @abc.abstractmethod
@@ -80,11 +80,12 @@ class Family(abc.ABC):
         """Returns the `Tokenizers` of the model.
 
         Raises:
-            ValueError: If a file is missing, damaged or does not fit the settings; it is named.
+            ValueError: If a file is missing or damaged, or does not fit the settings; the error
+                names it.
         """
 
     def generation(self):
-        """Returns the `Generation`, its rules for outputs. `None`: the checkpoint has none."""
+        """Returns the checkpoint's rules for outputs, a `Generation`, or `None`."""
         return None
 
     def read_settings(self):
@@ -93,7 +94,7 @@ class Family(abc.ABC):
 
     @functools.cached_property
     def generation_settings(self):
-        """The `CheckpointSettings` for outputs, in a file of their own or in `config.json`."""
+        """The `CheckpointSettings` for outputs, from their own file or from `config.json`."""
         content = self.folder.json(GENERATION)
         if content is None:
             return self.settings
@@ -104,14 +105,14 @@ class Family(abc.ABC):
         return Reader(open_tensors(self.folder, self.reader))
 
     def origin(self):
-        """Returns the name and the licence that the checkpoint has for itself, a dictionary."""
+        """Returns the provenance in the checkpoint: a dictionary of format, name and licence."""
         name = self.settings.get("_name_or_path")
         parts = pathlib.PurePosixPath(name).parts if isinstance(name, str) else ()
         name = "/".join(parts[-2:]) or self.folder.path.resolve().name
         return {"format": self.name, "name": name, "license": self._license()}
 
     def _license(self):
-        """Returns the licence in the head of the model's card, or `None`."""
+        """Returns the licence in the header of the model card, or `None`."""
         card = self.folder.file(CARD)
         if card is None:
             return None
@@ -126,11 +127,11 @@ class Checkpoint(typing.NamedTuple):
 
     Attributes:
         model: The model, such as a `Transformer`.
-        tokenizers: Its `Tokenizers`.
-        task: Name of its task.
-        origin: Dictionary of what is known of it: `format`, `name`, `license`.
-        generation: Its rules for outputs, a `Generation`; `None` where it generates nothing.
-        notes: List of strings: what of its settings is not carried over.
+        tokenizers: The `Tokenizers`.
+        task: Name of the task.
+        origin: Provenance: a dictionary of `format`, `name` and `license`.
+        generation: Rules for outputs, a `Generation`; `None` if the model generates no text.
+        notes: List of settings that are not converted: strings without a full stop.
     """
 
     model: typing.Any
@@ -142,24 +143,24 @@ class Checkpoint(typing.NamedTuple):
 
     @property
     def search(self):
-        """The search that it asks for, a `Greedy` or a `Beam`, or `None`."""
+        """The checkpoint's own search, a `Greedy` or a `Beam`, or `None`."""
         return None if self.generation is None else self.generation.search
 
 
 @functools.cache
 def families():
-    """Returns the classes of all families: one for each file of `families/`, in order."""
+    """Returns the classes of all families, one for each file in `families/`, in order."""
     from keras_transformer.pretrained import families as package
 
     modules = sorted(info.name for info in pkgutil.iter_modules(package.__path__))
-    found = []
+    classes = []
     for name in modules:
         module = importlib.import_module(f"{package.__name__}.{name}")
-        found += [
+        classes += [
             value
             for value in vars(module).values()
             if isinstance(value, type)
             and issubclass(value, Family)
             and value.__module__ == module.__name__
         ]
-    return tuple(found)
+    return tuple(classes)

@@ -4,7 +4,7 @@ from keras_transformer.checks import is_integer
 from keras_transformer.decoding.generation import Generation
 from keras_transformer.decoding.search import Beam, Greedy
 
-# Settings of a generation that our searches do not have, with the values that change nothing.
+# Settings of generation that our searches do not have, with the values that have no effect.
 WITHOUT_EFFECT = {
     "do_sample": (False,),
     "min_length": (0,),
@@ -26,15 +26,15 @@ WITHOUT_EFFECT = {
 
 
 def read_generation(settings, eos_id, size):
-    """Returns the `Generation` in settings of Hugging Face's.
+    """Returns the `Generation` that Hugging Face's settings describe.
 
     Args:
         settings: The `CheckpointSettings` of `generation_config.json`, or of `config.json`.
-        eos_id: Id of the end of an output.
-        size: Tokens of the vocabulary of outputs.
+        eos_id: Id of the end token of an output.
+        size: Size of the vocabulary of outputs.
 
     Raises:
-        ValueError: If a setting is wrong; it is named.
+        ValueError: If a setting is not valid; the error names it.
     """
     notes = [
         f"`{name}` = {settings.get(name)!r} is not carried over"
@@ -52,15 +52,16 @@ def read_generation(settings, eos_id, size):
 
 
 def special_ids(settings, generation, size):
-    """Returns the ids with a meaning of their own as fields of a `TransformerConfig`.
+    """Returns the ids of special tokens as fields of a `TransformerConfig`.
 
     Args:
         settings: The `CheckpointSettings` of `config.json`.
-        generation: Those for outputs, which replace the start and the end.
-        size: Tokens that both vocabularies have.
+        generation: The `CheckpointSettings` for outputs; their start and end tokens take
+            precedence.
+        size: Number of tokens that both vocabularies contain.
 
     Raises:
-        ValueError: If one is wrong; it is named.
+        ValueError: If an id is not valid; the error names it.
     """
     pad_id = settings.token("pad_token_id", size)
     start = settings.token("decoder_start_token_id", size, default=pad_id)
@@ -73,9 +74,9 @@ def special_ids(settings, generation, size):
 
 
 def _banned(settings, eos_id, size):
-    """The tokens of `bad_words_ids`, which may be sequences; those of several are refused.
+    """Returns the token ids in `bad_words_ids`; sequences of several tokens are refused.
 
-    Without `renormalize_logits` they keep their probability.
+    Without `renormalize_logits`, banned tokens keep their share of the probability.
     """
     words = settings.get("bad_words_ids") or []
     single = isinstance(words, list) and all(
@@ -84,12 +85,12 @@ def _banned(settings, eos_id, size):
     )
     if not single:
         raise settings.wrong("bad_words_ids", f"a list of lists of one of the {size} token ids")
-    # As in `generate`, which takes the end of a sentence out of the list.
+    # `generate` also removes the end token from the list.
     return tuple(sorted({word[0] for word in words} - {eos_id}))
 
 
 def _search(settings, notes):
-    """The search; what it cannot have is added to the notes."""
+    """Returns the search, and adds unsupported values to the notes."""
     beams = settings.count("num_beams", 1)
     longest = None
     if settings.get("max_length") is not None:

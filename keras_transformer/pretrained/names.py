@@ -1,4 +1,4 @@
-"""Tables of weights: names in a checkpoint, and paths of variables in our models."""
+"""Tables of weights, from names in a checkpoint to paths of variables in our models."""
 
 import operator
 import typing
@@ -7,14 +7,15 @@ import numpy as np
 
 
 class Layout(typing.NamedTuple):
-    """Layout of a checkpoint's array in ours.
+    """Relation between the array in a checkpoint (theirs) and the variable of our model (ours).
 
     Attributes:
-        transposed: Whether ours is the other way round, as PyTorch's linear layers are.
-        is_row: Whether theirs is `[1, n]` where ours is `[n]`.
-        first: Rows of theirs before the first of ours.
-        entries: Entries of their vocabulary, where ours has more of them at its end. `None`: equal.
-        axis: Axis of theirs that the entries lie on.
+        transposed: Whether their array is the transpose of ours, as in PyTorch's linear layers.
+        is_row: Whether their array is `[1, n]` and ours `[n]`.
+        first: Number of their rows before the row that is our first.
+        entries: Number of entries of their vocabulary, if ours has more at its end. `None`: both
+            have equally many.
+        axis: Axis of their array over the entries of the vocabulary.
         filling: Value of the entries that only our vocabulary has.
     """
 
@@ -26,7 +27,7 @@ class Layout(typing.NamedTuple):
     filling: float = 0.0
 
     def shape(self, ours):
-        """Returns the shape that theirs must have, a tuple, where ours has the shape `ours`."""
+        """Returns the shape of their array, a tuple, for a variable of the shape `ours`."""
         shape = [1, *ours] if self.is_row else list(ours[::-1] if self.transposed else ours)
         if self.entries is not None:
             shape[self.axis] = self.entries
@@ -34,7 +35,7 @@ class Layout(typing.NamedTuple):
         return tuple(shape)
 
     def ours(self, array, shape):
-        """Returns their array as ours, which has the shape `shape`."""
+        """Converts their array to our layout, with the shape `shape`."""
         array = array[self.first :]
         whole = self._replace(entries=None, first=0).shape(shape)
         missing = [(0, size - count) for size, count in zip(whole, array.shape, strict=True)]
@@ -44,7 +45,7 @@ class Layout(typing.NamedTuple):
         return array.T if self.transposed else array
 
     def theirs(self, array):
-        """Returns our array as theirs; rows before the first of ours are not written."""
+        """Converts our array to their layout, without the rows before our first."""
         array = array[None] if self.is_row else array.T if self.transposed else array
         if self.entries is not None:
             array = np.take(array, range(self.entries), axis=self.axis)
@@ -55,15 +56,15 @@ SAME, TRANSPOSED, ROW = Layout(), Layout(transposed=True), Layout(is_row=True)
 
 
 class Weight(typing.NamedTuple):
-    """A weight under both names.
+    """A weight with its name in a checkpoint and in our model.
 
     Attributes:
-        theirs: Name in the checkpoint, or several names of one tensor: those that are in the file
-            must then be equal.
+        theirs: Name in the checkpoint, or several names of one tensor. If a file contains several
+            of them, their values must be equal.
         ours: Path of attributes from the model, such as `"encoder.blocks.0.ssru.forget.bias"`.
         layout: The `Layout`.
-        default: Array, laid out as theirs, for a file that has none of the names. `None`: the file
-            must have one.
+        default: Array in their layout for a file without any of the names. `None`: the file must
+            contain one of them.
     """
 
     theirs: str | tuple
@@ -73,13 +74,13 @@ class Weight(typing.NamedTuple):
 
     @property
     def names(self):
-        """Their names, a tuple."""
+        """Tuple of the names in the checkpoint."""
         return (self.theirs,) if isinstance(self.theirs, str) else tuple(self.theirs)
 
     def variable(self, model):
-        """Returns our variable, or the tensor that it is a view of.
+        """Returns the variable of a model, or the tensor that it is a view of.
 
-        It is `None` where the model's configuration leaves it out, such as a bias.
+        Returns `None` if the model does not have the variable, for example a bias.
         """
         value = model
         for name in self.ours.split("."):
@@ -90,16 +91,16 @@ class Weight(typing.NamedTuple):
 
 
 def layers(table, theirs="", ours=""):
-    """Yields the weights of layers of PyTorch's.
+    """Yields the `Weight`s of layers of PyTorch.
 
     Args:
-        table: Dictionary from names in the checkpoint to paths of our layers. Those that end in
-            "norm" are normalisations, all others linear layers, whose kernels are `[out, in]`.
-        theirs, ours: What begins all of these names.
+        table: Dictionary from names in the checkpoint to paths of our layers. Paths that end in
+            "norm" are normalisations; all others are linear layers with kernels `[out, in]`.
+        theirs, ours: Common beginnings of the names and of the paths.
     """
     for name, layer in table.items():
         name, layer = theirs + name, ours + layer
-        if layer.endswith("norm"):  # old files have TensorFlow's names
+        if layer.endswith("norm"):  # old files have the names of TensorFlow
             yield Weight((f"{name}.weight", f"{name}.gamma"), f"{layer}.gamma")
             yield Weight((f"{name}.bias", f"{name}.beta"), f"{layer}.beta")
         else:

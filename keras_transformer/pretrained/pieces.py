@@ -1,4 +1,4 @@
-"""The ids that a checkpoint has for the pieces of its vocabulary."""
+"""Token ids of a checkpoint's vocabulary, and its SentencePiece model."""
 
 from keras_transformer.checks import is_integer
 from keras_transformer.text.piece_table import with_table
@@ -8,15 +8,15 @@ UNKNOWN, END = "<unk>", "</s>"
 
 
 def check_ids(ids, size, path):
-    """Refuses ids that are none of a model's, or that two pieces share.
+    """Refuses ids that are out of range or that two tokens share.
 
     Args:
-        ids: Dictionary from the pieces to their ids.
-        size: Entries of the model's vocabulary.
-        path: Their file, for messages.
+        ids: Dictionary from tokens to their ids.
+        size: Size of the model's vocabulary.
+        path: File of the ids, for messages.
 
     Raises:
-        ValueError: With the piece.
+        ValueError: If an id is not valid; the error names its token.
     """
     taken = set()
     for piece, number in ids.items():
@@ -26,48 +26,46 @@ def check_ids(ids, size, path):
                 f"config.json. Received: {piece!r}: {number!r}."
             )
         if number in taken:
-            raise ValueError(
-                f"{path}: every piece must have an id of its own. Received: {piece!r}."
-            )
+            raise ValueError(f"{path}: every token must have a different id. Received: {piece!r}.")
         taken.add(number)
 
 
 def read_ids(folder, name, size):
-    """Returns the ids in a file such as `vocab.json`, a dictionary from the pieces.
+    """Returns the dictionary from tokens to ids in a file such as `vocab.json`.
 
     Args:
         folder: The `CheckpointFolder`.
         name: Name of the file.
-        size: Entries of the model's vocabulary.
+        size: Size of the model's vocabulary.
 
     Raises:
-        ValueError: If it is missing or damaged, or does not fit the model.
+        ValueError: If the file is missing or damaged, or does not fit the model.
     """
     ids, path = folder.require_json(name), folder.path / name
     check_ids(ids, size, path)
     if UNKNOWN not in ids:
-        raise ValueError(f"{path}: the piece {UNKNOWN!r} is missing.")
+        raise ValueError(f"{path}: the token {UNKNOWN!r} is missing.")
     return ids
 
 
 def sentencepiece_tokenizer(folder, name, ids, config, size):
-    """Returns the tokenizer that cuts as a SentencePiece model does and has other ids.
+    """Returns a tokenizer with the tokens of a SentencePiece model and the ids of a checkpoint.
 
     Args:
         folder: The `CheckpointFolder`.
         name: Name of the file of the SentencePiece model.
-        ids: What `read_ids` returned.
-        config: The configuration of the model, which has the special ids.
-        size: Entries of the model's vocabulary.
+        ids: Result of `read_ids`.
+        config: The configuration of the model, with the ids of special tokens.
+        size: Size of the model's vocabulary.
 
     Raises:
-        ValueError: If the file is missing or damaged, or does not fit.
+        ValueError: If the file is missing or damaged, or does not fit the model.
     """
     path = folder.require(name)
     try:
         if ids.get(END) != config.eos_id:
             raise ValueError(
-                f"{END!r} must have the id that config.json has for the end of a text, "
+                f"{END!r} must have the id of the end token in config.json, "
                 f"{config.eos_id}. Received: {ids.get(END)}"
             )
         special = {name: getattr(config, name) for name in ("pad_id", "bos_id", "eos_id")}

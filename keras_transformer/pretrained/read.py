@@ -1,4 +1,4 @@
-"""Reading of checkpoints of other projects: a model with its tokenizers."""
+"""Reading of checkpoints of other projects as models with tokenizers."""
 
 import warnings
 
@@ -12,14 +12,14 @@ def read_checkpoint(path, license=None, name=None, **options):
 
     Args:
         path: A folder in Hugging Face's format, or a `.npz` or `.bin` file of Marian.
-        license: License of the checkpoint. `None`: what it says itself.
-        name: Name of the checkpoint. `None`: what it says itself.
-        **options: Options of its family; `Marian` has some.
+        license: Licence of the checkpoint. `None`: the licence that it names.
+        name: Name of the checkpoint. `None`: the name that it gives itself.
+        **options: Options of the checkpoint's family; see, for example, `Marian`.
 
     Raises:
-        ValueError: If it is something else, damaged, or cannot be expressed; one line that names
-            the file, and the setting or the tensor.
-        OSError: If it cannot be read.
+        ValueError: If there is no checkpoint at `path`, or it is damaged or not supported. The
+            error is one line that names the file, and the setting or the tensor.
+        OSError: If a file cannot be read.
     """
     folder = CheckpointFolder(path)
     family = find_family(folder, path)(folder, **options)
@@ -39,14 +39,14 @@ def read_checkpoint(path, license=None, name=None, **options):
 
 
 def find_family(folder, path):
-    """Returns the class of the family whose checkpoint is in a folder.
+    """Returns the class of the family of a checkpoint.
 
     Args:
         folder: A `CheckpointFolder`.
-        path: What it was opened with, for messages.
+        path: The path that the user named, for messages.
 
     Raises:
-        ValueError: If it is of no known family.
+        ValueError: If the folder contains no checkpoint of a known family.
     """
     for family in families():
         if family.matches(folder):
@@ -56,7 +56,7 @@ def find_family(folder, path):
     if content is None:
         raise ValueError(
             f"{path} must be a folder with a {CONFIG}, a model of the type {' or '.join(kinds)} in "
-            "Hugging Face's format, or a file of Marian, .npz or .bin."
+            "Hugging Face's format, or a .npz or .bin file of Marian."
             f"{hint(path, conversion=False)}"
         )
     raise ValueError(
@@ -66,7 +66,7 @@ def find_family(folder, path):
 
 
 def open_checkpoint(path):
-    """Returns what `read_checkpoint` does, with a warning for each of its notes."""
+    """Reads a checkpoint as `read_checkpoint` does, with a warning for each of its notes."""
     checkpoint = read_checkpoint(path)
     for note in checkpoint.notes:
         warnings.warn(f"{note}.", stacklevel=4)

@@ -6,11 +6,11 @@ import numpy as np
 
 
 class Reader:
-    """The tensors of a file, and which of them have been used.
+    """The tensors of a checkpoint, with a record of those that have been used.
 
     Args:
         tensors: A `SafetensorsFile`, `ShardedSafetensors` or `Arrays`.
-        source: What says how large tensors must be, for messages: `"config.json"`.
+        source: Name of the file that determines the sizes of tensors, for messages.
     """
 
     def __init__(self, tensors, source="config.json"):
@@ -26,29 +26,33 @@ class Reader:
         return self.tensors.types[name]
 
     def read(self, name, shape=None, reason=None):
-        """Returns a tensor of a shape as a float32 array, and counts it as used.
+        """Returns a tensor as a float32 array, and marks it as used.
+
+        Args:
+            name, shape, reason: See `check_shape`. Without a shape, it is not checked.
 
         Raises:
-            ValueError: If it is missing, has another shape or is not finite.
+            ValueError: If the tensor is missing, has another shape or is not finite.
         """
         if shape is not None:
             self.check_shape(name, shape, reason)
         values = self.tensors.read(name)
         if not np.isfinite(values).all():
-            raise ValueError(f"{self.path}: {name} must hold finite numbers alone.")
+            raise ValueError(f"{self.path}: {name} contains NaN or infinite values.")
         self._unused.discard(name)
         return values
 
     def check_shape(self, name, shape, reason=None):
-        """Refuses a tensor that is missing or has another shape; its values are not read.
+        """Checks the shape of a tensor without reading its values.
 
         Args:
-            name: Its name.
-            shape: The shape that it must have.
-            reason: What says so. `None`: the settings.
+            name: Name of the tensor.
+            shape: Required shape.
+            reason: Clause that states the reason for the shape, such as `"config.json says"`.
+                `None`: the settings.
 
         Raises:
-            ValueError: With the name.
+            ValueError: If the tensor is missing or has another shape; the error names it.
         """
         if name not in self.shapes:
             raise ValueError(f"{self.path}: the tensor {name} is missing.")
@@ -59,26 +63,25 @@ class Reader:
             )
 
     def first_of(self, names):
-        """Returns the first of several names that is in the file; the first of all if none is."""
+        """Returns the first of several names that the file contains; if none, the first name."""
         return next((name for name in names if name in self.shapes), names[0])
 
     def has_biases(self, *layers):
-        """Returns whether linear layers of these names have biases."""
+        """Returns whether linear layers with the given names have biases."""
         return any(
             name.endswith(tuple(f".{layer}.bias" for layer in layers)) for name in self.shapes
         )
 
     def fill(self, model, weights):
-        """Gives a model the tensors that a table names.
+        """Assigns the tensors of the checkpoint to the variables of a model.
 
         Args:
             model: The model.
-            weights: The `Weight`s of all of its variables; those that it does not have are left
-                out.
+            weights: The `Weight`s of all its variables. `Weight`s without a variable are skipped.
 
         Raises:
-            ValueError: If a tensor is missing, has another shape or is not finite, or tensors that
-                are tied differ.
+            ValueError: If a tensor is missing, has another shape or is not finite, or tied tensors
+                differ.
         """
         for weight in weights:
             variable, layout = weight.variable(model), weight.layout
@@ -88,7 +91,7 @@ class Reader:
             variable.assign(layout.ours(self._read_tied(weight, layout.shape(shape)), shape))
 
     def _read_tied(self, weight, shape):
-        """The tensor of a weight, of which all copies in the file must be equal."""
+        """Returns the tensor of a weight after checking that its copies in the file are equal."""
         names = [name for name in weight.names if name in self.shapes]
         if not names and weight.default is not None:
             return weight.default
@@ -103,10 +106,10 @@ class Reader:
         return values
 
     def check_all_used(self, ignored=()):
-        """Refuses tensors that no weight was made of.
+        """Refuses tensors that have not been used.
 
         Args:
-            ignored: Regular expressions of names that a model here does not need.
+            ignored: Regular expressions of the names of tensors that our model does not need.
         """
         unused = sorted(
             name
@@ -116,6 +119,6 @@ class Reader:
         if unused:
             more = f" and {len(unused) - 3} more" if len(unused) > 3 else ""
             raise ValueError(
-                f"{self.path}: every tensor must have its place in the model. "
-                f"Without one: {', '.join(unused[:3])}{more}."
+                f"{self.path}: every tensor must be used by the model. "
+                f"Unused: {', '.join(unused[:3])}{more}."
             )

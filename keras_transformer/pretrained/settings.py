@@ -5,7 +5,7 @@ import math
 
 from keras_transformer.checks import is_integer
 
-# Names of Hugging Face's activations that compute what ours of another or the same name do.
+# From the names of Hugging Face's activations to our names for the same functions.
 ACTIVATIONS = {
     **{name: name for name in ("relu", "gelu", "silu", "tanh", "sigmoid", "relu6", "linear")},
     "swish": "silu",
@@ -15,7 +15,7 @@ ACTIVATIONS = {
 
 
 class CheckpointSettings:
-    """The content of a file, with checks of what is taken from it.
+    """The content of a settings file, with checks of every value that is read.
 
     Args:
         content: A dictionary.
@@ -26,22 +26,22 @@ class CheckpointSettings:
         self.content, self.path = content, path
 
     def get(self, name, default=None):
-        """Returns a value as it is."""
+        """Returns a value without checks."""
         return self.content.get(name, default)
 
     def choice(self, name, choices, default=None):
-        """Returns the value that a table has for a name."""
+        """Returns the entry of the dictionary `choices` for the value of a setting."""
         value = self.get(name, default)
         if not isinstance(value, str) or value not in choices:
             raise self.wrong(name, f"one of {', '.join(choices)}")
         return choices[value]
 
     def check(self, allowed):
-        """Refuses values that are not in a table.
+        """Refuses values of settings that are not allowed.
 
         Args:
-            allowed: Dictionary from names to tuples of values; a setting that is missing has the
-                first one.
+            allowed: Dictionary from names to tuples of values, of which the first is the value of a
+                missing setting.
         """
         for name, values in allowed.items():
             if self.get(name, values[0]) not in values:
@@ -49,7 +49,7 @@ class CheckpointSettings:
                 raise self.wrong(name, " or ".join(texts))
 
     def flag(self, name, default=False):
-        """Returns a boolean; `None` where that is the default."""
+        """Returns a boolean, or `None` if that is the default."""
         value = self.get(name, default)
         if value is None and default is None:
             return None
@@ -58,14 +58,14 @@ class CheckpointSettings:
         return value
 
     def count(self, name, default=None, least=1):
-        """Returns an integer."""
+        """Returns an integer of at least `least`."""
         value = self.get(name, default)
         if not is_integer(value) or value < least:
             raise self.wrong(name, f"a whole number of at least {least}")
         return value
 
     def number(self, name, default):
-        """Returns a number."""
+        """Returns a finite number."""
         value = self.get(name, default)
         if (
             isinstance(value, bool)
@@ -76,7 +76,7 @@ class CheckpointSettings:
         return float(value)
 
     def token(self, name, size, default=None, optional=False):
-        """Returns a token id, one of `size`, also where it stands alone in a list."""
+        """Returns a token id below `size`; in the file, it may be the only item of a list."""
         value = self.get(name, default)
         value = default if value is None else value
         if isinstance(value, list) and len(value) == 1:
@@ -88,16 +88,16 @@ class CheckpointSettings:
         return value
 
     def labels(self, name):
-        """Returns the names of labels, a tuple in the order of their numbers."""
+        """Returns the tuple of the names of labels, in the order of their numbers."""
         names = self.get(name, {"0": "LABEL_0", "1": "LABEL_1"})
-        right = isinstance(names, dict) and {*names} == {str(n) for n in range(len(names))}
-        labels = tuple(names[str(number)] for number in range(len(names))) if right else ()
+        valid = isinstance(names, dict) and {*names} == {str(n) for n in range(len(names))}
+        labels = tuple(names[str(number)] for number in range(len(names))) if valid else ()
         if not all(isinstance(x, str) for x in labels) or len({*labels}) < max(2, len(labels)):
             raise self.wrong(name, "names of two labels or more, numbered from 0")
         return labels
 
     def wrong(self, name, rule):
-        """Returns the error of a value that is not what it must be."""
+        """Returns the error for a value that breaks a rule."""
         received = self.get(name)
         text = "nothing" if received is None else repr(received)[:60]
         return ValueError(f"{self.path}: `{name}` must be {rule}. Received: {text}.")

@@ -1,4 +1,4 @@
-"""WordPiece in the files of Hugging Face's: `tokenizer.json`, or `vocab.txt` with its options."""
+"""WordPiece vocabularies in Hugging Face's files: `tokenizer.json`, or `vocab.txt` with options."""
 
 from keras_transformer.pretrained.pieces import check_ids
 from keras_transformer.pretrained.settings import CheckpointSettings
@@ -12,15 +12,15 @@ KINDS = {"model": "WordPiece", "normalizer": "BertNormalizer", "pre_tokenizer": 
 
 
 def read_wordpiece(folder, settings):
-    """Returns the `WordPieceTokenizer` of a checkpoint, with as many entries as its model has.
+    """Returns the `WordPieceTokenizer` of a checkpoint, padded to the model's vocabulary size.
 
     Args:
         folder: The `CheckpointFolder`.
         settings: The `CheckpointSettings` of the model.
 
     Raises:
-        ValueError: If a file is missing or damaged, does not fit the model, or holds another
-            tokenizer.
+        ValueError: If a file is missing or damaged, does not fit the model, or contains another
+            kind of tokenizer.
     """
     size, content = settings.count("vocab_size"), folder.json(VOCABULARY)
     options = CheckpointSettings(folder.json(OPTIONS) or {}, folder.path / OPTIONS)
@@ -44,7 +44,7 @@ def read_wordpiece(folder, settings):
 
 
 def _from_lines(text, options):
-    """The ids of a `vocab.txt`, for each line its number, and the options of the tokenizer."""
+    """Returns the ids in a `vocab.txt`, which are the line numbers, and the tokenizer's options."""
     lines = enumerate(text.split("\n"))
     ids = {line.rstrip("\r"): number for number, line in lines if line.strip()}
     normalizer = BertNormalizer(
@@ -56,18 +56,18 @@ def _from_lines(text, options):
 
 
 def _from_json(content, path):
-    """The ids of a `tokenizer.json`, and the options of the tokenizer."""
-    parts = {}
-    for part, kind in KINDS.items():
-        value = content.get(part)
+    """Returns the ids in a `tokenizer.json`, and the tokenizer's options."""
+    settings = {}
+    for name, kind in KINDS.items():
+        value = content.get(name)
         if not isinstance(value, dict) or value.get("type", kind) != kind:
-            raise CheckpointSettings(content, path).wrong(part, f"of the type {kind}")
-        parts[part] = CheckpointSettings(value, path)
-    model, normalizer = parts["model"], parts["normalizer"]
+            raise CheckpointSettings(content, path).wrong(name, f"of the type {kind}")
+        settings[name] = CheckpointSettings(value, path)
+    model, normalizer = settings["model"], settings["normalizer"]
     model.check({"continuing_subword_prefix": (CONTINUATION,)})
     ids = model.get("vocab")
     if not isinstance(ids, dict):
-        raise model.wrong("vocab", "ids by piece")
+        raise model.wrong("vocab", "ids by token")
     try:
         added = {token["content"]: token["id"] for token in content.get("added_tokens") or []}
     except (TypeError, KeyError) as error:
@@ -82,6 +82,6 @@ def _from_json(content, path):
 
 
 def _name(value, default):
-    """The name of a special piece, which stands for itself or in a dictionary."""
+    """Returns the name of a special token, which is a string or in a dictionary."""
     value = value.get("content") if isinstance(value, dict) else value
     return value if isinstance(value, str) else default

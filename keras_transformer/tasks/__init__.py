@@ -1,4 +1,4 @@
-"""Tasks: what a model is for, and what it is used by, inputs in and answers out."""
+"""Tasks: the purposes of models, each with its data, metrics and pipeline."""
 
 from keras_transformer.tasks.classification.task import ClassificationTask
 from keras_transformer.tasks.images.task import ImageClassificationTask
@@ -9,7 +9,7 @@ from keras_transformer.tasks.series.task import TimeSeriesTask
 from keras_transformer.tasks.summarization.task import SummarizationTask
 from keras_transformer.tasks.translation import TranslationTask
 
-# The table to add another task to; `register` adds one of another package.
+# A new task of this package is added here; `register` adds a task of another package.
 TASKS = {
     task.name: task
     for task in (
@@ -26,29 +26,29 @@ TASKS = {
 
 
 def register(task):
-    """Adds a task to those that a configuration can name.
+    """Makes a task available to configurations.
 
     Args:
-        task: The `Task`. Register it before a configuration of it is read.
+        task: The `Task`. Register it before a configuration that names it is read.
 
     Raises:
-        ValueError: If another task has its name.
+        ValueError: If another task has the same name.
     """
     if TASKS.setdefault(task.name, task) is not task:
-        raise ValueError(f"`task` must have a name of its own. Received: {task.name!r}.")
+        raise ValueError(f"`task` must have a unique name. Received: {task.name!r}.")
 
 
 def open_run(path, max_length=None):
-    """Returns what the model in the folder of a run is used by, such as a `Translator`.
+    """Returns the pipeline of a run, such as a `Translator`.
 
     Args:
-        path: The folder, or a list of several, whose models answer together: see
+        path: Folder of the run, or a list of folders, whose models form an ensemble; see
             `Pipeline.from_run`.
         max_length: See `TextPipeline`.
 
     Raises:
-        ValueError: If a file is missing or damaged, they are not of one run, or several runs do not
-            fit together.
+        ValueError: If a file is missing or damaged, the files do not belong to one run, or several
+            runs cannot form an ensemble.
     """
     from keras_transformer.tasks.ensemble import check_tasks, open_together, runs_of
 
@@ -62,19 +62,19 @@ def open_run(path, max_length=None):
     for name, kind in zip(names[1:], kinds[1:], strict=True):
         if kind is not kinds[0]:
             raise ValueError(
-                f"{names[0]} and {name} cannot answer together: their models are for "
+                f"{names[0]} and {name} cannot form an ensemble: their models are for "
                 f"{kinds[0].task} and {kind.task}."
             )
     return open_together(kinds[0], runs, models, max_length)
 
 
 def pipeline_class_of(model_class, task=None):
-    """Returns the class of what models of a class are used by.
+    """Returns the class of the pipeline of a model.
 
     Args:
-        model_class: The class.
-        task: The name of the task, where several have models of that class. `None`: not known,
-            which is the first of these tasks.
+        model_class: Class of the model.
+        task: Name of the task, if several tasks have models of this class. `None`: the first of
+            these tasks.
     """
     classes = {name: known.pipeline_class() for name, known in TASKS.items()}
     fitting = {name: kind for name, kind in classes.items() if kind.model_class is model_class}

@@ -1,16 +1,16 @@
-"""Attention weights of a model for one text, with the pieces that they belong to."""
+"""Attention weights of a model for one text, with the tokens that they belong to."""
 
 import dataclasses
 
 import numpy as np
 
-# How a model names the weights of its layers, by kind; the kind that shows most comes first.
+# Names of the layers' weights by kind of attention; the most informative kind comes first.
 KINDS = {
     "cross": "decoder/block_{}/cross_attention",
     "encoder": "encoder/block_{}/self_attention",
     "decoder": "decoder/block_{}/self_attention",
 }
-CLASS = "class"  # of a class token, in an image: see `ImageAttention`
+CLASS = "class"  # attention of the class token of an image; see `ImageAttention`
 
 
 @dataclasses.dataclass(frozen=True)
@@ -18,34 +18,36 @@ class Attention:
     """Attention weights of one kind, for one text.
 
     Args:
-        kind: `"cross"`, of the decoder to the source; `"encoder"` or `"decoder"`, of the one or the
-            other to itself.
-        queries: The pieces that attend, T strings.
-        keys: The pieces that are attended to, S strings.
+        kind: `"cross"`: attention of the decoder to the source. `"encoder"`, `"decoder"`:
+            self-attention of the encoder or the decoder.
+        queries: Tokens that attend, T strings.
+        keys: Tokens that are attended to, S strings.
         weights: Array `[layers, H, T, S]`, float32, whose rows sum to 1.
-        complete: Whether these are all layers and heads of the model. Otherwise there is one
-            matrix, `[1, 1, T, S]`, which an export has chosen or averaged.
+        complete: Whether `weights` contains all layers and heads of the model. Otherwise it is one
+            matrix, `[1, 1, T, S]`, which an export has selected or averaged.
         truncated: Whether the text was longer than the model's limit and was cut.
     """
 
     kind: str
-    queries: list
-    keys: list
+    queries: list[str]
+    keys: list[str]
     weights: np.ndarray
     complete: bool = True
     truncated: bool = False
 
-    def mean(self):
-        """Returns the mean of all layers and heads, `[T, S]`."""
+    def mean(self) -> np.ndarray:
+        """Returns the mean over all layers and heads, `[T, S]`."""
         return self.weights.mean(axis=(0, 1))
 
 
 def attentions(weights, pieces, truncated):
-    """Returns the `Attention` of each kind that a model has, a decoder of SSRUs none to itself.
+    """Returns a dictionary from each kind of attention that a model has to its `Attention`.
+
+    A decoder with SSRUs, for example, has no self-attention.
 
     Args:
-        weights: What the model's `attention_weights` returned for one text.
-        pieces: Dictionary from kind to the pieces that attend and those that are attended to.
+        weights: Result of the model's `attention_weights` for one text.
+        pieces: Dictionary from kinds to the tokens that attend and those that are attended to.
         truncated: Whether the text was cut.
     """
     return {
@@ -56,7 +58,7 @@ def attentions(weights, pieces, truncated):
 
 
 def _stack(weights, name):
-    """The weights of all layers, `[layers, H, T, S]`."""
+    """Returns the weights of all layers, `[layers, H, T, S]`."""
     layers = []
     while name.format(len(layers)) in weights:
         layers.append(weights[name.format(len(layers))][0].numpy().astype("float32"))

@@ -1,4 +1,4 @@
-"""Labels of whole examples: their counts in training data, and how many answers are right."""
+"""Class labels of examples: their counts in training data, and metrics of predicted labels."""
 
 import collections
 import difflib
@@ -7,8 +7,8 @@ import time
 
 from keras_transformer.text.numbers import parse_number
 
-SHOWN = 20  # labels
-SPACES = " \t\n\v\f\r"  # around a label: those that `tf.strings.strip` removes
+SHOWN = 20  # maximum number of labels in a sentence
+SPACES = " \t\n\v\f\r"  # removed around a label, as by `tf.strings.strip`
 
 
 def count_labels(labels):
@@ -18,14 +18,15 @@ def count_labels(labels):
         labels: Iterable of bytes.
 
     Returns:
-        Dictionary from each label to its count, in the order of their numbers if they are numbers.
+        Dictionary from labels to their counts, in alphabetical order; labels that are numbers come
+        first, in numerical order.
 
     Raises:
-        ValueError: If there are fewer than two different ones.
+        ValueError: If there are fewer than two different labels.
     """
     counts = collections.Counter(labels)
     decoded = collections.Counter()
-    for label, count in counts.items():  # each once: decoding a million labels takes a second
+    for label, count in counts.items():  # decoding a million labels takes a second
         decoded[label.decode("utf-8", "replace").strip(SPACES)] += count
     if len(decoded) < 2:
         raise ValueError(
@@ -36,14 +37,15 @@ def count_labels(labels):
 
 
 def described_labels(counts, noun="labels", kind=lambda label: None):
-    """Returns sentences about labels: their counts, and a warning about those that occur once.
+    """Returns sentences about labels: their counts, and a warning about labels that occur once.
 
-    Of more than `SHOWN` labels the most frequent and the rarest half are named.
+    If there are more than `SHOWN` labels, only the most frequent and the rarest ones are named.
 
     Args:
         counts: Dictionary from labels to their counts, in the order in which to name them.
-        noun: What the labels are, in the plural.
-        kind: Function of a label; only another one of equal value is suggested in its place.
+        noun: Noun for the labels, in the plural.
+        kind: Function of a label. A label is suggested in place of another only if the function
+            returns the same value for both.
     """
     by_count = sorted(counts, key=counts.get, reverse=True)
     if len(counts) <= SHOWN:
@@ -62,7 +64,7 @@ def described_labels(counts, noun="labels", kind=lambda label: None):
     more = f" and {len(once) - SHOWN:,} more" if len(once) > SHOWN else ""
     warning = (
         f"Warning: {len(once):,} of them occur{'s' * (len(once) == 1)} only once in the training "
-        f"data, where a typing error makes a label of its own: {shown}{more}."
+        f"data and may be {'a typing error' if len(once) == 1 else 'typing errors'}: {shown}{more}."
     )
     return text, warning
 
@@ -72,9 +74,9 @@ def _with_counts(labels, counts):
 
 
 def _with_suggestion(label, others, kind):
-    """A label, with the other one that it looks like, if there is one."""
+    """Returns a label, with a similar label if there is one."""
 
-    def key(label):  # labels with other digits, such as `x1` and `x2`, are meant to differ
+    def key(label):  # labels that differ in digits, such as `x1` and `x2`, differ on purpose
         return kind(label), [character for character in label if character.isdigit()]
 
     others = [other for other in others if key(other) == key(label)]
@@ -83,24 +85,23 @@ def _with_suggestion(label, others, kind):
 
 
 def evaluate_labels(pipeline, inputs, labels, noun):
-    """Classifies inputs and counts the right labels.
+    """Classifies inputs and compares the predicted labels with the correct ones.
 
     Args:
-        pipeline: What has `labels` and `classify`.
-        inputs: List of what it classifies.
-        labels: List of the right labels.
-        noun: What an input is, for an error.
+        pipeline: A pipeline with an attribute `labels` and a method `classify`.
+        inputs: List of inputs of the pipeline.
+        labels: List of the correct labels.
+        noun: Noun for an input, for errors.
 
     Returns:
-        Dictionary of `accuracy`, `macro_f1` and `seconds`, and the list of what `classify`
-        returned.
+        Dictionary of `accuracy`, `macro_f1` and `seconds`, and the list of results of `classify`.
     """
     labels, known = [label.strip(SPACES) for label in labels], pipeline.labels
     for number, label in enumerate(labels, start=1):
         if label not in known:
             raise ValueError(
-                f"example {number}: the label must be one of {', '.join(known)}, which the "
-                f"training data have. Received: {label!r}."
+                f"example {number}: the label must be one of those in the training data, "
+                f"{', '.join(known)}. Received: {label!r}."
             )
     if not labels:
         raise ValueError(f"There must be at least one {noun} to classify. Received: none.")
@@ -108,23 +109,23 @@ def evaluate_labels(pipeline, inputs, labels, noun):
     results = pipeline.classify(inputs)
     seconds = time.perf_counter() - begin
     pairs = [(result.label, label) for result, label in zip(results, labels, strict=True)]
-    right = sum(ours == theirs for ours, theirs in pairs)
-    figures = {
-        "accuracy": 100 * right / len(pairs),
+    correct = sum(ours == theirs for ours, theirs in pairs)
+    metrics = {
+        "accuracy": 100 * correct / len(pairs),
         "macro_f1": 100 * statistics.fmean(_f1(pairs, label) for label in set().union(*pairs)),
         "seconds": round(seconds, 3),
     }
-    return figures, results
+    return metrics, results
 
 
 def _order(label):
-    """Numbers in their order, and other labels in that of their letters."""
+    """Returns a sort key: numbers first, in numerical order, then other labels."""
     value = parse_number(label)
     return (1, 0.0, label) if value is None else (0, value, label)
 
 
 def _f1(pairs, label):
-    """The harmonic mean of precision and recall of a label; 0 if it is never right."""
-    right = sum(ours == theirs == label for ours, theirs in pairs)
+    """Returns the harmonic mean of a label's precision and recall; 0 if it is never correct."""
+    correct = sum(ours == theirs == label for ours, theirs in pairs)
     both = sum((ours == label) + (theirs == label) for ours, theirs in pairs)
-    return 2 * right / both
+    return 2 * correct / both

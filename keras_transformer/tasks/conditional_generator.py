@@ -1,36 +1,46 @@
-"""A `Transformer` in use: texts for a source, how probable they are, and what was attended to."""
+"""A `Transformer` in use: texts generated for a source, scores of texts, and alignments."""
 
 import functools
+from collections.abc import Sequence
 
+import keras
 import numpy as np
 import tensorflow as tf
 
-from keras_transformer.decoding import Shortlisted, greedy_decode
+from keras_transformer.decoding import Beam, Greedy, Shortlisted, greedy_decode
 from keras_transformer.decoding.encoder_decoder import check_alignment
 from keras_transformer.models.transformer import Transformer
 from keras_transformer.tasks.generator import Generator
 from keras_transformer.tasks.graphs import trace_alignment, trace_score, traced_once
 from keras_transformer.tasks.results import Alignment, Score, to_best
 from keras_transformer.tasks.strings import check_sentences, map_sorted
+from keras_transformer.text.shortlist import Shortlist
+from keras_transformer.text.tokenizers import Tokenizer
 
 
 class ConditionalGenerator(Generator):
-    """A trained `Transformer` with its tokenizers: texts are generated for a source.
+    """A trained `Transformer` with its tokenizers, which generates a text for a source.
 
     Args:
         model, tokenizer, max_length: See `TextPipeline`.
-        shortlist: A `Shortlist`: every search is among the candidates of its sentence, see
-            `Shortlisted`. Given outputs are scored among all pieces, as without. `None`: there is
-            none.
+        shortlist: A `Shortlist` that restricts every search to the candidates of the sentence; see
+            `Shortlisted`. It does not change the scores of given outputs. `None`: no shortlist.
         search: See `Generator`.
     """
 
     model_class = Transformer
     blank = has_source = True
 
-    def __init__(self, model, tokenizer, max_length=None, shortlist=None, search=None):
+    def __init__(
+        self,
+        model: keras.Model | Sequence[keras.Model],
+        tokenizer: Tokenizer | tuple[Tokenizer, Tokenizer],
+        max_length: int | None = None,
+        shortlist: Shortlist | None = None,
+        search: Greedy | Beam | None = None,
+    ):
         super().__init__(model, tokenizer, max_length, search)
-        # In a function: a `tf.Module` would look through it for what it could track.
+        # Hidden in a function from `tf.Module`, which would track it.
         restricted = None if shortlist is None else Shortlisted(self.whole, shortlist)
         self._restricted = lambda: restricted
         self._scorer = traced_once(functools.partial(trace_score, self))
@@ -44,14 +54,14 @@ class ConditionalGenerator(Generator):
 
     @property
     def searched(self):
-        """The model as searches take it, with the shortlist if there is one."""
+        """The predictor that the searches use, with the shortlist if there is one."""
         return self._restricted() or self.whole
 
     def with_model(self, model):  # noqa: D102
         return self._with(model, self.shortlist)
 
-    def with_shortlist(self, shortlist):
-        """Returns the same with another `Shortlist`, or with none, `None`."""
+    def with_shortlist(self, shortlist: Shortlist | None):
+        """Returns a pipeline that differs in its `Shortlist`; `None` removes the shortlist."""
         return self._with(self._given(), shortlist)
 
     def with_search(self, search):  # noqa: D102
@@ -61,20 +71,22 @@ class ConditionalGenerator(Generator):
         search = self.search if search is None else search
         return type(self)(model, self.tokenizers, self.max_length, shortlist, search)
 
-    def score(self, sources, targets, batch_size=64):
-        """Returns how probable the model finds given outputs.
+    def score(
+        self, sources: Sequence[str], targets: Sequence[str], batch_size: int = 64
+    ) -> list[Score]:
+        """Returns the log-probabilities of given outputs.
 
         Args:
             sources: List of strings.
-            targets: What belongs to them, such as translations: a list of as many strings.
-            batch_size: Sentences scored at a time.
+            targets: List of outputs, such as translations, one string for each source.
+            batch_size: Number of pairs scored at a time.
 
         Returns:
             List of `Score`.
 
         Raises:
             TypeError: If `sources` or `targets` is not a list of strings.
-            ValueError: If the lists are of different length.
+            ValueError: If the lists differ in length.
         """
         sources, targets = (
             check_sentences(sources, "sources"),
@@ -94,15 +106,23 @@ class ConditionalGenerator(Generator):
         pairs = list(zip(sources, targets, strict=True))
         return map_sorted(score, pairs, batch_size, key=lambda pair: sum(map(len, pair)))
 
-    def align(self, sentences, layer=-1, head=None, batch_size=64):
-        """Answers by greedy search and returns what each piece attended to in the source.
+    def align(
+        self,
+        sentences: Sequence[str],
+        layer: int = -1,
+        head: int | None = None,
+        batch_size: int = 64,
+    ) -> list[Alignment]:
+        """Generates outputs by greedy search, with the attention of each token to the source.
+
+        The attention of an ensemble is the mean over its models.
 
         Args:
-            sentences: List of strings, of any length.
-            layer: Number of the decoder's layer. Of several models the attention is the mean of
-                theirs: each must have that layer and head.
-            head: Number of the attention head. `None`: the mean of all.
-            batch_size: Sentences decoded at a time.
+            sentences: List of strings of any length.
+            layer: Number of the decoder's layer, which every model must have.
+            head: Number of the attention head, which every model must have. `None`: the mean over
+                all heads.
+            batch_size: Number of sentences decoded at a time.
 
         Returns:
             List of `Alignment`.
@@ -122,10 +142,10 @@ class ConditionalGenerator(Generator):
         return map_sorted(align, check_sentences(sentences), batch_size)
 
     def reading(self, sentence):
-        """The sentence, and what greedy search generates for it: see `Pipeline.reading`.
+        """Returns the sentence and the output of greedy search; see `TextPipeline.reading`.
 
-        A row of the decoder is the position at which a piece was chosen: cross-attention names it
-        by that piece, and self-attention by the piece before it, which the position reads.
+        A decoder position reads a token and predicts the next one. Cross-attention labels the
+        position with the predicted token, and self-attention with the token that it reads.
         """
         source, truncated, _ = self.encode(tf.constant([sentence]))  # [1, S]
         limit = self.greedy.limit(None, self.max_length)

@@ -1,27 +1,27 @@
-"""Several runs whose models answer together, and what these must have in common."""
+"""Ensembles of several runs, and the checks that their models can form one."""
 
 import os
 
 from keras_transformer.tasks.run import Run
 
-SHOWN = 60  # characters of a value in an error
+SHOWN = 60  # maximum number of characters of a value in an error
 
 
 def runs_of(path):
     """Returns a list of `Run`s.
 
     Args:
-        path: The folder of a run, or a list of several.
+        path: Folder of a run, or a list of folders.
 
     Raises:
-        TypeError: If it is something else.
+        TypeError: If `path` is neither.
         ValueError: If the list is empty.
     """
     if isinstance(path, (str, os.PathLike)):
         return [Run(path)]
     if not isinstance(path, (list, tuple)):
         raise TypeError(
-            f"`path` must be the folder of a run, or a list of several. Received: path={path!r}."
+            f"`path` must be the folder of a run, or a list of folders. Received: path={path!r}."
         )
     if not path:
         raise ValueError("`path` must name at least one run. Received: none.")
@@ -29,18 +29,18 @@ def runs_of(path):
 
 
 def open_together(kind, runs, models, max_length=None):
-    """Returns what the model of a run is used by, or the models of several together.
+    """Returns the pipeline of a run, or of an ensemble of several runs.
 
-    Several are searched by default as all of the runs name it, or greedily if these differ.
+    The default search of an ensemble is that of its runs, or greedy search if these differ.
 
     Args:
-        kind: The class of what they are used by, a `Pipeline`.
+        kind: Class of the pipeline.
         runs: List of `Run`s.
         models: Their models.
         max_length: See `TextPipeline`.
 
     Raises:
-        ValueError: If the models cannot answer together; or what `with_files_of` raises.
+        ValueError: If the models cannot form an ensemble, or a file is missing or damaged.
     """
     if len(runs) == 1:
         return kind.with_files_of(runs[0], models[0], max_length)
@@ -52,13 +52,13 @@ def open_together(kind, runs, models, max_length=None):
         kind.with_files_of(run, model, max_length) for run, model in zip(runs, models, strict=True)
     ]
     check_together(pipelines, names)
-    together = pipelines[0].with_model(list(models))
+    ensemble = pipelines[0].with_model(list(models))
     searches = {getattr(pipeline, "search", None) for pipeline in pipelines}
-    return together.with_search(kind.search) if len(searches) > 1 else together
+    return ensemble.with_search(kind.search) if len(searches) > 1 else ensemble
 
 
 def check_tasks(runs):
-    """Raises a `ValueError` if the settings of `Run`s name several tasks."""
+    """Raises a `ValueError` if the settings of `Run`s name different tasks."""
     first, *others = runs
     for other in others:
         tasks = [run.task() for run in (first, other)]
@@ -67,14 +67,14 @@ def check_tasks(runs):
 
 
 def check_together(pipelines, names):
-    """Raises unless models can answer together.
+    """Requires that pipelines can form an ensemble.
 
     Args:
         pipelines: List of `Pipeline`s of one class.
-        names: What an error calls them.
+        names: Their names in errors.
 
     Raises:
-        ValueError: With two that cannot, and why.
+        ValueError: If they cannot; the error names two of them and the difference.
     """
     for other, name in zip(pipelines[1:], names[1:], strict=True):
         difference = pipelines[0].difference(other)
@@ -83,31 +83,31 @@ def check_together(pipelines, names):
 
 
 def vocabulary_difference(ours, theirs):
-    """Returns how two `Tokenizers` differ, the end of a sentence; `None` if they do not."""
+    """Returns the difference of two `Tokenizers` as the end of a sentence; `None` if equal."""
     if ours.files() == theirs.files():
         return None
     for side, one, other in zip(("source", "target"), ours, theirs, strict=True):
         if one.vocab_size != other.vocab_size:
-            return f"their {side} vocabularies have {one.vocab_size} and {other.vocab_size} pieces"
+            return f"their {side} vocabularies have {one.vocab_size} and {other.vocab_size} tokens"
         both = zip(*(part.pieces(range(part.vocab_size)) for part in (one, other)), strict=True)
         for number, (piece, another) in enumerate(both):
             if piece != another:
-                return f"piece {number} of their {side} vocabularies is {piece!r} and {another!r}"
-    return "their vocabularies have the same pieces and divide texts in other ways"
+                return f"token {number} of their {side} vocabularies is {piece!r} and {another!r}"
+    return "their vocabularies have the same tokens but divide texts differently"
 
 
 def outputs_difference(ours, theirs):
-    """Returns how the `Vocabulary` of two predictors differs, as `vocabulary_difference` does."""
+    """Returns the difference of two predictors' `Vocabulary`, as `vocabulary_difference` does."""
     return _difference(ours._asdict(), theirs._asdict())
 
 
 def metadata_difference(ours, theirs):
-    """Returns how the metadata of two `Codec`s differ, as `vocabulary_difference` does."""
+    """Returns the difference of two `Codec`s' metadata, as `vocabulary_difference` does."""
     return _difference(_shared_metadata(ours), _shared_metadata(theirs))
 
 
 def _shared_metadata(codec):
-    """The metadata that models must have in common, each field of a dictionary by itself."""
+    """Returns the metadata that models must share, with the fields of dictionaries flattened."""
     metadata = {}
     for name, value in codec.metadata().items():
         nested = value.items() if isinstance(value, dict) else ()
@@ -134,4 +134,4 @@ def _shown(value):
 
 
 def _refuse(one, other, why):
-    raise ValueError(f"{one} and {other} cannot answer together: {why}.")
+    raise ValueError(f"{one} and {other} cannot form an ensemble: {why}.")

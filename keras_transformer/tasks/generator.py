@@ -1,8 +1,10 @@
-"""Strings in, strings out: tokenizers, a model and its searches in one traceable object."""
+"""Pipelines that generate text: tokenizers, a model and its searches in one traceable object."""
 
 import dataclasses
 import functools
+from collections.abc import Sequence
 
+import keras
 import tensorflow as tf
 
 from keras_transformer.decoding import Beam, Ensemble, Greedy, Sample
@@ -22,11 +24,12 @@ from keras_transformer.tasks.strings import (
     generate_strings,
     map_sorted,
 )
-from keras_transformer.tasks.token_rows import checked_ids, empty_where_wrong, right_rows
+from keras_transformer.tasks.token_rows import checked_ids, empty_where_invalid, valid_rows
+from keras_transformer.text.tokenizers import Tokenizer
 
 SENTENCES = tf.TensorSpec([None], tf.string, name="sentences")
 SOURCE = tf.TensorSpec([None, None], tf.int32, name="source")
-SMALL = 2**29  # bytes of a beam that are not compared with what is available, at no cost
+SMALL = 2**29  # bytes; smaller beams are not checked, because the check takes time
 
 
 class Generator(TextPipeline):
@@ -34,14 +37,14 @@ class Generator(TextPipeline):
 
     Args:
         model, tokenizer, max_length: See `TextPipeline`.
-        search: The search where none is named, a `Greedy` or a `Beam`. `None`: greedy search.
+        search: The default search, a `Greedy` or a `Beam`. `None`: greedy search.
 
     Attributes:
-        result: The class of its results.
+        result: Class of the results.
         blank: Whether an empty input has an empty output.
-        purpose: What it does, the beginning of a sentence, for the documents of an export.
-        shortlist: The `Shortlist` of its searches, or `None`.
-        search: The search where none is named.
+        purpose: Beginning of a sentence about the model, for the documents of an export.
+        shortlist: The `Shortlist` of the searches, or `None`.
+        search: The default search.
     """
 
     result = Generated
@@ -52,13 +55,19 @@ class Generator(TextPipeline):
     search = Greedy()
     generates = True
 
-    def __init__(self, model, tokenizer, max_length=None, search=None):
+    def __init__(
+        self,
+        model: keras.Model | Sequence[keras.Model],
+        tokenizer: Tokenizer | tuple[Tokenizer, Tokenizer],
+        max_length: int | None = None,
+        search: Greedy | Beam | None = None,
+    ):
         super().__init__(model, tokenizer, max_length)
         if search is not None:
             check_search(search, Greedy, Beam)
             self.search = search
         ensemble = Ensemble(self.models) if len(self.models) > 1 else None
-        self._ensemble = lambda: ensemble  # a `tf.Module` would look through it
+        self._ensemble = lambda: ensemble  # hidden from `tf.Module`, which would track it
         self._searcher = traced_once(functools.partial(trace_search, self))
 
     @classmethod
@@ -80,15 +89,15 @@ class Generator(TextPipeline):
 
     @property
     def searched(self):
-        """The model as searches take it."""
+        """The predictor that the searches use."""
         return self.whole
 
     def with_search(self, search):
-        """Returns the same with another search where none is named."""
+        """Returns a pipeline that differs in its default search."""
         return type(self)(self._given(), self.tokenizers, self.max_length, search=search)
 
     def _given(self):
-        """The argument it was made with: the model, or a list of several."""
+        """Returns the constructor's argument `model`: the model, or a list of several."""
         return self.model if self._ensemble() is None else list(self.models)
 
     def difference(self, other):  # noqa: D102
@@ -98,14 +107,14 @@ class Generator(TextPipeline):
 
     @property
     def greedy(self):
-        """Greedy search whose outputs are no longer than those of `search` may be."""
+        """Greedy search with the length limit of `search`."""
         return Greedy(self.search.max_length)
 
     def search_for(self, n):
-        """Returns the search for `n` outputs of each input where none is named.
+        """Returns the default search for `n` outputs of each input.
 
-        It is `search`, a beam of at least `n` hypotheses; instead of greedy search one of 4, or of
-        `n` if that is more, whose outputs are no longer.
+        If `search` is a beam search, it is widened to at least `n` hypotheses. Greedy search is
+        replaced by a beam of 4 hypotheses, or `n` if that is more, with the same length limit.
         """
         beam = self.search
         if not isinstance(beam, Beam):
@@ -113,22 +122,22 @@ class Generator(TextPipeline):
         return dataclasses.replace(beam, size=max(beam.size, n))
 
     def encode(self, sentences):
-        """Returns token ids `[B, S]`, padded; see the function `encode`."""
+        """Returns padded token ids `[B, S]`; see the function `encode`."""
         ids, truncated, empty = encode(self.source_tokenizer, sentences, self.max_length)
         return ids.to_tensor(self.model.config.pad_id), truncated, empty
 
     def check_samples(self, samples):
-        """Returns the sentences to check an export with, as a list; see `check_samples`."""
+        """Returns the sentences to check an export with as a list; see `check_samples`."""
         return check_samples(samples)
 
     def signatures(self, find=None):
-        """Returns the `Signature`s: strings to texts, and token ids to token ids.
+        """Returns two `Signature`s: strings to texts, and token ids to token ids.
 
         Outputs have an axis for the M outputs of each input, `[B, M, ...]`. A string that is not
-        UTF-8 gives `nothing`.
+        UTF-8 returns `nothing`.
 
         Args:
-            find: Function of token ids `[B, S]` to a `Found`. `None`: its own search.
+            find: Function from token ids `[B, S]` to a `Found`. `None`: the default search.
         """
         if find is None:
 
@@ -151,11 +160,11 @@ class Generator(TextPipeline):
         ]
 
     def generate(self, sentences, find):
-        """Returns what `generate_strings` does with a search in a graph.
+        """Generates texts by a search in a graph; see `generate_strings`.
 
         Args:
             sentences: `[B]`, string.
-            find: Function of token ids `[B, S]` to a `Found`.
+            find: Function from token ids `[B, S]` to a `Found`.
         """
         pad_id = self.source_tokenizer.pad_id
         return generate_strings(
@@ -167,7 +176,7 @@ class Generator(TextPipeline):
         )
 
     def count_truncated(self, sentences, batch_size=1024):
-        """Returns how many of a list of strings are longer than `max_length` tokens."""
+        """Returns the number of strings in a list that are longer than `max_length` tokens."""
         batches = range(0, len(sentences), batch_size)
         return sum(
             int(tf.math.count_nonzero(self.encode(sentences[begin : begin + batch_size])[1]))
@@ -175,38 +184,38 @@ class Generator(TextPipeline):
         )
 
     def check(self, search, n_best=1):
-        """Raises unless the settings of a search fit the model.
+        """Requires that the settings of a search fit the model.
 
         Raises:
-            ValueError: If they do not.
+            ValueError: If they do not fit.
         """
         search.check(Vocabulary.of(self.model.config), self.max_length, n_best)
 
     def graph(self, search=Greedy(), n_best=1):
-        """Returns the `tf.function` that translates a batch of sentences with a search.
+        """Returns the `tf.function` that generates texts for a batch of sentences.
 
-        There is one for all values of the search's `inputs`. That of `Greedy`, which has none, can
-        be the signature of a SavedModel as it is.
+        One function serves all values of the search's `inputs`. `Greedy` has no inputs, so that its
+        function can be used as the signature of a SavedModel.
 
         Args:
             search: A `Greedy`, `Beam` or `Sample`.
-            n_best: Translations M of each sentence.
+            n_best: Number M of outputs of each sentence.
 
         Returns:
-            A function of `sentences`, string `[B]`, UTF-8, of which one longer than `max_length`
-            tokens is cut, and of the `inputs` of the search; to a dictionary of `text`, string
-            `[B, M]`; `score`, float32 `[B, M]`; and `truncated`, boolean `[B]`. An empty
-            sentence stays empty.
+            A function with the arguments `sentences`, string `[B]`, UTF-8, and the `inputs` of the
+            search. It returns a dictionary with `text`, string `[B, M]`; `score`, float32 `[B, M]`;
+            and `truncated`, boolean `[B]`. A sentence longer than `max_length` tokens is cut; an
+            empty one stays empty if `blank`.
         """
         return self._searcher(search.kind, n_best)
 
     def translate_batch(self, sentences, search=None):
-        """Returns a `Translation` for each of a list of strings, decoded as one batch."""
+        """Returns a `result` for each string of a list, decoded as one batch."""
         search = self.search if search is None else search
         return [best for best, *_ in self.n_best_batch(sentences, 1, search)]
 
     def n_best_batch(self, sentences, n, search, numbers=None):
-        """Returns a list of at most `n` `Translation`s for each of a list of strings, one batch."""
+        """Returns up to `n` `result`s for each string of a list, decoded as one batch."""
         self.check(search, n)
         batch = tf.constant(sentences, tf.string, [len(sentences)])
         self._check_memory(search, batch)
@@ -214,7 +223,7 @@ class Generator(TextPipeline):
         return to_n_best(self.graph(search, n)(batch, *values), n, self.result)
 
     def _check_memory(self, search, batch):
-        """Refuses a beam that cannot fit."""
+        """Refuses a beam that does not fit into memory."""
         if not isinstance(search, Beam):
             return
         configs, count = [model.config for model in self.models], batch.shape[0]
@@ -222,16 +231,22 @@ class Generator(TextPipeline):
         if sum(whole) >= SMALL:
             check_memory(configs, count, search.size, self.encode(batch)[0].shape[1])
 
-    def __call__(self, sentences, search=None, batch_size=64):
-        """Returns the translations of a list of strings, in order.
+    def __call__(
+        self,
+        sentences: Sequence[str],
+        search: Greedy | Beam | Sample | None = None,
+        batch_size: int = 64,
+    ) -> list[str]:
+        """Returns the outputs for a list of strings, in order.
 
         Args:
-            sentences: List of strings, of any length.
+            sentences: List of strings of any length.
             search: A `Greedy`, `Beam` or `Sample`. `None`: the attribute `search`.
-            batch_size: Sentences decoded at a time; sentences of similar length go together.
+            batch_size: Number of sentences decoded at a time. A batch contains sentences of similar
+                length.
 
         Raises:
-            TypeError: If `sentences` is not a list of strings, or `search` is something else.
+            TypeError: If `sentences` is not a list of strings, or `search` is not a search.
             ValueError: If the settings of the search do not fit the model, or a beam does not fit
                 into memory.
         """
@@ -239,24 +254,24 @@ class Generator(TextPipeline):
         return [best.text for best, *_ in self.n_best(sentences, 1, search, batch_size)]
 
     def n_best(self, sentences, n, search=None, batch_size=64, numbers=None):
-        """Returns for each of a list of strings its `n` best translations, the best first.
+        """Returns the `n` best outputs for each string of a list, the best first.
 
         Args:
-            sentences: List of strings, of any length.
-            n: Translations of each. There are fewer where the same text was found twice, written
-                with other tokens, and one of an empty sentence, which stays empty.
-            search: A `Beam` of at least `n` hypotheses; with an `n` of 1 any search. `None`: see
+            sentences: List of strings of any length.
+            n: Maximum number of outputs of a sentence. There are fewer if the search finds the same
+                text twice, made of different tokens, and only one for an empty sentence.
+            search: A `Beam` of at least `n` hypotheses; any search if `n` is 1. `None`: see
                 `search_for`.
-            batch_size: Sentences decoded at a time; it changes nothing else.
-            numbers: For a `Sample`, integers of 32 bits, one for each sentence, in place of its
-                place in the list.
+            batch_size: Number of sentences decoded at a time; it does not change the outputs.
+            numbers: For a `Sample`, one integer of 32 bits for each sentence, which replaces its
+                index in the list.
 
         Returns:
-            List of lists of `Translation`.
+            List of lists of `result`, such as `Translation`.
 
         Raises:
-            TypeError: As when it is called.
-            ValueError: As when it is called, or if `numbers` are not as many.
+            TypeError: As for a call of the pipeline.
+            ValueError: As for a call of the pipeline, or if the length of `numbers` is wrong.
         """
         search = self.search_for(n) if search is None else search
         check_search(search, Greedy, Beam, Sample)
@@ -264,7 +279,7 @@ class Generator(TextPipeline):
         numbers = range(len(sentences)) if numbers is None else list(numbers)
         if len(numbers) != len(sentences):
             raise ValueError(
-                "`numbers` must be as many as `sentences`. "
+                "`numbers` must be as long as `sentences`. "
                 f"Received: {len(numbers)} numbers, {len(sentences)} sentences."
             )
 
@@ -280,10 +295,10 @@ def signature_of_ids(function, ids, longest=None, search=None):
     """Returns the `Signature` from token ids to token ids.
 
     Args:
-        function: Its function, from `source`, int32 `[B, S]`, to `tokens`, `score` and perhaps
-            `length` and `alignment`, all `[B, ...]`.
-        ids: What has `pad_id`, `bos_id`, `eos_id` and `vocab_size`: a tokenizer or a configuration.
-        longest: Most tokens of a row, where `strict` checks it.
+        function: Function from `source`, int32 `[B, S]`, to a dictionary of `tokens`, `score` and
+            optionally `length` and `alignment`, all `[B, ...]`.
+        ids: A tokenizer or a configuration, with `pad_id`, `bos_id`, `eos_id` and `vocab_size`.
+        longest: Maximum number of tokens in a row, checked by `strict`.
         search: The search that generates the tokens.
     """
 
@@ -291,8 +306,8 @@ def signature_of_ids(function, ids, longest=None, search=None):
         return {"source": checked_ids(source, ids, longest)}
 
     def screen(source, **settings):
-        valid = right_rows(source, ids)  # [B]
-        return valid, {"source": empty_where_wrong(source, valid, ids), **settings}
+        valid = valid_rows(source, ids)  # [B]
+        return valid, {"source": empty_where_invalid(source, valid, ids), **settings}
 
     nothing = {"tokens": ids.pad_id, "score": NONE, "length": 0, "alignment": 0.0}
     inputs = {"source": SOURCE}

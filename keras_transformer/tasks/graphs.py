@@ -1,7 +1,7 @@
-"""The graphs that a `Translator` makes when they are needed: searches, scores, alignments.
+"""Graphs of a pipeline that are traced on first use: searches, scores and alignments.
 
-Each is a `tf.function` of strings in which what can change is an argument. They are not methods of
-the translator: every `tf.function` of a `tf.Module` would be part of its SavedModel.
+Each graph is a `tf.function` of strings, with an argument for everything that can vary. The graphs
+are not methods of the pipeline, because a SavedModel contains every `tf.function` of a `tf.Module`.
 """
 
 import functools
@@ -14,35 +14,36 @@ from keras_transformer.tasks.results import COLUMNS
 from keras_transformer.tasks.strings import encode, generate_strings
 
 STRINGS = tf.TensorSpec([None], tf.string)
-# For all pipelines: a process has died while threads traced several graphs at the same time.
+# Shared by all pipelines: a process crashed when threads traced several graphs at the same time.
 TRACING = threading.RLock()
 
 
 def traced_once(trace):
-    """Returns `trace`, remembering what it made: threads that share a pipeline share its graphs.
+    """Returns a version of `trace` that traces each graph once, for all threads.
 
-    It is a function and not an object: what a SavedModel could track would be saved with it.
+    The result is a function and not an object, so that a SavedModel does not track it.
 
     Args:
-        trace: A function that returns a `tf.function` with an input signature, or a concrete one.
+        trace: Function that returns a `tf.function` with an input signature, or a concrete
+            function.
     """
 
     @functools.cache
     def traced(*arguments):
         graph = trace(*arguments)
         if hasattr(graph, "get_concrete_function"):
-            graph.get_concrete_function()  # not by its first call, which is outside of the lock
+            graph.get_concrete_function()  # trace now: the first call is outside of the lock
         return graph
 
     def graph(*arguments):
-        with TRACING:  # `functools.cache` lets every thread make its own
+        with TRACING:  # with `functools.cache` alone, every thread would trace a graph of its own
             return traced(*arguments)
 
     return graph
 
 
 def trace_search(translator, search, n_best):
-    """A function of sentences and of the `inputs` of a search."""
+    """Returns a function of sentences and of the `inputs` of a search."""
 
     def translate(sentences, *values):
         outputs = _translate(translator, sentences, search.with_values(values), n_best=n_best)
@@ -53,7 +54,7 @@ def trace_search(translator, search, n_best):
 
 
 def trace_score(translator):
-    """A function of sentences and their translations."""
+    """Returns a function of sentences and their translations."""
 
     def score_pairs(sources, targets):
         pad_id, longest = translator.model.config.pad_id, translator.max_length
@@ -74,7 +75,7 @@ def trace_score(translator):
 
 
 def trace_alignment(translator, layer, head):
-    """A function of sentences, for one layer and head of the decoder."""
+    """Returns a function of sentences for one layer and head of the decoder."""
 
     def align(sentences):
         outputs = _translate(translator, sentences, translator.greedy, alignment=(layer, head))
@@ -90,7 +91,7 @@ def trace_alignment(translator, layer, head):
 
 
 def _translate(translator, sentences, search, **options):
-    """What `translate_strings` makes of a search of the translator's model."""
+    """Returns the outputs of a search with the translator's model; see `generate_strings`."""
     model, longest = translator.model, translator.max_length
 
     def decode(ids):
@@ -101,14 +102,14 @@ def _translate(translator, sentences, search, **options):
 
 
 def trace_text_score(generator):
-    """A function of texts, each scored from its first token on."""
+    """Returns a function of texts that scores each from its first token on."""
 
     def score_texts(texts):
         config, longest = generator.model.config, generator.max_length
         ids, truncated, _ = encode(generator.target_tokenizer, texts, longest)
         ids = _whole(ids, truncated)
         text = ids.to_tensor(config.pad_id)  # [B, T]
-        prompt = tf.fill([tf.shape(text)[0], 1], config.eos_id)  # of no token
+        prompt = tf.fill([tf.shape(text)[0], 1], config.eos_id)  # an empty prompt
         _, scores = score(generator.whole, prompt, text)
         tokens = tf.cast(ids.row_lengths(), tf.int32)
         return {"score": scores, "tokens": tokens, "truncated": truncated}
@@ -117,6 +118,6 @@ def trace_text_score(generator):
 
 
 def _whole(ids, truncated):
-    """Ragged ids without the end of texts that were cut: it stands where they go on."""
+    """Returns ragged ids in which texts that were cut have no end token: they do not end there."""
     lengths = ids.row_lengths() - tf.cast(truncated, tf.int64)
     return tf.RaggedTensor.from_tensor(ids.to_tensor(), lengths=lengths)

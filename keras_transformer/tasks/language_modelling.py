@@ -1,4 +1,4 @@
-"""The task of causal language modelling: how a text goes on."""
+"""The task of causal language modelling."""
 
 import math
 import time
@@ -8,7 +8,7 @@ from keras_transformer.tasks.task import LOSS, PERPLEXITY, TOKEN_ACCURACY, Task
 
 
 class LanguageModellingTask(Task):
-    """Texts, by a `LanguageModel`."""
+    """Modelling of texts by a `LanguageModel`; see `Task`."""
 
     name = "language_modelling"
     columns = ("text",)
@@ -24,25 +24,28 @@ class LanguageModellingTask(Task):
         return TextGenerator
 
     def samples(self, inputs):
-        """Returns prompts: in turn none, a third and two thirds of the words of a text."""
+        """Returns prompts: in turn none, one third and two thirds of the words of each text."""
         texts = [text.split() for text in inputs]
         return [
             " ".join(words[: len(words) * (number % 3) // 3]) for number, words in enumerate(texts)
         ]
 
     def evaluate(self, pipeline, columns):
-        """Measures how probable texts are.
+        """Measures the perplexity of texts.
 
         Args:
             pipeline: A `TextGenerator`.
-            columns: A list of the texts.
+            columns: A list that contains the list of texts.
 
         Returns:
-            Dictionary of `perplexity`, `exp` of the mean cross-entropy of a token in nats;
-            `perplexity_per_character`, the same of a character, which vocabularies share; `tokens`
-            and `characters`, their numbers, the end of each text included as one; `texts`;
-            `truncated`, how many were longer than the model's limit and were cut, their characters
-            not counted; and `seconds`.
+            Dictionary of `perplexity`, `exp` of the mean cross-entropy per token in nats;
+            `perplexity_per_character`, the same per character, which is comparable between
+            vocabularies; `tokens` and `characters`, their numbers, with one more for the end of
+            each text; `texts`, their number; `truncated`, the number of texts longer than the
+            model's limit, which are not measured; and `seconds`.
+
+        Raises:
+            ValueError: If there is no text to measure.
         """
         texts = [text for text in columns[0] if text.strip()]
         if not texts:
@@ -52,7 +55,7 @@ class LanguageModellingTask(Task):
         seconds = time.perf_counter() - begin
         whole = [pair for pair in zip(texts, scores, strict=True) if not pair[1].truncated]
         if not whole:
-            raise ValueError("Every text is longer than the model's limit: none can be measured.")
+            raise ValueError("Every text is longer than the model's limit: none is measured.")
         total = sum(score.score for _, score in whole)
         tokens = sum(score.tokens for _, score in whole)
         characters = sum(len(text) + 1 for text, _ in whole)

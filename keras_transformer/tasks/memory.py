@@ -1,4 +1,4 @@
-"""The memory that a beam takes, and the memory there is: to refuse what cannot fit."""
+"""Memory that a beam search needs, and memory that is available."""
 
 import os
 import pathlib
@@ -8,19 +8,19 @@ import tensorflow as tf
 from keras_transformer.decoding.loop import STAGES, stages
 
 FLOAT = 4  # bytes
-# Copies of a tensor that are alive at once while a step computes with it, measured on a CPU.
+# Copies of a tensor that exist at the same time during a step, measured on a CPU.
 CACHES, SCORES, LOGITS = 2, 3, 3
 CGROUP = pathlib.Path("/sys/fs/cgroup")
 
 
 def beam_memory(config, batch, beam_size, length):
-    """Returns about how many bytes a step of `beam_decode` takes.
+    """Returns the approximate number of bytes that a step of `beam_decode` needs.
 
     Args:
         config: A `TransformerConfig` or a `LanguageModelConfig`.
-        batch: Sentences B.
-        beam_size: Hypotheses N of each.
-        length: Positions of the cache L, and of the sources.
+        batch: Number B of sentences.
+        beam_size: Number N of hypotheses of each.
+        length: Length L of the cache and of the sources.
     """
     has_source = config.encoder is not None
     layers = config.decoder_layers
@@ -33,7 +33,7 @@ def beam_memory(config, batch, beam_size, length):
         scores = SCORES * config.num_heads * rows * length  # of the memory
     else:
         cache = memory + layers * config.num_heads * widths * length * CACHES * rows
-        # Every hypothesis attends to the positions of all of its sentence: none is ever moved.
+        # A hypothesis attends to the cache of all hypotheses of its sentence: rows are not moved.
         scores = SCORES * config.num_heads * rows * beam_size * length
     count = min(beam_size + 3, config.output_size)
     logits = LOGITS * rows * (config.output_size + count)
@@ -41,16 +41,19 @@ def beam_memory(config, batch, beam_size, length):
 
 
 def check_memory(configs, batch, beam_size, length):
-    """Refuses a beam that cannot fit even if its outputs are as short as a stage of the cache.
+    """Refuses a beam that does not fit into memory even if all outputs are short.
+
+    Outputs are assumed to be about as long as the longest source; the cache is then as long as its
+    next stage.
 
     Args:
-        configs: The `TransformerConfig`s or `LanguageModelConfig`s of the models that it is over.
-        batch: Sentences B.
-        beam_size: Hypotheses N of each.
-        length: Tokens of the longest source: outputs are about as long.
+        configs: The `TransformerConfig`s or `LanguageModelConfig`s of the models that are searched.
+        batch: Number B of sentences.
+        beam_size: Number N of hypotheses of each.
+        length: Length of the longest source in tokens.
 
     Raises:
-        ValueError: If it cannot fit; the message says how much it needs.
+        ValueError: If it does not fit; the error names the memory it needs.
     """
     needed = sum(
         beam_memory(config, batch, beam_size, first_stage(config, length)) for config in configs
@@ -66,20 +69,20 @@ def check_memory(configs, batch, beam_size, length):
 
 
 def first_stage(config, length):
-    """Returns how many positions the cache has when an output of a length ends."""
+    """Returns the length of the cache when an output of the given length ends."""
     longest = config.max_length
     return next((end for end in stages(longest, STAGES) if end >= length), longest)
 
 
 def gigabytes(size):
-    """Returns a number of bytes for people."""
+    """Returns a number of bytes as text, in GB."""
     return f"{size / 1e9:.2g} GB" if size < 1e10 else f"{size / 1e9:,.0f} GB"
 
 
 def available_memory():
-    """Returns how many bytes this process can still have; `None` if nothing is known of it.
+    """Returns the number of bytes that this process can still allocate; `None` if unknown.
 
-    Nothing is known of a GPU's memory, in which the searches are then.
+    The memory of a GPU, which the searches use if there is one, counts as unknown.
     """
     if tf.config.list_physical_devices("GPU"):
         return None
@@ -104,7 +107,7 @@ def _of_machine():
 
 
 def _of_group():
-    """What the container may still take."""
+    """Returns the number of bytes that the container can still allocate; `None` if unlimited."""
     try:
         limit, used = (int((CGROUP / f"memory.{name}").read_text()) for name in ("max", "current"))
         cached = dict(line.split() for line in (CGROUP / "memory.stat").read_text().splitlines())

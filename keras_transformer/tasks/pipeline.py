@@ -1,5 +1,10 @@
-"""The bases of what trained models are used by: models, and models with their tokenizers."""
+"""Base classes of pipelines: trained models in use, with or without tokenizers."""
 
+import os
+import typing
+from collections.abc import Sequence
+
+import keras
 import tensorflow as tf
 
 from keras_transformer.checks import is_integer
@@ -7,30 +12,33 @@ from keras_transformer.pretrained.read import open_checkpoint
 from keras_transformer.tasks.attention import attentions
 from keras_transformer.tasks.ensemble import open_together, runs_of, vocabulary_difference
 from keras_transformer.tasks.strings import check_sentence
-from keras_transformer.text.tokenizers import Tokenizers
+from keras_transformer.text.tokenizers import Tokenizer, Tokenizers
+
+Kind = typing.TypeVar("Kind", bound="Pipeline")
+Path = str | os.PathLike
 
 
 class Pipeline(tf.Module):
-    """A trained model in use, or several that answer together.
+    """A trained model in use, or an ensemble of several.
 
     Args:
-        model: A model with the kind of configuration that `model_class` has, or a list of several:
-            answers are then made with the mean of their probabilities, or of the values that they
-            predict.
+        model: A model whose configuration is of the class that `model_class` has, or a list of
+            several. An ensemble uses the mean of the models' probabilities, or of the values that
+            they predict.
 
     Raises:
-        TypeError: If it has another kind of configuration.
-        ValueError: If there are several whose answers differ in kind.
+        TypeError: If a configuration is of another class.
+        ValueError: If several models cannot form an ensemble.
 
     Attributes:
-        task: The name of its task.
-        model_class: The class of its model.
+        task: Name of the task.
+        model_class: Class of the model.
         request: Names of the tensors of a request.
-        output: What a signature calls the answer.
-        tokenizers: Its `Tokenizers`, or `None`.
-        max_length: Longest input in tokens, or `None` where inputs have no length.
-        generates: Whether a search generates its answers.
-        has_source: Whether it does so for a source, to which the answers attend.
+        output: Name of the answer in a signature.
+        tokenizers: The `Tokenizers`, or `None`.
+        max_length: Maximum length of an input in tokens, or `None` if inputs have no length.
+        generates: Whether a search generates the answers.
+        has_source: Whether the model generates answers for a source, to which it attends.
     """
 
     task = ""
@@ -41,7 +49,7 @@ class Pipeline(tf.Module):
     max_length = None
     generates = has_source = False
 
-    def __init__(self, model):
+    def __init__(self, model: keras.Model | Sequence[keras.Model]):
         super().__init__(name=type(self).__name__.lower())
         models = tuple(model) if isinstance(model, (list, tuple)) else (model,)
         for one in models or [model]:
@@ -51,24 +59,26 @@ class Pipeline(tf.Module):
                     f"`{type(self).__name__}.from_run(FOLDER)` opens a trained run. "
                     f"Received: model of type {type(one).__name__}."
                 )
-        # The variables are tracked and the models only closed over: a SavedModel of a tracked
-        # Keras model can be loaded by Python alone, not by TensorFlow Serving.
+        # The variables are tracked, but the models are hidden in a closure: only Python can load a
+        # SavedModel of a tracked Keras model, TensorFlow Serving cannot.
         self.weights = [variable.value for one in models for variable in one.variables]
         self._models = lambda: models
 
     @classmethod
-    def from_run(cls, path, max_length=None):
-        """Returns what training left in the folder of a run.
+    def from_run(
+        cls: type[Kind], path: Path | Sequence[Path], max_length: int | None = None
+    ) -> Kind:
+        """Opens a run, or an ensemble of several runs.
 
         Args:
-            path: The folder, or a list of several, whose models answer together: with the mean of
-                their probabilities, or of the values that they predict. Vocabularies, labels and
-                inputs must be the same; all else may differ.
-            max_length: See the class. `None`: the smallest of the models' `max_length`.
+            path: Folder of the run, or a list of folders. An ensemble uses the mean of the models'
+                probabilities, or of the values that they predict. Its models must have the same
+                vocabularies, labels and inputs; everything else may differ.
+            max_length: See the class. `None`: the smallest `max_length` of the models.
 
         Raises:
-            ValueError: If a file is missing or damaged, they are not of one run, or several runs
-                do not fit together.
+            ValueError: If a file is missing or damaged, the files do not belong to one run, or
+                several runs cannot form an ensemble.
         """
         runs = runs_of(path)
         models = [run.load_model(cls.model_class) for run in runs]
@@ -76,10 +86,15 @@ class Pipeline(tf.Module):
 
     @classmethod
     def with_files_of(cls, run, model, max_length=None):
-        """Returns the pipeline of a model with what else its `Run` holds for it.
+        """Returns the pipeline of a model with the other files of its run.
+
+        Args:
+            run: The `Run`.
+            model: Its model.
+            max_length: See the class.
 
         Raises:
-            ValueError: If `max_length` has no effect.
+            ValueError: If `max_length` has no effect, or a file is missing or damaged.
         """
         if max_length is not None:
             raise ValueError(
@@ -90,82 +105,87 @@ class Pipeline(tf.Module):
 
     @classmethod
     def parse(cls, line):
-        """Returns the example that a line of text is.
+        """Returns the example in a line of text.
 
         Raises:
-            ValueError: If it is none: what a line must be, as the end of a sentence.
+            ValueError: If the line is not an example. The error is the end of a sentence about the
+                line.
         """
         return line
 
     def with_model(self, model):
-        """Returns the same with another model, or a list of several, as the class takes them."""
+        """Returns a pipeline that differs in its model, or in its list of models."""
         return type(self)(model)
 
     @property
     def model(self):
-        """The model, of several the first."""
+        """The model; the first of an ensemble."""
         return self._models()[0]
 
     @property
     def models(self):
-        """All of the models, a tuple."""
+        """Tuple of all models."""
         return self._models()
 
     def difference(self, other):
-        """Returns why another cannot answer together with this, `None` if it can.
+        """Returns the reason why two pipelines cannot form an ensemble; `None` if they can.
 
         Args:
-            other: One of the same class.
+            other: A pipeline of the same class.
 
         Returns:
-            The end of a sentence that begins with both.
+            The end of a sentence that begins with the names of both.
         """
         return None
 
     def require_one(self, what):
-        """Refuses what several models that answer together cannot do.
+        """Requires a single model for an operation that an ensemble does not support.
 
         Args:
-            what: The end of a sentence that begins with `Several models that answer together`.
+            what: End of a sentence that begins with `Models of an ensemble`.
 
         Raises:
-            ValueError: If there are several.
+            ValueError: If there are several models.
         """
         if len(self.models) > 1:
             raise ValueError(
-                f"Several models that answer together {what}: take one of them. "
+                f"Models of an ensemble {what}: use one of them. "
                 f"Received: {len(self.models)} models."
             )
 
     def attention(self, example):
-        """Returns what a model attends to: see `TextPipeline` and `ImageRecognizer`.
+        """Returns the attention weights for an example; see `TextPipeline` and `ImageRecognizer`.
 
         Raises:
-            ValueError: If it can be shown of no such model.
+            ValueError: If models of this task do not support it.
         """
-        raise ValueError(f"A model for {self.task} has no attention that could be shown.")
+        raise ValueError(f"A model for {self.task} has no attention weights to show.")
 
 
 class TextPipeline(Pipeline):
     """A trained model with its tokenizers.
 
     Args:
-        model: A model of the class `model_class`, or a list of several: see `Pipeline`.
-        tokenizer: The `Tokenizer` it was trained with, or a pair of them: of its inputs and of its
-            outputs.
-        max_length: Longest input and longest output in tokens, the end of the text included.
-            `None`: the model's `max_length`, of several the smallest.
+        model: A model of the class `model_class`, or a list of several; see `Pipeline`.
+        tokenizer: The `Tokenizer` of the model, or a pair of them for inputs and outputs.
+        max_length: Maximum length of inputs and outputs in tokens, including their end tokens.
+            `None`: the `max_length` of the model, for an ensemble the smallest.
 
     Raises:
-        TypeError: If an argument is of another type.
+        TypeError: If an argument has the wrong type.
         ValueError: If `max_length` is above the model's, or tokenizer and model do not belong
             together.
 
     Attributes:
-        source_tokenizer, target_tokenizer: Often the same.
+        source_tokenizer, target_tokenizer: Tokenizers of inputs and outputs, often the same object.
     """
 
-    def __init__(self, model, tokenizer, max_length=None):
+    def __init__(
+        self,
+        model: keras.Model | Sequence[keras.Model],
+        tokenizer: Tokenizer | tuple[Tokenizer, Tokenizer],
+        max_length: int | None = None,
+    ):
         super().__init__(model)
         tokenizers = Tokenizers.of(tokenizer)
         self.max_length = _check_max_length(max_length, self.models)
@@ -178,25 +198,25 @@ class TextPipeline(Pipeline):
         return cls(model, run.load_tokenizers_of(model), max_length)
 
     @classmethod
-    def from_pretrained(cls, path, max_length=None):
-        """Returns the model of a checkpoint of another project, with its tokenizers.
+    def from_pretrained(cls: type[Kind], path: Path, max_length: int | None = None) -> Kind:
+        """Opens a checkpoint of another project.
 
-        It answers by default as the checkpoint asks for. `keras_transformer.from_pretrained` finds
-        the class by itself.
+        The pipeline uses the checkpoint's own search by default.
+        `keras_transformer.from_pretrained` does the same and chooses the class itself.
 
         Args:
             path: See `read_checkpoint`.
             max_length: See the class.
 
         Raises:
-            TypeError: If the checkpoint has another model than this class.
-            ValueError: If it is something else, damaged, or cannot be expressed.
+            TypeError: If the checkpoint's model is not of this class.
+            ValueError: If there is no checkpoint at `path`, or it is damaged or not supported.
         """
         return cls.of_checkpoint(open_checkpoint(path), max_length)
 
     @classmethod
     def of_checkpoint(cls, checkpoint, max_length=None):
-        """Returns the same for a `Checkpoint` that has been read."""
+        """Returns the pipeline of a `Checkpoint` that has been read."""
         return cls(checkpoint.model, checkpoint.tokenizers, max_length)
 
     def difference(self, other):  # noqa: D102
@@ -206,32 +226,32 @@ class TextPipeline(Pipeline):
         return type(self)(model, self.tokenizers, self.max_length)
 
     def attention(self, sentence):
-        """Returns what each piece attends to while the model reads a sentence.
+        """Returns the attention weights of the model for a sentence.
 
         Args:
             sentence: A string.
 
         Returns:
-            Dictionary from the kinds of attention that the model has, see `Attention`, to an
-            `Attention` with every layer and head; the kind that shows most comes first.
+            Dictionary from the kinds of attention that the model has to an `Attention` with all
+            layers and heads; the most informative kind comes first.
 
         Raises:
             TypeError: If `sentence` is not a string.
-            ValueError: If it is empty, or there are several models.
+            ValueError: If it is empty, or the pipeline is an ensemble.
         """
-        self.require_one("have no attention of their own")
+        self.require_one("have no attention weights in common")
         inputs, pieces, truncated = self.reading(check_sentence(sentence))
         return attentions(self.model.attention_weights(inputs), pieces, truncated)
 
     def reading(self, sentence):
-        """Returns what `attention` looks at.
+        """Returns the inputs from which `attention` computes the weights.
 
         Args:
             sentence: A string.
 
         Returns:
-            What the model is called with, a batch of one; a dictionary from each kind of attention
-            to two lists of strings, the pieces that attend and those that are attended to; and
+            The arguments of the model, a batch of one; a dictionary from each kind of attention to
+            two lists of strings, the tokens that attend and the tokens that are attended to; and
             whether the sentence was cut.
         """
         raise NotImplementedError
@@ -243,11 +263,11 @@ class TextPipeline(Pipeline):
 
 
 def _check_max_length(max_length, models):
-    """Returns the longest input in tokens: `max_length`, or the smallest of the models'.
+    """Returns the limit for inputs in tokens: `max_length`, or the smallest of the models'.
 
     Raises:
-        TypeError: If it is not an integer.
-        ValueError: If it is out of range.
+        TypeError: If `max_length` is not an integer.
+        ValueError: If `max_length` is out of range.
     """
     most = min(model.config.max_length for model in models)
     longest = most if max_length is None else max_length

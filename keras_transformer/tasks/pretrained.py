@@ -1,21 +1,24 @@
-"""Checkpoints of other projects, opened for use."""
+"""Pipelines of checkpoints of other projects."""
+
+import os
 
 from keras_transformer.pretrained.read import open_checkpoint
 from keras_transformer.tasks import TASKS
+from keras_transformer.tasks.pipeline import TextPipeline
 
 
-def from_pretrained(path, max_length=None):
-    """Returns what a checkpoint of another project is used by, such as a `Translator`.
+def from_pretrained(path: str | os.PathLike, max_length: int | None = None) -> TextPipeline:
+    """Returns the pipeline of a checkpoint of another project, such as a `Translator`.
 
     Its attribute `model` is the model.
 
     Args:
-        path: A folder in Hugging Face's format, or a `.npz` or `.bin` file of Marian: see
+        path: A folder in Hugging Face's format, or a `.npz` or `.bin` file of Marian; see
             `read_checkpoint`.
         max_length: See `TextPipeline`.
 
     Raises:
-        ValueError: If it is something else, damaged, or cannot be expressed.
+        ValueError: If there is no checkpoint at `path`, or it is damaged or not supported.
 
     Example:
         import keras_transformer

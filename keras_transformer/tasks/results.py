@@ -1,4 +1,4 @@
-"""Results of a model that generates text, however it is searched."""
+"""Results of models that generate text."""
 
 import dataclasses
 
@@ -7,7 +7,7 @@ import numpy as np
 from keras_transformer.decoding.hypotheses import exists
 
 COLUMNS = ("text", "score", "truncated")
-SPACE, END = "\u2581", "</s>"  # as SentencePiece writes them
+SPACE, END = "\u2581", "</s>"  # in SentencePiece's notation
 
 
 @dataclasses.dataclass(frozen=True)
@@ -16,8 +16,8 @@ class Generated:
 
     Args:
         text: The text.
-        score: Sum of the log-probabilities of its tokens, the end of the sentence included; from a
-            beam divided by its penalty for the length.
+        score: Sum of the log-probabilities of the tokens, including the end token. In beam search,
+            the sum is divided by the length penalty.
         truncated: Whether the input was longer than the model's limit and was cut.
     """
 
@@ -39,9 +39,9 @@ class Score:
     """Log-probability of a given translation or other output.
 
     Args:
-        score: Sum of the log-probabilities of its tokens, the end of the sentence included, but for
-            one that was cut.
-        tokens: Their number.
+        score: Sum of the log-probabilities of the tokens, including the end token unless the text
+            was cut.
+        tokens: Number of these tokens.
         truncated: Whether source or translation was longer than the model's limit and was cut.
     """
 
@@ -55,27 +55,27 @@ class Alignment:
     """Attention of each token of a translation to the source.
 
     Args:
-        source: The pieces of the source, S strings, the end of the sentence included.
-        target: Those of the translation, T strings.
+        source: Tokens of the source, S strings, including the end token.
+        target: Tokens of the translation, T strings, including the end token.
         weights: Array `[T, S]`, float32, whose rows sum to 1.
         translation: The `Translation`.
     """
 
-    source: list
-    target: list
+    source: list[str]
+    target: list[str]
     weights: np.ndarray
     translation: Translation
 
-    def words(self):
-        """Returns which word of the source each word of the translation attended to most.
+    def words(self) -> list[tuple[int, int]]:
+        """Returns the source word that each word of the translation attended to most.
 
-        Words are what white space separates; a word's pieces are added up, and the end of a
-        sentence is none. A translation of another script than the vocabulary's has words as well:
-        those of its pieces.
+        Words are separated by white space. The weights of a word's tokens are added up, and end
+        tokens are ignored. Text that the vocabulary represents by unknown tokens also has words,
+        made of these tokens.
 
         Returns:
-            Pairs of integers from 0, word of the source and word of the translation, in the order
-            of the translation. None if either is empty.
+            List of pairs of integers from 0, the number of a source word and the number of a word
+            of the translation, in the order of the translation; empty if either text is empty.
         """
         source, target = _words(self.source), _words(self.target)
         weights = np.zeros((target.max(initial=-1) + 1, source.max(initial=-1) + 1))  # [T', S']
@@ -88,19 +88,19 @@ class Alignment:
 
 
 def to_n_best(outputs, n, kind=Translation):
-    """Returns for each input a list of at most `n` results, no text twice.
+    """Returns for each input a list of at most `n` results with different texts.
 
     Args:
-        outputs: Dictionary of `text` and `score`, `[B, M]`, the best first, and `truncated`, `[B]`;
-            tensors.
-        n: Most texts of each; there is at least one.
-        kind: The class of a result, `Generated` or one of its subclasses.
+        outputs: Dictionary of the tensors `text` and `score`, `[B, M]`, the best first, and
+            `truncated`, `[B]`.
+        n: Maximum number of results of an input; there is at least one.
+        kind: Class of the results, `Generated` or a subclass.
     """
     results = []
     for texts, scores, truncated in zip(*(outputs[name].numpy() for name in COLUMNS), strict=True):
         distinct = {}
         for text, score in zip(texts, scores, strict=True):
-            if exists(score) or not distinct:  # otherwise there are fewer
+            if exists(score) or not distinct:  # the search may have found fewer
                 text = text.decode("utf-8", "replace")
                 distinct.setdefault(text, kind(text, float(score), bool(truncated)))
         results.append(list(distinct.values())[:n])
@@ -108,12 +108,12 @@ def to_n_best(outputs, n, kind=Translation):
 
 
 def to_best(outputs, kind=Translation):
-    """Returns for each input the first result that `to_n_best` returns."""
+    """Returns the best result for each input; see `to_n_best`."""
     return [best for best, *_ in to_n_best(outputs, 1, kind)]
 
 
 def _words(pieces):
-    """The number of the word that each piece belongs to, -1 for none, as an array."""
+    """Returns an array with the number of the word that each token belongs to, -1 for none."""
     numbers, number, begins = [], -1, True
     for piece in pieces:
         if piece == END:

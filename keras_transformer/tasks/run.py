@@ -1,6 +1,7 @@
-"""A run: the folder in which training leaves everything that belongs together."""
+"""A run: the folder that holds all files of one training."""
 
 import json
+import os
 import pathlib
 import zipfile
 
@@ -12,48 +13,49 @@ from keras_transformer.files import read_json, write_bytes, write_json
 
 
 class Run:
-    """The files of a run, by name.
+    """Folder of a run, with its files by name.
 
     Args:
-        path: The folder. It need not exist yet.
+        path: The folder, which need not exist yet.
     """
 
-    def __init__(self, path):
+    def __init__(self, path: str | os.PathLike):
         self.path = pathlib.Path(path)
         self.config = self.path / "config.toml"  # every setting, defaults included
-        # The vocabulary of SentencePiece; that of another tokenizer has other endings
+        # The SentencePiece vocabulary. Files of other tokenizers have other suffixes.
         self.tokenizer = self.path / "tokenizer.model"
         self.model = self.path / "model.keras"
         self.checkpoints = self.path / "checkpoints"
         self.store = self.path / "store"  # encoded examples of its data
         self.logs = self.path / "logs"  # TensorBoard
-        self.history = self.path / "history.csv"  # losses, rates and scores over the updates
-        self.curve = self.path / "curve.png"  # the same as a picture
+        self.history = self.path / "history.csv"  # losses, learning rates and metrics
+        self.curve = self.path / "curve.png"  # the same as a plot
         self.metrics = self.path / "metrics.json"
-        self.origin = self.path / "origin.json"  # of a checkpoint that it was converted from
-        self.distillation = self.path / "distillation"  # what teachers made of its training data
+        self.origin = self.path / "origin.json"  # provenance of the original checkpoint
+        self.distillation = self.path / "distillation"  # outputs of teachers for its training data
         self.generation = self.path / "generation.json"  # that checkpoint's rules for outputs
-        self.search = self.path / "search.json"  # in the place of that checkpoint's search
+        self.search = self.path / "search.json"  # replaces the search in generation.json
 
     def load(self, model_class):
-        """Returns the trained model, which is a `model_class`, and its `Tokenizers`.
+        """Returns the trained model and its `Tokenizers`, or `None` if it has no vocabulary.
 
-        A model without a vocabulary has `None` for these.
+        Args:
+            model_class: Required class of the model.
 
         Raises:
-            ValueError: If a file is missing or damaged, or they are not of one run.
+            ValueError: If a file is missing or damaged, or the files do not belong to one run.
         """
         model = self.load_model(model_class)
         return model, self.load_tokenizers_of(model) if model.config.has_vocabulary else None
 
     def load_tokenizers_of(self, model):
-        """Returns the run's `Tokenizers`.
+        """Returns the run's `Tokenizers` after checking that they fit a model.
 
         Args:
-            model: Its model.
+            model: The model of the run.
 
         Raises:
-            ValueError: If a file is missing or damaged, or is not of the same run.
+            ValueError: If a file is missing or damaged, or does not belong to the model.
         """
         tokenizers = self.load_tokenizers()
         try:
@@ -64,8 +66,8 @@ class Run:
             config = model.config
             theirs = dict.fromkeys((config.vocab_size, config.output_size))
             raise ValueError(
-                f"{files} is another run's: it has {sizes} pieces, and {self.model} was trained "
-                f"with {' and '.join(map(str, theirs))}. Put back its own."
+                f"{files} does not belong to this run: it has {sizes} tokens, but {self.model} "
+                f"was trained with {' and '.join(map(str, theirs))}. Put back the original."
             ) from None
         return tokenizers
 
@@ -73,11 +75,10 @@ class Run:
         """Returns the trained model.
 
         Args:
-            model_class: The class that it must have, such as `Transformer`. `None`: any of this
-                package.
+            model_class: Required class, such as `Transformer`. `None`: any class of this package.
 
         Raises:
-            ValueError: If the run has no model, or it cannot be read.
+            ValueError: If the run has no model, or the model cannot be read.
         """
         from keras_transformer.config import OldConfigurationError
         from keras_transformer.models.model import ConfiguredModel
@@ -91,7 +92,7 @@ class Run:
             raise
         except OldConfigurationError as error:
             raise ValueError(f"{self.model} {error}") from error
-        except Exception as error:  # zip, JSON, HDF5 and Keras raise nearly anything
+        except Exception as error:  # zip, JSON, HDF5 and Keras raise errors of nearly any type
             raise ValueError(f"{self.model} is damaged: {self._restore()}") from error
         wanted = ConfiguredModel if model_class is None else model_class
         if not isinstance(model, wanted):
@@ -103,10 +104,10 @@ class Run:
         return model
 
     def read_model_config(self):
-        """Returns the configuration of its `Transformer`, without reading weights.
+        """Returns the configuration of the run's `Transformer` without reading its weights.
 
-        It is `None` for another model, and where there is none that can be read: `load_model` names
-        what is wrong.
+        Returns `None` for another model, and if there is no readable model; `load_model` then
+        raises an error that explains the cause.
         """
         from keras_transformer.models.transformer import Transformer
 
@@ -121,7 +122,7 @@ class Run:
             return None
 
     def task(self):
-        """Returns the name of the task that its settings name; `None` if they name none.
+        """Returns the name of the task in the run's settings; `None` if they name none.
 
         Raises:
             ValueError: If the settings cannot be read.
@@ -138,7 +139,7 @@ class Run:
         """Returns the run's `Tokenizers`.
 
         Raises:
-            ValueError: If the run has no vocabulary, or it cannot be read.
+            ValueError: If the run has no vocabulary, or the vocabulary cannot be read.
         """
         from keras_transformer.text.tokenizers import Tokenizers
 
@@ -151,21 +152,21 @@ class Run:
             return Tokenizers.from_files(read)
         except ValueError as error:
             raise ValueError(
-                f"{self.path}/{error} Put back a copy: the run's exports carry one."
+                f"{self.path}/{error} Put back a copy: the run's exports contain one."
             ) from error
 
     def write_tokenizers(self, tokenizers):
-        """Writes the vocabularies; each file is replaced whole."""
+        """Writes the vocabularies, each file atomically."""
         for name, model in tokenizers.files().items():
             write_bytes(self.path / name, model)
 
     def vocabulary(self):
-        """Returns the files of the vocabulary: one, or those of source and target; none yet."""
+        """Returns the files of the vocabulary, one or two; none before it is written."""
         files = self._vocabulary_files()
         return files if all(file.is_file() for file in files) else ()
 
     def remove_vocabulary(self):
-        """Removes the files of the vocabulary, and the rules about its ids."""
+        """Removes the files of the vocabulary, and the rules that name its ids."""
         from keras_transformer.text.tokenizers.pair import FILES
 
         for name in (*FILES, self.generation.name):
@@ -175,10 +176,10 @@ class Run:
         """Refuses a folder in which a file of a finished run is missing.
 
         Args:
-            vocabulary: Whether its model has a vocabulary.
+            vocabulary: Whether the model has a vocabulary.
 
         Raises:
-            ValueError: With the file, and what to do.
+            ValueError: If a file is missing; the error names the file and a remedy.
         """
         self._require(self.config)
         if vocabulary:
@@ -186,10 +187,10 @@ class Run:
         self._require(self.model)
 
     def read_metrics(self):
-        """Returns the content of `metrics.json`, empty where there is none yet.
+        """Returns the content of `metrics.json`, an empty dictionary if there is no file yet.
 
         Raises:
-            ValueError: If it cannot be read.
+            ValueError: If the file cannot be read.
         """
         if not self.metrics.exists():
             return {}
@@ -197,26 +198,26 @@ class Run:
             return dict(json.loads(self.metrics.read_text("utf-8")))
         except (ValueError, TypeError) as error:
             raise ValueError(
-                f"{self.metrics} is damaged ({error}): remove it; what made its figures makes them "
-                "again."
+                f"{self.metrics} is damaged ({error}): remove it and repeat the commands that "
+                "wrote its results."
             ) from error
 
-    def update_metrics(self, **figures):
+    def update_metrics(self, **results):
         """Adds results to `metrics.json`, or replaces those of the same name.
 
-        The file is replaced whole: whoever reads it never sees half of it.
+        The file is written atomically, so that readers never see half of it.
         """
-        self.write_metrics({**self.read_metrics(), **figures})
+        self.write_metrics({**self.read_metrics(), **results})
 
-    def write_metrics(self, figures):
+    def write_metrics(self, results):
         """Replaces all results in `metrics.json`."""
-        write_json(self.metrics, figures)
+        write_json(self.metrics, results)
 
     def read_origin(self):
-        """Returns what is known of the checkpoint that the weights come from, perhaps at first.
+        """Returns the provenance of the original checkpoint.
 
         Returns:
-            A dictionary of strings and `None`, empty where they were trained from nothing.
+            A dictionary of strings and `None`; empty if the weights do not come from a checkpoint.
 
         Raises:
             ValueError: If the file cannot be read.
@@ -224,16 +225,16 @@ class Run:
         return read_json(self.origin, dict) or {}
 
     def write_origin(self, origin):
-        """Writes `origin.json`; nothing where `origin` is empty."""
+        """Writes `origin.json` unless `origin` is empty."""
         if origin:
             write_json(self.origin, origin)
 
     def read_search(self):
-        """Returns the search of its model where none is named, a `Greedy` or a `Beam`.
+        """Returns the default search of the run.
 
         Returns:
-            That in `search.json`, or else that of `generation.json`; `None` where neither names
-            one.
+            The `Greedy` or `Beam` in `search.json`, otherwise the one in `generation.json`. `None`:
+            neither file names a search.
 
         Raises:
             ValueError: If a file cannot be read.
@@ -244,17 +245,17 @@ class Run:
         return search or (generation and generation.search)
 
     def write_search(self, search):
-        """Writes `search.json`; nothing where `search` is `None`."""
+        """Writes `search.json` unless `search` is `None`."""
         from keras_transformer.decoding.search import as_dict
 
         if search is not None:
             write_json(self.search, as_dict(search))
 
     def read_generation(self):
-        """Returns the rules for outputs of the checkpoint that it was converted from.
+        """Returns the original checkpoint's rules for outputs.
 
         Returns:
-            A `Generation`; `None` where there are none.
+            A `Generation`; `None` if there are no rules.
 
         Raises:
             ValueError: If the file cannot be read.
@@ -264,15 +265,15 @@ class Run:
         return read_json(self.generation, Generation.from_dict)
 
     def write_generation(self, generation):
-        """Writes `generation.json`; nothing where `generation` is `None`."""
+        """Writes `generation.json` unless `generation` is `None`."""
         if generation is not None:
             write_json(self.generation, generation.to_dict())
 
     def configure(self, config):
-        """Returns the configuration of its model with the ids that `generation.json` has.
+        """Returns a model's configuration with the token ids in `generation.json`.
 
         Raises:
-            ValueError: If they are no ids of its vocabulary.
+            ValueError: If an id is not in the model's vocabulary.
         """
         generation = self.read_generation()
         try:
@@ -281,14 +282,14 @@ class Run:
             raise ValueError(f"{self.generation} does not fit the model: {error}") from error
 
     def inherit(self, other):
-        """Writes what another `Run` knows of its checkpoint: origin, rules for outputs, search."""
+        """Copies from another `Run`: the provenance, the rules for outputs and the search."""
         self.write_origin(other.read_origin())
         self.write_generation(other.read_generation())
         if other.search.is_file():
             self.write_search(other.read_search())
 
     def _vocabulary_files(self):
-        """The files of a vocabulary, whether they are there or not."""
+        """Returns the paths of the vocabulary files, which need not exist."""
         from keras_transformer.text.tokenizers.pair import vocabulary_files
 
         names = vocabulary_files(lambda name: (self.path / name).is_file())
@@ -301,21 +302,21 @@ class Run:
     def _require(self, file):
         if file.is_file():
             return
-        remedy = "Make one with `keras-transformer train CONFIG.toml --output RUN`."
+        remedy = "Create one with `keras-transformer train CONFIG.toml --output RUN`."
         if not self.path.exists():
             remedy = f"There is no such folder. {remedy}{hint(self.path)}"
         elif self.config.is_file() and any(self.checkpoints.glob("update-*.npz")):
             remedy = (
-                "Its training has not ended: `keras-transformer train "
+                "Its training is not finished: `keras-transformer train "
                 f"{self.config} --output {self.path}` continues it, and `keras-transformer average "
-                f"{self.path} --last 1` makes a run of its newest checkpoint."
+                f"{self.path} --last 1` makes a run from its newest checkpoint."
             )
         elif hint(self.path):
             remedy = hint(self.path).strip()
         raise ValueError(f"{self.path} is not a finished run: {file.name} is missing. {remedy}")
 
     def _restore(self):
-        """What to do about a damaged model."""
+        """Returns the remedy for a damaged model."""
         if any(self.checkpoints.glob("*.npz")):
             return (
                 "remove it and run `keras-transformer train "

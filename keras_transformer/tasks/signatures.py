@@ -1,4 +1,4 @@
-"""Signatures: the functions of a pipeline that can be exported, as every format sees them."""
+"""Signatures: the functions of a pipeline that every export format uses."""
 
 import dataclasses
 from collections.abc import Callable
@@ -6,25 +6,26 @@ from collections.abc import Callable
 import tensorflow as tf
 
 TEXT, IDS, ARRAYS = "text", "ids", "arrays"
-DEFAULT = "serving_default"  # the one that a server calls where a request names none
+DEFAULT = "serving_default"  # called for requests that name no signature
 
 
 @dataclasses.dataclass(frozen=True)
 class Signature:
-    """A function of a pipeline: what goes in, what comes out.
+    """A function of a pipeline with its inputs and outputs.
 
     Args:
-        name: Its name. `None`: a server does not offer it.
-        form: What its inputs are: `"text"`, `"ids"` of tokens, or `"arrays"`.
-        inputs: Dictionary of the `tf.TensorSpec`s of its inputs, by their names.
-        function: Function in a graph, from valid tensors by these names, and others that a format
-            adds, to a dictionary of outputs `[R, ...]`.
-        check: Function from the inputs to the same after an assertion for each rule. `None`: there
-            are no invalid inputs.
-        screen: Function from the inputs to which rows are valid, boolean `[R]`, and to a dictionary
-            of inputs with harmless rows in place of the others.
-        nothing: What each output is for an invalid input, by its name.
-        named: Function of the outputs that adds the names of numbers, for runtimes with strings.
+        name: Name of the signature. `None`: a server does not offer it.
+        form: Kind of the inputs: `"text"`, `"ids"` of tokens, or `"arrays"`.
+        inputs: Dictionary from the names of the inputs to their `tf.TensorSpec`s.
+        function: Function in a graph from valid inputs, and inputs that a format adds, to a
+            dictionary of outputs `[R, ...]`.
+        check: Function that returns the inputs after an assertion for each rule. `None`: all inputs
+            are valid.
+        screen: Function of the inputs that returns which rows are valid, boolean `[R]`, and a
+            dictionary of inputs in which harmless rows replace the invalid ones.
+        nothing: Dictionary from the names of the outputs to their values for an invalid input.
+        named: Function of the outputs that adds strings for numbers, such as the names of labels,
+            for runtimes that support strings.
         search: The search that generates the outputs. `None`: the model answers in one pass.
     """
 
@@ -39,12 +40,12 @@ class Signature:
     search: object = None
 
     def strict(self, **inputs):
-        """Returns the outputs, with the names of numbers; an invalid input is an error."""
+        """Returns the outputs of `function` and `named`; an invalid input is an error."""
         outputs = self.function(**(inputs if self.check is None else self.check(**inputs)))
         return outputs if self.named is None else self.named(outputs)
 
     def lenient(self, **inputs):
-        """Returns the outputs; an invalid row gives `nothing` and does not touch the others."""
+        """Returns the outputs; an invalid row gets `nothing` and does not affect other rows."""
         valid, inputs = self.screen(**inputs)
 
         def or_nothing(name, output):

@@ -1,4 +1,4 @@
-"""The base of tasks in which a text is generated for another one: translation, summarisation."""
+"""The base of tasks that generate a text from a source text: translation and summarisation."""
 
 import functools
 import time
@@ -8,7 +8,7 @@ from keras_transformer.tasks.task import LOSS, PERPLEXITY, TOKEN_ACCURACY, Task
 
 
 class SourceToTargetTask(Task):
-    """Pairs of texts, by a `Transformer`; see `Task`."""
+    """Base of tasks on pairs of texts with a `Transformer`; see `Task`."""
 
     columns = ("source", "target")
     texts = {"source": ("source",), "target": ("target",)}
@@ -19,16 +19,16 @@ class SourceToTargetTask(Task):
     has_two_sides = True
 
     def answer(self, pipeline, sources, search=None):
-        """Generates a text for each source, and takes the time.
+        """Generates a text for each source, and measures the time.
 
         Args:
             pipeline: Function from a list of strings to a list of strings.
             sources: List of strings.
-            search: A `Greedy`, `Beam` or `Sample`. `None`: the default of the pipeline.
+            search: A `Greedy`, `Beam` or `Sample`. `None`: the default search of the pipeline.
 
         Returns:
-            List of strings; and a dictionary of `seconds`, and with a search, or one of the task's
-            own pipelines, of `search`, its name, with that of the shortlist if there is one.
+            List of strings, and a dictionary with `seconds` and, if `search` is given or the
+            pipeline is one of the task's own, `search`: the names of search and shortlist.
         """
         if search is None and isinstance(pipeline, self.pipeline_class()):
             search = pipeline.search

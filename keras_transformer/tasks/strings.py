@@ -1,18 +1,22 @@
-"""Strings on their way into a model and out of it."""
+"""Conversion of strings to inputs of a model, and of its outputs to strings."""
 
 import tensorflow as tf
 
 from keras_transformer.checks import check_count
 from keras_transformer.decoding.hypotheses import NONE
 
-BYTES_PER_TOKEN = 64  # SentencePiece's pieces have 16 characters at most, UTF-8's 4 bytes
+BYTES_PER_TOKEN = 64  # SentencePiece's tokens have up to 16 characters of up to 4 bytes
 
 
 def check_sentences(sentences, name="sentences"):
-    """Returns a list of strings as such.
+    """Returns strings as a list.
+
+    Args:
+        sentences: List, or another iterable, of strings.
+        name: Name of the argument in errors.
 
     Raises:
-        TypeError: If it is something else.
+        TypeError: If `sentences` is something else.
     """
     if isinstance(sentences, str | bytes) or not hasattr(sentences, "__iter__"):
         raise TypeError(f"`{name}` must be a list of strings. Received: {sentences!r}.")
@@ -20,17 +24,17 @@ def check_sentences(sentences, name="sentences"):
     for number, sentence in enumerate(sentences):
         if not isinstance(sentence, str | bytes):
             raise TypeError(
-                f"`{name}` must be a list of strings. Received: {sentence!r} at place {number}."
+                f"`{name}` must be a list of strings. Received: {sentence!r} at index {number}."
             )
     return sentences
 
 
 def check_sentence(sentence):
-    """Returns a string in which there is something to read.
+    """Returns a string after checking that it is not empty.
 
     Raises:
-        TypeError: If it is something else.
-        ValueError: If it is empty.
+        TypeError: If `sentence` is not a string.
+        ValueError: If it is empty or white space.
     """
     if not isinstance(sentence, str):
         raise TypeError(f"`sentence` must be a string. Received: {sentence!r}.")
@@ -40,18 +44,18 @@ def check_sentence(sentence):
 
 
 def check_samples(sentences):
-    """Returns the sentences to check an export with, as a list.
+    """Returns the sentences to check an export with as a list.
 
     Raises:
-        TypeError: If they are not strings.
+        TypeError: If `sentences` is not a list of strings.
         ValueError: If all of them are empty.
     """
     if isinstance(sentences, str) or not all(isinstance(sentence, str) for sentence in sentences):
         raise TypeError(f"`sentences` must be a list of strings. Received: {sentences!r}.")
     if not any(sentence.strip() for sentence in sentences):
         raise ValueError(
-            "`sentences` must hold at least one sentence that is not empty: every export is "
-            f"checked by translating. Received: {len(sentences)} sentences."
+            "`sentences` must contain at least one sentence that is not empty, to check the "
+            f"export with. Received: {len(sentences)} sentences."
         )
     return list(sentences)
 
@@ -62,13 +66,14 @@ def encode(tokenizer, sentences, max_length):
     Args:
         tokenizer: A `Tokenizer`.
         sentences: `[B]`, string.
-        max_length: Most tokens, the end of the sentence included.
+        max_length: Maximum number of tokens, including the end token.
 
     Returns:
         Ragged token ids `[B, (S)]`, cut at `max_length`; whether each was cut, `[B]`; and whether
-        each holds nothing to translate, `[B]`, such as spaces of any script.
+        each is empty, `[B]`, for example white space of any script.
     """
-    # A megabyte in an unknown script takes SentencePiece minutes: what no token can reach is cut.
+    # SentencePiece needs minutes for a megabyte in an unknown script. Therefore, bytes that are
+    # certainly beyond the limit are cut first.
     limit = BYTES_PER_TOKEN * max_length
     ids = tokenizer.encode(tf.strings.substr(sentences, 0, limit))
     truncated = (ids.row_lengths() > max_length) | (tf.strings.length(sentences) > limit)
@@ -79,28 +84,28 @@ def encode(tokenizer, sentences, max_length):
 
 
 def is_utf8(strings):
-    """Returns which of `[B]` strings are UTF-8, `[B]`, as Python's decoder sees it."""
+    """Returns which of `[B]` strings are valid UTF-8 by the rules of Python's decoder, `[B]`."""
     return tf.equal(tf.strings.unicode_transcode(strings, "UTF-8", "UTF-8", "ignore"), strings)
 
 
 def generate_strings(tokenizers, max_length, decode, sentences, blank=True):
-    """Encodes strings, searches, and writes what was found as strings.
+    """Encodes strings, searches, and decodes the outputs.
 
-    A string that is not UTF-8 has empty outputs with the score `NONE`, as one has that does not
-    exist: a file of lines treats such a line in the same way.
+    A string that is not UTF-8 has empty outputs with the score `NONE`, the score of an output that
+    does not exist. Lines of a file that are not UTF-8 are treated in the same way.
 
     Args:
         tokenizers: The `Tokenizers` of inputs and outputs.
-        max_length: Most tokens of an input.
-        decode: Function of ragged token ids `[B, (S)]` to a `Found`, or to token ids `[B, M, L]`
+        max_length: Maximum number of tokens of an input.
+        decode: Function from ragged token ids `[B, (S)]` to a `Found`, or to token ids `[B, M, L]`
             and scores `[B, M]`.
         sentences: `[B]`, string.
         blank: Whether an empty input has an empty output, with a score of 0.
 
     Returns:
         Dictionary of `text`, string `[B, M]`, and `score`, float32 `[B, M]`; `truncated` and
-        `empty`, boolean `[B]`, and `source`, ragged, as `encode` gives them; and `found`, which is
-        what `decode` returned.
+        `empty`, boolean `[B]`, and `source`, ragged, the results of `encode`; and `found`, the
+        result of `decode`.
     """
     valid = is_utf8(sentences)  # [B]
     sentences = tf.where(valid, sentences, "")
@@ -121,7 +126,17 @@ def generate_strings(tokenizers, max_length, decode, sentences, blank=True):
 
 
 def map_sorted(function, sentences, batch_size, key=len):
-    """Calls a function with short sentences together; returns its results in their order."""
+    """Calls a function with batches of sentences of similar length.
+
+    Args:
+        function: Function from a list of sentences to a list of as many results.
+        sentences: List of sentences.
+        batch_size: Maximum number of sentences in a batch.
+        key: Function that returns the length of a sentence.
+
+    Returns:
+        List of the results in the order of `sentences`.
+    """
     check_count("batch_size", batch_size)
     order = sorted(range(len(sentences)), key=lambda number: key(sentences[number]))
     results = [None] * len(sentences)

@@ -1,4 +1,4 @@
-"""The interface of a task: the one place that knows what its models are for."""
+"""The interface of a task, which alone knows the purpose of its models."""
 
 import abc
 import dataclasses
@@ -13,10 +13,10 @@ class Metric:
 
     Args:
         title: Title of its plot.
-        higher_is_better: Its direction.
-        of_texts: Whether it is measured by answering `training.validate_sentences` inputs, and not
-            by the metrics that are compiled into the model.
-        scale: How an axis is scaled, `"linear"` or `"log"`.
+        higher_is_better: Whether higher values are better.
+        of_texts: Whether the metric is computed from the answers to `training.validate_sentences`
+            inputs. Otherwise it is one of the metrics compiled into the model.
+        scale: Scale of its axis, `"linear"` or `"log"`.
         drawn: Whether the plot of the learning curves has a panel for it.
     """
 
@@ -28,11 +28,11 @@ class Metric:
 
 
 class Survey(typing.NamedTuple):
-    """The result of a first look at the training data, before a training begins.
+    """Result of reading the training data once before the training.
 
     Args:
-        fields: Those fields of the model's configuration that the training data decide.
-        sentences: What people should know of them: labels and their counts, what looks wrong.
+        fields: Fields of the model's configuration that the training data determine.
+        sentences: Sentences for the user about the data: labels with their counts, and warnings.
     """
 
     fields: dict
@@ -47,30 +47,30 @@ TOKEN_ACCURACY = Metric("token accuracy", higher_is_better=True, drawn=False)
 class Task(abc.ABC):
     """Purpose of a model: its data, its metrics, its evaluation and its pipeline.
 
-    Settings, the session of a training, `evaluate`, `predict` and the exports use it, and know no
-    task by name. How its data become batches, and the loss of its training, are in the class for it
-    in `training/tasks/`; the rest is here. Reading a configuration imports this module, so that
-    only methods import TensorFlow.
+    Settings, the session of a training, `evaluate`, `predict` and the exports use this interface
+    and know no task by name. A class in `training/tasks/` contains the batches and the loss of the
+    task's training. Because reading a configuration imports this module, only methods import
+    TensorFlow.
 
     Attributes:
-        name: The `kind` in a configuration's `[task]`.
-        columns: Names of the columns of its data, in their order.
-        file_columns: What a line of each of the files that `read_files` reads holds. Empty:
-            one of the `columns`.
-        texts: Names of those columns that a vocabulary is learned from: a dictionary of `"source"`,
-            which the tokenizer of the inputs encodes, and of `"target"` where outputs are texts
-            with a tokenizer of their own. Empty for a task without text.
-        sources: Kinds of data that it can have, of a task without text.
-        training: Where the class of its training is, `"module:Class"`, a `Training`. It is imported
-            when a training begins.
-        config_class: The class of its models' configuration, a `ModelConfig`.
-        metrics: Metrics of a validation, a dictionary from names to `Metric`s, in order.
-        unit: What a loss is averaged over: `"tokens"` or `"examples"`.
-        evaluation_options: Names of the options of `evaluate` that it takes.
-        has_two_sides: Whether inputs and outputs can have vocabularies of their own.
+        name: The `kind` in the `[task]` section of a configuration.
+        columns: Names of the columns of the data, in order.
+        file_columns: Contents of a line of each file that `read_files` reads. Empty: each file
+            holds one of the `columns`.
+        texts: Columns that a vocabulary is learned from: a dictionary with the key `"source"` for
+            the tokenizer of inputs, and `"target"` if outputs are texts with a tokenizer of their
+            own. Empty for a task without text.
+        sources: Kinds of data that a task without text supports.
+        training: Path `"module:Class"` of the task's `Training`, which is imported when a training
+            begins.
+        config_class: Class of the configuration of the task's models, a `ModelConfig`.
+        metrics: Dictionary from the names of the validation metrics to `Metric`s, in order.
+        unit: Unit over which a loss is averaged: `"tokens"` or `"examples"`.
+        evaluation_options: Names of the options of `evaluate` that the task supports.
+        has_two_sides: Whether inputs and outputs can have separate vocabularies.
         can_pack: Whether a row of a batch can hold several examples.
         unused: Sections of a configuration, and keys such as `"training.r_drop"`, that have no
-            effect on it.
+            effect on the task.
     """
 
     name = ""
@@ -87,39 +87,38 @@ class Task(abc.ABC):
 
     @abc.abstractmethod
     def pipeline_class(self):
-        """Returns the class of what a trained model is used by: text in, answers out.
+        """Returns the class of the pipeline of a trained model.
 
-        It has `model_class` and `from_run(path, max_length)`.
+        The class has an attribute `model_class` and a method `from_run(path, max_length)`.
         """
 
     def survey(self, rows, facts=None):
-        """Reads the training data once and returns a `Survey` of them.
+        """Reads the training data once and returns a `Survey`.
 
         Args:
             rows: The `tf.data.Dataset` of the training split: tuples of the columns.
-            facts: Those fields that the source of the data decides, a dictionary.
+            facts: Dictionary of the fields that the source of the data determines.
         """
         return Survey({})
 
     def examples(self, columns):
-        """Returns what an evaluation takes of the columns of a split.
+        """Returns the inputs of a split and their references, for an evaluation.
 
         Args:
             columns: Dictionary from the names of the `columns` to lists of values.
 
         Returns:
-            A list of the inputs of examples; and, with several columns, a list of what belongs to
-            each of them.
+            A list of inputs and, if there are several columns, a list of the correct outputs.
         """
         inputs, *others = columns.values()
         return [inputs, *others[-1:]]
 
     def read_files(self, source, reference=None):
-        """Returns what `examples` returns, of files in which each line is an example.
+        """Reads files in which each line is an example, and returns them as `examples` does.
 
         Args:
             source: Path of the file of inputs.
-            reference: Path of the file of what belongs to them, line by line, or `None`.
+            reference: Path of the file of correct outputs, one per line, or `None`.
 
         Raises:
             ValueError: If a line is not UTF-8 or is not an input of the task, or the files differ
@@ -128,15 +127,15 @@ class Task(abc.ABC):
         return [read_lines(source)] if reference is None else read_parallel(source, reference)
 
     def samples(self, inputs):
-        """Returns what an export is checked with: a list of inputs as they are in use.
+        """Returns the inputs to check an export with, as they occur in use.
 
         Args:
-            inputs: List of inputs: see `examples`.
+            inputs: List of inputs; see `examples`.
         """
         return inputs
 
     def measure(self, pipeline, inputs, references):
-        """Returns the metrics that are `of_texts`.
+        """Returns the results of the metrics that are `of_texts`.
 
         Args:
             pipeline: A `pipeline_class`.
@@ -146,30 +145,33 @@ class Task(abc.ABC):
 
     @abc.abstractmethod
     def evaluate(self, pipeline, columns, **options):
-        """Returns what an evaluation prints, a dictionary of plain values.
+        """Evaluates a pipeline and returns a dictionary of plain values.
 
         Args:
             pipeline: A `pipeline_class`.
-            columns: What `examples` or `read_files` returned.
-            **options: Those of `evaluation_options` that are given.
+            columns: Result of `examples` or `read_files`.
+            **options: Values of the options in `evaluation_options` that were set.
 
         Raises:
-            ValueError: If there is nothing to evaluate, or a text is not one the task knows.
+            ValueError: If there is nothing to evaluate, or an input or a label is not valid.
         """
 
-    def require(self, settings):  # noqa: B027  (most tasks need nothing more)
-        """Raises unless what a training measures itself with is installed.
+    def require(self, settings):  # noqa: B027  (most tasks need no further package)
+        """Requires the packages that a training needs to compute its metrics.
 
         Args:
             settings: The `Settings`.
 
         Raises:
-            ValueError: With the package, and how to install it.
+            ValueError: If a package is missing; the error contains the command that installs it.
         """
 
     def check(self, settings):  # noqa: B027  (most tasks refuse nothing)
-        """Refuses settings of a training that would have no effect, by `ValueError`s of one line.
+        """Refuses settings of a training that would have no effect.
 
         Args:
             settings: The `Settings`.
+
+        Raises:
+            ValueError: If there is such a setting; the error is one line.
         """

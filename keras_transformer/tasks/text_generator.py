@@ -1,29 +1,35 @@
-"""A language model in use: texts that go on from a prompt, and how probable texts are."""
+"""A language model in use: continuations of prompts, and scores of texts."""
 
 import functools
+from collections.abc import Sequence
 
+import keras
 import tensorflow as tf
 
+from keras_transformer.decoding import Beam, Greedy
 from keras_transformer.models.language_model import LanguageModel
 from keras_transformer.tasks.generator import Generator
 from keras_transformer.tasks.graphs import trace_text_score, traced_once
 from keras_transformer.tasks.results import Score
 from keras_transformer.tasks.strings import check_sentences, map_sorted
+from keras_transformer.text.tokenizers import Tokenizer
 
 
 class TextGenerator(Generator):
     """A trained `LanguageModel` with its tokenizer.
 
-    A search begins each output with the prompt, and its score is the log-probability of what
-    follows. An empty prompt is the beginning of any text.
+    Each output begins with the prompt, and its score is the log-probability of the continuation.
+    With an empty prompt, the model generates a text from its beginning.
 
     Args:
         model: A `LanguageModel`.
-        tokenizer: The `Tokenizer` it was trained with.
-        max_length: Longest text in tokens, its end included. `None`: the model's `max_length`.
+        tokenizer: The `Tokenizer` of the model.
+        max_length: Maximum length of a text in tokens, including its end token. `None`: the model's
+            `max_length`.
+        search: The default search, a `Greedy` or a `Beam`. `None`: greedy search.
 
     Raises:
-        TypeError: If an argument is of another type.
+        TypeError: If an argument has the wrong type.
         ValueError: If `max_length` is above the model's, or tokenizer and model do not belong
             together.
 
@@ -36,19 +42,26 @@ class TextGenerator(Generator):
     task = "language_modelling"
     model_class = LanguageModel
 
-    def __init__(self, model, tokenizer, max_length=None, search=None):
+    def __init__(
+        self,
+        model: keras.Model | Sequence[keras.Model],
+        tokenizer: Tokenizer | tuple[Tokenizer, Tokenizer],
+        max_length: int | None = None,
+        search: Greedy | Beam | None = None,
+    ):
         super().__init__(model, tokenizer, max_length, search)
         self._scorer = traced_once(functools.partial(trace_text_score, self))
 
-    def score(self, texts, batch_size=64):
-        """Returns how probable the model finds texts.
+    def score(self, texts: Sequence[str], batch_size: int = 64) -> list[Score]:
+        """Returns the log-probabilities of texts.
 
         Args:
             texts: List of strings.
-            batch_size: Texts scored at a time.
+            batch_size: Number of texts scored at a time.
 
         Returns:
-            List of `Score`; a text that is longer than the limit is cut, and its end not counted.
+            List of `Score`. A text that is longer than the limit is cut, and its score does not
+            include an end token.
 
         Raises:
             TypeError: If `texts` is not a list of strings.
@@ -62,7 +75,7 @@ class TextGenerator(Generator):
         return map_sorted(score, check_sentences(texts, "texts"), batch_size)
 
     def reading(self, sentence):
-        """The pieces of the text after the one that begins every text: see `Pipeline.reading`."""
+        """Returns the tokens of the text, after the start token; see `TextPipeline.reading`."""
         ids, truncated, _ = self.encode(tf.constant([sentence]))  # [1, T], its end included
         inputs = [self.model.config.bos_id, *ids[0].numpy()[:-1].tolist()]
         pieces = self.target_tokenizer.pieces(inputs)

@@ -1,50 +1,52 @@
-"""Rows of token ids that come from elsewhere: which are right, and what is made of the others."""
+"""Checks of rows of token ids that come from outside, and replacement of invalid ones."""
 
 import tensorflow as tf
 
 
-def right_rows(source, ids, separators=0):
-    """Returns which rows are the ids of a text's pieces, `eos_id` once, and then padding, `[B]`.
+def valid_rows(source, ids, separators=0):
+    """Returns which rows are valid, boolean `[B]`: ids of a text, then one `eos_id`, then padding.
 
     Args:
         source: Token ids `[B, S]`, int32.
-        ids: What has `pad_id`, `bos_id`, `eos_id` and `vocab_size`, such as a configuration.
-        separators: How often `bos_id` is in a row.
+        ids: A tokenizer or a configuration, with `pad_id`, `bos_id`, `eos_id` and `vocab_size`.
+        separators: Number of times that `bos_id` occurs in a valid row.
     """
     positions = tf.range(source.shape[1])  # [S]
     real = tf.not_equal(source, ids.pad_id)  # [B, S]
     length = tf.reduce_sum(tf.cast(real, tf.int32), axis=1, keepdims=True)  # [B, 1]
-    right = tf.equal(real, positions < length)  # padding at the end only
-    right &= tf.equal(tf.equal(source, ids.eos_id), tf.equal(positions, length - 1))
-    right &= (source >= 0) & (source < ids.vocab_size)
+    valid = tf.equal(real, positions < length)  # padding at the end only
+    valid &= tf.equal(tf.equal(source, ids.eos_id), tf.equal(positions, length - 1))
+    valid &= (source >= 0) & (source < ids.vocab_size)
     if ids.bos_id not in (ids.pad_id, ids.eos_id):
         begins = tf.cast(tf.equal(source, ids.bos_id), tf.int32)
-        right &= tf.equal(tf.reduce_sum(begins, axis=1, keepdims=True), separators)
-    return tf.reduce_all(right, axis=1) & (tf.squeeze(length, 1) > 0)
+        valid &= tf.equal(tf.reduce_sum(begins, axis=1, keepdims=True), separators)
+    return tf.reduce_all(valid, axis=1) & (tf.squeeze(length, 1) > 0)
 
 
-def empty_where_wrong(source, right, ids):
-    """Returns the rows with an empty text for wrong ones: no id reaches a table that lacks it.
+def empty_where_invalid(source, valid, ids):
+    """Replaces invalid rows by empty texts, so that no id is out of range of an embedding table.
 
     Args:
         source: Token ids `[B, S]`, int32.
-        right: Boolean `[B]`.
-        ids: See `right_rows`.
+        valid: Boolean `[B]`.
+        ids: See `valid_rows`.
     """
     first = tf.equal(tf.range(source.shape[1]), 0)
     empty = tf.where(first, ids.eos_id, ids.pad_id)  # [S]
-    return tf.where(tf.expand_dims(right, 1), source, empty)
+    return tf.where(tf.expand_dims(valid, 1), source, empty)
 
 
 def checked_ids(source, tokenizer, longest):
-    """Returns `[B, S]` with padding after each `eos_id`, as wide as its longest row, at least 1.
+    """Checks rows of token ids, and returns them with padding after each `eos_id`, `[B, S]`.
+
+    The result is as wide as its longest row, at least 1.
 
     Args:
-        source: Token ids `[B, S]`, int32, each row with an `eos_id`; whatever follows is ignored:
-            TensorFlow Serving pads the rows of a batch with the first id of a request, not with
-            `pad_id`.
+        source: Token ids `[B, S]`, int32, each row with an `eos_id`. Ids after it are ignored,
+            because TensorFlow Serving pads the rows of a batch with the first id of a request, not
+            with `pad_id`.
         tokenizer: The `Tokenizer`.
-        longest: Most ids of a row, `eos_id` included.
+        longest: Maximum number of ids in a row, including `eos_id`.
     """
     source = tf.pad(source, [[0, 0], [0, 1]], constant_values=tokenizer.pad_id)
     is_end = tf.cast(tf.equal(source, tokenizer.eos_id), tf.int32)
@@ -65,10 +67,10 @@ def checked_ids(source, tokenizer, longest):
 
 
 def assertions(checks):
-    """Returns an operation for each message that fails with it unless all of a condition is true.
+    """Returns an operation for each condition that fails with a message unless it is all true.
 
     Args:
-        checks: Dictionary from messages to boolean tensors.
+        checks: Dictionary from messages to conditions, boolean tensors.
     """
     return [
         tf.debugging.Assert(tf.reduce_all(condition), [message])

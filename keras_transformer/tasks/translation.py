@@ -1,11 +1,11 @@
-"""The task of translation: a text to the same in another language."""
+"""The task of translation."""
 
 from keras_transformer.tasks.source_to_target import SourceToTargetTask
 from keras_transformer.tasks.task import Metric
 
 
 class TranslationTask(SourceToTargetTask):
-    """Sentences and their translations, by a `Transformer`."""
+    """Translation of sentences by a `Transformer`; see `Task`."""
 
     name = "translation"
     metrics = {
@@ -31,14 +31,14 @@ class TranslationTask(SourceToTargetTask):
 
         Args:
             pipeline: Function from a list of strings to a list of strings, such as a `Translator`.
-            columns: List of strings, and list of the right translations.
-            search: A `Greedy`, `Beam` or `Sample`. `None`: a `Translator`'s own.
+            columns: List of sources, and list of reference translations.
+            search: A `Greedy`, `Beam` or `Sample`. `None`: the default search of a `Translator`.
             lowercase: See `score`.
             tokenize: See `score`.
 
         Returns:
-            The dictionary of `score`; `seconds`, the time the translation took; and with a search,
-            or a `Translator`, `search`, its name.
+            The dictionary of `score` with the entry `seconds`, the time of the translation, and, if
+            the search is known, `search`, its name.
         """
         from keras_transformer.text.quality import score
 

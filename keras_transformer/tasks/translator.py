@@ -1,23 +1,23 @@
-"""Translation: a `Transformer` with its tokenizers, strings in one language to another."""
+"""The pipeline of translation: a `Transformer` with its tokenizers."""
 
 from keras_transformer.tasks.conditional_generator import ConditionalGenerator
 from keras_transformer.tasks.results import Translation
 
 
 class Translator(ConditionalGenerator):
-    """A trained `Transformer` with its tokenizers.
+    """A trained `Transformer` that translates strings, with its tokenizers.
 
     Args:
         model: A `Transformer`.
-        tokenizer: The `Tokenizer` it was trained with, or a pair of them, for source and target.
-        max_length: Longest source and longest output in tokens, the end of the sentence included.
+        tokenizer: The `Tokenizer` of the model, or a pair of them for source and target.
+        max_length: Maximum length of sources and outputs in tokens, including their end tokens.
             `None`: the model's `max_length`.
-        shortlist: A `Shortlist`: every search is among the candidates of its sentence, see
-            `Shortlisted`. `None`: among all pieces.
-        search: The search where none is named, a `Greedy` or a `Beam`. `None`: greedy search.
+        shortlist: A `Shortlist` that restricts every search to the candidates of the sentence; see
+            `Shortlisted`. `None`: the whole vocabulary.
+        search: The default search, a `Greedy` or a `Beam`. `None`: greedy search.
 
     Raises:
-        TypeError: If an argument is of another type.
+        TypeError: If an argument has the wrong type.
         ValueError: If `max_length` is above the model's, or tokenizer, shortlist and model do not
             belong together.
 

@@ -198,7 +198,10 @@ def test_a_signal_ends_a_command_without_a_word(number, status):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "closed, message",
-    [("<&-", "Error: stdin is closed. Give it lines"), (">&-", "Error: stdout is closed. Send it")],
+    [
+        ("<&-", "Error: stdin is closed. Redirect a file"),
+        (">&-", "Error: stdout is closed. Redirect it"),
+    ],
 )
 def test_a_closed_stream_is_named(materials, closed, message):
     """As a shell closes it, and the real command; nothing else takes its place."""

@@ -41,8 +41,8 @@ def images(tmp_path_factory):
 BAD_IMAGES = [
     (2, "missing.png: cannot be read: No such file or directory"),
     (4, "large.png: must have height x width x channels of 4 x 6 x 1. Received: 5 x 6 x 1"),
-    (6, "cut.png: is not a PNG or JPEG image that can be read"),
-    (8, "text.png: is not a PNG or JPEG image that can be read"),
+    (6, "cut.png: is not a readable PNG or JPEG image"),
+    (8, "text.png: is not a readable PNG or JPEG image"),
 ]
 
 
@@ -74,7 +74,7 @@ def test_strict_writes_the_labels_before_the_first_bad_image(runs, images):
     done = call(runs["image_classification"], "--strict", lines=lines)
     assert done.exit_code == 1
     assert done.stdout.splitlines() == recognizer()(lines[:2])
-    message = f"Error: line 3: {images[5]}: is not a PNG or JPEG image that can be read.\n"
+    message = f"Error: line 3: {images[5]}: is not a readable PNG or JPEG image.\n"
     assert done.stderr == message
 
 

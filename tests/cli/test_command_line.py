@@ -12,7 +12,7 @@ from support import small_config
 
 import keras_transformer
 from keras_transformer import Beam
-from keras_transformer.cli.command import remarks_of_level
+from keras_transformer.cli.command import lines_of_level
 from keras_transformer.cli.main import cli
 
 
@@ -43,7 +43,7 @@ LOG = (
 @pytest.mark.parametrize(("level", "shown"), [(1, [3, 4]), (2, [4]), (3, []), (9, [])])
 def test_a_log_level_shows_what_is_as_severe(level, shown):
     lines = LOG.splitlines(keepends=True)
-    assert remarks_of_level(LOG, level) == b"".join(lines[number] for number in shown)
+    assert lines_of_level(LOG, level) == b"".join(lines[number] for number in shown)
 
 
 @pytest.mark.slow
@@ -135,7 +135,7 @@ def test_a_sample_has_no_effect_on_a_saved_model(tmp_path):
     (tmp_path / "1").mkdir()
     (tmp_path / "1" / "saved_model.pb").touch()
     line = error_line("translate", tmp_path, "--sample")
-    assert f"--sample has no effect on {tmp_path}: its searches are part of it." in line
+    assert f"--sample has no effect on {tmp_path}: its searches are part of the export." in line
 
 
 def test_references_need_sentences(tmp_path):

@@ -102,7 +102,7 @@ def test_lines_are_searched_so_where_no_option_names_a_search(run, capsys):
 
 def test_alignments_go_with_greedy_search_and_say_so(run, capsys):
     open_search(run.path, None, None, None, True, 4)
-    assert "--alignments goes with greedy search, not with the run's own" in capsys.readouterr().err
+    assert "--alignments uses greedy search in place of the run's own" in capsys.readouterr().err
 
 
 @pytest.mark.slow
@@ -218,4 +218,4 @@ def test_an_export_that_cannot_hold_the_search_says_so(run, tmp_path, monkeypatc
         formats, "_imported", lambda place: write if "export_" in place else lambda *run: None
     )
     done = call("export", form, run.path, tmp_path / "x", "--sentences", run.path.parent / "lines")
-    assert f"no place for the run's own search, {SEARCH}: it is searched greedily." in done.stderr
+    assert f"cannot store the run's own search, {SEARCH}; it uses greedy search." in done.stderr

@@ -110,7 +110,7 @@ def test_numbers_decide_a_sample_in_place_of_the_order(translator):
     numbers = list(range(len(LINES)))[::-1]
     backward = translator.n_best(LINES[::-1], 1, search, numbers=numbers)
     assert [best.text for (best,) in backward[::-1]] == forward
-    with pytest.raises(ValueError, match=r"as many as `sentences`.*1 numbers, 5 sentences"):
+    with pytest.raises(ValueError, match=r"as long as `sentences`.*1 numbers, 5 sentences"):
         translator.n_best(LINES, 1, search, numbers=[0])
 
 

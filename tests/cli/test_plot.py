@@ -37,7 +37,7 @@ def test_a_schedule_that_follows_from_the_data_cannot_be_drawn(tmp_path):
     path.write_text('[data]\nsource = "cldr"\n[schedule]\nwarmup_steps = 3\n')
     done = CliRunner().invoke(cli, ["plot", "schedule", str(path), "--output", "x.png"])
     assert done.exit_code == 2
-    assert f"{path}: training.updates would follow from the data of a training. Set" in done.stderr
+    assert f"{path}: training.updates would be derived from the training data. Set" in done.stderr
 
 
 @pytest.fixture

@@ -85,10 +85,10 @@ def test_an_evaluation_names_its_runs_and_leaves_them_as_they_are(call, folder):
 
 REFUSED = {
     "evaluate one other": "one and other have different data in the split test: name files",
-    "evaluate one labels": "one and labels cannot answer together: their tasks are translation and",
-    "translate one labels": "one and labels cannot answer together: their tasks are translation an",
+    "evaluate one labels": "one and labels cannot form an ensemble: their tasks are translation",
+    "translate one labels": "one and labels cannot form an ensemble: their tasks are translation",
     "score one labels --source lines --target lines": "labels/model.keras must hold a Transformer",
-    "translate one lines": "lines is not a run: several models that answer together are runs.",
+    "translate one lines": "lines is not a run: only runs form an ensemble.",
     "translate one nowhere": "nowhere does not exist",
     "export saved-model one new two": "unexpected extra argument (two)",
     "predict labels labels --beam 2": "--beam has no effect on labels and labels, a run for classi",

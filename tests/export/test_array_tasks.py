@@ -118,7 +118,7 @@ def test_a_bad_image_costs_no_other_its_answer_in_an_export(runs, corpus, tmp_pa
         size, missing, damaged = done.stderr.splitlines()
         assert "line 2: " in size and "an image must have 4 x 6 pixels; left empty" in size
         assert "line 4: nowhere.png: cannot be read: No such file" in missing
-        assert "line 5: " in damaged and "bad.png: is not a PNG or JPEG image that can" in damaged
+        assert "line 5: " in damaged and "bad.png: is not a readable PNG or JPEG" in damaged
 
 
 def test_images_are_resized_where_the_run_does(corpus, tmp_path):
@@ -232,7 +232,7 @@ def test_lines_are_written_as_those_of_the_training(corpus, tmp_path):
         answers = done.stdout.splitlines()
         assert answers[0] == "flow" and len(answers) == len(lines) - 2
         np.testing.assert_allclose(list(map(float, answers[1:])), expected, rtol=1e-4, atol=1e-5)
-        assert "line 10: 2 steps up to here filled" in done.stderr
+        assert "line 10: filled 2 steps up to this line" in done.stderr
     metrics = evaluate_files(folder, tmp_path / "hours.csv", tmp_path / "hours.csv")
     known = np.isfinite(np.delete(series.target, [8, 9]))
     assert (metrics["filled"], metrics["steps"]) == (2, known.sum())

@@ -436,4 +436,4 @@ def test_a_damaged_configuration_of_the_folder_is_named(exported, tmp_path):
 
 def test_the_command_line_has_no_length_penalty_for_the_folder(exported):
     done = translate_with(exported("none")[0], ["in 3"], "--beam", "4", "--length-penalty", "0.6")
-    assert done.exit_code == 2 and "CTranslate2 has no penalty like the paper's" in done.stderr
+    assert done.exit_code == 2 and "CTranslate2 does not have this length penalty" in done.stderr

@@ -95,7 +95,7 @@ def test_a_check_that_would_take_too_long_compares_fewer_sentences(exported, tmp
     assert sentences == ["in 3 weeks"] * 32
     assert json.loads(done.stdout)["sentences_left_out"] == 38
     assert "measuring how long a sentence takes ...\n" in done.stderr
-    assert "Warning: the check compares 32 of 70 sentences: with all of them" in done.stderr
+    assert "Warning: the check compares 32 of 70 sentences: all of them would take" in done.stderr
 
 
 def test_a_run_that_cannot_be_written_keeps_no_figures_and_says_so(exported, tmp_path, monkeypatch):
@@ -105,7 +105,7 @@ def test_a_run_that_cannot_be_written_keeps_no_figures_and_says_so(exported, tmp
     monkeypatch.setattr(Run, "update_metrics", refuse)
     done, _ = exported()
     assert done.exit_code == 0 and json.loads(done.stdout)["agreement"] == 1.0
-    warning = f"Warning: {tmp_path} keeps no metrics of this export: Permission denied."
+    warning = f"Warning: {tmp_path} does not store metrics of this export: Permission denied."
     assert done.stderr.splitlines()[-1] == warning
 
 

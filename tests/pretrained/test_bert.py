@@ -167,7 +167,7 @@ def test_settings_that_cannot_be_expressed_are_named(changes, message, tmp_path)
     [
         (lambda c: c["model"].update(type="BPE"), r"`model` must be of the type WordPiece"),
         (lambda c: c.update(normalizer=None), r"`normalizer` must be of the type BertNormalizer"),
-        (lambda c: c["model"].update(vocab=[]), r"`vocab` must be ids by piece"),
+        (lambda c: c["model"].update(vocab=[]), r"`vocab` must be ids by token"),
         (
             lambda c: c["model"]["vocab"].update({"x": 10**9}),
             r"ids must be whole .*'x': 1000000000",
@@ -188,7 +188,7 @@ def test_vocabularies_that_cannot_be_expressed_are_named(change, message, tmp_pa
 
 def test_tensors_that_do_not_fit_and_files_that_are_missing_are_named(tmp_path):
     write_folder(tmp_path, more={"bert.strange": np.zeros(3, "float32")})
-    with pytest.raises(ValueError, match=r"must have its place.*Without one: bert\.strange\."):
+    with pytest.raises(ValueError, match=r"must be used.*Unused: bert\.strange\."):
         read_checkpoint(tmp_path)
     write_folder(tmp_path, id2label={**SIZES["id2label"], "3": "MORE"})
     change_json(tmp_path / "config.json", lambda content: content["id2label"].pop("3"))

@@ -278,7 +278,7 @@ def test_the_command_makes_a_run_and_prints_how_to_search_it(tmp_path, capfd):
     assert done.exit_code == 0, done.output
     printed = done.output
     assert "`no_repeat_ngram_size` = 2 is not carried over." in printed
-    assert "the checkpoint names no licence; give it with --license." in printed
+    assert "the checkpoint names no licence; name it with --license." in printed
     line = printed.split(f"translate {tmp_path / 'run'} ")[1].strip()
     assert line == (
         "--beam 3 --length-penalty 0.8 --normalization power --extra-length none "

@@ -56,13 +56,13 @@ def test_a_file_that_was_cut_is_named(kept, path):
 HUGE = 2**62
 HOSTILE = {
     "header longer than the file": ({}, b"", HUGE, "its header must fit into"),
-    "no JSON": (b"{nothing", b"", None, "its header is no table of tensors"),
-    "a list": ([1], b"", None, "its header is no table of tensors"),
-    "entries that are no tables": ({"a": 3}, b"", None, "its header is no table of tensors"),
-    "deep JSON": (b"[" * 100_000, b"", None, "its header is no table of tensors"),
-    "no shape": ({"a": {"dtype": "F32", "data_offsets": [0, 4]}}, b"1234", None, "no table"),
+    "no JSON": (b"{nothing", b"", None, "its header is not a table of tensors"),
+    "a list": ([1], b"", None, "its header is not a table of tensors"),
+    "entries that are no tables": ({"a": 3}, b"", None, "its header is not a table of tensors"),
+    "deep JSON": (b"[" * 100_000, b"", None, "its header is not a table of tensors"),
+    "no shape": ({"a": {"dtype": "F32", "data_offsets": [0, 4]}}, b"1234", None, "not a table"),
     "another type": ({"a": entry([1], 0, 8, "F64")}, b"12345678", None, "Received: a of 'F64'"),
-    "a type that is a list": ({"a": entry([1], 0, 4, [])}, b"1234", None, "no table"),
+    "a type that is a list": ({"a": entry([1], 0, 4, [])}, b"1234", None, "not a table"),
     "negative sizes": ({"a": entry([-1, -1], 0, 4)}, b"1234", None, "at least 0"),
     "sizes that are no integers": ({"a": entry([1.0], 0, 4)}, b"1234", None, "whole numbers"),
     "a size that is true": ({"a": entry([True], 0, 4)}, b"1234", None, "whole numbers"),
@@ -72,13 +72,13 @@ HOSTILE = {
         {"a": entry([2], 0, 8), "b": entry([1], 4, 8)}, b"12345678", None, "b overlaps another",
     ),
     "a gap": (
-        {"a": entry([1], 0, 4), "b": entry([1], 8, 12)}, b"1" * 12, None, "b is not where the last",
+        {"a": entry([1], 0, 4), "b": entry([1], 8, 12)}, b"1" * 12, None, "b leaves a gap before",
     ),
-    "bytes of no tensor": ({"a": entry([1], 0, 4)}, b"12345678", None, "4 bytes at its end are"),
+    "bytes of no tensor": ({"a": entry([1], 0, 4)}, b"12345678", None, "4 bytes at its end belong"),
     "a name twice": (
         b'{"a": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}, '
         b'"a": {"dtype": "F32", "shape": [1], "data_offsets": [4, 8]}}',
-        b"12345678", None, "a is not where the last one ends",
+        b"12345678", None, "a leaves a gap before it",
     ),
 }  # fmt: skip
 

@@ -45,7 +45,7 @@ def test_a_task_names_its_training(name):
 def test_two_tasks_do_not_share_a_name():
     register(TASKS["translation"])  # once more
     other = type("Other", (type(TASKS["labelling"]),), {"name": "translation"})()
-    with pytest.raises(ValueError, match="a name of its own. Received: 'translation'"):
+    with pytest.raises(ValueError, match="must have a unique name. Received: 'translation'"):
         register(other)
 
 

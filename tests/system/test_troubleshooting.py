@@ -19,7 +19,7 @@ MESSAGES = [
     "was begun with other settings: ",
     " cannot change when a run resumes.",
     " does not exist: MODEL is a run or an export.",
-    " is only the weights of a run: name the run's folder",
+    " holds only the weights of a run: name the run's folder",
     " is a pickle, which may run any program when it is read, and is not read.",
     " must be one of ",
     " must end in ",

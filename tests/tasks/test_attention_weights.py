@@ -101,5 +101,5 @@ def test_something_else_is_refused(sentence):
 def test_a_model_that_reads_no_text_is_named():
     config = SeriesConfig(num_layers=1, d_model=4, d_ff=5, num_heads=2)
     simulator = SeriesSimulator(randomise(SeriesRegressor(config)))
-    with pytest.raises(ValueError, match="A model for time_series has no attention that"):
+    with pytest.raises(ValueError, match="A model for time_series has no attention weights"):
         simulator.attention(SENTENCE)

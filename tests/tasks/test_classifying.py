@@ -134,7 +134,7 @@ def test_a_label_that_neither_a_text_nor_an_answer_has_does_not_count():
 
 
 def test_an_unknown_label_and_no_text_are_one_line():
-    message = "example 2: the label must be one of a, b, c, which the training data have. .*'d'"
+    message = "example 2: the label must be one of those in the training data, a, b, c. .*'d'"
     with pytest.raises(ValueError, match=message):
         evaluate(list("aa"), ["a", "d"])
     with pytest.raises(ValueError, match="at least one text to classify. Received: none"):

@@ -266,7 +266,7 @@ def test_values_of_a_series_are_means_each_in_its_own_scale():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"scored": 4}, "model 1 and model 2 cannot answer together: `scored` is 3 and 4"),
+        ({"scored": 4}, "model 1 and model 2 cannot form an ensemble: `scored` is 3 and 4"),
         ({"max_length": 8}, "`window` is 7 and 8"),
         ({"target": "level"}, "`target` is 'flow' and 'level'"),
         ({"table": {"step": "1 hour"}}, "`table.step` is None and '1 hour'"),
@@ -315,7 +315,7 @@ def test_what_is_no_model_or_no_run_is_refused():
     ],
 )
 def test_what_several_models_cannot_do_is_named(ask):
-    message = "Several models that answer together .*: take one of them. Received: 2 models"
+    message = "Models of an ensemble .*: use one of them. Received: 2 models"
     with pytest.raises(ValueError, match=message):
         ask(translators()[0])
 
@@ -361,7 +361,7 @@ def test_pieces_in_another_order_are_another_vocabulary():
     one, other = Tokenizers.of(tokenizer()), exchanged()
     assert vocabulary_difference(one, Tokenizers.of(tokenizer())) is None
     six, seven = tokenizer().pieces([6, 7])
-    expected = f"piece 6 of their source vocabularies is {six!r} and {seven!r}"
+    expected = f"token 6 of their source vocabularies is {six!r} and {seven!r}"
     assert vocabulary_difference(one, other) == expected
 
 
@@ -373,16 +373,16 @@ def test_the_longest_input_is_that_of_every_model():
 
 @pytest.mark.slow
 def test_runs_that_do_not_fit_are_named(runs, tmp_path):
-    with pytest.raises(ValueError, match="one and .*labels cannot answer together: their tasks"):
+    with pytest.raises(ValueError, match="one and .*labels cannot form an ensemble: their tasks"):
         open_run([runs["one"], runs["labels"]])
     with pytest.raises(ValueError, match="labels/model.keras must hold a Transformer. Received"):
         Translator.from_run([runs["one"], runs["labels"]])
-    message = "labels and .*pieces cannot answer .*: their source vocabularies have 30 and 31 piec"
+    message = "labels and .*pieces cannot form .*: their source vocabularies have 30 and 31 token"
     with pytest.raises(ValueError, match=message):
         open_run([runs["labels"], runs["pieces"]])
     swapped = shutil.copytree(runs["labels"], tmp_path / "swapped")
     Run(swapped).write_tokenizers(exchanged())
-    with pytest.raises(ValueError, match=r"piece 6 of their source vocabularies is '.*' and '.*'"):
+    with pytest.raises(ValueError, match=r"token 6 of their source vocabularies is '.*' and '.*'"):
         open_run([runs["labels"], swapped])
 
 

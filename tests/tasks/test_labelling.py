@@ -160,7 +160,7 @@ def test_an_evaluation_has_spans_and_words():
     [
         ("a b", "O", "example 2: there must be one label for each word. Received: 2 words, 1 lab"),
         ("a b", "O B-Z", "example 2: the label must be one of O, B-X, .*Received: 'B-Z'"),
-        ("a b", "O I-X", "example 2, word 2: I-X must follow B-X or I-X. Received: it after O"),
+        ("a b", "O I-X", "example 2, word 2: I-X must follow B-X or I-X. Received: I-X after O"),
     ],
 )
 def test_wrong_labels_are_one_clear_line(text, labels, message):
@@ -185,8 +185,8 @@ def test_the_labels_are_those_of_the_data():
     assert survey.sentences == (
         "3 types of spans in BIO: A, AA, B.",
         "5 labels of words: 'O' (3), 'B-A' (2), 'B-AA' (1), 'B-B' (2), 'I-B' (1).",
-        "Warning: 2 of them occur only once in the training data, where a typing error makes a "
-        "label of its own: 'B-AA' (did you mean 'B-A'?), 'I-B'.",
+        "Warning: 2 of them occur only once in the training data and may be typing errors: 'B-AA' "
+        "(did you mean 'B-A'?), 'I-B'.",
     )
     assert TASK.survey(rows("O S-A")).sentences[0] == "1 type of spans in BIOES: A."
     many = TASK.survey(rows(" ".join(f"B-{n}" for n in range(30)))).sentences[0]

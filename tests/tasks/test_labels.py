@@ -32,8 +32,8 @@ def test_labels_are_shown_with_their_counts_so_that_a_header_is_seen():
     shown = sentences("label", *["0", " 0\t"] * 600, *["1"] * 3)
     assert shown == (
         "3 labels: '0' (1,200), '1' (3), 'label' (1).",
-        "Warning: 1 of them occurs only once in the training data, where a typing error makes a "
-        "label of its own: 'label'.",
+        "Warning: 1 of them occurs only once in the training data and may be a typing error: "
+        "'label'.",
     )
     assert sentences("0", "1", "0", "1") == ("2 labels: '0' (2), '1' (2).",)
 
@@ -42,7 +42,7 @@ def test_a_label_that_occurs_once_is_named_with_the_one_that_it_looks_like():
     labels = ["positive"] * 3 + ["negative"] * 2
     text, warning = sentences(*labels, "postive", "Negative", "neutral")
     assert text.startswith("5 labels: 'Negative' (1), 'negative' (2), 'neutral' (1),")
-    assert warning.startswith("Warning: 3 of them occur only once in the training data, where a ")
+    assert warning.startswith("Warning: 3 of them occur only once in the training data and may ")
     assert warning.endswith(
         ": 'Negative' (did you mean 'negative'?), 'neutral', 'postive' (did you mean 'positive'?)."
     )

@@ -76,7 +76,7 @@ def test_the_lists_hold_what_attends_most(head, best):
     [
         ({"targets": ["a"]}, "Received: 2 sources, 1 targets"),
         ({"sources": [], "targets": []}, "Received: 0 sources, 0 targets"),
-        ({"first": 31}, "`first` must be at most the number of pieces, 30. Received: first=31"),
+        ({"first": 31}, "`first` must be at most the size of the vocabulary, 30. Received"),
         ({"best": 0}, "`best` must be at least 1"),
         ({"layer": 1}, "`alignment` must be a pair"),
     ],

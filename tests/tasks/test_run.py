@@ -24,9 +24,9 @@ def test_the_error_of_a_run_in_training_names_how_to_go_on(tmp_path):
     run.config.write_text("")
     (run.checkpoints / "update-00000007.npz").write_bytes(b"")
     message = (
-        f"{run.path} is not a finished run: model.keras is missing. Its training has not ended: "
+        f"{run.path} is not a finished run: model.keras is missing. Its training is not finished: "
         f"`keras-transformer train {run.config} --output {run.path}` continues it, and "
-        f"`keras-transformer average {run.path} --last 1` makes a run of its newest checkpoint.$"
+        f"`keras-transformer average {run.path} --last 1` makes a run from its newest checkpoint.$"
     )
     with pytest.raises(ValueError, match=message):
         run.load_model()
@@ -97,7 +97,10 @@ def test_the_vocabulary_of_another_run_is_named(tmp_path, monkeypatch):
         ((small, large), r"source\.model and \S+target\.model", "7 and 8"),
     ):
         monkeypatch.setattr(Run, "load_tokenizers", lambda run, pair=pair: Tokenizers(*pair))
-        message = rf"{files} is another run's: it has {sizes} pieces, and .* trained with 11\. Put"
+        message = (
+            rf"{files} does not belong to this run: it has {sizes} tokens, but .* was trained with "
+            r"11\. Put back the original\."
+        )
         with pytest.raises(ValueError, match=message):
             Translator.from_run(tmp_path)
 

@@ -219,7 +219,11 @@ def test_a_wrong_date_among_days_and_months_is_named(tmp_path):
     ("rows", "separator", "message"),
     [
         (["1.5", "2,5"], ";", "line 3: numbers must have one decimal sign, .*'2,5' here and '1.5'"),
-        (["1,234", "2"], ";", "line 2: '1,234' is 1.234 or 1234, and no other number shows which"),
+        (
+            ["1,234", "2"],
+            ";",
+            "line 2: '1,234' is 1.234 or 1234, and no other number decides",
+        ),
         (["1,234", "2"], "\t", "line 2: '1,234' is 1.234 or 1234, .*Set `data.decimal` to ','"),
         (["12.345", "2"], ";", "line 2: '12.345' is 12.345 or 12345, .*Set `data.decimal` to '.'"),
         (["1.234,5", "2"], ";", "line 2: numbers must have one decimal sign"),
@@ -271,7 +275,7 @@ def test_gaps_of_a_file_are_filled_and_counted(tmp_path):
 @pytest.mark.parametrize(
     ("fill", "limit", "rows", "message"),
     [
-        (None, 1, None, "line 4: every line must be 6 hours after the one before it, here 2005-08-"
+        (None, 1, None, "line 4: every line must be 6 hours after the previous one, here 2005-08-"
          "28T12:00:00. Received: 2005-08-29. `data.fill` fills gaps."),
         ("forward", 1, None, "line 4: 2 steps are missing before it, and `data.fill_limit` is 1."),
         ("forward", 2, ["1,1,1", "1,1,1", ",1,1", "1,1,1"], "line 4: rain is empty and cannot be "
@@ -342,10 +346,10 @@ def test_a_single_column_may_have_the_decimal_sign_alone():
     [
         (["1.5;2"], "line 1: rain must be a number. Received: '1.5', and the decimal sign is a"),
         (["1_0;2"], "line 1: rain must be a number. Received: '1_0'."),
-        (["rain;rain;warmth"], "line 1: the column rain must be there once. Received: columns 1 "),
-        (["date;rain;warmth;date"], "line 1: the column date must be there once."),
+        (["rain;rain;warmth"], "line 1: the column rain must occur once. Received: columns 1 "),
+        (["date;rain;warmth;date"], "line 1: the column date must occur once."),
         (["date;rain;warmth", "2005-08-30;1;2", "2005-09-01;1;2"], "line 3: every line must be 1 da"
-         "y after the one before it, here 2005-08-31. Received: 2005-09-01."),
+         "y after the previous one, here 2005-08-31. Received: 2005-09-01."),
         (["date;rain;warmth", "02/03/2005;1;2"], "line 2: the date must be such as 2005-08-31, "),
         (["rain;warmth", "\udce9;1"], r"line 2: rain must be UTF-8. Received: b'\\xe9'."),
     ],
@@ -398,9 +402,9 @@ def test_references_are_numbers_or_empty(lines, values):
         (["flow", "1_0"], "reference, line 2: flow must be a number or empty. Received: '1_0'."),
         (
             ["1;2"],
-            "reference, line 1: must be flow alone, or the first line a header with this",
+            "reference, line 1: must contain only flow, or line 1 must be a header with this",
         ),
-        (["flow;flow"], "reference, line 1: the column flow must be there once"),
+        (["flow;flow"], "reference, line 1: the column flow must occur once"),
     ],
 )
 def test_wrong_references_are_named(lines, message):

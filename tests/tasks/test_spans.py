@@ -67,10 +67,10 @@ def test_broken_labels_have_the_spans_that_seqeval_gives_them(labels, expected):
 @pytest.mark.parametrize(
     ("labels", "scheme", "place", "message"),
     [
-        ("O I-X", "BIO", 1, "I-X must follow B-X or I-X. Received: it after O."),
-        ("I-X", "BIO", 0, "it after the beginning of the sentence"),
-        ("B-Y I-X", "BIO", 1, "it after B-Y"),
-        ("O E-X", "BIOES", 1, "E-X must follow B-X or I-X. Received: it after O."),
+        ("O I-X", "BIO", 1, "I-X must follow B-X or I-X. Received: I-X after O."),
+        ("I-X", "BIO", 0, "I-X after the beginning of the sentence"),
+        ("B-Y I-X", "BIO", 1, "I-X after B-Y"),
+        ("O E-X", "BIOES", 1, "E-X must follow B-X or I-X. Received: E-X after O."),
         ("B-X O", "BIOES", 1, "the span of B-X must end in E-X. Received: O after it."),
         ("O B-X", "BIOES", 1, "must end in E-X. Received: the end of the sentence after it."),
         ("S-X", "BIO", 0, "must be O or one of B-TYPE, I-TYPE in BIO. Received: S-X."),

@@ -158,9 +158,9 @@ def test_limits_and_vocabularies_are_checked(translator):
         (b"dog", r"b'dog'\.$"),
         (3, r"3\.$"),
         (None, r"None\.$"),
-        ([1], r"1 at place 0\.$"),
-        (["dog", None], r"None at place 1\.$"),
-        ([["dog"]], r"\['dog'\] at place 0\.$"),
+        ([1], r"1 at index 0\.$"),
+        (["dog", None], r"None at index 1\.$"),
+        ([["dog"]], r"\['dog'\] at index 0\.$"),
     ],
 )
 def test_what_is_no_list_of_strings(translator, wrong, received):

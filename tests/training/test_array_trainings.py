@@ -257,7 +257,7 @@ def test_bytes_of_a_column_that_is_not_read_change_nothing(finished, corpus, tmp
         cli, ["predict", str(folder)], input=b"".join([*clean[:9], *clean[10:]])
     )
     assert done.stderr == (
-        "Error: line 10: every line must be 1 day after the one before it, here 2001-02-07. "
+        "Error: line 10: every line must be 1 day after the previous one, here 2001-02-07. "
         "Received: 2001-02-08. `data.fill` fills gaps.\n"
     )
 

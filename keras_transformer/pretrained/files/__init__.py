@@ -1,1 +1,1 @@
-"""The files of checkpoints, none of which is trusted."""
+"""Reading of the files of checkpoints, none of which is trusted."""

@@ -1,25 +1,25 @@
-"""The files of a checkpoint's folder, none of which may lie outside of it."""
+"""The files in the folder of a checkpoint, which may not be links to files outside of it."""
 
 import json
 import pathlib
 
 from keras_transformer.checkpoint_hints import hint
 
-LARGEST = 64 * 2**20  # bytes; a vocabulary of 58,101 pieces has 2 million
+LARGEST = 64 * 2**20  # bytes; a vocabulary of 58,101 tokens has 2 million
 
 
 class CheckpointFolder:
     """A folder with the files of a checkpoint.
 
     Args:
-        path: The folder, or a file in it that is a checkpoint by itself.
+        path: The folder, or a file that is a checkpoint itself.
 
     Raises:
         ValueError: If there is no such folder or file.
 
     Attributes:
         path: The folder.
-        model: The file, or `None`.
+        model: The file, or `None` if `path` is a folder.
     """
 
     def __init__(self, path):
@@ -28,22 +28,22 @@ class CheckpointFolder:
         self.path = path if self.model is None else path.parent
         if not self.path.is_dir():
             raise ValueError(
-                f"{path} must be a folder with a checkpoint. There is none."
+                f"{path} must be a folder with a checkpoint. There is no such folder."
                 f"{hint(path, conversion=False)}"
             )
 
     def file(self, name):
-        """Returns the path of a file, or `None` where there is none.
+        """Returns the path of a file, or `None` if there is no such file.
 
         Raises:
-            ValueError: If it lies outside of the folder.
+            ValueError: If it is a link to a file outside of the folder.
         """
         path = self.path / name
         if not path.is_file():
             return None
         if self.path.resolve() not in path.resolve().parents:
             raise ValueError(
-                f"{path} must lie in its folder. It is a link to a file outside: copy the folder "
+                f"{path} must be in its folder. It is a link to a file outside: copy the folder "
                 "with `cp -rL`."
             )
         return path
@@ -74,19 +74,19 @@ class CheckpointFolder:
             raise ValueError(f"{path} must be UTF-8: {error}.") from error
 
     def require_json(self, name):
-        """Returns the dictionary in a file of JSON.
+        """Returns the dictionary in a JSON file.
 
         Raises:
-            ValueError: If it is missing, something else, or too large to be that.
+            ValueError: If the file is missing or too large, or does not contain a JSON object.
         """
         self.require(name)
         return self.json(name)
 
     def json(self, name):
-        """Returns the dictionary in a file of JSON, or `None` where there is no such file.
+        """Returns the dictionary in a JSON file, or `None` if there is no such file.
 
         Raises:
-            ValueError: If it is something else, or too large to be that.
+            ValueError: If the file is too large, or does not contain a JSON object.
         """
         path = self.file(name)
         if path is None:
@@ -97,5 +97,7 @@ class CheckpointFolder:
         except (ValueError, RecursionError) as error:
             raise ValueError(f"{path} is damaged: {error}.") from error
         if not isinstance(content, dict):
-            raise ValueError(f"{path} must hold a JSON object. Received: {type(content).__name__}.")
+            raise ValueError(
+                f"{path} must contain a JSON object. Received: {type(content).__name__}."
+            )
         return content

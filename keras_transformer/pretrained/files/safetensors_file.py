@@ -1,8 +1,8 @@
 """Files of tensors in the format `safetensors`; the only module that imports that package.
 
-A file begins with the length of its header in 8 bytes; the header is JSON and has the type, the
-shape and the place of every tensor. It is checked against the size of the file before anything of
-that size is allocated: the file may be cut, or made to harm.
+A file begins with the length of its header in 8 bytes. The header is JSON with the type, the shape
+and the offsets of every tensor. It is checked against the size of the file before memory is
+allocated, because the file may be incomplete or malicious.
 """
 
 import json
@@ -12,24 +12,25 @@ import os
 import numpy as np
 import safetensors
 
-TYPES = {"F32": 4, "F16": 2, "BF16": 2, "I64": 8}  # bytes; the last is that of buffers of ids
+TYPES = {"F32": 4, "F16": 2, "BF16": 2, "I64": 8}  # bytes; I64 occurs in buffers of ids
 LONGEST_HEADER = 100_000_000  # bytes, the limit of the format
-FACTS = "__metadata__"
+METADATA = "__metadata__"
 
 
 class SafetensorsFile:
-    """The tensors of a file, read one by one.
+    """The tensors of a file, which are read one by one.
 
     Args:
         path: The file, a `pathlib.Path`.
 
     Raises:
-        ValueError: If it is damaged or has a type that is not read; the message names the file.
-        OSError: If it cannot be read.
+        ValueError: If the file is damaged or has tensors of an unsupported type; the error names
+            the file.
+        OSError: If the file cannot be read.
 
     Attributes:
         shapes: Dictionary from the names of the tensors to their shapes.
-        types: Dictionary from the same names to `"F32"`, `"F16"`, `"BF16"` or `"I64"`.
+        types: Dictionary from these names to `"F32"`, `"F16"`, `"BF16"` or `"I64"`.
     """
 
     def __init__(self, path):
@@ -42,7 +43,7 @@ class SafetensorsFile:
         """Returns a tensor as a float32 array.
 
         Raises:
-            ValueError: If there is none of that name, or the file is damaged.
+            ValueError: If there is no tensor of this name, or the file is damaged.
         """
         if name not in self.shapes:
             raise ValueError(f"{self.path}: the tensor {name} is missing.")
@@ -54,33 +55,33 @@ class SafetensorsFile:
 
 
 def _read_header(path):
-    """The entries of the tensors, once every one of them is known to be inside the file."""
+    """Returns the entries of the tensors after checking that all of them are inside the file."""
     with path.open("rb") as file:
         size = os.fstat(file.fileno()).st_size
         start = file.read(8)
         length = int.from_bytes(start, "little")
-        room = size - 8
-        if len(start) < 8 or not 2 <= length <= min(room, LONGEST_HEADER):
+        available = size - 8
+        if len(start) < 8 or not 2 <= length <= min(available, LONGEST_HEADER):
             raise ValueError(
-                f"{path} is damaged or no safetensors file: its header must fit into {size} bytes. "
-                f"Received: {length if len(start) == 8 else 'no'} bytes of header."
+                f"{path} is damaged or not a safetensors file: its header must fit into {size} "
+                f"bytes. Received: {length if len(start) == 8 else 'no'} bytes of header."
             )
         content = file.read(length)
     try:
         entries = json.loads(content)
-        entries.pop(FACTS, None)
+        entries.pop(METADATA, None)
         for name, entry in entries.items():
             _check_entry(path, name, entry)
     except (ValueError, TypeError, AttributeError, KeyError, RecursionError) as error:
         if isinstance(error, ValueError) and str(error).startswith(str(path)):
             raise
-        raise ValueError(f"{path} is damaged: its header is no table of tensors.") from error
-    _check_places(path, entries, room - length)
+        raise ValueError(f"{path} is damaged: its header is not a table of tensors.") from error
+    _check_offsets(path, entries, available - length)
     return entries
 
 
 def _check_entry(path, name, entry):
-    """Refuses a tensor of an unknown type, or whose place is not as large as its shape."""
+    """Refuses a tensor of an unsupported type, or whose size does not fit its shape."""
     kind, shape, (begin, end) = entry["dtype"], entry["shape"], entry["data_offsets"]
     if kind not in TYPES:
         raise ValueError(
@@ -99,15 +100,19 @@ def _check_entry(path, name, entry):
         )
 
 
-def _check_places(path, entries, room):
-    """Refuses tensors that overlap, leave the file or leave gaps in it."""
+def _check_offsets(path, entries, size):
+    """Refuses tensors that overlap, exceed the file or leave gaps in it."""
     places = sorted((*entry["data_offsets"], name) for name, entry in entries.items())
     last = 0
     for begin, end, name in places:
-        if begin != last or end > room:
-            what = "overlaps another tensor" if begin < last else "is not where the last one ends"
-            what = f"ends after the file's {room} bytes of tensors" if end > room else what
-            raise ValueError(f"{path} is damaged or cut: {name} {what} (bytes {begin} to {end}).")
+        if begin != last or end > size:
+            what = (
+                "overlaps another tensor" if begin < last else "leaves a gap after the previous one"
+            )
+            what = f"ends after the file's {size} bytes of tensors" if end > size else what
+            raise ValueError(
+                f"{path} is damaged or incomplete: {name} {what} (bytes {begin} to {end})."
+            )
         last = end
-    if last != room:
-        raise ValueError(f"{path} is damaged: {room - last} bytes at its end are of no tensor.")
+    if last != size:
+        raise ValueError(f"{path} is damaged: {size - last} bytes at its end belong to no tensor.")

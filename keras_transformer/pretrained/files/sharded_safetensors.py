@@ -1,31 +1,31 @@
-"""Tensors in several files of the format `safetensors`, with an index that names the file of each.
+"""Tensors in several files of the format `safetensors`, with an index from tensors to files.
 
-The index is not trusted: it names files of its own folder, each tensor is in the file that it
-names and in no other, and no file has a tensor that the index does not name.
+The index is not trusted. It is checked that it only names files in its own folder, that each tensor
+is in the named file and in no other, and that the index names every tensor in the files.
 """
 
 import pathlib
 
 from keras_transformer.pretrained.files.safetensors_file import SafetensorsFile
 
-MAP = "weight_map"  # in the index: from the names of tensors to those of files
+MAP = "weight_map"  # key of the index; maps the names of tensors to the names of files
 
 
 class ShardedSafetensors:
-    """The tensors of several files, read one by one, as a `SafetensorsFile` reads those of one.
+    """The tensors of several files, which are read one by one; see `SafetensorsFile`.
 
     Args:
         folder: A `CheckpointFolder`.
-        name: Name of the index in it.
+        name: Name of the index file.
 
     Raises:
-        ValueError: If a file is missing or damaged, or the index is not that of the files; the
-            message names it.
-        OSError: If one cannot be read.
+        ValueError: If a file is missing or damaged, or the index does not fit the files; the error
+            names the file.
+        OSError: If a file cannot be read.
 
     Attributes:
         path: Path of the index.
-        shapes, types: As those of a `SafetensorsFile`.
+        shapes, types: See `SafetensorsFile`.
     """
 
     def __init__(self, folder, name):
@@ -45,7 +45,7 @@ class ShardedSafetensors:
         plain = isinstance(name, str) and pathlib.PurePosixPath(name).name == name != ".."
         if not plain or "\\" in name or "\0" in name:
             raise ValueError(
-                f"{self.path}: `{MAP}` must name files of its own folder. Received: {name!r}."
+                f"{self.path}: `{MAP}` must name files in its own folder. Received: {name!r}."
             )
 
     def _open(self, folder, name):
@@ -72,7 +72,7 @@ class ShardedSafetensors:
         """Returns a tensor as a float32 array.
 
         Raises:
-            ValueError: If there is none of that name, or its file is damaged.
+            ValueError: If there is no tensor of this name, or its file is damaged.
         """
         if name not in self._files:
             raise ValueError(f"{self.path}: the tensor {name} is missing.")

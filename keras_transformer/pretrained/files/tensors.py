@@ -1,10 +1,10 @@
-"""The tensors of a folder in the format `safetensors`, in one file or several."""
+"""Opening of the tensors in a folder, in one or several `safetensors` files."""
 
 from keras_transformer.pretrained.files.safetensors_file import SafetensorsFile
 from keras_transformer.pretrained.files.sharded_safetensors import ShardedSafetensors
 
 WEIGHTS = "model.safetensors"
-INDEX = f"{WEIGHTS}.index.json"  # of weights in several files
+INDEX = f"{WEIGHTS}.index.json"  # index of weights in several files
 PICKLED = "pytorch_model.bin"
 CONVERSION = (
     'python -c "import sys; from transformers import {kind} as M; '
@@ -13,14 +13,14 @@ CONVERSION = (
 
 
 def open_tensors(folder, kind):
-    """Returns the tensors of a folder, a `SafetensorsFile` or `ShardedSafetensors`.
+    """Returns the tensors in a folder, a `SafetensorsFile` or `ShardedSafetensors`.
 
     Args:
         folder: A `CheckpointFolder`.
         kind: Name of the class of `transformers` that reads such a folder.
 
     Raises:
-        ValueError: If there are none, or in another form; with what to do.
+        ValueError: If there are none, or only in another format; the error names a remedy.
     """
     path = folder.file(WEIGHTS)
     if path is not None:
@@ -30,7 +30,7 @@ def open_tensors(folder, kind):
     if folder.file(PICKLED) is not None:
         raise ValueError(
             f"{folder.path / PICKLED} is a pickle, which may run any program when it is read, and "
-            "is not read. Convert it where you trust it: "
+            "is not read. If you trust it, convert it: "
             f"{CONVERSION.format(kind=kind, path=folder.path)}"
         )
     folder.require(WEIGHTS)

@@ -1,1 +1,1 @@
-"""Labels of texts: the task and its pipeline."""
+"""Classification of texts: the task and its pipeline."""

@@ -1,4 +1,6 @@
-"""A classifier in use: strings to labels with their probabilities."""
+"""The pipeline of text classification."""
+
+from collections.abc import Sequence
 
 from keras_transformer.models.classifier import TextClassifier
 from keras_transformer.tasks.single_pass.codec import Guide
@@ -25,7 +27,7 @@ class ClassificationCodec(LabelCodec, TextCodec):
 
     @classmethod
     def results(cls, answers):
-        """Returns a `Classification` of each text."""
+        """Returns a `Classification` for each text."""
         columns = (answers[name] for name in ("label", "probability", "truncated", "probabilities"))
         return [
             Classification(label.decode(), float(probability), bool(cut), row)
@@ -44,7 +46,7 @@ class ClassificationCodec(LabelCodec, TextCodec):
         texts, strings = self.notes()
         count = f"C: the {len(self.labels)} labels, in the order above. `label` is the most "
         return Guide(
-            purpose=f"Gives texts one of the labels {labels}, with its tokenizer inside",
+            purpose=f"Classifies texts as one of the labels {labels}, with its tokenizer inside",
             request={"sentences": quoted([example])},
             axes={"source": "B, S", "probabilities": "B, C"},
             notes=[texts, f"{count}probable of them.", strings],
@@ -57,12 +59,12 @@ class Classifier(TextPass):
 
     Args:
         model: A `TextClassifier`.
-        tokenizer: The `Tokenizer` it was trained with.
-        max_length: Longest text in tokens, its end included; longer ones are cut. `None`: the
-            model's `max_length`.
+        tokenizer: The `Tokenizer` of the model.
+        max_length: Maximum length of a text in tokens, including its end token; longer texts are
+            cut. `None`: the model's `max_length`.
 
     Raises:
-        TypeError: If an argument is of another type.
+        TypeError: If an argument has the wrong type.
         ValueError: If `max_length` is above the model's, or tokenizer and model do not belong
             together.
 
@@ -84,12 +86,13 @@ class Classifier(TextPass):
     def make_codec(self):  # noqa: D102
         return ClassificationCodec(self.tokenizers, self.max_length, self.model.config.labels)
 
-    def classify(self, texts, batch_size=64):
-        """Returns a `Classification` for each of a list of strings.
+    def classify(self, texts: Sequence[str], batch_size: int = 64) -> list[Classification]:
+        """Returns a `Classification` for each string of a list.
 
         Args:
-            texts: List of strings, of any length.
-            batch_size: Texts at a time; texts of similar length go together.
+            texts: List of strings of any length.
+            batch_size: Number of texts classified at a time. A batch contains texts of similar
+                length.
 
         Raises:
             TypeError: If `texts` is not a list of strings.

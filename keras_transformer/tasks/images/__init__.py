@@ -1,1 +1,1 @@
-"""Images in, labels out: the task, what a trained model is used by, and files of images."""
+"""Image classification: the task, its pipeline, and image files."""

@@ -10,15 +10,15 @@ from keras_transformer.tasks.attention import CLASS
 
 @dataclasses.dataclass(frozen=True)
 class ImageAttention:
-    """Attention weights of the class token, for one image.
+    """Attention weights of the class token for one image.
 
     Args:
         pixels: The image, `[H, W, C]`, uint8.
-        label: What the model takes it for.
-        weights: Array `[layers, heads, R, Q]` of the patches in R rows and Q columns, float32. What
-            is missing to 1 went to the class token itself.
+        label: The label that the model predicts.
+        weights: Array `[layers, heads, R, Q]`, float32, for patches in R rows and Q columns. The
+            remaining weight, up to a sum of 1, is that of the class token itself.
         kind: `"class"`.
-        truncated: An image is never cut.
+        truncated: Always `False`: images are not cut.
     """
 
     pixels: np.ndarray
@@ -29,7 +29,7 @@ class ImageAttention:
 
 
 def image_attention(recognizer, image):
-    """Returns an `ImageAttention`.
+    """Returns the `ImageAttention` of a model for an image.
 
     Args:
         recognizer: An `ImageRecognizer` whose model has a class token.
@@ -41,7 +41,7 @@ def image_attention(recognizer, image):
     model = recognizer.model
     if not model.config.has_class_token:
         raise ValueError(
-            "the model must have a class token, whose attention could be shown: "
+            "the model must have a class token whose attention can be shown: "
             f'`pooling = "class"`. Received: pooling={model.config.pooling!r}.'
         )
     pixels = recognizer.read(image)

@@ -1,4 +1,4 @@
-"""Codec of images: files to pixels, and probabilities to labels."""
+"""The codec of image classification."""
 
 import base64
 import os
@@ -11,13 +11,13 @@ from keras_transformer.tasks.single_pass.codec import Guide
 from keras_transformer.tasks.single_pass.labels import Classification, LabelCodec
 
 RULE = (
-    "Each row: the pixels of an image, row by row, from 0 to 255; an image of another size must be "
+    "Each row: the pixels of an image, row by row, from 0 to 255; images of other sizes must be "
     "resized before."
 )
 
 
 class ImageCodec(LabelCodec):
-    """The codec of a model of `pixels`, `[B, height, width, channels]`.
+    """The codec of a model that reads `pixels`, `[B, height, width, channels]`.
 
     Args:
         size: The `ImageSize` that images must have.
@@ -46,7 +46,7 @@ class ImageCodec(LabelCodec):
 
     @staticmethod
     def size(example):  # noqa: D102
-        return 0  # all have one size, and keep their order
+        return 0  # images have the same size and keep their order
 
     @staticmethod
     def shown(example):  # noqa: D102
@@ -57,7 +57,7 @@ class ImageCodec(LabelCodec):
         """Returns `images`, the bytes of PNG or JPEG files.
 
         Args:
-            examples: List of paths, of such bytes, or of arrays `[H, W, C]` of uint8.
+            examples: List of paths, of bytes of files, or of arrays `[H, W, C]` of uint8.
         """
         encoded = [_encoded(example) for example in examples]
         return {"images": tf.constant(encoded, tf.string, [len(encoded)])}
@@ -74,7 +74,7 @@ class ImageCodec(LabelCodec):
 
     @classmethod
     def results(cls, answers):
-        """Returns a `Classification` of each image."""
+        """Returns a `Classification` for each image."""
         columns = (answers[name] for name in ("label", "probability", "probabilities"))
         return [
             Classification(label.decode(), float(probability), False, row)
@@ -108,11 +108,11 @@ class ImageCodec(LabelCodec):
         encoded = _encoded(example)
         other = "is resized" if size.resize else "is an error"
         return Guide(
-            purpose=f"Gives images one of the labels {labels}",
+            purpose=f"Classifies images as one of the labels {labels}",
             request={"images": f'[{{"b64": "{base64.b64encode(encoded).decode()}"}}]'},
             axes={"pixels": "B, height, width, channels", "probabilities": "B, C"},
             notes=[
-                "B: images of a request, any number. `images` are the bytes of PNG or JPEG files, "
+                "B: number of images in the request. `images` are the bytes of PNG or JPEG files, "
                 f"in JSON as Base64; `pixels` are numbers from 0 to 255, {size.height} x "
                 f"{size.width} x {size.channels} of an image.",
                 f"C: the {len(self.labels)} labels, in the order above. `label` is the most "
@@ -127,7 +127,7 @@ class ImageCodec(LabelCodec):
 
 
 def _encoded(example):
-    """The bytes of the file of an image."""
+    """Returns an image as the bytes of a file."""
     if isinstance(example, bytes):
         return example
     if isinstance(example, (str, os.PathLike)):

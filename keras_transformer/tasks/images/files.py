@@ -1,4 +1,4 @@
-"""Images from files: decoded, and of the size that a model takes."""
+"""Reading of image files, with checks and changes of their size."""
 
 import dataclasses
 import pathlib
@@ -11,12 +11,12 @@ SUFFIXES = (".png", ".jpg", ".jpeg")
 
 @dataclasses.dataclass(frozen=True)
 class ImageSize:
-    """What images must be.
+    """Required size of images.
 
     Args:
-        height, width: In pixels. `None`: of any size.
-        channels: 1 for grey, 3 for colours; files are converted.
-        resize: Whether an image of another size is resized, and not refused.
+        height, width: Size in pixels. `None`: any size.
+        channels: 1 for grey or 3 for colour images; files are converted.
+        resize: Whether images of other sizes are resized; otherwise they are refused.
     """
 
     height: int | None = None
@@ -26,13 +26,13 @@ class ImageSize:
 
     @classmethod
     def of(cls, config):
-        """Returns that of an `ImageClassifierConfig`."""
+        """Returns the `ImageSize` of an `ImageClassifierConfig`."""
         return cls(*config.shape, config.resize)
 
     def decode(self, encoded):
-        """Returns the image `[height, width, channels]`, uint8, of the bytes of a file, in a graph.
+        """Decodes the bytes of a file in a graph, and returns `[height, width, channels]`, uint8.
 
-        An image of a size that is refused is an error of TensorFlow.
+        TensorFlow raises an error for an image of a size that is refused.
         """
         image = tf.io.decode_image(encoded, self.channels, tf.uint8, expand_animations=False)
         image = tf.ensure_shape(image, (None, None, self.channels))
@@ -50,25 +50,26 @@ class ImageSize:
         """Returns the image in a file, an array `[height, width, channels]`, uint8.
 
         Raises:
-            ValueError: If the file cannot be read or has another size. One line that names it.
+            ValueError: If the file cannot be read or has another size; the error is one line that
+                names it.
         """
         return self.from_bytes(read_bytes(path), path)
 
     def from_bytes(self, encoded, name):
-        """Returns the image in the bytes of a file; `name` is what an error names."""
+        """Returns the image in the bytes of a file; errors begin with `name`."""
         try:
             image = tf.io.decode_image(encoded, self.channels, tf.uint8, expand_animations=False)
         except tf.errors.OpError:
-            raise ValueError(f"{name}: is not a PNG or JPEG image that can be read.") from None
+            raise ValueError(f"{name}: is not a readable PNG or JPEG image.") from None
         if self.resize:
             image = resized(image, self.height, self.width)
         return self.checked(image.numpy(), name)
 
     def checked(self, image, name):
-        """Returns an array that is an image of this size as uint8.
+        """Returns an image as an array after checking its size and dtype.
 
         Raises:
-            ValueError: If it is none; the message names it.
+            ValueError: If the size or the dtype is wrong; the error begins with `name`.
         """
         image = np.asarray(image)
         expected = (self.height, self.width, self.channels)
@@ -88,7 +89,7 @@ def read_bytes(path):
     """Returns the bytes of a file.
 
     Raises:
-        ValueError: If it cannot be read. One line that names it.
+        ValueError: If the file cannot be read; the error is one line that names it.
     """
     try:
         return pathlib.Path(path).read_bytes()
@@ -97,11 +98,11 @@ def read_bytes(path):
 
 
 def encode_png(image):
-    """Returns the bytes of a PNG file of an array `[H, W, C]`, uint8."""
+    """Returns an array `[H, W, C]`, uint8, as the bytes of a PNG file."""
     return tf.io.encode_png(image).numpy()
 
 
 def resized(image, height, width):
-    """Returns an image `[H, W, C]`, uint8, with another height and width."""
+    """Resizes an image `[H, W, C]`, uint8."""
     values = tf.image.resize(image, (height, width), antialias=True)
     return tf.cast(tf.clip_by_value(tf.round(values), 0.0, 255.0), tf.uint8)

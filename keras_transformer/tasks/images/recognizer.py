@@ -1,24 +1,28 @@
-"""An image classifier in use: images to labels with their probabilities."""
+"""The pipeline of image classification."""
 
 import os
+from collections.abc import Sequence
+
+import keras
 
 from keras_transformer.models.image_classifier import ImageClassifier
 from keras_transformer.tasks.attention import CLASS
 from keras_transformer.tasks.images.attention import image_attention
 from keras_transformer.tasks.images.codec import ImageCodec
 from keras_transformer.tasks.images.files import ImageSize
+from keras_transformer.tasks.single_pass.labels import Classification
 from keras_transformer.tasks.single_pass.pipeline import SinglePass
 
 
 class ImageRecognizer(SinglePass):
-    """A trained `ImageClassifier`.
+    """A trained `ImageClassifier` in use.
 
     Args:
-        model: An `ImageClassifier`, or a list of several: see `Pipeline`.
+        model: An `ImageClassifier`, or a list of several; see `Pipeline`.
 
     Raises:
-        TypeError: If it is another model.
-        ValueError: If several have other labels or sizes of images.
+        TypeError: If `model` is not an `ImageClassifier`.
+        ValueError: If several models differ in labels or in image size.
 
     Attributes:
         size: The `ImageSize` that images must have.
@@ -34,7 +38,7 @@ class ImageRecognizer(SinglePass):
     output = "label"
     codec_class = ImageCodec
 
-    def __init__(self, model):
+    def __init__(self, model: keras.Model | Sequence[keras.Model]):
         super().__init__(model)
         self.size = ImageSize.of(self.model.config)
         self.codec = ImageCodec(self.size, self.model.config.labels)
@@ -45,43 +49,43 @@ class ImageRecognizer(SinglePass):
         """Names of the classes, in the order of the probabilities."""
         return self.codec.labels
 
-    def classify(self, images, batch_size=64):
-        """Returns a `Classification` for each of a list of images.
+    def classify(self, images: Sequence, batch_size: int = 64) -> list[Classification]:
+        """Returns a `Classification` for each image of a list.
 
         Args:
             images: List of paths of PNG or JPEG files, of the bytes of such files, or of arrays
                 `[H, W, C]` of uint8.
-            batch_size: Images at a time.
+            batch_size: Number of images classified at a time.
 
         Raises:
             TypeError: If `images` is not a list.
-            ValueError: If an image cannot be read or has another size; it is named.
+            ValueError: If an image cannot be read or has another size; the error names it.
         """
         return self.answer(images, batch_size)
 
     def answer(self, images, batch_size=64):
-        """Returns what `classify` returns."""
+        """Classifies images; see `classify`."""
         images = enumerate(self.codec.check(images), start=1)
         return super().answer([self.read(image, number) for number, image in images], batch_size)
 
     def answer_batch(self, images):
-        """Returns a `Classification` for each of a list of images, as one batch."""
+        """Returns a `Classification` for each image of a list, computed as one batch."""
         return super().answer_batch([self.read(image) for image in images])
 
     def attention(self, image):
-        """Returns what the class token attends to in an image.
+        """Returns the attention weights of the class token for an image.
 
         Args:
             image: A path, the bytes of a file, or an array `[H, W, C]` of uint8.
 
         Returns:
-            Dictionary from `"class"` to an `ImageAttention`, with every layer and head.
+            Dictionary from `"class"` to an `ImageAttention` with all layers and heads.
 
         Raises:
-            ValueError: If the model has no class token, there are several models, or the image
+            ValueError: If the model has no class token, the pipeline is an ensemble, or the image
                 cannot be read.
         """
-        self.require_one("have no attention of their own")
+        self.require_one("have no attention weights in common")
         return {CLASS: image_attention(self, image)}
 
     def read(self, image, number=1):
@@ -89,7 +93,7 @@ class ImageRecognizer(SinglePass):
 
         Args:
             image: A path, the bytes of a file, or an array.
-            number: Its number, counted from 1, for an error.
+            number: Number of the image, counted from 1, for errors.
         """
         if isinstance(image, (str, os.PathLike)):
             return self.size.read(image)

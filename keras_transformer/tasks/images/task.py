@@ -1,4 +1,4 @@
-"""The task of image classification: an image to one of a few labels."""
+"""The task of image classification."""
 
 from keras_transformer.config import ImageClassifierConfig
 from keras_transformer.tasks.class_labels import count_labels, described_labels, evaluate_labels
@@ -6,7 +6,7 @@ from keras_transformer.tasks.task import LOSS, Metric, Survey, Task
 
 
 class ImageClassificationTask(Task):
-    """Images and their labels, by an `ImageClassifier`; the data decide labels and sizes."""
+    """Classification of images by an `ImageClassifier`; labels and size are those of the data."""
 
     name = "image_classification"
     columns = ("image", "label")
@@ -23,8 +23,9 @@ class ImageClassificationTask(Task):
         return ImageRecognizer
 
     def survey(self, rows, facts=None):
-        """Returns the labels, which are the names of folders, as of texts, and height, width and
-        channels of the images.
+        """Returns the labels, and the height, width and channels of the images.
+
+        Labels are the names of folders; see `count_labels`.
         """
         counts = count_labels(label for _, label in rows.as_numpy_iterator())
         height, width, channels = rows.element_spec[0].shape
@@ -38,16 +39,16 @@ class ImageClassificationTask(Task):
         return Survey(fields, (f"Images of {height} x {width} pixels; {labels}", *warnings))
 
     def evaluate(self, pipeline, columns):
-        """Classifies images and counts the right labels.
+        """Classifies images and compares the predicted labels with the correct ones.
 
         Args:
             pipeline: An `ImageRecognizer`.
             columns: List of images or of paths of their files, and list of their labels.
 
         Returns:
-            Dictionary of `accuracy` and `macro_f1`, as of texts; `images`, their number; and
-            `seconds`.
+            Dictionary of `accuracy` and `macro_f1`, see `evaluate_labels`; `images`, their number;
+            and `seconds`.
         """
-        figures, results = evaluate_labels(pipeline, *columns, noun="image")
-        seconds = figures.pop("seconds")
-        return {**figures, "images": len(results), "seconds": seconds}
+        metrics, results = evaluate_labels(pipeline, *columns, noun="image")
+        seconds = metrics.pop("seconds")
+        return {**metrics, "images": len(results), "seconds": seconds}

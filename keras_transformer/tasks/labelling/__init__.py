@@ -1,1 +1,1 @@
-"""Token labelling: a label for each word of a text, and the spans that labels stand for."""
+"""Token classification: a label for each word of a text, and the spans that labels encode."""

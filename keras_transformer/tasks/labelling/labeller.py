@@ -1,4 +1,4 @@
-"""A token labeller in use: texts to a label for each of their words."""
+"""The pipeline of token classification: a label for each word of a text."""
 
 import dataclasses
 
@@ -16,11 +16,12 @@ TINY = np.finfo(np.float32).tiny
 
 @dataclasses.dataclass(frozen=True)
 class Labelling(Choice):
-    """The labels that a model gives to the words of one text.
+    """The labels that a model predicts for the words of a text.
 
     Args:
-        labels: The most probable label of each word W; `O` for words beyond the model's limit.
-        truncated: Whether there are such words.
+        labels: The most probable label of each of the W words; `O` for words beyond the model's
+            limit.
+        truncated: Whether there are words beyond the limit.
         probabilities: Array `[W, C]`, float32, in the order of the labeller's labels; zeros for
             words beyond the limit.
     """
@@ -31,17 +32,17 @@ class Labelling(Choice):
 
     @property
     def text(self):
-        """The labels with spaces between them: what `predict` writes."""
+        """The labels, separated by spaces, as `predict` writes them."""
         return " ".join(self.labels)
 
     @property
     def spans(self):
-        """The spans of words that the labels stand for, a list of `Span`s."""
+        """List of the `Span`s that the labels encode."""
         return spans_of(self.labels)
 
     @property
     def score(self):
-        """The mean of the logarithms of the probabilities of the labels; 0 without a word."""
+        """The mean log-probability of the labels; 0 if there is no word."""
         return self.score_of(self)
 
     @property
@@ -50,14 +51,14 @@ class Labelling(Choice):
         return self.probabilities
 
     def score_of(self, other):
-        """The score of the labels of another result."""
+        """Returns the score of another result's labels."""
         read = other.probabilities.any(axis=1)
         places = other.probabilities[read].argmax(axis=1)
         chosen = np.take_along_axis(self.probabilities[read], places[:, None], axis=1)
         return float(np.log(np.maximum(chosen, TINY)).mean()) if chosen.size else 0.0
 
     def is_tied(self, other, tolerance):
-        """Returns true if each word whose label differs has two labels within 2 * `tolerance`."""
+        """Returns whether words with different labels are ties, within 2 * `tolerance`."""
         if len(self.labels) != len(other.labels):
             return False
         differ = [a != b for a, b in zip(self.labels, other.labels, strict=True)]
@@ -66,7 +67,7 @@ class Labelling(Choice):
 
 
 class LabellingCodec(TextCodec):
-    """From texts to probabilities of labels for each piece, and to the labels of words.
+    """Converts texts to inputs of a model, and its outputs to labels of words.
 
     Args:
         tokenizer, max_length: See `TextCodec`.
@@ -75,7 +76,7 @@ class LabellingCodec(TextCodec):
 
     verb, number = "label", "probability"
     rule = RULE.format(
-        "The label of a word is that of its first piece, which begins with U+2581. For any other "
+        "The label of a word is that of its first token, which begins with U+2581. For any other "
         "row all probabilities are 0."
     )
     nothing = {"probabilities": 0.0, "label": -1}
@@ -85,20 +86,22 @@ class LabellingCodec(TextCodec):
         self.labels = tuple(labels)
 
     def encode(self, sentences):
-        """Returns `source`, and as the rest `first`, `[B, W]`, the place of each word's first
-        piece, -1 after the last word; and `truncated`, `[B]`.
+        """Returns `source` and, as the rest, `first` and `truncated`.
+
+        `first`, `[B, W]`, is the index of each word's first token, -1 after the last word;
+        `truncated`, `[B]`, whether the text was cut.
         """
         ids, first, truncated = encode_words(self.tokenizer, sentences, self.longest)
         rest = {"first": first.to_tensor(-1), "truncated": truncated}
         return {"source": ids.to_tensor(self.tokenizer.pad_id)}, rest
 
     def outputs(self, prediction):
-        """Returns `probabilities` `[B, S, C]`, and `label`, int32 `[B, S]`, a place in `labels`."""
+        """Returns `probabilities` `[B, S, C]`, and `label`, int32 `[B, S]`, its index."""
         label = tf.argmax(prediction, axis=2, output_type=tf.int32)  # [B, S]
         return {"probabilities": tf.nn.softmax(prediction), "label": label}
 
     def mean(self, outputs, rest):
-        """Returns the mean of the probabilities of each piece, and its most probable label."""
+        """Returns the mean probabilities of each token, and its most probable label."""
         probabilities = mean_of(outputs, "probabilities")  # [B, S, C]
         label = tf.argmax(probabilities, axis=2, output_type=tf.int32)
         return {"probabilities": probabilities, "label": label}
@@ -112,10 +115,10 @@ class LabellingCodec(TextCodec):
         }
 
     def answers(self, outputs, rest):
-        """Returns `labels` `[B, W]`, empty after the last word, and their numbers."""
+        """Returns `labels` `[B, W]`, empty after the last word, and their probabilities."""
         probabilities = tf.convert_to_tensor(outputs["probabilities"])  # [B, S, C]
         first = rest["first"]  # [B, W]
-        limit = tf.cast(self.longest - 1, first.dtype)  # at it the end of the text stands
+        limit = tf.cast(self.longest - 1, first.dtype)  # index of the end token
         read = (first >= 0) & (first < limit)  # [B, W]
         of_words = tf.gather(probabilities, tf.where(read, first, 0), batch_dims=1)  # [B, W, C]
         of_words = tf.where(tf.expand_dims(read, 2), of_words, 0.0)
@@ -130,7 +133,7 @@ class LabellingCodec(TextCodec):
 
     @classmethod
     def results(cls, answers):
-        """Returns a `Labelling` of each text."""
+        """Returns a `Labelling` for each text."""
         columns = (answers[name] for name in ("labels", "truncated", "probabilities"))
         results = []
         for names, cut, probabilities in zip(*columns, strict=True):
@@ -148,22 +151,22 @@ class LabellingCodec(TextCodec):
     def guide(self, example):  # noqa: D102
         texts, strings = self.notes()
         labels = ", ".join(f"`{label}`" for label in self.labels)
-        of_words, of_pieces = "B, W", "B, S"
+        of_words, of_tokens = "B, W", "B, S"
         return Guide(
             purpose="Labels the words of texts, with its tokenizer inside",
             request={"sentences": quoted([example])},
             axes={
                 **dict.fromkeys(("labels", "probability"), of_words),
-                **dict.fromkeys(("source", "label"), of_pieces),
+                **dict.fromkeys(("source", "label"), of_tokens),
                 "probabilities": "B, W, C",
             },
             notes=[
                 texts,
-                "W: words of the longest text, which white space separates; shorter texts have "
-                "empty labels at their end. Of token ids there is a label for each piece, and "
-                "S stands for W: the label of a word is that of its first piece.",
+                "W: number of words of the longest text, separated by white space; shorter texts "
+                "have empty labels at their end. With token ids, there is a label for each token, "
+                "and S takes the place of W: the label of a word is that of its first token.",
                 f"C: the {len(self.labels)} labels {labels}.",
-                f"{strings} Words beyond have the label `{OUTSIDE}` and probabilities of 0.",
+                f"{strings} Words that were cut have the label `{OUTSIDE}` and probabilities of 0.",
             ],
             modules=MODULES,
         )
@@ -179,12 +182,12 @@ class TokenLabeller(TextPass):
 
     Args:
         model: A `TokenClassifier`.
-        tokenizer: The `Tokenizer` it was trained with.
-        max_length: Longest text in tokens, its end included; words beyond have the label `O`.
-            `None`: the model's `max_length`.
+        tokenizer: The `Tokenizer` of the model.
+        max_length: Maximum length of a text in tokens, including its end token; words beyond it get
+            the label `O`. `None`: the model's `max_length`.
 
     Raises:
-        TypeError: If an argument is of another type.
+        TypeError: If an argument has the wrong type.
         ValueError: If `max_length` is above the model's, or tokenizer and model do not belong
             together.
     """

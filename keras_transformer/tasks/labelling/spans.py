@@ -1,8 +1,9 @@
-"""Spans of words, and the labels BIO and BIOES that stand for them.
+"""Spans of words, and the labels in BIO and BIOES that encode them.
 
-`B-X` begins a span of type X, `I-X` is inside of it, and `O` is outside of all; in BIOES `E-X` ends
-a span of several words and `S-X` is a span of one. In IOB1, which is only read, `I-X` also begins a
-span, unless one of the same type ends right before it. Words count from 0, and the end is excluded.
+`B-X` begins a span of type X, `I-X` continues it, and `O` is outside of all spans. In BIOES, `E-X`
+ends a span of several words, and `S-X` is a span of one word. In IOB1, which is only read, `I-X`
+also begins a span, unless a span of the same type ends right before it. Words are counted from 0,
+and the end of a span is exclusive.
 """
 
 import collections
@@ -14,12 +15,12 @@ OUTSIDE = "O"
 
 @dataclasses.dataclass(frozen=True, order=True)
 class Span:
-    """Words that belong together.
+    """A sequence of words with a type.
 
     Args:
-        begin: Its first word.
-        end: The word after its last.
-        type: What it is, such as `"DATE"`.
+        begin: Index of the first word.
+        end: Index after the last word.
+        type: Type of the span, such as `"DATE"`.
     """
 
     begin: int
@@ -28,10 +29,10 @@ class Span:
 
 
 def spans_of(labels):
-    """Returns the spans that labels stand for, also broken ones, a list of `Span`s in order.
+    """Returns the list of `Span`s that labels encode, in order.
 
-    As in the CoNLL evaluation, and seqeval's default: a span ends where its type does, and `I-X`
-    or `E-X` where none is open begins one.
+    Labels that break the scheme are read as in the CoNLL evaluation and in seqeval: a span ends
+    where the type changes, and `I-X` or `E-X` without an open span begins one.
 
     Args:
         labels: List of strings.
@@ -49,23 +50,23 @@ def spans_of(labels):
 
 
 def _ends(before, prefix, kind):
-    """Returns true if an open span ends before a label."""
+    """Returns whether an open span ends before a label."""
     return before[0] in "ES" or prefix in ("B", "S", OUTSIDE) or before[1] != kind
 
 
 def words_of(text):
-    """Returns the words of a text: what spaces, tabs and ends of lines separate, as in a graph."""
+    """Returns the words of a text, separated by ASCII white space as in a graph."""
     return [word.decode() for word in text.encode().split()]
 
 
 def parts_of(label):
-    """Returns the prefix and the type of a label; those of `O` are `O` and nothing."""
+    """Returns the prefix and the type of a label; for `O`, the prefix `O` and an empty type."""
     prefix, _, kind = label.partition("-")
     return prefix, kind
 
 
 def labels_of(spans, count, scheme="BIO"):
-    """Returns the labels of spans, a list of strings.
+    """Returns the list of labels that encode spans.
 
     Args:
         spans: List of `Span`s that do not overlap.
@@ -83,7 +84,7 @@ def labels_of(spans, count, scheme="BIO"):
 
 
 def find_problem(labels, scheme="BIO"):
-    """Returns the place of the first label that breaks a scheme and what is wrong, or `None`.
+    """Returns the index of the first label that breaks a scheme and a message, or `None`.
 
     Args:
         labels: List of strings.
@@ -99,7 +100,10 @@ def find_problem(labels, scheme="BIO"):
         begins = scheme == "IOB1" or prefix not in ("I", "E")
         if not begins and not (is_open and before[1] == kind):
             after = "-".join(before).strip("-") if place else "the beginning of the sentence"
-            return place, f"{label} must follow B-{kind} or I-{kind}. Received: it after {after}."
+            return (
+                place,
+                f"{label} must follow B-{kind} or I-{kind}. Received: {label} after {after}.",
+            )
         if scheme == "BIOES" and is_open and prefix not in ("I", "E"):
             return place, _open(before, label)
         before = prefix, kind
@@ -116,22 +120,22 @@ def _open(label, after):
 def span_metrics(predicted, expected):
     """Returns precision, recall and F1 of spans, each from 0 to 100.
 
-    A span is right if its first word, its last word and its type are.
+    A span is correct if its first word, its last word and its type are correct.
 
     Args:
-        predicted, expected: For each sentence its labels, a list of strings.
+        predicted, expected: Lists of the labels of each sentence, which are lists of strings.
 
     Returns:
-        Dictionary of `span_f1`, `precision` and `recall`, of all spans together (the micro
-        average), and `types`, a dictionary from each type to its `f1`, `precision`, `recall` and
-        `spans`, how many are expected. What has nothing to count is 0.
+        Dictionary of `span_f1`, `precision` and `recall` over all spans (the micro average), and
+        `types`, a dictionary from each type to its `f1`, `precision`, `recall` and `spans`, the
+        number of expected spans. Metrics without any span to count are 0.
 
     Reference: Tjong Kim Sang and De Meulder (2003), section 3.2; seqeval.
     """
     ours, theirs, both = (collections.Counter() for _ in range(3))
-    for answer, right in zip(predicted, expected, strict=True):
-        answer, right = set(spans_of(answer)), set(spans_of(right))
-        for counter, spans in ((ours, answer), (theirs, right), (both, answer & right)):
+    for answer, reference in zip(predicted, expected, strict=True):
+        answer, reference = set(spans_of(answer)), set(spans_of(reference))
+        for counter, spans in ((ours, answer), (theirs, reference), (both, answer & reference)):
             counter.update(span.type for span in spans)
     precision, recall, f1 = _scores(both.total(), ours.total(), theirs.total())
     types = {}
@@ -141,7 +145,8 @@ def span_metrics(predicted, expected):
     return {"span_f1": f1, "precision": precision, "recall": recall, "types": types}
 
 
-def _scores(right, predicted, expected):
-    precision = 100 * right / predicted if predicted else 0.0
-    recall = 100 * right / expected if expected else 0.0
-    return precision, recall, 200 * right / (predicted + expected) if predicted + expected else 0.0
+def _scores(correct, predicted, expected):
+    precision = 100 * correct / predicted if predicted else 0.0
+    recall = 100 * correct / expected if expected else 0.0
+    total = predicted + expected
+    return precision, recall, 200 * correct / total if total else 0.0

@@ -1,4 +1,4 @@
-"""The task of token labelling: a label for each word of a text."""
+"""The task of token classification: a label for each word of a text."""
 
 import collections
 import time
@@ -16,10 +16,10 @@ from keras_transformer.tasks.task import LOSS, Metric, Survey, Task
 
 
 class LabellingTask(Task):
-    """Texts of words, and labels of spans for them, by a `TokenClassifier`.
+    """Token classification of the words of a text by a `TokenClassifier`.
 
-    The words of a text and its labels are separated by spaces, one label for each word. The labels
-    are those of the training data, in BIO, or in BIOES if one of them begins with `E-` or `S-`.
+    Words are separated by spaces, and so are their labels, one for each word. The labels are those
+    of the training data: in BIOES if one of them begins with `E-` or `S-`, otherwise in BIO.
     """
 
     name = "labelling"
@@ -40,10 +40,10 @@ class LabellingTask(Task):
         return TokenLabeller
 
     def survey(self, rows, facts=None):
-        """Returns the labels, `O` and those of each type one after the other, and their counts.
+        """Returns the labels, first `O`, then those of each type, and sentences with their counts.
 
         Raises:
-            ValueError: If there is no span, or one is broken.
+            ValueError: If there is no span, or a label breaks the scheme.
         """
         sentences = [
             words_of(labels.decode("utf-8", "replace"))
@@ -66,20 +66,21 @@ class LabellingTask(Task):
     def measure(self, pipeline, inputs, references):
         """Returns `span_f1`."""
         answers = [list(result.labels) for result in pipeline.answer(inputs)]
-        right = [words_of(reference) for reference in references]
-        return {"span_f1": span_metrics(answers, right)["span_f1"]}
+        expected = [words_of(reference) for reference in references]
+        return {"span_f1": span_metrics(answers, expected)["span_f1"]}
 
     def evaluate(self, pipeline, columns):
-        """Labels texts and counts the right spans.
+        """Labels texts and compares the predicted spans with the correct ones.
 
         Args:
             pipeline: A `TokenLabeller`.
             columns: List of texts, and list of their labels.
 
         Returns:
-            Dictionary of the results of `span_metrics`; `accuracy`, the share of words with the
-            right label, from 0 to 100; `texts` and `words`, their numbers; `truncated`, how many
-            texts were longer than the model's limit, whose last words are `O`; and `seconds`.
+            Dictionary of the results of `span_metrics`; `accuracy`, the percentage of words with
+            the correct label; `texts` and `words`, their numbers; `truncated`, the number of texts
+            that were longer than the model's limit, whose last words are labelled `O`; and
+            `seconds`.
         """
         texts, references = columns[0], [words_of(labels) for labels in columns[1]]
         if not any(references):
@@ -100,11 +101,11 @@ class LabellingTask(Task):
         }
 
     def check(self, settings):
-        """Refuses what would give a word other pieces than its label is for."""
+        """Refuses settings that have no effect or would separate a label from its token."""
         if settings.training.subword_sampling:
             raise ValueError(
                 f"`training.subword_sampling` must be 0 for {self.name}: a label belongs to the "
-                f"first piece of its word. Received: {settings.training.subword_sampling}."
+                f"first token of its word. Received: {settings.training.subword_sampling}."
             )
         if settings.training.r_drop:
             raise ValueError(
@@ -114,12 +115,12 @@ class LabellingTask(Task):
 
 
 def scheme_of(labels):
-    """Returns the scheme that labels are in: `"BIOES"` if one ends a span or is one."""
+    """Returns the scheme of labels: `"BIOES"` if one begins with `E-` or `S-`, else `"BIO"`."""
     return "BIOES" if any(parts_of(label)[0] in ("E", "S") for label in labels) else "BIO"
 
 
 def check_spans(sentences, scheme, where=""):
-    """Raises a `ValueError` that names the first sentence with a broken span, if there is one."""
+    """Raises a `ValueError` that names the first sentence whose labels break the scheme."""
     for number, labels in enumerate(sentences, start=1):
         if problem := find_problem(labels, scheme):
             place, what = problem
@@ -127,7 +128,7 @@ def check_spans(sentences, scheme, where=""):
 
 
 def check_labels(texts, references, known):
-    """Raises a `ValueError` unless labels are those of the words of texts, and known."""
+    """Raises a `ValueError` unless there is a known label for each word of the texts."""
     for number, (text, labels) in enumerate(zip(texts, references, strict=True), start=1):
         words = len(words_of(text))
         if len(labels) != words:
@@ -138,7 +139,7 @@ def check_labels(texts, references, known):
         for label in labels:
             if label not in known:
                 raise ValueError(
-                    f"example {number}: the label must be one of {', '.join(known)}, which the "
-                    f"training data have. Received: {label!r}."
+                    f"example {number}: the label must be one of those in the training data, "
+                    f"{', '.join(known)}. Received: {label!r}."
                 )
     check_spans(references, scheme_of(known))

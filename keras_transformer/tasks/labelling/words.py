@@ -1,4 +1,4 @@
-"""Words and their pieces, in the graph: each word is tokenised by itself."""
+"""Tokenisation of texts word by word, in a graph."""
 
 import tensorflow as tf
 
@@ -6,24 +6,24 @@ from keras_transformer.tasks.strings import BYTES_PER_TOKEN
 
 
 def encode_words(tokenizer, texts, max_length=None):
-    """Tokenises texts word by word, so that the pieces of a word are known.
+    """Tokenises texts word by word, so that the tokens of each word are known.
 
-    A SentencePiece model has no piece with a space inside, so that these are the pieces of the
-    text. A word without any, such as a zero-width space, becomes the unknown piece.
+    The result is the same as for the whole text, because SentencePiece's tokens do not contain
+    spaces inside. A word without tokens, such as a zero-width space, becomes the unknown token.
 
     Args:
         tokenizer: A `Tokenizer`.
-        texts: `[B]`, string. Words are what white space of ASCII separates.
-        max_length: Most tokens, the end of the text included. `None`: no limit.
+        texts: `[B]`, string. Words are separated by ASCII white space.
+        max_length: Maximum number of tokens, including the end token. `None`: no limit.
 
     Returns:
-        Ragged token ids `[B, (S)]`, int32, with the marks of an encoded text; ragged `[B, (W)]`,
-        int64, the place of the first piece of each word, also of words that were cut; and whether a
-        text was cut, `[B]`.
+        Ragged token ids `[B, (S)]`, int32, with the marks of an encoded text; the index of the
+        first token of each word, including words that were cut, ragged `[B, (W)]`, int64; and
+        whether each text was cut, `[B]`.
     """
     words = tf.strings.split(texts)  # [B, (W)]
     flat = words.flat_values
-    if max_length is not None:  # a megabyte in an unknown script takes SentencePiece minutes
+    if max_length is not None:  # SentencePiece needs minutes for a megabyte in an unknown script
         flat = tf.strings.substr(flat, 0, BYTES_PER_TOKEN * max_length)
     pieces = tokenizer.tokenize(flat)  # [words, (P)]
     missing = tf.equal(pieces.row_lengths(), 0)

@@ -1,1 +1,1 @@
-"""Extractive question answering: the part of a passage that answers a question."""
+"""Extractive question answering: the task and its pipeline."""

@@ -1,4 +1,4 @@
-"""A question answerer in use: questions and passages to parts of the passages."""
+"""The pipeline of extractive question answering."""
 
 import tensorflow as tf
 
@@ -12,11 +12,12 @@ class QuestionAnswerer(TextPass):
 
     Args:
         model: A `SpanPredictor`.
-        tokenizer: The `Tokenizer` it was trained with.
-        max_length: Longest row in tokens: see `AnswerCodec`. `None`: the model's `max_length`.
+        tokenizer: The `Tokenizer` of the model.
+        max_length: Maximum length of a row in tokens; see `AnswerCodec`. `None`: the model's
+            `max_length`.
 
     Raises:
-        TypeError: If an argument is of another type.
+        TypeError: If an argument has the wrong type.
         ValueError: If `max_length` is above the model's, or tokenizer and model do not belong
             together.
     """
@@ -28,7 +29,7 @@ class QuestionAnswerer(TextPass):
     codec_class = AnswerCodec
 
     def reading(self, line):
-        """The pieces of the question and of the first window: see `Pipeline.reading`."""
+        """Returns the tokens of the question and the first window; see `TextPipeline.reading`."""
         try:
             question, passage = self.parse(line)
         except ValueError as error:

@@ -1,4 +1,4 @@
-"""Questions and passages to rows of a model, and from its outputs to parts of the passages."""
+"""The codec of extractive question answering."""
 
 import dataclasses
 
@@ -17,31 +17,32 @@ from keras_transformer.tasks.question_answering.passages import (
 )
 from keras_transformer.tasks.single_pass.codec import Choice, Guide
 from keras_transformer.tasks.single_pass.text import MODULES, TextCodec, quoted
-from keras_transformer.tasks.token_rows import empty_where_wrong, right_rows
+from keras_transformer.tasks.token_rows import empty_where_invalid, valid_rows
 
 TINY = np.finfo(np.float32).tiny
 RULE = (
-    "Each row: the ids of a question's pieces, bos, those of a passage's pieces, each at least 0 "
+    "Each row: the ids of a question's tokens, bos, the ids of a passage's tokens, each at least 0 "
     "and below vocab_size, none of them pad; then eos, once; then pad up to source_length. The "
-    "outputs start and end are the logits of each piece as the first and as the last of the "
-    "answer. The softmax of a row is over the first pieces of the passage's segments and over bos, "
-    "which stands for an answer that is not in this row. For any other row they are -1e9. Other "
-    "rows are as without it."
+    "outputs start and end are the logits of each token as the first and as the last of the "
+    "answer. The softmax of a row is over the first tokens of the passage's segments and over bos, "
+    "which stands for an answer that is not in this row. For any other row, start and end are "
+    "-1e9. Other rows are not affected."
 )
 
 
 @dataclasses.dataclass(frozen=True)
 class Answer(Choice):
-    """The part of a passage that answers a question.
+    """The span of a passage that answers a question.
 
     Args:
-        answer: The part of the passage; empty if there is no word in it.
-        begin, end: Bytes of the passage, in UTF-8, at which it begins and ends.
-        probability: The product of the probabilities of its two ends.
+        answer: Text of the span; empty if the passage has no words.
+        begin, end: Offsets of the span in bytes of the passage in UTF-8.
+        probability: Product of the probabilities of both ends.
         truncated: Whether the question was longer than the model's limit and was cut.
-        segments: Numbers of the segments at its ends: see `passages`.
-        probabilities: Array `[2, G]`, float32, of each segment of the passage as the first and as
-            the last of the answer; of a segment in several windows the larger one.
+        segments: Numbers of the first and the last segment; see the module `passages`.
+        probabilities: Array `[2, G]`, float32: probability of each segment of the passage as the
+            first and as the last of the answer. For a segment in several windows, it is the
+            largest of its probabilities.
     """
 
     answer: str
@@ -54,7 +55,7 @@ class Answer(Choice):
 
     @property
     def text(self):
-        """The answer: what `predict` writes."""
+        """The answer, as `predict` writes it."""
         return self.answer
 
     @property
@@ -68,11 +69,11 @@ class Answer(Choice):
         return self.probabilities
 
     def score_of(self, other):
-        """The logarithm of the probability of the answer of another result."""
+        """Returns the logarithm of the probability of another result's answer."""
         return float(np.log(max(self._probability(other.segments), TINY)))
 
     def is_tied(self, other, tolerance):
-        """Returns true if the other answer is as probable, within four times the tolerance."""
+        """Returns whether the other answer is as probable, within four times the tolerance."""
         gap = self._probability(self.segments) - self._probability(other.segments)
         return bool(gap <= 4 * tolerance)
 
@@ -83,12 +84,12 @@ class Answer(Choice):
 
 
 class AnswerCodec(TextCodec):
-    """From questions and passages to logits of the ends of answers, and to answers.
+    """Converts questions and passages to inputs of a model, and its outputs to answers.
 
     Args:
         tokenizer: See `TextCodec`.
-        max_length: Longest row in tokens: question, window of the passage and two more. A question
-            is cut at half of it.
+        max_length: Maximum length of a row in tokens: a question, a window of the passage, and two
+            more. A question is cut at half of it.
         max_answer, stride: See `SpanPredictorConfig`.
     """
 
@@ -144,7 +145,7 @@ class AnswerCodec(TextCodec):
         }
 
     def encode(self, question, passage):
-        """Returns `source`, a row for each window, and what belongs to the windows."""
+        """Returns `source`, a row for each window, and a dictionary about the windows."""
         pieces, truncated = read_questions(self.tokenizer, question, self.longest)
         passages = read_passages(self.tokenizer, passage)
         windows = cut_windows(self.tokenizer, pieces, passages, self.longest, self.stride)
@@ -156,23 +157,24 @@ class AnswerCodec(TextCodec):
             "count": passages.begins.row_lengths(),  # [B]
             "segment": segment,
             "example": windows.example,  # [R]
-            "shift": windows.begin - windows.prefix,  # [R], from a row to the passage
-            "separator": windows.prefix - 1,  # [R], its place
-            "eos": windows.source.row_lengths() - 1,  # [R], its place
+            "shift": windows.begin
+            - windows.prefix,  # [R], index in the passage minus index in a row
+            "separator": windows.prefix - 1,  # [R], its index in a row
+            "eos": windows.source.row_lengths() - 1,  # [R], its index in a row
             "truncated": truncated,
         }
         return {"source": windows.source.to_tensor(self.tokenizer.pad_id)}, rest
 
     def screen(self, source):  # noqa: D102
-        right = right_rows(source, self.tokenizer, separators=1)  # [R]
-        return right, {"source": empty_where_wrong(source, right, self.tokenizer)}
+        valid = valid_rows(source, self.tokenizer, separators=1)  # [R]
+        return valid, {"source": empty_where_invalid(source, valid, self.tokenizer)}
 
     def outputs(self, prediction):
         """Returns the logits `start` and `end`, `[R, S]`."""
         return {"start": prediction[:, :, 0], "end": prediction[:, :, 1]}
 
     def mean(self, outputs, rest):
-        """Returns the logarithms of the mean of the probabilities that each piece is an end."""
+        """Returns the logarithms of the mean probabilities of each token as `start` and `end`."""
         segment = spans.segments_of_rows(rest, tf.shape(outputs[0]["start"])[1])  # [R, S]
         return {
             name: log_mean([spans.possible(output[name], segment, rest) for output in outputs])
@@ -180,7 +182,7 @@ class AnswerCodec(TextCodec):
         }
 
     def answers(self, outputs, rest):
-        """Returns the `answer` `[B]`, where it is, and how probable the segments are."""
+        """Returns the `answer` `[B]`, its position, and the probabilities of the segments."""
         logits = [tf.convert_to_tensor(outputs[name]) for name in ("start", "end")]  # [R, S]
         segment = spans.segments_of_rows(rest, tf.shape(logits[0])[1])  # [R, S]
         start, end = (spans.log_probabilities(values, segment, rest) for values in logits)
@@ -206,7 +208,7 @@ class AnswerCodec(TextCodec):
 
     @classmethod
     def results(cls, answers):
-        """Returns an `Answer` of each question."""
+        """Returns an `Answer` for each question."""
         results = []
         for row in range(len(answers["answer"])):
             values = {name: answers[name][row] for name in answers}
@@ -236,22 +238,24 @@ class AnswerCodec(TextCodec):
         question, passage = example
         segments = dict.fromkeys(("start_probabilities", "end_probabilities"), "B, G")
         return Guide(
-            purpose="Answers questions about passages by a part of them, with its tokenizer inside",
+            purpose="Answers questions with a span of a passage, with its tokenizer inside",
             request={"question": quoted([question]), "passage": quoted([passage])},
             axes={**segments, **dict.fromkeys(("source", "start", "end"), "R, S")},
             notes=[
-                "B: questions of a request, any number, each about its own passage. `answer` is a "
-                "part of the passage, from byte `begin` to before byte `end`.",
-                "G: segments of the longest passage: letters and digits without anything between "
-                "them, or another character by itself. `first` and `last` are those of the answer, "
-                "`segments` how many a passage has, and the probabilities are those of its ends.",
-                f"R: rows of token ids, S: tokens of the longest, at most {self.longest}: a "
-                f"question, the id {self.tokenizer.bos_id}, a passage, and the id "
-                f"{self.tokenizer.eos_id}, after which whatever follows is ignored. `start` and "
-                f"`end` are logits, those of the id {self.tokenizer.bos_id} of an answer that is "
-                "not in the row. Ids that cannot be read are an error.",
+                "B: number of questions in the request, each about its own passage. `answer` is a "
+                "span of the passage, from byte `begin` to before byte `end`.",
+                "G: number of segments of the longest passage. A segment is a sequence of letters "
+                "and digits, or another single character. `first` and `last` are the segments at "
+                "the ends of the answer, `segments` is the number of segments of a passage, and "
+                "the probabilities are those of each segment as an end of the answer.",
+                f"R: number of rows of token ids; S: tokens of the longest row, at most "
+                f"{self.longest}: "
+                f"a question, the id {self.tokenizer.bos_id}, a passage, and the id "
+                f"{self.tokenizer.eos_id}; later ids are ignored. `start` and `end` are logits; "
+                f"the logits of the id {self.tokenizer.bos_id} stand for an answer that is not in "
+                "the row. Invalid ids are an error.",
                 f"Strings are UTF-8. A question of more than {self.longest // 2} tokens is cut, "
-                "and `truncated` says so. A long passage is read in windows that overlap.",
+                "and `truncated` is true. A long passage is read in overlapping windows.",
             ],
             modules=MODULES,
         )

@@ -2,10 +2,10 @@
 
 
 def parse(line):
-    """Returns the question and the passage of a line, a pair; such a pair stays as it is.
+    """Returns the question and the passage in a line; a pair is returned unchanged.
 
     Raises:
-        ValueError: If there is no tab: what the line must be.
+        ValueError: If there is no tab. The error is the end of a sentence about the line.
     """
     if not isinstance(line, str):
         return line

@@ -14,12 +14,15 @@ def normalized(answer):
 
 
 def exact_match(answer, reference):
-    """Returns whether two answers are the same but for what `normalized` removes."""
+    """Returns 1 if two answers are equal after `normalized`, otherwise 0."""
     return float(normalized(answer) == normalized(reference))
 
 
 def token_f1(answer, reference):
-    """Returns the F1 of the words of an answer, from 0 to 1; of nothing that of equality."""
+    """Returns the F1 of the words of an answer, from 0 to 1.
+
+    If one of the answers has no words, the result is 1 if the other has none either, otherwise 0.
+    """
     ours, theirs = normalized(answer).split(), normalized(reference).split()
     if not ours or not theirs:
         return float(ours == theirs)
@@ -28,17 +31,17 @@ def token_f1(answer, reference):
 
 
 def answer_metrics(answers, references):
-    """Returns `exact_match` and `f1`, from 0 to 100, of the best of several right answers.
+    """Returns `exact_match` and `f1`, from 0 to 100, with the best of several references.
 
     Args:
         answers: List of strings.
-        references: For each a list of right answers.
+        references: List of the correct answers to each question, which are lists of strings.
 
     Reference: Rajpurkar et al. (2016), section 6.1, and the evaluation script of SQuAD 1.1.
     """
     count = len(answers)
     pairs = list(zip(answers, references, strict=True))
     return {
-        name: 100 * sum(max(measure(a, right) for right in several) for a, several in pairs) / count
+        name: 100 * sum(max(measure(a, one) for one in several) for a, several in pairs) / count
         for name, measure in (("exact_match", exact_match), ("f1", token_f1))
     }

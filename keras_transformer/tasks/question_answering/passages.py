@@ -1,9 +1,9 @@
-"""Passages in the graph: segments with their places in bytes, pieces, and windows of both.
+"""Passages in a graph: segments with their offsets in bytes, tokens, and windows of tokens.
 
-A segment is what an answer can begin or end with: letters, digits and accents without anything
-between them, or any other character by itself; so is a letter of a script that has no spaces
-between its words, such as Chinese. Each is tokenised alone and known by its place in
-the bytes of the passage, so that an answer is a part of the passage whatever the vocabulary does.
+An answer begins and ends at the boundary of a segment. A segment is a sequence of letters, digits
+and accents, or any other single character. In scripts without spaces between words, such as
+Chinese, each letter is a segment. Segments are tokenised separately, and their offsets in the
+passage are known, so that an answer is always an exact quote from the passage.
 """
 
 import dataclasses
@@ -16,17 +16,17 @@ from keras_transformer.tasks.strings import BYTES_PER_TOKEN
 WORD = r"[\pL\pM\pN]"
 WITHOUT_SPACES = r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}\p{Tibetan}]"
 SPACE = r"[\s\pZ\x0b\x{85}]"
-MOST_BYTES = 1024  # of a segment that are tokenised: SentencePiece takes minutes for a megabyte
+MOST_BYTES = 1024  # tokenised of a segment, because SentencePiece needs minutes for a megabyte
 
 
 @dataclasses.dataclass(frozen=True)
 class Passages:
-    """Passages in segments and pieces, ragged tensors.
+    """Passages as segments and tokens, in ragged tensors.
 
     Args:
-        begins, ends: Bytes of a passage at which each segment begins and ends, `[B, (G)]`, int32.
+        begins, ends: Offsets of each segment in bytes of the passage, `[B, (G)]`, int32.
         pieces: Token ids `[B, (P)]`, int32.
-        first: The place of each segment's first piece among `pieces`, `[B, (G)]`, int64.
+        first: Index of each segment's first token in `pieces`, `[B, (G)]`, int64.
     """
 
     begins: typing.Any
@@ -36,7 +36,7 @@ class Passages:
 
     @property
     def segment_of_piece(self):
-        """The segment that begins with a piece, -1 for all others, `[B, (P)]`, int32."""
+        """The segment that begins with each token, -1 if none does, `[B, (P)]`, int32."""
         numbers = tf.ragged.range(tf.cast(self.first.row_lengths(), tf.int32)).flat_values
         places = tf.gather(self.pieces.row_splits[:-1], self.first.value_rowids())
         places = tf.expand_dims(places + self.first.flat_values, 1)
@@ -80,7 +80,10 @@ def read_passages(tokenizer, passages):
 
 
 def _pieces(tokenizer, strings):
-    """The pieces of strings one after the other, and how many each has: at least the unknown."""
+    """Returns the tokens of all strings in a row, and the number of each, which is at least 1.
+
+    A string without tokens gets the unknown token.
+    """
     pieces = tokenizer.tokenize(tf.strings.substr(strings, 0, MOST_BYTES))
     missing = tf.cast(tf.equal(pieces.row_lengths(), 0), tf.int64)
     unknown = tf.fill([tf.cast(tf.reduce_sum(missing), tf.int32)], tokenizer.unk_id)
@@ -90,8 +93,16 @@ def _pieces(tokenizer, strings):
 
 
 def read_questions(tokenizer, questions, longest):
-    """Returns token ids without an end, ragged `[B, (Q)]`, at most half of `longest`; and whether a
-    question was cut, `[B]`.
+    """Tokenises questions.
+
+    Args:
+        tokenizer: A `Tokenizer`.
+        questions: `[B]`, string.
+        longest: Maximum length of a row in tokens.
+
+    Returns:
+        Token ids without an end token, at most half of `longest`, ragged `[B, (Q)]`; and whether
+        each question was cut, `[B]`.
     """
     pieces = tokenizer.tokenize(tf.strings.substr(questions, 0, BYTES_PER_TOKEN * longest))
     return pieces[:, : longest // 2], pieces.row_lengths() > longest // 2
@@ -103,9 +114,9 @@ class Windows:
 
     Args:
         source: Token ids, ragged `[R, (S)]`, int32.
-        example: The number of the passage in each row, `[R]`, int64, in order.
-        prefix: Where the window begins in a row, `[R]`, int64.
-        begin: Where it begins in the passage, in pieces, `[R]`, int64.
+        example: Number of the passage of each row, in increasing order, `[R]`, int64.
+        prefix: Index in the row at which the window begins, `[R]`, int64.
+        begin: Index among the passage's tokens at which the window begins, `[R]`, int64.
     """
 
     source: typing.Any
@@ -119,25 +130,25 @@ def cut_windows(tokenizer, questions, passages, longest=None, stride=None):
 
     Args:
         tokenizer: The `Tokenizer`.
-        questions: Ragged token ids `[B, (Q)]`, int32, without an end.
+        questions: Ragged token ids `[B, (Q)]`, int32, without end tokens.
         passages: `Passages`.
-        longest: Longest row in tokens. `None`: no limit, and one window.
-        stride: Pieces from the begin of a window to that of the next. `None`: half of a window.
+        longest: Maximum length of a row in tokens. `None`: no limit and a single window.
+        stride: Number of tokens between the beginnings of two windows. `None`: half of a window.
 
     Returns:
         `Windows`.
     """
     sizes = passages.pieces.row_lengths()  # [B]
-    room = sizes if longest is None else longest - 2 - questions.row_lengths()
-    room = tf.maximum(room, 1)
+    space = sizes if longest is None else longest - 2 - questions.row_lengths()
+    space = tf.maximum(space, 1)
     step = tf.maximum(
-        room // 2 if stride is None else tf.minimum(tf.cast(stride, room.dtype), room), 1
+        space // 2 if stride is None else tf.minimum(tf.cast(stride, space.dtype), space), 1
     )
-    beyond = tf.maximum(sizes - room, 0)
+    beyond = tf.maximum(sizes - space, 0)
     count = 1 + (beyond + step - 1) // step  # [B]
     example = tf.repeat(tf.range(tf.size(count, tf.int64)), count)  # [R]
     begin = tf.ragged.range(count).flat_values * tf.gather(step, example)
-    length = tf.minimum(tf.gather(room, example), tf.gather(sizes, example) - begin)
+    length = tf.minimum(tf.gather(space, example), tf.gather(sizes, example) - begin)
     start = tf.gather(passages.pieces.row_splits[:-1], example) + begin
     places = tf.ragged.range(start, start + length)
     window = places.with_flat_values(tf.gather(passages.pieces.flat_values, places.flat_values))

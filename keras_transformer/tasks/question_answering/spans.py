@@ -1,4 +1,4 @@
-"""The best part of a passage, from the logits of its windows, in the graph."""
+"""The best answer in a passage from the logits of its windows, in a graph."""
 
 import tensorflow as tf
 
@@ -6,11 +6,11 @@ from keras_transformer.models.heads.spans import OUTSIDE
 
 
 def segments_of_rows(rest, length):
-    """Returns the segment that begins with each token of the rows, -1 for others, `[R, S]`.
+    """Returns the segment that begins with each token of a row, -1 if none does, `[R, S]`.
 
     Args:
-        rest: What the codec knows of the windows.
-        length: Tokens S of a row.
+        rest: Second result of `AnswerCodec.encode`.
+        length: Number S of tokens in a row.
     """
     segment, example = rest["segment"], rest["example"]  # [B, P], [R]
     token = tf.range(tf.cast(length, tf.int64))  # [S]
@@ -24,15 +24,15 @@ def segments_of_rows(rest, length):
 
 
 def log_probabilities(logits, segment, rest):
-    """Returns the logarithm of the probability of each token of a row, `[R, S]`.
+    """Returns the log-probability of each token of a row, `[R, S]`.
 
-    The probabilities of a row are those of its segments, and of its separator, which stands for an
-    answer that is not in this window; together they are 1.
+    The probabilities of the row's segments and of its separator add up to 1. The separator stands
+    for an answer that is not in this window.
 
     Args:
         logits: `[R, S]`.
         segment: See `segments_of_rows`.
-        rest: What the codec knows of the windows.
+        rest: Second result of `AnswerCodec.encode`.
 
     Returns:
         `[R, S]`, `OUTSIDE` where no segment begins.
@@ -42,7 +42,7 @@ def log_probabilities(logits, segment, rest):
 
 
 def possible(logits, segment, rest):
-    """Returns logits `[R, S]`, `OUTSIDE` but for the segments of a row and its separator.
+    """Returns logits `[R, S]` in which all but a row's segments and separator are `OUTSIDE`.
 
     Args:
         logits, segment, rest: See `log_probabilities`.
@@ -53,13 +53,13 @@ def possible(logits, segment, rest):
 
 
 def best_of_windows(start, end, segment, rest, max_answer):
-    """Returns the segments at which the best answer of each example begins and ends, `[B]` each.
+    """Returns the first and the last segment of each example's best answer, `[B]` each.
 
     Args:
-        start, end: Logarithms of probabilities `[R, S]`, `OUTSIDE` where no segment begins.
+        start, end: Log-probabilities `[R, S]`, `OUTSIDE` where no segment begins.
         segment: See `segments_of_rows`.
-        rest: What the codec knows of the windows.
-        max_answer: Longest answer in tokens.
+        rest: Second result of `AnswerCodec.encode`.
+        max_answer: Maximum length of an answer in tokens.
     """
     length = tf.shape(start)[1]
     padded = tf.pad(end, [[0, 0], [0, max_answer]], constant_values=2 * OUTSIDE)
@@ -80,22 +80,23 @@ def best_of_windows(start, end, segment, rest, max_answer):
 
 
 def of_segments(log_p, segment, rest):
-    """Returns the probability of each segment, `[B, G]`, the largest of all windows.
+    """Returns the largest probability of each segment over all windows, `[B, G]`.
 
     Args:
         log_p: See `log_probabilities`.
         segment: See `segments_of_rows`.
-        rest: What the codec knows of the windows.
+        rest: Second result of `AnswerCodec.encode`.
     """
     examples, example = tf.size(rest["count"]), tf.cast(rest["example"], tf.int32)
     size = tf.shape(rest["begins"])[1]
     place = tf.expand_dims(example * size, 1) + segment  # [R, S]
     place = tf.where(segment >= 0, place, -1)
     best = tf.math.unsorted_segment_max(tf.exp(log_p), place, examples * size)
-    return tf.reshape(tf.maximum(best, 0.0), [examples, size])  # lowest where there is none
+    # The maximum of a segment without values is the lowest float.
+    return tf.reshape(tf.maximum(best, 0.0), [examples, size])
 
 
 def at(values, place):
-    """Returns the value of each row `[B, N]` at a place `[B]`; 0 of rows without values."""
+    """Returns the value of each row `[B, N]` at an index `[B]`; 0 for rows without values."""
     padded = tf.pad(values, [[0, 0], [0, 1]])
     return tf.gather(padded, place, batch_dims=1)

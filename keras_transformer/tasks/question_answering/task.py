@@ -1,4 +1,4 @@
-"""The task of extractive question answering: the part of a passage that answers a question."""
+"""The task of extractive question answering."""
 
 import time
 
@@ -12,11 +12,11 @@ from keras_transformer.text.lines import parse_lines
 
 
 class QuestionAnsweringTask(Task):
-    """Questions about passages, by a `SpanPredictor`.
+    """Answers to questions about passages by a `SpanPredictor`.
 
-    The data have right answers for each question, and the byte of the passage at which the first of
-    them begins. An input is a pair of strings, question and passage; what belongs to it is a list
-    of right answers. In lines of text tabs separate them.
+    The data contain one or more correct answers to each question, and the byte offset of the first
+    answer in the passage. An input is a pair of strings, question and passage; its reference is the
+    list of correct answers. In lines of text, both are separated by tabs.
     """
 
     name = "question_answering"
@@ -27,7 +27,7 @@ class QuestionAnsweringTask(Task):
     config_class = SpanPredictorConfig
     metrics = {
         "loss": LOSS,
-        "accuracy": Metric("accuracy of places", higher_is_better=True, drawn=False),
+        "accuracy": Metric("accuracy of positions", higher_is_better=True, drawn=False),
         "exact_match": Metric("exact match", higher_is_better=True, of_texts=True),
         "f1": Metric("F1 of words", higher_is_better=True, of_texts=True),
     }
@@ -39,12 +39,12 @@ class QuestionAnsweringTask(Task):
         return QuestionAnswerer
 
     def examples(self, columns):
-        """Returns pairs of question and passage, and for each the list of right answers."""
+        """Returns pairs of question and passage, and the list of correct answers to each."""
         answers = [[_decoded(a) for a in np.atleast_1d(values)] for values in columns["answers"]]
         return [list(zip(columns["question"], columns["passage"], strict=True)), answers]
 
     def read_files(self, source, reference=None):
-        """Returns what `examples` returns, of lines with tabs."""
+        """Reads lines with tabs, and returns them as `examples` does."""
         lines, *others = super().read_files(source, reference)
         return [parse_lines(parse, lines, "example"), *([a.split("\t") for a in o] for o in others)]
 
@@ -53,15 +53,15 @@ class QuestionAnsweringTask(Task):
         return answer_metrics([result.text for result in pipeline.answer(inputs)], references)
 
     def evaluate(self, pipeline, columns):
-        """Answers questions and compares the answers with the right ones.
+        """Answers questions and compares the answers with the correct ones.
 
         Args:
             pipeline: A `QuestionAnswerer`.
-            columns: List of pairs of question and passage, and for each a list of right answers.
+            columns: List of pairs of question and passage, and the list of correct answers to each.
 
         Returns:
             Dictionary of `exact_match` and `f1`, from 0 to 100, as SQuAD defines them; `questions`,
-            their number; `truncated`, how many questions were longer than the model's limit; and
+            their number; `truncated`, the number of questions longer than the model's limit; and
             `seconds`.
         """
         examples, references = columns
@@ -78,7 +78,7 @@ class QuestionAnsweringTask(Task):
         }
 
     def check(self, settings):
-        """Refuses other pieces than ends are counted in, and losses of what cannot be an end."""
+        """Refuses settings that would move the ends of answers or have no loss for spans."""
         for name in ("subword_sampling", "r_drop", "label_smoothing"):
             value = getattr(settings.training, name)
             if value:

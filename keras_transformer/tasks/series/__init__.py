@@ -1,1 +1,1 @@
-"""Time series in, a time series out: the task, and what a trained model is used by."""
+"""Time series: the task, its pipeline, and CSV files."""

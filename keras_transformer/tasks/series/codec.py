@@ -1,4 +1,4 @@
-"""Codec of time series: windows of inputs to the target at every step."""
+"""The codec of time series: windows of inputs to the target at every step."""
 
 import dataclasses
 import json
@@ -13,8 +13,8 @@ from keras_transformer.tasks.series.windows import Windowed, cut_windows
 from keras_transformer.tasks.single_pass.codec import Codec, Guide, Result
 
 RULE = (
-    "Each row: a window, at each step the inputs in their order and their own units; steps after "
-    "the last are of any value and change nothing before them."
+    "Each row: a window, with the inputs of each step in their order and their own units; steps "
+    "after the last may have any values and do not affect earlier steps."
 )
 
 
@@ -41,23 +41,23 @@ class Simulation(Result):
 
     @property
     def score(self):
-        """0: what `score_of` gives to the very same numbers."""
+        """0, the value of `score_of` for equal numbers."""
         return 0.0
 
     def score_of(self, other):
-        """How far other numbers are off, in units of their standard deviation."""
+        """Returns the root mean square error in units of the other numbers' standard deviation."""
         error = np.sqrt(np.mean((self.numbers - other.numbers) ** 2))
         return float(error / max(np.std(other.numbers), 1e-6))
 
 
 class SeriesCodec(Codec):
-    """The codec of a model of `series`, `[B, T, F]`.
+    """The codec of a model that reads `series`, `[B, T, F]`.
 
     Args:
         inputs: Names of the inputs.
         target: Name of the target.
-        window: Steps in a window.
-        scored: Steps at its end that are used.
+        window: Number of steps in a window.
+        scored: Number of steps at the end of a window whose outputs are used.
         scale: Standard deviation of the target.
         table: The `TableFormat` of lines.
     """
@@ -66,7 +66,7 @@ class SeriesCodec(Codec):
     rule = RULE
     own_metadata = ("scale", "table.filled")
     nothing = {"target": 0.0}
-    # Of the scale: recurrent layers add up what hundreds of steps round.
+    # In units of the scale. Recurrent layers accumulate rounding errors over hundreds of steps.
     max_score_loss = {"none": 0.0, "float16": 0.02, "int8": 0.1}
 
     def __init__(self, inputs, target, window, scored, scale=1.0, table=None):
@@ -85,7 +85,7 @@ class SeriesCodec(Codec):
         return [np.asarray(example, np.float32) for example in examples]
 
     def check_samples(self, examples):
-        """Returns what an export is checked with: series, or lines of one, cut into windows."""
+        """Returns windows to check an export with, cut from series or from the lines of one."""
         if examples and isinstance(examples[0], str):
             examples = [_steps(examples, self.inputs, self.table)]
         windows = []
@@ -100,7 +100,7 @@ class SeriesCodec(Codec):
 
     @classmethod
     def request(cls, examples):
-        """Returns `series`; the windows must be equally long."""
+        """Returns `series`; all windows must have the same length."""
         if len({len(example) for example in examples}) > 1:
             raise ValueError("`examples` of one batch must be windows of the same length.")
         return {"series": tf.constant(np.stack(examples), tf.float32)}
@@ -116,7 +116,7 @@ class SeriesCodec(Codec):
 
     @classmethod
     def results(cls, answers):
-        """Returns a `Simulation` of each window."""
+        """Returns a `Simulation` for each window."""
         return [Simulation(row) for row in answers["target"]]
 
     def input_specs(self, rows=None, length=None):  # noqa: D102
@@ -135,7 +135,7 @@ class SeriesCodec(Codec):
         }
 
     def line_metadata(self):
-        """Returns all of `metadata`: lines have columns with names."""
+        """Returns `metadata`, which includes the names of the columns of lines."""
         return self.metadata()
 
     @classmethod
@@ -148,11 +148,11 @@ class SeriesCodec(Codec):
         return cls(*(metadata[name] for name in names), TableFormat(**metadata.get("table", {})))
 
     def windowed(self, run, batch_size=64):
-        """Returns a `Windowed`: a series that begins.
+        """Returns a `Windowed` for a series, which is still empty.
 
         Args:
-            run: Function of `series`, `[B, T, F]`, to a dictionary with the `target`, `[B, T]`.
-            batch_size: Windows at a time.
+            run: Function from `series`, `[B, T, F]`, to a dictionary with the `target`, `[B, T]`.
+            batch_size: Number of windows computed at a time.
         """
         return Windowed(
             lambda windows: run(series=windows)["target"],
@@ -163,7 +163,7 @@ class SeriesCodec(Codec):
         )
 
     def lines(self, run, warn=None):
-        """Returns a `SeriesLines`: a series that begins, as lines of a CSV file.
+        """Returns a `SeriesLines`, which answers the lines of a CSV file from its beginning.
 
         Args:
             run: See `windowed`.
@@ -174,21 +174,22 @@ class SeriesCodec(Codec):
     def guide(self, example):  # noqa: D102
         names = ", ".join(f"`{name}`" for name in self.inputs)
         return Guide(
-            purpose=f"Gives the {self.target} at every step from {names}",
+            purpose=f"Simulates the {self.target} at every step from {names}",
             request={"series": json.dumps([np.round(example[:3], 4).tolist()])},
             axes={"series": f"B, T, {len(self.inputs)}", "target": "B, T"},
             notes=[
-                f"B: windows of a request, any number. T: their steps, at most {self.window}; "
-                f"the inputs of a step are {names}, in this order and in their own units.",
+                f"B: number of windows in the request. T: number of steps of a window, at most "
+                f"{self.window}. The inputs of a step are {names}, in this order and in their own "
+                "units.",
                 f"`target` is the {self.target} at every step. Use the last {self.scored} steps of "
-                "a whole window: the others warm the model up. A step depends on itself and on "
-                "those before it.",
+                "a whole window: the others warm the model up. A step depends only on itself and "
+                "on earlier steps.",
             ],
         )
 
 
 def _steps(lines, inputs, table):
-    """The steps of lines of a CSV file, with or without a header."""
+    """Returns the steps in lines of a CSV file, with or without a header."""
     reader = SeriesReader(inputs, table)
     begin = 1 if reader.read_header(lines[0]) else 0
     rows = [
@@ -196,5 +197,5 @@ def _steps(lines, inputs, table):
         for number, line in enumerate(lines[begin:], start=begin + 1)
     ]
     if not rows:
-        raise ValueError("`examples` must have a step. Received: a header alone.")
+        raise ValueError("`examples` must have at least one step. Received: only a header.")
     return np.concatenate(rows).astype(np.float32)

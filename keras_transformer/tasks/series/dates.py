@@ -1,9 +1,9 @@
-"""Dates and times of the steps of a series: the ways of writing them that are read.
+"""Dates and times of the steps of a series.
 
-Read are ISO 8601 (`2005-08-31`, `2005-08-31T14:00Z`, `2005-08-31 14:00:30+01:00`, `2005-08`,
-`2005`, `20050831`), `2005/08/31`, `31.08.2005`, and, where it is known which number is the day,
-`31/08/2005`, `08/31/2005`, and both with hyphens. A time may follow every date, and an offset from
-UTC every time.
+Supported formats are ISO 8601 (`2005-08-31`, `2005-08-31T14:00Z`, `2005-08-31 14:00:30+01:00`,
+`2005-08`, `2005`, `20050831`), `2005/08/31`, `31.08.2005`, and, if the order of day and month is
+known, `31/08/2005`, `08/31/2005`, and both with hyphens. A date may be followed by a time, and a
+time by an offset from UTC.
 """
 
 import dataclasses
@@ -34,8 +34,8 @@ class Moment:
     """A date, with or without a time.
 
     Args:
-        local: What the clock shows, a `datetime` without a time zone.
-        offset: How far it is before UTC, a `timedelta`. `None`: not known.
+        local: Local time, a `datetime` without a time zone.
+        offset: Offset of the local time from UTC, a `timedelta`. `None`: unknown.
     """
 
     local: datetime.datetime
@@ -43,7 +43,7 @@ class Moment:
 
     @property
     def instant(self):
-        """The time in UTC; what the clock shows where its offset is not known.
+        """The time in UTC; the local time if its offset is unknown.
 
         Raises:
             OverflowError: If it is before the year 1 or after the year 9999.
@@ -58,17 +58,17 @@ class Moment:
 
 
 def needs_order(text):
-    """Returns whether a date is such as 03/04/2005: the order of day and month must be known."""
+    """Returns whether a date depends on the order of day and month, such as 03/04/2005."""
     return _ORDERED_PATTERNS["day_first"].fullmatch(text) is not None
 
 
 def parse_date(text, order=None):
-    """Returns the `Moment` that a text is; `None` if it is no date.
+    """Returns the `Moment` that a text describes; `None` if the text is not a date.
 
     Args:
         text: String.
-        order: `"day_first"` or `"month_first"` for dates such as 03/04/2005. `None`: these are not
-            read.
+        order: `"day_first"` or `"month_first"` for dates such as 03/04/2005. `None`: such dates are
+            not accepted.
     """
     patterns = [_ORDERED_PATTERNS[order], *_PATTERNS] if order else _PATTERNS
     for pattern in patterns:
@@ -83,7 +83,7 @@ def parse_date(text, order=None):
         local = datetime.datetime(*numbers, int((fields["fraction"] or "").ljust(6, "0")))
         moment = Moment(local, _offset(fields["offset"]))
         _ = moment.instant
-    except (ValueError, OverflowError):  # the 31st of April; before the year 1 in UTC
+    except (ValueError, OverflowError):  # such as April 31, or a time before the year 1 in UTC
         return None
     return moment
 
@@ -99,10 +99,10 @@ def _offset(text):
 
 
 def read_date(text, where, order=None):
-    """Returns the `Moment` that a cell is; see `parse_date`.
+    """Returns the `Moment` in a cell; see `parse_date`.
 
     Raises:
-        ValueError: If it is no date.
+        ValueError: If the cell is not a date.
     """
     moment = parse_date(text, order)
     if moment is None:

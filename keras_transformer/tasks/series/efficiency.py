@@ -1,4 +1,4 @@
-"""Metrics of hydrology: the agreement of a simulated with an observed series."""
+"""Metrics of hydrology for the agreement of a simulated with an observed series."""
 
 import math
 
@@ -8,10 +8,10 @@ import numpy as np
 def nash_sutcliffe(observed, simulated):
     """Returns the Nash-Sutcliffe efficiency: `1 - sum((s - o)^2) / sum((o - mean(o))^2)`.
 
-    1 is perfect; the mean of what was observed has 0.
+    1 is perfect; the mean of the observed series has 0.
 
     Args:
-        observed, simulated: Numbers of the same steps, `[N]`.
+        observed, simulated: Values at the same steps, `[N]`.
 
     Reference: Nash and Sutcliffe (1970), Eq. 3.
     """
@@ -28,7 +28,7 @@ def kling_gupta(observed, simulated):
     `gamma = (std(s) / mean(s)) / (std(o) / mean(o))`. 1 is perfect.
 
     Args:
-        observed, simulated: Numbers of the same steps, `[N]`.
+        observed, simulated: Values at the same steps, `[N]`.
 
     Reference: Kling et al. (2012), "Runoff conditions in the upper Danube basin under an ensemble
         of climate change scenarios", Eq. 1.
@@ -48,7 +48,7 @@ def _pair(observed, simulated):
     observed, simulated = (np.asarray(side, np.float64) for side in (observed, simulated))
     if observed.shape != simulated.shape or observed.ndim != 1 or not len(observed):
         raise ValueError(
-            "`observed` and `simulated` must be equally many numbers, and at least one. Received: "
+            "`observed` and `simulated` must be equally long and not empty. Received: "
             f"shapes {observed.shape} and {simulated.shape}."
         )
     return observed, simulated

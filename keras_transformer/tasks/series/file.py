@@ -1,4 +1,4 @@
-"""A whole CSV file of a series: what is not named is decided from all of its lines."""
+"""Reading of a whole CSV file of a series; its format is derived from all lines if not given."""
 
 import dataclasses
 import itertools
@@ -19,13 +19,13 @@ _TIME_OF_DAY = re.compile("[T ].*")
 
 @dataclasses.dataclass(frozen=True)
 class SeriesFile:
-    """The steps of a file.
+    """The steps of a series in a file.
 
     Args:
-        moments: The `Moment` of each, `[N]`.
+        moments: `Moment`s of the steps, `[N]`.
         inputs: `[N, F]`, float32.
-        target: `[N]`, float32, not a number where it is not known.
-        table: The `TableFormat` that the file has.
+        target: `[N]`, float32, NaN if unknown.
+        table: The `TableFormat` of the file.
     """
 
     moments: tuple
@@ -47,22 +47,22 @@ def read_series(
     fill=None,
     fill_limit=1,
 ):
-    """Reads a file.
+    """Reads a series from a file.
 
     Args:
-        path: The file: a header, and a line for each step.
+        path: The file, with a header and a line for each step.
         inputs: Names of the columns of the inputs.
-        target: Name of that of the target, of which a cell may be empty.
-        date_column: Name of that of the dates.
-        separator, decimal, date_order, step: See `TableFormat`. `None`: as all lines show.
+        target: Name of the column of the target, whose cells may be empty.
+        date_column: Name of the column of the dates.
+        separator, decimal, date_order, step: See `TableFormat`. `None`: derived from all lines.
         fill, fill_limit: See `TableFormat`.
 
     Returns:
-        A `SeriesFile`. In steps that were filled the target is not known.
+        A `SeriesFile`. The target of steps that were filled is unknown.
 
     Raises:
-        ValueError: If the file cannot be read, a line is wrong, or something is not decided. One
-            line, which names the file and, where there is one, the line.
+        ValueError: If the file cannot be read, a line is not valid, or the format is ambiguous. The
+            error is one line that names the file and, if possible, the line.
     """
     path = pathlib.Path(path)
     columns, rows = _read_rows(path, (date_column, *inputs, target), separator)
@@ -80,7 +80,7 @@ def read_series(
         steps_since(*pair, step, f"{path}, line {line}", fill, fill_limit)
         for line, pair in enumerate(itertools.pairwise(moments), start=3)
     ]
-    places = np.cumsum([0, *counts])  # of the lines among the steps
+    places = np.cumsum([0, *counts])  # number of the step of each line
     steps = np.full((places[-1] + 1, values.shape[1]), np.nan)  # [N, F + 1]
     steps[places] = values
     filled = int((~np.isfinite(steps[:, :-1])).any(axis=1).sum())
@@ -102,7 +102,7 @@ def read_series(
 
 
 def _read_rows(path, names, separator):
-    """The `Columns` of a file, and the cells of each line that are read."""
+    """Returns the `Columns` of a file, and the cells of these columns in each line."""
     try:
         lines = read_lines(path, "surrogateescape")
     except OSError as error:
@@ -117,7 +117,7 @@ def _read_rows(path, names, separator):
 
 
 def _values(path, names, rows, decimal, fill):
-    """The numbers of lines, `[lines, F + 1]`, the target last, `nan` where a cell is empty."""
+    """Returns the numbers in lines, `[lines, F + 1]`, the target last; NaN for an empty cell."""
     may_be_empty = [False, *(fill is not None for _ in names[1:-1]), True]
     return np.array(
         [
@@ -131,7 +131,7 @@ def _values(path, names, rows, decimal, fill):
 
 
 def _find_order(path, dates, fill):
-    """The order of day and month in dates; `None` if there is no date that needs one."""
+    """Returns the order of day and month in dates; `None` if no date depends on it."""
     line = next((line for line, date in enumerate(dates, start=2) if needs_order(date)), None)
     if line is None:
         return None
@@ -147,29 +147,30 @@ def _find_order(path, dates, fill):
         day = _TIME_OF_DAY.sub("", dates[line - 2])
         readings = " or ".join(str(parse_date(day, order)) for order in ORDERS)
         raise ValueError(
-            f"{path}, line {line}: {day!r} is {readings}, and no line shows which. "
+            f"{path}, line {line}: {day!r} is {readings}, and no line decides which. "
             'Set `data.date_order` to "day_first" or "month_first".'
         )
     return regular[0] if regular else ORDERS[0]
 
 
 def _first_wrong(days, order):
-    """The place of the first day that is none in this order; their number if there is none."""
+    """Returns the index of the first date that is not valid in this order, else their number."""
     wrong = (place for place, day in enumerate(days) if parse_date(day, order) is None)
     return next(wrong, len(days))
 
 
 def _is_regular(moments, fill):
-    """Returns whether each line is a step after the line before it, or several with a `fill`."""
+    """Returns whether each line is one step after the previous line, or more with a `fill`."""
     step = find_step(moments)
     counts = {step.between(*pair) for pair in itertools.pairwise(moments)}
     return all(count is not None and (count == 1 or fill and count > 1) for count in counts)
 
 
 def _check_filled(path, lines, names, fill, limit):
-    """Refuses lines `[lines, F]` with an input that is still not known.
+    """Refuses lines `[lines, F]` with an input that is still unknown.
 
-    No gap between two lines is too long: where steps that were added stay unknown, so does a line.
+    Steps between two lines need no check: if they are unknown, so is a line, because gaps between
+    lines are not longer than the limit.
     """
     for line, row in enumerate(lines, start=2):
         for name, value in zip(names, row, strict=True):
@@ -182,10 +183,10 @@ def _check_filled(path, lines, names, fill, limit):
 
 
 def _all_moments(moments, counts, step):
-    """The moments of all steps, those between two lines included."""
-    every = [moments[0]]
+    """Returns the moments of all steps, including those between two lines."""
+    steps = [moments[0]]
     for moment, count in zip(moments[1:], counts, strict=True):
         for _ in range(count - 1):
-            every.append(step.after(every[-1]))
-        every.append(moment)
-    return tuple(every)
+            steps.append(step.after(steps[-1]))
+        steps.append(moment)
+    return tuple(steps)

@@ -1,4 +1,4 @@
-"""Gaps of a series: steps that are missing, or without a value, filled from those beside them."""
+"""Gaps of a series: missing steps or values, filled from their neighbours."""
 
 import numpy as np
 
@@ -6,17 +6,17 @@ from keras_transformer.tasks.series.steps import DAY
 
 
 def steps_since(before, after, step, where, fill=None, limit=0):
-    """Returns how many steps a line is after the one before it: 1, or more after a gap.
+    """Returns the number of steps between two consecutive lines: 1, or more after a gap.
 
     Args:
         before, after: `Moment`s of both lines.
         step: The `TimeStep`.
-        where: The second line, for errors.
-        fill: How gaps are filled. `None`: they are refused.
-        limit: Most steps of a gap that is filled.
+        where: Name of the second line in errors.
+        fill: Method of filling gaps. `None`: gaps are refused.
+        limit: Maximum number of steps in a gap that is filled.
 
     Raises:
-        ValueError: If the line comes too early, or after a gap that is not filled.
+        ValueError: If the second line is too early, or follows a gap that is not filled.
     """
     if (before.offset is None) != (after.offset is None):
         raise ValueError(
@@ -31,7 +31,7 @@ def steps_since(before, after, step, where, fill=None, limit=0):
         elif count is not None and before.offset is None and step.length % DAY:
             hint = " Where a clock is set back, dates need their offset from UTC, such as +01:00."
         raise ValueError(
-            f"{where}: every line must be {step} after the one before it, here "
+            f"{where}: every line must be {step} after the previous one, here "
             f"{step.after(before)}. Received: {after}.{hint}"
         )
     if count - 1 > limit and count > 1:
@@ -42,17 +42,17 @@ def steps_since(before, after, step, where, fill=None, limit=0):
 
 
 def fill_gaps(values, method, limit):
-    """Fills what is not known.
+    """Fills unknown values.
 
     Args:
-        values: `[N, F]`, not a number where it is not known.
-        method: `"forward"`, the last known value again; or `"linear"`, on the line between the
-            values before and after the gap.
-        limit: Most steps of a gap. Longer ones stay as they are, and so do those at the beginning
-            of the series, and for `"linear"` at its end.
+        values: `[N, F]`, NaN if unknown.
+        method: `"forward"`: the last known value is repeated. `"linear"`: linear interpolation
+            between the values before and after the gap.
+        limit: Maximum number of steps in a gap. Longer gaps are not filled, nor are gaps at the
+            beginning of the series and, with `"linear"`, at its end.
 
     Returns:
-        The values, `[N, F]`.
+        The filled values, `[N, F]`.
     """
     steps = np.arange(len(values))
     filled = values.copy()

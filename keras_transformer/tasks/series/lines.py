@@ -1,4 +1,4 @@
-"""Lines of a CSV file as the steps of a series, one after the other."""
+"""Answers to the lines of a CSV file, which are consecutive steps of a series."""
 
 import dataclasses
 import math
@@ -11,10 +11,10 @@ from keras_transformer.tasks.series.table import find_columns, is_header, read_n
 
 @dataclasses.dataclass(frozen=True)
 class LineAnswer:
-    """The answer to a line; a number has no score.
+    """The answer to a line, which has no score.
 
     Args:
-        text: The number, or for a header the name of the target.
+        text: The number; for a header, the name of the target.
         truncated: Always `False`: nothing is cut.
     """
 
@@ -23,34 +23,35 @@ class LineAnswer:
 
 
 class SeriesLines:
-    """Answers lines in their order: each is a step of one series, whose past it knows.
+    """Answers the lines of one series in order, with memory of the past.
 
-    What lines may be is in `SeriesReader`. Steps that are filled have no answer.
+    `SeriesReader` describes the lines. Filled steps have no answer.
 
     Args:
         series: A `Windowed`.
         inputs: Names of the inputs.
         target: Name of the target.
         table: A `TableFormat`.
-        warn: Called with one line of text for each gap that is filled. `None`: nothing is.
+        warn: Function that is called with a line of text for each gap that is filled. `None`: no
+            warnings.
 
     Call arguments:
         numbers: Numbers of the lines, counted from 1.
         texts: The lines.
-        batch_size: Not used: a series is one example.
+        batch_size: Not used, because a series is one example.
 
     Returns:
-        For each line a list of one `LineAnswer`.
+        For each line, a list of one `LineAnswer`.
 
     Raises:
-        ValueError: If a line has too few columns or something other than a number, or is not the
-            next step. One line, which names it.
+        ValueError: If a line has too few columns, a cell is not a number, or the line is not the
+            next step. The error is one line that names the line.
 
     Attributes:
-        blank: Whether an empty line has an empty answer: it is an error.
-        strict: Whether a line without an answer is an error: without it all later ones would be
-            those of other steps. Bytes that are not UTF-8 come as lone surrogates: in columns that
-            are not read they change nothing.
+        blank: `False`: an empty line is an error and has no empty answer.
+        strict: `True`: a bad line is an error, because all later answers would belong to other
+            steps. Bytes that are not UTF-8 are lone surrogates, which are allowed in columns that
+            are not read.
     """
 
     blank = False
@@ -62,7 +63,7 @@ class SeriesLines:
 
     @property
     def filled(self):
-        """The number of steps that were filled."""
+        """Number of filled steps."""
         return self._reader.filled
 
     def __call__(self, numbers, texts, batch_size=None):
@@ -81,15 +82,15 @@ class SeriesLines:
         steps = list(self._reader.read(text, where))
         if self._warn is not None and self.filled > before:
             count = self.filled - before
-            self._warn(f"{where}: {count} step{'s' * (count > 1)} up to here filled")
+            self._warn(f"{where}: filled {count} step{'s' * (count > 1)} up to this line")
         return steps
 
 
 def read_targets(lines, target, table):
-    """Returns what was observed in lines of a CSV file, numbers; `nan` where it is not known.
+    """Returns the observed targets in lines of a CSV file; NaN if unknown.
 
-    The first line may be a header: then the target is the column of its name, or the only one
-    there is. Otherwise every line holds the target alone.
+    The first line may be a header. The target is then the column with its name, or the only column.
+    Without a header, every line contains only the target.
 
     Args:
         lines: List of strings.
@@ -97,10 +98,10 @@ def read_targets(lines, target, table):
         table: A `TableFormat`.
 
     Returns:
-        A number for each line, `nan` for a header.
+        A number for each line, NaN for a header.
 
     Raises:
-        ValueError: If a line has something other than a number. It names the line.
+        ValueError: If a target is not a number; the error names the line.
     """
     values, columns = [], None
     for number, line in enumerate(lines, start=1):
@@ -117,7 +118,7 @@ def read_targets(lines, target, table):
 def _target(number, cells, name, where, decimal):
     if len(cells) != 1:
         raise ValueError(
-            f"{where}: must be {name} alone, or the first line a header with this column. "
+            f"{where}: must contain only {name}, or line 1 must be a header with this column. "
             f"Received: {len(cells)} columns."
         )
     try:

@@ -1,4 +1,4 @@
-"""Lines of a series one after the other, as the steps that a model reads."""
+"""Reading of a series line by line, as the steps that a model reads."""
 
 import numpy as np
 
@@ -16,18 +16,18 @@ from keras_transformer.tasks.series.table import (
 
 
 class SeriesReader:
-    """Reads the inputs in lines of a CSV file, of which it knows the past.
+    """Reads the inputs in consecutive lines of a CSV file.
 
-    The first line may be a header: then the inputs are the columns of their names, the dates of a
-    column with the name of that of the training are checked, and gaps are filled as in training.
-    Other columns are not read. Without a header every line holds the inputs in their order.
+    The first line may be a header. The inputs are then the columns with their names. If there is
+    also the column of dates from the training, dates are checked, and gaps are filled as in the
+    training. Other columns are not read. Without a header, every line contains the inputs in order.
 
     Args:
         inputs: Names of the inputs.
         table: A `TableFormat`.
 
     Attributes:
-        filled: Steps that were filled.
+        filled: Number of filled steps.
     """
 
     def __init__(self, inputs, table=None):
@@ -35,15 +35,15 @@ class SeriesReader:
         places, separator = range(len(inputs)), self._table.separator
         self._columns = Columns(self._inputs, tuple(places), len(inputs), separator)
         self._step = TimeStep.parse(self._table.step) if self._table.step else None
-        self._before = None  # the `Moment` of the line before
-        self._rows = np.zeros((0, len(inputs)))  # its last steps as they were read
+        self._before = None  # `Moment` of the previous line
+        self._rows = np.zeros((0, len(inputs)))  # the last steps, before gaps are filled
         self.filled = 0
 
     def read_header(self, line):
-        """Takes the places of the columns from the first line; returns whether it is a header.
+        """Finds the columns in the first line, and returns whether the line is a header.
 
         Raises:
-            ValueError: If it lacks one, or two columns have its name.
+            ValueError: If a column is missing, or two columns have the same name.
         """
         if not is_header(line, self._inputs, self._table.decimal):
             return False
@@ -55,17 +55,17 @@ class SeriesReader:
         return True
 
     def read(self, line, where):
-        """Returns the steps of a line: those of a gap before it that are filled, and its own.
+        """Returns the steps of a line: its own, after the filled steps of a gap before it.
 
         Args:
             line: String.
-            where: What it is called in errors, such as `"line 3"`.
+            where: Name of the line in errors, such as `"line 3"`.
 
         Returns:
             `[steps, F]`.
 
         Raises:
-            ValueError: If the line is wrong, or comes too early or after a gap that is not filled.
+            ValueError: If the line is not valid, is too early, or follows a gap that is not filled.
         """
         table, cells = self._table, self._columns.cells(line, where)
         count = self._steps_to(cells[-1], where) if len(cells) > len(self._inputs) else 1
@@ -79,7 +79,7 @@ class SeriesReader:
         return self._filled(count, row, where)
 
     def _steps_to(self, date, where):
-        """Returns the number of steps from the date of the line before to that of a line."""
+        """Returns the number of steps from the date of the previous line to `date`."""
         moment, before = read_date(date, where, self._table.date_order), self._before
         self._before = moment
         if before is None:

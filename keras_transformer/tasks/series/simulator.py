@@ -1,5 +1,8 @@
-"""A model of time series in use: what is measured at every step to the target at every step."""
+"""The pipeline of time series: inputs at every step to the target at every step."""
 
+from collections.abc import Sequence
+
+import keras
 import numpy as np
 import tensorflow as tf
 
@@ -9,15 +12,15 @@ from keras_transformer.tasks.single_pass.pipeline import SinglePass
 
 
 class SeriesSimulator(SinglePass):
-    """A trained `SeriesRegressor`.
+    """A trained `SeriesRegressor` in use.
 
     Args:
-        model: A `SeriesRegressor`, or a list of several: see `Pipeline`. Each scales its inputs and
-            its target by itself.
+        model: A `SeriesRegressor`, or a list of several; see `Pipeline`. Each model scales its
+            inputs and its target itself.
 
     Raises:
-        TypeError: If it is another model.
-        ValueError: If several have other inputs, another target or other windows.
+        TypeError: If `model` is not a `SeriesRegressor`.
+        ValueError: If several models differ in inputs, target or windows.
 
     Example:
         from keras_transformer import SeriesSimulator
@@ -30,7 +33,7 @@ class SeriesSimulator(SinglePass):
     output = "target"
     codec_class = SeriesCodec
 
-    def __init__(self, model):
+    def __init__(self, model: keras.Model | Sequence[keras.Model]):
         super().__init__(model)
         config = self.model.config
         self.codec = SeriesCodec(
@@ -43,17 +46,17 @@ class SeriesSimulator(SinglePass):
         )
         self.check_models()
 
-    def __call__(self, series, batch_size=64):
+    def __call__(self, series, batch_size: int = 64) -> np.ndarray:
         """Returns the target at every step of one series, `[N]`, float32.
 
         Args:
-            series: The inputs at every step, `[N, F]`, of any length. The first steps know little
-                of what was before them: let a year, or whatever the window is, precede those that
-                are of interest.
-            batch_size: Windows at a time.
+            series: The inputs at every step, `[N, F]`, of any length. The model knows little of the
+                past of the first steps: begin the series one window, for example a year, before
+                the steps of interest.
+            batch_size: Number of windows computed at a time.
 
         Raises:
-            ValueError: If its shape is another one or a number is not finite.
+            ValueError: If the shape is wrong or a number is not finite.
         """
         series, inputs = np.asarray(series, np.float32), self.codec.inputs
         shape = (len(series) if series.ndim else 0, len(inputs))
@@ -65,7 +68,7 @@ class SeriesSimulator(SinglePass):
         return self.codec.windowed(self.run, batch_size).extend(series)
 
     def run(self, series):
-        """Returns the outputs of windows, a dictionary with the `target`, an array `[B, T]`.
+        """Returns a dictionary with the `target` of windows, an array `[B, T]`.
 
         Args:
             series: `[B, T, F]`.
@@ -73,7 +76,7 @@ class SeriesSimulator(SinglePass):
         return self._responder()(series=tf.constant(series, tf.float32))
 
     def lines(self, warn=None):
-        """Returns a `SeriesLines`: a series that begins, as lines of a CSV file.
+        """Returns a `SeriesLines`, which answers the lines of a CSV file from its beginning.
 
         Args:
             warn: See `SeriesLines`.

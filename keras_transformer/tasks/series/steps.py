@@ -1,4 +1,4 @@
-"""The step of a regular series: the time from one line to the next."""
+"""The step of a regular series, the time from one line to the next."""
 
 import calendar
 import collections
@@ -25,14 +25,15 @@ _STEP = re.compile(rf"([1-9][0-9]{{0,5}}) +({'|'.join([*UNITS, *MONTHS])})s?")
 
 @dataclasses.dataclass(frozen=True)
 class TimeStep:
-    """A time between two steps: either months of the calendar, or a length of time.
+    """The time between two steps, either in calendar months or as a duration.
 
-    Steps below a day are compared as instants: where a clock changes, dates need their offset from
-    UTC. Whole days may also be those of the calendar, which are an hour longer or shorter then.
+    Steps shorter than a day are compared as instants, so that dates need their offset from UTC if
+    the clock changes. Whole days may also be calendar days, which are an hour longer or shorter
+    when the clock changes.
 
     Args:
-        months: Number of months, 0 if it is a length of time.
-        length: A `timedelta`, 0 if it is months.
+        months: Number of months; 0 if the step is a duration.
+        length: Duration, a `timedelta`; 0 if the step is in months.
     """
 
     months: int = 0
@@ -40,10 +41,10 @@ class TimeStep:
 
     @classmethod
     def parse(cls, text):
-        """Returns the step that a text such as `"15 minutes"` or `"1 month"` is.
+        """Returns the step that a text such as `"15 minutes"` or `"1 month"` describes.
 
         Raises:
-            ValueError: If it is something else.
+            ValueError: If the text does not describe a step.
         """
         if (match := _STEP.fullmatch(text)) is None:
             units = ", ".join([*UNITS, *MONTHS])
@@ -65,11 +66,11 @@ class TimeStep:
         return _counted(self.length // UNITS[unit], unit)
 
     def between(self, before, after):
-        """Returns how many steps one `Moment` is after another.
+        """Returns the number of steps from one `Moment` to another.
 
         Returns:
-            A whole number, below 1 if it is not after it; `None` if the time between is not a
-            number of steps.
+            A whole number, below 1 if `after` is not after `before`; `None` if the time between
+            them is not a whole number of steps.
         """
         if self.months:
             months = _months_between(before, after)
@@ -80,7 +81,7 @@ class TimeStep:
         return next((span // self.length for span in spans if not span % self.length), None)
 
     def after(self, moment):
-        """Returns the `Moment` one step after another."""
+        """Returns the `Moment` one step after `moment`."""
         if not self.months:
             return Moment(later(moment.local, self.length), moment.offset)
         years, month = divmod(moment.local.month - 1 + self.months, 12)
@@ -93,7 +94,7 @@ class TimeStep:
 
 
 def later(local, length):
-    """Returns a `datetime` after another one; the first or the last that there is, beyond these."""
+    """Returns the sum of a `datetime` and a `timedelta`, limited to the range of `datetime`."""
     try:
         return local + length
     except OverflowError:
@@ -101,7 +102,7 @@ def later(local, length):
 
 
 def find_step(moments):
-    """Returns the `TimeStep` from most lines to the next; a day if there is one line.
+    """Returns the most frequent `TimeStep` between lines; a day if there is only one line.
 
     Args:
         moments: List of `Moment`s.
@@ -124,12 +125,12 @@ def find_step(moments):
 
 
 def _most_common(counts, zero):
-    """The most common key above zero, in a list; none if there are none."""
+    """Returns a list of the most common key above zero; empty if there is none."""
     return [key for key, _ in counts.most_common() if key > zero][:1]
 
 
 def _months_between(before, after):
-    """Months of the calendar from one `Moment` to another; `None` if their days differ."""
+    """Returns the calendar months from one `Moment` to another; `None` if their days differ."""
     first, second = before.local, after.local
     short = min(first, second, key=lambda local: local.day)
     same_day = first.day == second.day or _is_last(short)

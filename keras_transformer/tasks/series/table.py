@@ -1,8 +1,8 @@
 """Lines of a CSV file: cells, the columns that are read, and numbers.
 
-The separator is a comma, a semicolon or a tab, the decimal sign a point or a comma. A cell may be
-quoted; a line ends at a line feed. Columns that nobody asks for are not read, whatever is in them.
-Lines are strings in which `surrogateescape` stands for what is not UTF-8.
+The separator is a comma, a semicolon or a tab, and the decimal sign a point or a comma. A cell may
+be quoted; a line ends at a line feed. Columns without a use are not read and may contain anything.
+Lines are strings in which bytes that are not UTF-8 are escaped by `surrogateescape`.
 """
 
 import csv
@@ -15,7 +15,7 @@ import numpy as np
 from keras_transformer.config.table_format import DECIMALS, SEPARATORS
 from keras_transformer.text.numbers import parse_number
 
-SPACES = " \t\n\v\f\r"  # around a cell
+SPACES = " \t\n\v\f\r"  # removed around a cell
 LARGEST = float(np.finfo(np.float32).max)
 # 1,234 or 1,234,567: with a comma or a point.
 _THOUSANDS = re.compile(r"[+-]?[1-9][0-9]{0,2}([,.][0-9]{3})+")
@@ -23,13 +23,13 @@ _THOUSANDS = re.compile(r"[+-]?[1-9][0-9]{0,2}([,.][0-9]{3})+")
 
 @dataclasses.dataclass(frozen=True)
 class Columns:
-    """The places in a line of the columns that are read.
+    """Columns of a line that are read.
 
     Args:
-        names: Their names, for errors.
-        places: Their places, from 0.
-        width: Number of columns of a line.
-        separator: What stands between two of them.
+        names: Names of the columns, for errors.
+        places: Indices of the columns, from 0.
+        width: Number of all columns of a line.
+        separator: Separator of two columns.
     """
 
     names: tuple
@@ -38,16 +38,16 @@ class Columns:
     separator: str
 
     def cells(self, line, where):
-        """Returns the cells of a line that are read, strings.
+        """Returns the cells of these columns in a line, strings.
 
         Raises:
-            ValueError: If it has more or fewer columns, or a cell that is read is not UTF-8.
+            ValueError: If the line has more or fewer columns, or a cell is not UTF-8.
         """
         cells = split(line, self.separator, where)
         if len(cells) != self.width:
             raise ValueError(
                 f"{where}: must have {self.width} columns with a {SEPARATORS[self.separator]} "
-                f"between them, {', '.join(self.names)} among them. Received: {len(cells)}."
+                f"between them, including {', '.join(self.names)}. Received: {len(cells)}."
             )
         read = [cells[place] for place in self.places]
         for name, cell in zip(self.names, read, strict=True):
@@ -62,22 +62,22 @@ def split(line, separator, where):
     try:
         (cells,) = csv.reader([line], delimiter=separator, skipinitialspace=True)
     except csv.Error as error:
-        raise ValueError(f"{where}: is no line of a CSV file: {error}.") from None
+        raise ValueError(f"{where}: is not a line of a CSV file: {error}.") from None
     return [cell.strip(SPACES) for cell in cells]
 
 
 def find_columns(header, names, where, separator=None, likely=","):
-    """Returns the `Columns` with some names.
+    """Returns the `Columns` with the given names.
 
     Args:
         header: The first line.
-        names: Their names.
-        where: The file and the line, for errors.
-        separator: What stands between two columns. `None`: with which most names are found.
-        likely: The one to take if they are found with others as well.
+        names: Names of the columns.
+        where: File and line, for errors.
+        separator: Separator of two columns. `None`: the separator with which most names are found.
+        likely: Separator to prefer if several find equally many names.
 
     Raises:
-        ValueError: If a column is missing, or two have its name.
+        ValueError: If a column is missing, or two columns have the same name.
     """
     separators = sorted(SEPARATORS, key=lambda sign: sign != likely)
     separators = separators if separator is None else [separator]
@@ -94,14 +94,14 @@ def find_columns(header, names, where, separator=None, likely=","):
         if cells.count(name) > 1:
             places = [str(place) for place, cell in enumerate(cells, start=1) if cell == name]
             raise ValueError(
-                f"{where}: the column {name} must be there once. Received: columns "
+                f"{where}: the column {name} must occur once. Received: columns "
                 f"{' and '.join(places)} have this name."
             )
     return Columns(tuple(names), tuple(map(cells.index, names)), len(cells), sign)
 
 
 def is_header(line, names, decimal="."):
-    """Returns whether a line has one of some names, and is not numbers alone."""
+    """Returns whether a line contains one of the given names, and not only numbers."""
     rows = [split(line, sign, "the header") for sign in SEPARATORS]
     return any(
         {*names} & {*cells} and any(parse_number(cell, decimal) is None for cell in cells)
@@ -110,10 +110,10 @@ def is_header(line, names, decimal="."):
 
 
 def read_number(cell, name, where, decimal=".", may_be_empty=False):
-    """Returns the number in a cell, `nan` if it is empty and may be.
+    """Returns the number in a cell; NaN if the cell is empty and may be.
 
     Raises:
-        ValueError: If it is something else.
+        ValueError: If the cell is not a number.
     """
     if may_be_empty and not cell:
         return math.nan
@@ -130,13 +130,13 @@ def find_decimal(cells, separator, path):
     """Returns the decimal sign of numbers: a comma if some have one, and none has a point.
 
     Args:
-        cells: Pairs, the number of a line and a cell.
-        separator: What stands between two columns.
+        cells: Pairs of line number and cell.
+        separator: Separator of two columns.
         path: The file, for errors.
 
     Raises:
-        ValueError: If there are both, or every comma (every point, beside semicolons) may as well
-            stand between thousands.
+        ValueError: If some numbers have a point and others a comma, or if all commas (with
+            semicolons as separators, all points) could also be thousands separators.
     """
     cells = list(cells)
     with_sign = {sign: [pair for pair in cells if sign in pair[1]] for sign in DECIMALS}
@@ -144,7 +144,7 @@ def find_decimal(cells, separator, path):
         (line, comma), (_, point) = with_sign[","][0], with_sign["."][0]
         raise ValueError(
             f"{path}, line {line}: numbers must have one decimal sign, a point or a comma, and "
-            f"nothing between thousands. Received: {comma!r} here and {point!r} elsewhere."
+            f"no thousands separators. Received: {comma!r} here and {point!r} elsewhere."
         )
     sign = "," if with_sign[","] else "."
     doubtful = sign == "," or separator == ";"
@@ -152,9 +152,8 @@ def find_decimal(cells, separator, path):
         line, cell = with_sign[sign][0]
         number, thousands = cell.replace(",", "."), re.sub("[,.]", "", cell)
         raise ValueError(
-            f"{path}, line {line}: {cell!r} is {number} or {thousands}, and no other number shows "
-            f"which. Set `data.decimal` to {sign!r}, or remove what stands "
-            "between thousands."
+            f"{path}, line {line}: {cell!r} is {number} or {thousands}, and no other number "
+            f"decides which. Set `data.decimal` to {sign!r}, or remove the thousands separators."
         )
     return sign
 

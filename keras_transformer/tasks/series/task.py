@@ -1,4 +1,4 @@
-"""The task of time series: from what is measured at every step to a target at every step."""
+"""The task of time series: inputs at every step to a target at every step."""
 
 import math
 import time
@@ -13,7 +13,7 @@ from keras_transformer.text.lines import read_parallel
 
 
 class TimeSeriesTask(Task):
-    """A target that follows from inputs at this and earlier steps, by a `SeriesRegressor`."""
+    """Simulation of a target from inputs at this and earlier steps by a `SeriesRegressor`."""
 
     name = "time_series"
     columns = ("inputs", "target")
@@ -40,18 +40,17 @@ class TimeSeriesTask(Task):
         return SeriesSimulator
 
     def survey(self, rows, facts=None):
-        """Returns mean and standard deviation of the inputs and of the target in training, and a
-        sentence about the steps of the file.
+        """Returns means and standard deviations of inputs and target, and a sentence on the steps.
 
-        Those of the inputs are of all steps of the training split and of the window before it; with
-        `snow` those of water and snow take the place of those of precipitation and temperature.
+        Inputs are those of all steps of the training split and of the window before it. With
+        `snow`, water and snow replace precipitation and temperature.
         """
         inputs, target = (
             np.array(column, np.float64) for column in zip(*rows.as_numpy_iterator(), strict=True)
         )
         observed = target[np.isfinite(target)]
         if not len(observed):
-            raise ValueError("the training split must have a step whose target is known.")
+            raise ValueError("the training split must have at least one step with a known target.")
         if snow := (facts or {}).get("snow"):
             from keras_transformer.models.snow import SnowAccount
 
@@ -68,25 +67,26 @@ class TimeSeriesTask(Task):
         return Survey(fields, _sentences((facts or {}).get("table")))
 
     def read_files(self, source, reference=None):
-        """Returns lines of CSV files: columns that are not read may hold bytes of any kind."""
+        """Returns lines of CSV files; columns that are not read may contain any bytes."""
         return read_parallel(source, reference, "surrogateescape")
 
     def samples(self, inputs):
-        """Returns one series: an export cuts it into windows."""
+        """Returns one series, which an export cuts into windows."""
         return [np.stack(inputs)]
 
     def evaluate(self, pipeline, columns):
-        """Simulates a series and compares it with what was observed.
+        """Simulates a series and compares it with the observed one.
 
         Args:
             pipeline: A `SeriesSimulator`.
-            columns: The inputs of all steps, `[N, F]`, and the target of each, `nan` where it is
-                not known; or both as lines of a CSV file: see `SeriesReader` and `read_targets`.
+            columns: The inputs of all steps, `[N, F]`, and the target of each, NaN if unknown; or
+                both as lines of a CSV file, see `SeriesReader` and `read_targets`.
 
         Returns:
-            Dictionary of `kge`, KGE' of Kling et al. (2012); `nse`, that of Nash and Sutcliffe;
-            `steps`, the number of steps whose target is known, over which both are; of lines with
-            gaps also `filled`, how many steps were filled; and `seconds`.
+            Dictionary of `kge`, the KGE' of Kling et al. (2012); `nse`, the efficiency of Nash and
+            Sutcliffe; `steps`, the number of steps with a known target, over which both are
+            computed; for lines, if gaps are filled, `filled`, the number of filled steps; and
+            `seconds`.
         """
         inputs, filled = columns[0], {}
         begin = time.perf_counter()
@@ -97,7 +97,7 @@ class TimeSeriesTask(Task):
         seconds = time.perf_counter() - begin
         known = np.isfinite(target)
         if not known.any():
-            raise ValueError("There must be at least one step whose target is known.")
+            raise ValueError("There must be at least one step with a known target.")
         return {
             "kge": kling_gupta(target[known], simulated[known]),
             "nse": nash_sutcliffe(target[known], simulated[known]),
@@ -108,7 +108,7 @@ class TimeSeriesTask(Task):
 
 
 def _sentences(table):
-    """The time between two steps, and how many were filled."""
+    """Returns a sentence with the time between two steps and the number of filled steps."""
     if not table:
         return ()
     filled = f"; {table['filled']:,} steps were filled ({table['fill']})"
@@ -116,12 +116,12 @@ def _sentences(table):
 
 
 def _answer_lines(pipeline, inputs, references):
-    """Returns simulated and observed values of lines, `nan` for a header, and what was filled."""
+    """Returns simulated and observed values, NaN for a header, and the number of filled steps."""
     codec, lines = pipeline.codec, pipeline.lines()
     target = np.array(read_targets(references, codec.target, codec.table))
     answers = [answer.text for (answer,) in lines(range(1, len(inputs) + 1), inputs)]
     header = answers[0] == codec.target
     if header and not math.isnan(target[0]):
-        raise ValueError("reference, line 1: must be a header, as that of the inputs is.")
+        raise ValueError("reference, line 1: must be a header, as in the file of inputs.")
     simulated = np.array([math.nan] * header + [float(text) for text in answers[header:]])
     return simulated, target, {"filled": lines.filled} if codec.table.fill else {}

@@ -1,32 +1,32 @@
-"""Windows over a series: which of them makes the output of which step."""
+"""Windows over a series, and the assignment of each step to a window."""
 
 import numpy as np
 
 
 def window_of(step, length, scored):
-    """Returns where the window begins that makes the output of a step.
+    """Returns the first step of the window that computes the output of a step.
 
-    The first window makes those of all its steps, of which the earliest know little of the past;
-    every later one begins `scored` steps after the one before it and makes those of its last
-    `scored` steps. So it is the same whatever comes after the step.
+    The first window computes the outputs of all its steps; the earliest of them know little of the
+    past. Every later window begins `scored` steps after the previous one and computes the outputs
+    of its last `scored` steps. The window therefore does not depend on later steps.
 
     Args:
         step: Number of the step, counted from 0.
-        length: Steps in a window.
-        scored: See above; at most `length`.
+        length: Number of steps in a window.
+        scored: Number of steps at the end of a window whose outputs are used, at most `length`.
     """
     return 0 if step < length else ((step - length) // scored + 1) * scored
 
 
 def cut_windows(rows, starts, length):
-    """Returns windows over rows, those after the last row filled with zeros.
+    """Returns windows over rows, padded with zeros after the last row.
 
-    No step sees what comes after it, so that what a window is filled with changes nothing before.
+    The padding does not affect the outputs, because a step does not see later steps.
 
     Args:
         rows: `[N, ...]`.
-        starts: Where the windows begin, each below N.
-        length: Steps in a window T.
+        starts: Indices of the windows' first rows, each below N.
+        length: Number T of steps in a window.
 
     Returns:
         `[windows, T, ...]`.
@@ -37,14 +37,14 @@ def cut_windows(rows, starts, length):
 
 
 class Windowed:
-    """A series that grows, and the outputs of its steps, each from the window of `window_of`.
+    """A growing series with the outputs of its steps, each computed in its `window_of`.
 
     Args:
-        run: Function of windows `[B, T, F]` to outputs `[B, T]`.
-        num_inputs: Numbers of a step F.
-        length: Steps in a window T.
+        run: Function from windows `[B, T, F]` to outputs `[B, T]`.
+        num_inputs: Number F of inputs of a step.
+        length: Number T of steps in a window.
         scored: See `window_of`.
-        batch_size: Windows at a time.
+        batch_size: Number of windows computed at a time.
     """
 
     def __init__(self, run, num_inputs, length, scored, batch_size=64):
@@ -53,7 +53,7 @@ class Windowed:
         self._rows, self._first = np.zeros((0, num_inputs), np.float32), 0
 
     def extend(self, rows):
-        """Adds steps; returns their outputs, `[N]`, float32.
+        """Adds steps and returns their outputs, `[N]`, float32.
 
         Args:
             rows: `[N, F]`.
@@ -73,6 +73,6 @@ class Windowed:
         return np.array(values, np.float32)
 
     def _forget(self, start):
-        """Drops the steps before a window that will be the next."""
+        """Drops the steps before the next window."""
         self._rows = self._rows[max(0, start - self._first) :]
         self._first = max(start, self._first)

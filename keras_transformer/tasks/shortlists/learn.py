@@ -1,4 +1,4 @@
-"""Shortlists learned from a model's own alignments: what attends to what in given pairs."""
+"""Shortlists learned from a model's own alignments of pairs of texts."""
 
 import numpy as np
 import tensorflow as tf
@@ -10,10 +10,10 @@ from keras_transformer.tasks.strings import check_sentences, encode
 from keras_transformer.text.shortlist import Shortlist
 
 STRINGS = tf.TensorSpec([None], tf.string)
-# Source pieces that share in a target piece, those that it attends to most. Seen on Multi30K, 4,000
-# pieces, a small model: with 1 of them greedy search lost 0.3 BLEU, with 2 or 3 at most 0.02.
+# Number of source tokens over which a target token is distributed. Measured on Multi30K with 4,000
+# tokens and a small model: greedy search lost 0.3 BLEU with 1, and at most 0.02 with 2 or 3.
 SHARING = 3
-UNITS = 256  # of a target piece, so that rounding decides nothing on the way
+UNITS = 256  # counts are integers in units of 1 / 256, so that the order of additions is irrelevant
 
 
 def learn_shortlist(
@@ -28,33 +28,34 @@ def learn_shortlist(
     batch_size=64,
     progress=None,
 ):
-    """Learns from pairs of texts which target pieces a source piece becomes.
+    """Learns a shortlist of target tokens for each source token from pairs of texts.
 
-    The model reads each source with the given target, as in training. A target piece is shared out
-    among the three source pieces that its position in the decoder attends to most, in proportion;
-    the `best` of each source piece that have most become its list. Before that, the `best` most
-    frequent target pieces become the list of the end of the source, which every source has: they
-    are in no other list, and neither are the first ones.
+    The model reads each source with the given target, as in training. Each target token is
+    distributed over the three source tokens that its position in the decoder attends to most, in
+    proportion to the weights. The `best` target tokens with the largest sums form the list of a
+    source token. The `best` most frequent target tokens form the list of the end token, which every
+    source contains; they and the `first` tokens are in no other list.
 
     Args:
         translator: A `Translator`, or another `ConditionalGenerator`.
         sources: List of strings.
-        targets: What belongs to them, a list of as many strings.
-        first: How many pieces at the beginning of the vocabulary are candidates of every source.
-        best: Most pieces in a list.
+        targets: List of outputs, one string for each source.
+        first: Number of tokens at the beginning of the vocabulary that are candidates for every
+            source.
+        best: Maximum number of tokens in a list.
         layer: Number of the decoder's layer.
-        head: Number of the attention head. `None`: the mean of all.
-        batch_size: Pairs read at a time.
-        progress: Function that is called with the number of pairs that have been read. `None`: it
-            is not shown.
+        head: Number of the attention head. `None`: the mean over all heads.
+        batch_size: Number of pairs read at a time.
+        progress: Function that is called with the number of pairs that have been read. `None`: no
+            progress is reported.
 
     Returns:
         A `Shortlist`.
 
     Raises:
-        TypeError: If an argument is of another type.
-        ValueError: If the lists are empty or of different length, `first` is above the number of
-            pieces, or there is no such layer or head.
+        TypeError: If an argument has the wrong type.
+        ValueError: If the lists are empty or differ in length, `first` is above the size of the
+            vocabulary, or there is no such layer or head.
     """
     if not isinstance(translator, ConditionalGenerator):
         raise TypeError(
@@ -67,14 +68,14 @@ def learn_shortlist(
     sources, targets = check_sentences(sources, "sources"), check_sentences(targets, "targets")
     if len(sources) != len(targets) or not sources:
         raise ValueError(
-            "`targets` must have one text for each source, and there must be some. "
+            "`targets` must have one text for each source, and there must be at least one. "
             f"Received: {len(sources)} sources, {len(targets)} targets."
         )
     check_count("best", best)
     check_count("first", first, least=0)
     if first > config.output_size:
         raise ValueError(
-            f"`first` must be at most the number of pieces, {config.output_size}. "
+            f"`first` must be at most the size of the vocabulary, {config.output_size}. "
             f"Received: first={first}."
         )
     counts = _count(translator, (layer, head), sources, targets, batch_size, progress)
@@ -83,9 +84,9 @@ def learn_shortlist(
 
 
 def _count(translator, alignment, sources, targets, batch_size, progress):
-    """How much of each target id went to each source id, `[pairs, 3]`, in `UNITS`.
+    """Returns rows of source id, target id and count in `UNITS`, `[pairs, 3]`.
 
-    What goes to the end of the source is how frequent a target id is.
+    The count for the end token of the source is the frequency of the target id.
     """
     check_count("batch_size", batch_size)
     read, size = _reader(translator, alignment), translator.model.config.output_size
@@ -104,7 +105,7 @@ def _count(translator, alignment, sources, targets, batch_size, progress):
 
 
 def _without_frequent(counts, eos_id, first, best):
-    """The counts without those of the most frequent target ids, but for the end's."""
+    """Removes the counts of the most frequent target ids, except from the list of the end token."""
     of_end = counts[(counts[:, 0] == eos_id) & (counts[:, 1] >= first)]
     frequent = of_end[np.lexsort((of_end[:, 1], -of_end[:, 2]))][:best]
     others = (counts[:, 0] != eos_id) & ~np.isin(counts[:, 1], frequent[:, 1])
@@ -112,7 +113,7 @@ def _without_frequent(counts, eos_id, first, best):
 
 
 def _reader(translator, alignment):
-    """A function of a batch of pairs to source ids, target ids, and how much of these they have."""
+    """Returns a function from a batch of pairs to source ids, target ids and counts."""
     model, config, (layer, head) = translator.model, translator.model.config, alignment
     name = f"decoder/block_{layer % config.decoder_layers}/cross_attention"
 
@@ -126,7 +127,7 @@ def _reader(translator, alignment):
         weights = tf.cast(model.attention_weights(inputs)[name], tf.float32)  # [B, H, T, S]
         weights = tf.reduce_mean(weights, axis=1) if head is None else weights[:, head]
         words, real = (_is_word(ids, config) for ids in (source, target))  # [B, S], [B, T]
-        # The end of a source is where a head looks that looks for nothing.
+        # Weights on the end token are ignored: heads attend to it when they look for nothing.
         weights = tf.where(tf.expand_dims(words, 1), weights, 0.0)  # [B, T, S]
         weights = tf.pad(weights, [[0, 0], [0, 0], [0, SHARING]])  # or a source may be too short
         most, places = tf.math.top_k(weights, SHARING)  # [B, T, 3]
@@ -149,5 +150,5 @@ def _masked(columns, mask):
 
 
 def _is_word(ids, config):
-    """Which of token ids are neither padding nor an end."""
+    """Returns which token ids are neither padding nor an end token."""
     return tf.not_equal(ids, config.pad_id) & tf.not_equal(ids, config.eos_id)

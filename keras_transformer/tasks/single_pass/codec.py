@@ -1,7 +1,7 @@
-"""The interface of what stands before and after a model that answers in one pass.
+"""The interface of codecs: everything around a model that answers in one pass.
 
-A `Codec` is all of such a task but its model: requests become tensors of the model, and its outputs
-become answers. A program, a SavedModel and a .tflite file share it:
+A `Codec` converts requests to the model's inputs, and the model's outputs to answers. Programs,
+SavedModels and .tflite files share it:
 
     request -> encode -> inputs -> model -> outputs -> answers -> results
 """
@@ -13,7 +13,7 @@ import tensorflow as tf
 
 
 class Result(abc.ABC):
-    """One answer, and the numbers that it was chosen by.
+    """An answer and the numbers that it was derived from.
 
     Attributes:
         truncated: Whether the input was longer than the model's limit and was cut.
@@ -22,7 +22,7 @@ class Result(abc.ABC):
     @property
     @abc.abstractmethod
     def text(self):
-        """The answer as a string: what `predict` writes."""
+        """The answer as a string, as `predict` writes it."""
 
     @property
     @abc.abstractmethod
@@ -32,19 +32,19 @@ class Result(abc.ABC):
     @property
     @abc.abstractmethod
     def numbers(self):
-        """An array of what the model computed for this example; two that agree have one shape."""
+        """Array of the model's outputs for the example; arrays of equal answers have one shape."""
 
     @abc.abstractmethod
     def score_of(self, other):
-        """Returns the score that these numbers give to the answer of another result."""
+        """Returns the score of another result's answer by the numbers of this result."""
 
 
 class Choice(Result):
-    """A `Result` that is chosen among a few: numbers that are nearly equal may give either."""
+    """A `Result` chosen among several: nearly equal numbers may lead to different choices."""
 
     @abc.abstractmethod
     def is_tied(self, other, tolerance):
-        """Returns whether numbers that are off by `tolerance` might give the answer of another."""
+        """Returns whether an error of `tolerance` could lead to the other result's answer."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,14 +52,14 @@ class Guide:
     """Information about a task for the README beside a SavedModel.
 
     Args:
-        purpose: What the model does, the beginning of a sentence.
-        request: Dictionary from the tensors of a request to JSON of an example, a batch of one.
-        axes: Dictionary from outputs and inputs to the letters of their axes, such as `"B, C"`;
-            those that are not there have `"B"`.
-        notes: List of what the letters and the outputs mean: sentences in Markdown.
-        modules: Modules that a Python program must import, and why: a dictionary.
-        arguments: Dictionary from the tensors of a request to Python of the same example, where it
-            is not the JSON.
+        purpose: Beginning of a sentence about what the model does.
+        request: Dictionary from the tensors of a request to an example in JSON, a batch of one.
+        axes: Dictionary from outputs and inputs to the letters of their axes, such as `"B, C"`.
+            Those that are missing have `"B"`.
+        notes: List of Markdown sentences that explain the letters and the outputs.
+        modules: Dictionary from modules that a Python program must import to the reason.
+        arguments: Dictionary from the tensors of a request to the same example in Python, where it
+            differs from the JSON.
     """
 
     purpose: str
@@ -73,31 +73,34 @@ class Guide:
 class Codec(abc.ABC):
     """Converts requests to the inputs of a model, and its outputs to answers.
 
-    Tensors go by their names, in dictionaries: those of a request `[B, ...]`; the inputs of the
-    model and its outputs `[R, ...]`, where R is B unless an example has several rows; the rest,
-    which is what else `answers` needs; and the answers `[B, ...]`, one of which is the pipeline's
-    `output`.
+    Tensors are in dictionaries by their names: the request, `[B, ...]`; the inputs and outputs of
+    the model, `[R, ...]`, where R is B unless an example has several rows; the rest, other tensors
+    that `answers` needs; and the answers, `[B, ...]`, including the `output` of the pipeline.
 
     Attributes:
-        verb: What the signatures of a .tflite file are called.
-        example, number: What an input and what one of the numbers is called, for messages.
-        tolerance: How far the numbers of two runtimes may differ in float32.
-        max_score_loss: How far a quantised model's scores may be off on average, by quantisation.
+        verb: Beginning of the names of a .tflite file's signatures.
+        example, number: Nouns for an input and for one of the numbers, for messages.
+        tolerance: Maximum difference between the numbers of two runtimes in float32.
+        max_score_loss: Dictionary from quantisations to the maximum mean error of a quantised
+            model's scores.
         blank: Whether an empty line of text has an empty answer.
-        signature: Name of the SavedModel's signature that takes the inputs. `None`: there is none.
-        longest: Longest row of the inputs, such as tokens. `None`: rows have no length.
-        request_specs: The tensors of a request, a dictionary of `tf.TensorSpec`s.
-        rule: What a right row of the inputs is and what a wrong one gives, a sentence for a file.
-        nothing: What each output is in a wrong row, a dictionary of numbers.
-        own_metadata: Names of those of its `metadata` that models which answer together need not
-            share, such as `"scale"`, or `"table.filled"` for a field of a dictionary.
-        padding: What each input is padded with after its length, a dictionary of numbers.
+        signature: Name of the SavedModel's signature for the inputs of the model. `None`: no
+            signature.
+        longest: Maximum length of a row of the inputs, for example in tokens. `None`: rows have no
+            length.
+        request_specs: Dictionary of the `tf.TensorSpec`s of a request.
+        rule: Sentences for the metadata of a file: the form of a valid row of the inputs, and the
+            outputs for an invalid one.
+        nothing: Dictionary from the outputs to their numbers for an invalid row.
+        own_metadata: Names of those fields of `metadata` that may differ between the models of an
+            ensemble, such as `"scale"`, or `"table.filled"` for a field of a dictionary.
+        padding: Dictionary from the inputs to the numbers that pad them.
     """
 
     verb, example, number = "answer", "example", "number"
-    # Runtimes add in different orders. Seen: differences of probabilities of up to 1e-6.
+    # Runtimes add numbers in different orders. Measured: probabilities differ by up to 1e-6.
     tolerance = 1e-4
-    # Nats, where a score is a log-probability.
+    # In nats if scores are log-probabilities.
     max_score_loss = {"none": 0.0, "float16": 0.01, "int8": 0.1}
     blank = True
     signature = longest = None
@@ -106,17 +109,17 @@ class Codec(abc.ABC):
     rule = ""
     nothing = padding = {}
 
-    # Without a state: what a SavedModel is used by that keeps no metadata
+    # Class methods, which also work for a SavedModel without metadata
 
     @classmethod
     def of_lines(cls, metadata):
-        """Returns what answers lines with a SavedModel: here the class, which needs nothing more.
+        """Returns a codec for lines of text and a SavedModel, by default the class itself.
 
         Args:
-            metadata: What `line_metadata` returned.
+            metadata: Result of `line_metadata`.
 
         Raises:
-            KeyError: If something is missing.
+            KeyError: If a field is missing.
         """
         return cls
 
@@ -126,16 +129,16 @@ class Codec(abc.ABC):
         """Returns examples as a list.
 
         Raises:
-            TypeError: If they are something else.
+            TypeError: If `examples` is not a list of examples.
         """
 
     @classmethod
     def check_samples(cls, examples):
-        """Returns the examples to check an export with, as a list.
+        """Returns the examples to check an export with as a list.
 
         Raises:
-            TypeError: If they are something else.
-            ValueError: If there is nothing to check with.
+            TypeError: If `examples` is not a list of examples.
+            ValueError: If there is no example to check with.
         """
         examples = cls.check(examples)
         if not examples:
@@ -144,30 +147,31 @@ class Codec(abc.ABC):
 
     @classmethod
     def parse(cls, line):
-        """Returns the example that a line of text is.
+        """Returns the example in a line of text.
 
         Raises:
-            ValueError: If it is none: what a line must be, as the end of a sentence.
+            ValueError: If the line is not an example. The error is the end of a sentence about the
+                line.
         """
         return line
 
     @classmethod
     def verify(cls, example):
-        """Returns an example as it is, if what it names, such as the file of an image, can be read.
+        """Returns an example unchanged after checking that the files it names can be read.
 
         Raises:
-            ValueError: If it cannot be read. One line that names it.
+            ValueError: If a file cannot be read; the error is one line that names it.
         """
         return example
 
     @staticmethod
     def size(example):
-        """Returns a number; examples of similar size go into one batch."""
+        """Returns a number for sorting: a batch contains examples of similar size."""
         return len(example)
 
     @staticmethod
     def shown(example):
-        """Returns an example as a report shows it."""
+        """Returns an example in the form shown in a report."""
         return example
 
     @classmethod
@@ -178,10 +182,10 @@ class Codec(abc.ABC):
     @classmethod
     @abc.abstractmethod
     def results(cls, answers):
-        """Returns a `Result` of each example.
+        """Returns a `Result` for each example.
 
         Args:
-            answers: Dictionary of arrays: what `answers` returns.
+            answers: Result of `answers`, as a dictionary of arrays.
         """
 
     # In a graph
@@ -192,22 +196,22 @@ class Codec(abc.ABC):
 
     @abc.abstractmethod
     def outputs(self, prediction):
-        """Returns the outputs, a dictionary, from what the model returns."""
+        """Returns the dictionary of outputs from the prediction of the model."""
 
     def mean(self, outputs, rest):
-        """Returns outputs from those of several models, whose answers are then their mean.
+        """Returns the outputs of an ensemble from the outputs of its models.
 
-        Here the mean of every output; where an output is no probability and no predicted value, a
-        codec has its own way.
+        By default, this is the mean of every output. Codecs with outputs that are neither
+        probabilities nor predicted values override it.
 
         Args:
-            outputs: List of what `outputs` returned.
-            rest: What `encode` returned beside the inputs.
+            outputs: List of results of `outputs`.
+            rest: Second result of `encode`.
         """
         return {name: mean_of(outputs, name) for name in outputs[0]}
 
     def named(self, outputs):
-        """Returns the outputs as the signature of the inputs does: with names for numbers."""
+        """Returns the outputs with strings for numbers, for the signature of the inputs."""
         return outputs
 
     @abc.abstractmethod
@@ -215,11 +219,11 @@ class Codec(abc.ABC):
         """Returns the answers, a dictionary of tensors `[B, ...]`."""
 
     def checked(self, **inputs):
-        """Returns the inputs, after an assertion for each rule that they must follow."""
+        """Returns the inputs after an assertion for each rule that they must follow."""
         return inputs
 
     def screen(self, **inputs):
-        """Returns which rows are right, boolean `[R]`, and inputs with others in wrong places."""
+        """Returns which rows are valid, boolean `[R]`, and inputs without the invalid rows."""
         rows = tf.shape(next(iter(inputs.values())))[0]
         return tf.fill([rows], True), inputs
 
@@ -227,15 +231,15 @@ class Codec(abc.ABC):
 
     @abc.abstractmethod
     def input_specs(self, rows=None, length=None):
-        """Returns the inputs of the model, a dictionary of `tf.TensorSpec`s.
+        """Returns a dictionary of the `tf.TensorSpec`s of the model's inputs.
 
         Args:
             rows: Number of rows. `None`: any.
-            length: Their length, with `longest`. `None`: any.
+            length: Length of the rows, if they have one. `None`: any.
         """
 
     def lengths(self, inputs):
-        """Returns the length of each row, a list, with `longest`; 1 for each without."""
+        """Returns the list of the rows' lengths, or 1 for each row if rows have no length."""
         return [1] * len(next(iter(inputs.values())))
 
     @abc.abstractmethod
@@ -243,17 +247,17 @@ class Codec(abc.ABC):
         """Returns a `Guide`.
 
         Args:
-            example: An example for its request.
+            example: Example for the request.
         """
 
-    # What a file keeps
+    # Metadata of files
 
     def line_metadata(self):
-        """Returns what `of_lines` needs, such as the names of columns: plain values."""
+        """Returns the plain values that `of_lines` needs, such as the names of columns."""
         return {}
 
     def metadata(self):
-        """Returns what `from_metadata` needs, and a program in another language: plain values."""
+        """Returns the plain values that `from_metadata` and programs in other languages need."""
         return {}
 
     @classmethod
@@ -261,20 +265,21 @@ class Codec(abc.ABC):
         """Returns the codec of a file.
 
         Args:
-            metadata: Dictionary with what `metadata` returned.
+            metadata: Result of `metadata`.
             tokenizers: The `Tokenizers` of the file, or `None`.
         """
         return cls()
 
-    # How good answers are
+    # Quality of answers
 
     def quality(self, results, references):
-        """Returns figures of answers, a dictionary; higher is better, and none loses more than a
-        limit in a quantised export.
+        """Returns a dictionary of metrics of answers, for which higher values are better.
+
+        The check of a quantised export limits the loss of each metric.
 
         Args:
             results: List of `Result`s.
-            references: List of strings, what the answers should be.
+            references: List of the correct answers, strings.
         """
         return {}
 
@@ -284,7 +289,7 @@ def mean_of(outputs, name):
 
     Args:
         outputs: List of dictionaries of tensors.
-        name: The name of the output.
+        name: Name of the output.
     """
     values = [tf.cast(output[name], tf.float32) for output in outputs]
     return tf.add_n(values) / len(values)

@@ -1,4 +1,4 @@
-"""Codecs of models that give an example one of a few labels."""
+"""Codecs of models that classify an example as one of a few labels."""
 
 import dataclasses
 
@@ -11,7 +11,7 @@ from keras_transformer.tasks.single_pass.codec import Choice, Codec, mean_of
 
 @dataclasses.dataclass(frozen=True)
 class Classification(Choice):
-    """The label that a model gives to one text or image.
+    """The label that a model predicts for a text or an image.
 
     Args:
         label: The most probable label.
@@ -27,7 +27,7 @@ class Classification(Choice):
 
     @property
     def text(self):
-        """The label: what `predict` writes."""
+        """The label, as `predict` writes it."""
         return self.label
 
     @property
@@ -41,11 +41,11 @@ class Classification(Choice):
         return self.probabilities
 
     def score_of(self, other):
-        """The logarithm of the probability of the label of another result."""
+        """Returns the logarithm of the probability of another result's label."""
         return _log(self.probabilities[other.probabilities.argmax()])
 
     def is_tied(self, other, tolerance):
-        """Returns true if the two most probable labels are within twice the tolerance."""
+        """Returns whether the two largest probabilities differ by at most twice the tolerance."""
         top, second = np.sort(self.probabilities)[:-3:-1]
         return bool(top - second <= 2 * tolerance)
 
@@ -62,11 +62,11 @@ class LabelCodec(Codec):
     nothing = {"probabilities": 0.0, "label": -1}
 
     def outputs(self, prediction):
-        """Returns `probabilities` `[B, C]`, and `label`, int32 `[B]`, a place in `labels`."""
+        """Returns `probabilities` `[B, C]`, and `label`, int32 `[B]`, an index into `labels`."""
         return self._labelled(tf.nn.softmax(prediction))
 
     def mean(self, outputs, rest):
-        """Returns the mean of the probabilities, and the label that is most probable then."""
+        """Returns the mean of the probabilities, and the most probable label by this mean."""
         return self._labelled(mean_of(outputs, "probabilities"))
 
     def _labelled(self, probabilities):
@@ -83,11 +83,11 @@ class LabelCodec(Codec):
 
     def quality(self, results, references):
         """Returns the `accuracy`, from 0 to 100."""
-        right = [
+        correct = [
             result.label == reference.strip(SPACES)
             for result, reference in zip(results, references, strict=True)
         ]
-        return {"accuracy": 100 * float(np.mean(right))}
+        return {"accuracy": 100 * float(np.mean(correct))}
 
 
 def _log(probability):

@@ -1,4 +1,4 @@
-"""A model that answers in one pass, in use."""
+"""Pipelines of models that answer in one pass."""
 
 import tensorflow as tf
 
@@ -13,8 +13,8 @@ class SinglePass(Pipeline):
     """A trained model that answers in one pass, in use.
 
     Attributes:
-        codec_class: The class of its codec.
-        codec: Its `Codec`.
+        codec_class: Class of the codec.
+        codec: The `Codec`.
     """
 
     codec_class = None
@@ -29,11 +29,11 @@ class SinglePass(Pipeline):
         return cls.codec_class.parse(line)
 
     def check_samples(self, samples):
-        """Returns the examples to check an export with, as a list; see `Codec.check_samples`."""
+        """Returns the examples to check an export with as a list; see `Codec.check_samples`."""
         return self.codec.check_samples(samples)
 
     def signatures(self):
-        """Returns the `Signature`s: requests to answers, and inputs of the model to its outputs."""
+        """Returns two `Signature`s: requests to answers, and inputs to outputs of the model."""
         codec, request, inputs = self.codec, self.codec.request_specs, self.codec.input_specs()
         rules = codec.checked, codec.screen, codec.nothing, codec.named
         return [
@@ -42,11 +42,11 @@ class SinglePass(Pipeline):
         ]
 
     def predict(self, **inputs):
-        """Returns the outputs of the model, a dictionary, in a graph."""
+        """Returns the dictionary of the model's outputs, in a graph."""
         return self._outputs(self.model, inputs)
 
     def respond(self, **request):
-        """Returns the answers to a request, a dictionary, in a graph."""
+        """Returns the dictionary of answers to a request, in a graph."""
         inputs, rest = self.codec.encode(**request)
         outputs = [self._outputs(model, inputs) for model in self.models]
         outputs = outputs[0] if len(outputs) == 1 else self.codec.mean(outputs, rest)
@@ -60,7 +60,7 @@ class SinglePass(Pipeline):
         return super().difference(other) or metadata_difference(self.codec, other.codec)
 
     def check_models(self):
-        """Raises a `ValueError` if there are several models whose answers differ in kind."""
+        """Raises a `ValueError` if there are several models that cannot form an ensemble."""
         if len(self.models) > 1:
             names = [f"model {number}" for number in range(1, len(self.models) + 1)]
             check_together([self.with_model(model) for model in self.models], names)
@@ -74,25 +74,26 @@ class SinglePass(Pipeline):
         return [result.text for result in self.answer(examples, batch_size)]
 
     def answer(self, examples, batch_size=64):
-        """Returns a `Result` for each of a list of examples.
+        """Returns a `Result` for each example of a list.
 
         Args:
-            examples: List of what the task takes.
-            batch_size: Examples at a time; those of similar size go together.
+            examples: List of inputs of the task.
+            batch_size: Number of examples answered at a time. A batch contains examples of similar
+                size.
 
         Raises:
-            TypeError: If `examples` is something else.
+            TypeError: If `examples` is not such a list.
         """
         codec = self.codec_class
         return map_sorted(self.answer_batch, codec.check(examples), batch_size, codec.size)
 
     def answer_batch(self, examples):
-        """Returns a `Result` for each of a list of examples, as one batch."""
+        """Returns a `Result` for each example of a list, computed as one batch."""
         answers = self._responder()(**self.codec.request(examples))
         return self.codec.results({name: value.numpy() for name, value in answers.items()})
 
 
 def _form(specs):
-    """What inputs are by the type of the first of them."""
+    """Returns the `form` of a signature by the dtype of its first input."""
     (first, *_) = specs.values()
     return {tf.string: TEXT, tf.int32: IDS}.get(first.dtype, ARRAYS)

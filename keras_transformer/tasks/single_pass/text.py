@@ -1,29 +1,32 @@
-"""Models that answer in one pass about a text: sentences in, token ids through the model."""
+"""Codecs and pipelines of models that read a text and answer in one pass."""
 
 import abc
 import json
+from collections.abc import Sequence
 
+import keras
 import tensorflow as tf
 
 from keras_transformer.tasks.pipeline import TextPipeline
 from keras_transformer.tasks.single_pass.codec import Codec
 from keras_transformer.tasks.single_pass.pipeline import SinglePass
 from keras_transformer.tasks.strings import check_samples, check_sentences, encode
-from keras_transformer.tasks.token_rows import checked_ids, empty_where_wrong, right_rows
-from keras_transformer.text.tokenizers import Tokenizers
+from keras_transformer.tasks.token_rows import checked_ids, empty_where_invalid, valid_rows
+from keras_transformer.text.tokenizers import Tokenizer, Tokenizers
 
 RULE = (
-    "Each row: the ids of a text's pieces, each at least 0 and below vocab_size, none of them pad "
-    "or bos; then eos, once; then pad up to source_length. {} The other rows are as without it."
+    "Each row: the ids of a text's tokens, each at least 0 and below vocab_size, none of them pad "
+    "or bos; then eos, once; then pad up to source_length. {} Other rows are not affected."
 )
 
 
 class TextCodec(Codec):
-    """The codec of a model of token ids `source`, `[B, S]`.
+    """The codec of a model that reads token ids `source`, `[B, S]`.
 
     Args:
         tokenizer: The `Tokenizer`, or a pair of them, of which the first is used.
-        max_length: Longest text in tokens, its end included; longer ones are cut.
+        max_length: Maximum length of a text in tokens, including its end token; longer texts are
+            cut.
     """
 
     example = "text"
@@ -51,7 +54,7 @@ class TextCodec(Codec):
         return {"sentences": tf.constant(examples, tf.string, [len(examples)])}
 
     def encode(self, sentences):
-        """Returns `source`, token ids `[B, S]`, padded; and `truncated`, `[B]`."""
+        """Returns `source`, padded token ids `[B, S]`, and `truncated`, `[B]`."""
         ids, truncated, _ = encode(self.tokenizer, sentences, self.longest)
         return {"source": ids.to_tensor(self.tokenizer.pad_id)}, {"truncated": truncated}
 
@@ -60,8 +63,8 @@ class TextCodec(Codec):
 
     def screen(self, source):  # noqa: D102
         begins = int(self.tokenizer.starts_with_bos)
-        right = right_rows(source, self.tokenizer, separators=begins)  # [B]
-        return right, {"source": empty_where_wrong(source, right, self.tokenizer)}
+        valid = valid_rows(source, self.tokenizer, separators=begins)  # [B]
+        return valid, {"source": empty_where_invalid(source, valid, self.tokenizer)}
 
     def input_specs(self, rows=None, length=None):  # noqa: D102
         return {"source": tf.TensorSpec([rows, length], tf.int32, name="source")}
@@ -81,7 +84,7 @@ class TextCodec(Codec):
         }
 
     def _rule(self):
-        """The rule of a row, with the id that it begins with, if there is one."""
+        """Returns the rule of a row, with the id that it begins with if there is one."""
         if not self.tokenizer.starts_with_bos:
             return self.rule
         return self.rule.replace("Each row: ", "Each row: bos; then ", 1)
@@ -91,23 +94,23 @@ class TextCodec(Codec):
         return cls(tokenizers, metadata["max_length"])
 
     def notes(self):
-        """Returns what the README beside a SavedModel explains about texts and their ids."""
+        """Returns the notes on texts and token ids for the README beside a SavedModel."""
         return [
-            "B: texts of a request, any number. S: tokens of its longest text, at most "
+            "B: number of texts in the request. S: number of tokens of its longest text, at most "
             f"{self.longest}.",
-            f"Strings are UTF-8. Of a text of more than {self.longest} tokens the beginning is "
-            f"read, and `truncated` says so. Token ids are those of the {self.tokenizer.title} "
-            f"vocabulary inside: a text ends in {self.tokenizer.eos_id}, and whatever follows is "
-            "ignored; ids that cannot be read are an error.",
+            f"Strings are UTF-8. A text of more than {self.longest} tokens is cut, and "
+            f"`truncated` is true. Token ids are those of the {self.tokenizer.title} vocabulary "
+            f"inside: a text ends with {self.tokenizer.eos_id}, and later ids are ignored; invalid "
+            "ids are an error.",
         ]
 
 
-# What a program must import before it loads a SavedModel with a tokenizer, and why.
+# Modules that a program must import before it loads a SavedModel with a tokenizer, with reasons.
 MODULES = {"tensorflow_text": "registers the operations of the tokenizer"}
 
 
 def quoted(strings):
-    """Returns JSON of a list of strings that can stand in single quotes in a shell."""
+    """Returns a list of strings as JSON that needs no escapes in single quotes of a shell."""
     return json.dumps(strings).replace("'", "\\u0027")
 
 
@@ -115,10 +118,15 @@ class TextPass(SinglePass, TextPipeline, abc.ABC):
     """A trained model that answers in one pass about a text, with its tokenizer.
 
     Args:
-        model, tokenizer, max_length: See `TextPipeline`; longer texts are cut.
+        model, tokenizer, max_length: See `TextPipeline`. Longer texts are cut.
     """
 
-    def __init__(self, model, tokenizer, max_length=None):
+    def __init__(
+        self,
+        model: keras.Model | Sequence[keras.Model],
+        tokenizer: Tokenizer | tuple[Tokenizer, Tokenizer],
+        max_length: int | None = None,
+    ):
         super().__init__(model, tokenizer, max_length)
         self.codec = self.make_codec()
         self.check_models()
@@ -128,7 +136,7 @@ class TextPass(SinglePass, TextPipeline, abc.ABC):
         return self.codec_class(self.tokenizers, self.max_length)
 
     def reading(self, sentence):
-        """The pieces of the text: see `Pipeline.reading`."""
+        """Returns the tokens of the text; see `TextPipeline.reading`."""
         inputs, others = self.codec.encode(tf.constant([sentence]))
         ids = inputs["source"]  # [1, S]
         pieces = self.source_tokenizer.pieces(ids[0].numpy())

@@ -1,1 +1,1 @@
-"""Summarisation: long texts to short ones."""
+"""Summarisation: the task and its pipeline."""

@@ -1,4 +1,4 @@
-"""Summarisation: a `Transformer` with its tokenizers, texts to what matters in them."""
+"""The pipeline of summarisation: a `Transformer` with its tokenizers."""
 
 from keras_transformer.tasks.conditional_generator import ConditionalGenerator
 from keras_transformer.tasks.results import Summary
@@ -11,12 +11,13 @@ class Summarizer(ConditionalGenerator):
 
     Args:
         model: A `Transformer`.
-        tokenizer: The `Tokenizer` it was trained with, or a pair of them, for texts and summaries.
-        max_length: Longest text and longest summary in tokens, their ends included. `None`: the
-            model's `max_length`.
+        tokenizer: The `Tokenizer` of the model, or a pair of them for texts and summaries.
+        max_length: Maximum length of texts and summaries in tokens, including their end tokens.
+            `None`: the model's `max_length`.
+        shortlist, search: See `Translator`.
 
     Raises:
-        TypeError: If an argument is of another type.
+        TypeError: If an argument has the wrong type.
         ValueError: If `max_length` is above the model's, or tokenizer and model do not belong
             together.
 

@@ -1,11 +1,11 @@
-"""The task of summarisation: a text to what matters in it."""
+"""The task of summarisation."""
 
 from keras_transformer.tasks.source_to_target import SourceToTargetTask
 from keras_transformer.tasks.task import Metric
 
 
 class SummarizationTask(SourceToTargetTask):
-    """Texts and their summaries, by a `Transformer`."""
+    """Summarisation of texts by a `Transformer`; see `Task`."""
 
     name = "summarization"
     metrics = {
@@ -33,24 +33,24 @@ class SummarizationTask(SourceToTargetTask):
         return {name: scores[name] for name in KINDS}
 
     def evaluate(self, pipeline, columns, search=None):
-        """Summarises texts and compares the summaries with the right ones.
+        """Summarises texts and compares the summaries with reference summaries.
 
         Args:
             pipeline: Function from a list of strings to a list of strings, such as a `Summarizer`.
-            columns: List of strings, and list of the right summaries.
-            search: A `Greedy`, `Beam` or `Sample`. `None`: the default of a `Summarizer`, greedy.
+            columns: List of texts, and list of reference summaries.
+            search: A `Greedy`, `Beam` or `Sample`. `None`: the default search of a `Summarizer`.
 
         Returns:
-            The dictionary of `rouge`; `seconds`, the time the summaries took; with a search, or a
-            `Summarizer`, `search`, its name; and of a `Summarizer` `truncated`, how many of the
-            texts are longer than it reads, and were cut.
+            The dictionary of `rouge` with the entry `seconds`, the time of the summarisation; if
+            the search is known, `search`, its name; and for a `Summarizer`, `truncated`, the number
+            of texts that were longer than its limit and were cut.
 
         Raises:
             ValueError: If there is no text, or the package rouge-score is missing.
         """
         from keras_transformer.text.rouge import load_scorer, rouge
 
-        load_scorer()  # before the work
+        load_scorer()  # fails early if the package is missing
         sources, references = columns
         summaries, facts = self.answer(pipeline, sources, search)
         if isinstance(pipeline, self.pipeline_class()):

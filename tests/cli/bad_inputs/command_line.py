@@ -22,9 +22,7 @@ WORDS = [
         "`hf download Helsinki-NLP/opus-mt-en-de --local-dir opus-mt-en-de` downloads it, and "
         "`keras-transformer convert hf opus-mt-en-de RUN` converts it to a run",
     ),
-    usage(
-        "translate RUN IN.txt", "IN.txt is not a run: several models that answer together .* stdin"
-    ),
+    usage("translate RUN IN.txt", "IN.txt is not a run: only runs form an ensemble.* stdin"),
     usage("translate RUN --beem 4", "No such option '--beem'.*'--beam'"),
     usage("evaluate", "Missing argument 'RUN...'"),
     usage("score RUN --source IN.txt", "Missing option '--target'"),
@@ -157,11 +155,11 @@ WITHOUT_EFFECT = [
     usage("translate SAVED --n-best 2 --length-penalty 1", "--length-penalty needs --beam"),
     usage("translate SAVED --max-length 5", "--max-length has no effect on SAVED"),
     usage("translate SAVED --alignments", "--alignments has no effect on SAVED"),
-    usage("translate SAVED --n-best 9", "--n-best 9 is more than SAVED gives, which is 4"),
+    usage("translate SAVED --n-best 9", "--n-best 9 is too large for SAVED, which returns up to 4"),
     usage("translate FILE.tflite --sample", "--sample has no effect on FILE.tflite"),
     usage("translate FILE.tflite --alignments", "--alignments has no effect on FILE.tflite"),
     usage("translate FILE.tflite --n-best 2", "--n-best needs --beam with FILE.tflite"),
-    usage("translate FILE.tflite --beam 2 --n-best 2", "--n-best 2 is more than FILE.tflite gives"),
+    usage("translate FILE.tflite --beam 2 --n-best 2", "--n-best 2 is too large for FILE.tflite"),
     usage("translate FILE.tflite --extra-length 2", "--extra-length needs --beam"),
     fails("translate FILE.tflite --beam 3", "FILE.tflite has no beam of 3, but one of 2"),
     usage("translate CT2 --sample", "--sample has no effect on CT2"),
@@ -171,7 +169,7 @@ WITHOUT_EFFECT = [
 ]
 
 MODELS = [
-    usage("translate RUN/model.keras", "model.keras is only the weights of a run: name the run's"),
+    usage("translate RUN/model.keras", "model.keras holds only the weights of a run: name"),
     usage("translate m.h5", "m.h5 is in Keras's older format, HDF5", spoiled("m.h5")),
     usage("translate IN.txt", "IN.txt is not a model: MODEL is a run, a SavedModel"),
     usage("translate IN.png", "IN.png is not a model", spoiled("IN.png", b"\x89PNG")),
@@ -185,9 +183,11 @@ MODELS = [
     fails("average nowhere", "nowhere is not a finished run"),
     usage("plot attention nowhere sentence --output x.png", "nowhere does not exist: MODEL is a"),
     fails("plot attention DATA sentence --output x.png", "DATA is not a finished run"),
-    usage("plot attention IN.txt sentence --output x.png", "IN.txt gives no attention"),
-    usage("plot attention FILE.tflite sentence --output x.png", "FILE.tflite gives no attention"),
-    usage("plot attention CT2 sentence --output x.png", "CT2 gives no attention"),
+    usage("plot attention IN.txt sentence --output x.png", "IN.txt has no attention weights"),
+    usage(
+        "plot attention FILE.tflite sentence --output x.png", "FILE.tflite has no attention weights"
+    ),
+    usage("plot attention CT2 sentence --output x.png", "CT2 has no attention weights"),
     fails("plot attention SAVED sentence --output x.png", "has no signature `alignment`"),
     fails("plot curves nowhere --output x.png", "nowhere is not a finished run"),
     fails(
@@ -215,7 +215,7 @@ PLACES = [
     usage("translate RUN --input nowhere.txt", "'nowhere.txt' does not exist"),
     usage("translate RUN --input DATA", "'DATA' is a directory"),
     usage("translate RUN --output DATA", "'DATA' is a directory"),
-    fails("translate RUN --output nowhere/x", "nowhere does not exist: make it first"),
+    fails("translate RUN --output nowhere/x", "nowhere does not exist: create it first"),
     fails("translate RUN --output IN.txt/x", "IN.txt is not a folder"),
     fails("translate RUN --output /dev/null", "/dev/null is not a regular file"),
     usage("export litert RUN x.bin", r"x\.bin must end in \.tflite"),

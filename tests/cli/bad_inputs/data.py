@@ -117,7 +117,7 @@ def conll(match, train, validation=b"a B-X\n", settings=CONLL):
 
 
 LABELLED = [
-    conll("a.conll, line 2: I-X must follow B-X or I-X. Received: it after O", b"a O\nb I-X\n"),
+    conll("a.conll, line 2: I-X must follow B-X or I-X. Received: I-X after O", b"a O\nb I-X\n"),
     conll("a.conll, line 1: must have at least 2 columns.*Received: 1", b"a\n"),
     conll("b.conll, line 1: the label must be one of the training data: .*'B-Y'",
           b"a B-X\n", b"a B-Y\n"),

@@ -145,12 +145,12 @@ def test_without_a_version_a_warning_names_the_option(tmp_path):
     made = converted(tmp_path, marian_models.settings(**GELU))
     assert made.model.config.activation == "gelu"
     assert made.notes == [
-        f"{tmp_path}/model.npz: gelu is read as the exact GELU, since Marian 1.12.3, but the file "
-        "tells no `version` of Marian (it has none); if an older Marian trained it, convert it "
-        "with --gelu sigmoid"
+        f"{tmp_path}/model.npz: gelu is read as the exact GELU of Marian 1.12.3 and later, but the "
+        "file names no `version` of Marian (it names none); if an older Marian trained the model, "
+        "convert it with --gelu sigmoid"
     ]
     form, (note,) = gelu.form_of({**marian_models.settings(**GELU), "version": "mine"}, "a.npz")
-    assert form == "exact" and "(it has the version 'mine', which is none of Marian's)" in note
+    assert form == "exact" and "(it names 'mine')" in note
 
 
 def test_an_option_chooses_the_gelu_whatever_the_version(tmp_path):
@@ -261,7 +261,7 @@ def test_without_a_bias_the_entry_that_pads_has_no_probability_either(tmp_path):
         ({"dim_vocabs": [40, 40]}, r"Wemb must have the shape \[40, 16\]"),
         ({"dim_vocabs": [37]}, "`dim-vocabs` must be the sizes of two vocabularies"),
         ({"dec_depth": 2}, "the tensor decoder_l2_ffn_W1 is missing"),
-        ({"enc_depth": 1}, "Without one: encoder_l2_ffn_W1, encoder_l2_ffn_W2.* and 13 more"),
+        ({"enc_depth": 1}, "Unused: encoder_l2_ffn_W1, encoder_l2_ffn_W2.* and 13 more"),
         ({"transformer_decoder_dim_ffn": 7}, "`transformer-decoder-dim-ffn` must be 0"),
     ],
 )
@@ -299,7 +299,7 @@ def test_settings_that_cannot_be_expressed_are_named(tmp_path, changes, message)
         ),
         (
             lambda arrays: arrays.update(more=np.zeros((1, 9), "float32")),
-            r"every tensor must have its place in the model\. Without one: more\.",
+            r"every tensor must be used by the model\. Unused: more\.",
         ),
     ],
 )

@@ -114,7 +114,7 @@ def test_a_file_of_dynamic_ranges_has_none():
 def test_values_that_are_no_numbers_are_named():
     arrays = floats()
     arrays["Wemb"] = np.full((11, 4), np.nan, "float32")
-    with pytest.raises(ValueError, match="Wemb has values that are no numbers"):
+    with pytest.raises(ValueError, match="Wemb contains NaN or infinite"):
         in_floats(arrays, "a.npz")
 
 
@@ -137,7 +137,7 @@ def changed(content, place, form, number):
 @pytest.mark.parametrize(
     ("place", "number", "message"),
     [
-        (0, 2, "no .bin file of Marian of version 1"),
+        (0, 2, "not a .bin file of Marian of version 1"),
         (8, 2**60, "its table has 1152921504606846976 entries"),
         (16, 2**62, "a name ends at byte"),
         (24, 0x402, r"Wemb must be one of float32 \(0x404\).* Received: type 0x402"),
@@ -180,7 +180,7 @@ def test_an_npz_file_that_is_cut_or_something_else_is_one_clear_line(tmp_path):
     content = path.read_bytes()
     for end in range(0, len(content), 101):
         path.write_bytes(content[:end])
-        with pytest.raises(ValueError, match=r"a\.npz is no \.npz file of Marian, or is damaged"):
+        with pytest.raises(ValueError, match=r"a\.npz is damaged or not a \.npz file of Marian"):
             read_npz(path)
     place = content.index(floats()["Wemb"].tobytes())
     path.write_bytes(content[:place] + b"\xff" + content[place + 1 :])
@@ -233,10 +233,10 @@ def test_other_files_are_refused_by_their_name(tmp_path):
     ("content", "message"),
     [
         (None, "it has no special:model.yml"),
-        (b"a: [", "is no YAML"),
-        (b"!!python/object/apply:os.getcwd []", "is no YAML"),
-        (b"- 1", "must hold settings by name"),
-        (b"\xff\xfe", "is no YAML"),
+        (b"a: [", "is not YAML"),
+        (b"!!python/object/apply:os.getcwd []", "is not YAML"),
+        (b"- 1", "must contain settings by name"),
+        (b"\xff\xfe", "is not YAML"),
     ],
 )
 def test_settings_that_cannot_be_read_are_named(content, message):

@@ -80,8 +80,8 @@ def test_images_are_resized_where_a_size_is_given(folder):
     [
         ("train/a/4.png", draw(6, 7), "4.png: must have height x width x channels of 5 x 7 x 3. R"),
         ("validation/a/4.png", draw(5, 8), "4.png: must have .* Received: 5 x 8 x 3."),
-        ("train/a/4.png", b"no image", "4.png: is not a PNG or JPEG image that can be read."),
-        ("train/a/4.jpg", b"", "4.jpg: is not a PNG or JPEG image that can be read."),
+        ("train/a/4.png", b"no image", "4.png: is not a readable PNG or JPEG image."),
+        ("train/a/4.jpg", b"", "4.jpg: is not a readable PNG or JPEG image."),
     ],
 )
 def test_a_wrong_file_is_named(folder, name, content, message):

@@ -93,7 +93,7 @@ def test_a_byte_order_mark_and_spaces_are_no_part_of_it(tmp_path):
          "warmth, rain, flow, with a comma between two. Missing: warmth."),
         ({"_1": "date,rain,rain,warmth,flow"}, "river.csv, line 1: the column rain must be there "
          "once. Received: columns 2 and 3 have this name."),
-        ({"_5": None}, "line 5: every line must be 1 day after the one before it, here 2001-03-01"
+        ({"_5": None}, "line 5: every line must be 1 day after the previous one, here 2001-03-01"
          ". Received: 2001-03-02. `data.fill` fills gaps."),
         ({"_5": f"{FIRST},1,x,1,1"}, "line 5: every line must be 1 day after .* 2001-02-26."),
         ({"_4": "1 March,1,x,1,1"}, "line 4: the date must be such as 2005-08-31, .*. Received: '1 "
@@ -105,8 +105,8 @@ def test_a_byte_order_mark_and_spaces_are_no_part_of_it(tmp_path):
         ({"_4": f"{day(2)},1e39,x,1,1"}, "line 4: rain must be a number. Received: '1e39'."),
         ({"_4": f"{day(2)},1,x,warm,1"}, "line 4: warmth must be a number. Received: 'warm'."),
         ({"_4": f"{day(2)},1,x,1,nan"}, "line 4: flow must be a number or empty. Received: 'nan'."),
-        ({"_4": f"{day(2)},1,x,1"}, "line 4: must have 5 columns with a comma between them, date, "
-         "warmth, rain, flow among them. Received: 4."),
+        ({"_4": f"{day(2)},1,x,1"}, "line 4: must have 5 columns with a comma between them, "
+         "including date, warmth, rain, flow. Received: 4."),
     ],
 )  # fmt: skip
 def test_a_wrong_line_is_named(tmp_path, changes, message):

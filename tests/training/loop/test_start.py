@@ -214,9 +214,9 @@ def test_a_run_that_is_not_finished_is_one_line(folder, tmp_path):
     stopped = shutil.copytree(folder / "first", tmp_path / "stopped")
     (stopped / "model.keras").unlink()
     message = (
-        f"{stopped} is not a finished run: model.keras is missing. Its training has not ended: "
+        f"{stopped} is not a finished run: model.keras is missing. Its training is not finished: "
         f"`keras-transformer train {stopped}/config.toml --output {stopped}` continues it, and "
-        f"`keras-transformer average {stopped} --last 1` makes a run of its newest checkpoint."
+        f"`keras-transformer average {stopped} --last 1` makes a run from its newest checkpoint."
     )
     with pytest.raises(ValueError, match=message):
         tuning(folder, f'model.start_from="{stopped}"')

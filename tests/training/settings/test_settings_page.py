@@ -148,7 +148,7 @@ def test_the_command_prints_all_of_them_or_the_page():
             ["x"],
             "Error: `section` must be one of task, model, data, vocabulary, .*. Received: ",
         ),
-        (["model", "--markdown"], "Error: --markdown has no effect on one section: it is"),
+        (["model", "--markdown"], "Error: --markdown has no effect on one section: it prints"),
     ],
 )
 def test_a_wrong_section_is_one_line(arguments, message):

@@ -1,1 +1,1 @@
-"""Marian's own files: `.npz` and `.bin`, the arrays and the settings inside them."""
+"""Marian's own files, `.npz` and `.bin`, with the arrays and the settings inside them."""

@@ -1,4 +1,4 @@
-"""The content of a Marian model file: arrays by name, and the settings among them."""
+"""The content of a Marian model file: arrays by name, including the settings."""
 
 import math
 import typing
@@ -6,7 +6,7 @@ import typing
 import numpy as np
 
 SETTINGS = "special:model.yml"
-MULTIPLIER = "_QuantMultA"  # ends the name of what the inputs of a product are multiplied with
+MULTIPLIER = "_QuantMultA"  # suffix of the factor that quantises the inputs of a product
 TABLE = "Wemb"
 OUTPUT = "none"  # Marian's name for the transposed table as a factor
 
@@ -15,8 +15,8 @@ class Quantized(typing.NamedTuple):
     """A matrix in 8 bits.
 
     Attributes:
-        values: int8 `[in, out]`; of the table `[V, D]`.
-        multiplier: float32; the matrix is `values / multiplier`.
+        values: int8 `[in, out]`; for the embedding table `[V, D]`.
+        multiplier: float32. The matrix is `values / multiplier`.
     """
 
     values: np.ndarray
@@ -24,7 +24,7 @@ class Quantized(typing.NamedTuple):
 
     @classmethod
     def of(cls, matrix):
-        """Returns a matrix of floats with its largest value at 127."""
+        """Quantises a matrix of floats, whose largest absolute value becomes 127."""
         largest = np.abs(matrix).max(initial=0)
         multiplier = np.float32(127) / np.float32(largest or 1)
         values = np.clip(np.rint(matrix * multiplier), -127, 127).astype(np.int8)
@@ -41,14 +41,14 @@ class Quantized(typing.NamedTuple):
 
 
 def in_floats(arrays, path):
-    """Returns the weights alone, in float32, without the multipliers of a quantised file.
+    """Returns only the weights, in float32, without the multipliers of a quantised file.
 
     Args:
-        arrays: From `read`.
+        arrays: Result of `read`.
         path: The file, for errors.
 
     Raises:
-        ValueError: If a multiplier is missing or the file has a weight that is no number.
+        ValueError: If a multiplier is missing, or a weight is not finite.
     """
     check_multipliers(arrays, path)
     weights = {}
@@ -59,28 +59,29 @@ def in_floats(arrays, path):
         if weights[name].dtype != np.float32:
             raise ValueError(f"{path}: {name} must be float32 or int8 with a multiplier.")
         if not np.isfinite(weights[name]).all():
-            raise ValueError(f"{path}: {name} has values that are no numbers or infinite.")
+            raise ValueError(f"{path}: {name} contains NaN or infinite values.")
     return weights
 
 
 def check_multipliers(arrays, path):
-    """Refuses a file with multipliers of activations unless each product has a valid one.
+    """Requires that either all products have a valid multiplier of activations, or none has one.
 
-    A file of dynamic ranges has none at all.
+    A file without any is quantised with dynamic ranges.
 
     Raises:
-        ValueError: With the name of the one that is missing or wrong.
+        ValueError: If a multiplier is missing or not valid; the error names it.
     """
-    found = {name for name in arrays if name.endswith(MULTIPLIER)}
-    if not found:
+    multipliers = {name for name in arrays if name.endswith(MULTIPLIER)}
+    if not multipliers:
         return
-    quantized = {name for name, array in arrays.items() if isinstance(array, Quantized)} - found
+    quantized = {name for name, array in arrays.items() if isinstance(array, Quantized)}
+    quantized -= multipliers
     wanted = {f"{name}{MULTIPLIER}" for name in quantized}
     if TABLE in quantized:
         wanted.add(OUTPUT + MULTIPLIER)
-    for name in sorted(wanted - found):
+    for name in sorted(wanted - multipliers):
         raise ValueError(f"{path}: the multiplier {name} is missing.")
-    for name in sorted(found):
+    for name in sorted(multipliers):
         array = arrays[name].floats() if isinstance(arrays[name], Quantized) else arrays[name]
         if array.size != 1 or not 0 < float(array.flat[0]) < math.inf:
             raise ValueError(f"{path}: the multiplier {name} must be one number above 0.")

@@ -1,4 +1,4 @@
-"""Marian's `.bin`: a table of names, types and shapes, and then the arrays, each on 256 bytes."""
+"""Marian's `.bin`: a table of names, types and shapes, then the arrays, aligned to 256 bytes."""
 
 import collections
 import math
@@ -11,32 +11,33 @@ from keras_transformer.pretrained.files.marian.arrays import MULTIPLIER, SETTING
 
 VERSION, ALIGNMENT = 1, 256
 FLOAT32, INT8, INTGEMM8 = 0x404, 0x101, 0x4101
-# Marian's own number for what the browsers' fork writes as the last of them.
+# INTGEMM8 is Marian's number of the type; the browsers' fork writes the last number instead.
 TYPES = {FLOAT32: "float32", INT8: "int8", INTGEMM8: "intgemm8", 0x10001: "intgemm8"}
 WIDTHS = {"float32": 4, "int8": 1, "intgemm8": 1}
 MULTIPLIER_BYTES = 4
-MOST_AXES = 32  # of an array of any NumPy
+MOST_AXES = 32  # limit of old versions of NumPy
 
 
 def read_bin(path):
-    """Returns the arrays of a file, a dictionary from their names; of intgemm8 `Quantized`.
+    """Returns a dictionary from names to the arrays of a file; those of intgemm8 are `Quantized`.
 
     Raises:
-        OSError: If it cannot be read.
-        ValueError: If it is damaged or something else; in one line, with the name of the array.
+        OSError: If the file cannot be read.
+        ValueError: If it is damaged or of another format; the error is one line that names the
+            array.
     """
     content = path.read_bytes()
     reader = _Reader(content, path)
     version, count = reader.numbers("Q", 2)
     if version != VERSION:
-        raise ValueError(f"{path} is no .bin file of Marian of version {VERSION}, or is damaged.")
+        raise ValueError(f"{path} is damaged or not a .bin file of Marian of version {VERSION}.")
     headers = [reader.numbers("Q", 4) for _ in range(reader.count(count, 32))]
     names = [reader.name(header[0]) for header in headers]
     if len(set(names)) < len(names):
-        raise ValueError(f"{path} is damaged: {_twice(names)} is there twice.")
+        raise ValueError(f"{path} is damaged: {_twice(names)} occurs twice.")
     shapes = [
         reader.numbers("i", reader.count(rank, 4)) for _, _, rank, _ in headers
-    ]  # before any array
+    ]  # all shapes come before the arrays
     reader.take(*reader.numbers("Q", 1))
     return {
         name: _array(name, number, shape, reader.take(length, name), path)
@@ -49,7 +50,7 @@ def _twice(names):
 
 
 class _Reader:
-    """The bytes of a file from the beginning on; what would be after the end is an error."""
+    """Reads the bytes of a file in order; reading beyond the end is an error."""
 
     def __init__(self, content, path):
         self.content, self.path, self.place = memoryview(content), path, 0
@@ -58,17 +59,18 @@ class _Reader:
         end = self.place + length
         if end > len(self.content):
             raise ValueError(
-                f"{self.path} is damaged or cut: {what} ends at byte {end}, the file at byte "
-                f"{len(self.content)}."
+                f"{self.path} is damaged or incomplete: {what} ends at byte {end}, the file at "
+                f"byte {len(self.content)}."
             )
-        part, self.place = self.content[self.place : end], end
-        return part
+        content, self.place = self.content[self.place : end], end
+        return content
 
     def count(self, number, size):
-        """A number of things of that size, once it is known that there is room for them."""
+        """Returns a number of items after checking that the file has enough bytes for them."""
         if number * size > len(self.content) - self.place:
             raise ValueError(
-                f"{self.path} is damaged or cut: its table has {number} entries of {size} bytes."
+                f"{self.path} is damaged or incomplete: its table has {number} entries of {size} "
+                "bytes."
             )
         return number
 
@@ -122,10 +124,10 @@ def _is_transposed(name):
 
 
 def write_bin(path, arrays):
-    """Writes a file that Marian, or with `Quantized` the browsers' fork of it, reads.
+    """Writes a file for Marian or, with `Quantized` arrays, for the browsers' fork of Marian.
 
     Args:
-        path: The file, replaced whole.
+        path: The file, which is written atomically.
         arrays: Dictionary from names to float32, `Quantized`, and int8 for the settings.
     """
     names = sorted(arrays, key=lambda name: (name == SETTINGS, name))
@@ -136,21 +138,21 @@ def write_bin(path, arrays):
         table.append(struct.pack("<4Q", len(name), number, len(shape), len(content)))
     table += encoded
     table += [struct.pack(f"<{len(shape)}i", *shape) for _, shape, _ in items]
-    size = sum(map(len, table)) + 8  # with the number that follows
+    size = sum(map(len, table)) + 8  # including the length of the padding
     padding = -size % ALIGNMENT
     table.append(struct.pack("<Q", padding) + bytes(padding))
     write_bytes(path, b"".join([*table, *(content for *_, content in items)]))
 
 
 def _item(name, array):
-    """The number of the type, the shape and the bytes of an array."""
+    """Returns the number of the type, the shape and the bytes of an array."""
     if isinstance(array, Quantized):
         stored = array.values.T if _is_transposed(name) else array.values
         multiplier = np.array(array.multiplier, "<f4").tobytes()
         return INTGEMM8, array.shape, _padded(stored.tobytes() + multiplier)
     if array.dtype == np.float32:
         return FLOAT32, array.shape, _padded(array.astype("<f4").tobytes())
-    # The settings come last, as they are: Marian does not pad them either.
+    # The settings come last without padding, as in Marian.
     return INT8, array.shape, array.tobytes()
 
 

@@ -1,4 +1,4 @@
-"""A Marian model file of either form."""
+"""Marian model files of both formats."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ READERS = {".npz": read_npz, ".bin": read_bin}
 
 
 class Arrays:
-    """The arrays of a file in memory, as a `SafetensorsFile` has those of its own.
+    """Arrays in memory with the interface of a `SafetensorsFile`.
 
     Args:
         path: The file, for messages.
@@ -26,11 +26,11 @@ class Arrays:
 
 
 def read(path):
-    """Returns the arrays of a `.npz` or `.bin` file, a dictionary from their names.
+    """Returns a dictionary from names to the arrays of a `.npz` or `.bin` file.
 
     Raises:
-        OSError: If it cannot be read.
-        ValueError: If it is damaged or something else.
+        OSError: If the file cannot be read.
+        ValueError: If it is damaged or of another format.
     """
     path = Path(path)
     if path.suffix not in READERS:

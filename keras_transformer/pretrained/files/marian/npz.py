@@ -1,4 +1,4 @@
-"""Marian's `.npz`: a zip file, not compressed, of arrays in NumPy's format."""
+"""Marian's `.npz`: an uncompressed ZIP file of arrays in NumPy's format."""
 
 import collections
 import io
@@ -12,17 +12,18 @@ from keras_transformer.pretrained.files.marian.arrays import SETTINGS
 
 DTYPES = {np.dtype("<f4"), np.dtype("int8")}
 NPY = ".npy"
-MOST_AXES = 32  # of an array of any NumPy
+MOST_AXES = 32  # limit of old versions of NumPy
 
 
 def read_npz(path):
-    """Returns the arrays of a file, a dictionary from their names.
+    """Returns a dictionary from names to the arrays of a file.
 
-    Nothing is unpickled, and nothing is read before its size is known to be that of the file.
+    Nothing is unpickled, and sizes are checked against the size of the file before arrays are read.
 
     Raises:
-        OSError: If it cannot be read.
-        ValueError: If it is damaged or something else; in one line, with the name of the array.
+        OSError: If the file cannot be read.
+        ValueError: If it is damaged or of another format; the error is one line that names the
+            array.
     """
     try:
         with zipfile.ZipFile(path) as archive:
@@ -30,7 +31,7 @@ def read_npz(path):
             _check_members(members, path)
             return {_name(member): _read(archive, member, path) for member in members}
     except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError) as error:
-        raise ValueError(f"{path} is no .npz file of Marian, or is damaged: {error}.") from error
+        raise ValueError(f"{path} is damaged or not a .npz file of Marian: {error}.") from error
 
 
 def _name(member):
@@ -41,10 +42,11 @@ def _check_members(members, path):
     size = os.path.getsize(path)
     for name, count in collections.Counter(map(_name, members)).items():
         if count > 1:
-            raise ValueError(f"{path} is damaged: {name} is there twice.")
+            raise ValueError(f"{path} is damaged: {name} occurs twice.")
     if sum(member.file_size for member in members) > size:
         raise ValueError(
-            f"{path} must not be compressed, or is damaged: its arrays are larger than the file."
+            f"{path} is compressed, which Marian does not support, or damaged: its arrays are "
+            "larger than the file."
         )
 
 
@@ -64,7 +66,7 @@ def _read(archive, member, path):
             raise ValueError(f"{path} is damaged: {name}: {reason}.") from error
         if dtype not in DTYPES:
             raise ValueError(f"{path}: {name} must be float32 or int8. Received: {dtype}.")
-        content = file.read()  # at most the size of the file
+        content = file.read()  # at most as large as the file
     sizes = all(type(size) is int and size >= 0 for size in shape) and len(shape) <= MOST_AXES
     if not sizes or math.prod(shape) * dtype.itemsize != len(content) or by_columns:
         raise ValueError(
@@ -75,11 +77,11 @@ def _read(archive, member, path):
 
 
 def write_npz(path, arrays):
-    """Writes a file that Marian reads; equal arrays give equal bytes.
+    """Writes a file for Marian; equal arrays result in equal bytes.
 
     Args:
         path: The file.
-        arrays: Dictionary from names to float32, and to int8 for the settings.
+        arrays: Dictionary from names to arrays of float32, or of int8 for the settings.
     """
     names = sorted(arrays, key=lambda name: (name == SETTINGS, name))
     with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as archive:

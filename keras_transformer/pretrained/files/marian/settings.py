@@ -1,15 +1,15 @@
-"""The settings inside a Marian model, `special:model.yml`: a dictionary, and bytes of YAML."""
+"""The settings inside a Marian model, `special:model.yml`, which are YAML."""
 
 import numpy as np
 import yaml
 
 from keras_transformer.pretrained.files.marian.arrays import SETTINGS
 
-LARGEST = 2**16  # bytes; Marian writes some 3,000
+LARGEST = 2**16  # bytes; Marian writes about 3,000
 
 
 class _Loader(yaml.SafeLoader):
-    """Reads YAML without aliases, with which few bytes can stand for billions of values."""
+    """Loads YAML without aliases, by which a few bytes could represent billions of values."""
 
     def compose_node(self, parent, index):
         if self.check_event(yaml.AliasEvent):
@@ -21,28 +21,28 @@ def read_settings(arrays, path):
     """Returns the settings of a file.
 
     Args:
-        arrays: From `read_npz` or `read_bin`.
+        arrays: Result of `read_npz` or `read_bin`.
         path: The file, for errors.
 
     Raises:
-        ValueError: If they are missing or cannot be read.
+        ValueError: If the settings are missing or cannot be read.
     """
     if SETTINGS not in arrays:
-        raise ValueError(f"{path} is no model of Marian: it has no {SETTINGS}.")
+        raise ValueError(f"{path} is not a model of Marian: it has no {SETTINGS}.")
     content = arrays[SETTINGS]
     if not isinstance(content, np.ndarray) or content.nbytes > LARGEST:
         raise ValueError(f"{path} is damaged: {SETTINGS} must be text of at most {LARGEST} bytes.")
     try:
         settings = yaml.load(content.tobytes().rstrip(b"\0").decode(), _Loader)  # noqa: S506
-    except Exception as error:  # for a wrong number or date PyYAML raises nearly anything
-        raise ValueError(f"{path} is damaged: {SETTINGS} is no YAML.") from error
+    except Exception as error:  # PyYAML raises nearly any error for invalid numbers or dates
+        raise ValueError(f"{path} is damaged: {SETTINGS} is not YAML.") from error
     if not isinstance(settings, dict):
-        raise ValueError(f"{path} is damaged: {SETTINGS} must hold settings by name.")
+        raise ValueError(f"{path} is damaged: {SETTINGS} must contain settings by name.")
     return settings
 
 
 def settings_array(settings):
-    """Returns settings as a file holds them: int8, ending in NUL."""
+    """Returns settings in the form of a file: int8 with a NUL at the end."""
     return np.frombuffer(as_yaml(settings).encode() + b"\0", np.int8)
 
 

@@ -1,11 +1,11 @@
-"""The weights of a Marian model under its names and under ours."""
+"""The weights of a Marian model with their names in Marian and in our model."""
 
 from keras_transformer.pretrained.names import ROW, SAME, Layout, Weight
 
 OUTPUT, OLD_OUTPUT = "decoder_ff_logit_out_Wt", "decoder_ff_logit_out_W"
 LOGITS = "decoder_ff_logit_out_b"
-# The logit of an entry that no search emits: no probability is left for it in float32, and the
-# logarithm of that is still a sensible number for label smoothing.
+# Logit of an entry that no search emits. Its probability is 0 in float32, and its log-probability
+# is still a reasonable number for label smoothing.
 SILENT = -1000.0
 
 
@@ -22,7 +22,7 @@ def _attention(marian, ours):
     } | _norm(f"{marian}_Wo", f"{ours}_norm")
 
 
-# The weights of a block: what follows its name in Marian, and in our model.
+# The weights of a block, from suffixes of its name in Marian to paths in our block.
 SELF_ATTENTION = _attention("_self", "self_attention")
 CROSS_ATTENTION = _attention("_context", "cross_attention")
 RECURRENCE = {
@@ -41,16 +41,16 @@ FEED_FORWARD = {
 
 
 def weights_of(config, sizes, names=()):
-    """Yields the `Weight`s of a Marian model; `theirs`, or the first of it, is what Marian writes.
+    """Yields the `Weight`s of a Marian model; the first name in `theirs` is that of Marian.
 
     Marian counts layers from 1 and stores vectors as `[1, n]`; its matrices are `[in, out]`, as
     Keras's kernels are.
 
     Args:
         config: The `TransformerConfig`.
-        sizes: Entries of the vocabularies of source and target in Marian. Ours may have more at
-            their end.
-        names: Names of the tensors in a file, whose output weights may have their old name.
+        sizes: Sizes of the vocabularies of source and target in Marian. Ours may have more entries
+            at the end.
+        names: Names of the tensors in a file, in which the output weights may have an old name.
     """
     source, target = sizes
     if config.tie == "all":

@@ -1,0 +1,64 @@
+"""Pages of `--help`: options grouped by use, then one example."""
+
+import functools
+
+import click
+
+
+class Option(click.Option):
+    """An option that `--help` lists under the heading `group`.
+
+    Args:
+        *declarations: See `click.Option`.
+        group: The heading. `None`: the option is listed last, under a general heading.
+        **attributes: See `click.Option`.
+    """
+
+    def __init__(self, *declarations, group=None, **attributes):
+        super().__init__(*declarations, **attributes)
+        self.group = group
+
+
+option = functools.partial(click.option, cls=Option)
+
+
+class _Example(click.Command):
+    """Base of commands whose `--help` ends with an example.
+
+    Args:
+        *arguments: See `click.Command`.
+        example: Lines of a shell. `None`: the page has no example.
+        **attributes: See `click.Command`.
+    """
+
+    def __init__(self, *arguments, example=None, **attributes):
+        super().__init__(*arguments, **attributes)
+        self.example = example
+
+    def format_epilog(self, context, formatter):  # noqa: D102
+        if self.example is None:
+            return
+        with formatter.section("Example"):
+            for line in self.example.splitlines():  # as it is: shells do not take wrapped lines
+                formatter.write(f"{'':{formatter.current_indent}}{line}\n")
+
+
+class GroupedCommand(_Example):
+    """A command whose `--help` lists the options by group."""
+
+    def format_options(self, context, formatter):  # noqa: D102
+        groups = {}
+        for parameter in self.get_params(context):
+            record = parameter.get_help_record(context)
+            if isinstance(parameter, click.Option) and record is not None:  # arguments have one too
+                groups.setdefault(getattr(parameter, "group", None), []).append(record)
+        others = groups.pop(None)  # `--help` at least
+        for heading, records in groups.items():
+            with formatter.section(heading):
+                formatter.write_dl(records)
+        with formatter.section("Other options" if groups else "Options"):
+            formatter.write_dl(others)
+
+
+class Group(_Example, click.Group):
+    """A group of commands."""
