@@ -59,7 +59,7 @@ class ScaledSteps(ModelInput):
 
 
 class RecurrentEncoder:
-    """LSTM or GRU layers, optionally followed by causal self-attention with a residual connection."""
+    """LSTM or GRU layers, optionally followed by causal self-attention (with a residual)."""
 
     def __init__(self, config, policy, kernels):
         cells = config.cells.removesuffix("_attention")

@@ -165,7 +165,7 @@ def test_what_does_not_fit_is_refused():
         TransformerConfig(position="rotary", d_k=5)
     with pytest.raises(ValueError, match=r"`d_k` must be even for rotary .*Received: d_k=5"):
         EncoderBlock(H, F, d_k=5, d_v=5, position="rotary")(normal(B, T, D))
-    with pytest.raises(ValueError, match="have no effect but for sinusoidal .*position='learned'"):
+    with pytest.raises(ValueError, match="have an effect only on sinusoidal .*position='learned'"):
         TransformerConfig(position="learned", position_offset=1)
     with pytest.raises(ValueError, match=r"`position_offset` must be at least 0. Received: .*=-1"):
         TransformerConfig(position_offset=-1)

@@ -220,7 +220,7 @@ def test_other_inputs_are_one_line(value, message):
     ("changes", "message"),
     [
         ({"encoder": "rnn"}, "`encoder` must be one of transformer, lstm, gru, lstm_attention"),
-        ({"input_mean": (0.0,)}, "`inputs`, `input_mean` and `input_scale` must be equally long"),
+        ({"input_mean": (0.0,)}, "`inputs`, `input_mean` and `input_scale` must have the same len"),
         ({"input_scale": (1.0, 0.0, 1.0)}, "`input_scale` must be above 0"),
         ({"snow": ("a",)}, "`snow` must name two of the inputs, precipitation and temperature"),
         ({"snow": ("a", "e")}, "`snow` must name two of the inputs"),
