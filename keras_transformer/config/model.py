@@ -2,7 +2,7 @@
 
 import dataclasses
 import inspect
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from keras_transformer.checks import check_count
 from keras_transformer.config.parts import (
@@ -14,6 +14,8 @@ from keras_transformer.config.parts import (
     known_options,
 )
 from keras_transformer.config.presets import PRESETS
+
+Config = TypeVar("Config", bound="ModelConfig")
 
 
 class DifferentPartsError(AttributeError, ValueError):
@@ -60,7 +62,7 @@ class ModelConfig:
     decoder: Any
     head: Any
 
-    def __init__(self, **options):
+    def __init__(self, **options: Any):
         self._check_counts(options)
         parts = distribute(self.description, self.aliases, options, type(self).__name__)
         for name in PARTS:
@@ -119,7 +121,7 @@ class ModelConfig:
         return {*cls.options()} - effective_options(cls.description, options) | cls.follow
 
     @classmethod
-    def preset(cls, name, **changes):
+    def preset(cls: type[Config], name: str, **changes: Any) -> Config:
         """Returns a preset, such as a row of Table 3, with some options changed.
 
         Args:
@@ -149,7 +151,7 @@ class ModelConfig:
         return cls(**{key: value for key, value in fields.items() if key not in unused})
 
     @classmethod
-    def from_dict(cls, fields):
+    def from_dict(cls: type[Config], fields: dict[str, Any]) -> Config:
         """Returns the configuration from a result of `to_dict`.
 
         Raises:
@@ -167,12 +169,12 @@ class ModelConfig:
         }
         return cls(**parts)
 
-    def to_dict(self):
+    def to_dict(self) -> dict[str, Any]:
         """Returns the configurations of all parts as a dictionary of plain values."""
         parts = {name: getattr(self, name) for name in PARTS}
         return {name: part and part.to_dict() for name, part in parts.items()}
 
-    def to_flat(self):
+    def to_flat(self) -> dict[str, Any]:
         """Returns the options by name, with options of only one stack under the stack's name."""
         flats = {name: getattr(self, name).to_flat() for name in self.description}
         flat, seen = {}, {}
@@ -199,22 +201,22 @@ class ModelConfig:
         return hasattr(self.input, "vocab_size")
 
     @property
-    def output_size(self):
+    def output_size(self) -> int:
         """Size of the output vocabulary."""
         return getattr(self.head, "target_vocab_size", None) or self.input.vocab_size
 
     @property
-    def num_layers(self):
+    def num_layers(self) -> int:
         """Number of blocks of the encoder, or of the decoder if there is no encoder."""
         return self.stacks[0].num_layers
 
     @property
-    def decoder_layers(self):
+    def decoder_layers(self) -> int:
         """Number of blocks of the decoder, or of the encoder if there is no decoder."""
         return self.stacks[-1].num_layers
 
     @property
-    def max_length(self):
+    def max_length(self) -> int:
         """Maximum length of inputs and outputs, in positions."""
         return min(stack.max_length for stack in self.stacks)
 

@@ -4,6 +4,7 @@ from keras_transformer.layers.blocks.encoder import Encoder
 from keras_transformer.layers.masks import fitting_masks
 from keras_transformer.models.model import ConfiguredModel, FigureColumn, named_weights
 from keras_transformer.models.parts import Parts
+from keras_transformer.tensors import Tensor
 
 
 class EncoderModel(ConfiguredModel):
@@ -56,7 +57,7 @@ class EncoderModel(ConfiguredModel):
         )
 
     @fitting_masks()
-    def attention_weights(self, inputs):
+    def attention_weights(self, inputs: Tensor) -> dict[str, Tensor]:
         """Returns the attention weights of all layers and heads, without dropout.
 
         Args:

@@ -15,6 +15,7 @@ from keras_transformer.models.model import (
     named_weights,
 )
 from keras_transformer.models.parts import Parts
+from keras_transformer.tensors import Tensor
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
@@ -79,7 +80,9 @@ class LanguageModel(TokenOutput, ConfiguredModel):
     def connect(self, parts, inputs):  # noqa: D102
         return parts.head(parts.decoder(parts.input(inputs)))  # [B, T, V]
 
-    def hidden_states(self, inputs, training=None):
+    def hidden_states(
+        self, inputs: Tensor | dict[str, Tensor], training: bool | None = None
+    ) -> Tensor:
         """Returns the hidden states before the output weights, `[B, T, D]`.
 
         Args:
@@ -97,7 +100,9 @@ class LanguageModel(TokenOutput, ConfiguredModel):
         x = self.embedding(tokens, places=places, training=training)  # [B, T, D]
         return self.decoder(x, allowed=ops.equal(queries, keys), training=training)
 
-    def step(self, tokens, cache, index, allowed=None):
+    def step(
+        self, tokens: Tensor, cache: tuple, index: Tensor, allowed: Tensor | None = None
+    ) -> Prediction:
         """Runs the model at one position, without dropout.
 
         Args:
@@ -121,7 +126,7 @@ class LanguageModel(TokenOutput, ConfiguredModel):
     def columns(self):  # noqa: D102
         return (FigureColumn("text", "T", self.embedding, self.decoder, self.parts.head.drawn),)
 
-    def attention_weights(self, inputs):
+    def attention_weights(self, inputs: Tensor) -> dict[str, Tensor]:
         """Returns the attention weights of all layers and heads, without dropout.
 
         Args:

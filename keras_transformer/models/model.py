@@ -70,7 +70,7 @@ class ConfiguredModel(keras.Model):
 
     def __init__(
         self,
-        config: "ModelConfig | str | None" = None,
+        config: ModelConfig | str | None = None,
         dtype: typing.Any = None,
         name: str | None = None,
         *,

@@ -1,5 +1,7 @@
 """The Transformer as one functional Keras model (Fig. 1)."""
 
+from collections.abc import Callable
+
 import keras
 from keras import ops
 
@@ -18,6 +20,7 @@ from keras_transformer.models.model import (
     named_weights,
 )
 from keras_transformer.models.parts import Parts
+from keras_transformer.tensors import Tensor
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
@@ -98,7 +101,7 @@ class Transformer(TokenOutput, ConfiguredModel):
         return super().call(inputs, training=training, mask=mask)
 
     @fitting_masks()
-    def hidden_states(self, inputs, training=None):
+    def hidden_states(self, inputs: dict[str, Tensor], training: bool | None = None) -> Tensor:
         """Returns the hidden states before the output weights, `[B, T, D]`.
 
         Args:
@@ -108,7 +111,7 @@ class Transformer(TokenOutput, ConfiguredModel):
         return _hidden(self.parts, inputs, training)
 
     @fitting_masks()
-    def encode(self, source):
+    def encode(self, source: Tensor) -> tuple[Tensor, Tensor]:
         """Runs the encoder without dropout.
 
         Args:
@@ -122,7 +125,7 @@ class Transformer(TokenOutput, ConfiguredModel):
         x = self.source_embedding(source, training=False)
         return self.encoder(x, allowed, training=False), allowed
 
-    def start(self, memory, length, width=1):
+    def start(self, memory: Tensor, length: int, width: int = 1) -> tuple[tuple, tuple]:
         """Returns an empty cache, and the key and value heads of the memory.
 
         Args:
@@ -135,15 +138,15 @@ class Transformer(TokenOutput, ConfiguredModel):
 
     def step(
         self,
-        tokens,
-        cache,
-        index,
-        memory_heads,
-        memory_allowed,
-        allowed=None,
-        output=None,
-        return_weights=False,
-    ):
+        tokens: Tensor,
+        cache: tuple,
+        index: Tensor,
+        memory_heads: tuple,
+        memory_allowed: Tensor,
+        allowed: Tensor | None = None,
+        output: Callable[[Tensor], Tensor] | None = None,
+        return_weights: bool = False,
+    ) -> Prediction:
         """Runs the decoder at one position, without dropout.
 
         Args:
@@ -182,7 +185,7 @@ class Transformer(TokenOutput, ConfiguredModel):
         )
 
     @fitting_masks()
-    def attention_weights(self, inputs):
+    def attention_weights(self, inputs: dict[str, Tensor]) -> dict[str, Tensor]:
         """Returns the attention weights of all layers and heads, without dropout.
 
         Args:

@@ -7,6 +7,7 @@ import tensorflow as tf
 
 from keras_transformer.decoding.model_predictor import predictor_of
 from keras_transformer.search_settings import settings_of
+from keras_transformer.tensors import Tensor
 
 
 class Found(typing.NamedTuple):
@@ -45,7 +46,15 @@ class Search:
 
     inputs: typing.ClassVar[tuple] = ()
 
-    def __call__(self, model, source, n_best=1, cache_length=None, alignment=None, **options):
+    def __call__(
+        self,
+        model: typing.Any,
+        source: Tensor,
+        n_best: int = 1,
+        cache_length: int | None = None,
+        alignment: tuple[int, int | None] | None = None,
+        **options: typing.Any,
+    ) -> Found:
         predictor = predictor_of(model, alignment)
         longest = predictor.max_length if cache_length is None else cache_length
         self.check(predictor.vocabulary, longest, n_best)

@@ -1,7 +1,10 @@
 """`Position`, the interface of position encodings to embeddings and self-attention layers."""
 
 import keras
+import numpy as np
 from keras import ops
+
+from keras_transformer.tensors import Tensor
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
@@ -45,7 +48,7 @@ class Position:
     def build_attention(self, attention):
         """Adds weights to a `MultiHeadSelfAttention`."""
 
-    def embed(self, embedding, start, tokens):
+    def embed(self, embedding: keras.Layer, start: Tensor, tokens: Tensor) -> Tensor | None:
         """Returns the encoding to add to the embeddings of `tokens` `[B, T]`.
 
         Args:
@@ -58,7 +61,7 @@ class Position:
             `[T, D]`, or `[B, T, D]`, in the compute dtype of the layer; `None`: nothing is added.
         """
 
-    def table(self, length, d_model):
+    def table(self, length: int, d_model: int) -> np.ndarray | None:
         """Returns the encoding added to embeddings, if it is fixed rather than learned.
 
         Args:
@@ -69,7 +72,7 @@ class Position:
             NumPy array `[T, D]`; `None` if there is no fixed encoding.
         """
 
-    def rotate(self, heads, positions):
+    def rotate(self, heads: Tensor, positions: Tensor) -> Tensor:
         """Returns query or key heads of a self-attention, rotated according to their positions.
 
         Args:
@@ -78,7 +81,9 @@ class Position:
         """
         return heads
 
-    def bias(self, attention, heads, queries, keys):
+    def bias(
+        self, attention: keras.Layer, heads: Tensor, queries: Tensor, keys: Tensor
+    ) -> Tensor | None:
         """Returns the term to add to the scores of a self-attention, before masking.
 
         Args:
@@ -96,7 +101,7 @@ class Position:
             least float32.
         """
 
-    def values(self, attention, queries, keys):
+    def values(self, attention: keras.Layer, queries: Tensor, keys: Tensor) -> Tensor | None:
         """Returns the vectors to add to the values, one for each query and key, for all heads.
 
         Args:
