@@ -1,4 +1,4 @@
-"""The README's chart of decoding times, drawn from `results.json`.
+"""Draws the README's chart of decoding times from `results.json`.
 
 python benchmarks/chart.py
 """
@@ -16,7 +16,7 @@ OURS, PEERS = "#3366aa", "#bbbbbb"
 
 
 def draw(decoding):
-    """Returns a figure with one panel for each column: shorter bars are faster."""
+    """Returns a figure with one panel for each column; shorter bars are faster."""
     names = [row[0].replace("`", "") for row in decoding["rows"]]
     figure = Figure(figsize=(9, 2.6), layout="constrained")
     panels = figure.subplots(1, len(decoding["columns"]), sharey=True)

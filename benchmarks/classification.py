@@ -1,16 +1,16 @@
-"""SST-2 from scratch: the package's encoder beside LSTMs of `keras.layers`, five seeds each.
+"""SST-2 from scratch: the package's encoder compared with LSTMs of `keras.layers`, five seeds each.
 
     KERAS_TRANSFORMER_DATA=... python benchmarks/classification.py --output RUNS
 
-All of them have equally many parameters and are trained by one loop, the package's, with one
-configuration: the same pieces in the same batches, the same optimizer, schedule, number of updates,
-dropout, smoothing and R-Drop. Two checkpoints of each are measured: the last, and that of the best
-accuracy on the validation split. What is finished in RUNS is not trained again, and what was
-interrupted goes on. Prints for each model the median and the range of its accuracies on the test
-split; writes RUNS/classification.json.
+All models have the same number of parameters and are trained by the package's loop with the same
+configuration: the same tokens in the same batches, the same optimizer, schedule, number of updates,
+dropout, label smoothing and R-Drop. Two checkpoints of each model are evaluated: the last one, and
+the one with the best accuracy on the validation split. Finished runs in RUNS are not trained again,
+and interrupted ones resume. Prints the median and the range of the accuracies of each model on the
+test split; writes RUNS/classification.json.
 
-With --choose the test split is not opened, and the table is of the validation: the figures to
-choose settings by.
+With --choose the test split is not opened, and the table shows validation accuracies, for choosing
+settings.
 """
 
 import dataclasses
@@ -35,39 +35,39 @@ from keras_transformer.training.session import Session
 from keras_transformer.training.settings.toml import SettingsError, load_settings, save_settings
 
 OURS = "transformer"
-# Which checkpoint is measured; the training is the same.
+# The checkpoints to evaluate; both are from the same training.
 RULES = {"last": "last checkpoint", "best": "best on validation"}
 BEST = ("training.best_by=accuracy", "training.final_model=best")
 
 
 @dataclasses.dataclass(frozen=True)
 class Recurrent:
-    """An LSTM of `keras.layers` between an embedding and a linear map.
+    """A classifier with an LSTM of `keras.layers` between an embedding and a linear layer.
 
     Args:
-        directions: 1, or 2 for a bidirectional one.
-        pooling: What becomes of its outputs: `"last"`, the last one of each direction, or `"max"`
-            or `"mean"` over those of real tokens.
+        directions: 1, or 2 for a bidirectional LSTM.
+        pooling: How its outputs are pooled: `"last"`, the last output of each direction, or `"max"`
+            or `"mean"` over the tokens that are not padding.
     """
 
     directions: int
     pooling: str
 
     def units(self, config, parameters):
-        """Returns the units with which the model has nearest to so many parameters."""
+        """Returns the number of units with which the model's size is closest to `parameters`."""
         return min(range(1, 1024), key=lambda units: abs(self.count(config, units) - parameters))
 
     def count(self, config, units):
-        """Returns the parameters of the model."""
+        """Returns the number of parameters of the model."""
         cells = 4 * units * (config.d_model + units + 1) * self.directions
         head = (self.directions * units + 1) * config.num_labels
         return config.vocab_size * config.d_model + cells + head
 
     def make(self, config, units, policy):
-        """Returns a functional Keras model of token ids `[B, S]`, which gives logits `[B, C]`.
+        """Returns a functional Keras model from token ids `[B, S]` to logits `[B, C]`.
 
-        Dropout is where it is in the package's model: after the embedding, after the layer (there
-        a block) and before the linear map.
+        Dropout is at the same places as in the package's model: after the embedding, after the LSTM
+        (in place of a block) and before the linear layer.
         """
         tokens = keras.Input((None,), dtype="int32")
         real = keras.ops.not_equal(tokens, config.pad_id)  # [B, S]
@@ -95,7 +95,7 @@ MODELS = {
 
 
 def _pooled(x, real, kind):
-    """The maximum or the mean of `[B, S, U]` over real tokens, `[B, U]`."""
+    """Returns the maximum or mean of `[B, S, U]` over tokens that are not padding, `[B, U]`."""
     real = keras.ops.expand_dims(real, axis=-1)  # [B, S, 1]
     if kind == "max":
         return keras.ops.max(keras.ops.where(real, x, -1e4), axis=1)
@@ -104,7 +104,7 @@ def _pooled(x, real, kind):
 
 
 def measure(name, settings, output, choose, console):
-    """Trains a model, unless it is finished, and returns its figures by both rules."""
+    """Trains a model, unless it is finished, and returns its results by both rules."""
     session = _session(name, settings, output, console)
     session.restore()
     session.fit()
@@ -115,7 +115,7 @@ def measure(name, settings, output, choose, console):
 
 
 def _session(name, settings, output, console):
-    """A `Session` with a recurrent model in the place of the package's, or with the latter."""
+    """Returns a `Session` that trains the named model, recurrent or the package's own."""
     place = output / f"{name}-{settings.training.seed}"
     run, task = Run(place), settings.task.get()
     place.mkdir(parents=True, exist_ok=True)
@@ -134,31 +134,31 @@ def _session(name, settings, output, console):
 
 
 def _units(kind, config):
-    """The units of a recurrent model that is as large as the package's."""
+    """Returns the number of units with which a recurrent model is as large as the package's."""
     with keras.StatelessScope(initialize_variables=False):
         return kind.units(config, TextClassifier(config).count_params())
 
 
 def _accuracies(session, update, validation, choose):
-    """The accuracies of the weights in a session, in percent, and the update they are from."""
-    figures = {"update": update, "validation": 100 * validation["accuracy"]}
+    """Returns the accuracies of a session's current weights, in percent, and their update."""
+    accuracies = {"update": update, "validation": 100 * validation["accuracy"]}
     if choose:
-        return figures
+        return accuracies
     corpus = session.training.corpus(session.data, "test", session.settings.data)
     if corpus.size != session.data.count("test"):
-        raise click.ClickException("`data.max_length` must not leave out texts of the test split.")
+        raise click.ClickException("`data.max_length` must not exclude texts of the test split.")
     batches = corpus.batches(session.settings.data.size_of_batch)
     results = session.learner.evaluate(batches, verbose=0, return_dict=True)
-    return {**figures, "test": 100 * results["accuracy"]}
+    return {**accuracies, "test": 100 * results["accuracy"]}
 
 
 def summary(results, split):
-    """Returns for each rule and model the accuracies of all seeds and their median."""
+    """Returns the accuracies of all seeds and their median, for each rule and model."""
     return {
         rule: {
             name: {"median": statistics.median(values), "seeds": values}
             for name, of_seeds in results.items()
-            for values in [[figures[rule][split] for figures in of_seeds.values()]]
+            for values in [[results_of_seed[rule][split] for results_of_seed in of_seeds.values()]]
         }
         for rule in RULES
     }
@@ -166,13 +166,13 @@ def summary(results, split):
 
 def table(results, split):
     """Returns the lines of the table."""
-    lines = [f"accuracy, {split}: median (least to most) of {len(results[OURS])} seeds"]
+    lines = [f"accuracy, {split}: median (minimum to maximum) of {len(results[OURS])} seeds"]
     lines.append(f"{'':<20}{'parameters':>12}" + "".join(f"{rule:>26}" for rule in RULES.values()))
-    figures = summary(results, split)
+    accuracies = summary(results, split)
     for name, of_seeds in results.items():
         cells = ""
         for rule in RULES:
-            values = figures[rule][name]["seeds"]
+            values = accuracies[rule][name]["seeds"]
             cells += f"{statistics.median(values):>9.2f} ({min(values):.2f} to {max(values):.2f})"
         parameters = next(iter(of_seeds.values()))["parameters"]
         lines.append(f"{name:<20}{parameters:>12,}{cells}")
@@ -184,15 +184,17 @@ def table(results, split):
 @click.option("--output", type=click.Path(path_type=pathlib.Path), required=True,
               help="Folder of the runs.")
 @click.option("--config", default="sst2", help="A configuration for text classification.")
-@click.option("--models", default=f"{OURS},lstm_max", callback=names(MODELS))
-@click.option("--seeds", default="1,2,3,4,5")
-@click.option("--choose", is_flag=True, help="Leave the test split closed.")
-@click.option("--set", "overrides", multiple=True, help="A setting of every model's training.")
+@click.option("--models", default=f"{OURS},lstm_max", callback=names(MODELS),
+              help="Models to compare.")
+@click.option("--seeds", default="1,2,3,4,5", help="Seeds of the trainings.")
+@click.option("--choose", is_flag=True, help="Evaluate on the validation split only.")
+@click.option("--set", "overrides", multiple=True, help="Override a setting of all trainings.")
 # fmt: on
 def main(output, config, models, seeds, choose, overrides):
     """Train, evaluate, and print the table."""
     console = rich.console.Console(stderr=True)
-    models = [OURS, *(name for name in models if name != OURS)]  # its pieces and size are theirs
+    # Ours first: the other models take over its vocabulary and its number of parameters.
+    models = [OURS, *(name for name in models if name != OURS)]
     results = {name: {} for name in models}
     for seed in seeds.split(","):
         try:

@@ -1,4 +1,4 @@
-"""The shared part of the commands that compare peers."""
+"""Functions shared by the benchmarks that compare peers, the implementations to measure."""
 
 import collections
 import contextlib
@@ -14,14 +14,14 @@ from workers import processors
 
 @dataclasses.dataclass(frozen=True)
 class Peer:
-    """Where an implementation is, which package it needs, and how to get it.
+    """An implementation to measure.
 
     Args:
-        module: Its module beside the script.
-        package: The package.
-        install: Command that installs it.
-        options: Other fields of the order that its `make` gets.
-        files: Pairs of a kind and a quantisation: what is written for it before it starts.
+        module: Name of its module in the folder of the script.
+        package: Name of the Python package it needs.
+        install: Command that installs the package.
+        options: Further fields of the order that its `make` gets.
+        files: Exports that must be written before it starts: pairs of a kind and a quantisation.
     """
 
     module: str
@@ -32,25 +32,25 @@ class Peer:
 
 
 def names(valid):
-    """A click callback that splits an option at its commas and checks every part."""
+    """Returns a click callback that splits an option at commas and checks each name."""
 
     def split(context, parameter, value):
         chosen = [name.strip() for name in value.split(",")]
         unknown = [name for name in chosen if name not in valid]
         if unknown:
-            raise click.BadParameter(f"{unknown[0]!r} is none of {', '.join(valid)}.")
+            raise click.BadParameter(f"{unknown[0]!r} is not one of {', '.join(valid)}.")
         return list(dict.fromkeys(chosen))
 
     return split
 
 
 def look_for(chosen, peers):
-    """Returns those of the chosen whose package is there, and a list of lines about the others."""
+    """Returns the chosen peers whose package is installed, and messages about the others."""
     installed, skipped = [], []
     for name in chosen:
         if importlib.util.find_spec(peers[name].package) is None:
             skipped.append(
-                f"{name} is left out: {peers[name].package} is missing, "
+                f"{name} is skipped: {peers[name].package} is missing, "
                 f"`{peers[name].install}` installs it."
             )
         else:
@@ -61,16 +61,16 @@ def look_for(chosen, peers):
 
 
 def interleave(workers, steps, repeats, limits):
-    """Runs everything `repeats` times in turn; each repeat begins with another peer.
+    """Runs all workers in turn, `repeats` times; each repeat begins with another peer.
 
     Args:
         workers: Dictionary of the `Worker`s by name.
-        steps: How many steps of each are a repeat.
+        steps: Number of steps per repeat, by name.
         repeats: Number of repeats.
-        limits: Names of those that are not peers: they begin every repeat.
+        limits: Names of workers that measure a limit of the machine; every repeat begins with them.
 
     Returns:
-        The answers of each, by name.
+        A list of answers for each worker, by name.
     """
     runs = collections.defaultdict(list)
     ring = collections.deque(name for name in workers if name not in limits)
@@ -83,7 +83,7 @@ def interleave(workers, steps, repeats, limits):
 
 
 def describe_machine(cores):
-    """Returns what the figures depend on."""
+    """Returns a description of the machine, on which the results depend."""
     return {
         "processor": processor_name(),
         "pinned_to": processors(cores),
@@ -93,7 +93,7 @@ def describe_machine(cores):
 
 
 def processor_name():
-    """Returns the model name that Linux gives, or what Python knows."""
+    """Returns the name of the processor from Linux, otherwise from Python."""
     cpuinfo = pathlib.Path("/proc/cpuinfo")
     lines = cpuinfo.read_text().splitlines() if cpuinfo.is_file() else []
     names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
@@ -101,7 +101,7 @@ def processor_name():
 
 
 def versions(packages):
-    """Returns the versions of the packages that are there."""
+    """Returns the versions of the installed packages."""
     installed = {}
     for package in packages:
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):

@@ -1,8 +1,8 @@
-"""A corpus of millions of pairs: encoding, the time to the first update of a restart, memory.
+"""Time and memory for a corpus of millions of pairs: encoding, first update, restart, batches.
 
-Pairs of the lengths of WMT14 are generated, and a small model is trained on them for a few updates
-in processes of their own: one that begins the run, which learns a vocabulary and encodes the
-corpus, one that goes on, and one that reads batches alone.
+Generates pairs with the lengths of WMT14 and trains a small model on them for a few updates, in
+separate processes: one that starts the run, which learns a vocabulary and encodes the corpus, one
+that resumes it, and one that only reads batches.
 """
 
 import contextlib
@@ -17,7 +17,7 @@ import click
 import numpy as np
 from command import processor_name, versions
 
-WORDS, POOL = 30_000, 100_000  # words of a side, and sentences of which pairs are made
+WORDS, POOL = 30_000, 100_000  # number of words of each side, and of sentences to draw pairs from
 MEAN_WORDS = 19  # about 25 tokens
 CONFIG = """
 [model]
@@ -42,7 +42,7 @@ validate_sentences = 0
 
 
 def write_pairs(folder, pairs):
-    """Writes parallel files of a split for training and of a small one for validation."""
+    """Writes parallel files of a training split and of a small validation split."""
     random = np.random.default_rng(1)
     letters = np.array(list("eeeaaiioourrttnnssllddcmhpgbfvkwz"))
     for side in ("src", "tgt"):
@@ -63,36 +63,36 @@ def write_pairs(folder, pairs):
 
 
 def memory():
-    """Returns resident memory of this process in MB: all, of that what is not a file, the peak."""
+    """Returns the memory of this process in MB: resident, resident without files, and peak."""
     lines = pathlib.Path("/proc/self/status").read_text().splitlines()
     numbers = {line.split(":")[0]: line.split()[1] for line in lines if line.endswith("kB")}
     names = {"memory": "VmRSS", "memory_without_files": "RssAnon", "peak_memory": "VmHWM"}
     return {name: int(numbers[key]) // 1000 for name, key in names.items()}
 
 
-def start(folder, seconds):
-    """Trains until the first update is done and a few more; prints when that was, and memory."""
+def start(folder, begin):
+    """Trains for a few updates; prints the time until the first one was done, and the memory."""
     import keras
 
     from keras_transformer.training.settings.toml import load_settings
     from keras_transformer.training.train import train
 
-    facts = {}
+    results = {}
 
     class Stop(keras.callbacks.Callback):
         def on_train_batch_end(self, batch, logs=None):
-            facts.setdefault("first_update_seconds", time.time() - seconds)
+            results.setdefault("first_update_seconds", time.time() - begin)
             if batch == 20:
-                facts.update(memory())
-                print("RESULT " + json.dumps(facts), flush=True)
+                results.update(memory())
+                print("RESULT " + json.dumps(results), flush=True)
                 raise KeyboardInterrupt
 
     with contextlib.suppress(KeyboardInterrupt):
         train(load_settings(folder / "config.toml"), folder / "run", callbacks=[Stop()])
 
 
-def read(folder, seconds):
-    """Reads batches of the run's store alone."""
+def read(folder, _):
+    """Reads batches of the run's store, without training."""
     from keras_transformer.tasks.run import Run
     from keras_transformer.training.data.corpus import Corpus
     from keras_transformer.training.data.store import Store
@@ -102,7 +102,7 @@ def read(folder, seconds):
     training = TranslationTraining(Run(folder / "run").load_tokenizers())
     (path,) = (folder / "run" / "store").glob("train-*")
     corpus = Corpus(Store(path, training.fields), training)
-    facts = {"size": corpus.size, "tokens": corpus.tokens, "padding": corpus.padding(4096)}
+    results = {"size": corpus.size, "tokens": corpus.tokens, "padding": corpus.padding(4096)}
     tokens, shapes = 0, set()
     begin = None
     for number, (inputs, labels) in enumerate(endless_batches(corpus.epochs(4096, seed=1))):
@@ -113,13 +113,13 @@ def read(folder, seconds):
             shapes.add((tuple(inputs["source"].shape), tuple(labels.shape)))
             if time.perf_counter() - begin > 20:
                 break
-    facts["target_tokens_per_second"] = round(tokens / (time.perf_counter() - begin))
-    facts["shapes"] = len(shapes)
-    print("RESULT " + json.dumps({**facts, **memory()}), flush=True)
+    results["target_tokens_per_second"] = round(tokens / (time.perf_counter() - begin))
+    results["shapes"] = len(shapes)
+    print("RESULT " + json.dumps({**results, **memory()}), flush=True)
 
 
 def measured(phase, folder):
-    """Runs a phase in a process of its own; returns what it measured."""
+    """Runs a phase in a separate process; returns its results."""
     begin = time.time()
     command = [sys.executable, __file__, str(folder), "--phase", phase, "--begin", str(begin)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
@@ -137,13 +137,13 @@ def size_of(folder):
 
 @click.command()
 @click.argument("folder", type=click.Path(path_type=pathlib.Path))
-@click.option("--pairs", default=300_000, show_default=True, help="Pairs to generate.")
+@click.option("--pairs", default=300_000, show_default=True, help="Number of pairs to generate.")
 @click.option("--json", "output", type=click.Path(path_type=pathlib.Path), help="File of results.")
 @click.option("--keep", is_flag=True, help="Keep the files in FOLDER.")
 @click.option("--phase", type=click.Choice(["start", "read"]), hidden=True)
 @click.option("--begin", type=float, hidden=True)
 def main(folder, pairs, output, keep, phase, begin):
-    """Measures the first start, a restart and the batches of a corpus, with files in FOLDER."""
+    """Measure the first start, a restart and the batches of a corpus, with files in FOLDER."""
     if phase is not None:
         {"start": start, "read": read}[phase](folder, begin)
         return
@@ -156,8 +156,8 @@ def main(folder, pairs, output, keep, phase, begin):
     results["store_bytes"] = size_of(folder / "run" / "store")
     print(json.dumps(results, indent=2))
     if output is not None:
-        facts = {"processor": processor_name(), "versions": versions(["tensorflow"])}
-        output.write_text(json.dumps({**facts, **results}, indent=2) + "\n")
+        machine = {"processor": processor_name(), "versions": versions(["tensorflow"])}
+        output.write_text(json.dumps({**machine, **results}, indent=2) + "\n")
     if not keep:
         shutil.rmtree(folder)
 

@@ -1,11 +1,11 @@
-"""Real data of the packaged configurations, the benchmarks and some tests.
+"""Downloads and verifies the real data of packaged configurations, benchmarks and some tests.
 
     export KERAS_TRANSFORMER_DATA="$HOME/data"
     python benchmarks/data.py download
     python benchmarks/data.py verify
 
-Every file has a fixed address, the commit of a public repository, and a SHA-256. A file is written
-only if it has that checksum. Read docs/data.md for the licences before you download.
+Every file has a fixed address (a commit of a public repository) and a SHA-256 checksum, without
+which it is not written. Read docs/data.md for the licences before you download.
 """
 
 import dataclasses
@@ -31,13 +31,13 @@ AIRGR = "cran/airGR/d98088ab72adae96563725c177deb093e00c3448/data"
 
 @dataclasses.dataclass(frozen=True)
 class File:
-    """A file of the folder.
+    """A file of the data folder.
 
     Args:
-        path: Its place in the folder.
-        source: Its address, without the host.
-        sha256: Its checksum, after `convert`.
-        convert: Function that makes the file from the bytes that were downloaded.
+        path: Path in the folder.
+        source: Address without the host.
+        sha256: Checksum of the file, after `convert`.
+        convert: Function from the downloaded bytes to the bytes of the file.
     """
 
     path: str
@@ -47,9 +47,9 @@ class File:
 
 
 def river(content):
-    """Returns the CSV file of the river that is in a data file of R's package airGR."""
+    """Returns the CSV file of the river from a data file of the R package airGR."""
     table = read_rda(content)["BasinObs"]
-    dates = table["DatesR"]  # as R breaks dates down: years from 1900, months from 0
+    dates = table["DatesR"]  # R counts years from 1900 and months from 0
     days = zip(dates["year"], dates["mon"], dates["mday"], strict=True)
     numbers = zip(*(table[name] for name in ("P", "T", "E", "Qmm")), strict=True)
     lines = ["date,precipitation_mm,temperature_c,potential_evapotranspiration_mm,discharge_mm"]
@@ -60,7 +60,7 @@ def river(content):
 
 
 def captions(split, language, raw, tokenized):
-    """Returns the two files of a split of Multi30K in a language."""
+    """Returns the two files of a split of Multi30K in one language, raw and tokenised."""
     name = f"{split}.lc.norm.tok.{language}"
     return (
         File(f"multi30k/{split}.{language}", f"{MULTI30K}/raw/{split}.{language}.gz", raw,
@@ -110,7 +110,7 @@ def state(folder, file):
 
 
 def fetch(folder, file, host):
-    """Downloads a file, and writes it if it is the right one.
+    """Downloads a file, and writes it if its checksum is correct.
 
     Raises:
         click.ClickException: If it cannot be downloaded or has another checksum.
@@ -144,14 +144,14 @@ def folder_option(command):
         type=click.Path(file_okay=False, path_type=pathlib.Path),
         envvar="KERAS_TRANSFORMER_DATA",
         required=True,
-        help="Folder of the data. Default: the environment variable KERAS_TRANSFORMER_DATA.",
+        help="Folder of the data; the default is the environment variable KERAS_TRANSFORMER_DATA.",
     )(command)
 
 
 @main.command()
 @folder_option
 def verify(folder):
-    """Compare every file with its checksum; fails unless all of them are there and right."""
+    """Compare every file with its checksum; fails if a file is missing or different."""
     states = [state(folder, file) for file in FILES]
     for file, result in zip(FILES, states, strict=True):
         click.echo(f"{result:<10}{file.path}")
@@ -161,10 +161,12 @@ def verify(folder):
 
 @main.command()
 @folder_option
-@click.option("--host", default=HOST, show_default=True, help="Another server, such as a mirror.")
-@click.option("--only", type=click.Choice(["multi30k", "sst2", "runoff"]), help="One data set.")
+@click.option("--host", default=HOST, show_default=True, help="Server, for example a mirror.")
+@click.option(
+    "--only", type=click.Choice(["multi30k", "sst2", "runoff"]), help="Download only one data set."
+)
 def download(folder, host, only):
-    """Download the files that are missing; one that is there is never replaced."""
+    """Download the missing files; existing files are never replaced."""
     for file in FILES:
         if only is not None and not file.path.startswith(f"{only}/"):
             continue

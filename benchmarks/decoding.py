@@ -1,19 +1,20 @@
-"""Time of a call that decodes a batch: keras_transformer beside three other libraries.
+"""Time to decode a batch: keras_transformer compared with three other libraries.
 
-    python benchmarks/decoding.py --size both --cores 1 --json figures.json
+    python benchmarks/decoding.py --size both --cores 1 --json results.json
 
 All peers decode the same sentences of 24 tokens with the same random weights to outputs of the same
-length, half of the longest that the model is made for; `decoding_task.py` shows how, and
-`decoding_peers/` how each does it. Ours and CTranslate2 run the files that `keras-transformer
-export` writes; the commands are printed. `ours-ssru` and so on are the same with SSRUs in place of
-the decoder's self-attention: another model, which finds other tokens. Before anything is timed, the
-tokens that a peer finds in float32 must be those of the first peer; for the others the report has
-the share that is. Each has a process of its own, and the repeats go round, each with another peer
-first.
+length, half of the model's maximum length: see `decoding_task.py` for the task and
+`decoding_peers/` for the peers. Ours and CTranslate2 run the files that `keras-transformer export`
+writes; the commands are printed. `ours-ssru` and so on have SSRUs instead of self-attention in the
+decoder: they are another model, which generates other tokens. Before anything is timed, a peer that
+computes in float32 must generate the same tokens as the first peer; for the others, the report has
+the fraction of equal tokens. Each peer runs in its own process. The peers run in turn, and each
+repeat begins with another one.
 
-Two limits are measured in the same turns: matrix products of the size 2048, and reading as much
-memory as the weights that every step of the decoder needs. No call in float32 can take less time
-than its operations by the one, nor than the weights of all its steps by the other.
+Two limits are measured in the same repeats: matrix products of size 2048, and reading as much
+memory as the weights that every step of the decoder needs. A call in float32 can take no less time
+than its operations at the speed of the former, or the weights of all its steps at the speed of the
+latter.
 """
 
 import contextlib
@@ -29,7 +30,7 @@ from decoding_files import commands, run_command
 from decoding_peers.parallel import ways
 from decoding_report import add_limits, add_peers, show, title_of
 from decoding_task import MODELS, Case
-from figures import BenchmarkError
+from measurements import BenchmarkError
 from workers import Worker
 
 OURS = "pip install -e ."
@@ -87,11 +88,11 @@ SEARCHES = {"greedy": 1, "beam": 4}
 PACKAGES = (
     "tensorflow", "keras", "ai-edge-litert", "ctranslate2", "torch", "transformers", "keras-hub"
 )  # fmt: skip
-PRODUCTS, READS = 10, 100  # in a repeat: the limits
+PRODUCTS, READS = 10, 100  # per repeat, to measure the limits
 
 
 def numbers(context, parameter, value):
-    """A click callback for positive numbers with commas between them."""
+    """Click callback for positive integers separated by commas."""
     try:
         chosen = [int(number) for number in value.split(",")]
     except ValueError:
@@ -103,25 +104,29 @@ def numbers(context, parameter, value):
 
 # fmt: off
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--size", type=click.Choice([*MODELS, "both"]), default="tiny", show_default=True)
+@click.option("--size", type=click.Choice([*MODELS, "both"]), default="tiny", show_default=True,
+              help="Size of the model; both: tiny and base.")
 @click.option("--cores", type=click.IntRange(1), default=1, show_default=True,
-              help="Processors that every peer is pinned to, and its threads.")
-@click.option("--repeats", type=click.IntRange(1), default=10, show_default=True)
+              help="Number of processors that every peer is pinned to, and of its threads.")
+@click.option("--repeats", type=click.IntRange(1), default=10, show_default=True,
+              help="Number of repeats.")
 @click.option("--seconds", type=click.FloatRange(0), default=0.5, show_default=True,
-              help="How long a repeat of a peer is to take; at least one call.")
-@click.option("--peers", callback=names(PEERS), default=",".join(PEERS), show_default=True)
+              help="Approximate duration of a repeat of a peer, at least one call.")
+@click.option("--peers", callback=names(PEERS), default=",".join(PEERS), show_default=True,
+              help="Implementations to compare.")
 @click.option("--searches", callback=names(SEARCHES), default=",".join(SEARCHES),
-              show_default=True)
-@click.option("--batches", callback=numbers, default="1,32", show_default=True)
+              show_default=True, help="Searches to compare; beam: a beam of 4.")
+@click.option("--batches", callback=numbers, default="1,32", show_default=True,
+              help="Numbers of sentences in a batch.")
 @click.option("--lengths", callback=numbers, default="32", show_default=True,
-              help="Tokens of the outputs, such as 32,64,128,256.")
+              help="Lengths of the outputs in tokens, such as 32,64,128,256.")
 @click.option("--seed", type=click.IntRange(0), default=1, show_default=True,
-              help="Of the weights and the sentences.")
+              help="Seed of the weights and the sentences.")
 @click.option("--json", "output", type=click.Path(path_type=pathlib.Path, dir_okay=False),
-              help="File for all figures.")
+              help="File for all results.")
 # fmt: on
 def main(size, cores, repeats, seconds, peers, searches, batches, lengths, seed, output):
-    """Compare decoding."""
+    """Compare the decoding times of implementations."""
     try:
         installed, skipped = look_for(peers, PEERS)
         report = {
@@ -145,7 +150,7 @@ def main(size, cores, repeats, seconds, peers, searches, batches, lengths, seed,
 
 
 def measure(report, model, cases, peers, cores, repeats, seconds):
-    """Writes the files of a model, and measures all cases with them."""
+    """Writes the files of a model and measures all cases."""
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
         for decoder in dict.fromkeys(_decoder(peer) for peer in peers):
@@ -177,7 +182,7 @@ def _order(model, folder, cores, decoder="self_attention"):
 
 
 def _shapes(cases, cores):
-    """The sizes of all beams, and how many sentences peers decode at a time, in parts or not."""
+    """Returns the beam sizes of the cases, and the batch sizes, also of batches in parts."""
     sizes = {
         len(rows)
         for case in cases
@@ -188,7 +193,7 @@ def _shapes(cases, cores):
 
 
 def compare(report, model, case, folder, peers, cores, repeats, seconds):
-    """Measures all peers in one case, and adds the figures to the report."""
+    """Measures all peers in one case and adds the results to the report."""
     with contextlib.ExitStack() as stack:
 
         def start(name, module, **more):
@@ -222,25 +227,25 @@ def compare(report, model, case, folder, peers, cores, repeats, seconds):
 
 
 def check_lengths(tokens, length):
-    """Raises a `BenchmarkError` unless all outputs end at `length` tokens, the end included."""
+    """Raises a `BenchmarkError` unless all outputs have `length` tokens, the end included."""
     for peer, rows in tokens.items():
         for row in rows:
             if len(row) != length - 1:
                 raise BenchmarkError(
-                    f"{peer} has found {len(row)} tokens and the end, not {length} in all. Fix the "
-                    "peer before you time it; or try another --seed."
+                    f"{peer} generated {len(row)} tokens and the end, not {length} in all. Fix the "
+                    "peer before you time it, or try another --seed."
                 )
 
 
 def compare_tokens(tokens, inexact=INEXACT):
-    """Returns the share of tokens of each peer that are those of the first one.
+    """Returns the fraction of tokens of each peer that are equal to those of the first peer.
 
     Args:
         tokens: Dictionary from a peer to rows of token ids.
         inexact: Peers that do not compute in float32.
 
     Raises:
-        BenchmarkError: If a peer that computes in float32 has found another token.
+        BenchmarkError: If a peer that computes in float32 generated a different token.
     """
     first, *others = tokens
     shares = {first: 1.0}
@@ -250,8 +255,8 @@ def compare_tokens(tokens, inexact=INEXACT):
         shares[other] = sum(same) / len(same)
         if shares[other] < 1 and not inexact & {first, other}:
             raise BenchmarkError(
-                f"{shares[other]:.1%} of the tokens of {other} are those of {first}, and all "
-                "should be. Fix the peer before you time it; or try another --seed: a near tie?"
+                f"Only {shares[other]:.1%} of the tokens of {other} are equal to those of {first}. "
+                "Fix the peer before you time it, or try another --seed if it is a near tie."
             )
     return shares
 

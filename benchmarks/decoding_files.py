@@ -1,7 +1,7 @@
-"""The files that users get: a run, and what `keras-transformer export` makes of it.
+"""Files for the peers: a run, and the exports that `keras-transformer export` writes.
 
-Made in processes of their own, so that no peer shares its process with a framework that it does not
-need. Every peer of ours, and CTranslate2, reads a file that a command has written.
+They are written in separate processes, so that no peer shares its process with a framework that it
+does not need. Each of our own peers, and CTranslate2, reads a file written by a command.
 """
 
 import pathlib
@@ -10,20 +10,20 @@ import sys
 
 import numpy as np
 from decoding_task import SOURCE_LENGTH, WEIGHTS, Case, Model, build, vocabulary, words
-from figures import BenchmarkError
+from measurements import BenchmarkError
 
-SENTENCES = 4  # that an export is checked with: the weights are random
+SENTENCES = 4  # to check an export with; few, because the weights are random
 
 
 class Files:
-    """What `make` returns; there is nothing to run."""
+    """Result of `make` in a worker with nothing to run."""
 
     def __init__(self, facts):
         self.facts = facts
 
 
 def make(order):
-    """Writes the weights and a run; returns what has no file as facts."""
+    """Writes the weights and a run; the number of parameters is among the facts."""
     from keras_transformer.tasks.run import Run
 
     model, folder = Model(**order["model"]), pathlib.Path(order["folder"])
@@ -41,15 +41,15 @@ def make(order):
 
 
 def commands(model, folder, kinds, searches, batch_sizes):
-    """Returns the commands that write files of some kinds: lists of arguments.
+    """Returns the commands that write exports, as lists of arguments.
 
     Args:
         model: A `Model`.
-        folder: Where `make` has written its run.
-        kinds: Pairs of a kind of export, `saved-model`, `litert` or `ctranslate2`, and of how it
-            computes: `none`, `int8` or, for a SavedModel, `jit`.
-        searches: Increasing sizes of the beams; 1 is greedy search.
-        batch_sizes: Increasing numbers of sentences at a time.
+        folder: Folder in which `make` has written its run.
+        kinds: Pairs of a kind of export, `saved-model`, `litert` or `ctranslate2`, and a
+            quantisation, `none` or `int8`, or `jit` for a compiled SavedModel.
+        searches: Increasing beam sizes; 1 is greedy search.
+        batch_sizes: Increasing batch sizes.
     """
     beams = [str(size) for size in searches if size > 1]
     sizes = ",".join(str(size) for size in batch_sizes)
@@ -71,12 +71,12 @@ def commands(model, folder, kinds, searches, batch_sizes):
     return chosen
 
 
-# Of random weights there is no quality to lose; the report says how many tokens agree.
+# Random weights have no quality to lose; the report has the fraction of equal tokens.
 LENIENT = ["--max-score-loss", "1000"]
 
 
 def path_of(folder, kind, how):
-    """Returns where the file of a kind is."""
+    """Returns the path of an export."""
     name = f"{kind}_{how}" + (".tflite" if kind == "litert" else "")
     return pathlib.Path(folder, name)
 
@@ -85,7 +85,7 @@ def run_command(arguments):
     """Runs a command of this package.
 
     Raises:
-        BenchmarkError: If it fails, with its last line.
+        BenchmarkError: If it fails; the message contains its last line.
     """
     command = [sys.executable, "-m", "keras_transformer", *arguments]
     done = subprocess.run(command, capture_output=True, text=True)

@@ -1,12 +1,12 @@
-"""The figures of `decoding.py`: what is computed of the times, and the tables that are printed."""
+"""The report of `decoding.py`: results computed from the times, and printed tables."""
 
 import rich.console
 import rich.table
-from figures import spread
+from measurements import spread
 
 
 def add_limits(report, model, case, times, facts):
-    """Adds what the machine can do, and what that means for a call."""
+    """Adds the speed limits of the machine, and the shortest possible time of a call."""
     flops = spread([facts["products"]["flops"] / seconds for seconds in times["products"]])
     memory = spread([facts["memory"]["bytes"] / seconds for seconds in times["memory"]])
     report["limits"].append(
@@ -22,7 +22,7 @@ def add_limits(report, model, case, times, facts):
 
 
 def add_peers(report, model, case, times, agreement, threads):
-    """Adds the figures of the peers; ratios are to the best that is not ours, repeat by repeat."""
+    """Adds the results of the peers, with ratios to the fastest other library in each repeat."""
     seconds = {name: spread(measured) for name, measured in times.items()}
     others = [name for name in times if not name.startswith("ours")]
     best = min(others, key=lambda name: seconds[name]["median"], default=None)
@@ -40,21 +40,21 @@ def add_peers(report, model, case, times, agreement, threads):
 
 
 def columns(model, case):
-    """The columns that name a case."""
+    """Returns the columns of the report that identify a case."""
     return {
         "size": model.size, "search": case.search, "batch": case.batch_size, "length": case.length,
     }  # fmt: skip
 
 
 def title_of(model, case):
-    """A case in a line."""
+    """Returns a description of a case in one line."""
     return ", ".join(f"{name} {value}" for name, value in columns(model, case).items())
 
 
 def show(report):
     """Prints the report as tables."""
     console = rich.console.Console()
-    console.width = max(console.width, 120)  # or a file would get tables of 80 columns
+    console.width = max(console.width, 120)  # in a file, the default would be 80 columns
     table = rich.table.Table("size", "search", "batch", "length", "peer")
     for title in ("ms", "quartiles", "ms/token", "to the best", "tokens"):
         table.add_column(title, justify="right")
@@ -68,7 +68,8 @@ def show(report):
             f"{ratio['median']:.2f}" if ratio else "", f"{row['agreement']:.0%}",
         )  # fmt: skip
     console.print(table)
-    print("to the best: time relative to the best peer's that is not ours; tokens: as the first's.")
+    print("to the best: time relative to the fastest peer that is not ours;")
+    print("tokens: fraction of tokens equal to those of the first peer.")
     for limit in report["limits"]:
         print(
             f"limit, {limit['size']}, {limit['search']}, batch {limit['batch']}, length "

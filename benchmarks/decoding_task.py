@@ -1,4 +1,4 @@
-"""The task of every peer: one model of random weights, one batch, always the same length."""
+"""The task of all decoding peers: a model with random weights and a batch of fixed length."""
 
 import dataclasses
 import functools
@@ -6,20 +6,20 @@ import functools
 PAD_ID, UNK_ID, BOS_ID, EOS_ID = 0, 1, 2, 3
 SOURCE_LENGTH = 24  # tokens, the end included
 FLOAT32 = 4  # bytes
-WEIGHTS = "weights.npz"  # an array for each path of a weight
+WEIGHTS = "weights.npz"  # arrays named by the paths of the weights
 
 
 @dataclasses.dataclass(frozen=True)
 class Model:
-    """One encoder-decoder Transformer, post-norm, with one matrix for both embeddings and logits.
+    """An encoder-decoder Transformer, post-norm, with tied embeddings and output weights.
 
     Args:
         size: Name of the size.
-        vocab_size, d_model, num_layers, num_heads, d_ff: As in the paper; `num_layers` blocks in
-            the encoder and as many in the decoder.
-        length: Tokens of every output, the end included.
-        seed: Of weights and sentences.
-        decoder: What reads the output so far, `"self_attention"` or `"ssru"`.
+        vocab_size, d_model, num_layers, num_heads, d_ff: As in the paper; `num_layers` blocks each
+            in encoder and decoder.
+        length: Number of tokens of every output, the end included.
+        seed: Seed of weights and sentences.
+        decoder: Sublayer that reads the output so far, `"self_attention"` or `"ssru"`.
     """
 
     size: str
@@ -34,24 +34,24 @@ class Model:
 
     @property
     def own_matrices(self):
-        """How many matrices D^2 of a block of the decoder read the output so far."""
+        """Number of D x D matrices in the sublayer of a decoder block that reads the output."""
         return 4 if self.decoder == "self_attention" else 2
 
     @property
     def max_length(self):
-        """Longest source and longest output that the model is made for.
+        """Maximum length of sources and outputs of the model.
 
-        Twice as long as the outputs: whoever ships a model does not know how long they will be.
+        Twice the length of the outputs: in practice, their length is not known in advance.
         """
         return 2 * max(self.length, SOURCE_LENGTH)
 
     @property
     def step_bytes(self):
-        """Bytes of the weights that every step of a decoder reads, in float32.
+        """Size of the weights that every step of the decoder reads, in bytes of float32.
 
-        D^2 each for query, key, value and output of the self-attention, or the two matrices of an
-        SSRU, and for query and output of the cross-attention, whose keys and values are made once;
-        2 D F; and D V for the logits.
+        For each block D^2 each for query, key, value and output of self-attention, or for the two
+        matrices of an SSRU, D^2 each for query and output of cross-attention, whose keys and values
+        are computed only once, and 2 D F; and D V for the logits.
         """
         block = (self.own_matrices + 2) * self.d_model**2 + 2 * self.d_model * self.d_ff
         return FLOAT32 * (self.num_layers * block + self.d_model * self.vocab_size)
@@ -59,13 +59,13 @@ class Model:
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """How the model is used.
+    """A use of the model to measure.
 
     Args:
-        beam_size: Hypotheses that run at a time; 1 is greedy search.
-        batch_size: Sentences at a time.
-        length: Tokens of every output, the end included.
-        source_length: Tokens of every source, the end included.
+        beam_size: Number of running hypotheses; 1 is greedy search.
+        batch_size: Number of sentences in the batch.
+        length: Number of tokens of every output, the end included.
+        source_length: Number of tokens of every source, the end included.
     """
 
     beam_size: int
@@ -75,16 +75,17 @@ class Case:
 
     @property
     def search(self):
-        """What the search is called."""
+        """Name of the search."""
         return "greedy" if self.beam_size == 1 else f"beam {self.beam_size}"
 
     def flops(self, model):
-        """Floating-point operations in the matrix products of one call, without a wasted one.
+        """Returns the operations in the matrix products that a call needs at least.
 
-        With a multiplication and an addition counted as two. Per source token and block 4 D^2 +
-        2 S D + 2 D F, and 2 D^2 for the keys and values of the cross-attention. Per target token,
-        hypothesis and block 6 D^2 + 2 D F + 2 S D + 2 p D at position p, counted from 1, or with
-        an SSRU 4 D^2 + 2 D F + 2 S D; and D V. All hypotheses begin as one.
+        A multiplication and an addition count as two floating-point operations. The number of
+        multiplications is, per source token and block, 4 D^2 + 2 S D + 2 D F, and 2 D^2 for the
+        keys and values of cross-attention. Per target token and hypothesis, it is for each block
+        6 D^2 + 2 D F + 2 S D + 2 p D at position p, counted from 1, or 4 D^2 + 2 D F + 2 S D with
+        an SSRU, and D V for the logits. At the first position there is only one hypothesis.
         """
         d_model, source = model.d_model, self.source_length
         feed_forward = 2 * d_model * model.d_ff
@@ -100,7 +101,7 @@ class Case:
 
     def sources(self, model):
         """Returns token ids `[batch_size, source_length]`, int32, always the same."""
-        import numpy as np  # here, so that whoever only starts workers stays small
+        import numpy as np  # here, so that a process that only starts workers does not load it
 
         random = np.random.default_rng(model.seed)
         shape = (self.batch_size, self.source_length)
@@ -110,13 +111,13 @@ class Case:
 
 
 def words(tokens):
-    """Returns the text for token ids, the end left out: every word is the number of a token."""
+    """Returns the text of token ids without the end; every word is the id of a token."""
     return " ".join(str(token) for token in tokens if token != EOS_ID)
 
 
 @functools.cache
 def vocabulary(model):
-    """Returns a SentencePiece model of `vocab_size` pieces, each of them a word of digits."""
+    """Returns a SentencePiece model whose `vocab_size` pieces are the ids as words of digits."""
     from sentencepiece import sentencepiece_model_pb2
 
     proto = sentencepiece_model_pb2.ModelProto()
@@ -135,16 +136,17 @@ def vocabulary(model):
 
 
 def build(model):
-    """Returns a `Transformer` of random weights that ends every sentence at the same length.
+    """Returns a `Transformer` with random weights that ends every output at the same length.
 
-    No peer needs a rule for when to end: the last normalisation gives every hidden state a 1 in
-    the first place, and there the table has -20 for the special tokens and 0 for all others. The
-    last place of a hidden state is large at the last position alone, which the table of positions
-    makes so, and there the table has a number for the end of a sentence alone: it is out of the
-    question before that position and certain at it. The other places change their sign at random,
-    or every token would be followed by itself; and kernels are smaller than at the start of a
-    training, by factors that make outputs depend on the source as much as on the tokens before:
-    outputs of one token again and again would show no mistake.
+    The weights themselves determine the end, so that no peer needs a rule for it. The last
+    normalisation sets the first feature of every hidden state to 1, and the output weights of this
+    feature are -20 for special tokens and 0 for all others. The table of positions makes the last
+    feature large at the last position only, and the output weight of this feature is positive for
+    the end only. So the end is impossible before the last position and certain there.
+
+    The signs of the other features are random, because otherwise every token would be followed by
+    itself. The kernels are scaled down by factors with which outputs depend on the source as much
+    as on previous tokens: repetitions of a single token would hide errors.
     """
     import keras
     import numpy as np
@@ -180,7 +182,7 @@ def build(model):
 
 
 def without_end(rows):
-    """Returns rows of token ids up to the first end of each, or whole where there is none."""
+    """Returns rows of token ids, each cut before its first end, if any."""
     rows = [list(row) for row in rows]
     return [row[: row.index(EOS_ID)] if EOS_ID in row else row for row in rows]
 

@@ -1,4 +1,4 @@
-"""Speed of the input pipeline, and the share of padding in its batches."""
+"""Speed of the input pipeline, and fraction of padding in its batches."""
 
 import os
 import pathlib
@@ -16,7 +16,7 @@ DATA = pathlib.Path(__file__).parents[2] / "shared" / "data"
 
 
 def choose(corpus):
-    """Returns the corpus that `"auto"` means: Multi30K where its files are, otherwise CLDR's."""
+    """Returns the corpus for `"auto"`: Multi30K if its files exist, otherwise CLDR's phrases."""
     if corpus != "auto":
         return corpus
     return "multi30k" if _multi30k().is_dir() else "cldr"
@@ -26,18 +26,18 @@ def settings(corpus, folder):
     """Returns the `[data]` section of a corpus and the size of its vocabulary.
 
     Args:
-        corpus: `"multi30k"`, `"cldr"` or `"smoke"`, a few of the latter's phrases.
-        folder: For what is generated.
+        corpus: `"multi30k"`, `"cldr"`, or `"smoke"`, a few phrases of CLDR.
+        folder: Folder for generated data.
 
     Raises:
-        FileNotFoundError: If the files of Multi30K are not there.
+        FileNotFoundError: If the files of Multi30K are missing.
     """
     if corpus == "multi30k":
         path = _multi30k()
         if not path.is_dir():
             raise FileNotFoundError(
-                f"{path} is missing: KERAS_TRANSFORMER_DATA names the folder of real data; "
-                "`--input cldr` needs none."
+                f"{path} is missing: KERAS_TRANSFORMER_DATA must name the folder of real data; "
+                "`--input cldr` needs no files."
             )
         files = {
             f"{split}_{side}": str(path / f"{name}.{language}")
@@ -59,11 +59,11 @@ class InputPipeline:
 
     Args:
         data: The `[data]` section.
-        vocabulary_size: Number of pieces.
-        batch_tokens: As in `Corpus.batches`.
+        vocabulary_size: Number of tokens in the vocabulary.
+        batch_tokens: See `Corpus.batches`.
 
     Attributes:
-        facts: `pairs`; `padding`, the share of all places that hold no token; `tokenize_seconds`,
+        facts: `pairs`, their number; `padding`, its fraction of all positions; `tokenize_seconds`,
             which a training spends once, at its start; `target_tokens`, without padding.
     """
 
@@ -84,10 +84,10 @@ class InputPipeline:
         }
 
     def run(self, steps):
-        """Makes all batches of `steps` epochs; returns the `places` for target tokens in them.
+        """Reads all batches of `steps` epochs; returns their number of target positions, `places`.
 
-        Whole epochs, each from a fresh iterator: what was fetched ahead while nobody measured does
-        not count as made for nothing.
+        Each epoch is read completely from a fresh iterator, so that no batch is prefetched before
+        the measurement begins.
         """
         places = 0
         for _ in range(steps):

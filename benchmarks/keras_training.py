@@ -1,4 +1,4 @@
-"""The shared part of the peers that are Keras models: compiling, and a step as `fit` takes it."""
+"""Training steps of Keras models: compilation, and steps like those of `fit`."""
 
 import math
 
@@ -11,15 +11,15 @@ from task import PAD_ID
 class KerasTraining:
     """A compiled Keras model and one batch.
 
-    A step is one call of the model's own `train_function` on an iterator of `tf.data`, as in `fit`,
-    without what `fit` does around it: no callbacks, no progress bar.
+    A step is one call of the model's `train_function` with an iterator of `tf.data`, as in `fit`,
+    but without its callbacks and progress bar.
 
     Args:
-        model: Compiled; maps `{"source", "target"}` to logits.
+        model: A compiled model from `{"source", "target"}` to logits.
         task: A `Task`.
 
     Attributes:
-        facts: `parameters`.
+        facts: `parameters`, their number.
     """
 
     def __init__(self, model, task):
@@ -41,7 +41,7 @@ class KerasTraining:
 
 
 def adam(task):
-    """Returns the optimizer of section 5.3, at a constant rate."""
+    """Returns the optimizer of section 5.3 with a constant learning rate."""
     return keras.optimizers.Adam(task.learning_rate, beta_1=0.9, beta_2=0.98, epsilon=1e-9)
 
 
@@ -52,15 +52,15 @@ def compiled(model, task):
 
 
 def keras_loss(task):
-    """Returns the smoothed cross-entropy per real token, of what Keras has.
+    """Returns the label-smoothed cross-entropy per token without padding, from Keras's functions.
 
-    Keras' sparse cross-entropy cannot smooth labels, so they are made one-hot, [B, T, V]; with
-    `closed_form_loss` the formula that needs no such tensor is used instead, and differentiated by
-    TensorFlow.
+    Keras's sparse cross-entropy does not support label smoothing, so labels become one-hot tensors
+    [B, T, V]. With `closed_form_loss`, an equivalent formula without such tensors is used instead,
+    differentiated by TensorFlow.
     """
 
     def loss(labels, logits):
-        labels = ops.cast(labels, "int32")  # Keras hands them over as floats
+        labels = ops.cast(labels, "int32")  # Keras passes them as floats
         if task.closed_form_loss:
             at_label = ops.take_along_axis(logits, ops.expand_dims(labels, -1), axis=-1)[..., 0]
             smooth = (1 - task.label_smoothing) * at_label

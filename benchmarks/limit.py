@@ -1,12 +1,12 @@
-"""Speed of matrix products on the processor, which no training step can surpass."""
+"""Speed of matrix products on the processor, an upper bound for training steps."""
 
 import tensorflow as tf
 
-SIZE = 2048  # 16 MiB a matrix in float32: large enough that the product is all that takes time
+SIZE = 2048  # 16 MiB per float32 matrix, so that the products take nearly all of the time
 
 
 class MatrixProduct:
-    """Products of two square matrices, each waiting for the one before it."""
+    """Products of square matrices, each of which depends on the previous one."""
 
     def __init__(self, precision):
         dtype = tf.bfloat16 if precision == "mixed_bfloat16" else tf.float32
@@ -26,5 +26,5 @@ class MatrixProduct:
 
 
 def make(order):
-    """Returns the matrix product of a precision."""
+    """Returns the `MatrixProduct` in a precision."""
     return MatrixProduct(order["precision"])

@@ -1,18 +1,19 @@
-"""Speed of reading memory, which no step of a search for one sentence can surpass."""
+"""Speed of reading memory, an upper bound for the steps of a search for one sentence."""
 
 import numpy as np
-from figures import shortest
+from measurements import shortest
 
 
 class Reading:
-    """Passes over numbers, each of which is read once.
+    """Passes over an array, in which each number is read once.
 
-    In the faster of two ways: the maximum is the faster one in a cache, the product with itself
-    beyond it. A product of a matrix and a vector, which is what a search does, is read in patches
-    by some libraries, half as fast as the memory is.
+    Uses the faster of two ways: the maximum, which is faster for an array in the processor's cache,
+    or the dot product with itself, which is faster for larger ones. A product of a matrix and a
+    vector, as in a search, is no good measure: some libraries read the matrix in blocks, at half
+    the speed of the memory.
 
     Args:
-        size: Bytes of the numbers: those that fit into a cache are read faster.
+        size: Size of the array in bytes; arrays that fit into a cache are read faster.
     """
 
     def __init__(self, size):
@@ -34,5 +35,5 @@ class Reading:
 
 
 def make(order):
-    """Returns what reads a number of bytes."""
+    """Returns the `Reading` of a number of bytes."""
     return Reading(order["bytes"])

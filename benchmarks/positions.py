@@ -1,15 +1,16 @@
-"""All positions at equal updates: quality on sentences of the training's lengths and longer ones.
+"""Position encodings: translation quality at training lengths and beyond, for equal updates.
 
-Trains one model for each position on Multi30K by the protocol of `training/configs/multi30k.toml`,
-with sentences up to `--length` tokens alone. Then it translates and scores the sentences of the
-other splits of up to that length, and those that are about twice as long: no model has seen either,
-and no setting was chosen by them.
+Trains one model for each position encoding on Multi30K, with the settings of
+`training/configs/multi30k.toml` but only with sentences of up to `--length` tokens. Then translates
+and scores the sentences of the other splits, separately for those of up to that length and for
+those about twice as long. No model was trained on these sentences, and no setting was chosen with
+them.
 
     KERAS_TRANSFORMER_DATA=... python benchmarks/positions.py --updates 1500
 
-Positions that share what they have learned among all far distances do so within the training's
-lengths. A table of learned positions cannot: how many of its rows no sentence has trained is
-measured and printed.
+For encodings with a parameter shared by all long distances, the settings are such that this
+parameter is trained within `--length` tokens. In a table of learned positions, the rows of later
+positions are never trained; their number is printed.
 """
 
 import json
@@ -32,26 +33,29 @@ from keras_transformer.training.settings.toml import SettingsError, load_setting
 from keras_transformer.training.train import train
 
 POSITIONS = Position.__args__
-# Of the training's length: what "about twice as long" is.
+# Limits of "about twice as long", relative to the training length.
 LONGER = (1.5, 2.5)
 
 
 # fmt: off
 @click.command(context_settings={"show_default": True})
 @click.option("--config", default="multi30k", help="A configuration for translation.")
-@click.option("--updates", type=click.IntRange(2), default=1500, help="Of every training.")
+@click.option("--updates", type=click.IntRange(2), default=1500,
+              help="Number of updates of every training.")
 @click.option("--length", type=click.IntRange(4), default=16,
-              help="Longest sentence of the training, in tokens with its end.")
-@click.option("--positions", callback=names(POSITIONS), default=",".join(POSITIONS))
-@click.option("--score", default=BlockConfig().score, help="Of every attention.")
-@click.option("--seed", type=click.IntRange(0), default=1, help="Of weights, batches and dropout.")
+              help="Maximum length of training sentences in tokens, the end included.")
+@click.option("--positions", callback=names(POSITIONS), default=",".join(POSITIONS),
+              help="Position encodings to compare.")
+@click.option("--score", default=BlockConfig().score, help="Scoring function of attention.")
+@click.option("--seed", type=click.IntRange(0), default=1,
+              help="Seed of weights, batches and dropout.")
 @click.option("--folder", type=click.Path(path_type=pathlib.Path, file_okay=False),
-              help="Keeps the runs; trainings that are there go on. Default: they are removed.")
+              help="Folder to keep the runs in; existing ones resume. Default: none is kept.")
 @click.option("--json", "output", type=click.Path(path_type=pathlib.Path, dir_okay=False),
-              help="File for all figures.")
+              help="File for all results.")
 # fmt: on
 def main(config, updates, length, positions, score, seed, folder, output):
-    """Compare positions."""
+    """Compare position encodings."""
     with tempfile.TemporaryDirectory() as temporary:
         runs = folder or pathlib.Path(temporary)
         rows = []
@@ -61,13 +65,13 @@ def main(config, updates, length, positions, score, seed, folder, output):
         for position in positions:
             settings = _settings(config, position, updates, length, score, seed)
             rows.append({"position": position, **_measure(settings, runs / position, length)})
-            if output:  # what is known so far
+            if output:  # after every training, so that an interruption loses little
                 output.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
     _show(rows, updates, length)
 
 
 def _settings(config, position, updates, length, score, seed):
-    """The configuration with what is compared here, and room for sentences that are longer."""
+    """Returns the settings of a training whose model also takes longer sentences."""
     try:
         whole = load_settings(config)
         changes = {
@@ -87,9 +91,9 @@ def _settings(config, position, updates, length, score, seed):
 
 
 def _shared_distances(position, length):
-    """Settings under which the farthest distances share a vector or a number that is trained.
+    """Returns settings with which the parameter shared by all long distances is trained.
 
-    By their papers' settings those of sentences twice as long would have some that are not.
+    With the settings of the papers, longer sentences would need parameters that are never trained.
     """
     options = {"model.relative_distance": 3 * length // 4}
     if position == "t5":
@@ -98,7 +102,7 @@ def _shared_distances(position, length):
 
 
 def _measure(settings, place, length):
-    """Trains a run, unless it is there, and returns its figures."""
+    """Trains a run, unless it is finished, and returns its results."""
     trained = train(settings, place)
     translator = open_run(place)
     task = settings.task.get()
@@ -115,15 +119,15 @@ def _measure(settings, place, length):
 
 
 def _held_out(source, task):
-    """The sentences of all splits but the training's, and their translations."""
+    """Returns the sentences of all splits except the training split, and their translations."""
     others = [split for split in source.splits if split != "train"]
     splits = [read_columns(source, task, split) for split in others]
     return [[text for column in side for text in column] for side in zip(*splits, strict=True)]
 
 
 def _untrained(model, seed):
-    """How many rows of a table of positions have the values that the training began with."""
-    keras.utils.set_random_seed(seed)  # as for the training
+    """Returns the number of rows in a table of positions that still have their initial values."""
+    keras.utils.set_random_seed(seed)  # as in the training
     first = type(model)(model.config)
     return sum(
         int(np.all(begin.numpy() == end.numpy(), axis=1).sum())
@@ -133,7 +137,7 @@ def _untrained(model, seed):
 
 
 def _sizes(translator, pair):
-    """Tokens of a sentence or of its translation, the larger, with their ends."""
+    """Returns the number of tokens of a sentence or its translation, whichever is larger."""
     tokenizers = translator.source_tokenizer, translator.target_tokenizer
     return max(
         int(tokenizer.encode([text]).row_lengths()[0])
@@ -142,12 +146,14 @@ def _sizes(translator, pair):
 
 
 def _quality(translator, columns, chosen):
-    """BLEU of greedy search, and the perplexity of a token, on some of the sentences."""
+    """Returns the BLEU of greedy search and the perplexity on the chosen sentences."""
     sources, references = (
         [text for text, wanted in zip(column, chosen, strict=True) if wanted] for column in columns
     )
     if not sources:
-        raise click.ClickException("`--length` leaves no sentence of one kind; choose another.")
+        raise click.ClickException(
+            "`--length` leaves no short or no long sentences; choose another value."
+        )
     scores = translator.score(sources, references)
     total, tokens = (sum(getattr(s, name) for s in scores) for name in ("score", "tokens"))
     bleu = TASKS["translation"].evaluate(translator, (sources, references))["bleu"]
@@ -166,18 +172,18 @@ def _show(rows, updates, length):
     for heading in ("position", "parameters", "BLEU", "perplexity", "BLEU, longer", "perplexity"):
         table.add_column(heading, justify="left" if heading == "position" else "right")
     for row in rows:
-        figures = (
+        cells = (
             f"{row[kind][name]:.2f}"
             for kind in ("trained", "longer")
             for name in ("bleu", "perplexity")
         )
-        table.add_row(row["position"], f"{row['parameters']:,}", *figures)
+        table.add_row(row["position"], f"{row['parameters']:,}", *cells)
     console = Console(width=110)
     console.print(table)
     for row in rows:
         if row["untrained"]:
             console.print(
-                f"{row['position']}: {row['untrained']} rows of its table, those of longer "
+                f"{row['position']}: {row['untrained']} rows of its table, those for longer "
                 "sentences, were never trained."
             )
 

@@ -1,4 +1,4 @@
-"""A preset of `TransformerConfig` that trains or translates, for `presets.py`."""
+"""Training and translation with a preset of `TransformerConfig`, for `presets.py`."""
 
 import time
 
@@ -15,7 +15,7 @@ from keras_transformer.training.losses.cross_entropy import LabelSmoothedCrossEn
 
 
 class Timed:
-    """Adds the processor time of the calls of another object."""
+    """Measures the processor time of another object's steps."""
 
     def __init__(self, measured):
         self._measured, self.facts = measured, measured.facts
@@ -28,7 +28,7 @@ class Timed:
 
 
 class Translating:
-    """Greedy search for one sentence; every output has all tokens that it may have."""
+    """Greedy search for one sentence, with an output of maximum length."""
 
     def __init__(self, model, length):
         banned = np.arange(model.config.vocab_size) == EOS_ID

@@ -1,12 +1,12 @@
-"""Parameters, memory and speed of the presets, each with a vocabulary of the size it is meant for.
+"""Parameters, memory and speed of the presets, each with a vocabulary of its usual size.
 
     python benchmarks/presets.py --presets tiny,base
 
-Each preset trains in one process and translates in another, on one core. Training takes batches of
-4,096 source and 4,096 target tokens, in sentences of 32, padding included. Translation is greedy
-search in float32 for one sentence of 32 tokens, with an output of 32. Memory is the peak of the
-process beyond that of the imported libraries. Speed counts the processor time of the process, so
-other programs on the machine disturb it less than they disturb a clock on the wall.
+Each preset trains in one process and translates in another, on one core. Training uses batches of
+4,096 source and 4,096 target tokens, in sentences of 32 tokens, padding included. Translation is
+greedy search in float32 for one sentence of 32 tokens, with an output of 32 tokens. Memory is the
+peak of the process beyond that of the imported libraries. Speed is measured in processor time of
+the process, which other programs on the machine affect less than wall-clock time.
 """
 
 import json
@@ -16,7 +16,7 @@ import click
 import rich.console
 import rich.table
 from command import describe_machine, names, versions
-from figures import BenchmarkError
+from measurements import BenchmarkError
 from workers import Worker
 
 VOCABULARIES = {
@@ -33,7 +33,7 @@ PRECISIONS = ("float32", "mixed_bfloat16")
 
 
 def measure(preset, phase, vocab_size, precision):
-    """Returns the parameters, the peak in bytes beyond the libraries' and the seconds of a step."""
+    """Returns the number of parameters, the memory beyond the libraries' and seconds per step."""
     order = {
         "preset": preset, "phase": phase, "vocab_size": vocab_size, "precision": precision,
         "length": LENGTH, "batch_tokens": BATCH_TOKENS,
@@ -50,15 +50,17 @@ def measure(preset, phase, vocab_size, precision):
 
 # fmt: off
 @click.command(context_settings={"show_default": True})
-@click.option("--presets", callback=names(VOCABULARIES), default=",".join(VOCABULARIES))
-@click.option("--vocab-size", type=click.IntRange(5), help="One size for all of them.")
+@click.option("--presets", callback=names(VOCABULARIES), default=",".join(VOCABULARIES),
+              help="Presets to measure.")
+@click.option("--vocab-size", type=click.IntRange(5),
+              help="Size of the vocabulary of all presets. Default: the usual size of each.")
 @click.option("--precision", type=click.Choice(PRECISIONS), default="float32",
               help="Precision of the training.")
 @click.option("--json", "output", type=click.Path(path_type=pathlib.Path, dir_okay=False),
               help="File for all results.")
 # fmt: on
 def main(presets, vocab_size, precision, output):
-    """Measure presets one after the other."""
+    """Measure presets."""
     report = {"machine": describe_machine(1), "versions": versions(["tensorflow", "keras"]),
               "precision": precision, "presets": {}}  # fmt: skip
     table = rich.table.Table(rich.table.Column("preset", no_wrap=True))
@@ -84,7 +86,7 @@ def main(presets, vocab_size, precision, output):
     if output is not None:
         output.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
     console = rich.console.Console()
-    console.width = max(console.width, 110)  # or a file would get a table of 80 columns
+    console.width = max(console.width, 110)  # in a file, the default would be 80 columns
     console.print(table)
 
 

@@ -1,19 +1,20 @@
-"""Pretrained models of real shapes: what a user of each library gets from one checkpoint.
+"""Decoding with pretrained models of real sizes: several libraries from the same checkpoint.
 
-    python benchmarks/pretrained.py --shape all --repeats 5 --json figures.json
+    python benchmarks/pretrained.py --shape all --repeats 5 --json results.json
 
-`opus-mt` is a pair of OPUS-MT in Hugging Face's format, `student` a model file of Marian with a
-recurrent decoder (SSRU), as browsers have them; both have random weights: `pretrained_files.py`.
-`keras-transformer convert` makes a run of the checkpoint and `keras-transformer export` the files;
-the commands are printed, with the time and the memory that they take. Hugging Face's library reads
-the checkpoint itself, CTranslate2 what `export ctranslate2` writes. No other library here reads the
-student: `students.py` compares it with the browsers' own engine.
+`opus-mt` is an OPUS-MT model in Hugging Face's format, `student` a model file of Marian with a
+recurrent decoder (SSRU), as in Firefox; both have random weights, see `pretrained_files.py`.
+`keras-transformer convert` turns the checkpoint into a run, and `keras-transformer export` writes
+the files; the commands are printed with their time and memory. Hugging Face's library reads the
+original checkpoint, CTranslate2 the result of `export ctranslate2`. No other library here can read
+the student: `students.py` compares it with Bergamot, the engine of Firefox.
 
-All peers decode the same sentences of 24 tokens; an output of `opus-mt` has 32 tokens, the end
-included, of at most 64, and one of the student 48, which is its limit. Before anything is timed,
-the tokens that a peer finds in float32 must be those of the first peer. Each has a process of its
-own, pinned to the same processors; the repeats go round, each with another peer first. The time to
-the first translation is that of a new process, from its start to the answer to the first batch.
+All peers decode the same sentences of 24 tokens. An output of `opus-mt` has 32 tokens, the end
+included, of at most 64; an output of the student has 48, its maximum length. Before anything is
+timed, a peer that computes in float32 must generate the same tokens as the first peer. Each peer
+runs in its own process, pinned to the same processors. The peers run in turn, and each repeat
+begins with another one. The time to the first translation is measured in a new process, from its
+start to its answer to the first batch.
 """
 
 import contextlib
@@ -32,7 +33,7 @@ from decoding import PACKAGES, SEARCHES, check_lengths, compare_tokens, numbers
 from decoding_files import commands, path_of
 from decoding_report import add_peers, title_of
 from decoding_task import Case, Model
-from figures import BenchmarkError
+from measurements import BenchmarkError
 from pretrained_report import show, size_of
 from workers import Worker
 
@@ -62,14 +63,14 @@ INEXACT = {"ours-litert-int8", "ctranslate2-int8", "transformers-bfloat16"}
 
 @dataclasses.dataclass(frozen=True)
 class Shape:
-    """A checkpoint, and what reads it.
+    """A kind of checkpoint to measure.
 
     Args:
-        format: Of the checkpoint: the command below `keras-transformer convert`.
-        model: Its `Model`.
-        tokens: Of every output.
-        ends: Whether they end by themselves; the last token is then the end.
-        peers: Those that run it.
+        format: Format of the checkpoint, a key of `pretrained_files.WRITERS`.
+        model: The `Model`.
+        tokens: Number of tokens of every output.
+        ends: Whether the outputs end by themselves, with the end as their last token.
+        peers: Peers that can run the model.
     """
 
     format: str
@@ -99,24 +100,27 @@ SHAPES = {
 
 # fmt: off
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--shape", type=click.Choice([*SHAPES, "all"]), default="opus-mt", show_default=True)
+@click.option("--shape", type=click.Choice([*SHAPES, "all"]), default="opus-mt", show_default=True,
+              help="Checkpoint to measure; all: opus-mt and student.")
 @click.option("--cores", type=click.IntRange(1), default=1, show_default=True,
-              help="Processors that every peer is pinned to, and its threads.")
-@click.option("--repeats", type=click.IntRange(1), default=5, show_default=True)
+              help="Number of processors that every peer is pinned to, and of its threads.")
+@click.option("--repeats", type=click.IntRange(1), default=5, show_default=True,
+              help="Number of repeats.")
 @click.option("--seconds", type=click.FloatRange(0), default=0.5, show_default=True,
-              help="How long a repeat of a peer is to take; at least one call.")
-@click.option("--peers", callback=names(PEERS), default=",".join(PEERS), show_default=True)
+              help="Approximate duration of a repeat of a peer, at least one call.")
+@click.option("--peers", callback=names(PEERS), default=",".join(PEERS), show_default=True,
+              help="Implementations to compare.")
 @click.option("--searches", callback=names(SEARCHES), default=",".join(SEARCHES),
-              show_default=True)
-@click.option("--batches", callback=numbers, default="1,32", show_default=True)
+              show_default=True, help="Searches to compare; beam: a beam of 4.")
+@click.option("--batches", callback=numbers, default="1,32", show_default=True,
+              help="Numbers of sentences in a batch.")
 @click.option("--folder", type=click.Path(path_type=pathlib.Path, file_okay=False),
-              help="Where the files are kept; those that are there are not made again.  "
-                   "[default: nowhere]")
+              help="Folder to keep the files in; existing ones are reused. Default: none is kept.")
 @click.option("--json", "output", type=click.Path(path_type=pathlib.Path, dir_okay=False),
-              help="File for all figures.")
+              help="File for all results.")
 # fmt: on
 def main(shape, cores, repeats, seconds, peers, searches, batches, folder, output):
-    """Compare pretrained models."""
+    """Compare the decoding times of libraries with pretrained models."""
     try:
         installed, skipped = look_for(peers, PEERS)
         report = {
@@ -151,7 +155,7 @@ def main(shape, cores, repeats, seconds, peers, searches, batches, folder, outpu
 
 
 def make_files(report, shape, cases, folder, peers, cores):
-    """Writes the checkpoint, and runs the commands whose results are not there yet."""
+    """Writes the checkpoint and runs the commands whose results do not exist yet."""
     folder.mkdir(parents=True, exist_ok=True)
     checkpoint, run = folder / "checkpoint", folder / "run"
     if not checkpoint.exists():
@@ -184,10 +188,10 @@ def make_files(report, shape, cases, folder, peers, cores):
 
 
 def run_measured(arguments):
-    """Runs a command of this package; returns its seconds and the most memory that it held.
+    """Runs a command of this package; returns its seconds and its peak memory in bytes.
 
     Raises:
-        BenchmarkError: If it fails, with its last line.
+        BenchmarkError: If it fails; the message contains its last line.
     """
     command = [sys.executable, "-m", "keras_transformer", *arguments]
     begin = time.perf_counter()
@@ -204,7 +208,7 @@ def run_measured(arguments):
 
 
 def compare(report, shape, case, folder, peers, cores, repeats, seconds):
-    """Measures all peers in one case, and adds the figures to the report."""
+    """Measures all peers in one case and adds the results to the report."""
     model, title = shape.model, title_of(shape.model, case)
     workers, first = {}, {}
     with contextlib.ExitStack() as stack:

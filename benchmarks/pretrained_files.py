@@ -1,8 +1,8 @@
-"""Checkpoints of real shapes with random weights, as other projects publish them.
+"""Checkpoints with random weights in the formats and sizes of published models.
 
-`write_opus_mt` writes a folder as Hugging Face has the pairs of OPUS-MT, `write_marian` a model
-file and a vocabulary as Marian has them. `keras-transformer convert` makes a run of either, and
-that is what the peers of ours and CTranslate2 get.
+`write_opus_mt` writes a folder like Hugging Face's for OPUS-MT, `write_marian` a model file and a
+vocabulary like Marian's. `keras-transformer convert` turns either into a run, from which our own
+peers and CTranslate2 get their files.
 """
 
 import json
@@ -13,10 +13,10 @@ from decoding_files import SENTENCES, Files
 from decoding_task import BOS_ID, EOS_ID, PAD_ID, Case, Model, build, vocabulary, words
 
 CHECKPOINT = "checkpoint"  # the folder
-LONGEST = 512  # of a pair of OPUS-MT, in tokens
-NEVER = -1e4  # a logit
-STUDENT_DECODER = 2  # layers
-# Ours to theirs, of every block of a pair of OPUS-MT.
+LONGEST = 512  # maximum length of OPUS-MT, in tokens
+NEVER = -1e4  # logit of a token that is never generated
+STUDENT_DECODER = 2  # number of layers
+# Our names and the names in OPUS-MT, for every block.
 BLOCKS = {
     "self_attention_norm": "self_attn_layer_norm",
     "cross_attention_norm": "encoder_attn_layer_norm",
@@ -36,7 +36,7 @@ PARTS = {"kernel": "weight", "gamma": "weight", "beta": "bias", "bias": "bias"}
 
 
 def make(order):
-    """Writes a checkpoint, and the sentences that exports are checked with."""
+    """Writes a checkpoint, and the sentences to check exports with."""
     model, folder = Model(**order["model"]), pathlib.Path(order["folder"])
     (folder / CHECKPOINT).mkdir()
     WRITERS[order["format"]](model, folder / CHECKPOINT)
@@ -47,9 +47,10 @@ def make(order):
 
 
 def write_opus_mt(model, folder):
-    """Writes a folder in Hugging Face's format whose outputs end at `model.length` tokens.
+    """Writes a folder in Hugging Face's format, with outputs that end at `model.length` tokens.
 
-    The positions are a table in the file, and no sinusoids, because `build` puts the end there.
+    The positions in the file are a table instead of sinusoids, because `build` uses them to set the
+    end.
     """
     import safetensors.numpy
 
@@ -83,7 +84,7 @@ def write_opus_mt(model, folder):
 
 
 def _tensors(transformer, model):
-    """The weights by their names there, with biases, which `build` leaves out."""
+    """Yields the weights with their names in OPUS-MT, including biases, which `build` omits."""
     random = np.random.default_rng(model.seed)
     weights = {weight.path: weight.numpy() for weight in transformer.weights}
     table = weights.pop("embedding/table")
@@ -110,7 +111,7 @@ def _ids(content):
 
 
 def write_marian(model, folder):
-    """Writes a student with SSRUs as Marian has it, whose outputs never end by themselves."""
+    """Writes an SSRU student in Marian's format, with outputs that never end by themselves."""
     import keras
 
     from keras_transformer import SentencePieceTokenizer, Transformer, TransformerConfig

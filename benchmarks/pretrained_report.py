@@ -1,11 +1,11 @@
-"""The figures of `pretrained.py` as tables."""
+"""Tables of the results of `pretrained.py`."""
 
 import rich.console
 import rich.table
 
 
 def size_of(path):
-    """Returns the bytes of a file, or of all files in a folder."""
+    """Returns the size of a file, or of all files in a folder, in bytes."""
     if path.is_file():
         return path.stat().st_size
     return sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
@@ -14,7 +14,7 @@ def size_of(path):
 def show(report):
     """Prints the report."""
     console = rich.console.Console()
-    console.width = max(console.width, 160)  # or a file would get tables of 80 columns
+    console.width = max(console.width, 160)  # in a file, the default would be 80 columns
     _show_commands(report, console)
     table = rich.table.Table("shape", "search", "batch", "peer")
     titles = ("ms", "quartiles", "tokens/s", "to the best", "same", "MB of file", "first, s", "MB")
@@ -32,8 +32,11 @@ def show(report):
             f"{row['peak_bytes'] / 1e6:,.0f}",
         )  # fmt: skip
     console.print(table)
-    print("to the best: time relative to the best peer's that is not ours; same: tokens as the")
-    print("first's; first: from the start of a process to its first answer; MB: most memory held.")
+    print(
+        "to the best: time relative to the fastest peer that is not ours; same: fraction of tokens"
+    )
+    print("equal to those of the first peer; first: from the start of a process to its first")
+    print("answer; MB: peak memory.")
 
 
 def _show_commands(report, console):
@@ -52,5 +55,5 @@ def _show_commands(report, console):
 
 
 def _how(command):
-    """What tells the commands of one kind apart."""
+    """Returns the options that distinguish commands of one kind."""
     return " --jit" if "--jit" in command else " --quantize int8" * ("int8" in command)

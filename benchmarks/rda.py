@@ -1,17 +1,17 @@
-"""A reader of R's data files (`.rda`), for data frames of numbers, texts and dates."""
+"""Reader of R's data files (`.rda`) with data frames of numbers, texts and dates."""
 
 import gzip
 import struct
 
 MAGIC = b"RDX2\nX\n"  # version 2, big-endian binary
-# Types of objects, in R's Rinternals.h; the last two exist in files only.
+# Types of objects from R's Rinternals.h; the last two exist only in files.
 SYMBOL, PAIRS, CHARACTERS, LOGICALS, INTEGERS, REALS, STRINGS, VECTOR = 1, 2, 9, 10, 13, 14, 16, 19
 NIL, REFERENCE = 254, 255
 HAS_ATTRIBUTES, HAS_TAG = 1 << 9, 1 << 10
 
 
 class Reader:
-    """Reads the objects of a file one after the other.
+    """Reads the objects of a file sequentially.
 
     Args:
         content: The bytes after the magic number.
@@ -61,7 +61,7 @@ class Reader:
             return list(self._numbers("d", size))
         if kind in (STRINGS, VECTOR):
             return [self.item() for _ in range(size)]
-        raise ValueError(f"an object of R's type {kind}, which this reader does not know")
+        raise ValueError(f"the file has an object of R's type {kind}, which is not supported")
 
     def _pairs(self, flags):
         pairs = {}
@@ -78,7 +78,10 @@ def read_rda(content):
     """Returns the objects of a file by name; a data frame is a dictionary of its columns.
 
     Args:
-        content: The bytes of the file, compressed with gzip or not.
+        content: The bytes of the file, plain or compressed with gzip.
+
+    Raises:
+        ValueError: If it is not a data file of R, or has an object that is not supported.
     """
     content = gzip.decompress(content) if content[:2] == b"\x1f\x8b" else content
     if not content.startswith(MAGIC):

@@ -1,15 +1,14 @@
-"""Discharge of a river from weather: five encoders, five seeds each.
+"""Discharge of a river predicted from weather: five encoders, five seeds each.
 
     python benchmarks/runoff.py --output RUNS [--encoders lstm,...] [--seeds 1,2,3] [--weather]
 
-Trains `runoff_ENCODER` for every seed into RUNS/ENCODER-SEED; what is finished there is not trained
-again. Prints for each encoder the median and the range of KGE' and NSE over its seeds in
-calibration and in the test period, those of the mean of its seeds' simulations, and what airGR's
-CemaNeige-GR4J reaches by the same protocol; writes RUNS/runoff.json, and RUNS/hydrograph.png of the
-run in the middle of the encoder that is best in the test period. With --weather the models read the
-weather as it is, without an account of snow. With --choose the last year of the calibration is left
-out of the training and judged instead, and the test period is not looked at: the figures to choose
-settings by.
+Trains `runoff_ENCODER` for every seed into RUNS/ENCODER-SEED; finished runs are not trained again.
+For each encoder, prints the median and the range of KGE' and NSE over its seeds in the calibration
+and test periods, and the metrics of the mean of its seeds' simulations; and the published results
+of airGR's CemaNeige-GR4J for the same periods. Writes RUNS/runoff.json, and a hydrograph of the
+median run of the best encoder in the test period, RUNS/hydrograph.png. With --weather the models
+read the weather without a snow account. With --choose the last year of the calibration period is
+excluded from training and evaluated in place of the test period, for choosing settings.
 """
 
 import datetime
@@ -45,7 +44,7 @@ def train_run(folder, encoder, seed, overrides):
 
 
 def simulate(folder, settings, split):
-    """Returns what a run simulates and what was observed in a split, an array of its days each."""
+    """Returns the simulated and the observed discharge in a split, an array of its days each."""
     from keras_transformer import SeriesSimulator
     from keras_transformer.training.data.sources import open_source
     from keras_transformer.training.evaluate import read_columns
@@ -61,8 +60,8 @@ def dates_of(settings, split):
     return [first + datetime.timedelta(day) for day in range((last - first).days + 1)]
 
 
-def figures_of(observed, simulated):
-    """Returns KGE' and NSE over the days whose discharge is known."""
+def metrics_of(observed, simulated):
+    """Returns KGE' and NSE over the days with a known discharge."""
     from keras_transformer.tasks.series.efficiency import kling_gupta, nash_sutcliffe
 
     known = np.isfinite(observed)
@@ -73,42 +72,44 @@ def figures_of(observed, simulated):
 
 
 def summary(simulations, observed):
-    """Returns the figures of one encoder in one split.
+    """Returns the metrics of one encoder in one split.
 
     Args:
-        simulations: Dictionary from seeds to what they simulate, `[days]`.
-        observed: What was observed, `[days]`.
+        simulations: Dictionary from seeds to simulated discharges, `[days]`.
+        observed: Observed discharge, `[days]`.
 
     Returns:
-        Dictionary of `seeds`, the figures of each; `median`, `least` and `most` of these; and
-        `mean`, the figures of the mean of all simulations.
+        Dictionary with `seeds`, the metrics of each seed; `median`, `least` and `most` of these;
+        and `mean`, the metrics of the mean of all simulations.
     """
-    seeds = {seed: figures_of(observed, values) for seed, values in simulations.items()}
+    seeds = {seed: metrics_of(observed, values) for seed, values in simulations.items()}
     over = {"median": statistics.median, "least": min, "most": max}
     return {
         "seeds": seeds,
         **{
-            name: {key: of([one[key] for one in seeds.values()]) for key in ("kge", "nse")}
-            for name, of in over.items()
+            name: {
+                key: reduce([metrics[key] for metrics in seeds.values()]) for key in ("kge", "nse")
+            }
+            for name, reduce in over.items()
         },
-        "mean": figures_of(observed, np.mean(list(simulations.values()), axis=0)),
+        "mean": metrics_of(observed, np.mean(list(simulations.values()), axis=0)),
     }
 
 
 def table(report):
-    """Returns the lines of the table: in each split KGE' and NSE, a median and its range.
+    """Returns the lines of the table: median and range of KGE' and NSE in each split.
 
     Args:
-        report: Dictionary from encoders to splits to what `summary` returned.
+        report: Dictionary from encoders to splits to results of `summary`.
     """
     splits = list(next(iter(report.values())))
     header = "".join(f"{f'{split} {name}':>28}" for split in splits for name in ("KGE'", "NSE"))
     lines = [f"{'':<16}{header}"]
     for encoder, of_splits in report.items():
         cells = [
-            f"{figures['median'][key]:.3f} ({figures['least'][key]:.3f} to "
-            f"{figures['most'][key]:.3f})"
-            for figures in of_splits.values()
+            f"{metrics['median'][key]:.3f} ({metrics['least'][key]:.3f} to "
+            f"{metrics['most'][key]:.3f})"
+            for metrics in of_splits.values()
             for key in ("kge", "nse")
         ]
         lines.append(f"{encoder:<16}" + "".join(f"{cell:>28}" for cell in cells))
@@ -123,11 +124,10 @@ def table(report):
 
 
 def middle_run(report, split):
-    """Returns the encoder with the best median KGE', and its seed that is nearest to it."""
+    """Returns the encoder with the best median KGE', and the seed closest to this median."""
     best = max(report, key=lambda encoder: report[encoder][split]["median"]["kge"])
-    figures = report[best][split]
-    median = figures["median"]["kge"]
-    return best, min(figures["seeds"], key=lambda s: abs(figures["seeds"][s]["kge"] - median))
+    seeds, median = report[best][split]["seeds"], report[best][split]["median"]["kge"]
+    return best, min(seeds, key=lambda seed: abs(seeds[seed]["kge"] - median))
 
 
 def draw(folder, settings, split, path, title):
@@ -152,12 +152,16 @@ def draw(folder, settings, split, path, title):
 
 
 @click.command()
-@click.option("--output", type=click.Path(path_type=pathlib.Path), required=True)
-@click.option("--encoders", default=",".join(ENCODERS), callback=names(ENCODERS))
-@click.option("--seeds", default="1,2,3,4,5")
-@click.option("--weather", is_flag=True, help="Without an account of snow.")
-@click.option("--choose", is_flag=True, help="Leave the last year out and judge it.")
-@click.option("--set", "overrides", multiple=True, help="Settings of every training.")
+@click.option(
+    "--output", type=click.Path(path_type=pathlib.Path), required=True, help="Folder of the runs."
+)
+@click.option(
+    "--encoders", default=",".join(ENCODERS), callback=names(ENCODERS), help="Encoders to compare."
+)
+@click.option("--seeds", default="1,2,3,4,5", help="Seeds of the trainings.")
+@click.option("--weather", is_flag=True, help="Read the weather without a snow account.")
+@click.option("--choose", is_flag=True, help="Evaluate on the last year of the calibration period.")
+@click.option("--set", "overrides", multiple=True, help="Override a setting of all trainings.")
 def main(output, encoders, seeds, weather, choose, overrides):
     """Train, simulate, and print the table."""
     overrides = [*overrides, *([CHOOSE] if choose else []), *([WEATHER] if weather else [])]

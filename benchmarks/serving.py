@@ -1,12 +1,12 @@
-"""Memory and time of a version of a SavedModel: what a server needs that loads it.
+"""Memory and time that a server needs for a version of a SavedModel.
 
     python benchmarks/serving.py serving/translator/1 --batch-sizes 1,8,32
 
-It loads the version with TensorFlow's session loader, as TensorFlow Serving does, or with
-`tf.saved_model.load` (`--loader python`). Then it sends batches of one sentence to two signatures:
-`serving_default`, and `n_best`, which searches with a beam. The memory is that of the process,
-Python and TensorFlow included. A peak is the largest memory during the two calls of its row; the
-rows run one after the other in the same process. Linux only.
+Loads the version with TensorFlow's session loader, like TensorFlow Serving, or with
+`tf.saved_model.load` (`--loader python`). Then sends batches, filled with one sentence, to two
+signatures: `serving_default`, and `n_best`, which uses beam search. Memory is that of the process,
+including Python and TensorFlow. A peak is the largest memory during the two calls of its row; all
+rows run in the same process. Linux only.
 """
 
 import pathlib
@@ -24,7 +24,7 @@ SIGNATURES = ("serving_default", "n_best")
 
 
 def megabytes(field):
-    """`VmRSS`, the memory in use, or `VmHWM`, the most since `forget_peak`, in MB."""
+    """Returns memory in MB: `VmRSS`, the current one, or `VmHWM`, the peak since `forget_peak`."""
     status = pathlib.Path("/proc/self/status").read_text()
     return int(re.search(rf"{field}:\s+(\d+) kB", status)[1]) / 1000
 
@@ -34,7 +34,7 @@ def forget_peak():
 
 
 def load_session(path):
-    """A function from the name of a signature and sentences to outputs, in a session."""
+    """Returns a function from the name of a signature and sentences to outputs, in a session."""
     session = tf.compat.v1.Session(graph=tf.Graph())
     with session.graph.as_default():
         meta = tf.compat.v1.saved_model.loader.load(session, ["serve"], path)
@@ -48,7 +48,7 @@ def load_session(path):
 
 
 def load_python(path):
-    """The same with `tf.saved_model.load`."""
+    """Returns the same function as `load_session`, but with `tf.saved_model.load`."""
     signatures = tf.saved_model.load(path).signatures
     return lambda name, sentences: signatures[name](sentences=tf.constant(sentences))
 
@@ -63,7 +63,7 @@ def seconds(function, *arguments):
 
 
 def measure(run, batch_sizes, sentence):
-    """Yields, for each signature and batch size, the seconds of two calls and the peak in MB."""
+    """Yields the seconds of two calls and the peak in MB, for each signature and batch size."""
     for name in SIGNATURES:
         for size in batch_sizes:
             forget_peak()
@@ -74,12 +74,14 @@ def measure(run, batch_sizes, sentence):
 # fmt: off
 @click.command(context_settings={"show_default": True})
 @click.argument("version", type=click.Path(exists=True, file_okay=False))
-@click.option("--loader", type=click.Choice([*LOADERS]), default="session", help="How to load it.")
-@click.option("--batch-sizes", default="1,8,32", help="Numbers of sentences.")
-@click.option("--sentence", default="in 17 weeks and 12 days", help="The sentence of every batch.")
+@click.option("--loader", type=click.Choice([*LOADERS]), default="session",
+              help="Loader: TensorFlow's session loader, or Python's tf.saved_model.load.")
+@click.option("--batch-sizes", default="1,8,32", help="Numbers of sentences in a batch.")
+@click.option("--sentence", default="in 17 weeks and 12 days",
+              help="Sentence to fill the batches with.")
 # fmt: on
 def main(version, loader, batch_sizes, sentence):
-    """Memory and seconds of VERSION, the folder of a version."""
+    """Measure memory and seconds of VERSION, the folder of a version."""
     console = Console()
     imported, begin = megabytes("VmRSS"), time.perf_counter()
     run = LOADERS[loader](version)

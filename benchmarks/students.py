@@ -1,18 +1,18 @@
-"""Words a second of a browsers' student: keras_transformer beside Bergamot, the browsers' engine.
+"""Words per second of an SSRU student: keras_transformer compared with Bergamot, Firefox's engine.
 
     python benchmarks/students.py --bergamot-python PYTHON --bergamot-package FOLDER --json f.json
 
-One student of random weights (six encoder layers, two recurrent decoder layers, 32,000 pieces) is
+One student with random weights (six encoder layers, two recurrent decoder layers, 32,000 tokens) is
 exported by `keras-transformer export litert` and by `export marian`, both with `--quantize int8`.
-Both engines read what was written for them, natively and in a headless Chromium: LiteRT and
-LiteRT.js, Bergamot's library and its WebAssembly. Text goes in and comes out, so that pieces and
-search are timed. With a shortlist both read the same one.
+Each engine runs its export natively and in headless Chromium: LiteRT and LiteRT.js, Bergamot's
+library and its WebAssembly. Inputs and outputs are texts, so tokenization and search are both
+timed. With a shortlist, all engines use the same one.
 
-Sentences have 23 words, each of which is a piece, drawn as words of a language are; and no output
-ends before its 32 pieces, which is looked at: Bergamot stops at a factor of the source's length,
-ours at the longest output that it is made for. Bergamot's WebAssembly has 2.0 for that factor; the
-page gets a copy with another one. Searches are greedy. Each engine has a process of its own, and
-the repeats go round, each with another engine first.
+Sentences have 23 words, each of which is a token, with frequencies like those of words in natural
+language. Every output must have 32 tokens, which is checked: Bergamot stops at a multiple of the
+length of the source, ours at the model's maximum length. That multiple is fixed at 2.0 in
+Bergamot's WebAssembly; the page gets a copy with another value. All searches are greedy. Each
+engine runs in its own process. The engines run in turn, and each repeat begins with another one.
 """
 
 import contextlib
@@ -29,7 +29,7 @@ import click
 from command import Peer, describe_machine, interleave, names, versions
 from decoding import numbers
 from decoding_files import run_command
-from figures import BenchmarkError
+from measurements import BenchmarkError
 from student_parts.browser import EXAMPLE, chromium
 from student_parts.files import commands, shipped
 from student_parts.report import add_engines, show
@@ -37,9 +37,9 @@ from student_parts.task import STUDENTS, sentences
 from workers import Worker
 
 NATIVE = "pip install ai-edge-litert"
-PAGE = "npm install in examples/browser, with Node and Chromium there"
+PAGE = "`npm install` in examples/browser, Node and Chromium"
 PYTHON = "Python 3.10 with `pip install --no-deps bergamot`, and --bergamot-python"
-PACKAGE = "npm install @browsermt/bergamot-translator, with Chromium there, and --bergamot-package"
+PACKAGE = "`npm install @browsermt/bergamot-translator`, Node, Chromium and --bergamot-package"
 ENGINES = {
     "ours": Peer("student_parts.litert", "ai_edge_litert", NATIVE, {}, ("litert",)),
     "ours-browser": Peer(
@@ -57,24 +57,28 @@ PACKAGES = ("tensorflow", "keras", "ai-edge-litert", "sentencepiece")
 
 # fmt: off
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--size", type=click.Choice([*STUDENTS]), default="tiny", show_default=True)
-@click.option("--repeats", type=click.IntRange(1), default=10, show_default=True)
+@click.option("--size", type=click.Choice([*STUDENTS]), default="tiny", show_default=True,
+              help="Size of the student.")
+@click.option("--repeats", type=click.IntRange(1), default=10, show_default=True,
+              help="Number of repeats.")
 @click.option("--seconds", type=click.FloatRange(0), default=0.5, show_default=True,
-              help="How long a repeat of an engine is to take; at least one batch.")
-@click.option("--engines", callback=names(ENGINES), default=",".join(ENGINES), show_default=True)
+              help="Approximate duration of a repeat of an engine, at least one batch.")
+@click.option("--engines", callback=names(ENGINES), default=",".join(ENGINES), show_default=True,
+              help="Engines to compare.")
 @click.option("--shortlists", callback=names(SHORTLISTS), default=",".join(SHORTLISTS),
-              show_default=True)
-@click.option("--batches", callback=numbers, default="1,32", show_default=True)
+              show_default=True, help="Measure without a shortlist, with one, or both.")
+@click.option("--batches", callback=numbers, default="1,32", show_default=True,
+              help="Numbers of sentences in a batch.")
 @click.option("--bergamot-python", envvar="KERAS_TRANSFORMER_BERGAMOT_PYTHON",
-              help="A Python 3.10 that has the package bergamot.")
+              help="Python 3.10 in which the package bergamot is installed.")
 @click.option("--bergamot-package", envvar="KERAS_TRANSFORMER_BERGAMOT",
               type=click.Path(path_type=pathlib.Path, file_okay=False),
               help="Folder of the package @browsermt/bergamot-translator.")
 @click.option("--json", "output", type=click.Path(path_type=pathlib.Path, dir_okay=False),
-              help="File for all figures.")
+              help="File for all results.")
 # fmt: on
 def main(size, repeats, seconds, engines, shortlists, batches, output, **bergamot):
-    """Compare engines of students, on one core."""
+    """Compare engines that run an SSRU student, on one core."""
     try:
         chosen, skipped = look_for(engines, **bergamot)
         report = {
@@ -99,7 +103,7 @@ def main(size, repeats, seconds, engines, shortlists, batches, output, **bergamo
 
 
 def look_for(engines, bergamot_python, bergamot_package):
-    """Returns those engines that are there, and a list of lines about the others."""
+    """Returns the engines that are installed, and messages about the others."""
     page = (EXAMPLE / "node_modules").is_dir() and has_browser()
     package = bergamot_package and (bergamot_package / "translator.js").is_file()
     there = {
@@ -109,7 +113,7 @@ def look_for(engines, bergamot_python, bergamot_package):
         "bergamot-browser": package and has_browser(),
     }
     skipped = [
-        f"{name} is left out: {ENGINES[name].package} is missing; it takes {ENGINES[name].install}."
+        f"{name} is skipped: {ENGINES[name].package} is missing; it needs {ENGINES[name].install}."
         for name in engines
         if not there[name]
     ]
@@ -119,12 +123,12 @@ def look_for(engines, bergamot_python, bergamot_package):
 
 
 def has_browser():
-    """Whether there is what drives a headless Chromium."""
+    """Returns `True` if Node and Chromium are installed."""
     return bool(shutil.which("node") and chromium())
 
 
 def has_bergamot(python):
-    """Whether a Python has the package; it is not imported."""
+    """Returns `True` if the package is installed in a Python; does not import it."""
     code = "import importlib.util, sys; sys.exit(importlib.util.find_spec('bergamot') is None)"
     try:
         return subprocess.run([python, "-c", code], capture_output=True).returncode == 0
@@ -133,7 +137,7 @@ def has_bergamot(python):
 
 
 def measure(report, student, cases, engines, repeats, seconds, bergamot):
-    """Writes the files of a student, and measures all cases with them."""
+    """Writes the files of a student and measures all cases."""
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         batches = sorted({case["batch"] for case in cases})
         order = {
@@ -158,7 +162,7 @@ def measure(report, student, cases, engines, repeats, seconds, bergamot):
 
 
 def compare(report, student, case, expected, engines, order, pythons, times):
-    """Measures all engines in one case, and adds the figures to the report."""
+    """Measures all engines in one case and adds the results to the report."""
     repeats, seconds = times
     title = f"batch {case['batch']}, {'with' if case['shortlist'] else 'without'} shortlist"
     with contextlib.ExitStack() as stack:
@@ -192,7 +196,7 @@ def compare(report, student, case, expected, engines, order, pythons, times):
 
 
 def peak(runs):
-    """The most memory of an engine's process, or of its page."""
+    """Returns the peak memory of an engine's process, or of its page, in bytes."""
     return max(run.get("page_bytes", run["peak_bytes"]) or 0 for run in runs) or None
 
 
@@ -202,13 +206,13 @@ def check_lengths(tokens, student):
         lengths = sorted({len(row) for row in rows})
         if lengths != [student.length]:
             raise BenchmarkError(
-                f"{name} has found outputs of {lengths} tokens, not of {student.length}. Fix the "
+                f"{name} generated outputs of {lengths} tokens, not of {student.length}. Fix the "
                 "engine before you time it."
             )
 
 
 def agreement(found, expected):
-    """Returns the share of tokens that are those of the model in float32."""
+    """Returns the fraction of tokens that are equal to those of the model in float32."""
     pairs = list(zip(found, expected, strict=True))
     same = [one == other for mine, theirs in pairs for one, other in zip(mine, theirs, strict=True)]
     return sum(same) / len(same)

@@ -1,4 +1,4 @@
-"""The task of every peer of a benchmark: one model, one batch, and the cost of a step."""
+"""The task of all training peers: one model, one batch, and the cost of a step."""
 
 import dataclasses
 import functools
@@ -8,23 +8,27 @@ PAD_ID, BOS_ID, EOS_ID = 0, 2, 3
 
 @dataclasses.dataclass(frozen=True)
 class Task:
-    """One encoder-decoder Transformer, post-norm, with one matrix for both embeddings and logits.
+    """Training of an encoder-decoder Transformer, post-norm, with one table for both embeddings.
 
-    Every peer drops out embeddings, attention weights and the output of each sublayer, has biases
-    in its attentions, masks the padding of the source and the future of the target, and averages
-    the smoothed cross-entropy over the real labels. Padding after a target needs no mask.
+    The table also serves as output weights.
+
+    Every peer applies dropout to embeddings, attention weights and the output of each sublayer, has
+    biases in its attention layers, masks the padding of the source and the future of the target,
+    and averages the label-smoothed cross-entropy over the labels that are not padding. Padding
+    after a target needs no mask.
 
     Args:
         size: Name of the size.
-        vocab_size, d_model, num_layers, num_heads, d_ff: As in the paper; `num_layers` blocks in
-            the encoder and as many in the decoder.
-        rows: Sentences in a batch.
-        length: Tokens to which every source and target is padded.
-        dropout, label_smoothing: Rates.
-        learning_rate: Adam's, constant.
-        jit_compile: Whether Keras compiles its models with XLA.
+        vocab_size, d_model, num_layers, num_heads, d_ff: As in the paper; `num_layers` blocks each
+            in encoder and decoder.
+        rows: Number of sentences in a batch.
+        length: Length in tokens to which every source and target is padded.
+        dropout: Dropout rate.
+        label_smoothing: Rate of label smoothing.
+        learning_rate: Constant learning rate of Adam.
+        jit_compile: Whether Keras models are compiled with XLA.
         closed_form_loss: Whether the Keras peers smooth labels in closed form instead of with
-            Keras' one-hot targets.
+            Keras's one-hot targets.
     """
 
     size: str
@@ -43,21 +47,23 @@ class Task:
 
     @property
     def places(self):
-        """Places for target tokens in a batch, padding included.
+        """Number of target positions in a batch, padding included.
 
-        Every peer computes all of them up to the logits; ours leaves out the logits of padding.
+        Every peer computes the hidden states of all positions; ours does not compute the logits of
+        padding.
         """
         return self.rows * self.length
 
     @functools.cached_property
     def real_share(self):
-        """Share of the places for target tokens that hold one, the rest being padding."""
+        """Fraction of the target positions that are not padding."""
         return float((self.batch()[2] != PAD_ID).mean())
 
     def training_flops(self, logits_share=1.0):
-        """Floating-point operations in the matrix products of one training step, per target token.
+        """Returns the operations in the matrix products of a training step, per target position.
 
-        Forward, counting a multiplication and an addition as two, per token:
+        A multiplication and an addition count as two floating-point operations. The forward pass
+        has the following numbers of multiplications per position:
 
             encoder block    4 D^2           projections of the self-attention
                            + 2 S D           its scores and weighted values
@@ -67,14 +73,14 @@ class Task:
                            + 2 D F           feed-forward
             logits           D V             where they are computed
 
-        multiplications each, with S = T = `length`, so that there is a source token for every
-        target token. The backward pass has two products, for the weights and for the inputs, where
-        the forward pass has one: three times the forward cost in all. Look-ups, softmax, layer
-        normalisation and the optimizer are not counted.
+        Here S = T = `length`, so there is one source position for every target position. For each
+        product of the forward pass, the backward pass has two, for weights and for inputs, so a
+        step costs three times the forward pass. Look-ups, softmax, layer normalisation and the
+        optimizer are not counted.
 
         Args:
-            logits_share: Share of the places whose logits are computed: 1, or `real_share` for
-                whoever leaves out those of padding, which no loss needs.
+            logits_share: Fraction of the positions whose logits are computed: 1, or `real_share`
+                if the logits of padding, which no loss needs, are not.
         """
         d_model, length = self.d_model, self.length
         attention = 4 * d_model**2 + 2 * length * d_model
@@ -87,10 +93,10 @@ class Task:
     def batch(self):
         """Returns `source`, `target` and `labels`, each int32 `[rows, length]`, always the same.
 
-        Every sentence fills at least three quarters of its row. `target` is `labels` one to the
-        right, after the id that begins sentences.
+        Every sentence fills at least three quarters of its row. `target` is `labels` shifted to the
+        right, beginning with `BOS_ID`.
         """
-        import numpy as np  # here, so that whoever only starts workers stays small
+        import numpy as np  # here, so that a process that only starts workers does not load it
 
         random = np.random.default_rng(1)
 
@@ -117,9 +123,9 @@ SIZES = {
         num_layers=6,
         num_heads=8,
         d_ff=2048,
-        learning_rate=1e-4,  # post-norm without warm-up, which must learn from its first steps
+        learning_rate=1e-4,  # low, because post-norm without warm-up must learn from the start
     ),
-    # For the tests: as small as a model can be and still learn.
+    # For the tests: as small as possible for a model that still learns.
     "smoke": Task(
         "smoke",
         vocab_size=1000,

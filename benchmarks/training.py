@@ -1,20 +1,20 @@
-"""Target tokens per second of a training step: keras_transformer beside three other libraries.
+"""Training speed in target tokens per second: keras_transformer compared with three libraries.
 
-    python benchmarks/training.py --size both --cores 1 --json figures.json
+    python benchmarks/training.py --size both --cores 1 --json results.json
 
-All peers train the same model on the same batch; `task.py` defines them, and `peers/` how each is
-made. Each has a process of its own, and the repeats go round: every peer runs a few steps, then
-every peer again, each time with another one first. A precision is compared as a whole before the
-next one, because eight base models at once would need some 30 GB; four need about 15.
+All peers train the same model on the same batch: see `task.py` for the task and `peers/` for the
+peers. Each peer runs in its own process. In a repeat, all peers run a few steps in turn, and each
+repeat begins with another peer. The precisions are compared one after the other, because eight base
+models at a time would need some 30 GB; four need about 15 GB.
 
-Tokens are places for target tokens, padding included (64 x 32 in a step). All peers compute all of
-them up to the logits; ours leaves out the logits of padding, some 12 %, which no loss needs. The
-limit is what the processor could do if the step were nothing but the matrix products that are
-needed, at the speed of one large product measured in the same turns; a peer's share of it counts
-the products that this peer computes.
+Tokens are target positions, padding included (64 x 32 in a step). All peers compute the hidden
+states of all positions; ours does not compute the logits of padding, some 12 %, which no loss
+needs. The limit is the speed of a step that consists only of the necessary matrix products, at the
+speed of one large product measured in the same repeats. For a peer's share of the limit, the matrix
+products that this peer computes are counted.
 
-Before a peer is timed, it proves that it trains with dropout: at a learning rate of 0 its losses
-are all the same without dropout, and differ with it.
+Before a peer is timed, it must prove that it trains with dropout: with a learning rate of 0, its
+losses must be equal without dropout and differ with dropout.
 """
 
 import contextlib
@@ -26,7 +26,7 @@ import click
 import rich.console
 import rich.table
 from command import Peer, describe_machine, interleave, look_for, names, versions
-from figures import (
+from measurements import (
     BenchmarkError,
     check_dropout,
     check_learning,
@@ -38,9 +38,9 @@ from task import SIZES
 from workers import Worker, task_order
 
 PRECISIONS = ("float32", "mixed_bfloat16")
-WARM_UP = 4  # single steps: the first one traces, and the losses show whether a peer learns
-PROBES = 5  # single steps with which a peer shows its dropout
-PRODUCTS = 10  # matrix products in a repeat: the limit
+WARM_UP = 4  # steps before the measurement: the first one traces, and the losses must decrease
+PROBES = 5  # steps to check dropout with
+PRODUCTS = 10  # matrix products per repeat, to measure the limit
 MEBI = 2**20
 PACKAGES = ("tensorflow", "keras", "keras-hub", "torch")
 
@@ -55,26 +55,29 @@ PEERS = {
 
 # fmt: off
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--size", type=click.Choice([*SIZES, "both"]), default="tiny", show_default=True)
+@click.option("--size", type=click.Choice([*SIZES, "both"]), default="tiny", show_default=True,
+              help="Size of the model; both: tiny and base.")
 @click.option("--cores", type=click.IntRange(1), default=1, show_default=True,
-              help="Processors that every peer is pinned to, and its threads.")
-@click.option("--repeats", type=click.IntRange(1), default=10, show_default=True)
+              help="Number of processors that every peer is pinned to, and of its threads.")
+@click.option("--repeats", type=click.IntRange(1), default=10, show_default=True,
+              help="Number of repeats.")
 @click.option("--steps", type=click.IntRange(1), default=5, show_default=True,
-              help="Training steps in a repeat.")
-@click.option("--peers", callback=names(PEERS), default=",".join(PEERS), show_default=True)
+              help="Number of training steps in a repeat.")
+@click.option("--peers", callback=names(PEERS), default=",".join(PEERS), show_default=True,
+              help="Implementations to compare.")
 @click.option("--precisions", callback=names(PRECISIONS), default=",".join(PRECISIONS),
-              show_default=True)
-@click.option("--jit", is_flag=True, help="Compile the Keras models, also ours, with XLA.")
+              show_default=True, help="Precisions to compare.")
+@click.option("--jit", is_flag=True, help="Compile the Keras models, including ours, with XLA.")
 @click.option("--closed-form", is_flag=True,
-              help="Also smooth labels in closed form for the Keras peers.")
+              help="Use label smoothing in closed form for the Keras peers as well.")
 @click.option("--input", "corpus", type=click.Choice(["auto", "cldr", "multi30k", "smoke"]),
               is_flag=False, flag_value="auto",
-              help="Also measure the input pipeline; without a name on Multi30K, otherwise CLDR.")
+              help="Also measure the input pipeline; auto: on Multi30K if present, else on CLDR.")
 @click.option("--json", "output", type=click.Path(path_type=pathlib.Path, dir_okay=False),
-              help="File for all figures.")
+              help="File for all results.")
 # fmt: on
 def main(size, cores, repeats, steps, peers, precisions, jit, closed_form, corpus, output):
-    """Compare training steps."""
+    """Compare the training speed of implementations."""
     try:
         installed, skipped = look_for(peers, PEERS)
         report = {
@@ -99,7 +102,7 @@ def main(size, cores, repeats, steps, peers, precisions, jit, closed_form, corpu
 
 
 def compare(report, task, precision, peers, cores, repeats, steps):
-    """Measures all peers at one size and precision, and adds the figures to the report."""
+    """Measures all peers at one size and precision and adds the results to the report."""
     for name in peers:
         prove_dropout(name, task.dropout, precision, cores)
     order = task_order(task, precision, cores)
@@ -146,7 +149,7 @@ def compare(report, task, precision, peers, cores, repeats, steps):
                 "tokens_per_second": speed,
                 "share_of_limit": speed["median"] * own_flops / flops["median"],
                 "peak_bytes": peak,
-                # What the libraries take by themselves does not depend on the batch.
+                # The memory of the imported libraries does not depend on the batch.
                 "bytes_per_token": (peak - worker.facts["start_bytes"]) / task.places,
                 "losses": [*losses[name], *(run["loss"] for run in runs[name])],
             }
@@ -157,7 +160,7 @@ def compare(report, task, precision, peers, cores, repeats, steps):
 
 
 def prove_dropout(name, rate, precision, cores):
-    """Refuses a peer that trains without dropout, or is not free of it at rate 0."""
+    """Raises `BenchmarkError` if a peer trains without dropout, or with dropout at rate 0."""
     for chosen in (0.0, rate):
         print(f"{precision}: dropout of {chosen:g} in {name}", flush=True)
         probe = dataclasses.replace(SIZES["smoke"], learning_rate=0.0, dropout=chosen)
@@ -167,7 +170,7 @@ def prove_dropout(name, rate, precision, cores):
 
 
 def measure_input(report, corpus, cores, repeats):
-    """Measures the input pipeline alone, and compares it with each training step of ours."""
+    """Measures the input pipeline, and compares its speed with that of our training steps."""
     print(f"input: starting {corpus}", flush=True)
     order = {"corpus": corpus, "batch_tokens": SIZES["tiny"].places}
     with Worker("input", "input_pipeline", order, cores) as worker:
@@ -191,7 +194,7 @@ def measure_input(report, corpus, cores, repeats):
 def show(report):
     """Prints the report as tables."""
     console = rich.console.Console()
-    console.width = max(console.width, 120)  # or a file would get tables of 80 columns
+    console.width = max(console.width, 120)  # in a file, the default would be 80 columns
     table = rich.table.Table("size", "precision", "peer")
     for title in ("tokens/s", "quartiles", "of limit", "peak MiB", "KiB/token", "memory", "params"):
         table.add_column(title, justify="right")
@@ -208,7 +211,7 @@ def show(report):
             f"{row['bytes_per_token'] / mine:.2f}" if mine else "", f"{row['parameters']:,}",
         )  # fmt: skip
     console.print(table)
-    print("KiB/token: peak memory beyond that of the loaded libraries; memory: relative to ours.")
+    print("KiB/token: peak memory beyond that of the imported libraries; memory: relative to ours.")
     for limit in report["limits"]:
         print(
             f"limit, {limit['size']}, {limit['precision']}: "
@@ -227,15 +230,15 @@ def show(report):
         show_input(report["input"])
 
 
-def show_input(figures):
-    """Prints what was measured of the input pipeline."""
-    speed = figures["tokens_per_second"]
+def show_input(results):
+    """Prints the results of the input pipeline."""
+    speed = results["tokens_per_second"]
     print(
-        f"input, {figures['corpus']}: {speed['median']:,.0f} tokens/s "
-        f"({speed['lower']:,.0f} to {speed['upper']:,.0f}), {figures['padding']:.1%} padding, "
-        f"{figures['pairs']:,} pairs tokenised in {figures['tokenize_seconds']:.1f} s"
+        f"input, {results['corpus']}: {speed['median']:,.0f} tokens/s "
+        f"({speed['lower']:,.0f} to {speed['upper']:,.0f}), {results['padding']:.1%} padding, "
+        f"{results['pairs']:,} pairs tokenised in {results['tokenize_seconds']:.1f} s"
     )
-    for step in figures["share_of_training_step"]:
+    for step in results["share_of_training_step"]:
         print(
             f"  {step['share']:.2%} of the time of a training step, "
             f"{step['size']}, {step['precision']}"

@@ -1,4 +1,4 @@
-"""The other end of `workers.Worker`: reads requests from stdin and answers on stdout."""
+"""Program of a `workers.Worker` process: reads requests from stdin and answers on stdout."""
 
 import importlib
 import json
@@ -9,12 +9,12 @@ import time
 
 
 def main():
-    """Builds what the first line asks for, then runs steps until stdin ends."""
+    """Builds the object that the first line describes, then runs steps until stdin ends."""
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)  # what libraries print must not look like an answer
+    os.dup2(2, 1)  # output of libraries must not be mistaken for an answer
 
-    def answer(**figures):
-        answers.write(json.dumps(figures) + "\n")
+    def answer(**results):
+        answers.write(json.dumps(results) + "\n")
         answers.flush()
 
     first = json.loads(sys.stdin.readline())
@@ -27,13 +27,13 @@ def main():
     for line in sys.stdin:
         steps = json.loads(line)["steps"]
         begin = time.perf_counter()
-        figures = measured.run(steps)
+        results = measured.run(steps)
         seconds = time.perf_counter() - begin
-        answer(seconds=seconds, peak_bytes=peak_bytes(), **figures)
+        answer(seconds=seconds, peak_bytes=peak_bytes(), **results)
 
 
 def peak_bytes():
-    """The most memory that this process has ever held."""
+    """Returns the peak memory of this process in bytes."""
     unit = 1 if sys.platform == "darwin" else 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 

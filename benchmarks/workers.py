@@ -1,7 +1,7 @@
-"""Processes that each hold one thing to measure, and run some steps of it on demand.
+"""Worker processes, each of which holds one object to measure and runs steps of it on request.
 
-Frameworks must not share a process: their thread pools would compete, and peak memory could not be
-told apart. All workers of a comparison are alive at the same time, and all but one of them wait.
+Frameworks must not share a process: their thread pools would compete, and their peak memory could
+not be separated. All workers of a comparison are alive at the same time, but only one of them runs.
 """
 
 import dataclasses
@@ -12,41 +12,41 @@ import subprocess
 import sys
 import tempfile
 
-from figures import BenchmarkError
+from measurements import BenchmarkError
 
 WORKER = pathlib.Path(__file__).with_name("worker.py")
 
 
 def processors(cores):
-    """Returns the numbers of the processors to pin to: the first `cores` that we may use.
+    """Returns the numbers of the processors to pin to: the first `cores` available ones.
 
     Raises:
-        BenchmarkError: If there are not so many.
+        BenchmarkError: If fewer are available.
     """
     if hasattr(os, "sched_getaffinity"):
         allowed = sorted(os.sched_getaffinity(0))
-    else:  # macOS: threads are limited in number, but cannot be pinned
+    else:  # macOS can limit the number of threads but not pin them
         allowed = list(range(os.cpu_count()))
     if cores > len(allowed):
         raise BenchmarkError(
-            f"`--cores` must be at most {len(allowed)}, the processors that this process may use. "
+            f"`--cores` must be at most {len(allowed)}, the number of available processors. "
             f"Received: {cores}."
         )
     return allowed[:cores]
 
 
 class Worker:
-    """A process that has built what a module's `make` returns.
+    """A process that holds the object returned by a module's `make`, and runs its steps.
 
-    It answers JSON with JSON, one line each way. Use it as a context manager.
+    Requests and answers are lines of JSON. Use it as a context manager.
 
     Args:
-        name: What errors call it.
-        module: Module beside this file whose `make(order)` returns an object with `facts`, a
-            dictionary, and `run(steps)`, which returns another one.
-        order: What `make` gets; a dictionary that JSON can hold.
-        cores: Processors that it is pinned to, and threads.
-        python: The Python that runs it.
+        name: Name for error messages.
+        module: Module in this folder whose `make(order)` returns an object with `facts`, a
+            dictionary, and `run(steps)`, which returns a dictionary of results.
+        order: Argument of `make`, a dictionary of plain values.
+        cores: Number of processors to pin the process to, and of its threads.
+        python: Path of the Python interpreter.
 
     Attributes:
         facts: The object's facts, and `start_bytes`, the memory of the process before `make`.
@@ -74,7 +74,7 @@ class Worker:
             raise
 
     def run(self, steps):
-        """Runs steps. Returns what the object reports of them, `seconds` and `peak_bytes`."""
+        """Runs steps; returns the results of the object, `seconds` and `peak_bytes`."""
         return self._ask({"steps": steps})
 
     def close(self):
@@ -106,18 +106,18 @@ class Worker:
         code = self._process.wait()
         self._errors.seek(0)
         lines = self._errors.read().split("\n")
-        # A message may have several lines; the last one that is not indented begins it.
+        # A message may have several lines; it begins with the last line that is not indented.
         messages = [line for line in lines if line.strip() and not line.startswith(" ")]
         return f"{messages[-1] if messages else 'it wrote no message'} (exit status {code})"
 
 
 def task_order(task, precision, cores):
-    """What a peer gets: the fields of the task, the precision, the number of threads."""
+    """Returns the order of a peer: the task's fields, the precision and the number of threads."""
     return {"task": dataclasses.asdict(task), "precision": precision, "cores": cores}
 
 
 def _environment(cores):
-    """Settings that libraries read when they are loaded."""
+    """Returns environment variables that libraries read when they are imported."""
     threads = dict.fromkeys(
         ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS",
          "TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS"),

@@ -91,7 +91,7 @@ class Format:
         _imported(self.place)(path)
 
     def check(self, pipeline, **options):
-        """Refuses options that have no effect on a pipeline.
+        """Checks that options have an effect on a pipeline.
 
         Args:
             pipeline: A `Pipeline`.
@@ -121,7 +121,7 @@ class Format:
         return {*self.options, *of_kind, *(self.of_sources if pipeline.has_source else ())}
 
     def check_run(self, run, quantize="none"):
-        """Refuses a `Run` that cannot be exported, as far as this is known without its weights.
+        """Checks that a `Run` can be exported, as far as possible without loading its weights.
 
         Raises:
             ExportError: If the format does not support the model; the message says why.

@@ -18,7 +18,7 @@ ROUNDING = 2.0**-24
 # layer normalisation it is 9 (the demo's) to 64.
 MARGIN = 32
 BATCH_SIZE = 8  # outputs at a time
-LOGITS = 2**25  # most numbers of them [B, T, V], of which several tensors are made
+LOGITS = 2**25  # maximum size of a tensor of logits [B, T, V], of which several exist at a time
 
 IDS = tf.TensorSpec([None, None], tf.int32)
 LENGTHS = tf.TensorSpec([None], tf.int32)
@@ -26,14 +26,14 @@ LENGTHS = tf.TensorSpec([None], tf.int32)
 
 @dataclasses.dataclass(frozen=True)
 class Reading:
-    """What the model in memory makes of an output that is given.
+    """Score of a given output by the model in memory.
 
     Args:
         score: Sum of the log-probabilities of its tokens.
-        tokens: Their number.
-        gap: By how much the most probable token was more probable than the one given, as a
-            difference of log-probabilities, where that is largest.
-        rounding: What rounding can change the log-probability of a token by.
+        tokens: Number of its tokens.
+        gap: Largest difference of log-probabilities between the most probable token and the given
+            one.
+        rounding: Largest change of the log-probability of a token by rounding.
     """
 
     score: float
@@ -45,7 +45,7 @@ class Reading:
 class Scorer:
     """Scores outputs with the model in memory.
 
-    Every output is read once: several programs and signatures give the same.
+    Each distinct output is scored only once, as several programs and signatures return the same.
 
     Args:
         pipeline: A `Generator` whose model computes in float32.

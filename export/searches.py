@@ -44,7 +44,7 @@ class ModelSearch:
 
     @property
     def summary(self):
-        """How it searches, for people."""
+        """Description of the search for users."""
         text = "greedy search"
         if isinstance(self.search, Beam):
             text = (

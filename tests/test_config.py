@@ -294,7 +294,7 @@ def test_one_matrix_needs_one_vocabulary():
     "ids", [{"pad_id": 19}, {"bos_id": -1}, {"eos_id": 19}, {"pad_id": 3, "eos_id": 3}]
 )
 def test_special_tokens_lie_in_the_vocabulary(ids):
-    message = r"`pad_id`, `bos_id` and `eos_id` must lie in the vocabulary.*Received: pad_id="
+    message = r"`pad_id`, `bos_id` and `eos_id` must be in the vocabulary.*Received: pad_id="
     with pytest.raises(ValueError, match=message):
         small_config(**ids)
 

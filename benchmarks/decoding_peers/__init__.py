@@ -1,6 +1,6 @@
-"""One file for each program that decodes; what it needs is in its `make`.
+"""Peers of `decoding.py`, one file each.
 
-`make` gets the fields of a `Model` and a `Case`, the folder that `decoding_files` filled, the
-number of threads and the peer's own options. What it returns has the `tokens` that it finds among
-its `facts`.
+The `make` of a peer gets the fields of a `Model` and a `Case`, the folder that `decoding_files`
+filled, the number of threads and the peer's own options. The `facts` of its result contain the
+generated `tokens`.
 """

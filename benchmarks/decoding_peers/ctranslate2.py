@@ -1,6 +1,6 @@
-"""CTranslate2, from the folder that `keras-transformer export ctranslate2` writes.
+"""CTranslate2 with the folder that `keras-transformer export ctranslate2` writes.
 
-A token's piece is its number.
+In the vocabulary of the task, the text of each token is its id.
 """
 
 import ctranslate2
@@ -13,7 +13,7 @@ SPACE = "\u2581"
 
 
 def make(order):
-    """Loads the folder, with the threads that are the best for this case."""
+    """Loads the folder, with the use of threads that is fastest for this case."""
     model, case = Model(**order["model"]), Case(**order["case"])
     folder = path_of(order["folder"], "ctranslate2", order["quantize"])
     return fastest(
@@ -22,9 +22,9 @@ def make(order):
 
 
 def _candidate(folder, model, case, parts, threads):
-    """CTranslate2 has threads of its own for parts of a batch."""
+    """Returns a candidate in which CTranslate2's own threads decode the parts of a batch."""
     translator = ctranslate2.Translator(str(folder), inter_threads=parts, intra_threads=threads)
-    # It adds the end.
+    # CTranslate2 adds the end itself.
     batch = [[f"{SPACE}{token}" for token in row if token != EOS_ID] for row in case.sources(model)]
     options = {
         "beam_size": case.beam_size,

@@ -1,4 +1,4 @@
-"""Hugging Face's `MarianMTModel.generate` with the checkpoint that it reads itself."""
+"""Hugging Face's `MarianMTModel.generate` with the original checkpoint."""
 
 import copy
 import pathlib
@@ -12,7 +12,7 @@ from decoding_peers.marian import Marian
 
 
 def make(order):
-    """Loads the folder, with its own settings of a generation but for the beams and the limit."""
+    """Loads the folder with its generation settings, except for beam size and maximum length."""
     torch.set_num_threads(order["cores"])
     torch.set_num_interop_threads(order["cores"])
     logging.set_verbosity_error()
@@ -21,5 +21,6 @@ def make(order):
     precision = getattr(torch, order["precision"])
     model = MarianMTModel.from_pretrained(folder, dtype=precision, local_files_only=True).eval()
     options = copy.deepcopy(model.generation_config)
-    options.update(num_beams=case.beam_size, max_length=task.max_length + 1)  # with the start
+    # The maximum length includes the start.
+    options.update(num_beams=case.beam_size, max_length=task.max_length + 1)
     return Marian(model, case.sources(task), options)

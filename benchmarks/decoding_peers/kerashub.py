@@ -1,7 +1,7 @@
-"""KerasHub's layers and samplers with its caches, put together as its `Seq2SeqLM` does.
+"""KerasHub's layers, samplers and caches, assembled like its `Seq2SeqLM`.
 
-Its attentions have biases, which are zero here. Compiled by XLA, as its `generate` is by default,
-or not.
+The biases of its attention layers are zero here. With or without XLA, which its `generate` uses by
+default.
 """
 
 import pathlib
@@ -12,7 +12,7 @@ import tensorflow as tf
 from decoding_task import BOS_ID, EOS_ID, WEIGHTS, Case, Model, without_end
 from keras import ops
 
-# Theirs to ours, of every block.
+# Names in KerasHub and our names, for every block.
 NAMES = {
     "self_attention_layer_norm": "self_attention_norm",
     "self_attention_layer": "self_attention",
@@ -35,7 +35,7 @@ def make(order):
 
 
 class Layers:
-    """The layers of an encoder and a decoder, and one step of the latter."""
+    """The layers of an encoder and a decoder, and a step of the decoder."""
 
     def __init__(self, task, weights):
         self._d_model, self._head = task.d_model, (task.num_heads, task.d_model // task.num_heads)
@@ -71,11 +71,11 @@ class Layers:
         return x
 
     def caches(self, memory, length):
-        """Returns an empty cache of the self-attentions, and one of the cross-attentions."""
+        """Returns an empty self-attention cache, and the filled cross-attention cache."""
         batch, source = ops.shape(memory)[:2]
         empty = [ops.zeros((batch, 2, length, *self._head)) for _ in self._decoder]
         cross = [ops.zeros((batch, 2, source, *self._head)) for _ in self._decoder]
-        x = self._embed(ops.full((batch, 1), BOS_ID, "int32"))  # any token: what counts is `cross`
+        x = self._embed(ops.full((batch, 1), BOS_ID, "int32"))  # any token: only `filled` is used
         filled = []
         for layer, own, other in zip(self._decoder, empty, cross, strict=True):
             x, _, other = layer(
@@ -140,7 +140,7 @@ class KerasHub:
 
 
 def _filled(layer_class, shapes, task, weights, ours):
-    """A layer with our weights: theirs have the same order of numbers in other shapes."""
+    """Returns a layer with our weights, which only differ in shape from KerasHub's."""
     layer = layer_class(
         task.d_ff, task.num_heads, layer_norm_epsilon=1e-6, name=ours.replace("/", "_")
     )
@@ -152,5 +152,5 @@ def _filled(layer_class, shapes, task, weights, ours):
         if f"{ours}/{name}" in weights:
             weight.assign(np.reshape(weights[f"{ours}/{name}"], weight.shape))
         elif not name.endswith("bias"):
-            raise KeyError(f"{ours}/{name}: no such weight of ours for {weight.path}")
+            raise KeyError(f"{ours}/{name}: there is no such weight for {weight.path}")
     return layer

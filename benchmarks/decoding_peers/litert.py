@@ -1,4 +1,4 @@
-"""keras_transformer: what `keras-transformer export litert` writes, run by LiteRT alone."""
+"""keras_transformer: the file that `keras-transformer export litert` writes, run by LiteRT."""
 
 import numpy as np
 from ai_edge_litert.interpreter import Interpreter
@@ -9,7 +9,7 @@ from decoding_peers.parallel import Parts, fastest, ways
 
 
 def make(order):
-    """Loads the file, with the threads that are the best for this case."""
+    """Loads the file, with the use of threads that is fastest for this case."""
     model, case = Model(**order["model"]), Case(**order["case"])
     path = path_of(order["folder"], "litert", order["quantize"])
     return fastest(
@@ -18,7 +18,7 @@ def make(order):
 
 
 def _candidate(path, model, case, parts, threads):
-    """An interpreter for each part."""
+    """Returns a candidate with one interpreter for each part of the batch."""
     decoders = [
         _decoder(Interpreter(str(path), num_threads=threads), model, case, sources)
         for sources in np.array_split(case.sources(model), parts)
@@ -37,7 +37,7 @@ def _decoder(interpreter, model, case, sources):
     def decode():
         return runner(**inputs)["tokens"]
 
-    decode.interpreter = interpreter  # a runner does not keep it
+    decode.interpreter = interpreter  # a runner does not keep its interpreter alive
     return decode
 
 

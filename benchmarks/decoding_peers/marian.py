@@ -1,6 +1,6 @@
-"""Hugging Face's `MarianMTModel.generate`, with our weights and table of positions in it.
+"""Hugging Face's `MarianMTModel.generate` with our weights and positions.
 
-Its attentions have biases, which are zero here.
+The biases of its attention layers are zero here.
 """
 
 import pathlib
@@ -12,7 +12,7 @@ from torch import nn
 from transformers import GenerationConfig, MarianConfig, MarianMTModel
 from transformers.utils import logging
 
-# Ours to theirs, of every block.
+# Our names and the names in Hugging Face, for every block.
 NAMES = {
     "self_attention/query": "self_attn.q_proj",
     "self_attention/key": "self_attn.k_proj",
@@ -51,12 +51,12 @@ def make(order):
 
 
 class Marian:
-    """A model, one batch, and the settings of its generation."""
+    """A model, one batch, and its generation settings."""
 
     def __init__(self, model, sources, options):
         self._model, self._options = model, options
         self._sources = torch.from_numpy(sources).long()
-        self.facts = {"tokens": without_end(self._tokens()[:, 1:].tolist())}  # nor the start
+        self.facts = {"tokens": without_end(self._tokens()[:, 1:].tolist())}  # without the start
 
     @torch.inference_mode()
     def _tokens(self):
@@ -90,7 +90,7 @@ def _build(task):
 def _fill(model, weights):
     for module in model.modules():
         if isinstance(module, nn.LayerNorm):
-            module.eps = 1e-6  # ours
+            module.eps = 1e-6  # as in our layers
     model.model.shared.weight.copy_(torch.from_numpy(weights["embedding/table"]))
     for name, stack in (("encoder", model.model.encoder), ("decoder", model.model.decoder)):
         positions = torch.from_numpy(weights["embedding/positions"])

@@ -1,11 +1,11 @@
-"""keras_transformer: what `keras-transformer export saved-model` writes, plain or with --jit.
+"""keras_transformer: the folder that `keras-transformer export saved-model` writes.
 
-Its signatures from token ids to token ids, as those of the peers.
+With or without --jit. Uses the signatures from token ids to token ids, which all peers measure.
 """
 
 import numpy as np
 import tensorflow as tf
-import tensorflow_text  # noqa: F401  (the SavedModel has its operations)
+import tensorflow_text  # noqa: F401  (registers operations of the SavedModel)
 from decoding_files import path_of
 from decoding_task import Case, Model, without_end
 
@@ -24,12 +24,12 @@ def make(order):
 
 
 def _candidate(loaded, model, case, parts, threads):
-    """The parts share TensorFlow's threads, whose number is that of the process."""
+    """Returns a candidate whose parts share the threads of TensorFlow in this process."""
     signature = loaded.signatures["tokens" if case.beam_size == 1 else "beam_tokens"]
 
     def decoder(sources):
         sources = tf.constant(sources)
-        # With `loaded`, as a signature does not keep its variables.
+        # The default argument keeps `loaded` alive: a signature does not keep its variables.
         return lambda loaded=loaded: signature(source=sources)["tokens"].numpy()
 
     def rows(tokens):

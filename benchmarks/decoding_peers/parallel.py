@@ -1,30 +1,30 @@
-"""Ways to use several processors: all of them for one batch, or one for each part of it."""
+"""Ways to use several processors: all for a whole batch, or one for each part of the batch."""
 
 import concurrent.futures
 
-from figures import shortest
+from measurements import shortest
 
 
 def ways(cores, batch_size):
-    """Returns pairs of the number of parts, decoded at a time, and of the threads for each."""
+    """Returns pairs of the number of parts decoded in parallel and the threads for each part."""
     return list(dict.fromkeys([(1, cores), (min(cores, batch_size), 1)]))
 
 
 def fastest(candidates):
-    """Returns the one of these `Parts` that decodes the batch in the shortest time."""
+    """Returns the candidate, a `Parts`, that decodes the batch in the shortest time."""
     if len(candidates) == 1:
         return candidates[0]
     return min(candidates, key=lambda candidate: shortest(lambda: candidate.run(1)))
 
 
 class Parts:
-    """A batch in parts, each decoded by a function in a thread of its own.
+    """A batch in parts, each decoded by a function in its own thread.
 
     Args:
-        decoders: Functions without arguments, which decode their parts.
-        rows: Function of what one of them returns to a list of rows of token ids; not timed.
-        parts: Of the batch at a time, and
-        threads: for each of them, or shared by all; for the report.
+        decoders: Functions without arguments, each of which decodes a part.
+        rows: Function from the result of a decoder to a list of rows of token ids; not timed.
+        parts: Number of parts decoded in parallel, for the report.
+        threads: Number of threads for each part, or shared by all parts, for the report.
     """
 
     def __init__(self, decoders, rows, parts, threads):

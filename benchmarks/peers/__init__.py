@@ -1,1 +1,1 @@
-"""One file for each implementation that is compared; what they need is in their `make`."""
+"""Peers of `training.py`, one file each."""

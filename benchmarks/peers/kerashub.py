@@ -1,6 +1,6 @@
-"""KerasHub's layers, put together as its guide to translation does, with tied embeddings.
+"""KerasHub's layers, assembled as in its translation guide, with tied embeddings.
 
-The table of learned positions, `length` times D parameters, is what it has more than the others.
+In contrast to the other peers it has a table of learned positions, `length` times D parameters.
 """
 
 import keras
@@ -10,7 +10,7 @@ from task import PAD_ID, Task
 
 
 def make(order):
-    """Builds and compiles it."""
+    """Builds and compiles the model."""
     task = Task(**order["task"])
     keras.utils.set_random_seed(1)
     return compiled(build(task, order["precision"]), task)

@@ -1,4 +1,4 @@
-"""keras_transformer: its `Transformer`, `Learner` and `LabelSmoothedCrossEntropy`."""
+"""keras_transformer's `Transformer`, `Learner` and `LabelSmoothedCrossEntropy`."""
 
 import keras
 from keras_training import KerasTraining, adam
@@ -11,10 +11,10 @@ from keras_transformer.training.losses.cross_entropy import LabelSmoothedCrossEn
 
 
 def make(order):
-    """Builds and compiles it.
+    """Builds and compiles the model.
 
-    Attention dropout and attention biases, which the paper does not have and our defaults leave
-    out, are switched on: the peers' layers have both.
+    Attention dropout and attention biases, which the paper and our defaults do not have, are
+    enabled because the layers of the other peers have both.
     """
     task = Task(**order["task"])
     keras.utils.set_random_seed(1)
@@ -33,6 +33,6 @@ def make(order):
     )
     learner.optimizer.build(learner.trainable_variables)
     training = KerasTraining(learner, task)
-    # No logits for padding, except in an update that XLA compiles.
+    # Logits of padding are not computed, except in an update compiled by XLA.
     training.facts["logits_share"] = 1.0 if task.jit_compile else task.real_share
     return training

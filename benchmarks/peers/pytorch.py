@@ -1,6 +1,7 @@
 """`torch.nn.Transformer` on the CPU, with sinusoidal positions and tied embeddings.
 
-It normalises once more after the encoder and after the decoder, 4 D parameters.
+In contrast to the other peers it has another normalisation after the encoder and after the decoder,
+4 D parameters.
 """
 
 import math
@@ -11,7 +12,7 @@ from torch import nn
 
 
 def make(order):
-    """Builds it."""
+    """Builds the model."""
     torch.set_num_threads(order["cores"])
     torch.set_num_interop_threads(order["cores"])
     torch.manual_seed(1)
@@ -19,7 +20,7 @@ def make(order):
 
 
 class Translation(nn.Module):
-    """From token ids `[B, S]` and `[B, T]` to logits `[B, T, V]`."""
+    """Encoder-decoder model from token ids `[B, S]` and `[B, T]` to logits `[B, T, V]`."""
 
     def __init__(self, task):
         super().__init__()
@@ -33,7 +34,8 @@ class Translation(nn.Module):
         )  # fmt: skip
         for stack in (self.transformer.encoder, self.transformer.decoder):
             for layer in stack.layers:
-                layer.dropout = nn.Identity()  # inside the feed-forward network: no peer has it
+                # The dropout inside the feed-forward network, which no other peer has.
+                layer.dropout = nn.Identity()
         self.register_buffer("positions", _sinusoids(task.length, task.d_model))
         self.register_buffer(
             "future", torch.ones(task.length, task.length, dtype=torch.bool).triu(1)

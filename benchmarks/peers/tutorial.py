@@ -1,16 +1,16 @@
-"""TensorFlow's tutorial "Neural machine translation with a Transformer and Keras", put right.
+"""TensorFlow's tutorial "Neural machine translation with a Transformer and Keras", corrected.
 
-Its classes and names, rebuilt, with these differences:
+The classes and names are those of the tutorial, with these differences:
 
-- `key_dim` is D / H. The tutorial gives every head D, H times the work and the parameters.
-- Masks are arguments. The tutorial relies on Keras' implicit masks, which `MultiHeadAttention`
-  takes off its inputs, so that all decoder layers but the first attend to padding.
-- One table for both embeddings and the logits, instead of three matrices.
-- Dropout on the output of every sublayer, where the tutorial has it after the feed-forward network
-  alone, so that all peers do the same work.
-- Attention scores are not kept for a picture.
+- `key_dim` is D / H. In the tutorial it is D for every head, with H times the work and parameters.
+- Masks are arguments. The tutorial relies on Keras's implicit masks, which `MultiHeadAttention`
+  removes from its inputs, so that all decoder layers but the first attend to padding.
+- One table serves both embeddings and the logits, instead of three matrices.
+- Dropout is on the output of every sublayer, as in the other peers. In the tutorial it is only
+  after the feed-forward network.
+- Attention scores are not stored for plots.
 - The model's `call` has the argument `training`. Without it, as in the tutorial, Keras never
-  switches dropout on: `fit` trains without any.
+  enables dropout in `fit`.
 """
 
 import keras
@@ -21,7 +21,7 @@ from task import PAD_ID, Task
 
 
 def make(order):
-    """Builds and compiles it."""
+    """Builds and compiles the model."""
     task = Task(**order["task"])
     keras.utils.set_random_seed(1)
     keras.config.set_dtype_policy(order["precision"])
@@ -29,7 +29,7 @@ def make(order):
 
 
 def positional_encoding(length, depth):
-    """Sines in the first half of the features, cosines in the second: [length, depth]."""
+    """Returns sinusoids `[length, depth]`, sines in the first half and cosines in the second."""
     depth = depth / 2
     positions = np.arange(length)[:, np.newaxis]  # [T, 1]
     depths = np.arange(depth)[np.newaxis, :] / depth  # [1, D / 2]
@@ -51,7 +51,7 @@ class PositionalEmbedding(keras.layers.Layer):
         return self.dropout(x)
 
     def logits(self, x):
-        # Over all positions at once, as the tutorial's Dense layer does it.
+        # One product over all positions, like the tutorial's Dense layer.
         flat = ops.reshape(x, (-1, self.d_model))  # [B * T, D]
         table = ops.cast(self.embedding.embeddings, x.dtype)
         logits = ops.matmul(flat, ops.transpose(table))  # [B * T, V]
@@ -126,7 +126,7 @@ class DecoderLayer(keras.layers.Layer):
 
 
 class Transformer(keras.Model):
-    """The tutorial's `Encoder`, `Decoder` and `Transformer` in one, since they share the table."""
+    """The tutorial's `Encoder`, `Decoder` and `Transformer` in one, as they share a table."""
 
     def __init__(self, task):
         super().__init__()
@@ -134,9 +134,9 @@ class Transformer(keras.Model):
         self.enc_layers = [EncoderLayer(task) for _ in range(task.num_layers)]
         self.dec_layers = [DecoderLayer(task) for _ in range(task.num_layers)]
         tokens = np.ones((1, task.length), "int32")
-        self({"source": tokens, "target": tokens})  # makes the weights
+        self({"source": tokens, "target": tokens})  # creates the weights
 
-    def call(self, inputs, training=None):  # Keras hands `training` on to every layer below
+    def call(self, inputs, training=None):  # Keras passes `training` on to all sublayers
         context, x = inputs["source"], inputs["target"]
         allowed = ops.expand_dims(context != PAD_ID, axis=1)  # [B, 1, S]
         context = self.pos_embedding(context)  # [B, S, D]

@@ -1,1 +1,1 @@
-"""The parts of `students.py`: the task, the files, what is printed, and the engines."""
+"""Modules of `students.py`: the task, the files, the report and the engines."""

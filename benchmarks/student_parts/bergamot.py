@@ -1,7 +1,8 @@
-"""The browsers' engine, natively: Bergamot's library, in the Python that has it.
+"""Bergamot, the engine of Firefox, as a native library.
 
-Nothing else is imported that this Python may not have. The package itself is not either: it fetches
-a registry of models from the network.
+Runs in a Python of its own, so it imports nothing but the standard library and Bergamot's extension
+module. It does not import the package around the extension, which would download a registry of
+models.
 """
 
 import importlib.machinery
@@ -13,7 +14,7 @@ NAME = "_bergamot"
 
 
 def load(folder):
-    """Returns the library of a package's folder as a module."""
+    """Returns the extension module in the folder of the package."""
     suffixes = importlib.machinery.EXTENSION_SUFFIXES
     path = next(pathlib.Path(folder, NAME + end) for end in suffixes if
                 pathlib.Path(folder, NAME + end).exists())  # fmt: skip
@@ -31,7 +32,7 @@ def make(order):
 
 
 class Bergamot:
-    """A model and one batch."""
+    """A model in Bergamot, and one batch."""
 
     def __init__(self, library, order):
         self._library, self._texts = library, order["texts"]
@@ -56,7 +57,7 @@ class Bergamot:
 
 
 def configuration(order):
-    """Returns the engine's settings as YAML: the browsers', with room for the batch."""
+    """Returns the engine's settings as YAML: those of Firefox, with space for the batch."""
     model, vocabulary, *lists = order["files"]
     settings = {
         "models": [model], "vocabs": [vocabulary, vocabulary], "beam-size": 1, "normalize": 1.0,

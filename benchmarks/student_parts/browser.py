@@ -1,4 +1,4 @@
-"""Engines in a page of a headless Chromium, which this process serves and drives."""
+"""Engines in a web page in headless Chromium; this process serves the page and drives Chromium."""
 
 import functools
 import http.server
@@ -19,11 +19,11 @@ EXAMPLE = ROOT / "examples" / "browser"
 DRIVER = ROOT / "tests" / "export" / "programs" / "browser" / "drive.mjs"
 CHROMIUM = ("chromium", "google-chrome")
 WORKER, FACTOR = "/bergamot/worker/translator-worker.js", "max-length-factor: 2.0"
-SECONDS = 60  # until the page is there
+SECONDS = 60  # time limit for loading the page
 
 
 def chromium():
-    """Returns where Chromium is, or `None`."""
+    """Returns the path of Chromium, or `None` if it is not installed."""
     return next(filter(None, map(shutil.which, CHROMIUM)), None)
 
 
@@ -33,7 +33,7 @@ def make(order):
 
 
 class Page:
-    """A page with an engine and one batch."""
+    """A web page with an engine, and one batch."""
 
     def __init__(self, order, texts):
         self._server = serve(order)
@@ -72,7 +72,7 @@ class Page:
 
 
 def serve(order):
-    """Serves the pages, the example, the browsers' engine and the files, in a thread."""
+    """Serves the pages, the browser example, Bergamot's engine and the files, in a thread."""
     handler = functools.partial(Handler, order)
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -80,7 +80,7 @@ def serve(order):
 
 
 class Handler(http.server.SimpleHTTPRequestHandler):
-    """What the page asks for."""
+    """Handler of the page's requests."""
 
     extensions_map = {
         **http.server.SimpleHTTPRequestHandler.extensions_map,
@@ -92,20 +92,20 @@ class Handler(http.server.SimpleHTTPRequestHandler):
         super().__init__(*arguments)
 
     def translate_path(self, path):
-        """The file of an address: a folder of this module's, or one of the files by its number."""
-        room, _, rest = urllib.parse.urlparse(path).path.lstrip("/").partition("/")
-        if room == "files":
+        """Returns the file for an address: one in a known folder, or a numbered file."""
+        first, _, rest = urllib.parse.urlparse(path).path.lstrip("/").partition("/")
+        if first == "files":
             return self._order["files"][int(rest)]
         folders = {"page": EXAMPLE, "bergamot": self._order["package"]}
-        return str(pathlib.Path(folders[room], rest) if room in folders else PAGES / room)
+        return str(pathlib.Path(folders[first], rest) if first in folders else PAGES / first)
 
     def do_GET(self):
-        """Also gives the browsers' engine the length of outputs, which it has no setting for."""
+        """Serves a file; patches the output length in Bergamot's worker, which has no setting."""
         if self.path != WORKER:
             return super().do_GET()
         text = pathlib.Path(self.translate_path(self.path)).read_text("utf-8")
         if FACTOR not in text:
-            raise RuntimeError(f"{WORKER} has no {FACTOR!r}: it is another version.")
+            raise RuntimeError(f"{WORKER} does not contain {FACTOR!r}: it is another version.")
         wanted = f"max-length-factor: {self._order['length_factor']}"
         content = text.replace(FACTOR, wanted).encode()
         self.send_response(200)
@@ -115,11 +115,11 @@ class Handler(http.server.SimpleHTTPRequestHandler):
         self.wfile.write(content)
 
     def log_message(self, *arguments):
-        """Nothing."""
+        """Logs nothing."""
 
 
 def peak_of_page(parent):
-    """Returns the most memory that the page's process has held; `None` where /proc has none."""
+    """Returns the peak memory of the page's process in bytes; `None` if /proc does not have it."""
     processes = {}
     for path in pathlib.Path("/proc").glob("[0-9]*"):
         try:
@@ -127,7 +127,7 @@ def peak_of_page(parent):
                 line.split(":\t", 1) for line in (path / "status").read_text().splitlines()
             )
             line = (path / "cmdline").read_text()
-        except (OSError, ValueError):  # it has ended
+        except (OSError, ValueError):  # the process has ended
             continue
         processes[int(path.name)] = int(status["PPid"]), status.get("VmHWM", "0 kB"), line
     peaks = [
@@ -139,7 +139,7 @@ def peak_of_page(parent):
 
 
 def ancestors(number, processes):
-    """Yields the processes that have started one, directly or not."""
+    """Yields the ids of the parent process, its parent and so on."""
     while number in processes:
         number = processes[number][0]
         yield number

@@ -1,4 +1,4 @@
-"""The files that users get: a run, its shortlist, and what `keras-transformer export` writes."""
+"""Files for the engines: a run, its shortlist, and the exports of `keras-transformer export`."""
 
 import pathlib
 
@@ -15,14 +15,14 @@ from student_parts.task import (
     tokens_of,
 )
 
-SENTENCES = 4  # that an export is checked with: the weights are random
-CALIBRATION = 32
+SENTENCES = 4  # to check an export with; few, because the weights are random
+CALIBRATION = 32  # sentences
 RUN, SHORTLIST, LINES, SHOWN = "run", "lists.bin", "sentences.txt", "calibration.txt"
 MODEL, LEXICON = "model.intgemm.alphas.bin", "lex.s2t.bin"
 
 
 def make(order):
-    """Writes a run and a shortlist; what it finds in float32 is among the facts."""
+    """Writes a run and a shortlist; the float32 outputs are among the facts."""
     from keras_transformer.tasks import open_run
     from keras_transformer.tasks.run import Run
     from keras_transformer.text.shortlist import Shortlist
@@ -51,14 +51,14 @@ def make(order):
 
 
 def commands(student, folder, kinds, restricted, batches):
-    """Returns the commands that write the files: lists of arguments.
+    """Returns the commands that write exports, as lists of arguments.
 
     Args:
         student: A `Student`.
-        folder: Where `make` has written its run.
-        kinds: Of exports, `litert` and `marian`.
-        restricted: Whether with a shortlist or not: a list of booleans.
-        batches: Increasing numbers of sentences at a time.
+        folder: Folder in which `make` has written its run.
+        kinds: Kinds of exports, `litert` and `marian`.
+        restricted: List of booleans: `True` for an export with a shortlist, `False` without.
+        batches: Increasing batch sizes.
     """
     folder = pathlib.Path(folder)
     checked = ["--sentences", str(folder / LINES), "--quantize", "int8", *LENIENT]
@@ -79,13 +79,13 @@ def commands(student, folder, kinds, restricted, batches):
 
 
 def path_of(folder, kind, restricted):
-    """Returns where the file of a kind is."""
+    """Returns the path of an export."""
     name = f"{kind}_shortlist" if restricted else kind
     return pathlib.Path(folder, name + (".tflite" if kind == "litert" else ""))
 
 
 def shipped(folder, kind, restricted):
-    """Returns the files that go to a user."""
+    """Returns the files of an export that are shipped to users."""
     path = path_of(folder, kind, restricted)
     if kind == "litert":
         return [path]

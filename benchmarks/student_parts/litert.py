@@ -1,4 +1,4 @@
-"""keras_transformer natively: the program in docs/litert.md, which needs LiteRT alone."""
+"""keras_transformer as a native program: the one in docs/litert.md, which only needs LiteRT."""
 
 import json
 import zipfile
@@ -17,7 +17,7 @@ def make(order):
 
 
 class LiteRT:
-    """A file and one batch."""
+    """A .tflite file and one batch."""
 
     def __init__(self, path, texts, threads):
         with zipfile.ZipFile(path) as archive:

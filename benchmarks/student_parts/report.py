@@ -1,10 +1,10 @@
-"""The figures of `students.py`: what is computed of the times, and the tables that are printed."""
+"""The report of `students.py`: results computed from the times, and the printed table."""
 
 import pathlib
 
 import rich.console
 import rich.table
-from figures import spread
+from measurements import spread
 
 from student_parts.task import SOURCE_LENGTH
 
@@ -12,29 +12,30 @@ RIVALS = {"ours": "bergamot", "ours-browser": "bergamot-browser"}
 
 
 def add_engines(report, student, case, measured):
-    """Adds the figures of the engines in one case.
+    """Adds the results of the engines in one case.
 
     Args:
         report: The report.
         student: The `Student`.
         case: Dictionary of `batch` and `shortlist`.
-        measured: Dictionary from an engine to that of its `seconds`, one of each repeat, its
-            `peak_bytes`, its `files` and the `agreement` of its tokens with those of float32.
+        measured: Dictionary from an engine to a dictionary of its `seconds`, a list with one number
+            per repeat, its `peak_bytes`, its `files` and the `agreement` of its tokens with those
+            in float32.
     """
     words = case["batch"] * (SOURCE_LENGTH - 1)
-    for name, figures in measured.items():
+    for name, results in measured.items():
         rival = measured.get(RIVALS.get(name))
-        pairs = zip(figures["seconds"], rival["seconds"], strict=True) if rival else ()
+        pairs = zip(results["seconds"], rival["seconds"], strict=True) if rival else ()
         ratios = [theirs / mine for mine, theirs in pairs]
         report["students"].append(
             {
                 "size": student.size, **case, "engine": name,
-                "words_per_second": spread([words / one for one in figures["seconds"]]),
-                "seconds": spread(figures["seconds"]),
+                "words_per_second": spread([words / time for time in results["seconds"]]),
+                "seconds": spread(results["seconds"]),
                 "rival": RIVALS.get(name) if rival else None,
                 "ratio": spread(ratios) if ratios else None,
-                "file_bytes": sum(pathlib.Path(file).stat().st_size for file in figures["files"]),
-                "peak_bytes": figures["peak_bytes"], "agreement": figures["agreement"],
+                "file_bytes": sum(pathlib.Path(file).stat().st_size for file in results["files"]),
+                "peak_bytes": results["peak_bytes"], "agreement": results["agreement"],
             }
         )  # fmt: skip
 
@@ -42,7 +43,7 @@ def add_engines(report, student, case, measured):
 def show(report):
     """Prints the report as a table."""
     console = rich.console.Console()
-    console.width = max(console.width, 120)  # or a file would get tables of 80 columns
+    console.width = max(console.width, 120)  # in a file, the default would be 80 columns
     table = rich.table.Table("batch", "shortlist", "engine")
     for title in ("words/s", "quartiles", "ms", "times", "MB file", "MB memory", "tokens"):
         table.add_column(title, justify="right")
@@ -57,8 +58,8 @@ def show(report):
         )  # fmt: skip
     console.print(table)
     print(
-        "words: of the sources; times: as fast as Bergamot in the same place; tokens: at their "
-        "places those of the model in float32."
+        "words/s: words of the sources; times: speed relative to Bergamot in the same environment; "
+        "tokens: fraction equal to those of the model in float32."
     )
     for batch, count in report["candidates"].items():
         print(f"candidates of the shortlist, batch {batch}: {count:,}")

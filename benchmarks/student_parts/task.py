@@ -1,4 +1,4 @@
-"""The task of every engine: a browsers' student of random weights, sentences, and a shortlist."""
+"""The task of all engines: an SSRU student with random weights, sentences and a shortlist."""
 
 import dataclasses
 import functools
@@ -7,24 +7,24 @@ import math
 from decoding_task import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 
 SOURCE_LENGTH = 24  # tokens, the end included
-FIRST, BEST = 50, 50  # of the shortlist, as `keras-transformer shortlist` has them
-NEVER = -1e4  # added to the logits of what is no word
-# Of pieces in sentences and lists: probability ~ 1 / (rank + 2.7)**EXPONENT. Zipf's law has 1; with
-# 1.37 sentences of Multi30K's lengths, 4,000 pieces, have as many candidates as Multi30K's.
+FIRST, BEST = 50, 50  # of the shortlist, the defaults of `keras-transformer shortlist`
+NEVER = -1e4  # added to the logits of special tokens
+# Distribution of tokens in sentences and lists: probability ~ 1 / (rank + 2.7)**EXPONENT. Zipf's
+# law has 1; with 1.37 and 4,000 tokens, sentences of Multi30K's lengths have as many candidates as
+# the real ones.
 EXPONENT = 1.2
-DRAWS = 200  # for a list
+DRAWS = 200  # per list
 
 
 @dataclasses.dataclass(frozen=True)
 class Student:
-    """One student: an encoder with self-attention, a decoder with SSRUs, one matrix for all.
+    """An SSRU student: an encoder with self-attention, a decoder with SSRUs, tied weights.
 
     Args:
         size: Name of the size.
-        vocab_size, d_model, num_layers, num_decoder_layers, num_heads, d_ff: Of the model.
-        length: Tokens of every output. It is the longest that the model is made for, and no output
-            ends before.
-        seed: Of weights, sentences and lists.
+        vocab_size, d_model, num_layers, num_decoder_layers, num_heads, d_ff: Sizes of the model.
+        length: Number of tokens of every output, which is the maximum length of the model.
+        seed: Seed of weights, sentences and lists.
     """
 
     size: str
@@ -39,12 +39,12 @@ class Student:
 
     @property
     def length_factor(self):
-        """How many times as long as its source an output may be; Bergamot rounds upwards."""
+        """Maximum length of an output relative to its source; Bergamot rounds upwards."""
         return math.floor(1000 * self.length / SOURCE_LENGTH) / 1000
 
     def sources(self, batch_size):
         """Returns token ids `[batch_size, SOURCE_LENGTH]`, int32, always the same."""
-        import numpy as np  # here, so that whoever only starts workers stays small
+        import numpy as np  # here, so that a process that only starts workers does not load it
 
         random = np.random.default_rng(self.seed)
         sources = random.choice(self._ids(), (batch_size, SOURCE_LENGTH), p=self._frequencies())
@@ -52,9 +52,9 @@ class Student:
         return sources.astype(np.int32)
 
     def counts(self):
-        """Returns rows of source id, target id and frequency, as `Shortlist.from_counts` has them.
+        """Returns rows of source id, target id and frequency, for `Shortlist.from_counts`.
 
-        Every piece has a list of others, drawn by their frequencies.
+        Every token has a list of other tokens, drawn by their frequencies.
         """
         import numpy as np
 
@@ -64,7 +64,7 @@ class Student:
             drawn = np.searchsorted(frequencies, random.random(DRAWS) * frequencies[-1])
             drawn = drawn + EOS_ID + 1
             _, first = np.unique(drawn, return_index=True)
-            drawn = drawn[np.sort(first)]  # each once, in the order of the draws
+            drawn = drawn[np.sort(first)]  # without repetitions, in the order of the draws
             kept = drawn[drawn >= FIRST][:BEST]
             rows.append(np.stack([np.full_like(kept, piece), kept, np.ones_like(kept)], axis=1))
         return np.concatenate(rows)
@@ -80,7 +80,7 @@ class Student:
 
 
 def words(tokens):
-    """Returns the text of token ids, the end left out: every word is the number of a token."""
+    """Returns the text of token ids without the end; every word is the id of a token."""
     return " ".join(str(token) for token in tokens if token != EOS_ID)
 
 
@@ -96,12 +96,11 @@ def sentences(student, batch_size):
 
 
 def build(student):
-    """Returns a `Transformer` of random weights that never ends a sentence.
+    """Returns a `Transformer` with random weights that never ends an output.
 
-    The signs of the last normalisation are random, or every token would be followed by itself; and
-    kernels are smaller than at the start of a training, by factors that make outputs depend on the
-    source as much as on the tokens before: outputs of one token again and again would show no
-    mistake.
+    The signs of the last normalisation are random, because otherwise every token would be followed
+    by itself. The kernels are scaled down by factors with which outputs depend on the source as
+    much as on previous tokens: repetitions of a single token would hide errors.
     """
     import keras
     import numpy as np

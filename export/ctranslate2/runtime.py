@@ -135,12 +135,12 @@ class CTranslate2Translator(OpenGenerator):
         return tokens, scores
 
     def has_ended(self, ids):
-        """Whether CTranslate2 itself came to the end of an output, before a limit."""
+        """Returns `True` if CTranslate2 itself generated the end of an output, before a limit."""
         forced = self._forced_eos_id is not None and len(ids) >= self._limit
         return self.tokenizers.target.eos_id in ids and not forced
 
     def _ended(self, ids):
-        """The ids of a hypothesis; with the forced end, if there is one, where the limit came."""
+        """Returns the ids of a hypothesis, with the forced end if it was cut at the limit."""
         if self._forced_eos_id is None or len(ids) < self._limit - 1:
             return ids
         ended = ids[-1:] == [self.tokenizers.target.eos_id]

@@ -67,14 +67,14 @@ def check_run(config, tokenizers, quantize="none", origin=None):
 
 
 def check_expressible(config, origin=None):
-    """Refuses what the layout of the weights has no place for, by the user's name for it.
+    """Checks that CTranslate2's layout of the weights can represent a model.
 
     Args:
         config: A `TransformerConfig`.
-        origin: Dictionary of what is known of a checkpoint that the model was made of.
+        origin: Provenance of the original checkpoint, a dictionary, if the model was converted.
 
     Raises:
-        ExportError: If CTranslate2 has nothing equal.
+        ExportError: If CTranslate2 does not support an option; the message names it.
     """
     _activation(config.activation)
     for what, is_there in (
@@ -153,7 +153,7 @@ def _fill_decoder(spec, model):
 
 
 def _fill_stack(spec, table, config, embedding, stack):
-    """What encoder and decoder have in common."""
+    """Fills in the weights that encoder and decoder have in common."""
     spec.scale_embeddings = _embedding_scale(config)
     table.weight = embedding.table.numpy()
     spec.position_encodings.encodings = _positions(embedding)

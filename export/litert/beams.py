@@ -98,10 +98,11 @@ def search_in(metadata, search, kind, path):
 
 
 def _check_greedy(search, metadata, path):
-    """Refuses a limit of the outputs that is not that of the file's greedy search."""
+    """Raises `ValueError` for a maximum length that differs from that of the exported search."""
     if search.max_length is None:
         return
-    fixed = {each["target_length"] for each in metadata[SIGNATURES] if not each.get("beam_size")}
+    greedy = [entry for entry in metadata[SIGNATURES] if not entry.get("beam_size")]
+    fixed = {entry["target_length"] for entry in greedy}
     if search.limit(None, metadata["max_length"]) not in fixed:
         raise ValueError(
             f"`max_length` of the greedy search of {path} is {max(fixed)}, as it was exported. "

@@ -188,12 +188,13 @@ def _fake_quantize(low, high, x):
 
 
 def _observe(pipeline, sentences, measure):
-    """What `measure` returns of the input and of the output of every product for every sentence.
+    """Returns the results of `measure` for input and output of all products and all sentences.
 
     Args:
         pipeline: A `Generator` whose model computes in float32.
         sentences: List of strings.
-        measure: Function of the name of a product, 0 for its input or 1 for its output, and that.
+        measure: Function of the name of a product, 0 for its input or 1 for its output, and the
+            tensor.
 
     Returns:
         Array `[sentences, products, 2, ...]`; empty sentences are left out.

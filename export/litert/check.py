@@ -72,7 +72,7 @@ def _check_search(agreement, draft, name, search, n_best, strings):
 
 
 def _check_edges(agreement, draft, name, search):
-    """What is rarely among real sentences is translated as by token ids, quantised or not."""
+    """Compares strings with token ids on inputs that are rare in real text, quantised or not."""
     sentence = next(filter(str.strip, agreement.samples))
     edges = ["", f"{sentence} " * agreement.pipeline.max_length, f"{sentence} {UNKNOWN}"]
     by_ids, by_strings = (

@@ -17,10 +17,10 @@ _KINDS = {_Piece.NORMAL, _Piece.UNKNOWN, _Piece.CONTROL}
 
 
 class FastTokenizer:
-    """What a `Tokenizer` does, for one sentence and in tensors of fixed shape.
+    """A `Tokenizer` for a single sentence, with tensors of fixed shape.
 
-    LiteRT has no operators for text. TensorFlow Text has some, which a runtime must register; of
-    SentencePiece they know unigram models with the usual treatment of spaces.
+    LiteRT has no operators for text. TensorFlow Text has some, which a runtime must register. Of
+    SentencePiece models they support unigram models with the default treatment of spaces.
 
     Args:
         tokenizer: The `Tokenizer`.
@@ -144,7 +144,7 @@ def operators():
 
 
 def _length_of_start(condition):
-    """How many of the first elements of `[T]` fulfil a condition, up to one that does not."""
+    """Returns the number of leading `True` in a condition `[T]`."""
     failed = tf.cumsum(tf.cast(~condition, tf.int32))
     return tf.reduce_sum(tf.cast(tf.equal(failed, 0), tf.int32))
 

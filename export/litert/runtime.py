@@ -170,7 +170,7 @@ class LiteRTTranslator(LiteRTFile, OpenGenerator):
         return tokens, scores
 
     def _run(self, signature, sources):
-        """What a signature makes of a full batch."""
+        """Returns the outputs of a signature for a full batch."""
         lengths = np.array([len(source) for source in sources], np.int32)
         pad_id = self.tokenizers.source.pad_id
         batch = np.full((len(sources), signature.source_length), pad_id, np.int32)
@@ -185,7 +185,7 @@ class LiteRTTranslator(LiteRTFile, OpenGenerator):
 
 
 def pipeline_class_of(path):
-    """Returns the class of what a .tflite file of this package was exported from."""
+    """Returns the class of the pipeline that a .tflite file of this package was exported from."""
     return TASKS[unpack(pathlib.Path(path))[0]["task"]].pipeline_class()
 
 
@@ -206,7 +206,7 @@ def check_lengths(lengths, signatures):
 
 
 def _with_beam(signatures, beam_size, path):
-    """Those signatures of a file that search with a beam, or greedily."""
+    """Returns the signatures of a file with this beam size; `None`: with greedy search."""
     chosen = [signature for signature in signatures if signature.beam_size == beam_size]
     if not chosen:
         sizes = sorted({signature.beam_size for signature in signatures} - {None})

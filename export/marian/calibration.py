@@ -59,7 +59,7 @@ def find_multipliers(pipeline, sentences):
 
 
 def _bound(name, rows):
-    """What the largest activations of a product seldom exceed.
+    """Returns a bound that the largest activations of a product seldom exceed.
 
     Args:
         name: Marian's name of the matrix.

@@ -1,4 +1,4 @@
-"""Configurations: the parts of every model, with a preset for every row of Table 3."""
+"""Configurations of models, composed of parts, with a preset for every row of Table 3."""
 
 from keras_transformer.config.block import BlockConfig, Position, Score, head_sizes
 from keras_transformer.config.model import ModelConfig, OldConfigurationError

@@ -1,37 +1,38 @@
-"""Options of configurations, declared once: default, help and checks are metadata of a field.
+"""Options of configurations: dataclass fields with a default, a help text and checks.
 
-The docstrings and signatures of configurations and layers, the schema of the settings and the pages
-of the documentation are made of them.
+Each option is declared once. The docstrings and signatures of configurations and layers, the schema
+of the settings and pages of the documentation are generated from these fields.
 """
 
 import dataclasses
 import inspect
 import textwrap
 
-# Begins the entry of a docstring that the options take the place of, the last one of `Args`.
+# Beginning of the last entry of `Args` in a docstring, which is replaced by the options.
 PLACEHOLDER = "**options: "
 KERAS = "**kwargs: `name`, `dtype` and `trainable` as in every Keras layer."
 
 
 def option(default, description, set_by=None, statistic=False):
-    """Returns a dataclass field with a default and a description, which is its metadata `"help"`.
+    """Returns a dataclass field with a default and a help text, stored as its metadata `"help"`.
 
     Args:
         default: The default, immutable.
-        description: What the option means, in whole sentences. `None:` begins the sentence about
-            what `None` stands for.
-        set_by: `"vocabulary"` or `"data"`, which decide an option that is no setting of a training.
-        statistic: Whether weights fit whatever the data have decided.
+        description: Help text, in whole sentences. A sentence that begins with `None:` explains
+            the meaning of `None`.
+        set_by: `"vocabulary"` or `"data"` if these determine the option, so that it is not a
+            setting of a training.
+        statistic: Whether trained weights can be used with any value that the data determine.
     """
     metadata = {"help": " ".join(description.split()), "set_by": set_by, "statistic": statistic}
     return dataclasses.field(default=default, metadata=metadata)
 
 
 def options_of(*configurations, leave_out=()):
-    """Returns the fields of dataclasses that have a description, by name.
+    """Returns the fields of dataclasses that have a help text, by name.
 
     Args:
-        *configurations: The dataclasses, in the order of their options.
+        *configurations: The dataclasses, in the order of the result.
         leave_out: Names of options to leave out.
     """
     fields = [field for config in configurations for field in dataclasses.fields(config)]
@@ -43,19 +44,19 @@ def options_of(*configurations, leave_out=()):
 
 
 def documented(config):
-    """Writes the options of a dataclass into its docstring. A class decorator."""
+    """Class decorator that writes the options of a dataclass into its docstring."""
     own = {name: field for name, field in options_of(config).items() if name in vars(config)}
     return _described(config, _entries(own))
 
 
 def with_options(options):
-    """Returns a class decorator that lists options among the arguments of a layer.
+    """Returns a class decorator that documents options as arguments of a layer.
 
-    The layer takes them as `**options`. They are written into its docstring and its signature, but
-    for those that its constructor names.
+    The layer takes the options as `**options`. The decorator writes them into the docstring and the
+    signature, except for options that the constructor names.
 
     Args:
-        options: What `options_of` returned.
+        options: Fields from `options_of`.
     """
 
     def decorate(layer):
@@ -74,7 +75,7 @@ def with_options(options):
 
 
 def _entries(options):
-    """The entries of `Args` about options, of one or more lines each."""
+    """Returns the entries of `Args` for options, wrapped into lines."""
     return [
         textwrap.fill(f"{name}: {field.metadata['help']}", 92, subsequent_indent="    ")
         for name, field in options.items()
@@ -82,7 +83,7 @@ def _entries(options):
 
 
 def _described(described, entries):
-    """A class with entries in the place of the last one of `Args` in its docstring."""
+    """Returns the class after replacing the last entry of `Args` in its docstring by `entries`."""
     if described.__doc__:  # Python leaves docstrings out with -OO
         before, placeholder, after = described.__doc__.partition(PLACEHOLDER)
         if placeholder:

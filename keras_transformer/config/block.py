@@ -1,4 +1,4 @@
-"""`BlockConfig`, the configuration of a block, and the types of its fields."""
+"""`BlockConfig`, the configuration of a block, and the types of its options."""
 
 import dataclasses
 import functools
@@ -22,15 +22,15 @@ Position = Literal["sinusoidal", "learned", "binary", "rotary", "relative", "ali
 Autoregression = Literal["self_attention", "ssru"]
 Score = Literal["scaled_dot_product", "dot_product", "general", "additive"]
 
-# The linear maps of an attention, in the order of section 3.2.2.
+# The linear projections of attention, in the order of section 3.2.2.
 PROJECTIONS = ("query", "key", "value", "output")
 
 
 def head_sizes(d_model, num_heads, d_k=None, d_v=None):
-    """Returns d_k and d_v, which are `d_model / num_heads` unless they are given.
+    """Returns d_k and d_v, which default to `d_model / num_heads`.
 
     Raises:
-        ValueError: If `d_model` is not divisible by `num_heads` where that decides.
+        ValueError: If a default is needed and `d_model` is not divisible by `num_heads`.
     """
     if d_model % num_heads and (d_k is None or d_v is None):
         raise ValueError(
@@ -42,11 +42,11 @@ def head_sizes(d_model, num_heads, d_k=None, d_v=None):
 
 
 def check_groups(num_heads, num_key_value_heads, is_product):
-    """Refuses a number of key and value heads that heads cannot share.
+    """Checks the number of key and value heads.
 
     Args:
-        num_heads: Heads.
-        num_key_value_heads: Key and value heads. `None`: as many.
+        num_heads: Number of heads.
+        num_key_value_heads: Number of key and value heads. `None`: `num_heads`.
         is_product: Whether the score is a product of query and key.
 
     Raises:
@@ -57,8 +57,9 @@ def check_groups(num_heads, num_key_value_heads, is_product):
         return
     if num_heads % num_key_value_heads:
         raise ValueError(
-            "`num_heads` must be divisible by `num_key_value_heads`, so that as many heads share "
-            f"each. Received: num_heads={num_heads}, num_key_value_heads={num_key_value_heads}."
+            "`num_heads` must be divisible by `num_key_value_heads`, so that each is shared by the "
+            f"same number of heads. Received: num_heads={num_heads}, "
+            f"num_key_value_heads={num_key_value_heads}."
         )
     if not is_product:
         raise ValueError(
@@ -70,9 +71,9 @@ def check_groups(num_heads, num_key_value_heads, is_product):
 @documented
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class BlockConfig(PartConfig):
-    """Everything that decides the arithmetic of a block, except its width and its positions.
+    """Configuration of a block, except for its width and its positions.
 
-    Those belong to the whole stack: see `StackConfig`.
+    These belong to the whole stack; see `StackConfig`.
 
     Args:
         **options: See `help(BlockConfig)`.
@@ -82,15 +83,16 @@ class BlockConfig(PartConfig):
         ValueError: If a value is out of range.
     """
 
-    num_heads: Count = option(8, "Attention heads.")
+    num_heads: Count = option(8, "Number of attention heads.")
     num_key_value_heads: OptionalCount = option(
         None,
-        """Key and value heads, each shared by as many attention heads in a row (Ainslie et al.,
-        2023), as in Llama: a cache is smaller by this factor. `None`: `num_heads`.""",
+        """Number of key and value heads, each shared by `num_heads / num_key_value_heads`
+        consecutive attention heads (Ainslie et al., 2023), as in Llama: the key/value cache is
+        smaller by this factor. `None`: `num_heads`.""",
     )
     d_ff: Count = option(2048, "Width inside the feed-forward network, in features.")
     d_k: OptionalCount = option(
-        None, "Width of a query and key head. `None`: `d_model / num_heads`."
+        None, "Width of a query or key head. `None`: `d_model / num_heads`."
     )
     d_v: OptionalCount = option(None, "Width of a value head. `None`: `d_model / num_heads`.")
     dropout: Rate = option(
@@ -106,55 +108,54 @@ class BlockConfig(PartConfig):
     )
     activation: Annotated[str, check_activation] = option(
         "relu",
-        """Activation of the feed-forward network: the name of one of Keras's, such as `"relu"` or
-        `"gelu"`; `"gelu_tanh"`, the approximation of GELU in GPT-2 and T5 1.1; or the name of a
-        function that is registered with Keras, such as `"my_package>my_function"`.""",
+        """Activation of the feed-forward network: the name of a Keras activation, such as `"relu"`
+        or `"gelu"`; `"gelu_tanh"`, the approximation of GELU in GPT-2 and T5 1.1; or the name of a
+        function registered with Keras, such as `"my_package>my_function"`.""",
     )
     feed_forward_type: Literal["plain", "gated"] = option(
         "plain",
-        """`"plain"` as in the paper, or `"gated"` as in Llama and T5 1.1 (Shazeer, 2020):
-        `(activation(x W_g) * (x W_1)) W_2`, with half as many parameters more.""",
+        """Kind of feed-forward network: `"plain"` as in the paper, or `"gated"` as in Llama and T5
+        1.1 (Shazeer, 2020): `(activation(x W_g) * (x W_1)) W_2`, with 50 % more parameters.""",
     )
     norm: Literal["post", "pre"] = option(
         "post",
-        """`"post"` as in the paper: `LayerNorm(x + Sublayer(x))`; or `"pre"`:
-        `x + Sublayer(LayerNorm(x))`, and one more normalisation after each stack.""",
+        """Place of the normalisations: `"post"` as in the paper, `LayerNorm(x + Sublayer(x))`; or
+        `"pre"`, `x + Sublayer(LayerNorm(x))`, with one more normalisation after each stack.""",
     )
     norm_type: Literal["layer", "rms"] = option(
         "layer",
-        """`"layer"` as in the paper, or `"rms"` as in Llama and T5, without mean and offset (Zhang
-        and Sennrich, 2019).""",
+        """Kind of normalisation: `"layer"` as in the paper, or `"rms"` as in Llama and T5, without
+        mean and offset (Zhang and Sennrich, 2019).""",
     )
     norm_bias: bool = option(
-        True, "Whether layer normalisations add a learned offset. RMS normalisations have none."
+        True, "Adds a learned offset in layer normalisations. RMS normalisations have none."
     )
     layer_norm_epsilon: Annotated[float, check_positive] = option(
-        1e-6, "Added to the variance in every layer normalisation."
+        1e-6, "Number added to the variance in every normalisation."
     )
     attention_bias: bool = option(
         False,
-        """Whether the four projections of an attention have a bias. The paper's are plain
-        matrices.""",
+        "Adds a bias to the four projections of attention. In the paper they have none.",
     )
     attention_key_bias: OptionalFlag = option(
         None,
-        """Whether the projection of keys has a bias, unlike Whisper's. `None`: as the
-        others.""",
+        """Adds a bias to the key projection of attention; false in Whisper. `None`: the value of
+        `attention_bias`.""",
     )
     attention_output_bias: OptionalFlag = option(
         None,
-        """Whether the output projection of an attention has a bias, unlike Qwen2's. `None`: as
-        the others.""",
+        """Adds a bias to the output projection of attention; false in Qwen2. `None`: the value of
+        `attention_bias`.""",
     )
     score: Score = option(
         "scaled_dot_product",
-        """Score of a query and a key in every attention: `"scaled_dot_product"` (Eq. 1),
-        `"dot_product"`, which is not divided by `sqrt(d_k)`, `"general"`, with a matrix in between
-        (Luong et al., 2015), or `"additive"`, a network with one hidden layer (Bahdanau et al.,
-        2015), which is slower.""",
+        """Scoring function of attention: `"scaled_dot_product"` (Eq. 1), `"dot_product"`, which is
+        not divided by `sqrt(d_k)`, `"general"`, with a matrix between query and key (Luong et al.,
+        2015), or `"additive"`, a network with one hidden layer (Bahdanau et al., 2015), which is
+        slower.""",
     )
     feed_forward_bias: bool = option(
-        True, "Whether the two maps of the feed-forward network have a bias, as the paper's have."
+        True, "Adds a bias to the two layers of the feed-forward network, as in the paper."
     )
 
     def __post_init__(self):
@@ -162,7 +163,7 @@ class BlockConfig(PartConfig):
         check_groups(self.num_heads, self.num_key_value_heads, self.score != "additive")
         if not self.norm_bias and self.norm_type == "rms":
             raise ValueError(
-                "`norm_bias` has no effect on RMS normalisations, which have none. "
+                "`norm_bias` has no effect on RMS normalisations, which have no offset. "
                 "Received: norm_bias=False, norm_type='rms'."
             )
 
@@ -178,7 +179,7 @@ class BlockConfig(PartConfig):
 
     @property
     def biased_projections(self):
-        """The names of the projections of an attention that have a bias, of `PROJECTIONS`."""
+        """Names of the projections with a bias, from `PROJECTIONS`."""
         given = {"key": self.attention_key_bias, "output": self.attention_output_bias}
         return tuple(
             name

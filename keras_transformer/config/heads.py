@@ -1,4 +1,4 @@
-"""Prediction heads: the next token, labels of a whole input or of each token, spans, a number."""
+"""Configurations of prediction heads: next token, class labels, answer spans, numbers."""
 
 import dataclasses
 from typing import Annotated, Literal
@@ -8,13 +8,13 @@ from keras_transformer.config.arguments import documented, option
 from keras_transformer.config.block import Count, OptionalCount
 from keras_transformer.config.part_config import PartConfig
 
-LABELS = "Names of the classes, in the order of the logits; at least two, all different."
+LABELS = "Class labels, in the order of the logits; at least two, all different."
 
 
 @documented
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class NextTokenHead(PartConfig):
-    """Logits of the token that follows each position.
+    """Configuration of a head that predicts the next token at each position.
 
     Args:
         **options: See `help(NextTokenHead)`.
@@ -22,12 +22,10 @@ class NextTokenHead(PartConfig):
 
     tie: Literal["all", "none"] = option(
         "all",
-        """Whether embedding and output weights are one matrix, `"all"` (section 3.4), or not,
+        """Weight tying: `"all"`, embedding and output weights are the same matrix (section 3.4), or
         `"none"`.""",
     )
-    output_bias: bool = option(
-        False, "Whether a bias is added to the logits. The paper's output weights have none."
-    )
+    output_bias: bool = option(False, "Adds a bias to the logits. In the paper they have none.")
 
     @property
     def is_tied(self):
@@ -38,7 +36,9 @@ class NextTokenHead(PartConfig):
 @documented
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TargetHead(NextTokenHead):
-    """Logits of the next token of a target, whose vocabulary may differ from the source's.
+    """Configuration of a head that predicts the next token of a target.
+
+    The target may have its own vocabulary.
 
     Args:
         **options: See `help(TargetHead)`.
@@ -46,39 +46,40 @@ class TargetHead(NextTokenHead):
 
     tie: Literal["all", "target", "none"] = option(
         "all",
-        """Which of source embedding, target embedding and output weights are one matrix: `"all"`
-        (section 3.4), `"target"` (target embedding and output) or `"none"`.""",
+        """Weight tying: `"all"`, source embedding, target embedding and output weights are the same
+        matrix (section 3.4); `"target"`, only target embedding and output weights; or
+        `"none"`.""",
     )
     target_vocab_size: OptionalCount = option(
         None,
-        "Entries of the target vocabulary. `None`: source and target share one.",
+        "Size of the target vocabulary. `None`: source and target share a vocabulary.",
         set_by="vocabulary",
     )
     decoder_start: Literal["token", "zeros"] = option(
         "token",
-        """Input of the decoder before an output: `"token"`, the embedding of `bos_id`, or
-        `"zeros"`, zeros instead, as in Marian's models. A position is added to both.""",
+        """First input of the decoder: `"token"`, the embedding of `bos_id`, or `"zeros"`, zeros in
+        its place, as in Marian's models. A position is added to both.""",
     )
     banned_ids: tuple = option(
         (),
-        "Token ids that no search emits, whose probability goes to the others.",
+        "Token ids that no search emits; the probabilities of the others sum to 1.",
         set_by="vocabulary",
     )
     silent_ids: tuple = option(
         (),
-        "Token ids that no search emits, and which keep their probability.",
+        "Token ids that no search emits, but which keep their probability.",
         set_by="vocabulary",
     )
     forced_eos_id: int | None = option(
         None,
-        """Token id, usually `eos_id`, that a search puts at the last position where an output
-        reaches its longest length. `None`: such an output has no end.""",
+        """Token id, usually `eos_id`, that a search emits at the last position of an output of
+        maximum length. `None`: such an output has no end.""",
         set_by="vocabulary",
     )
 
     def __post_init__(self):
         super().__post_init__()
-        for name in ("banned_ids", "silent_ids"):  # JSON knows lists only
+        for name in ("banned_ids", "silent_ids"):  # tuples become lists in JSON
             ids = getattr(self, name)
             if not isinstance(ids, tuple | list):
                 raise TypeError(f"`{name}` must be a list of ids. Received: {name}={ids!r}.")
@@ -86,12 +87,12 @@ class TargetHead(NextTokenHead):
 
     @property
     def starts_with_zeros(self):
-        """`True` if zeros stand for the embedding of the start of an output."""
+        """`True` if the first input of the decoder is zeros instead of an embedding."""
         return self.decoder_start == "zeros"
 
     @property
     def shares_vocabulary(self):
-        """`True` if source and target have one vocabulary."""
+        """`True` if source and target share a vocabulary."""
         return self.target_vocab_size is None or self.tie == "all"
 
     def check_with(self, config):  # noqa: D102
@@ -110,7 +111,7 @@ class TargetHead(NextTokenHead):
                 )
             if tokens.eos_id in ids:
                 raise ValueError(
-                    f"`{name}` must not hold `eos_id`, or no output would end. "
+                    f"`{name}` must not contain `eos_id`, or no output would end. "
                     f"Received: eos_id={tokens.eos_id}."
                 )
         self._check_forced(size, tokens)
@@ -121,8 +122,8 @@ class TargetHead(NextTokenHead):
             return
         if not is_integer(forced) or not 0 <= forced < size or forced == tokens.pad_id:
             raise ValueError(
-                f"`forced_eos_id` must be one of the {size} target tokens and not "
-                f"padding, or None. Received: forced_eos_id={forced!r}."
+                f"`forced_eos_id` must be the id of one of the {size} target tokens except "
+                f"`pad_id`, or None. Received: forced_eos_id={forced!r}."
             )
         if forced in self.silent_ids or forced == tokens.bos_id != tokens.eos_id:
             raise ValueError(
@@ -134,7 +135,7 @@ class TargetHead(NextTokenHead):
 @documented
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TokenLabelsHead(PartConfig):
-    """A class label for each token.
+    """Configuration of a head that predicts a class label for each token.
 
     Args:
         **options: See `help(TokenLabelsHead)`.
@@ -155,7 +156,7 @@ class TokenLabelsHead(PartConfig):
 @documented
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class LabelsHead(TokenLabelsHead):
-    """A class label for a whole text.
+    """Configuration of a head that predicts a class label for a whole text.
 
     Args:
         **options: See `help(LabelsHead)`.
@@ -169,15 +170,14 @@ class LabelsHead(TokenLabelsHead):
     )
     pooler: bool = option(
         False,
-        """Whether the pooled output passes through a linear map and tanh before it is classified,
-        as in BERT.""",
+        """Adds a dense layer with tanh between pooling and classification, as in BERT.""",
     )
 
 
 @documented
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ImageLabelsHead(LabelsHead):
-    """A class label for an image.
+    """Configuration of a head that predicts a class label for an image.
 
     Args:
         **options: See `help(ImageLabelsHead)`.
@@ -185,38 +185,38 @@ class ImageLabelsHead(LabelsHead):
 
     pooling: Literal["class", "mean", "max", "attention"] = option(
         "class",
-        """How the encoder's output is pooled: `"class"`, the output for a learned token before the
-        patches; `"mean"` or `"max"` over the patches; or `"attention"`, a mean with learned
-        weights.""",
+        """How the encoder's output is pooled: `"class"`, the output for a learned class token
+        before the patches; `"mean"` or `"max"` over the patches; or `"attention"`, a mean with
+        learned weights.""",
     )
 
     @property
     def has_class_token(self):
-        """`True` if a learned token stands before the patches."""
+        """`True` if a learned class token precedes the patches."""
         return self.pooling == "class"
 
 
 @documented
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SpansHead(PartConfig):
-    """The first and the last token of an answer in a passage.
+    """Configuration of a head that predicts the first and last token of an answer in a passage.
 
     Args:
         **options: See `help(SpansHead)`.
     """
 
-    max_answer: Count = option(30, "Longest answer, in tokens of the passage.")
+    max_answer: Count = option(30, "Maximum length of an answer, in tokens.")
     stride: OptionalCount = option(
         None,
-        """Tokens from the beginning of one window to the next, where a passage is too long for the
-        model. `None`: half of a window.""",
+        """Number of tokens between the beginnings of two windows of a passage that is too long for
+        the model. `None`: half of a window.""",
     )
 
 
 @documented
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class NumberHead(PartConfig):
-    """One number at every step.
+    """Configuration of a head that predicts a number at every step.
 
     Args:
         **options: See `help(NumberHead)`.
@@ -231,18 +231,18 @@ class NumberHead(PartConfig):
     )
     scored: Count = option(
         1,
-        """Steps at the end of a window whose outputs are used; those before them warm the model
-        up.""",
+        """Number of steps at the end of a window whose outputs are used; the steps before them are
+        only context.""",
         set_by="data",
         statistic=True,
     )
 
 
 def _checked_labels(value):
-    """Returns labels as a tuple; JSON knows lists only.
+    """Returns labels as a tuple, also from a list, which JSON has in its place.
 
     Raises:
-        ValueError: If they are not at least two strings, each there once.
+        ValueError: If they are not at least two different strings, or a label occurs twice.
     """
     labels = tuple(value) if isinstance(value, (list, tuple)) else ()
     if len(set(labels)) < 2 or not all(isinstance(label, str) for label in labels):
@@ -250,5 +250,5 @@ def _checked_labels(value):
             f"`labels` must be at least two different strings. Received: labels={value!r}."
         )
     if len(set(labels)) < len(labels):
-        raise ValueError(f"`labels` must each be there once. Received: labels={value!r}.")
+        raise ValueError(f"`labels` must not contain duplicates. Received: labels={value!r}.")
     return labels

@@ -1,4 +1,4 @@
-"""Inputs of a model: tokens, the patches of an image, or the steps of a time series."""
+"""Configurations of inputs: tokens, image patches, or steps of a time series."""
 
 import dataclasses
 import functools
@@ -16,7 +16,7 @@ OptionalNumber = Annotated[float | None, functools.partial(check_positive, optio
 @documented
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TokenInput(PartConfig):
-    """Token ids and their embedding; of an encoder-decoder the vocabulary of its sources.
+    """Configuration of token ids and their embedding; in an encoder-decoder, of the source.
 
     Args:
         **options: See `help(TokenInput)`.
@@ -24,7 +24,7 @@ class TokenInput(PartConfig):
 
     vocab_size: Count = option(
         37_000,
-        "Entries of the vocabulary; of a source vocabulary where the target has its own.",
+        "Size of the vocabulary, or of the source vocabulary if the target has its own.",
         set_by="vocabulary",
     )
     embedding_scale: OptionalNumber = option(
@@ -32,16 +32,17 @@ class TokenInput(PartConfig):
     )
     pad_id: int = option(
         0,
-        "Token id that pads short texts and is never attended to.",
+        "Token id of padding, to which no position attends.",
         set_by="vocabulary",
     )
-    bos_id: int = option(2, "Token id that starts an output.", set_by="vocabulary")
+    bos_id: int = option(2, "Token id that begins an output.", set_by="vocabulary")
     eos_id: int = option(3, "Token id that ends a text.", set_by="vocabulary")
     segments: Literal["none", "from_bos", "after_eos"] = option(
         "none",
-        """Whether one learned vector is added to every token of a first text and another one to
-        those of a second (Devlin et al., 2019), which begins at the first `bos_id`, `"from_bos"`,
-        or after the first `eos_id`, `"after_eos"`; or none is, `"none"`.""",
+        """Segment embeddings: one learned vector is added to the tokens of the first text and
+        another one to the tokens of the second (Devlin et al., 2019). The second text begins at the
+        first `bos_id`, `"from_bos"`, or after the first `eos_id`, `"after_eos"`. `"none"`: no
+        segment embeddings.""",
     )
 
     def check_with(self, config):  # noqa: D102
@@ -50,16 +51,16 @@ class TokenInput(PartConfig):
         exist = all(is_integer(token) and 0 <= token < smallest for token in ids)
         if not exist or self.pad_id == self.eos_id:
             raise ValueError(
-                "`pad_id`, `bos_id` and `eos_id` must lie in the vocabulary, and padding must "
-                f"differ from the end of a sentence. Received: pad_id={self.pad_id}, "
-                f"bos_id={self.bos_id}, eos_id={self.eos_id}, vocabulary of {smallest}."
+                "`pad_id`, `bos_id` and `eos_id` must be in the vocabulary, and `pad_id` must "
+                f"differ from `eos_id`. Received: pad_id={self.pad_id}, bos_id={self.bos_id}, "
+                f"eos_id={self.eos_id}, vocabulary of {smallest}."
             )
 
 
 @documented
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PatchInput(PartConfig):
-    """The patches of an image; their number is the length of the encoder's input.
+    """Configuration of the patches of an image, whose number is the length of the encoder's input.
 
     Args:
         **options: See `help(PatchInput)`.
@@ -68,18 +69,18 @@ class PatchInput(PartConfig):
     image_height: Count = option(224, "Height of an image, in pixels.", set_by="data")
     image_width: Count = option(224, "Width of an image, in pixels.", set_by="data")
     channels: Count = option(
-        3, "Numbers of a pixel: 1 for grey, 3 for red, green and blue.", set_by="data"
+        3, "Values of a pixel: 1 for grey, 3 for red, green and blue.", set_by="data"
     )
     resize: bool = option(
         False,
-        "Whether an image file of another size is resized instead of refused.",
+        "Resizes image files of other sizes instead of rejecting them.",
         set_by="data",
         statistic=True,
     )
     patch_size: Count = option(
         16,
-        """Height and width of a patch, in pixels. Both sizes of an image must be multiples of
-        it.""",
+        """Height and width of a patch, in pixels. Height and width of an image must be multiples
+        of it.""",
     )
 
     @property
@@ -89,14 +90,14 @@ class PatchInput(PartConfig):
 
     @property
     def grid(self):
-        """Rows and columns of the patches."""
+        """Number of rows and columns of patches."""
         return self.image_height // self.patch_size, self.image_width // self.patch_size
 
 
 @documented
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SeriesInput(PartConfig):
-    """Numbers at every step of a time series.
+    """Configuration of the inputs at every step of a time series.
 
     Args:
         **options: See `help(SeriesInput)`.
@@ -118,14 +119,14 @@ class SeriesInput(PartConfig):
     snow: tuple = option(
         (),
         """Names of two of the inputs, precipitation and temperature, which a `SnowAccount`
-        replaces with water and snow; their `input_mean` and `input_scale` are those of water and
-        snow. Empty: both stay as they are.""",
+        replaces by water and snow; their `input_mean` and `input_scale` are those of water and
+        snow. Empty: no snow account.""",
         set_by="data",
     )
     table: TableFormat = option(
         TableFormat(),
-        """A `TableFormat`, or its fields as a dictionary: the format of the lines of a CSV file,
-        and the time between them. It changes no arithmetic.""",
+        """Format of the lines of a CSV file and the time between them: a `TableFormat`, or its
+        fields as a dictionary. It does not affect the model.""",
         set_by="data",
         statistic=True,
     )
@@ -133,12 +134,12 @@ class SeriesInput(PartConfig):
     def __post_init__(self):
         super().__post_init__()
         for name in ("inputs", "input_mean", "input_scale", "snow"):
-            object.__setattr__(self, name, tuple(getattr(self, name)))  # JSON knows lists only
+            object.__setattr__(self, name, tuple(getattr(self, name)))  # tuples are lists in JSON
         if isinstance(self.table, dict):
             object.__setattr__(self, "table", TableFormat(**self.table))
         if not len(self.inputs) == len(self.input_mean) == len(self.input_scale):
             raise ValueError(
-                "`inputs`, `input_mean` and `input_scale` must be equally long. Received: "
+                "`inputs`, `input_mean` and `input_scale` must have the same length. Received: "
                 f"{len(self.inputs)}, {len(self.input_mean)} and {len(self.input_scale)}."
             )
         if self.snow and (len(self.snow) != 2 or len({*self.snow} & {*self.inputs}) != 2):

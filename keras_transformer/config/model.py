@@ -1,8 +1,8 @@
-"""`ModelConfig`, the configuration of a model: its input, encoder, decoder and head."""
+"""`ModelConfig`, the configuration of a model, composed of input, encoder, decoder and head."""
 
 import dataclasses
 import inspect
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from keras_transformer.checks import check_count
 from keras_transformer.config.parts import (
@@ -15,30 +15,32 @@ from keras_transformer.config.parts import (
 )
 from keras_transformer.config.presets import PRESETS
 
+Config = TypeVar("Config", bound="ModelConfig")
+
 
 class DifferentPartsError(AttributeError, ValueError):
-    """An option that was read from a whole model, and differs between its parts."""
+    """Error for reading an option of a model that differs between its parts."""
 
 
 class OldConfigurationError(ValueError):
-    """A configuration that an earlier version wrote, without the parts of a model."""
+    """Error for a configuration of an earlier version, which is not composed of parts."""
 
 
 @dataclasses.dataclass(init=False, unsafe_hash=True)  # frozen by `__setattr__`
 class ModelConfig:
-    """Everything that decides the shape and the arithmetic of a model, part by part.
+    """Configuration of a model, composed of the configurations of its parts.
 
-    A subclass describes a kind of model. It takes the options of all its parts as arguments, each
-    of which belongs to one part, or to both stacks of an encoder-decoder. What differs in a stack
-    is given under its name: `encoder={"num_heads": 8}`.
+    A subclass describes a kind of model. It takes the options of all parts as arguments; each
+    option belongs to one part, or to both stacks of an encoder-decoder. Options for only one of the
+    stacks are given under its name: `encoder={"num_heads": 8}`.
 
     Args:
         **options: Options of the parts, by name.
 
     Raises:
         TypeError: If a value has a wrong type.
-        ValueError: If a value is out of range, two values contradict each other, or an option
-            belongs to no part.
+        ValueError: If a value is out of range, two values contradict each other, or an option is
+            unknown.
 
     Attributes:
         input: `TokenInput`, `PatchInput` or `SeriesInput`.
@@ -46,8 +48,9 @@ class ModelConfig:
         decoder: A `StackConfig`; `None` for a model without a decoder.
         head: The configuration of the prediction head.
         description: The `Part`s of this kind of model, by name.
-        aliases: Options of one stack alone, by name: the stack and its option.
-        follow: Options that follow from the data or from others, and are no settings of a training.
+        aliases: Additional names of options of one stack, each with the stack and its option.
+        follow: Options that follow from the data or other options, so that they are not settings
+            of a training.
     """
 
     description: ClassVar = {}
@@ -59,7 +62,7 @@ class ModelConfig:
     decoder: Any
     head: Any
 
-    def __init__(self, **options):
+    def __init__(self, **options: Any):
         self._check_counts(options)
         parts = distribute(self.description, self.aliases, options, type(self).__name__)
         for name in PARTS:
@@ -81,13 +84,13 @@ class ModelConfig:
         raise dataclasses.FrozenInstanceError(f"cannot assign to field {name!r}")
 
     def complete(self):
-        """Fills in what follows from other options."""
+        """Sets options that follow from other options."""
 
     def check(self):
-        """Refuses parts that do not fit together.
+        """Checks that the parts fit together.
 
         Raises:
-            ValueError: If they do not.
+            ValueError: If they do not fit together.
         """
         if len({stack.d_model for stack in self.stacks}) > 1:
             raise ValueError(
@@ -100,34 +103,35 @@ class ModelConfig:
     def _check_counts(self, options):
         for name in self.aliases:
             check_count(name, options.get(name), optional=True)
-        if "d_model" in options:  # `None` is for stacks alone
+        if "d_model" in options:  # only a single stack may have `None`
             check_count("d_model", options["d_model"])
 
     @classmethod
     def options(cls):
-        """Returns the fields of all options, by name; their metadata have `"help"`."""
+        """Returns the fields of all options, by name; their metadata contain `"help"`."""
         return known_options(cls.description)
 
     @classmethod
     def without_effect(cls, options):
-        """Returns the names of options that have no effect beside others, or are no settings.
+        """Returns the names of options that have no effect given others, or are not settings.
 
         Args:
-            options: The options that are given, by name.
+            options: The given options, by name.
         """
         return {*cls.options()} - effective_options(cls.description, options) | cls.follow
 
     @classmethod
-    def preset(cls, name, **changes):
-        """Returns the named row of Table 3, or another preset, with some options changed.
+    def preset(cls: type[Config], name: str, **changes: Any) -> Config:
+        """Returns a preset, such as a row of Table 3, with some options changed.
 
         Args:
-            name: A key of `PRESETS`: a row of Table 3, `"tiny"`, `"small"`, or, of a `Transformer`,
-                `"student_tiny"` or `"student_base_memory"`, of the size that browsers have.
+            name: A key of `PRESETS`: a row of Table 3, `"tiny"`, `"small"`, or, for a
+                `Transformer`, `"student_tiny"` or `"student_base_memory"`, the sizes of the
+                translation models in browsers.
             **changes: Options to replace, for example `vocab_size`.
 
         Raises:
-            ValueError: If there is no such preset or option.
+            ValueError: If the preset or an option is unknown.
         """
         own = {*cls.options(), *cls.aliases, *cls.description}
         known = [preset for preset, fields in PRESETS.items() if own.issuperset(fields)]
@@ -147,11 +151,11 @@ class ModelConfig:
         return cls(**{key: value for key, value in fields.items() if key not in unused})
 
     @classmethod
-    def from_dict(cls, fields):
-        """Returns the configuration that `to_dict` described.
+    def from_dict(cls: type[Config], fields: dict[str, Any]) -> Config:
+        """Returns the configuration from a result of `to_dict`.
 
         Raises:
-            ValueError: If it is no such description.
+            ValueError: If `fields` is not a result of `to_dict`.
         """
         if {*fields} != {*PARTS}:
             raise OldConfigurationError(
@@ -165,13 +169,13 @@ class ModelConfig:
         }
         return cls(**parts)
 
-    def to_dict(self):
-        """Returns the configuration of every part as a dictionary of plain values."""
+    def to_dict(self) -> dict[str, Any]:
+        """Returns the configurations of all parts as a dictionary of plain values."""
         parts = {name: getattr(self, name) for name in PARTS}
         return {name: part and part.to_dict() for name, part in parts.items()}
 
-    def to_flat(self):
-        """Returns the options by name, and those of a stack alone under its name."""
+    def to_flat(self) -> dict[str, Any]:
+        """Returns the options by name, with options of only one stack under the stack's name."""
         flats = {name: getattr(self, name).to_flat() for name in self.description}
         flat, seen = {}, {}
         for name, part in self.description.items():
@@ -188,36 +192,36 @@ class ModelConfig:
 
     @property
     def stacks(self):
-        """The configurations of encoder and decoder, as many as there are."""
+        """Configurations of the encoder and the decoder that the model has."""
         return [stack for stack in (self.encoder, self.decoder) if stack is not None]
 
     @property
     def has_vocabulary(self):
-        """`True` if the model reads tokens of a vocabulary."""
+        """`True` if the input of the model is tokens."""
         return hasattr(self.input, "vocab_size")
 
     @property
-    def output_size(self):
-        """Entries of the vocabulary of the outputs."""
+    def output_size(self) -> int:
+        """Size of the output vocabulary."""
         return getattr(self.head, "target_vocab_size", None) or self.input.vocab_size
 
     @property
-    def num_layers(self):
-        """Blocks of the first stack: the encoder's if there is an encoder."""
+    def num_layers(self) -> int:
+        """Number of blocks of the encoder, or of the decoder if there is no encoder."""
         return self.stacks[0].num_layers
 
     @property
-    def decoder_layers(self):
-        """Blocks of the last stack: the decoder's if there is a decoder."""
+    def decoder_layers(self) -> int:
+        """Number of blocks of the decoder, or of the encoder if there is no decoder."""
         return self.stacks[-1].num_layers
 
     @property
-    def max_length(self):
-        """Longest input and output, in positions."""
+    def max_length(self) -> int:
+        """Maximum length of inputs and outputs, in positions."""
         return min(stack.max_length for stack in self.stacks)
 
     def __getattr__(self, name):
-        """An option, or another attribute of the parts, if they all have the same value."""
+        """Returns an option or attribute of the parts, if it has the same value in all parts."""
         if name.startswith("_") or name in PARTS:
             raise AttributeError(name)
         if name in self.aliases:

@@ -1,4 +1,4 @@
-"""Configurations of the models of this package, each a description of its parts."""
+"""Configurations of the kinds of models of this package."""
 
 import dataclasses
 import typing
@@ -11,19 +11,19 @@ from keras_transformer.config.recurrent import Cells, RecurrentConfig
 from keras_transformer.config.stack import StackConfig
 
 STACK = Part(StackConfig(), leave_out=("autoregression",))
-RECURRENT = RecurrentConfig(cells="lstm_attention")  # the one with an effect of every option
+RECURRENT = RecurrentConfig(cells="lstm_attention")  # all options have an effect on this kind
 
 
 class TransformerConfig(ModelConfig):
-    """Everything that decides the shape and the arithmetic of a `Transformer`.
+    """Configuration of a `Transformer`.
 
     The defaults are the base model of the paper with its English-German vocabulary. `decoder` may
     be `"self_attention"` as in the paper, or `"ssru"`, a recurrence (Kim et al., 2019).
 
     Args:
         **options: Options of `TokenInput`, `StackConfig`, `BlockConfig` and `TargetHead`. An option
-            of a stack is that of encoder and decoder; `num_decoder_layers` is the decoder's number
-            of blocks. Other options of one stack alone are given under its name:
+            of a stack applies to encoder and decoder; `num_decoder_layers` is the number of blocks
+            of the decoder. Other options for only one stack are given under its name:
             `encoder={"num_heads": 8}`.
 
     Raises:
@@ -52,7 +52,7 @@ class TransformerConfig(ModelConfig):
 
 
 class LanguageModelConfig(ModelConfig):
-    """Everything that decides the shape and the arithmetic of a `LanguageModel`.
+    """Configuration of a `LanguageModel`.
 
     Args:
         **options: Options of `TokenInput`, `StackConfig`, `BlockConfig` and `NextTokenHead`.
@@ -71,7 +71,7 @@ class LanguageModelConfig(ModelConfig):
 
 
 class ClassifierConfig(ModelConfig):
-    """Everything that decides the shape and the arithmetic of a `TextClassifier`.
+    """Configuration of a `TextClassifier`.
 
     Args:
         **options: Options of `TokenInput`, `StackConfig`, `BlockConfig` and `LabelsHead`.
@@ -91,7 +91,7 @@ class ClassifierConfig(ModelConfig):
 
 
 class TokenClassifierConfig(ModelConfig):
-    """Everything that decides the shape and the arithmetic of a `TokenClassifier`.
+    """Configuration of a `TokenClassifier`.
 
     Args:
         **options: Options of `TokenInput`, `StackConfig`, `BlockConfig` and `TokenLabelsHead`.
@@ -111,11 +111,11 @@ class TokenClassifierConfig(ModelConfig):
 
 
 class SpanPredictorConfig(ModelConfig):
-    """Everything that decides the shape and the arithmetic of a `SpanPredictor`.
+    """Configuration of a `SpanPredictor`.
 
     Args:
-        **options: Options of `TokenInput`, with `segments` by default, of `StackConfig`,
-            `BlockConfig` and `SpansHead`.
+        **options: Options of `TokenInput`, `StackConfig`, `BlockConfig` and `SpansHead`. By
+            default `segments` is `"from_bos"`.
     """
 
     description = {
@@ -126,12 +126,12 @@ class SpanPredictorConfig(ModelConfig):
 
 
 class ImageClassifierConfig(ModelConfig):
-    """Everything that decides the shape and the arithmetic of an `ImageClassifier`.
+    """Configuration of an `ImageClassifier`.
 
     Args:
         **options: Options of `PatchInput`, `StackConfig`, `BlockConfig` and `ImageLabelsHead`.
-            `max_length` follows from the number of patches. Sinusoidal positions are those of row
-            and column.
+            `max_length` follows from the number of patches. Sinusoidal positions encode row and
+            column.
 
     Example:
         >>> from keras_transformer import ImageClassifierConfig
@@ -163,14 +163,14 @@ class ImageClassifierConfig(ModelConfig):
         super().check()
         if self.encoder.position == "binary":
             raise ValueError(
-                "`position` must be another one for patches, which have a row and a column. "
+                "`position` must not be binary for patches, which have a row and a column. "
                 "Received: position='binary'."
             )
 
 
 @dataclasses.dataclass(frozen=True)
 class StepsEncoder(Part):
-    """An encoder of steps: blocks, `"transformer"`, or recurrent layers."""
+    """Encoder of the steps of a time series: blocks, `"transformer"`, or recurrent layers."""
 
     default: StackConfig = STACK.default
     kind: str = "cells"
@@ -199,13 +199,13 @@ class StepsEncoder(Part):
 
 
 class SeriesConfig(ModelConfig):
-    """Everything that decides the shape and the arithmetic of a `SeriesRegressor`.
+    """Configuration of a `SeriesRegressor`.
 
     Args:
         **options: Options of `SeriesInput` and `NumberHead`, and of the encoder. `encoder` is
             `"transformer"`, blocks with causal self-attention, with the options of `StackConfig`
             and `BlockConfig`; or `"lstm"`, `"gru"`, `"lstm_attention"` or `"gru_attention"`, with
-            those of `RecurrentConfig`. `max_length` is the length of a window, in steps.
+            the options of `RecurrentConfig`. `max_length` is the length of a window, in steps.
 
     Example:
         >>> from keras_transformer import SeriesConfig

@@ -1,4 +1,4 @@
-"""The base of configurations whose fields are options, each with its help text and its checks."""
+"""Base class of the configurations of parts, whose fields are options with checks."""
 
 import dataclasses
 
@@ -8,7 +8,7 @@ from keras_transformer.config.arguments import options_of
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PartConfig:
-    """A frozen dataclass of options that checks them and can be written as plain values.
+    """A frozen dataclass of options, which are checked and can be converted to plain values.
 
     Raises:
         TypeError: If a value has a wrong type.
@@ -19,10 +19,10 @@ class PartConfig:
         check_fields(self)
 
     def check_with(self, config):
-        """Refuses options that do not fit the other parts of a `ModelConfig`.
+        """Checks options against the other parts of a `ModelConfig`.
 
         Raises:
-            ValueError: If there are any.
+            ValueError: If an option does not fit the other parts.
         """
 
     def options(self):
@@ -31,7 +31,7 @@ class PartConfig:
 
     @classmethod
     def from_flat(cls, **options):
-        """Returns the configuration with some options."""
+        """Returns the configuration with these options."""
         return cls(**options)
 
     def to_flat(self):
@@ -40,10 +40,10 @@ class PartConfig:
 
     @classmethod
     def from_dict(cls, fields):
-        """Returns the configuration that `to_dict` described.
+        """Returns the configuration from a result of `to_dict`.
 
         Raises:
-            ValueError: If there is no such option.
+            ValueError: If an option is unknown.
         """
         known = [field.name for field in dataclasses.fields(cls)]
         unknown = sorted({*fields} - {*known})

@@ -1,4 +1,4 @@
-"""Parts of a model's configuration, and the part that each flat option belongs to."""
+"""Parts of a model's configuration, and the assignment of flat options to parts."""
 
 import dataclasses
 from typing import Any
@@ -9,14 +9,14 @@ STACKS = ("encoder", "decoder")
 
 @dataclasses.dataclass(frozen=True)
 class Part:
-    """One part of a kind of model.
+    """Description of one part of a kind of model.
 
     Attributes:
-        default: The configuration without changes.
-        kind: Option that a string in the place of the part sets: `decoder="ssru"` is
-            `decoder={"autoregression": "ssru"}`. `None`: there is none.
+        default: The default configuration.
+        kind: Name of the option for which a string is short: `decoder="ssru"` means
+            `decoder={"autoregression": "ssru"}`. `None`: a string is not allowed.
         leave_out: Options that have no effect in this part.
-        more_kinds: Values of `kind` other than those of the option.
+        more_kinds: Strings that are allowed in addition to the values of the option `kind`.
     """
 
     default: Any
@@ -28,21 +28,21 @@ class Part:
         """Returns the fields of the flat options, by name.
 
         Args:
-            base: The configuration that they change. `None`: any that the part may have.
+            base: The configuration that the options change. `None`: the default.
         """
         options = (self.default if base is None else base).options()
         left_out = (*self.leave_out, self.kind)
         return {name: field for name, field in options.items() if name not in left_out}
 
     def kind_option(self):
-        """Returns the field of the option that a string sets, or `None`."""
+        """Returns the field of the option for which a string is short, or `None`."""
         return self.default.options().get(self.kind)
 
     def begin(self, given):
-        """Returns the configuration that options change, and the options of this part alone.
+        """Returns the configuration to start from, and the options given for this part alone.
 
         Args:
-            given: A configuration, a dictionary of options, a string for the kind, or `None`.
+            given: A configuration, a dictionary of options, a string for `kind`, or `None`.
         """
         if isinstance(given, str) and self.kind:
             given = {self.kind: given}
@@ -51,7 +51,7 @@ class Part:
         return given, {}
 
     def from_dict(self, fields):
-        """Returns the configuration that its `to_dict` described."""
+        """Returns the configuration of the part from a result of its `to_dict`."""
         return type(self.default).from_dict(fields)
 
 
@@ -61,23 +61,22 @@ def known_options(description):
 
 
 def effective_options(description, given):
-    """Returns the names of the flat options that have an effect beside what is given for parts."""
+    """Returns the names of the flat options that have an effect, given the options of parts."""
     bases = {name: part.begin(given.get(name))[0] for name, part in description.items()}
     return {key for name, part in description.items() for key in part.options(bases[name])}
 
 
 def distribute(description, aliases, values, owner):
-    """Returns the configurations of the parts that flat options describe, by name.
+    """Returns the configurations of the parts, by name, from flat options.
 
     Args:
         description: The `Part`s of a kind of model, by name.
-        aliases: Names of options that belong to one stack alone, each with the name of the stack
-            and of its option.
-        values: Options by name, and under the name of a part what differs in it: see `Part.begin`.
+        aliases: Additional names of options of one stack, each with the stack and its option.
+        values: Options by name, and options for only one part under its name; see `Part.begin`.
         owner: Name of the class of the configuration.
 
     Raises:
-        ValueError: If an option belongs to no part, or has no effect.
+        ValueError: If an option is unknown or has no effect.
     """
     given = {name: values[name] for name in PARTS if values.get(name) is not None}
     flat = {key: values[key] for key in values if key not in (*PARTS, *aliases)}
@@ -95,16 +94,16 @@ def distribute(description, aliases, values, owner):
     for name, part in description.items():
         base, table = begun[name]
         own = {key: flat[key] for key in part.options(base) if key in flat}
-        # An option of this part alone takes the place of the model's.
+        # An option given for this part overrides the flat option.
         parts[name] = type(base).from_flat(**{**base.to_flat(), **own, **table})
     return parts
 
 
 def check_description(description, owner):
-    """Refuses a kind of model in which an option belongs to two parts other than its stacks.
+    """Checks that no option of a kind of model belongs to two parts, except to both stacks.
 
     Raises:
-        TypeError: If there is one.
+        TypeError: If there is such an option.
     """
     owners = {}
     for name, part in description.items():
@@ -115,7 +114,7 @@ def check_description(description, owner):
 
 
 def _refuse_without_effect(description, begun, flat, owner):
-    """Refuses options that the given kinds of parts lack, unless they are at their defaults."""
+    """Raises `ValueError` for options without effect on the given parts, unless at the default."""
     known = known_options(description)
     effective = {key for name, part in description.items() for key in part.options(begun[name][0])}
     kinds = [

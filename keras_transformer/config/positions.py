@@ -1,4 +1,4 @@
-"""Options of positions: which position each one belongs to, and which values fit together."""
+"""Options of position encodings: the encodings they apply to, and their checks."""
 
 from keras_transformer.checks import check_count
 
@@ -6,10 +6,10 @@ from keras_transformer.checks import check_count
 RELATIVE_DISTANCE = 16
 # Raffel et al. (2020), section 2.1.
 T5_DISTANCE, T5_BUCKETS = 128, 32
-# Of a binary position: 65,536 positions.
+# Number of digits of binary positions, enough for 65,536 positions.
 DIGITS = 16
 
-# Added to embeddings; the others are the work of every self-attention.
+# Positions that are added to embeddings; the others act in self-attention.
 EMBEDDED = ("sinusoidal", "learned", "binary", "none")
 OPTIONS = {
     "rotary_base": ("rotary",),
@@ -23,16 +23,16 @@ ROTARY_BASE = 10_000.0
 
 
 def check_position(stack):
-    """Refuses options of positions of a `StackConfig` without effect, or that do not fit together.
+    """Checks the options of positions in a `StackConfig`.
 
     Raises:
-        ValueError: If there are any.
+        ValueError: If an option has no effect, or two options do not fit together.
     """
     for name, positions in OPTIONS.items():
         value = getattr(stack, name)
         if value is not None and stack.position not in positions:
             raise ValueError(
-                f"`{name}` has no effect but for {' and '.join(positions)} positions. "
+                f"`{name}` has an effect only on {' and '.join(positions)} positions. "
                 f"Received: {name}={value}, position={stack.position!r}."
             )
     if stack.position == "t5":
@@ -46,26 +46,26 @@ def check_position(stack):
 
 
 def check_recurrent(config):
-    """Refuses options of the self-attention that an SSRU takes the place of.
+    """Checks that a decoder with SSRUs has no options of self-attention.
 
     Raises:
-        ValueError: If the position is the work of a self-attention, or there is a window.
+        ValueError: If the position acts in self-attention, or there is a window.
     """
     if config.position not in EMBEDDED:
         raise ValueError(
-            f"`position` must be one of {', '.join(EMBEDDED)} where a decoder has SSRUs: others "
-            f"are the work of its self-attention. Received: position={config.position!r}."
+            f"`position` must be one of {', '.join(EMBEDDED)} for a decoder with SSRUs: other "
+            f"positions act in self-attention. Received: position={config.position!r}."
         )
     if config.window is not None:
         raise ValueError(
-            "`window` has no effect on a decoder with SSRUs, which has no self-attention: "
-            f"`encoder={{'window': {config.window}}}` is that of the encoder alone. "
+            "`window` has no effect on a decoder with SSRUs, which has no self-attention. Set it "
+            f"for the encoder alone, `encoder={{'window': {config.window}}}`. "
             f"Received: window={config.window}."
         )
 
 
 def check_linear(is_linear, score):
-    """Refuses a score with which relative positions cannot be added to keys."""
+    """Raises `ValueError` for a score that does not allow adding relative positions to keys."""
     if not is_linear:
         raise ValueError(
             "`score` must be a product of query and key with relative positions, whose vectors are "
@@ -74,28 +74,31 @@ def check_linear(is_linear, score):
 
 
 def check_buckets(buckets, distance, prefix=""):
-    """Refuses a number of buckets, or a distance from which on all share the last, for T5's bias.
+    """Checks the options of T5's positions.
 
     Args:
         buckets: Number of buckets.
-        distance: The distance.
-        prefix: What stands before the names of both arguments.
+        distance: Distance from which on all distances share the last bucket.
+        prefix: Prefix of the names of both arguments, for errors.
+
+    Raises:
+        ValueError: If the number of buckets is not a multiple of 4, or the distance is too small.
     """
     check_count(f"{prefix}buckets", buckets)
     check_count(f"{prefix}distance", distance)
     if buckets % 4 or distance <= buckets // 2:
         raise ValueError(
-            f"`{prefix}buckets` must be a multiple of 4, and below twice `{prefix}distance`: half "
-            "of them hold one distance each. "
+            f"`{prefix}buckets` must be a multiple of 4, and less than twice `{prefix}distance`, "
+            "as half of the buckets hold one distance each. "
             f"Received: {prefix}buckets={buckets}, {prefix}distance={distance}."
         )
 
 
 def check_digits(length, d_model):
-    """Refuses more positions than have different binary digits."""
+    """Raises `ValueError` for more positions than can have different binary digits."""
     if length > 2 ** min(d_model, DIGITS):
         raise ValueError(
             f"`max_length` must be at most 2 to the power of `d_model`, and at most {2**DIGITS:,}, "
-            "for binary positions, which have a digit in each feature. "
+            "for binary positions, as each feature is one digit. "
             f"Received: {length} positions, d_model={d_model}."
         )

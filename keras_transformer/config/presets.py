@@ -1,9 +1,9 @@
-"""Presets: one for every row of Table 3, two small ones, and the students of browsers."""
+"""Presets: every row of Table 3, two small models, and SSRU students as in Firefox."""
 
-# Not in the paper: what the students that browsers translate with have in common, in the arithmetic
-# of Marian, which trains and runs them; `export marian` writes them for it. Junczys-Dowmunt et al.
-# (2018), "Marian: Cost-effective High-Quality Neural Machine Translation in C++"; SSRU: Kim et al.
-# (2019). Their vocabularies have 32,000 pieces.
+# Not in the paper: common options of the SSRU students that Firefox ships. They follow Marian's
+# arithmetic, so that `export marian` can write them. Junczys-Dowmunt et al. (2018), "Marian:
+# Cost-effective High-Quality Neural Machine Translation in C++"; SSRU: Kim et al. (2019). Their
+# vocabularies have 32,000 tokens.
 _STUDENT = {
     "decoder": "ssru",
     "decoder_start": "zeros",
@@ -16,8 +16,8 @@ _STUDENT = {
     "d_ff": 1536,
 }
 
-# Table 3: what each row changes of the base model. Rows D with label smoothing 0.0 and 0.2 are the
-# base model; their difference is `label_smoothing` in training.
+# Differences of the rows of Table 3 from the base model. Rows D with label smoothing 0.0 and 0.2
+# differ from it only in training, in `label_smoothing`.
 PRESETS = {
     "base": {},
     "a_heads_1": {"num_heads": 1},
@@ -41,9 +41,8 @@ PRESETS = {
     "big": {"d_model": 1024, "d_ff": 4096, "num_heads": 16, "dropout": 0.3},
     # Not in the paper: trains in minutes on a laptop.
     "tiny": {"num_layers": 4, "d_model": 128, "d_ff": 256, "num_heads": 4, "max_length": 128},
-    # Not in the paper: for some ten thousand pairs. The size and the dropout of Wu et al. (2021),
-    # the best published model of Multi30K's text, with normalisation before each sublayer, which
-    # learns in far fewer updates.
+    # Not in the paper: for some ten thousand pairs. Size and dropout are those of Wu et al. (2021),
+    # the best published text-only model for Multi30K; pre-norm learns in far fewer updates.
     "small": {
         "num_layers": 4,
         "d_model": 128,

@@ -1,4 +1,4 @@
-"""`RecurrentConfig`, the configuration of LSTM or GRU layers in the place of blocks."""
+"""`RecurrentConfig`, the configuration of LSTM or GRU layers, which replace blocks."""
 
 import dataclasses
 from typing import Annotated, Literal
@@ -9,7 +9,7 @@ from keras_transformer.config.block import BlockConfig, Count, OptionalCount, Ra
 from keras_transformer.config.part_config import PartConfig
 
 Cells = Literal["lstm", "gru", "lstm_attention", "gru_attention"]
-# Options without effect unless a self-attention follows the recurrent layers.
+# Options that have an effect only if self-attention follows the recurrent layers.
 OF_ATTENTION = {
     *("num_heads", "d_k", "d_v", "attention_dropout", "attention_bias", "score"),
     "layer_norm_epsilon",
@@ -17,7 +17,7 @@ OF_ATTENTION = {
 
 
 def _help(name):
-    """The help text of an option of a `BlockConfig`."""
+    """Returns the help text of an option of `BlockConfig`."""
     (field,) = (field for field in dataclasses.fields(BlockConfig) if field.name == name)
     return field.metadata["help"]
 
@@ -25,7 +25,9 @@ def _help(name):
 @documented
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RecurrentConfig(PartConfig):
-    """LSTM or GRU layers, and perhaps one self-attention after them with a residual connection.
+    """Configuration of LSTM or GRU layers, optionally followed by self-attention.
+
+    The self-attention has a residual connection.
 
     Args:
         **options: See `help(RecurrentConfig)`.
@@ -33,8 +35,8 @@ class RecurrentConfig(PartConfig):
 
     cells: Cells = option(
         "lstm",
-        """`"lstm"` or `"gru"`; or `"lstm_attention"` or `"gru_attention"`, with one causal
-        self-attention after the recurrent layers.""",
+        """Kind of layers: `"lstm"` or `"gru"`; or `"lstm_attention"` or `"gru_attention"`, with one
+        causal self-attention after the recurrent layers.""",
     )
     num_layers: Count = option(6, "Number of recurrent layers.")
     d_model: Count = option(512, "Units of a recurrent layer.")
@@ -61,7 +63,7 @@ class RecurrentConfig(PartConfig):
 
     @property
     def has_attention(self):
-        """`True` if a self-attention follows the recurrent layers."""
+        """`True` if self-attention follows the recurrent layers."""
         return self.cells.endswith("_attention")
 
     def options(self):  # noqa: D102

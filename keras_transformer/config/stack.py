@@ -32,10 +32,9 @@ def _check_offset(name, value):
 @documented
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class StackConfig(PartConfig):
-    """Everything that decides the shape and the arithmetic of a stack of blocks.
+    """Configuration of a stack of blocks.
 
-    It is passed whole to `Encoder.from_stack` and `Decoder.from_stack`, and from there to each
-    block.
+    `Encoder.from_stack` and `Decoder.from_stack` take it as a whole, and pass it to each block.
 
     Args:
         block: `BlockConfig` of every block.
@@ -54,41 +53,41 @@ class StackConfig(PartConfig):
 
     num_layers: Count = option(6, "Number of blocks.")
     d_model: OptionalCount = option(512, "Width of the model, in features.")
-    max_length: Count = option(512, "Longest source and longest output, in tokens.")
+    max_length: Count = option(512, "Maximum length of sources and outputs, in tokens.")
     final_norm: OptionalFlag = option(
         None,
-        """Whether a stack ends in one more normalisation. `None`: with `norm="pre"`.""",
+        """Adds a normalisation at the end of a stack. `None`: only with `norm="pre"`.""",
     )
     embedding_norm: bool = option(
         False,
-        """Whether the input of a stack, the sum of embedding and position, is normalised, before
-        the dropout. Encoder and decoder have a normalisation each. As in BART (Lewis et al.,
-        2020).""",
+        """Normalises the input of a stack, the sum of embedding and position, before dropout, as in
+        BART (Lewis et al., 2020). Encoder and decoder have separate normalisations.""",
     )
     position: Position = option(
         "sinusoidal",
         """Position encoding: `"sinusoidal"` (section 3.5), `"learned"` (Table 3, row E),
         `"binary"` (digits of 1 and -1), `"rotary"` (Su et al., 2021), `"relative"` (Shaw et al.,
-        2018), `"alibi"` (Press et al., 2022), `"t5"` (Raffel et al., 2020) or `"none"`. An
-        embedding adds the first three; every self-attention applies the next four. With ALiBi an
-        encoder and decoder cannot tell a source from its reverse.""",
+        2018), `"alibi"` (Press et al., 2022), `"t5"` (Raffel et al., 2020) or `"none"`. The first
+        three are added to the embedding; the next four act in self-attention. With ALiBi, an
+        encoder-decoder cannot distinguish a source from its reverse.""",
     )
     sinusoid_layout: Literal["interleaved", "halves"] = option(
         "interleaved",
-        """`"interleaved"` as in the paper, sine and cosine in turn, or `"halves"`, all sines
-        first.""",
+        """Order of the features of sinusoidal positions: `"interleaved"` as in the paper, sine and
+        cosine in turn, or `"halves"`, all sines first.""",
     )
     sinusoid_endpoint: bool = option(
         False,
-        """Whether the longest wave is exactly 10,000 times the shortest, as in tensor2tensor.""",
+        """Makes the longest wavelength of sinusoidal positions exactly 10,000 times the shortest,
+        as in tensor2tensor.""",
     )
     position_offset: Annotated[int, _check_offset] = option(
-        0, "Position of the first token; the paper's is 0."
+        0, "Position of the first token, 0 in the paper."
     )
     rotary_base: OptionalNumber = option(
         None,
-        """Base of the wave lengths of rotary positions: the slowest turn takes this many positions,
-        times 2 pi. `None`: 10,000.""",
+        """Base of the wavelengths of rotary positions: the slowest rotation takes about this many
+        positions, times 2 pi. `None`: 10,000.""",
     )
     relative_distance: OptionalCount = option(
         None,
@@ -97,37 +96,38 @@ class StackConfig(PartConfig):
     )
     relative_buckets: OptionalCount = option(
         None,
-        """Number of biases of a head, each for a range of distances, for T5's positions.
+        """Number of biases per head in T5's positions, each for a range of distances.
         `None`: 32.""",
     )
     share_positions: OptionalFlag = option(
         None,
-        """Whether the blocks of a stack share the table of T5's positions, which the first block
-        holds, as in T5. `None`: each has its own.""",
+        """Shares the table of T5's positions among all blocks of a stack, as in T5; the first block
+        holds it. `None`: each block has its own table.""",
     )
     window: OptionalCount = option(
         None,
-        """Largest distance of a key that a local self-attention attends to, before and after the
-        query. `None`: every self-attention is global.""",
+        """Largest distance between a query and a key, before or after it, in local self-attention.
+        `None`: self-attention is global in all blocks.""",
     )
     global_every: OptionalCount = option(
         None,
-        """Interval of the blocks whose self-attention is global in spite of `window`, counted from
-        the first block: 3 for every third, as in ModernBERT. `None`: all are local.""",
+        """Interval of the blocks whose self-attention is global in spite of `window`, beginning
+        with the first block: 3 for every third block, as in ModernBERT. `None`: self-attention is
+        local in all blocks.""",
     )
     local_rotary_base: OptionalNumber = option(
-        None, "`rotary_base` of local self-attentions. `None`: that of the global ones."
+        None, "`rotary_base` of blocks with local self-attention. `None`: `rotary_base`."
     )
     first_norm: OptionalFlag = option(
         None,
-        """Whether the first block normalises the input of its self-attention with `norm="pre"`.
-        ModernBERT's does not, after its `embedding_norm`. `None`: it does.""",
+        """Normalises the input of the first block's self-attention, with `norm="pre"`; false in
+        ModernBERT, where `embedding_norm` does that already. `None`: true.""",
     )
     autoregression: Autoregression = option(
         "self_attention",
-        """Sublayer that reads the earlier positions of an output: `"self_attention"` as in the
-        paper, or `"ssru"`, a recurrence whose state has a fixed size (Kim et al., 2019). With an
-        SSRU positions must be those of the embedding, or none.""",
+        """Sublayer of the decoder that reads earlier positions of an output: `"self_attention"` as
+        in the paper, or `"ssru"`, a recurrence with a state of fixed size (Kim et al., 2019). With
+        SSRUs, `position` must be one that is added to the embedding, or `"none"`.""",
     )
     block: BlockConfig = BlockConfig()
 
@@ -141,14 +141,14 @@ class StackConfig(PartConfig):
 
     @classmethod
     def from_flat(cls, **options):
-        """Returns the configuration with some options of the stack and of its blocks.
+        """Returns the configuration with these options of the stack and its blocks.
 
         Args:
-            **options: Options of `StackConfig` and of `BlockConfig`, by name.
+            **options: Options of `StackConfig` and `BlockConfig`, by name.
         """
-        of_stack = {key: value for key, value in options.items() if key in OPTIONS_OF_STACK}
-        of_block = {key: value for key, value in options.items() if key not in of_stack}
-        return cls(**of_stack, block=BlockConfig(**of_block))
+        stack_options = {key: value for key, value in options.items() if key in OPTIONS_OF_STACK}
+        block_options = {key: value for key, value in options.items() if key not in stack_options}
+        return cls(**stack_options, block=BlockConfig(**block_options))
 
     def options(self):  # noqa: D102
         return {**OPTIONS_OF_STACK, **OPTIONS_OF_BLOCK}
@@ -163,12 +163,15 @@ class StackConfig(PartConfig):
         return super().from_dict({**fields, "block": block})
 
     def is_local(self, number):
-        """Returns whether the self-attention of a block, counted from 0, has a window."""
+        """Returns `True` if the self-attention of block `number`, counted from 0, has a window."""
         is_global = self.global_every is not None and number % self.global_every == 0
         return self.window is not None and not is_global
 
     def of_block(self, number):
-        """Returns the configuration as the self-attention of a block, counted from 0, has it."""
+        """Returns the configuration for the self-attention of block `number`, counted from 0.
+
+        In it `window` and `rotary_base` are those of this block.
+        """
         base = self.rotary_base
         if self.is_local(number):
             base = self.local_rotary_base or base
@@ -179,17 +182,17 @@ class StackConfig(PartConfig):
 
     @property
     def is_recurrent(self):
-        """`True` if an SSRU reads earlier positions, and no self-attention."""
+        """`True` if blocks have SSRUs instead of self-attention."""
         return self.autoregression == "ssru"
 
     @property
     def has_final_norm(self):
-        """`True` if the stack ends in a normalisation of its own."""
+        """`True` if the stack ends with a normalisation."""
         return self.block.is_pre_norm if self.final_norm is None else self.final_norm
 
     @property
     def embedding_dropout(self):
-        """Rate on the sum of embedding and position; 0 where the stack drops after its norm."""
+        """Dropout rate of the embedding; 0 with `embedding_norm`, which dropout follows instead."""
         return 0.0 if self.embedding_norm else self.block.dropout
 
 
@@ -198,10 +201,10 @@ OPTIONS_OF_BLOCK = options_of(BlockConfig)
 
 
 def check_stack(stack):
-    """Refuses options of a `StackConfig` that contradict each other or have no effect.
+    """Checks the options of a `StackConfig`.
 
     Raises:
-        ValueError: If there are any.
+        ValueError: If options contradict each other or have no effect.
     """
     block = stack.block
     check_position(stack)
@@ -210,22 +213,22 @@ def check_stack(stack):
     _check_local(stack)
     if stack.first_norm is not None and not block.is_pre_norm:
         raise ValueError(
-            '`first_norm` has no effect but with `norm="pre"`. '
+            '`first_norm` has an effect only with `norm="pre"`. '
             f"Received: first_norm={stack.first_norm}, norm={block.norm!r}."
         )
     if stack.position != "sinusoidal" and (
         stack.sinusoid_layout != "interleaved" or stack.sinusoid_endpoint or stack.position_offset
     ):
         raise ValueError(
-            "`sinusoid_layout`, `sinusoid_endpoint` and `position_offset` have no effect but "
-            f"for sinusoidal positions. Received: position={stack.position!r}."
+            "`sinusoid_layout`, `sinusoid_endpoint` and `position_offset` have an effect only on "
+            f"sinusoidal positions. Received: position={stack.position!r}."
         )
     if stack.d_model is not None:
         _check_width(stack)
 
 
 def _check_local(stack):
-    """Refuses options of local self-attentions where all are global."""
+    """Raises `ValueError` for options of local self-attention if it is global in all blocks."""
     for name in ("global_every", "local_rotary_base"):
         value = getattr(stack, name)
         if stack.window is None and value is not None:
@@ -238,7 +241,7 @@ def _check_local(stack):
 
 
 def _check_width(stack):
-    """Refuses a width that positions or heads do not fit."""
+    """Raises `ValueError` if the width does not fit the positions or the heads."""
     block = stack.block
     d_k, _ = head_sizes(stack.d_model, block.num_heads, block.d_k, block.d_v)
     if stack.position == "sinusoidal" and stack.d_model % 2:
@@ -248,7 +251,7 @@ def _check_width(stack):
         )
     if stack.position == "rotary" and d_k % 2:
         raise ValueError(
-            "`d_k` must be even for rotary positions, which turn pairs of features. "
+            "`d_k` must be even for rotary positions, which rotate pairs of features. "
             f"Received: d_k={d_k}."
         )
     if stack.position == "binary":

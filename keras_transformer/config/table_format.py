@@ -1,4 +1,4 @@
-"""`TableFormat`, how the lines of a series are written and how far apart its steps are."""
+"""`TableFormat`, the format of the CSV file of a time series."""
 
 import dataclasses
 
@@ -10,24 +10,24 @@ FILLS = ("forward", "linear")
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TableFormat:
-    """The format of the CSV file that a model of a series was trained on.
+    """Format of the CSV file that a time series model was trained on.
 
-    Whoever reads lines for it reads them in the same way. It changes no arithmetic.
+    Lines for the model are read in the same format. It does not affect the model.
 
     Args:
-        separator: Sign between two cells: a comma, a semicolon or a tab.
-        decimal: Decimal sign, a point or a comma.
-        date_column: Name of the column of dates. `None`: dates are not read.
-        date_order: `"day_first"` or `"month_first"`, of dates such as 03/04/2005. `None`: there
-            were none.
-        step: Time from one step to the next, such as `"1 day"`. `None`: it is not known, and dates
-            are not read.
-        fill: How gaps are filled, `"forward"` or `"linear"`. `None`: they are refused.
-        fill_limit: Most steps of a gap that is filled.
-        filled: Steps that were filled in the data that the model was trained on.
+        separator: Character between two cells: a comma, a semicolon or a tab.
+        decimal: Decimal character, a point or a comma.
+        date_column: Name of the column with dates. `None`: dates are not read.
+        date_order: Order in dates such as 03/04/2005, `"day_first"` or `"month_first"`. `None`: the
+            data have no such dates.
+        step: Time from one step to the next, such as `"1 day"`. `None`: unknown, and dates are not
+            read.
+        fill: How gaps are filled, `"forward"` or `"linear"`. `None`: gaps are an error.
+        fill_limit: Maximum length of a gap that is filled, in steps.
+        filled: Number of steps that were filled in the training data.
 
     Raises:
-        ValueError: If a value is none of those named here.
+        ValueError: If a value is not one of those listed.
     """
 
     separator: str = ","

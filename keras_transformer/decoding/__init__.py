@@ -1,4 +1,4 @@
-"""Decoding: searches over one interface, the step of a predictor (section 6.1)."""
+"""Decoding: greedy search, beam search and sampling over one predictor interface (section 6.1)."""
 
 from keras_transformer.decoding.beam import beam_decode
 from keras_transformer.decoding.constraints import Constraints

@@ -1,4 +1,4 @@
-"""The places of hypotheses in a key/value cache, in which none is ever moved."""
+"""Indices into a key/value cache, so that reordering hypotheses copies no keys and values."""
 
 import typing
 
@@ -6,46 +6,46 @@ import tensorflow as tf
 
 
 class Ancestors(typing.NamedTuple):
-    """Where in the cache the positions of each hypothesis are.
+    """Indices of the cache entries of each hypothesis.
 
-    No hypothesis moves in the cache: when hypotheses change places, L integers of each move
-    instead of its keys and values.
+    Keys and values never move in the cache. When hypotheses are reordered, only L integers of each
+    hypothesis move.
 
     Attributes:
-        places: Of position `l` of hypothesis `n` the place from 0 to N - 1 at which it was
-            computed, `[B, N, L]`; -1 for a position that is not there yet. `()` for N = 1, where
-            all positions are at the same place.
+        places: `[B, N, L]`: for position `l` of hypothesis `n`, the beam index from 0 to N - 1
+            under which its key and value were cached; -1 for a position not computed yet. `()` for
+            N = 1, where the index is always 0.
     """
 
     places: typing.Any
 
     @classmethod
     def none_yet(cls, batch, length, width):
-        """Returns ancestors with room for L positions, none filled yet, of N hypotheses each."""
+        """Returns ancestors for L positions of N hypotheses, none of them computed yet."""
         return cls(() if width == 1 else tf.fill([batch, width, length], -1))
 
     def with_position(self, index):
-        """Returns ancestors that also have position `index`, each at its hypothesis's own place."""
-        if self._of_one:
+        """Returns ancestors with position `index` added: each hypothesis caches its own entry."""
+        if self._is_single:
             return self
         width, length = self.places.shape[1:]
         here = tf.equal(tf.range(length), index)  # [L]
         return Ancestors(tf.where(here, tf.expand_dims(tf.range(width), 1), self.places))
 
     def extended(self, length):
-        """Returns ancestors with room for `length` more positions."""
-        if self._of_one:
+        """Returns ancestors with `length` further positions, none of them computed yet."""
+        if self._is_single:
             return self
         return Ancestors(tf.pad(self.places, [[0, 0], [0, 0], [0, length]], constant_values=-1))
 
     def allowed(self):
-        """Boolean `[B, N, L * N]`, see `MultiHeadSelfAttention.step`; `None` for N = 1."""
-        if self._of_one:
+        """Returns the mask `[B, N, L * N]` for `MultiHeadSelfAttention.step`; `None` for N = 1."""
+        if self._is_single:
             return None
         width, length = self.places.shape[1:]
         allowed = tf.equal(tf.expand_dims(self.places, 3), tf.range(width))  # [B, N, L, N]
         return tf.reshape(allowed, [-1, width, length * width])
 
     @property
-    def _of_one(self):
+    def _is_single(self):
         return isinstance(self.places, tuple)

@@ -1,10 +1,13 @@
 """Beam search with a key/value cache (section 6.1)."""
 
+from collections.abc import Sequence
+from typing import Any
+
 import tensorflow as tf
 
 from keras_transformer.checks import check_choice, check_count
 from keras_transformer.decoding.beam_step import BeamStep
-from keras_transformer.decoding.constraints import Rules
+from keras_transformer.decoding.constraints import Constraints, Rules
 from keras_transformer.decoding.loop import (
     STAGES,
     check_lengths,
@@ -20,83 +23,86 @@ from keras_transformer.search_settings import (
     BeamSettings,
     check_numbers,
 )
+from keras_transformer.tensors import Tensor
 
 
 def beam_decode(
-    model,
-    source,
-    beam_size=4,
-    n_best=1,
-    length_penalty=0.6,
-    normalization="gnmt",
-    min_length=1,
-    max_length=None,
-    cache_length=None,
-    stopping="count",
-    early_stopping=True,
-    constraints=None,
-    token_scores=False,
-    alignment=None,
-    cache_stages=STAGES,
-    beam_sizes=None,
-):
-    """Keeps the `beam_size` most probable hypotheses at each step; ranks those that end by score.
+    model: Any,
+    source: Tensor,
+    beam_size: int = 4,
+    n_best: int = 1,
+    length_penalty: float | Tensor = 0.6,
+    normalization: str = "gnmt",
+    min_length: int | Tensor = 1,
+    max_length: int | Tensor | None = None,
+    cache_length: int | None = None,
+    stopping: str = "count",
+    early_stopping: bool = True,
+    constraints: Constraints | None = None,
+    token_scores: bool = False,
+    alignment: tuple[int, int | None] | None = None,
+    cache_stages: Sequence[int] = STAGES,
+    beam_sizes: Tensor | None = None,
+) -> tuple[tf.Tensor, tf.Tensor] | dict[str, tf.Tensor]:
+    """Keeps the `beam_size` most probable hypotheses at each step; ranks finished ones by score.
 
     The score of a hypothesis of `n` tokens, `eos_id` included, is the sum of their
     log-probabilities, divided by `((5 + n) / 6) ** length_penalty` (`"gnmt"`), by
     `n ** length_penalty` (`"power"`), by `n` (`"average"`) or by nothing (`"none"`). A hypothesis
-    ends when its `eos_id` is among the best `beam_size` continuations of all; then it is put aside,
-    unchanged. A sentence is done when `beam_size` hypotheses have ended or its longest length is
-    reached. Hypotheses that had not ended there rank after all that had. `pad_id` and `bos_id` are
-    never emitted.
+    finishes when its `eos_id` is among the best `beam_size` continuations of all hypotheses. The
+    search of a sentence is done when `beam_size` hypotheses have finished or the maximum length is
+    reached. Hypotheses cut there rank after all finished ones. `pad_id` and `bos_id` are never
+    emitted.
 
-    With `stopping="score"` a sentence goes on after that, with the best `beam_size` hypotheses that
-    have ended put aside, until the score of the best running one, divided by its present length, is
-    not above the lowest of theirs; and those that the longest length cuts rank by their scores
-    among the others. That is beam search as in Hugging Face's `generate(early_stopping=False)`.
+    With `stopping="score"` the search continues after that. It keeps the best `beam_size` finished
+    hypotheses, and is done when the score of the best running hypothesis, divided by its current
+    length, is not above the lowest of their scores. Hypotheses cut at the maximum length rank by
+    their scores among the finished ones. This is the beam search of Hugging Face's
+    `generate(early_stopping=False)`.
 
-    With `stopping="narrow"` a hypothesis that ends leaves its place empty: one less runs from then
-    on, and a sentence is done when none does; those that the longest length cuts rank by their
-    scores among the others. That is beam search as in Marian.
+    With `stopping="narrow"` the beam shrinks by one for every finished hypothesis, and the search
+    is done when no hypothesis is running. Hypotheses cut at the maximum length rank by their scores
+    among the finished ones. This is Marian's beam search.
 
-    A loop in the graph with a cache of fixed size in each of its stages: works eagerly, in a
-    `tf.function`, under XLA, in a SavedModel and in LiteRT. The result of a sentence does not
-    depend on the others in its batch. With a beam of 1 it is that of `greedy_decode`.
+    The search is a loop in the graph, whose cache has a fixed size in each stage: it works eagerly,
+    in a `tf.function`, under XLA, in a SavedModel and in LiteRT. The result of a sentence does not
+    depend on the others in its batch. A beam of 1 returns the result of `greedy_decode`.
 
     Args:
-        model: A `Transformer`, or any `Predictor`: several models, or one of another kind.
+        model: A `Transformer`, or any `Predictor`, such as an `Ensemble` or a `DecoderOnly`.
         source: Token ids `[B, S]`, integer, each row ending in `eos_id` and then padding; or
-            whatever the predictor begins with.
-        beam_size: Hypotheses N that run at a time.
-        n_best: Hypotheses M that are returned for each sentence, at most `beam_size`.
+            the inputs of the predictor.
+        beam_size: Number of running hypotheses N.
+        n_best: Number of hypotheses M to return for each sentence, at most `beam_size`.
         length_penalty: Exponent of `"gnmt"` and `"power"`, at least 0: number, or tensor, scalar or
             `[B]`.
         normalization: `"gnmt"`, `"power"`, `"average"` or `"none"`.
-        min_length: Shortest output in tokens, `eos_id` included: integer, or tensor, scalar or
-            `[B]`. An end that the constraints force comes earlier.
-        max_length: Longest output in tokens, `eos_id` included: integer, or tensor, scalar or
-            `[B]`; a tensor is cut at `cache_length`. `None`: `cache_length`.
+        min_length: Minimum length of an output in tokens, `eos_id` included: integer, or tensor,
+            scalar or `[B]`. Constraints can force an earlier end.
+        max_length: Maximum length of an output in tokens, `eos_id` included: integer, or tensor,
+            scalar or `[B]`; a tensor is clipped at `cache_length`. `None`: `cache_length`.
         cache_length: Length L of the cache and of the result, an integer. `None`: `max_length`
-            where that is an integer, else the model's `max_length`.
+            if that is an integer, otherwise the model's `max_length`.
         stopping: `"count"`, `"score"` or `"narrow"`.
-        early_stopping: But for `"score"`, whether a sentence is also done when no running
-            hypothesis can still get into the best `n_best`. The result is the same without, only
-            later.
+        early_stopping: Whether the search of a sentence is also done when no running hypothesis
+            can still be among the best `n_best`. Without it the result is the same but takes
+            longer. Ignored with `stopping="score"`.
         constraints: `Constraints` of the outputs.
-        token_scores: Whether to return the log-probability of each token as well.
-        alignment: A pair of integers, layer and head of the decoder: whether to return what each
-            token attended to in the source as well. `None` in place of the head: the mean of all.
-            A predictor with weights returns it in any case.
-        cache_stages: Positions for which the cache has room at first, and then, so that a step
-            costs what the outputs are long. Empty: one loop instead of a few, a smaller graph.
-        beam_sizes: Hypotheses of each sentence's own search, integer tensor `[B]` of values from 1
-            to `beam_size`: what it returns is what a beam of that size finds, and no more than so
-            many. The time is that of `beam_size`. `None`: `beam_size` for all.
+        token_scores: Whether to also return the log-probability of each token.
+        alignment: A pair of integers, layer and head of the decoder: also returns the attention of
+            each token to the source. `None` in place of the head: the mean of all heads. A
+            predictor with attention weights always returns them.
+        cache_stages: Cache sizes to grow through, in positions: the cost of a step then depends on
+            the actual length of the outputs. Empty: one loop instead of several, a smaller graph.
+        beam_sizes: Beam size of each sentence, integer tensor `[B]` of values from 1 to
+            `beam_size`. A sentence gets the result of a beam of its size, which is at most that
+            many hypotheses; the time is that of `beam_size`. `None`: `beam_size` for all.
 
     Returns:
         Token ids `[B, n_best, L]`, int32, each row ending in `eos_id` and then padding (without
-        `eos_id` where the limit came first), and scores `[B, n_best]`, float32; distinct, the best
-        first. Where there are fewer than `n_best`, rows of padding with a score of -1e9.
+        `eos_id` where the maximum length came first), and scores `[B, n_best]`, float32. The
+        hypotheses of a sentence are distinct, the best first. If there are fewer than `n_best`, the
+        remaining rows are padding with a score of -1e9.
 
         With `token_scores` or `alignment` a dictionary: `"tokens"` and `"scores"`;
         `"token_scores"`, float32 `[B, n_best, L]`; `"alignment"`, float32 `[B, n_best, L, S]`.
@@ -144,7 +150,7 @@ def beam_decode(
 
 
 def _penalty(length_penalty, normalization):
-    """The divisor of sums of log-probabilities: a function of a length, `[]` or `[B, 1]`."""
+    """Returns the divisor of the scores as a function of a length, `[]` or `[B, 1]`."""
     exponent = tf.cast(length_penalty, tf.float32)
     if exponent.shape.rank == 1:
         exponent = tf.expand_dims(exponent, 1)  # [B, 1]
@@ -153,7 +159,7 @@ def _penalty(length_penalty, normalization):
 
 
 def _check(beam_size, n_best, length_penalty):
-    """Raises unless `beam_decode` takes these. The values of tensors cannot be checked here."""
+    """Checks arguments of `beam_decode`, except the values of tensors, which are not known yet."""
     check_count("beam_size", beam_size)
     check_numbers(BeamSettings, length_penalty=length_penalty)
     if not 1 <= n_best <= beam_size:

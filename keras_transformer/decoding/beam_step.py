@@ -1,4 +1,4 @@
-"""One step of beam search: a token for each of N hypotheses, and those that end put aside."""
+"""One step of beam search: extends N hypotheses by a token and collects the finished ones."""
 
 import dataclasses
 import typing
@@ -24,20 +24,21 @@ from keras_transformer.decoding.predictor import Predictor, pick
 
 @dataclasses.dataclass(frozen=True)
 class BeamStep:
-    """The body of the loop, and what does not change in it.
+    """The body of the search loop with its constants.
 
     Args:
         predictor: A `Predictor`.
-        beam_size: Hypotheses of each sentence N.
+        beam_size: Number of hypotheses N of each sentence.
         length: Length of the result L.
-        limit: Longest output of each sentence, `[B]`.
-        shortest: Shortest output, `[B, 1]` or `[1, 1]`.
-        penalty: Function of a length, `[]` or `[B, 1]`, to what the score is divided by.
-        by_score: Whether a sentence stops by score, not by count: see `beam_decode`.
-        narrowing: Whether each hypothesis that ends leaves the beam narrower: see `beam_decode`.
+        limit: Maximum length of the output of each sentence, `[B]`.
+        shortest: Minimum length of an output, `[B, 1]` or `[1, 1]`.
+        penalty: Function from a length, `[]` or `[B, 1]`, to the divisor of the score.
+        by_score: Whether the search of a sentence stops by score instead of by count: see
+            `beam_decode`.
+        narrowing: Whether the beam shrinks by one for every finished hypothesis: see `beam_decode`.
         early_stopping: See `beam_decode`.
         rules: `Rules`, or `None`.
-        used: How many of the N hypotheses each sentence has, `[B, 1]`. `None`: all of them.
+        used: Beam size of each sentence, `[B, 1]`, at most N. `None`: N for all.
 
     Call arguments:
         state: A `BeamState`.
@@ -56,10 +57,10 @@ class BeamStep:
     used: tf.Tensor | None = None
 
     def beginning(self, batch, positions, n_best, predictor_state, token_scores):
-        """The state before the first step; for B and S see `Predictor.sizes`."""
+        """Returns the state before the first step; for B and S see `Predictor.sizes`."""
         width, length, vocabulary = self.beam_size, self.length, self.predictor.vocabulary
         details = (length, vocabulary.pad_id, token_scores, positions is not None)
-        # One hypothesis to begin with: of equal ones all continuations would be equal as well.
+        # Start with one hypothesis: N equal ones would have N times the same continuations.
         scores = tf.where(tf.equal(tf.range(width), 0), 0.0, no_scores(batch, width))
         return BeamState(
             index=tf.constant(0),
@@ -76,7 +77,7 @@ class BeamStep:
         )
 
     def running(self, state):
-        """Returns whether the search of a sentence is not over."""
+        """Returns `True` while the search of any sentence is not done."""
         return tf.logical_not(tf.reduce_all(state.done))
 
     def __call__(self, state):  # noqa: D102
@@ -95,13 +96,13 @@ class BeamStep:
         )
         best = self._frozen(best, state)
         attention = _attended(state.attention, here, step.weights)
-        state = self._put_aside(state, rows, best, here)
+        state = self._collect_ended(state, rows, best, here)
         if self.narrowing:
-            room = tf.range(self.beam_size) < self._room(state)  # [B, N]
-            best = best._replace(scores=tf.where(room, best.scores, NONE))
+            kept = tf.range(self.beam_size) < self._width(state)  # [B, N]
+            best = best._replace(scores=tf.where(kept, best.scores, NONE))
         state = self._go_on(state, rows, best, here)
         if self.by_score:
-            state = self._cut(state, best.ends)
+            state = self._collect_cut(state, best.ends)
         state = state._replace(
             index=state.index + 1,
             predictor_state=self.predictor.follow(step.state, best.parents),
@@ -113,7 +114,7 @@ class BeamStep:
         return state.index + 1 >= self.shortest  # [B or 1, 1]
 
     def _allowed(self, logits, state):
-        """The logits without those that the constraints forbid; `None` without constraints."""
+        """Returns the logits with `NEVER` for forbidden tokens; `None` without constraints."""
         if self.rules is None:
             return None
         return self.rules.apply(
@@ -121,10 +122,10 @@ class BeamStep:
         )
 
     def _frozen(self, best, state):
-        """The continuations; in a sentence that is done the hypotheses as they are."""
+        """Returns the continuations; in a sentence that is done, hypotheses stay unchanged."""
         done = tf.expand_dims(state.done, 1)  # [B, 1]
         ends = best.ends
-        if self.rules is None:  # otherwise `_allowed` has taken care of it
+        if self.rules is None:  # otherwise `_allowed` has applied the minimum length
             ends = tf.where(self._may_end(state), ends, NONE)
         return best._replace(
             scores=tf.where(done, state.scores, self._used(best.scores)),
@@ -133,9 +134,9 @@ class BeamStep:
             ends=tf.where(done, NONE, ends),
         )
 
-    def _put_aside(self, state, rows, best, here):
-        """The hypotheses that end here, if they are among the best."""
-        ends = among_the_best(best.ends, best.scores, self._room(state))  # [B, N]
+    def _collect_ended(self, state, rows, best, here):
+        """Adds the hypotheses that end at this position and are good enough to `ended_rows`."""
+        ends = among_the_best(best.ends, best.scores, self._width(state))  # [B, N]
         rows = rows._replace(
             tokens=tf.where(here, self.predictor.vocabulary.eos_id, rows.tokens),
             token_scores=write(rows.token_scores, here, best.end_gains),
@@ -149,13 +150,13 @@ class BeamStep:
             ended_rows=ended_rows, ended_scores=ended_scores, ended_count=ended_count
         )
 
-    def _room(self, state):
-        """The number of hypotheses of a sentence that may go on or end here, `[]` or `[B, 1]`."""
+    def _width(self, state):
+        """Returns the current beam size of each sentence, `[]` or `[B, 1]`."""
         size = self.beam_size if self.used is None else self.used
         return size - tf.expand_dims(state.ended_count, 1) if self.narrowing else size
 
     def _go_on(self, state, rows, best, here):
-        """The best continuations take the places of the hypotheses."""
+        """Replaces the hypotheses by their best continuations."""
         rows, runs = pick((rows, state.runs), best.parents)
         if self.rules is not None:
             runs = self.rules.follow(runs, rows.tokens, best.tokens, state.index)
@@ -165,8 +166,8 @@ class BeamStep:
         )
         return state._replace(last=best.tokens, rows=rows, scores=best.scores, runs=runs)
 
-    def _cut(self, state, ends):
-        """At the longest length the hypotheses are put aside as they are, those among the best."""
+    def _collect_cut(self, state, ends):
+        """Adds the best running hypotheses to `ended_rows`, unfinished, at the maximum length."""
         size = self.beam_size if self.used is None else self.used
         last = tf.logical_and(state.index + 1 >= self.limit, tf.logical_not(state.done))  # [B]
         last = tf.expand_dims(last, 1)  # [B, 1]
@@ -179,34 +180,35 @@ class BeamStep:
         return state._replace(ended_rows=ended_rows, ended_scores=ended_scores, scores=scores)
 
     def _over(self, state):
-        """A mask of the sentences that need no further step, `[B]`."""
+        """Returns the mask of the sentences whose search is done, `[B]`."""
         if self.by_score:
             attained = self._normalize(state.scores[:, :1], state.index)  # [B, 1]
             over = tf.squeeze(self._last(state.ended_scores) >= attained, 1)
             return tf.logical_or(state.index >= self.limit, over)
         size = self.beam_size if self.used is None else tf.squeeze(self.used, 1)
         over = tf.logical_or(state.index >= self.limit, state.ended_count >= size)
-        if self.early_stopping:  # a score can only fall and the penalty only grow, up to the limit
+        # Sums of log-probabilities can only fall, and the penalty is largest at the limit.
+        if self.early_stopping:
             attainable = self._normalize(state.scores[:, :1], tf.expand_dims(self.limit, 1))
             last = self._last(state.ended_scores) >= attainable  # [B, 1]
             over = tf.logical_or(over, tf.squeeze(last, 1))
         return over
 
     def _last(self, ended_scores):
-        """The score of the last hypothesis that is asked for, `[B, 1]`."""
+        """Returns the lowest score among the hypotheses to return, `[B, 1]`."""
         if self.used is None:
             return ended_scores[:, -1:]
         last = tf.minimum(self.used, ended_scores.shape[1]) - 1  # [B, 1]
         return tf.gather(ended_scores, last, batch_dims=1)
 
     def _used(self, scores):
-        """Scores `[B, N]`, the best first, without those of more hypotheses than a sentence has."""
+        """Returns sorted scores `[B, N]`, with `NONE` beyond the beam size of each sentence."""
         if self.used is None:
             return scores
         return tf.where(tf.range(scores.shape[1]) < self.used, scores, NONE)
 
     def results(self, state):
-        """The best M of each sentence: `Rows` of `[B, M, L]`, and scores `[B, M]`."""
+        """Returns the best M hypotheses: `Rows` of `[B, M, L]`, and scores `[B, M]`."""
         cut = self._normalize(state.scores, tf.expand_dims(self.limit, 1))  # [B, N]
         rows = (state.ended_rows, state.rows)
         merged = best_of_both if self.narrowing else ranked
@@ -220,7 +222,7 @@ class BeamStep:
         return rows._replace(tokens=tokens, token_scores=token_scores), scores
 
     def attended(self, rows, attention):
-        """Returns the attention of the tokens of the results, `[B, M, L, S]`, or `()`."""
+        """Returns the attention weights of the returned tokens, `[B, M, L, S]`, or `()`."""
         if isinstance(attention, tuple):
             return ()
         places = tf.transpose(rows.places, [0, 2, 1])  # [B, L, M]
@@ -233,7 +235,7 @@ class BeamStep:
 
 
 def _attended(attention, here, weights):
-    """The attention `[B, L, N, S]` with the weights `[B, N, S]` of this position."""
+    """Returns the attention `[B, L, N, S]` with the weights `[B, N, S]` of this position added."""
     if isinstance(attention, tuple):
         return ()
     here = tf.reshape(here, [-1, 1, 1])  # [L, 1, 1]

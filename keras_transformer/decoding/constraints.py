@@ -1,4 +1,4 @@
-"""Tokens that an output must have and must not have: the same rules for every search."""
+"""Constraints of outputs: forced prefixes, banned tokens and no repeated n-grams."""
 
 import numbers
 import typing
@@ -7,24 +7,25 @@ import tensorflow as tf
 
 from keras_transformer.decoding.predictor import NEVER
 
-# The logit of a token that is forced where the model itself bans it. No smaller: the scores of
-# hypotheses, sums with it, must still differ, and be those of hypotheses.
+# Logit of a forced token that the model itself bans. A score is a sum that includes this logit:
+# with a smaller value float32 scores could no longer differ or would look like `NEVER`.
 UNLIKELY = -1e3
 
 
 class Constraints(typing.NamedTuple):
-    """Rules for the outputs of a search; what is `None` costs nothing.
+    """Constraints of the outputs of a search; a field that is `None` costs no time.
 
-    A forced token is emitted whatever else is forbidden. Where nothing is allowed, neither a word
-    nor `eos_id`, the sentence ends with `eos_id`. `pad_id` and `bos_id` are never emitted unless
-    they are forced. Scores are still the model's own, not divided among the tokens that are left.
+    A forced token is emitted even if another constraint forbids it. If all tokens are forbidden,
+    `eos_id` included, the sentence ends with `eos_id`. `pad_id` and `bos_id` are never emitted
+    unless they are forced. Scores remain the model's own: probabilities are not renormalised over
+    the allowed tokens.
 
     Args:
-        prefix: Token ids `[B, P]`, integer, without `bos_id`: what each output begins with. Where
-            `pad_id` stands, after a shorter prefix or in the middle, the search is free.
+        prefix: Token ids `[B, P]`, integer, without `bos_id`: the beginning of each output. At
+            positions with `pad_id`, after a shorter prefix or within it, the search is free.
         banned: Boolean `[V]` or `[B, V]`: tokens that are not emitted.
-        no_repeat_ngram: Integer or scalar tensor n: no n tokens in a row are twice in an output;
-            tokens that are forced count as well. 0: off.
+        no_repeat_ngram: Integer or scalar tensor n: no n-gram occurs twice in an output; forced
+            tokens count. 0: off.
     """
 
     prefix: typing.Any = None
@@ -33,15 +34,15 @@ class Constraints(typing.NamedTuple):
 
 
 class Rules:
-    """`Constraints` at each step of one search, with N hypotheses of each sentence.
+    """Applies `Constraints` at each step of a search with N hypotheses for each sentence.
 
     Args:
         constraints: The `Constraints`.
         vocabulary: The `Vocabulary` of the predictor.
-        length: Positions of an output L.
+        length: Maximum length of an output L.
 
     Raises:
-        ValueError: If a constraint has another shape than it must have, or is negative.
+        ValueError: If a constraint has the wrong shape or is negative.
     """
 
     def __init__(self, constraints, vocabulary, length):
@@ -59,22 +60,23 @@ class Rules:
         self.size = None if size is None else tf.cast(size, tf.int32)
 
     def start(self, batch, width):
-        """Returns what `follow` goes on with: there are no tokens yet.
+        """Returns the `runs` before the first token.
 
         Args:
             batch: Number of sentences B, scalar tensor.
-            width: Hypotheses of each N, a Python integer.
+            width: Number of hypotheses N of each sentence, a Python integer.
         """
         return () if self.size is None else tf.zeros([batch, width, self.length], tf.int32)
 
     def follow(self, runs, tokens, new, index):
-        """Returns the runs with the tokens at one more position.
+        """Returns the runs after one more token of each hypothesis.
 
         Args:
-            runs: From `start` or the last `follow`, in the order of the hypotheses as they are
-                now, `[B, N, L]`: how many tokens up to each position are the last ones.
-            tokens: Those before this position `[B, N, L]`, in the same order.
-            new: Those at this position, `[B, N]`.
+            runs: From `start` or the previous `follow`, reordered with the hypotheses,
+                `[B, N, L]`: the number of tokens ending at each position that are equal to the
+                most recent tokens of the output.
+            tokens: Tokens before this position `[B, N, L]`, in the same order.
+            new: Tokens at this position, `[B, N]`.
             index: Number of the position; scalar.
         """
         if self.size is None:
@@ -84,17 +86,18 @@ class Rules:
         return tf.where(same, _before(runs) + 1, 0)
 
     def apply(self, logits, tokens, runs, index, may_end=None):
-        """Puts `NEVER` in place of the logits of all tokens that are forbidden.
+        """Replaces the logits of all forbidden tokens by `NEVER`.
 
         Args:
             logits: `[B, N, V]`.
-            tokens: Those before this position `[B, N, L]`.
-            runs: From `start` or the last `follow`.
+            tokens: Tokens before this position `[B, N, L]`.
+            runs: From `start` or the previous `follow`.
             index: Number of the position; scalar.
-            may_end: Boolean `[B, 1]` or `[1, 1]`, whether an output is long enough. `None`: yes.
+            may_end: Boolean `[B, 1]` or `[1, 1]`: `True` if an output has its minimum length.
+                `None`: all have.
 
         Returns:
-            `[B, N, V]`; at least one logit of each hypothesis is left.
+            `[B, N, V]`; each hypothesis keeps at least one logit.
         """
         end = [token == self.eos_id for token in range(len(self.words))]  # [V]
         allowed = tf.constant(self.words)  # [V]
@@ -108,7 +111,7 @@ class Rules:
             allowed = tf.logical_and(allowed, may)
         stuck = tf.logical_not(tf.reduce_any(allowed, axis=-1, keepdims=True))
         allowed = tf.logical_or(allowed, tf.logical_and(stuck, end))
-        # A predictor may have put all tokens but one out of reach, as those of a prompt are.
+        # A predictor may allow a single token only, as `DecoderOnly` does within the prompt.
         possible = logits > NEVER / 2  # [B, N, V]
         allowed = tf.logical_and(allowed, possible)
         stuck = tf.logical_not(tf.reduce_any(allowed, axis=-1, keepdims=True))
@@ -118,15 +121,16 @@ class Rules:
             only = tf.equal(tf.range(len(self.words)), forced)  # [B, 1, V]
             free = tf.equal(forced, self.pad_id)  # [B, 1, 1]
             allowed = tf.where(free, allowed, only)
-            # The model itself may ban it.
+            # The model itself may ban the forced token.
             banned = tf.logical_and(tf.logical_not(free), logits <= NEVER / 2)
             logits = tf.where(tf.logical_and(only, banned), UNLIKELY, logits)
         return tf.where(allowed, logits, NEVER)
 
     def _repeated(self, tokens, runs, index):
-        """A mask of the tokens that would complete an n-gram for the second time, `[B, N, V]`."""
+        """Returns the mask of the tokens that would repeat an n-gram, `[B, N, V]`."""
         width, vocab_size = tokens.shape[1], len(self.words)
-        # A token completes them at the place where it stands if n - 1 before it are the last n - 1.
+        # A token of the output would complete an n-gram again if the n - 1 tokens before it are
+        # equal to the most recent n - 1 tokens.
         completes = tf.logical_and(_before(runs) >= self.size - 1, self.size > 0)  # [B, N, L]
         completes = tf.logical_and(completes, tf.range(self.length) < index)
         rows = tf.shape(tokens)[0] * width  # B * N
@@ -139,19 +143,19 @@ class Rules:
         return tf.reshape(counts, [-1, width, vocab_size]) > 0
 
     def _fit(self, prefix):
-        """The prefix, cut or padded to the length of an output, `[B, L]`."""
+        """Returns the prefix, cut or padded to the maximum length of an output, `[B, L]`."""
         prefix = checked_prefix(prefix)[:, : self.length]
         missing = self.length - tf.shape(prefix)[1]
         return tf.pad(prefix, [[0, 0], [0, missing]], constant_values=self.pad_id)
 
     def _spread(self, banned):
-        """The banned tokens, of all sentences `[V]` or of each `[B, 1, V]`."""
+        """Returns the mask of banned tokens, `[V]` for all sentences or `[B, 1, V]`."""
         banned = checked_banned(banned, len(self.words))
         return banned if banned.shape.rank == 1 else tf.expand_dims(banned, 1)
 
 
 def checked_prefix(prefix):
-    """Returns the token ids `[B, P]`, int32; raises unless they are integers of that shape."""
+    """Returns the token ids `[B, P]` as int32; raises `ValueError` for other shapes or dtypes."""
     prefix = tf.convert_to_tensor(prefix)
     if prefix.shape.rank != 2 or not prefix.dtype.is_integer:
         raise ValueError(
@@ -162,7 +166,7 @@ def checked_prefix(prefix):
 
 
 def checked_banned(banned, vocab_size):
-    """Returns the banned tokens, `[V]` or `[B, V]`; raises unless they are booleans like that."""
+    """Returns the mask as a tensor; raises `ValueError` unless it is boolean, `[V]` or `[B, V]`."""
     banned = tf.convert_to_tensor(banned)
     shape = banned.shape
     if banned.dtype != tf.bool or shape.rank not in (1, 2) or shape[-1] not in (None, vocab_size):
@@ -174,5 +178,5 @@ def checked_banned(banned, vocab_size):
 
 
 def _before(runs):
-    """The run that ends before each position, `[B, N, L]`."""
+    """Returns the run that ends before each position, `[B, N, L]`."""
     return tf.pad(runs[:, :, :-1], [[0, 0], [0, 0], [1, 0]])

@@ -1,4 +1,4 @@
-"""The predictor of a `LanguageModel`: its blocks, one position at a time, with a cache."""
+"""Predictor of a `LanguageModel`, which decodes one position at a time with a key/value cache."""
 
 import typing
 
@@ -15,25 +15,25 @@ class DecoderOnlyState(typing.NamedTuple):
 
     cache: tuple  # key and value heads of every block, see `Stack.empty_cache`
     ancestors: Ancestors
-    prompt: tf.Tensor  # [B, S], as `begin` got it
+    prompt: tf.Tensor  # [B, S], the inputs of `begin`
 
 
 class DecoderOnly(ModelPredictor):
-    """A `LanguageModel` as a search sees it: an output begins with its prompt.
+    """Predictor of a `LanguageModel`: every output begins with its prompt.
 
     The inputs are prompts, token ids `[B, S]`, integer, each ending in `eos_id` and then padding.
-    As long as an output is shorter than its prompt, the prompt's next token is the only one that
-    is possible, with the probability 1: a score is that of what follows the prompt. Prompts of a
-    batch may differ in length. An empty prompt, `eos_id` alone, leaves the search free from the
-    beginning.
+    While an output is shorter than its prompt, the prompt's next token has probability 1 and all
+    other tokens are forbidden. The score is therefore that of the continuation alone. Prompts of a
+    batch may differ in length. With an empty prompt, `eos_id` alone, the search is free from the
+    first position.
 
     Args:
         model: A `LanguageModel`.
-        alignment: `None`: the model has no attention to a source.
+        alignment: Must be `None`: the model has no attention to a source.
 
     Raises:
-        TypeError: If `model` has no decoder, or an encoder as well.
-        ValueError: If there is an alignment.
+        TypeError: If `model` has an encoder or no decoder.
+        ValueError: If `alignment` is not `None`.
     """
 
     stacks = ("decoder",)
@@ -56,7 +56,7 @@ class DecoderOnly(ModelPredictor):
     def step(self, tokens, state, index):  # noqa: D102
         ancestors = state.ancestors.with_position(index)
         logits, cache, _ = self.model.step(tokens, state.cache, index, ancestors.allowed())
-        # Beyond the end of all prompts there is padding, which forces nothing.
+        # One position of padding, which forces no token, for all steps after the longest prompt.
         prompt = tf.pad(state.prompt, [[0, 0], [0, 1]], constant_values=self.vocabulary.pad_id)
         place = tf.minimum(index, tf.shape(prompt)[1] - 1)
         forced = tf.expand_dims(tf.gather(prompt, place, axis=1), 1)  # [B, 1]
@@ -71,7 +71,7 @@ class DecoderOnly(ModelPredictor):
         return self._follow(self.model(tokens, training=False), forced)
 
     def _follow(self, logits, forced):
-        """The logits `[B, N, V]`, `NEVER` but for the token that a prompt has there `[B, N]`."""
+        """Returns the logits `[B, N, V]`, with `NEVER` for all but the prompt's token `[B, N]`."""
         vocabulary = self.vocabulary
         free = tf.equal(forced, vocabulary.pad_id) | tf.equal(forced, vocabulary.eos_id)
         only = tf.equal(tf.range(vocabulary.size), tf.expand_dims(forced, 2))  # [B, N, V]

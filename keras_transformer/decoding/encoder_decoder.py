@@ -1,4 +1,4 @@
-"""The predictor of a `Transformer`: its decoder, one position at a time, with a cache."""
+"""Predictor of a `Transformer`, which decodes one position at a time with a key/value cache."""
 
 import numbers
 import typing
@@ -14,29 +14,29 @@ class EncoderDecoderState(typing.NamedTuple):
     """The state between two steps of an `EncoderDecoder`."""
 
     cache: tuple  # of every block, see `Stack.empty_cache`
-    ancestors: Ancestors  # none where the decoder has SSRUs, whose states move instead
+    ancestors: Ancestors  # unused with an SSRU decoder: its states are reordered instead
     memory_heads: tuple  # key and value heads of the memory, each [B, H, S, K]
     memory_allowed: tf.Tensor  # [B, 1, S]
 
 
 class EncoderDecoder(ModelPredictor):
-    """A `Transformer` as a search sees it.
+    """Predictor of a `Transformer`.
 
     Args:
         model: A `Transformer`.
-        alignment: Layer and head of the decoder, a pair of integers, whose attention to the source
-            is the weights of a step. `None` in place of the head: the mean of all. `None`: the
-            steps have no weights.
+        alignment: A pair of integers, layer and head of the decoder: each step returns the
+            attention of this head to the source as its weights. `None` in place of the head: the
+            mean of all heads. `None`: the steps have no weights.
         output: Function from hidden states `[B, N, D]` to logits, see `Transformer.step`. `None`:
-            to those of all tokens but the model's `banned_ids`.
+            the model's own logits, with the model's `banned_ids` excluded.
 
     Attributes:
-        moves_cache: Whether hypotheses that change places take what is in the cache along: the
-            states of SSRUs. Keys and values stay where they are, see `Ancestors`.
+        moves_cache: `True` if reordering hypotheses moves the content of the cache, namely the
+            states of SSRUs. Keys and values do not move, see `Ancestors`.
 
     Raises:
-        TypeError: If `model` has not both an encoder and a decoder.
-        ValueError: If there is no such layer or head.
+        TypeError: If `model` does not have both an encoder and a decoder.
+        ValueError: If the layer or the head of `alignment` does not exist.
     """
 
     stacks = ("encoder", "decoder")
@@ -81,7 +81,7 @@ class EncoderDecoder(ModelPredictor):
         return Step(logits, state, weights)
 
     def follow(self, state, parents):  # noqa: D102
-        if self.moves_cache:  # a state for each hypothesis, of a fixed size
+        if self.moves_cache:  # one state of fixed size for each hypothesis
             return state._replace(cache=pick(state.cache, parents))
         return super().follow(state, parents)
 
@@ -91,7 +91,12 @@ class EncoderDecoder(ModelPredictor):
 
 
 def check_alignment(alignment, config):
-    """Raises unless `alignment` is `None` or a layer and a head of the decoder."""
+    """Raises `ValueError` unless `alignment` is `None` or names a layer and a head of the decoder.
+
+    Args:
+        alignment: See `EncoderDecoder`.
+        config: The `TransformerConfig` of the model.
+    """
     if alignment is None:
         return
     layers = config.decoder_layers
@@ -110,11 +115,11 @@ def _is_index(number, count):
 
 
 def attended(weights, alignment):
-    """Picks the weights of a layer and a head.
+    """Returns the attention weights of one layer and head.
 
     Args:
         weights: From `Transformer.step`, a tensor `[B, H, N, S]` for each layer.
-        alignment: Layer and head; `None` in place of a head is the mean of all.
+        alignment: Layer and head; `None` in place of the head is the mean of all heads.
 
     Returns:
         `[B, N, S]`, float32.

@@ -1,4 +1,4 @@
-"""Several models that are searched as one."""
+"""Ensembles: one search over the averaged predictions of several models."""
 
 import math
 
@@ -9,21 +9,21 @@ from keras_transformer.decoding.predictor import Predictor, Step
 
 
 class Ensemble(Predictor):
-    """The mean of the probabilities that several models give to the next token.
+    """Predictor that averages the next-token probabilities of several models.
 
-    `log p(y) = log(sum_m p_m(y) / M)` of M models, computed with logarithms throughout. They read
-    the same inputs and have the same vocabulary of outputs; all else may differ. A step has
-    weights, the mean of those of all, if the steps of all have weights.
+    `log p(y) = log(sum_m p_m(y) / M)` for M models, computed in log space throughout. The models
+    read the same inputs and have the same output vocabulary; anything else may differ. If all
+    members return attention weights, a step returns their mean.
 
     Args:
         models: `Transformer`s, `LanguageModel`s or predictors, one or more.
-        alignment: Layer and head whose weights the steps have, see `EncoderDecoder`; every model
-            must have them. `None`: those of predictors that have weights of their own.
+        alignment: Layer and head whose attention the steps return, see `EncoderDecoder`; every
+            model must have them. `None`: the weights of members that have weights of their own.
 
     Raises:
-        TypeError: If a model is neither.
-        ValueError: If there is no model, two have different vocabularies, or one has no such layer
-            or head.
+        TypeError: If an item of `models` is neither a model with a decoder nor a predictor.
+        ValueError: If there are no models, their vocabularies differ, or the layer or head does
+            not exist in one of them.
 
     Example:
         >>> from keras_transformer import Transformer, TransformerConfig, greedy_decode
@@ -39,12 +39,12 @@ class Ensemble(Predictor):
         self.models = tuple(models)
         self.members = [predictor_of(model, alignment) for model in self.models]
         if not self.members:
-            raise ValueError("`models` must be one or more. Received: none.")
+            raise ValueError("`models` must not be empty. Received: models=().")
         vocabulary, *others = (member.vocabulary for member in self.members)
         for other in others:
             if other != vocabulary:
                 raise ValueError(
-                    "`models` must have the same vocabulary of outputs. "
+                    "`models` must have the same output vocabulary. "
                     f"Received: {vocabulary} and {other}."
                 )
         super().__init__(vocabulary, min(member.max_length for member in self.members))
@@ -92,7 +92,7 @@ class Ensemble(Predictor):
 
 
 def joined(predictors):
-    """Returns the predictor of a list of one, or the `Ensemble` of several."""
+    """Returns the only predictor of a list, or the `Ensemble` of several predictors."""
     return predictors[0] if len(predictors) == 1 else Ensemble(predictors)
 
 
@@ -100,7 +100,7 @@ def log_mean(logits):
     """Returns the logarithm of the mean of M distributions, `[..., V]`, float32.
 
     Args:
-        logits: List of the logits of each, `[..., V]`.
+        logits: List of M tensors of logits, `[..., V]`.
     """
-    shares = [tf.nn.log_softmax(tf.cast(values, tf.float32)) for values in logits]
-    return tf.reduce_logsumexp(tf.stack(shares), axis=0) - math.log(len(shares))
+    log_probs = [tf.nn.log_softmax(tf.cast(values, tf.float32)) for values in logits]
+    return tf.reduce_logsumexp(tf.stack(log_probs), axis=0) - math.log(len(log_probs))

@@ -1,22 +1,22 @@
-"""The rules of a checkpoint for its outputs, as one value."""
+"""Generation settings of a checkpoint: its default search and its special tokens."""
 
 import dataclasses
 
-from keras_transformer.decoding.predictor import OF_OUTPUTS
+from keras_transformer.decoding.predictor import GENERATION_IDS
 from keras_transformer.decoding.search import Beam, Greedy, as_dict, from_dict
 
 
 @dataclasses.dataclass(frozen=True)
 class Generation:
-    """A search, and the tokens that no search emits or that end an output.
+    """Default search of a checkpoint, with the tokens that are never emitted or forced at the end.
 
-    `generation.json` of a run holds one. It decides for the run's model, whatever ids the
-    configuration in `model.keras` has: that copy is for models that are loaded without their run.
+    A run stores it in `generation.json`. For the run's model its ids take precedence over the ids
+    in the configuration in `model.keras`, which serve models that are loaded without their run.
 
     Args:
-        search: The search where none is named. `None`: greedy search.
+        search: The default search. `None`: greedy search.
         banned_ids, silent_ids, forced_eos_id: See `TransformerConfig`.
-        notes: Settings of the checkpoint that no search here has: strings.
+        notes: Strings that describe settings of the checkpoint that no search supports.
     """
 
     search: Greedy | Beam | None = None
@@ -26,16 +26,16 @@ class Generation:
     notes: tuple = ()
 
     def of_vocabulary(self):
-        """Returns the ids alone, which hold for every model with the same vocabulary."""
+        """Returns only the ids, which are valid for every model with the same vocabulary."""
         return dataclasses.replace(self, search=None, notes=())
 
     def configure(self, config):
-        """Returns the configuration of a model with these ids; of one without outputs, its own.
+        """Returns a model configuration with these ids, or as it is if the model emits no tokens.
 
         Raises:
-            ValueError: If they are no ids of its vocabulary.
+            ValueError: If an id is not in the vocabulary of the model.
         """
-        ids = {name: getattr(self, name) for name in OF_OUTPUTS if hasattr(config, name)}
+        ids = {name: getattr(self, name) for name in GENERATION_IDS if hasattr(config, name)}
         return dataclasses.replace(config, **ids) if ids else config
 
     def to_dict(self):
@@ -45,10 +45,10 @@ class Generation:
 
     @classmethod
     def from_dict(cls, fields):
-        """Returns the `Generation` that `to_dict` made a dictionary of.
+        """Returns the `Generation` from a result of `to_dict`.
 
         Raises:
-            TypeError, ValueError: If it is no such dictionary.
+            TypeError, ValueError: If `fields` is not a result of `to_dict`.
         """
         fields = {
             name: tuple(value) if isinstance(value, list) else value

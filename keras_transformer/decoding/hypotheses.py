@@ -1,4 +1,4 @@
-"""The hypotheses of a beam: how they are kept, go on, end and are ranked."""
+"""State of a beam search: running and finished hypotheses, their continuations and ranking."""
 
 import typing
 
@@ -8,53 +8,62 @@ from keras_transformer.decoding.constraints import NEVER
 from keras_transformer.decoding.predictor import pick
 from keras_transformer.decoding.top_k import top_k
 
-# The score of a hypothesis that does not exist. Finite, because LiteRT takes the smallest number
-# there is for minus infinity: divided by a penalty it was above it and counted as a score.
+# Score of a hypothesis that does not exist. Finite, because LiteRT replaces minus infinity by the
+# smallest float: divided by a penalty it became larger than that and was taken for a score.
 NONE = NEVER
 
 
 class Rows(typing.NamedTuple):
-    """Tokens of hypotheses and their details. Fields that are not asked for are `()`."""
+    """Tokens of hypotheses and their details. Fields that are not requested are `()`."""
 
     tokens: tf.Tensor  # [B, N, L]
     token_scores: tf.Tensor  # [B, N, L], log-probabilities
-    places: tf.Tensor  # [B, N, L], where `BeamState.attention` has the weights of each position
+    places: tf.Tensor  # [B, N, L], index on axis N of `BeamState.attention` for each position
 
 
 class BeamState(typing.NamedTuple):
-    """The search for N hypotheses of each sentence, of which the best M are returned."""
+    """State of a beam search with N hypotheses of each sentence, which returns the best M."""
 
-    index: tf.Tensor  # tokens that every running hypothesis has
-    last: tf.Tensor  # [B, N], the last of them
-    rows: Rows  # of [B, N, L]; the best hypothesis first
+    index: tf.Tensor  # number of tokens of every running hypothesis
+    last: tf.Tensor  # [B, N], last token of each
+    rows: Rows  # of [B, N, L], running hypotheses; the best first
     scores: tf.Tensor  # [B, N], sums of log-probabilities
     predictor_state: typing.Any  # see `Predictor`
-    ended_rows: Rows  # of [B, M, L], of the best that have ended
+    ended_rows: Rows  # of [B, M, L], the best finished hypotheses
     ended_scores: tf.Tensor  # [B, M], normalised
-    ended_count: tf.Tensor  # [B], of all that have ended
-    done: tf.Tensor  # [B], whether the search of this sentence is over: nothing of it changes
+    ended_count: tf.Tensor  # [B], number of all finished hypotheses
+    done: tf.Tensor  # [B], True for sentences whose search is done: nothing changes any more
     runs: tf.Tensor  # [B, N, L], see `Rules.follow`; () without rules
-    # [B, L, N, S], the weights of the steps; () if the predictor has none. They stay where they are
-    # when hypotheses change places: `Rows.places` of each moves instead.
+    # [B, L, N, S], attention weights of the steps; () if the predictor has none. They do not move
+    # when hypotheses are reordered: `Rows.places` moves instead.
     attention: tf.Tensor
 
 
 class Continuations(typing.NamedTuple):
-    """The best N continuations of a sentence, the best first, and how its N hypotheses would end.
+    """Best N continuations of a sentence, and the scores of its N hypotheses if they end here.
 
-    All are `[B, N]`.
+    All are `[B, N]`; continuations are in order, the best first.
     """
 
     scores: tf.Tensor
-    parents: tf.Tensor  # number of the hypothesis that goes on
+    parents: tf.Tensor  # index of the hypothesis that is continued
     tokens: tf.Tensor
-    gains: tf.Tensor  # log-probabilities of the tokens; () if not asked for
-    ends: tf.Tensor  # score of each hypothesis with `eos_id`
-    end_gains: tf.Tensor  # log-probability of `eos_id` in each
+    gains: tf.Tensor  # log-probabilities of the tokens; () if not requested
+    ends: tf.Tensor  # score of each hypothesis followed by `eos_id`
+    end_gains: tf.Tensor  # log-probability of `eos_id` for each hypothesis
 
 
 def empty_rows(batch, count, length, pad_id, token_scores, places):
-    """`count` hypotheses without tokens; `places` and `token_scores`: whether they have them."""
+    """Returns `Rows` of `count` empty hypotheses.
+
+    Args:
+        batch: Number of sentences B, scalar tensor.
+        count: Number of hypotheses of each sentence.
+        length: Maximum length of an output L.
+        pad_id: The id to fill `tokens` with.
+        token_scores: Whether the rows have `token_scores`.
+        places: Whether the rows have `places`.
+    """
     shape = [batch, count, length]
     return Rows(
         tokens=tf.fill(shape, pad_id),
@@ -64,12 +73,12 @@ def empty_rows(batch, count, length, pad_id, token_scores, places):
 
 
 def no_scores(batch, count):
-    """The scores `[B, count]` of hypotheses that do not exist."""
+    """Returns the scores `[B, count]` of hypotheses that do not exist."""
     return tf.fill([batch, count], NONE)
 
 
 def exists(scores):
-    """Returns which scores are those of a hypothesis."""
+    """Returns the mask of the scores that belong to an existing hypothesis."""
     return scores > NONE / 2
 
 
@@ -79,23 +88,23 @@ def count_of(which):
 
 
 def write(values, here, new):
-    """Puts `new` `[B, N]` where `here` `[L]` is true, in `values` `[B, N, L]` if there are any."""
+    """Writes `new` `[B, N]` into `values` `[B, N, L]` where `here` `[L]` is true; keeps `()`."""
     return () if isinstance(values, tuple) else tf.where(here, tf.expand_dims(new, 2), values)
 
 
 def best_continuations(logits, allowed, scores, vocabulary, gains=False):
-    """The best continuations of all hypotheses, and what each scores if it ends here.
+    """Returns the best continuations of all hypotheses, and the score of each if it ends here.
 
-    The best few of each hypothesis by logits, then the best N of those: neither a softmax nor a
-    sort of all N * V, which would cost more than the network.
+    Selects the largest few logits of each hypothesis first and then the best N of those. This
+    avoids a softmax and a sort over all N * V logits, which would cost more than the network.
 
     Args:
         logits: `[B, N, V]`.
-        allowed: The same with `NEVER` where a token is forbidden, `pad_id` and `bos_id` among
-            them; `None` without constraints.
+        allowed: The logits with `NEVER` for forbidden tokens, `pad_id` and `bos_id` included;
+            `None` without constraints.
         scores: Sums of log-probabilities `[B, N]`.
         vocabulary: The `Vocabulary` of the predictor.
-        gains: Whether the log-probabilities of the tokens are asked for.
+        gains: Whether to return the log-probabilities of the tokens.
 
     Returns:
         `Continuations`.
@@ -103,18 +112,18 @@ def best_continuations(logits, allowed, scores, vocabulary, gains=False):
     beam_size, vocab_size = logits.shape[1:]
     logits = tf.cast(logits, tf.float32)
     special = {vocabulary.eos_id}
-    if allowed is None:  # masking all of V would read and write it once more
+    if allowed is None:  # masking all V logits would take one more pass over them
         allowed = logits
         special |= {vocabulary.pad_id, vocabulary.bos_id, *vocabulary.silent_ids}
     allowed = tf.cast(allowed, tf.float32)
-    # The special ones are left out only then.
+    # Special tokens are removed only after the selection, so select that many more.
     count = min(beam_size + len(special), vocab_size)
     best, tokens = top_k(allowed, count)  # [B, N, count]
     for token in special:
         best = tf.where(tf.equal(tokens, token), NONE, best)
     base = tf.expand_dims(scores, 2)  # [B, N, 1]
     total = tf.reduce_logsumexp(logits, axis=2, keepdims=True)  # [B, N, 1]
-    # Not above 0, whatever the rounding: early stopping relies on it.
+    # Rounding must not make it positive: early stopping relies on that.
     gain = tf.minimum(best - total, 0.0)  # [B, N, count]
     flat = tf.reshape(base + gain, [-1, beam_size * count])
     end_gain = tf.minimum(allowed[:, :, vocabulary.eos_id : vocabulary.eos_id + 1] - total, 0.0)
@@ -134,11 +143,11 @@ def best_continuations(logits, allowed, scores, vocabulary, gains=False):
 
 
 def among_the_best(ends, scores, size):
-    """`ends` where fewer than `size` of all `ends` and `scores` are better, elsewhere none.
+    """Returns `ends`, with `NONE` where `size` or more of all `ends` and `scores` are better.
 
     Args:
-        ends: `[B, N]`.
-        scores: `[B, N]`.
+        ends: `[B, N]`, scores of the hypotheses that end here.
+        scores: `[B, N]`, scores of the continuations.
         size: Number, or tensor `[B, 1]`.
     """
     rivals = tf.expand_dims(tf.concat([scores, ends], 1), 1)  # [B, 1, 2 * N]
@@ -147,17 +156,22 @@ def among_the_best(ends, scores, size):
 
 
 def best_of_both(rows, scores):
-    """The best M of two groups: pairs of `Rows` of M and of N, and of their scores."""
+    """Returns the best M hypotheses of two groups.
+
+    Args:
+        rows: A pair of `Rows`, of M and of N hypotheses.
+        scores: The pair of their scores.
+    """
     best, chosen = tf.math.top_k(tf.concat(scores, 1), scores[0].shape[1])  # [B, M]
     return pick(_joined(*rows), chosen), best
 
 
 def ranked(rows, scores):
-    """The best M of those that have ended, and after them of those that the limit cut.
+    """Returns the best M hypotheses: finished ones first, then those cut at the maximum length.
 
     Args:
-        rows: A pair of `Rows`: M that have ended, where they exist, and N that have not.
-        scores: A pair of their scores.
+        rows: A pair of `Rows`: up to M finished hypotheses and N unfinished ones.
+        scores: The pair of their scores.
 
     Returns:
         `Rows` of `[B, M, L]` and scores `[B, M]`.

@@ -1,21 +1,22 @@
-"""The loop of a search over the positions of the output, its limits, and what it returns."""
+"""The loop of a search over output positions, with its limits and its result."""
 
 import itertools
 import numbers
 
 import tensorflow as tf
 
-STAGES = (16, 64, 128, 192, 384)  # few: each is one more body of the loop, which takes XLA seconds
+# Few stages, because each is a loop of its own in the graph, which takes XLA seconds to compile.
+STAGES = (16, 64, 128, 192, 384)
 
 
 def stages(length, cache_stages, grows=True):
-    """Returns for how many positions there is room in each stage; the last number is `length`.
+    """Returns the cache size of each stage in positions; the last one is `length`.
 
     Args:
-        length: Positions of the last stage.
-        cache_stages: Positions of those before it, as far as they are three quarters or fewer: a
-            stage is not worth its part of the graph if the last one is hardly longer.
-        grows: Whether the state of the predictor does; otherwise there is one stage.
+        length: Cache size of the last stage.
+        cache_stages: Cache sizes of the stages before it. Sizes above three quarters of `length`
+            are left out: the time they save is not worth a further loop in the graph.
+        grows: Whether the state of the predictor grows; otherwise there is one stage.
 
     Raises:
         ValueError: If `cache_stages` are not positive and increasing.
@@ -30,21 +31,21 @@ def stages(length, cache_stages, grows=True):
 
 
 def in_stages(predictor, running, step, state, ends):
-    """Runs the steps of a search, with a predictor whose state grows as the output does.
+    """Runs the steps of a search, with a predictor whose state grows with the output.
 
-    Each step of a `Transformer` reads its whole cache. So it costs what the outputs are long, not
-    what they may be.
+    Each step of a `Transformer` reads its whole cache. With stages, the cost of a step depends on
+    the actual length of the outputs instead of their maximum length.
 
     Args:
         predictor: A `Predictor`.
-        running: Function of a state: whether there is another step, but for the limit.
-        step: Function of a state to a tuple of the next one.
-        state: The search's state at the beginning, a named tuple with an `index`, the number of
-            the step, and a `predictor_state` with room for the positions of the first stage.
-        ends: From `stages`.
+        running: Function from a state to a boolean: `False` ends the search before its limit.
+        step: Function from a state to a tuple that contains the next state.
+        state: Initial state of the search, a named tuple with `index`, the number of the step, and
+            `predictor_state`, which holds the positions of the first stage.
+        ends: Result of `stages`.
 
     Returns:
-        The state at the end.
+        The final state.
     """
     for end, next_end in itertools.pairwise([*ends, ends[-1]]):
         (state,) = tf.while_loop(
@@ -57,7 +58,7 @@ def in_stages(predictor, running, step, state, ends):
 
 
 def check_lengths(longest, min_length=1, max_length=None, cache_length=None):
-    """Returns the length of the cache. The values of tensors cannot be checked here."""
+    """Checks lengths and returns that of the cache. Values of tensors cannot be checked here."""
     lengths = {"cache_length": cache_length, "max_length": max_length, "min_length": min_length}
     lengths = {name: n for name, n in lengths.items() if isinstance(n, numbers.Integral)}
     most = longest
@@ -69,20 +70,20 @@ def check_lengths(longest, min_length=1, max_length=None, cache_length=None):
 
 
 def limit_of(max_length, cache_length, batch):
-    """The longest output of each sentence, `[B]`."""
+    """Returns the maximum length of the output of each sentence, `[B]`."""
     limit = tf.cast(cache_length if max_length is None else max_length, tf.int32)
     limit = tf.reshape(tf.minimum(tf.maximum(limit, 1), cache_length), [-1])  # [B] or [1]
     return limit + tf.zeros([batch], tf.int32)
 
 
 def make_result(tokens, scores, token_scores=(), alignment=()):
-    """Returns tokens and scores, or a dictionary of them and of what else was asked for.
+    """Returns the pair of tokens and scores, or a dictionary if further results are requested.
 
     Args:
         tokens: Token ids.
         scores: Scores of the outputs.
-        token_scores: Log-probabilities of the tokens; `()` if not asked for.
-        alignment: Weights of the source's positions; `()` if not asked for.
+        token_scores: Log-probabilities of the tokens; `()` if not requested.
+        alignment: Attention weights of the source positions; `()` if not requested.
     """
     details = {"token_scores": token_scores, "alignment": alignment}
     details = {name: value for name, value in details.items() if not isinstance(value, tuple)}

@@ -1,17 +1,17 @@
-"""The predictor of a model: `predictor_of` finds it by the stacks that the model has."""
+"""`predictor_of`, which returns the predictor of a model, and the base class of such predictors."""
 
 from keras_transformer.decoding.predictor import Predictor, Vocabulary, count_tokens
 from keras_transformer.models.parts import stacks_of
 
 
 class ModelPredictor(Predictor):
-    """The base of the predictors of one model, whose state has a `cache` and `ancestors`.
+    """Base class of the predictors of one model, whose state has a `cache` and `ancestors`.
 
-    A subclass names the stacks that its models have, by which `predictor_of` finds it.
+    `predictor_of` chooses the subclass whose `stacks` are those of the model.
 
     Attributes:
         stacks: The stacks that the model must have, see `stacks_of`.
-        example: The name of a class of such models.
+        example: Name of a class of models with these stacks.
     """
 
     stacks = ()
@@ -42,17 +42,17 @@ class ModelPredictor(Predictor):
 
 
 def predictor_of(model, alignment=None):
-    """Returns the predictor of a model, or a predictor as it is.
+    """Returns the predictor of a model; a predictor is returned as it is.
 
     Args:
         model: A model with a decoder, or an object with a method `predictor`, such as a
             `Predictor`.
-        alignment: Layer and head whose attention to the source is the weights of a step, where a
-            model has such an attention: see `EncoderDecoder`.
+        alignment: Layer and head whose attention to the source each step returns as its weights:
+            see `EncoderDecoder`.
 
     Raises:
-        TypeError: If `model` is neither.
-        ValueError: If there are no such weights.
+        TypeError: If `model` is neither a model with a decoder nor an object with that method.
+        ValueError: If the model or predictor does not have this layer and head.
     """
     if hasattr(model, "predictor"):
         return model.predictor(alignment)

@@ -1,4 +1,4 @@
-"""The interface between a search and what it searches: the logits of the next token."""
+"""`Predictor`, the interface between searches and models: logits of the next token."""
 
 import abc
 import typing
@@ -6,37 +6,38 @@ import typing
 import numpy as np
 import tensorflow as tf
 
-# The logit of a forbidden token: finite, so that LiteRT can compute with it.
+# Logit of a forbidden token. Finite, so that LiteRT can compute with it.
 NEVER = -1e9
-OF_OUTPUTS = ("banned_ids", "silent_ids", "forced_eos_id")  # fields of a `TransformerConfig` alone
+# Fields that a `TransformerConfig` has and other configurations of models do not.
+GENERATION_IDS = ("banned_ids", "silent_ids", "forced_eos_id")
 
 
 class Vocabulary(typing.NamedTuple):
-    """The tokens that a predictor has logits for, and the ids with a meaning of their own."""
+    """Output vocabulary of a predictor: its size and its special ids."""
 
     size: int  # V
     pad_id: int
     bos_id: int
     eos_id: int
-    banned_ids: tuple = ()  # tokens that are never emitted
-    silent_ids: tuple = ()  # likewise, but with a probability
-    forced_eos_id: int | None = None  # token at the last position that an output can have
+    banned_ids: tuple = ()  # tokens that are never emitted and have no probability
+    silent_ids: tuple = ()  # tokens that are never emitted but keep their probability
+    forced_eos_id: int | None = None  # token forced at the last position an output can have
 
     @classmethod
     def of(cls, config):
-        """Returns the vocabulary of the outputs that a `ModelConfig` describes."""
-        fields = {name: getattr(config, name) for name in OF_OUTPUTS if hasattr(config, name)}
+        """Returns the output vocabulary of a `ModelConfig`."""
+        fields = {name: getattr(config, name) for name in GENERATION_IDS if hasattr(config, name)}
         return cls(config.output_size, config.pad_id, config.bos_id, config.eos_id, **fields)
 
     def without_banned(self, logits):
-        """Returns logits `[..., V]` with `NEVER` in the place of those of banned tokens.
+        """Returns logits `[..., V]` with `NEVER` for banned tokens.
 
-        They have no probability then: that of the others is divided among these.
+        Banned tokens then have probability 0, and the others sum to 1.
         """
         return self._without(self.banned_ids, logits)
 
     def without_silent(self, logits):
-        """Returns logits `[..., V]` to choose from, with `NEVER` in the place of silent tokens."""
+        """Returns logits `[..., V]` to choose a token from, with `NEVER` for silent tokens."""
         return self._without(self.silent_ids, logits)
 
     def _without(self, ids, logits):
@@ -47,12 +48,12 @@ class Vocabulary(typing.NamedTuple):
         return tf.where(tf.constant(which), tf.cast(NEVER, logits.dtype), logits)
 
     def with_forced_end(self, logits, last):
-        """Returns logits `[B, N, V]`; at the last position `forced_eos_id` has the probability 1.
+        """Returns logits `[B, N, V]` that give `forced_eos_id` probability 1 at the last position.
 
         Args:
             logits: Logits of the tokens at a position.
-            last: Boolean, `[]`, `[B]` or `[B, N]`, whether that is the last one that an output can
-                have.
+            last: Boolean, `[]`, `[B]` or `[B, N]`: `True` if it is the last position that an output
+                can have.
         """
         if self.forced_eos_id is None:
             return logits
@@ -65,13 +66,13 @@ class Vocabulary(typing.NamedTuple):
 
 
 class Step(typing.NamedTuple):
-    """One position of N hypotheses of each sentence.
+    """Result of one step for N hypotheses of each sentence.
 
     Attributes:
-        logits: Logits of the token that follows, `[B, N, V]`, with N and V known statically.
-        state: The state with this position in it.
-        weights: What the position attends to in the source, `[B, N, S]`, float32. `None` where
-            the predictor has no such weights.
+        logits: Logits of the next token, `[B, N, V]`, with N and V known statically.
+        state: The state with this position included.
+        weights: Attention of the position to the source, `[B, N, S]`, float32. `None` if the
+            predictor has no attention weights.
     """
 
     logits: typing.Any
@@ -80,22 +81,21 @@ class Step(typing.NamedTuple):
 
 
 class Predictor(abc.ABC):
-    """A model as a search sees it; or several models, or whatever else predicts the next token.
+    """Next-token predictor as searches use it: a model, several models, or anything else.
 
     A search calls `begin` once and `step` at each position, with `bos_id` at position 0. It calls
-    `follow` after each step at which hypotheses may have changed places, which greedy search and
-    sampling, N = 1, never do, and `extend` where the output outgrows the positions that there is
-    room for. What must be remembered from one step to the next is in the state: a nest of tensors
-    that only the predictor looks into. Structure and shapes stay as they are, except in `extend`,
-    as a search is a loop in the graph.
+    `follow` after each step that may have reordered the hypotheses (never in greedy search and
+    sampling, where N = 1), and `extend` when the output outgrows the state. The state, a nest of
+    tensors that only the predictor inspects, holds all that a later step needs. As a search is a
+    loop in the graph, the structure and shapes of the state are fixed, except in `extend`.
 
     Args:
         vocabulary: A `Vocabulary`.
-        max_length: Longest output, in tokens.
+        max_length: Maximum length of an output, in tokens.
 
     Attributes:
-        grows: Whether its state has room for a number of positions, so that a search has stages. A
-            predictor whose state has room for any number may say no: its searches are smaller.
+        grows: `True` if the state holds a limited number of positions, so that a search runs in
+            stages. `False` if a state serves any number: graphs of searches are then smaller.
     """
 
     grows = True
@@ -109,10 +109,9 @@ class Predictor(abc.ABC):
         """Returns the state before the first step.
 
         Args:
-            inputs: What outputs are searched for, the first argument of a search: for example
-                token ids `[B, S]`.
-            length: Positions L that there must be room for, a Python integer.
-            width: Hypotheses N of each sentence, a Python integer.
+            inputs: The inputs of the search, for example source token ids `[B, S]`.
+            length: Number of positions L that the state must hold, a Python integer.
+            width: Number of hypotheses N of each sentence, a Python integer.
         """
 
     @abc.abstractmethod
@@ -120,49 +119,51 @@ class Predictor(abc.ABC):
         """Returns the `Step` after one more token of each hypothesis.
 
         Args:
-            tokens: The tokens at this position, `[B, N]`, int32.
+            tokens: Tokens at this position, `[B, N]`, int32.
             state: From `begin`, `follow`, `extend` or the previous step.
             index: Number of the position, counting from 0; scalar, int32.
         """
 
     def extend(self, state, length):
-        """Returns a state with room for more positions: here the same, which has room for any.
+        """Returns a state for more positions.
+
+        The default returns the same state, as suits a predictor whose state serves any number.
 
         Args:
-            state: The state after the last position that there is room for.
-            length: How many more positions, a Python integer.
+            state: The state when all its positions are used.
+            length: Number of further positions, a Python integer.
         """
         return state
 
     def follow(self, state, parents):
-        """Returns a state in which hypotheses have taken the places of others.
+        """Returns the state with reordered hypotheses.
 
-        Here every tensor of the state is `[B, N, ...]` and is gathered.
+        The default gathers every tensor of the state, which must be `[B, N, ...]`.
 
         Args:
             state: The state after a step.
-            parents: `[B, N]`, int32: hypothesis n goes on from hypothesis `parents[b, n]`.
+            parents: `[B, N]`, int32: hypothesis n continues hypothesis `parents[b, n]`.
         """
         return pick(state, parents)
 
     def searched(self, search, inputs, constraints=None):
-        """Returns the result of a search over this predictor, or over others in its place.
+        """Returns the result of a search over this predictor.
 
-        Here over this one. A predictor that has fewer tokens for some inputs puts one in its place
-        that has no others.
+        A subclass may run the search over another predictor: with a shortlist, over one whose
+        vocabulary is the candidates of the inputs.
 
         Args:
-            search: Function of a predictor and of the `Constraints` of its outputs, or `None`, to
-                what `make_result` returns.
+            search: Function from a predictor and the `Constraints` of its outputs, or `None`, to
+                the result of `make_result`.
             inputs: See `begin`.
             constraints: The `Constraints`, or `None`.
         """
         return search(self, constraints)
 
     def sizes(self, inputs):
-        """Returns the number of sentences B, and S, over which the weights of a step are.
+        """Returns the number of sentences B and the number of source positions S of the weights.
 
-        Both are scalar tensors; S is `None`, as here, where the steps have no weights.
+        Both are scalar tensors. S is `None`, as in the default, if steps have no weights.
 
         Args:
             inputs: See `begin`.
@@ -170,9 +171,9 @@ class Predictor(abc.ABC):
         return tf.shape(inputs)[0], None
 
     def lengths(self, inputs):
-        """Returns the tokens of each input, `[B]`, int32, by which a search may bound outputs.
+        """Returns the number of tokens of each input, `[B]`, int32, for limits of output lengths.
 
-        Here `None`: the inputs have no length in tokens, and no search bounds outputs by it.
+        The default is `None`: the inputs have no length in tokens that could limit outputs.
 
         Args:
             inputs: See `begin`.
@@ -180,13 +181,14 @@ class Predictor(abc.ABC):
         return None
 
     def logits(self, inputs, tokens):
-        """Returns the logits after each position of outputs that are given, `[B, T, V]`.
+        """Returns the logits after each position of given outputs, `[B, T, V]`.
 
-        Here step by step; a model that reads a whole output at once does so.
+        The default computes one step after the other. A model that can read a whole output at once
+        does so.
 
         Args:
             inputs: See `begin`.
-            tokens: Token ids `[B, T]`, int32, the first one `bos_id`.
+            tokens: Token ids `[B, T]`, int32, beginning with `bos_id`.
         """
         length = tf.shape(tokens)[1]
         state = self.begin(inputs, tokens.shape[1] or self.max_length)
@@ -202,13 +204,13 @@ class Predictor(abc.ABC):
         return tf.transpose(columns.stack(), [1, 0, 2])  # [B, T, V]
 
     def predictor(self, alignment=None):
-        """Returns the predictor that a search runs on: here itself.
+        """Returns the predictor that a search runs on, by default this one.
 
         Args:
-            alignment: Layer and head whose attention is asked for, see `predictor_of`.
+            alignment: Layer and head whose attention is requested, see `predictor_of`.
 
         Raises:
-            ValueError: If there is one: the predictor has weights of its own, or none.
+            ValueError: If `alignment` is not `None`: a predictor has its own weights or none.
         """
         if alignment is not None:
             raise ValueError(
@@ -219,11 +221,11 @@ class Predictor(abc.ABC):
 
 
 def pick(values, rows):
-    """Takes hypotheses `[B, M]` out of tensors `[B, N, ...]`, however they are nested."""
+    """Gathers hypotheses `[B, M]` from a nest of tensors `[B, N, ...]`."""
     return tf.nest.map_structure(lambda value: tf.gather(value, rows, batch_dims=1), values)
 
 
 def count_tokens(ids, pad_id):
-    """Returns the number of tokens of each row of ids `[B, S]` without its padding, `[B]`."""
+    """Returns the number of tokens in each row of ids `[B, S]`, without padding, `[B]`."""
     real = tf.not_equal(tf.convert_to_tensor(ids, tf.int32), pad_id)  # [B, S]
     return tf.reduce_sum(tf.cast(real, tf.int32), axis=1)  # [B]

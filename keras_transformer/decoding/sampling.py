@@ -1,4 +1,7 @@
-"""Sampling from the model, or from the most probable part of it."""
+"""Sampling from the model's distribution, optionally restricted to the most probable tokens."""
+
+from collections.abc import Sequence
+from typing import Any
 
 import tensorflow as tf
 
@@ -9,47 +12,48 @@ from keras_transformer.decoding.single import decode_single
 from keras_transformer.decoding.threefry import uniforms
 from keras_transformer.decoding.top_k import top_k as top_k_of
 from keras_transformer.search_settings import SampleSettings, check_numbers
+from keras_transformer.tensors import Tensor
 
-# Instead of any temperature below but 0: all but the largest probability are 0 there already.
+# Smallest temperature in use: it already gives all probability to the most probable token.
 COLDEST = 1e-6
 
 
 def sample_decode(
-    model,
-    source,
-    temperature=None,
-    top_k=None,
-    top_p=None,
-    seed=(0, 0),
-    max_length=None,
-    cache_length=None,
-    constraints=None,
-    token_scores=False,
-    alignment=None,
-    cache_stages=STAGES,
-):
-    """Draws tokens with the probabilities the model gives them, until all sentences have ended.
+    model: Any,
+    source: Tensor,
+    temperature: float | Tensor | None = None,
+    top_k: int | Tensor | None = None,
+    top_p: float | Tensor | None = None,
+    seed: tuple[int, int] | Tensor = (0, 0),
+    max_length: int | Tensor | None = None,
+    cache_length: int | None = None,
+    constraints: Constraints | None = None,
+    token_scores: bool = False,
+    alignment: tuple[int, int | None] | None = None,
+    cache_stages: Sequence[int] = STAGES,
+) -> tuple[tf.Tensor, tf.Tensor] | dict[str, tf.Tensor]:
+    """Draws tokens from the model's distribution, until all sentences have ended.
 
-    The logits are divided by `temperature`; of the tokens the `top_k` most probable are kept; of
-    those, as few of the most probable as have together a probability of `top_p` or more. `pad_id`
-    and `bos_id` are never emitted. The score is the model's own, untouched by all of this: that
-    which `greedy_decode` would give to the same sentence.
+    The logits are divided by `temperature`. The `top_k` most probable tokens are kept, and of these
+    the smallest set of most probable tokens whose total probability is at least `top_p`. `pad_id`
+    and `bos_id` are never emitted. The score is not affected by temperature, top-k and top-p: it is
+    the score that `greedy_decode` would give to the same tokens.
 
-    A loop in the graph with a cache of fixed size in each of its stages: works eagerly, in a
-    `tf.function`, under XLA, in a SavedModel and in LiteRT, with the same numbers for the same
-    seed. What a sentence becomes depends on itself and its seed, neither on the others in its batch
-    nor on its place among them: with one seed for all, equal sentences become equal ones.
+    The search is a loop in the graph, whose cache has a fixed size in each stage: it works eagerly,
+    in a `tf.function`, under XLA, in a SavedModel and in LiteRT, with the same random numbers for
+    the same seed. A sample depends only on its source and its seed, not on the other sentences in
+    the batch or the position in the batch: with one seed for all, equal sources get equal outputs.
 
     Args:
-        model: A `Transformer`, or any `Predictor`: several models, or one of another kind.
+        model: A `Transformer`, or any `Predictor`, such as an `Ensemble` or a `DecoderOnly`.
         source: Token ids `[B, S]`, integer, each row ending in `eos_id` and then padding; or
-            whatever the predictor begins with.
-        temperature: At least 0, number or tensor, scalar or `[B]`. 0 is greedy search: of equally
-            probable tokens the first, whatever the seed. `None`: 1.
-        top_k: Tokens to keep, integer or tensor, scalar or `[B]`. `None` or 0: all.
+            the inputs of the predictor.
+        temperature: At least 0, number or tensor, scalar or `[B]`. 0 is greedy search, which
+            returns the first of equally probable tokens whatever the seed. `None`: 1.
+        top_k: Number of tokens to keep, integer or tensor, scalar or `[B]`. `None` or 0: all.
         top_p: Probability to keep, number or tensor, scalar or `[B]`. The most probable token is
-            kept in any case. `None` or 1: all.
-        seed: Two integers of 32 bits, int32, for all sentences, or `[B, 2]`, two for each.
+            always kept. `None` or 1: all.
+        seed: Two 32-bit integers, int32, for all sentences, or `[B, 2]`, two for each sentence.
         max_length: See `greedy_decode`.
         cache_length: See `greedy_decode`.
         constraints: See `greedy_decode`.
@@ -58,11 +62,11 @@ def sample_decode(
         cache_stages: See `greedy_decode`.
 
     Returns:
-        What `greedy_decode` returns.
+        Tokens and scores, like `greedy_decode`.
 
     Raises:
-        ValueError: If a number is out of range, which the values of tensors cannot be checked for,
-            or an argument has the wrong shape.
+        ValueError: If a number is out of range or an argument has the wrong shape. The values of
+            tensors are not checked.
 
     Reference: Holtzman et al. (2020), "The Curious Case of Neural Text Degeneration", for `top_p`;
         Fan et al. (2018), "Hierarchical Neural Story Generation", for `top_k`.
@@ -92,11 +96,11 @@ def sample_decode(
 
 
 def draw_token(logits, draw, temperature=None, top_k=None, top_p=None):
-    """Draws from the distribution that is left, by the inverse of its cumulative probabilities.
+    """Draws a token by inverting the cumulative distribution of the tokens that are kept.
 
     Args:
-        logits: `[B, V]`, float32; `NEVER` for a token that is not to be drawn.
-        draw: Numbers from 0 to below 1, `[B, 1]` or `[1, 1]`.
+        logits: `[B, V]`, float32; `NEVER` for forbidden tokens.
+        draw: Uniform random numbers in [0, 1), `[B, 1]` or `[1, 1]`.
         temperature: See `sample_decode`.
         top_k: See `sample_decode`.
         top_p: See `sample_decode`.
@@ -106,16 +110,17 @@ def draw_token(logits, draw, temperature=None, top_k=None, top_p=None):
     """
     kept = logits > NEVER / 2  # [B, V]
     if temperature is not None:
-        warmth = tf.maximum(_column(temperature, tf.float32), COLDEST)
+        divisor = tf.maximum(_column(temperature, tf.float32), COLDEST)
         best, most_probable = top_k_of(logits, 1)  # [B, 1]
         most_probable = tf.squeeze(most_probable, 1)
-        logits = tf.where(kept, (logits - best) / warmth, NEVER)
+        logits = tf.where(kept, (logits - best) / divisor, NEVER)
     if top_k is not None or top_p is not None:
         kept = tf.logical_and(kept, _most_probable(logits, top_k, top_p))
     cumulative = tf.cumsum(tf.nn.softmax(tf.where(kept, logits, NEVER)), axis=1)  # [B, V]
     reached = cumulative > draw * cumulative[:, -1:]
-    # The first that reaches the draw, of those that are kept: rounding can raise the sum at one
-    # that is not, and can keep it below the draw at the last.
+    # Choose the first kept token whose cumulative probability exceeds the draw, otherwise the last
+    # kept one: rounding can raise the sum at a token that is not kept, or keep all sums below the
+    # draw.
     size = logits.shape[1]
     places = tf.range(size)
     order = tf.where(kept, tf.where(reached, 2 * size - places, places), -1)
@@ -127,7 +132,7 @@ def draw_token(logits, draw, temperature=None, top_k=None, top_p=None):
 
 
 def _most_probable(logits, top_k, top_p):
-    """A mask of the tokens among the `top_k` and `top_p`; the first of equally probable ones."""
+    """Returns the mask of the tokens in `top_k` and `top_p`; ties go to the lower id."""
     size = logits.shape[1]
     values, tokens = tf.math.top_k(logits, size)  # [B, V], the most probable first
     ranks = tf.range(size)
@@ -138,7 +143,7 @@ def _most_probable(logits, top_k, top_p):
     if top_p is not None:
         top_p = _column(top_p, tf.float32)
         before = tf.cumsum(tf.nn.softmax(tf.where(kept, values, NEVER)), axis=1, exclusive=True)
-        # The sum is rounded: it can be 1 before the last.
+        # With top_p = 1 keep all: the rounded sum can reach 1 before the last token.
         among = (before < top_p) | tf.equal(ranks, 0) | (top_p >= 1)
         kept = tf.logical_and(kept, among)
     last = _count(kept) - 1  # [B, 1]
@@ -148,7 +153,7 @@ def _most_probable(logits, top_k, top_p):
 
 
 def _seeds(seed):
-    """A seed for each sentence or one for all, `[B or 1, 2]`."""
+    """Returns one seed for each sentence or one for all, `[B or 1, 2]`."""
     seed = tf.convert_to_tensor(seed)
     if seed.shape.rank not in (1, 2) or seed.shape[-1] != 2:
         raise ValueError(

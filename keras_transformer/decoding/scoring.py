@@ -1,22 +1,25 @@
-"""The probability of an output that is given."""
+"""Scores of given outputs."""
+
+from typing import Any
 
 import tensorflow as tf
 
 from keras_transformer.decoding.model_predictor import predictor_of
+from keras_transformer.tensors import Tensor
 
 
-def score(model, source, target):
-    """Returns the log-probabilities of the tokens of outputs, all in one pass.
+def score(model: Any, source: Tensor, target: Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    """Returns the log-probabilities of the tokens of given outputs, in a single pass.
 
-    With the output of a search for a target, the sum is the search's score, without a penalty for
-    the length; a forced end is certain at the longest length that the predictor has.
+    If `target` is the output of a search, the sum is the score of the search without a length
+    penalty. `forced_eos_id` has probability 1 at the predictor's `max_length`.
 
     Args:
         model: A `Transformer`, or a predictor: see `Predictor.logits`.
-        source: Token ids `[B, S]`, integer, each row ending in `eos_id` and then padding; for a
-            predictor its inputs.
-        target: Token ids `[B, T]`, integer, of the same form; without `bos_id`. A row that does not
-            end in `eos_id` is scored as the beginning of an output.
+        source: Token ids `[B, S]`, integer, each row ending in `eos_id` and then padding; or the
+            inputs of the predictor.
+        target: Token ids `[B, T]`, integer, each row ending in `eos_id` and then padding, without
+            `bos_id`. A row that does not end in `eos_id` is scored as the beginning of an output.
 
     Returns:
         Log-probabilities `[B, T]`, float32, 0 for padding; and their sums `[B]`.
@@ -29,7 +32,7 @@ def score(model, source, target):
     last = tf.equal(tf.range(tf.shape(target)[1]), predictor.max_length - 1)  # [T]
     logits = predictor.vocabulary.with_forced_end(logits, tf.expand_dims(last, 0))
     chosen = tf.gather(logits, target, batch_dims=2)  # [B, T]
-    # Of [B, T, V] only the logits: a log-softmax would be as large once more.
+    # A log-softmax would allocate a second tensor of [B, T, V].
     gains = chosen - tf.reduce_logsumexp(logits, axis=-1)  # [B, T]
     padding = tf.equal(target, predictor.vocabulary.pad_id)
     gains = tf.where(padding, 0.0, tf.cast(gains, tf.float32))

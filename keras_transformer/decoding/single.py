@@ -1,4 +1,4 @@
-"""The loop of the searches that follow one hypothesis: greedy search and sampling."""
+"""The loop of greedy search and sampling, which follow one hypothesis."""
 
 import dataclasses
 import numbers
@@ -19,14 +19,14 @@ from keras_transformer.decoding.predictor import Predictor
 
 
 class _SingleState(typing.NamedTuple):
-    index: tf.Tensor  # tokens that every sentence which has not ended has
-    last: tf.Tensor  # [B], the last of them
+    index: tf.Tensor  # number of tokens of every sentence that has not ended
+    last: tf.Tensor  # [B], last token of each
     ended: tf.Tensor  # [B]
     tokens: tf.Tensor  # [B, L]
     scores: tf.Tensor  # [B], sums of log-probabilities
     predictor_state: typing.Any  # see `Predictor`
     runs: tf.Tensor  # [B, 1, L], see `Rules.follow`; () without rules
-    token_scores: tf.Tensor  # [B, L]; () if not asked for
+    token_scores: tf.Tensor  # [B, L]; () if not requested
     attention: tf.Tensor  # [B, L, S]; () if the predictor has no weights
 
 
@@ -40,13 +40,13 @@ def decode_single(
     token_scores=False,
     cache_stages=STAGES,
 ):
-    """Emits one token after the other until every sentence has ended.
+    """Emits one token at a time until every sentence has ended.
 
     Args:
         predictor: A `Predictor`.
         inputs: See `Predictor.begin`.
-        choose: Function of the logits `[B, V]`, `NEVER` where a token is forbidden, and of the
-            number of the step, which returns the next token `[B]` and its logit `[B]`.
+        choose: Function from the logits `[B, V]`, `NEVER` for forbidden tokens, and the number of
+            the step to the next token `[B]` and its logit `[B]`.
         max_length: See `greedy_decode`.
         cache_length: See `greedy_decode`.
         constraints: See `greedy_decode`.
@@ -54,7 +54,7 @@ def decode_single(
         cache_stages: See `greedy_decode`.
 
     Returns:
-        What `greedy_decode` returns.
+        The result of `greedy_decode`.
     """
     length = check_lengths(predictor.max_length, 1, max_length, cache_length)
 
@@ -79,7 +79,7 @@ def decode_single(
 
 @dataclasses.dataclass(frozen=True)
 class _Loop:
-    """The condition and the body of the loop, and what does not change in it."""
+    """Condition and body of the loop, with its constants."""
 
     predictor: Predictor
     choose: typing.Callable
@@ -88,7 +88,7 @@ class _Loop:
     rules: Rules | None
 
     def beginning(self, batch, positions, predictor_state, token_scores):
-        """The state before the first step; for B and S see `Predictor.sizes`."""
+        """Returns the state before the first step; for B and S see `Predictor.sizes`."""
         length, vocabulary = self.length, self.predictor.vocabulary
         return _SingleState(
             index=tf.constant(0),
@@ -103,7 +103,7 @@ class _Loop:
         )
 
     def running(self, state):
-        """Returns whether a sentence has not ended."""
+        """Returns `True` while any sentence has not ended."""
         return tf.logical_not(tf.reduce_all(state.ended))
 
     def step(self, state):
@@ -135,7 +135,7 @@ class _Loop:
         return (state,)
 
     def _allowed(self, wide, logits, state):
-        """The logits `[B, V]`, also given as `[B, 1, V]`, without those that are forbidden."""
+        """Returns the logits `[B, V]` with `NEVER` for forbidden tokens; `wide` is `[B, 1, V]`."""
         if self.rules is None:
             return self.predictor.vocabulary.without_silent(logits)
         tokens = tf.expand_dims(state.tokens, 1)
@@ -149,7 +149,7 @@ class _Loop:
 
 
 def _limit(max_length, cache_length, batch):
-    """The longest output of each sentence, `[B]`. `None`: the end of the cache, at no cost."""
+    """Returns the maximum length of each output, `[B]`; `None` if the cache alone limits it."""
     if max_length is None:
         return None
     if isinstance(max_length, numbers.Integral) and max_length == cache_length:
@@ -164,7 +164,7 @@ def _written(token_scores, here, gain):
 
 
 def _attended(attention, here, ended, weights):
-    """The attention with the weights `[B, 1, S]` of this position, in sentences that go on."""
+    """Returns the attention with the weights `[B, 1, S]` of this position in running sentences."""
     if isinstance(attention, tuple):
         return ()
     emitted = tf.logical_and(here, tf.expand_dims(tf.logical_not(ended), 1))  # [B, L]

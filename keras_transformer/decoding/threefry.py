@@ -1,7 +1,7 @@
 """Random numbers that are the same eagerly, in a graph and under XLA.
 
-TensorFlow's own are not: `tf.random.stateless_uniform` with `alg="philox"` gives other numbers when
-it is compiled, and with `alg="threefry"` it has no kernel on the CPU.
+TensorFlow's own generators are not: `tf.random.stateless_uniform` with `alg="philox"` returns
+other numbers when compiled, and with `alg="threefry"` it has no CPU kernel.
 """
 
 import tensorflow as tf
@@ -11,11 +11,12 @@ PARITY = 0x1BD11BDA
 
 
 def uniforms(seed, length):
-    """Returns numbers from 0 to below 1 that depend on their seed and their place alone.
+    """Returns uniform numbers in [0, 1) that depend only on the seed and the index.
 
     Args:
         seed: `[B, 2]`, int32.
-        length: Numbers L for each seed, a Python integer. More begin with the same ones.
+        length: Number L of values for each seed, a Python integer. A longer sequence begins with
+            the same values.
 
     Returns:
         `[B, L]`, float32, multiples of 2**-24.
@@ -34,7 +35,7 @@ def threefry(key0, key1, x0, x1):
     Args:
         key0: First word of the key, uint32.
         key1: Second word of the key, of the same shape.
-        x0: First word of the counter, uint32, of a shape that the key's can be broadcast to.
+        x0: First word of the counter, uint32, of a shape to which the key can be broadcast.
         x1: Second word of the counter, of the same shape.
 
     Returns:
@@ -55,7 +56,7 @@ def threefry(key0, key1, x0, x1):
 
 
 def _rotate(x, count):
-    # A product and an exclusive or: LiteRT knows neither a shift to the left nor an or.
+    # A product and an exclusive or, because LiteRT has neither a left shift nor an or.
     left = x * tf.constant(1 << count, tf.uint32)
     right = tf.bitwise.right_shift(x, tf.constant(32 - count, tf.uint32))
     return tf.bitwise.bitwise_xor(left, right)

@@ -1,24 +1,24 @@
-"""The largest few of many numbers, without sorting them."""
+"""A faster top-k for few of many values, which avoids sorting them."""
 
 import tensorflow as tf
 
 from keras_transformer.decoding.constraints import NEVER
 
-BLOCKS = (50, 400)  # sizes that are worth it, at least and at most
-FALLBACK = 64  # for vocabularies without a divisor among these
+BLOCKS = (50, 400)  # smallest and largest block size that pays off
+FALLBACK = 64  # block size for vocabularies without a divisor in this range
 
 
 def top_k(values, k):
-    """`tf.math.top_k`, found through the blocks in which the largest values are.
+    """Returns the result of `tf.math.top_k`, computed through the blocks with the largest maxima.
 
-    The k largest of all lie in the k blocks of the largest maxima. To reduce V numbers to the
-    maxima of their blocks takes one pass, where each runtime's own sort takes many: on a CPU three
-    (LiteRT, XLA) to five times as long (TensorFlow), which was most of what a step of a beam cost.
-    Of equal values those of the lower index come first, as in `tf.math.top_k`.
+    The k largest values lie in the k blocks with the largest maxima. Reducing V values to the
+    maxima of their blocks takes one pass, while the sort of a runtime takes many: on a CPU it took
+    three (LiteRT, XLA) to five times as long (TensorFlow), most of the cost of a beam search step.
+    Among equal values the lower index comes first, as in `tf.math.top_k`.
 
     Args:
         values: `[..., V]`, floating, above `NEVER`, with all axes but the first of known size.
-        k: How many, a Python integer, at most V.
+        k: Number of values to return, a Python integer, at most V.
 
     Returns:
         The values `[..., k]`, the largest first, and their indices `[..., k]`, int32.
@@ -31,7 +31,7 @@ def top_k(values, k):
     blocks = _padded(values, count * size)
     blocks = tf.reshape(blocks, (-1, *axes, count, size))
     _, chosen = tf.math.top_k(tf.reduce_max(blocks, axis=-1), k)  # [..., k]
-    chosen = -tf.math.top_k(-chosen, k)[0]  # in order, so that equal values stay in theirs
+    chosen = -tf.math.top_k(-chosen, k)[0]  # by index, so that equal values keep their order
     candidates = tf.gather(blocks, chosen, batch_dims=1 + len(axes))  # [..., k, size]
     candidates = tf.reshape(candidates, (-1, *axes, k * size))
     best, places = tf.math.top_k(candidates, k)
@@ -40,7 +40,7 @@ def top_k(values, k):
 
 
 def _block_size(total):
-    """A divisor, or otherwise a size for which the last block is padded."""
+    """Returns a divisor of `total`, or `FALLBACK`, for which the last block is padded."""
     root = max(BLOCKS[0], round(total**0.5))
     divisors = [size for size in range(BLOCKS[0], BLOCKS[1] + 1) if total % size == 0]
     return min(divisors, key=lambda size: abs(size - root), default=FALLBACK)

@@ -1,3 +1,3 @@
-"""Functional models that are built of the layers."""
+"""Functional Keras models built from the layers."""
 
-import keras  # noqa: F401  (before any model: importing it imports them all, see `registration`)
+import keras  # noqa: F401  (first, because importing Keras imports all models: see `registration`)

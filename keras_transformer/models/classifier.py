@@ -1,4 +1,4 @@
-"""Text to a class: an encoder, pooling over its tokens and a linear map."""
+"""Text classification: an encoder, pooling over the tokens and a linear classifier."""
 
 import keras
 
@@ -16,13 +16,13 @@ class TextClassifier(EncoderModel):
         config: A `ClassifierConfig`, or the name of a preset.
         dtype: Dtype policy of every layer, for example `"mixed_bfloat16"`. `None`: the global one.
         name: Name of the model.
-        kernels: The `Kernels` that the layers compute with; a file does not keep them.
+        kernels: The `Kernels` of the layers; they are not saved with the model.
 
     Call arguments:
-        inputs: Token ids `[B, S]`, integer, each text ending in `eos_id`; padding comes after it.
+        inputs: Token ids `[B, S]`, integer, each text ending in `eos_id` and then padding.
 
     Returns:
-        Logits `[B, C]`, one for each of `config.labels`; float32 under the mixed policies.
+        Logits `[B, C]`, one for each of `config.labels`; float32 under mixed-precision policies.
 
     Example:
         >>> import numpy as np
@@ -31,8 +31,8 @@ class TextClassifier(EncoderModel):
         >>> TextClassifier(config)(np.ones((2, 7), "int32")).shape
         TensorShape([2, 2])
 
-    Differs from the paper: it has no classifier; the blocks, their dropout and the embedding are
-    the paper's (sections 3.1, 3.4, 3.5 and 5.4).
+    Differs from the paper, which has no classifier; the blocks, their dropout and the embedding are
+    those of the paper (sections 3.1, 3.4, 3.5 and 5.4).
     """
 
     config_class = ClassifierConfig

@@ -1,19 +1,20 @@
-"""The base of models of one encoder: an input, a stack and a head."""
+"""Base class of encoder-only models: an input, an encoder and a head."""
 
 from keras_transformer.layers.blocks.encoder import Encoder
 from keras_transformer.layers.masks import fitting_masks
 from keras_transformer.models.model import ConfiguredModel, FigureColumn, named_weights
 from keras_transformer.models.parts import Parts
+from keras_transformer.tensors import Tensor
 
 
 class EncoderModel(ConfiguredModel):
-    """A model of an input, an encoder and a head.
+    """Base class of models with an input, an encoder and a head.
 
     A subclass names the classes of its configuration, its input and its head.
 
     Attributes:
-        input_class: The class of its input, a `ModelInput`.
-        head_class: The class of its head, a `Head`.
+        input_class: Class of the input, a `ModelInput`.
+        head_class: Class of the head, a `Head`.
     """
 
     input_class = head_class = None
@@ -37,12 +38,12 @@ class EncoderModel(ConfiguredModel):
         return {**parts.input.layers, **encoder, **parts.head.layers}
 
     def connect(self, parts, inputs):  # noqa: D102
-        allowed = parts.input.allowed(inputs)  # [B, 1, S] or nothing
+        allowed = parts.input.allowed(inputs)  # [B, 1, S], or None
         x = parts.input(inputs)  # [B, S, D]
         x = parts.encoder(x) if allowed is None else parts.encoder(x, allowed)
         return parts.head(x, inputs, allowed)
 
-    @fitting_masks()  # they are made of the same tokens
+    @fitting_masks()  # the mask is computed from the same tokens as the embedding
     def call(self, inputs, training=None, mask=None):  # noqa: D102
         return super().call(inputs, training=training, mask=mask)
 
@@ -56,15 +57,15 @@ class EncoderModel(ConfiguredModel):
         )
 
     @fitting_masks()
-    def attention_weights(self, inputs):
-        """Returns the attention weights of every layer and head, without dropout.
+    def attention_weights(self, inputs: Tensor) -> dict[str, Tensor]:
+        """Returns the attention weights of all layers and heads, without dropout.
 
         Args:
-            inputs: As for a call of the model.
+            inputs: The inputs of the model.
 
         Returns:
             Dictionary from `"encoder/block_0/self_attention"` and so on to `[B, H, S, S]`: input,
-            head, attending position, attended position. S counts the class token of an image.
+            head, query position, key position. With images, S includes the class token.
         """
         x = self.parts.input(inputs, training=False)  # [B, S, D]
         allowed = self.parts.input.allowed(inputs)  # [B, 1, S]

@@ -1,4 +1,4 @@
-"""Image to a class: patches, an encoder, pooling over them and a linear map."""
+"""Image classification: patches, an encoder, pooling over the patches and a linear classifier."""
 
 import keras
 
@@ -16,13 +16,13 @@ class ImageClassifier(EncoderModel):
         config: An `ImageClassifierConfig`, or the name of a preset.
         dtype: Dtype policy of every layer, for example `"mixed_bfloat16"`. `None`: the global one.
         name: Name of the model.
-        kernels: The `Kernels` that the layers compute with; a file does not keep them.
+        kernels: The `Kernels` of the layers; they are not saved with the model.
 
     Call arguments:
         inputs: Pixels from 0 to 255, floating, `[B, image_height, image_width, channels]`.
 
     Returns:
-        Logits `[B, C]`, one for each of `config.labels`; float32 under the mixed policies.
+        Logits `[B, C]`, one for each of `config.labels`; float32 under mixed-precision policies.
 
     Example:
         >>> import numpy as np
@@ -32,8 +32,9 @@ class ImageClassifier(EncoderModel):
         >>> ImageClassifier(config)(np.zeros((2, 8, 8, 3), "float32")).shape
         TensorShape([2, 2])
 
-    Differs from the paper, which has no images. Differs from the vision transformer's: by default
-    sinusoidal positions of row and column and, as in the paper, normalisation after each sublayer.
+    Differs from the paper, which has no images. Differs from the Vision Transformer: by default,
+    positions are sinusoids of row and column, and, as in the paper, normalisation follows each
+    sublayer.
 
     Reference: Dosovitskiy et al. (2021), "An Image is Worth 16x16 Words", Eq. 1 to 4.
     """

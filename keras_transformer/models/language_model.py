@@ -1,4 +1,4 @@
-"""A causal language model: the decoder's blocks without an encoder (Fig. 1, right, alone)."""
+"""Causal language model: a decoder without encoder and cross-attention (Fig. 1, right)."""
 
 import keras
 from keras import ops
@@ -15,24 +15,25 @@ from keras_transformer.models.model import (
     named_weights,
 )
 from keras_transformer.models.parts import Parts
+from keras_transformer.tensors import Tensor
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
 class LanguageModel(TokenOutput, ConfiguredModel):
-    """Embedding, causal blocks without attention to a memory, and output weights.
+    """Causal language model: embedding, causal blocks without cross-attention, and output weights.
 
     Args:
         config: A `LanguageModelConfig`, or the name of a preset.
         dtype: Dtype policy of every layer, for example `"mixed_bfloat16"`. `None`: the global one.
         name: Name of the model.
-        kernels: The `Kernels` that the layers compute with; a file does not keep them.
+        kernels: The `Kernels` of the layers; they are not saved with the model.
 
     Call arguments:
-        inputs: Token ids `[B, T]`, integer, each text starting with `bos_id`; padding, `pad_id`,
-            comes after it and needs no mask: nothing attends to what follows.
+        inputs: Token ids `[B, T]`, integer, each text beginning with `bos_id`. Padding, `pad_id`,
+            comes after the text and needs no mask, as no position attends to later ones.
 
     Returns:
-        Logits `[B, T, V]` of the token that follows each position; float32 under the mixed
+        Logits `[B, T, V]` of the next token at each position; float32 under mixed-precision
         policies.
 
     Example:
@@ -42,15 +43,18 @@ class LanguageModel(TokenOutput, ConfiguredModel):
         >>> model(np.ones((2, 5), "int32")).shape
         TensorShape([2, 5, 100])
 
-    Differs from the paper: the blocks have no attention to a memory, as there is no encoder; see
-    Liu et al. (2018), "Generating Wikipedia by Summarizing Long Sequences".
+    Differs from the paper: as there is no encoder, the blocks have no cross-attention; see Liu et
+    al. (2018), "Generating Wikipedia by Summarizing Long Sequences".
     """
 
     config_class = LanguageModelConfig
     default_name = "language_model"
 
     def __call__(self, inputs, *args, **kwargs):
-        """Refuses rows of several texts, of which Keras would take the tokens alone."""
+        """Calls the model; raises `TypeError` for rows of several texts.
+
+        Of such a dictionary Keras would silently use only the tokens.
+        """
         if isinstance(inputs, dict) and "documents" in inputs:
             raise TypeError(
                 "`inputs` must be token ids [B, T]: rows of several texts go through "
@@ -76,31 +80,36 @@ class LanguageModel(TokenOutput, ConfiguredModel):
     def connect(self, parts, inputs):  # noqa: D102
         return parts.head(parts.decoder(parts.input(inputs)))  # [B, T, V]
 
-    def hidden_states(self, inputs, training=None):
-        """Returns the hidden states that the output weights turn into logits, `[B, T, D]`.
+    def hidden_states(
+        self, inputs: Tensor | dict[str, Tensor], training: bool | None = None
+    ) -> Tensor:
+        """Returns the hidden states before the output weights, `[B, T, D]`.
 
         Args:
-            inputs: As for a call of the model. Or, for rows of several texts of which none sees
-                another, a dictionary of integers `[B, T]`: `tokens`; `documents`, which of them
-                belong together, rising in a row; and `places`, the position of each in its text.
+            inputs: The inputs of the model; or, for rows of several texts that do not attend to
+                each other, a dictionary of integers `[B, T]`: `tokens`; `documents`, the number of
+                the text of each token, increasing within a row; and `places`, the position of each
+                token in its text.
             training: Whether dropout is active.
         """
         if not isinstance(inputs, dict):
             return self.decoder(self.embedding(inputs, training=training), training=training)
         tokens, documents, places = (inputs[name] for name in ("tokens", "documents", "places"))
         queries, keys = ops.expand_dims(documents, 2), ops.expand_dims(documents, 1)
-        # Rotary positions and distances are differences: the same wherever a text begins.
+        # Only the embedding needs `places`: positions in attention depend on differences alone.
         x = self.embedding(tokens, places=places, training=training)  # [B, T, D]
         return self.decoder(x, allowed=ops.equal(queries, keys), training=training)
 
-    def step(self, tokens, cache, index, allowed=None):
+    def step(
+        self, tokens: Tensor, cache: tuple, index: Tensor, allowed: Tensor | None = None
+    ) -> Prediction:
         """Runs the model at one position, without dropout.
 
         Args:
             tokens: The token at this position in each of the N hypotheses of a text, `[B, N]`,
                 integer; `bos_id` at position 0.
             cache: From `decoder.empty_cache` or the previous step.
-            index: Number of the position, counting from 0; scalar integer.
+            index: Index of the position, counted from 0; scalar integer.
             allowed: See `Transformer.step`.
 
         Returns:
@@ -117,15 +126,15 @@ class LanguageModel(TokenOutput, ConfiguredModel):
     def columns(self):  # noqa: D102
         return (FigureColumn("text", "T", self.embedding, self.decoder, self.parts.head.drawn),)
 
-    def attention_weights(self, inputs):
-        """Returns the attention weights of every layer and head, without dropout.
+    def attention_weights(self, inputs: Tensor) -> dict[str, Tensor]:
+        """Returns the attention weights of all layers and heads, without dropout.
 
         Args:
-            inputs: As for a call of the model.
+            inputs: The inputs of the model.
 
         Returns:
             Dictionary from `"decoder/block_0/self_attention"` and so on to `[B, H, T, T]`: text,
-            head, attending position, attended position.
+            head, query position, key position.
         """
         x = self.embedding(inputs, training=False)  # [B, T, D]
         _, weights = self.decoder(x, return_weights=True, training=False)

@@ -1,23 +1,25 @@
-"""The base of the models: a configuration that is all they are built from, and their parts."""
+"""Base class of all models, each of which is built from a configuration and consists of parts."""
 
 import typing
 
 import keras
 
-from keras_transformer.layers.kernels import DEFAULT
+from keras_transformer.config.model import ModelConfig
+from keras_transformer.layers.kernels import DEFAULT, Kernels
 from keras_transformer.layers.quantization import policy_of, quantize_sublayers, split_policy
 
 
 class FigureColumn(typing.NamedTuple):
-    """A stack of blocks and what comes before and after it: a column of Fig. 1.
+    """A column of Fig. 1: a stack of blocks with the layers before and after it.
 
     Attributes:
-        name: What its tokens are, such as `"source"`.
-        length: Symbol of their number, such as `"S"`.
+        name: Name of its tokens, such as `"source"`.
+        length: Symbol for the number of tokens, such as `"S"`.
         embedding: The `PositionalEmbedding`.
-        stack: The `Encoder` or `Decoder`; a decoder's memory is the column before it.
-        head: The layers that follow, in order; empty if the stack ends it.
-        segments: The layer that tells parts of the tokens apart, if there is one.
+        stack: The `Encoder` or `Decoder`; the memory of a decoder is the output of the previous
+            column.
+        head: The layers after the stack, in order; empty if there are none.
+        segments: The segment embedding, if there is one.
     """
 
     name: str
@@ -29,13 +31,13 @@ class FigureColumn(typing.NamedTuple):
 
 
 class Prediction(typing.NamedTuple):
-    """The decoder of a model at one position.
+    """Output of a model's decoder at one position.
 
     Attributes:
-        logits: Logits of the token that follows, `[B, N, V]`.
-        cache: The cache with this position in it.
-        weights: The weights of the attention to the memory, of every block `[B, H, N, S]`. `None`
-            without a memory, or unless they are asked for.
+        logits: Logits of the next token, `[B, N, V]`.
+        cache: The cache including this position.
+        weights: Cross-attention weights, one tensor `[B, H, N, S]` for each block. `None` if there
+            is no memory or the weights were not requested.
     """
 
     logits: typing.Any
@@ -44,30 +46,37 @@ class Prediction(typing.NamedTuple):
 
 
 class ConfiguredModel(keras.Model):
-    """A functional model that a configuration and a dtype policy describe whole.
+    """A functional model that is fully described by a configuration and a dtype policy.
 
     `compile`, `fit`, `summary`, `save` and `clone_model` work as for every Keras model.
 
     Args:
-        config: A `config_class`, or the name of a preset. `None`: the defaults.
+        config: An instance of `config_class`, or the name of a preset. `None`: the defaults.
         dtype: Dtype policy of every layer, for example `"mixed_bfloat16"`. `None`: the global one.
-        name: Name of the model.
-        kernels: The `Kernels` that the layers compute with; a file does not keep them.
+        name: Name of the model. `None`: `default_name`.
+        kernels: The `Kernels` of the layers; they are not saved with the model.
         trainable: Whether the weights are trained.
-        **options: Options of the configuration, such as `num_layers=6`, in place of a
-            configuration or in addition to the name of a preset.
+        **options: Options of the configuration, such as `num_layers=6`, instead of `config`, or in
+            addition to the name of a preset.
 
     Attributes:
-        config_class: The class of its configuration, a `ModelConfig`.
-        default_name: Name of a model that is given none.
-        parts: Its `Parts`.
+        config_class: Class of the configuration, a `ModelConfig`.
+        default_name: Default name of a model.
+        parts: The `Parts` of the model.
     """
 
     config_class = None
     default_name = None
 
     def __init__(
-        self, config=None, dtype=None, name=None, *, kernels=DEFAULT, trainable=True, **options
+        self,
+        config: ModelConfig | str | None = None,
+        dtype: typing.Any = None,
+        name: str | None = None,
+        *,
+        kernels: Kernels = DEFAULT,
+        trainable: bool = True,
+        **options: typing.Any,
     ):
         config = self._configuration(config, options)
         policy, quantized = split_policy(keras.dtype_policies.get(dtype))
@@ -85,7 +94,7 @@ class ConfiguredModel(keras.Model):
             quantize_sublayers(self, quantized)
 
     def _configuration(self, config, options):
-        """The configuration that the arguments of the constructor describe."""
+        """Returns the configuration from the arguments of the constructor."""
         if config is None:
             return self.config_class(**options)
         if isinstance(config, str):
@@ -97,7 +106,7 @@ class ConfiguredModel(keras.Model):
             )
         if options:
             raise TypeError(
-                "Options must be given in `config` if there is one. "
+                "Options must be part of `config` if a configuration is given. "
                 f"Received: {', '.join(options)}."
             )
         return config
@@ -107,7 +116,7 @@ class ConfiguredModel(keras.Model):
         raise NotImplementedError
 
     def roles(self, parts):
-        """Returns the layers by the names of the model's attributes."""
+        """Returns the layers by the names of their attributes in the model."""
         raise NotImplementedError
 
     def symbols(self, parts):
@@ -119,16 +128,16 @@ class ConfiguredModel(keras.Model):
         raise NotImplementedError
 
     def __call__(self, inputs, *args, **kwargs):
-        """Refuses inputs of a wrong shape or dtype in one line, and calls the model."""
+        """Checks shape and dtype of the inputs, with errors of one line, and calls the model."""
         self.parts.input.check(inputs, self)
         return super().__call__(inputs, *args, **kwargs)
 
     @property
     def columns(self):
-        """The `FigureColumn`s of the model, in order, as they are drawn in Fig. 1.
+        """The `FigureColumn`s of the model, in order, for a diagram like Fig. 1.
 
         Raises:
-            ValueError: If it does not read tokens, for which there is no such picture.
+            ValueError: If the input of the model is not tokens.
         """
         raise ValueError(
             f"`model` must read tokens to be drawn as in Fig. 1. Received: a {type(self).__name__}."
@@ -137,16 +146,16 @@ class ConfiguredModel(keras.Model):
     @property
     def embeddings(self):
         """The layers that embed tokens, one for each table."""
-        layers = reversed(self.parts.embeddings)  # of one table the first layer is kept
+        layers = reversed(self.parts.embeddings)  # for a shared table, the first layer remains
         return list({id(layer.table): layer for layer in layers}.values())[::-1]
 
     @property
     def input_embedding(self):
-        """The layer that embeds the tokens of the input; of a `Transformer` those of the source."""
+        """The embedding of the input tokens; in a `Transformer`, of the source tokens."""
         return self.parts.input.embedding
 
     def summary(self, line_length=120, expand_nested=True, **kwargs):
-        """Prints the model as `keras.Model.summary` does, with every sublayer."""
+        """Prints a summary like `keras.Model.summary`, including all sublayers."""
         return super().summary(line_length=line_length, expand_nested=expand_nested, **kwargs)
 
     def get_config(self):  # noqa: D102
@@ -160,7 +169,7 @@ class ConfiguredModel(keras.Model):
 
 
 class TokenOutput:
-    """The output weights of a model with a `NextTokenLogits`, for losses and searches."""
+    """Mixin of models with a `NextTokenLogits` head: output weights for losses and searches."""
 
     @property
     def output_weights(self):
@@ -169,21 +178,21 @@ class TokenOutput:
 
     @property
     def output_matrix(self):
-        """The output weights, `[V, D]`: the table of the embedding if they are tied."""
+        """The output weights `[V, D]`; the table of the embedding if they are tied."""
         return self.output_weights.matrix
 
     @property
     def output_bias(self):
-        """The variable `[V]` that is added to the logits; `None` for nothing."""
+        """Bias of the logits, a variable `[V]`; `None` without a bias."""
         return self.output_weights.bias
 
 
 def named_weights(stack, weights):
-    """Returns the attention weights of a stack under the names that a model has for them.
+    """Returns the attention weights of a stack with the name of the stack in their names.
 
     Args:
         stack: An `Encoder` or a `Decoder`.
-        weights: The weights that it returned with `return_weights`, by
+        weights: Attention weights from a call with `return_weights`, named
             `"block_0/self_attention"` and so on.
     """
     return {f"{stack.name}/{name}": tensor for name, tensor in weights.items()}

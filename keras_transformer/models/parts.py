@@ -1,4 +1,4 @@
-"""Parts of a model: input, encoder, decoder and head, and copies of their weights."""
+"""Parts of a model (input, encoder, decoder and head), and copying their weights."""
 
 import dataclasses
 from typing import Any
@@ -8,12 +8,12 @@ from keras_transformer.config.parts import PARTS, STACKS
 
 @dataclasses.dataclass(frozen=True)
 class Parts:
-    """The parts of a model; `None` where it lacks one.
+    """The parts of a model; a part is `None` if the model does not have it.
 
     Attributes:
-        input: A `ModelInput`; of an encoder-decoder that of the source.
-        encoder: An `Encoder`, or what takes its place.
-        decoder: A `TargetDecoder`, the target's embedding and the `Decoder`; or the causal
+        input: A `ModelInput`; in an encoder-decoder model, for the source.
+        encoder: An `Encoder`, or a replacement such as a `RecurrentEncoder`.
+        decoder: A `TargetDecoder`, which has the target embedding and the `Decoder`; or the causal
             `Encoder` of a language model.
         head: A `Head`.
     """
@@ -25,13 +25,13 @@ class Parts:
 
     @property
     def embeddings(self):
-        """The layers that embed tokens, in order; an embedding of both sides is there twice."""
+        """The layers that embed tokens, in order; an embedding of both sides occurs twice."""
         return [*self.input.embeddings, *getattr(self.decoder, "embeddings", ())]
 
     def weights(self, name):
-        """Returns the variables of a part by their paths within it; `None` without the part.
+        """Returns the variables of a part by their paths in the part; `None` without the part.
 
-        A table that embedding and output weights share belongs to the input, or to the decoder.
+        A table shared by embedding and output weights belongs to the input or the decoder.
 
         Args:
             name: One of `PARTS`.
@@ -41,18 +41,18 @@ class Parts:
         return _weights(getattr(self, name), self._earlier(name))
 
     def _earlier(self, name):
-        """The variables of the parts before one, by identity."""
+        """Returns the variables of the parts before the part `name`, by identity."""
         earlier = [getattr(self, other) for other in PARTS[: PARTS.index(name)]]
         return {id(v) for part in earlier if part for v in _weights(part, set()).values()}
 
 
 @dataclasses.dataclass(frozen=True)
 class Copied:
-    """Parts that were copied from one model to another, and parts that begin anew.
+    """Result of `copy_parts`: copied parts, and parts that keep their initial weights.
 
     Attributes:
-        copied: The name of each part that was copied, with the name that it has in the other model.
-        new: The name of each other part, with the reason.
+        copied: For each copied part, the name of the part of the other model.
+        new: For each other part, the reason why it was not copied.
     """
 
     copied: dict
@@ -60,7 +60,7 @@ class Copied:
 
 
 def stacks_of(model):
-    """Returns the names of the stacks that a model has, of `STACKS`; none if it has no parts."""
+    """Returns the names of the stacks of a model, from `STACKS`; none if it has no parts."""
     parts = getattr(model, "parts", None)
     return tuple(name for name in STACKS if getattr(parts, name, None) is not None)
 
@@ -68,23 +68,24 @@ def stacks_of(model):
 def copy_parts(model, other, names=PARTS):
     """Copies the weights of the parts that two models have in common.
 
-    A part fits if all its weights have the same names and shapes. A decoder without attention to a
-    memory, that of a language model, also fits an encoder, and the other way round.
+    A part is copied if all its weights have the same names and shapes in both models. The decoder
+    of a language model, which has no cross-attention, can also be copied to an encoder, and an
+    encoder to such a decoder.
 
     Args:
-        model: The model whose weights change.
-        other: The model whose weights are copied.
-        names: The parts to copy, of `PARTS`.
+        model: The model to copy weights to.
+        other: The model to copy weights from.
+        names: Names of the parts to copy, from `PARTS`.
 
     Returns:
         A `Copied`.
 
     Raises:
-        ValueError: If there is no such part.
+        ValueError: If a name is unknown.
     """
     if unknown := [name for name in names if name not in PARTS]:
         raise ValueError(
-            f"`names` must be of {', '.join(PARTS)}. Received: {', '.join(map(str, unknown))}."
+            f"`names` must be among {', '.join(PARTS)}. Received: {', '.join(map(str, unknown))}."
         )
     copied, new = {}, {}
     for name in PARTS:
@@ -92,7 +93,7 @@ def copy_parts(model, other, names=PARTS):
         if ours is None:
             continue
         if name not in names:
-            new[name] = "not asked for"
+            new[name] = "not requested"
             continue
         source = source_of(name, other.parts)
         theirs = None if source is None else other.parts.weights(source)
@@ -107,9 +108,9 @@ def copy_parts(model, other, names=PARTS):
 
 
 def source_of(name, other):
-    """Returns the name of the part of another model to copy, or `None`.
+    """Returns the name of the corresponding part of another model, or `None` if there is none.
 
-    An only stack is an encoder to another model's encoder, and a decoder to its decoder.
+    If the other model has only one stack, that stack corresponds to both encoder and decoder.
 
     Args:
         name: One of `PARTS`.
@@ -122,7 +123,7 @@ def source_of(name, other):
 
 
 def _difference(ours, theirs):
-    """Why weights do not fit; empty if they do."""
+    """Returns the reason why weights cannot be copied; empty if they can."""
     if theirs is None:
         return "the other model has none"
     for path in {**ours, **theirs}:
@@ -137,7 +138,7 @@ def _difference(ours, theirs):
 
 
 def _weights(part, left_out):
-    """The variables of a part by path, but for some; the names of its layers begin the paths."""
+    """Returns the variables of a part, except `left_out`, by paths that begin with the layer."""
     weights = {}
     for role, layer in getattr(part, "roles", {"": part}).items():  # a stack is one layer
         for variable in layer.weights:

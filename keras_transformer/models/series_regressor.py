@@ -1,4 +1,4 @@
-"""Time series to a time series: an encoder that sees no future, and a linear map."""
+"""Regression of time series: a causal encoder and a linear output at every step."""
 
 import keras
 
@@ -17,7 +17,7 @@ CELLS = {"lstm": keras.layers.LSTM, "gru": keras.layers.GRU}
 
 
 class ScaledSteps(ModelInput):
-    """Numbers at every step, `[B, T, F]`: scaled, and embedded for blocks."""
+    """Scales the values of every step, `[B, T, F]`, and embeds them if the encoder has blocks."""
 
     def make_layers(self, config, policy, kernels):  # noqa: D102
         layers, series = {}, config.input
@@ -28,7 +28,7 @@ class ScaledSteps(ModelInput):
         offset = [
             -mean / scale for mean, scale in zip(series.input_mean, series.input_scale, strict=True)
         ]
-        # In float32: a mean far from 0 would not survive 16 bits.
+        # In float32: with 16 bits, subtracting a mean far from 0 loses precision.
         layers["scaling"] = keras.layers.Rescaling(scaling, offset, dtype="float32", name="scaling")
         if config.encoder.has_blocks:
             layers["embedding"] = SeriesEmbedding(
@@ -51,7 +51,7 @@ class ScaledSteps(ModelInput):
     def __call__(self, inputs, training=None):  # noqa: D102
         x = inputs  # [B, T, F]
         if "snow" in self.layers:
-            x = self.layers["snow"](x)  # water and snow in place of precipitation and temperature
+            x = self.layers["snow"](x)  # replaces precipitation and temperature by water and snow
         x = self.layers["scaling"](x)  # [B, T, F]
         if "embedding" in self.layers:
             x = self.layers["embedding"](x, training=training)  # [B, T, D]
@@ -59,7 +59,7 @@ class ScaledSteps(ModelInput):
 
 
 class RecurrentEncoder:
-    """LSTM or GRU layers, and perhaps a causal self-attention with a residual connection."""
+    """LSTM or GRU layers, optionally followed by causal self-attention (with a residual)."""
 
     def __init__(self, config, policy, kernels):
         cells = config.cells.removesuffix("_attention")
@@ -99,7 +99,7 @@ class RecurrentEncoder:
 
 
 class Number(LinearHead):
-    """A linear map to one number at every step, in the units of the target."""
+    """Linear layer with one output at every step, rescaled to the units of the target."""
 
     def units(self, config):  # noqa: D102
         return 1
@@ -120,23 +120,23 @@ class Number(LinearHead):
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
 class SeriesRegressor(EncoderModel):
-    """From what is measured at every step to one number at every step, of this and earlier steps.
+    """Predicts one number at every step from the measurements at this and earlier steps.
 
-    Inputs are scaled by the constants of the configuration, and so is the output, so that both are
-    in their own units.
+    The model scales inputs and output with the constants of the configuration, so that both have
+    their original units outside the model.
 
     Args:
         config: A `SeriesConfig`, or the name of a preset.
         dtype: Dtype policy of every layer, for example `"mixed_bfloat16"`. `None`: the global one.
         name: Name of the model.
-        kernels: The `Kernels` that the layers compute with; a file does not keep them.
+        kernels: The `Kernels` of the layers; they are not saved with the model.
 
     Call arguments:
         inputs: `[B, T, F]`, floating: the `config.inputs` at every step.
 
     Returns:
-        `[B, T]`, the `config.target` at every step; float32 under the mixed policies. A step
-        depends on itself and on earlier ones only.
+        `[B, T]`, the `config.target` at every step; float32 under mixed-precision policies. A step
+        depends only on itself and on earlier steps.
 
     Example:
         >>> import numpy as np
@@ -145,8 +145,8 @@ class SeriesRegressor(EncoderModel):
         >>> SeriesRegressor(config)(np.zeros((2, 7, 1), "float32")).shape
         TensorShape([2, 7])
 
-    Differs from the paper: inputs are numbers, not tokens; its encoder attends to earlier steps
-    alone, as its decoder does (section 3.2.3). LSTM and GRU are those of Keras.
+    Differs from the paper: inputs are numbers instead of tokens, and the encoder is causal, like
+    the paper's decoder (section 3.2.3). LSTM and GRU are those of Keras.
     """
 
     config_class = SeriesConfig

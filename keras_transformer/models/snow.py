@@ -1,4 +1,7 @@
-"""A snow account: what of the precipitation lies as snow, and when it melts."""
+"""Snow account: splits precipitation into rain and snow, and computes when the snow melts."""
+
+from collections.abc import Sequence
+from typing import Any
 
 import keras
 from keras import ops
@@ -10,28 +13,30 @@ from keras_transformer.layers.composite import CompositeLayer
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
 class SnowAccount(CompositeLayer):
-    """Puts water and snow in the place of precipitation and temperature, by degree days.
+    """Replaces precipitation and temperature by water and snow, with the degree-day method.
 
-    In each of several zones, which are warmer or colder than the mean by their offset, of the
-    precipitation P a share `f = clip((2 - T) / 4, 0, 1)` falls as snow, and up to `factor * max(T,
-    0)` of what lies melts in a step: `S_t = max(0, S_{t-1} + f P - factor max(T, 0))`. The layer
-    gives the means over zones of rain and melt together, and of the snow S. It begins without snow
-    and has no weights. Sums are in float32 under every policy.
+    The layer models several zones, whose temperatures T differ from the input by their offsets. In
+    each zone a fraction `f = clip((2 - T) / 4, 0, 1)` of the precipitation P falls as snow, and up
+    to `factor * max(T, 0)` of the snow on the ground melts in a step: `S_t = max(0, S_{t-1} + f P -
+    factor max(T, 0))`. The outputs are means over the zones: the water from rain and melt, and the
+    snow S. The layer begins without snow and has no weights. It computes in float32 under every
+    dtype policy.
 
     Args:
-        precipitation: Number of the input P, in mm.
-        temperature: Number of the input T, in degrees Celsius.
-        max_length: Steps that snow is followed for; where there are more, older snow is forgotten.
-        factor: Millimetres that melt in a step of 1 degree.
-        offsets: Difference of each zone's temperature from the mean.
+        precipitation: Index of the input P, in mm, on the last axis.
+        temperature: Index of the input T, in degrees Celsius, on the last axis.
+        max_length: Number of steps for which snow is tracked; in longer series, older snow is
+            forgotten.
+        factor: Millimetres that melt per step and degree.
+        offsets: Difference between the temperature of each zone and the input.
         **kwargs: `name`, `dtype` and `trainable` as in every Keras layer.
 
     Call arguments:
         x: `[B, T, F]`, floating.
 
     Returns:
-        `[B, T, F]`: rain and melt in mm in the place of `precipitation`, the snow in mm in that of
-        `temperature`; the other inputs as they were.
+        `[B, T, F]`: water from rain and melt in mm at index `precipitation`, snow in mm at index
+        `temperature`; the other inputs are unchanged.
 
     Raises:
         ValueError: If an argument is out of range.
@@ -45,28 +50,29 @@ class SnowAccount(CompositeLayer):
 
     Reference: Hock (2003), "Temperature index melt modelling in mountain areas", Journal of
     Hydrology 282: degree-day factors of snow are mostly 2.5 to 5.5 mm per degree and day. By
-    default the outermost zones differ by 9 degrees, as 1,400 m apart do at 0.65 degrees per 100 m.
+    default the outermost zones differ by 9 degrees, which is a difference of 1,400 m in altitude at
+    0.65 degrees per 100 m.
     """
 
     def __init__(
         self,
-        precipitation,
-        temperature,
-        max_length=512,
-        factor=4.0,
-        offsets=(-4.5, -2.25, 0.0, 2.25, 4.5),
-        **kwargs,
+        precipitation: int,
+        temperature: int,
+        max_length: int = 512,
+        factor: float = 4.0,
+        offsets: Sequence[float] = (-4.5, -2.25, 0.0, 2.25, 4.5),
+        **kwargs: Any,
     ):
         super().__init__(**kwargs)
         check_count("max_length", max_length)
         check_positive("factor", factor)
         for name, number in (("precipitation", precipitation), ("temperature", temperature)):
             if not isinstance(number, int) or number < 0:
-                raise ValueError(f"`{name}` must be a number of an input. Received: {number!r}.")
+                raise ValueError(f"`{name}` must be the index of an input. Received: {number!r}.")
         if precipitation == temperature or not offsets:
             raise ValueError(
-                "`precipitation` and `temperature` must be different inputs, and `offsets` at "
-                f"least one. Received: {precipitation}, {temperature} and {offsets!r}."
+                "`precipitation` and `temperature` must be different inputs, and `offsets` must "
+                f"not be empty. Received: {precipitation}, {temperature} and {offsets!r}."
             )
         self.precipitation, self.temperature = precipitation, temperature
         self.max_length, self.factor, self.offsets = max_length, factor, tuple(offsets)
@@ -76,8 +82,8 @@ class SnowAccount(CompositeLayer):
         width = x_shape[-1]
         if max(self.precipitation, self.temperature) >= width:
             raise ValueError(
-                "`precipitation` and `temperature` must be numbers of inputs, counted from 0. "
-                f"Received: {self.precipitation} and {self.temperature} of {width} inputs."
+                "`precipitation` and `temperature` must be indices of inputs, counted from 0. "
+                f"Received: {self.precipitation} and {self.temperature}, with {width} inputs."
             )
         self.widths = {"x": width}
 
@@ -86,7 +92,7 @@ class SnowAccount(CompositeLayer):
         return {}
 
     def call(self, x):  # noqa: D102
-        x = ops.cast(x, "float32")  # sums of a year do not fit 16 bits
+        x = ops.cast(x, "float32")  # 16 bits are too few for sums over a year
         columns = ops.split(x, x.shape[-1], axis=-1)  # F of [B, T, 1]
         fallen = columns[self.precipitation]
         zones = columns[self.temperature] + ops.convert_to_tensor(
@@ -94,16 +100,18 @@ class SnowAccount(CompositeLayer):
         )  # [B, T, Z]
         snowfall = fallen * ops.clip((2.0 - zones) / 4.0, 0.0, 1.0)
         gains = snowfall - self.factor * ops.maximum(zones, 0.0)
-        snow = self._lying(gains)
+        snow = self._accumulated(gains)
         before = ops.concatenate([ops.zeros_like(snow[:, :1]), snow[:, :-1]], axis=1)
         water = fallen - snowfall + (before + snowfall - snow)  # rain and melt
         columns[self.precipitation] = ops.mean(water, axis=-1, keepdims=True)
         columns[self.temperature] = ops.mean(snow, axis=-1, keepdims=True)
         return ops.cast(ops.concatenate(columns, axis=-1), self.compute_dtype)  # [B, T, F]
 
-    def _lying(self, gains):
-        """`S_t = max(0, S_{t-1} + gains_t)`, without a loop over steps: what was gained since the
-        lowest point of the sum of all gains, which is 0 before the first step.
+    def _accumulated(self, gains):
+        """Returns `S_t = max(0, S_{t-1} + gains_t)`, computed without a loop over steps.
+
+        S is the sum of all gains minus the lowest value that this sum has had so far, where the sum
+        is 0 before the first step.
         """
         total = ops.cumsum(gains, axis=1)  # [B, T, Z]
         lowest, reach = total, 1

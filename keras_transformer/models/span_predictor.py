@@ -1,4 +1,4 @@
-"""A question and a passage to the first and the last token of the answer."""
+"""Extractive question answering: predicts the first and last token of the answer in a passage."""
 
 import keras
 
@@ -10,22 +10,21 @@ from keras_transformer.models.inputs.tokens import EmbeddedTokens
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
 class SpanPredictor(EncoderModel):
-    """The encoder of Fig. 1 with a linear map to the begin and the end of an answer.
+    """The encoder of Fig. 1 with a linear layer that predicts begin and end of an answer.
 
     Args:
         config: A `SpanPredictorConfig`, or the name of a preset.
         dtype: Dtype policy of every layer, for example `"mixed_bfloat16"`. `None`: the global one.
         name: Name of the model.
-        kernels: The `Kernels` that the layers compute with; a file does not keep them.
+        kernels: The `Kernels` of the layers; they are not saved with the model.
 
     Call arguments:
-        inputs: Token ids `[B, S]`, integer: those of a question, `bos_id`, those of a passage,
-            `eos_id`; padding comes after it.
+        inputs: Token ids `[B, S]`, integer: question, `bos_id`, passage, `eos_id`, padding.
 
     Returns:
-        Logits `[B, S, 2]` of the first and the last token of the answer, both those of `bos_id` if
-        the passage does not hold it; -1e9 in the question and from `eos_id` on; float32 under the
-        mixed policies.
+        Logits `[B, S, 2]` of the first and the last token of the answer; the position of `bos_id`
+        stands for "no answer in the passage". Logits are -1e9 in the question and from `eos_id` on.
+        Float32 under mixed-precision policies.
 
     Example:
         >>> import numpy as np
@@ -35,11 +34,11 @@ class SpanPredictor(EncoderModel):
         >>> (model(tokens).numpy()[0, :, 0] > -1e9).tolist()
         [False, True, True, True, False]
 
-    Differs from the paper: it has no answers; the blocks, their dropout and the embedding are the
-    paper's (sections 3.1, 3.4, 3.5 and 5.4).
+    Differs from the paper, which has no question answering; the blocks, their dropout and the
+    embedding are those of the paper (sections 3.1, 3.4, 3.5 and 5.4).
 
-    Reference: Devlin et al. (2019), sections 4.2 and 4.3, where the first token is what `bos_id` is
-    here.
+    Reference: Devlin et al. (2019), sections 4.2 and 4.3, where the first token of the input has
+    the role of `bos_id`.
     """
 
     config_class = SpanPredictorConfig

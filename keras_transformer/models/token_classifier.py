@@ -1,4 +1,4 @@
-"""Tokens to classes: an encoder and a linear map of each of its outputs."""
+"""Token classification: an encoder and a linear classifier of each token."""
 
 import keras
 
@@ -10,19 +10,19 @@ from keras_transformer.models.inputs.tokens import EmbeddedTokens
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
 class TokenClassifier(EncoderModel):
-    """The encoder of Fig. 1 with a linear classifier over each of its outputs.
+    """The encoder of Fig. 1 with a linear classifier of each token.
 
     Args:
         config: A `TokenClassifierConfig`, or the name of a preset.
         dtype: Dtype policy of every layer, for example `"mixed_bfloat16"`. `None`: the global one.
         name: Name of the model.
-        kernels: The `Kernels` that the layers compute with; a file does not keep them.
+        kernels: The `Kernels` of the layers; they are not saved with the model.
 
     Call arguments:
-        inputs: Token ids `[B, S]`, integer, each text ending in `eos_id`; padding comes after it.
+        inputs: Token ids `[B, S]`, integer, each text ending in `eos_id` and then padding.
 
     Returns:
-        Logits `[B, S, C]`, one for each of `config.labels`; float32 under the mixed policies.
+        Logits `[B, S, C]`, one for each of `config.labels`; float32 under mixed-precision policies.
 
     Example:
         >>> import numpy as np
@@ -31,8 +31,8 @@ class TokenClassifier(EncoderModel):
         >>> TokenClassifier(config)(np.ones((2, 7), "int32")).shape
         TensorShape([2, 7, 2])
 
-    Differs from the paper: it has no classifier; the blocks, their dropout and the embedding are
-    the paper's (sections 3.1, 3.4, 3.5 and 5.4).
+    Differs from the paper, which has no classifier; the blocks, their dropout and the embedding are
+    those of the paper (sections 3.1, 3.4, 3.5 and 5.4).
     """
 
     config_class = TokenClassifierConfig

@@ -1,5 +1,7 @@
 """The Transformer as one functional Keras model (Fig. 1)."""
 
+from collections.abc import Callable
+
 import keras
 from keras import ops
 
@@ -18,11 +20,12 @@ from keras_transformer.models.model import (
     named_weights,
 )
 from keras_transformer.models.parts import Parts
+from keras_transformer.tensors import Tensor
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
 class Transformer(TokenOutput, ConfiguredModel):
-    """Encoder, decoder, embeddings and output weights of Fig. 1.
+    """The model of Fig. 1: embeddings, encoder, decoder and output weights.
 
     An ordinary functional model: `compile`, `fit`, `summary`, `save` and `clone_model` work.
 
@@ -30,15 +33,15 @@ class Transformer(TokenOutput, ConfiguredModel):
         config: A `TransformerConfig`, or the name of a preset.
         dtype: Dtype policy of every layer, for example `"mixed_bfloat16"`. `None`: the global one.
         name: Name of the model.
-        kernels: The `Kernels` that the layers compute with; a file does not keep them.
+        kernels: The `Kernels` of the layers; they are not saved with the model.
 
     Call arguments:
         inputs: Dictionary of `"source"`, token ids `[B, S]`, and `"target"`, token ids `[B, T]`;
-            integer. A source ends in `eos_id`, a target starts with `bos_id`; padding, `pad_id`,
-            comes after both.
+            integer. A source ends in `eos_id`, and a target begins with `bos_id`; both are followed
+            by padding, `pad_id`.
 
     Returns:
-        Logits `[B, T, V]` of the token that follows each target position; float32 under the mixed
+        Logits `[B, T, V]` of the next token at each target position; float32 under mixed-precision
         policies.
 
     Example:
@@ -82,82 +85,83 @@ class Transformer(TokenOutput, ConfiguredModel):
         return {"source": parts.input.symbol(), "target": target}
 
     def connect(self, parts, inputs):
-        """Figure 1: from token ids to logits."""
+        """Returns the logits for token ids, as in Fig. 1."""
         return parts.head(_hidden(parts, inputs))  # [B, T, V]
 
     def __call__(self, inputs, *args, **kwargs):
-        """Refuses ids of a wrong rank or dtype in one line, and calls the model."""
+        """Checks the rank and dtype of the ids, with errors of one line, and calls the model."""
         if isinstance(inputs, dict):
             for side, tokens in inputs.items():
                 check_ids(tokens, side, self)
             check_same_batch(inputs, self)
         return keras.Model.__call__(self, inputs, *args, **kwargs)
 
-    @fitting_masks()  # they are made of the same tokens
+    @fitting_masks()  # the masks are computed from the same tokens as the embeddings
     def call(self, inputs, training=None, mask=None):  # noqa: D102
         return super().call(inputs, training=training, mask=mask)
 
     @fitting_masks()
-    def hidden_states(self, inputs, training=None):
-        """Returns the hidden states that the output weights turn into logits, `[B, T, D]`.
+    def hidden_states(self, inputs: dict[str, Tensor], training: bool | None = None) -> Tensor:
+        """Returns the hidden states before the output weights, `[B, T, D]`.
 
         Args:
-            inputs: As for a call of the model.
+            inputs: The inputs of the model.
             training: Whether dropout is active.
         """
         return _hidden(self.parts, inputs, training)
 
     @fitting_masks()
-    def encode(self, source):
+    def encode(self, source: Tensor) -> tuple[Tensor, Tensor]:
         """Runs the encoder without dropout.
 
         Args:
             source: Token ids `[B, S]`, integer.
 
         Returns:
-            The memory `[B, S, D]` and which of its positions are real, boolean `[B, 1, S]`.
+            The memory `[B, S, D]`, and the mask of its positions that are not padding, boolean
+            `[B, 1, S]`.
         """
         allowed = self.source_mask(source)
         x = self.source_embedding(source, training=False)
         return self.encoder(x, allowed, training=False), allowed
 
-    def start(self, memory, length, width=1):
-        """Returns an empty cache, and the memory's key and value heads.
+    def start(self, memory: Tensor, length: int, width: int = 1) -> tuple[tuple, tuple]:
+        """Returns an empty cache, and the key and value heads of the memory.
 
         Args:
-            memory: From `encode`.
-            length: Positions of the cache L, a Python integer.
-            width: Hypotheses of each sentence N, a Python integer.
+            memory: Memory from `encode`.
+            length: Number of positions of the cache L, a Python integer.
+            width: Number of hypotheses per sentence N, a Python integer.
         """
         cache = self.decoder.empty_cache(ops.shape(memory)[0], length, width)
         return cache, self.decoder.project_memory(memory)
 
     def step(
         self,
-        tokens,
-        cache,
-        index,
-        memory_heads,
-        memory_allowed,
-        allowed=None,
-        output=None,
-        return_weights=False,
-    ):
+        tokens: Tensor,
+        cache: tuple,
+        index: Tensor,
+        memory_heads: tuple,
+        memory_allowed: Tensor,
+        allowed: Tensor | None = None,
+        output: Callable[[Tensor], Tensor] | None = None,
+        return_weights: bool = False,
+    ) -> Prediction:
         """Runs the decoder at one position, without dropout.
 
         Args:
             tokens: The token at this position in each of the N hypotheses of a sentence, `[B, N]`,
                 integer; `bos_id` at position 0.
-            cache: From `start` or the previous step.
-            index: Number of the position, counting from 0; scalar integer.
-            memory_heads: From `start`.
-            memory_allowed: From `encode`.
-            allowed: Boolean `[B, N, L * N]`: which hypothesis may attend to position `l` of
-                hypothesis `m`, found at `l * N + m`. `None`: to every earlier one, for N = 1, or
-                where the decoder has SSRUs.
+            cache: Cache from `start` or the previous step.
+            index: Index of the position, counted from 0; scalar integer.
+            memory_heads: Key and value heads from `start`.
+            memory_allowed: Mask from `encode`.
+            allowed: Boolean `[B, N, L * N]`, `True` where a hypothesis may attend to position `l`
+                of hypothesis `m`, at index `l * N + m`. `None`, only for N = 1 or a decoder with
+                SSRUs: to all earlier positions.
             output: Function from hidden states `[B, N, D]` to logits, see
-                `OutputWeights.of_tokens`. `None`: to those of all tokens.
-            return_weights: Whether to return the weights of the attention to the memory as well.
+                `OutputWeights.of_tokens`. `None`: the logits of all tokens.
+            return_weights: Whether to also return the cross-attention weights.
 
         Returns:
             A `Prediction`.
@@ -181,43 +185,43 @@ class Transformer(TokenOutput, ConfiguredModel):
         )
 
     @fitting_masks()
-    def attention_weights(self, inputs):
-        """Returns the attention weights of every layer and head, without dropout.
+    def attention_weights(self, inputs: dict[str, Tensor]) -> dict[str, Tensor]:
+        """Returns the attention weights of all layers and heads, without dropout.
 
         Args:
-            inputs: As for a call of the model.
+            inputs: The inputs of the model.
 
         Returns:
             Dictionary from `"encoder/block_0/self_attention"`, `"decoder/block_0/self_attention"`,
-            `"decoder/block_0/cross_attention"` and so on to `[B, H, T, S]`: sentence, head,
-            attending position, attended position. A decoder with SSRUs has no self-attention.
+            `"decoder/block_0/cross_attention"` and so on to `[B, H, T, S]`: sentence, head, query
+            position, key position. A decoder with SSRUs has no self-attention.
         """
         source, target = (ops.convert_to_tensor(inputs[side]) for side in ("source", "target"))
         allowed = self.source_mask(source)  # [B, 1, S]
         x = self.source_embedding(source, training=False)  # [B, S, D]
-        memory, of_encoder = self.encoder(x, allowed, return_weights=True, training=False)
+        memory, encoder_weights = self.encoder(x, allowed, return_weights=True, training=False)
         x = self.parts.decoder.embed(target, training=False)  # [B, T, D]
-        _, of_decoder = self.decoder(
+        _, decoder_weights = self.decoder(
             x, memory, memory_allowed=allowed, return_weights=True, training=False
         )
         return {
-            **named_weights(self.encoder, of_encoder),
-            **named_weights(self.decoder, of_decoder),
+            **named_weights(self.encoder, encoder_weights),
+            **named_weights(self.decoder, decoder_weights),
         }
 
 
 class TargetDecoder:
-    """The decoder of an encoder-decoder: the embedding of its target and its stack.
+    """Decoder of an encoder-decoder model: the embedding of the target, and the stack.
 
     Args:
         config: The `TransformerConfig`.
         policy: Dtype policy of the layers.
-        kernels: The `Kernels` that they compute with.
-        shared: The embedding of the source whose table it shares. `None`: it has its own.
+        kernels: The `Kernels` of the layers.
+        shared: The source embedding whose table it shares. `None`: it has its own table.
 
     Attributes:
-        embedding: The `PositionalEmbedding`; that of the source itself if both are alike.
-        embeddings: That layer, as for a `ModelInput`.
+        embedding: The `PositionalEmbedding`; that of the source itself if both are equal.
+        embeddings: A tuple of this layer, as in a `ModelInput`.
         stack: The `Decoder`.
     """
 
@@ -242,7 +246,7 @@ class TargetDecoder:
 
     @property
     def roles(self):
-        """The layers by the names that two models of different kinds share."""
+        """The layers by role: names that models of different kinds have in common."""
         return {"embedding": self.embedding, "": self.stack}
 
     def embed(self, tokens, **options):
@@ -251,7 +255,7 @@ class TargetDecoder:
 
 
 def _hidden(parts, inputs, training=None):
-    """Figure 1 up to the output weights."""
+    """Returns the hidden states `[B, T, D]`: Fig. 1 without the output weights."""
     allowed = parts.input.allowed(inputs["source"])  # [B, 1, S]
     source = parts.input(inputs["source"], training=training)  # [B, S, D]
     target = parts.decoder.embed(inputs["target"], training=training)  # [B, T, D]

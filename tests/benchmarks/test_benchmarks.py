@@ -147,7 +147,7 @@ def test_the_keras_peers_minimise_the_loss_that_we_do(closed_form):
 
 
 def test_spread():
-    from figures import spread
+    from measurements import spread
 
     assert spread([3.0]) == {"median": 3.0, "lower": 3.0, "upper": 3.0, "all": [3.0]}
     figures = spread([5.0, 1.0, 2.0, 4.0, 3.0])
@@ -155,7 +155,7 @@ def test_spread():
 
 
 def test_the_fastest_peer_is_compared_repeat_by_repeat():
-    from figures import ratio_to_fastest
+    from measurements import ratio_to_fastest
 
     speeds = {"ours": [4.0, 9.0, 8.0], "slow": [1.0, 1.0, 9.0], "fast": [2.0, 3.0, 4.0]}
     figures = ratio_to_fastest(speeds)
@@ -165,7 +165,7 @@ def test_the_fastest_peer_is_compared_repeat_by_repeat():
 
 
 def test_another_model_is_no_peer():
-    from figures import BenchmarkError, check_parameters
+    from measurements import BenchmarkError, check_parameters
 
     check_parameters({"ours": 1000, "theirs": 1009})
     with pytest.raises(BenchmarkError, match=r"theirs has 1,011 parameters and ours 1,000: .*1%"):
@@ -174,7 +174,7 @@ def test_another_model_is_no_peer():
 
 @pytest.mark.parametrize("losses", [[3.0, 2.0, 3.0], [2.0, float("nan")]])
 def test_a_peer_that_does_not_learn_is_not_measured(losses):
-    from figures import BenchmarkError, check_learning
+    from measurements import BenchmarkError, check_learning
 
     check_learning("theirs", [3.0, 3.1, 2.9])
     with pytest.raises(BenchmarkError, match=r"theirs does not learn: .* goes \d\.000, "):
@@ -182,7 +182,7 @@ def test_a_peer_that_does_not_learn_is_not_measured(losses):
 
 
 def test_a_peer_without_dropout_is_not_measured():
-    from figures import BenchmarkError, check_dropout
+    from measurements import BenchmarkError, check_dropout
 
     same, other = [7.0, 7.000001, 7.0], [7.0, 7.01, 6.98]
     check_dropout("theirs", 0.0, same)
@@ -205,7 +205,7 @@ def test_every_peer_learns_and_drops_out(peer):
 
     Ours is proven by the benchmark that `test_our_own_peer_is_measured` runs.
     """
-    from figures import check_learning
+    from measurements import check_learning
     from task import SIZES
     from workers import Worker, task_order
 
@@ -229,15 +229,15 @@ def test_a_missing_peer_is_named_with_how_to_install_it(tmp_path):
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    line = "torch is left out: torch is missing, `pip install torch` installs it."
+    line = "torch is skipped: torch is missing, `pip install torch` installs it."
     assert done.stdout.splitlines() == [line, f"(['ours'], [{line!r}])"]
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--peers=ours,theirs"], "'theirs' is none of ours, kerashub, tutorial, torch."),
-        (["--precisions=int8"], "'int8' is none of float32, mixed_bfloat16."),
+        (["--peers=ours,theirs"], "'theirs' is not one of ours, kerashub, tutorial, torch."),
+        (["--precisions=int8"], "'int8' is not one of float32, mixed_bfloat16."),
         (["--cores=4096"], "`--cores` must be at most "),
     ],
 )
@@ -248,7 +248,7 @@ def test_wrong_options_are_one_line(arguments, message):
 
 
 def test_a_worker_that_ends_gives_the_reason():
-    from figures import BenchmarkError
+    from measurements import BenchmarkError
     from workers import Worker
 
     with pytest.raises(BenchmarkError, match=r"^theirs ended: ModuleNotFoundError: .*'no_such'"):

@@ -49,7 +49,7 @@ def test_outputs_have_the_length_that_is_timed_and_differ(name, tmp_path):
 
 def test_what_is_measured_of_a_command(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # the installed package rather than the one of this folder
-    from figures import BenchmarkError
+    from measurements import BenchmarkError
     from pretrained import run_measured
     from pretrained_report import size_of
 

@@ -55,8 +55,8 @@ def test_what_is_missing_is_left_out_with_the_command_that_installs_it(monkeypat
     monkeypatch.setattr(students, "has_browser", lambda: False)
     chosen, skipped = students.look_for([*students.ENGINES], None, None)
     assert "bergamot" not in chosen and "ours-browser" not in chosen
-    assert [line for line in skipped if line.startswith("bergamot is left out: ")] == [
-        "bergamot is left out: bergamot is missing; it takes Python 3.10 with `pip install "
+    assert [line for line in skipped if line.startswith("bergamot is skipped: ")] == [
+        "bergamot is skipped: bergamot is missing; it needs Python 3.10 with `pip install "
         "--no-deps bergamot`, and --bergamot-python."
     ]
     assert capsys.readouterr().out.splitlines() == skipped
@@ -66,8 +66,8 @@ def test_what_is_missing_is_left_out_with_the_command_that_installs_it(monkeypat
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--engines=theirs"], "'theirs' is none of ours, ours-browser, bergamot, "),
-        (["--shortlists=some"], "'some' is none of without, with."),
+        (["--engines=theirs"], "'theirs' is not one of ours, ours-browser, bergamot, "),
+        (["--shortlists=some"], "'some' is not one of without, with."),
         (["--batches=0"], "'0' is not a list of positive numbers."),
     ],
 )
@@ -96,14 +96,14 @@ def test_sentences_and_lists_are_those_of_a_language():
 
 
 def test_outputs_of_other_lengths_are_not_timed():
-    from figures import BenchmarkError
+    from measurements import BenchmarkError
     from student_parts.task import SOURCE_LENGTH, STUDENTS
     from students import agreement, check_lengths
 
     student = STUDENTS["smoke"]
     whole = [[5] * 32] * 2
     check_lengths({"ours": whole, "bergamot": whole}, student)
-    with pytest.raises(BenchmarkError, match=r"bergamot has found outputs of \[31, 32\] tokens"):
+    with pytest.raises(BenchmarkError, match=r"bergamot generated outputs of \[31, 32\] tokens"):
         check_lengths({"ours": whole, "bergamot": [[5] * 31, [5] * 32]}, student)
     assert math.ceil(student.length_factor * SOURCE_LENGTH) == 32  # as the engine takes it
     assert agreement([[5, 6], [7, 8]], [[5, 6], [7, 9]]) == 0.75

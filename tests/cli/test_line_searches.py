@@ -213,5 +213,5 @@ def test_the_memory_of_a_recurrent_decoder_grows_with_its_sources_alone():
 
 
 def test_a_beam_wider_than_the_vocabulary_is_refused(translator):
-    with pytest.raises(ValueError, match="at most the vocabulary's number of pieces, 25.*size=26"):
+    with pytest.raises(ValueError, match="at most the vocabulary's number of tokens, 25.*size=26"):
         translator(LINES, Beam(26))

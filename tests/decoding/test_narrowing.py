@@ -128,7 +128,7 @@ def test_neither_do_samples_and_searches_with_constraints():
     ("ids", "message"),
     [
         ((19,), r"`silent_ids` must be ids of the 19 target tokens\. Received: silent_ids=\(19,\)"),
-        ((EOS,), r"`silent_ids` must not hold `eos_id`"),
+        ((EOS,), r"`silent_ids` must not contain `eos_id`"),
     ],
 )
 def test_wrong_ids_are_named(ids, message):

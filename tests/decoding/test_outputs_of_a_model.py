@@ -179,9 +179,12 @@ def test_ids_are_a_list(ids):
     [
         ({"banned_ids": (19,)}, r"`banned_ids` must be ids of the 19 target tokens\. Received: "),
         ({"banned_ids": ("a",)}, r"`banned_ids` must be ids"),
-        ({"banned_ids": (4, EOS)}, r"`banned_ids` must not hold `eos_id`.* eos_id=3\."),
-        ({"forced_eos_id": 19}, r"`forced_eos_id` must be one of the 19.* forced_eos_id=19\."),
-        ({"forced_eos_id": PAD}, r"`forced_eos_id` must be .*not padding, or None"),
+        ({"banned_ids": (4, EOS)}, r"`banned_ids` must not contain `eos_id`.* eos_id=3\."),
+        (
+            {"forced_eos_id": 19},
+            r"`forced_eos_id` must be the id of .* 19 .* forced_eos_id=19\.",
+        ),
+        ({"forced_eos_id": PAD}, r"`forced_eos_id` must be .*except `pad_id`, or None"),
         ({"forced_eos_id": True}, r"`forced_eos_id` must be"),
         ({"forced_eos_id": BOS}, r"`forced_eos_id` must be .* neither `bos_id`.* forced_eos_id=2"),
         ({"forced_eos_id": 9, "silent_ids": (9,)}, r"`forced_eos_id` must be .* `silent_ids`\."),

@@ -57,5 +57,5 @@ def test_more_positions_than_digits_are_refused():
 
 
 def test_a_self_attention_refuses_them():
-    with pytest.raises(ValueError, match=r"must turn its heads or add to its scores.*Binary\(\)"):
+    with pytest.raises(ValueError, match=r"must rotate its heads or add to its scores.*Binary\(\)"):
         MultiHeadSelfAttention(2, position="binary")(normal(B, T, D))

@@ -220,10 +220,10 @@ def test_grouped_keys_are_those_of_repeated_heads():
         ({"norm_type": "rms", "norm_bias": False}, "`norm_bias` has no effect on RMS"),
         ({"feed_forward_type": "glu"}, "`feed_forward_type` must be one of plain, gated"),
         ({"rotary_base": 0.0, "position": "rotary"}, "`rotary_base` must be above 0"),
-        ({"rotary_base": 1e6}, "`rotary_base` has no effect but for rotary positions"),
-        ({"share_positions": True}, "`share_positions` has no effect but for t5 positions"),
+        ({"rotary_base": 1e6}, "`rotary_base` has an effect only on rotary positions"),
+        ({"share_positions": True}, "`share_positions` has an effect only on t5 positions"),
         ({"window": 0}, "`window` must be at least 1"),
-        ({"first_norm": True}, '`first_norm` has no effect but with `norm="pre"`'),
+        ({"first_norm": True}, '`first_norm` has an effect only with `norm="pre"`'),
         ({"global_every": 3}, "`global_every` has no effect without `window`"),
         (
             {"local_rotary_base": 9.0, "position": "rotary"},

@@ -123,5 +123,5 @@ def test_images_of_another_size_are_refused():
 def test_a_grid_is_nothing_for_tokens():
     from keras_transformer import PositionalEmbedding
 
-    with pytest.raises(ValueError, match="`SinusoidalGrid` belongs to a `PatchEmbedding`"):
+    with pytest.raises(ValueError, match="`SinusoidalGrid` is only for a `PatchEmbedding`"):
         PositionalEmbedding(19, D, position=SinusoidalGrid())

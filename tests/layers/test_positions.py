@@ -155,17 +155,17 @@ def test_what_does_not_fit_is_refused():
     message = rf"`position` must be one of {names}. Received: .*'spiral'"
     with pytest.raises(ValueError, match=message):
         PositionalEmbedding(V, D, position="spiral")
-    with pytest.raises(ValueError, match="rotary positions are the work of a self-attention"):
+    with pytest.raises(ValueError, match="rotary positions act in self-attention"):
         PositionalEmbedding(V, D, position="rotary")
     for position in ("sinusoidal", "binary", Learned()):
-        message = r"must turn its heads or add to its scores.*Received by 'a': position="
+        message = r"must rotate its heads or add to its scores.*Received by 'a': position="
         with pytest.raises(ValueError, match=message):
             MultiHeadSelfAttention(H, d_k=K, d_v=5, position=position, name="a")(normal(B, T, D))
     with pytest.raises(ValueError, match=r"`d_k` must be even for rotary .*Received: d_k=5"):
         TransformerConfig(position="rotary", d_k=5)
     with pytest.raises(ValueError, match=r"`d_k` must be even for rotary .*Received: d_k=5"):
         EncoderBlock(H, F, d_k=5, d_v=5, position="rotary")(normal(B, T, D))
-    with pytest.raises(ValueError, match="have no effect but for sinusoidal .*position='learned'"):
+    with pytest.raises(ValueError, match="have an effect only on sinusoidal .*position='learned'"):
         TransformerConfig(position="learned", position_offset=1)
     with pytest.raises(ValueError, match=r"`position_offset` must be at least 0. Received: .*=-1"):
         TransformerConfig(position_offset=-1)

@@ -172,19 +172,19 @@ def test_the_defaults_are_those_of_the_papers():
 REFUSED = [
     (lambda: Relative(0), r"`distance` must be at least 1\. Received: distance=0"),
     (lambda: T5Bias(128, 30), r"`buckets` must be a multiple of 4.*buckets=30, distance=128\."),
-    (lambda: T5Bias(4, 8), r"and below twice `distance`.*Received: buckets=8, distance=4\."),
+    (lambda: T5Bias(4, 8), r"and less than twice `distance`.*Received: buckets=8, distance=4\."),
     (
         lambda: small_config(position="t5", relative_buckets=6),
         r"`relative_buckets` must be .*relative_buckets=6, relative_distance=128\.",
     ),
     (
         lambda: small_config(relative_distance=3),
-        "`relative_distance` has no effect but for relative and t5 positions. "
+        "`relative_distance` has an effect only on relative and t5 positions. "
         "Received: relative_distance=3, position='sinusoidal'",
     ),
     (
         lambda: EncoderBlock(H, F, position="relative", relative_buckets=8),
-        "`relative_buckets` has no effect but for t5 positions. .*=8, position='relative'",
+        "`relative_buckets` has an effect only on t5 positions. .*=8, position='relative'",
     ),
     (
         lambda: small_config(position="relative", score="additive"),
@@ -198,11 +198,11 @@ REFUSED = [
     ),
     (
         lambda: PositionalEmbedding(19, D, position="relative"),
-        'relative positions are the work of a self-attention.*`position="relative"`',
+        'relative positions act in self-attention.*`position="relative"`',
     ),
     (
         lambda: PositionalEmbedding(19, D, position="t5"),
-        "t5 positions are the work of a self-attention",
+        "t5 positions act in self-attention",
     ),
 ]
 

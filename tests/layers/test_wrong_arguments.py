@@ -113,7 +113,7 @@ def test_arguments_of_single_layers(make, name):
 
 @pytest.mark.parametrize("wrong", ["a", 2.0, -1, True, None])
 def test_ids_of_the_configuration(wrong):
-    message = r"^`pad_id`, `bos_id` and `eos_id` must lie in the vocabulary, .* Received: pad_id="
+    message = r"^`pad_id`, `bos_id` and `eos_id` must be in the vocabulary, .* Received: pad_id="
     with pytest.raises(ValueError, match=message):
         small_config(pad_id=wrong)
 

@@ -117,7 +117,7 @@ def test_the_number_of_positions_follows():
         ({"patch_size": 0}, "`patch_size` must be at least 1"),
         ({"pooling": "first"}, "`pooling` must be one of class, mean, max, attention. Received"),
         ({"max_length": 3}, "`max_length` follows from the number of patches, here 16. Received"),
-        ({"position": "binary"}, "`position` must be another one for patches, .*'binary'"),
+        ({"position": "binary"}, "`position` must not be binary for patches, .*'binary'"),
     ],
 )
 def test_wrong_configurations_are_one_line(changes, message):

@@ -63,7 +63,7 @@ def test_an_encoder_of_another_task_begins_a_classifier(make, stack, table):
     before, theirs = values_of(model), values_of(other)
     copied = copy_parts(model, other, ["input", "encoder"])
     assert copied.copied == {"input": "input", "encoder": stack}
-    assert copied.new == {"head": "not asked for"}
+    assert copied.new == {"head": "not requested"}
     for path, value in values_of(model).items():
         first, _, rest = path.partition("/")
         name = {"encoder": stack, "embedding": table}.get(first)

@@ -178,11 +178,11 @@ def test_of_a_series_longer_than_the_longest_old_snow_is_forgotten():
     ("arguments", "message"),
     [
         ((0, 0), "`precipitation` and `temperature` must be different inputs"),
-        ((-1, 0), "`precipitation` must be a number of an input. Received: -1"),
+        ((-1, 0), "`precipitation` must be the index of an input. Received: -1"),
         ((0, 1, 0), "`max_length` must be"),
         ((0, 1, 9, 0.0), "`factor` must be above 0"),
         ((0, 1, 9, 4.0, ()), "`offsets` at least one"),
-        ((0, 3), "must be numbers of inputs, counted from 0. Received: 0 and 3 of 3 inputs"),
+        ((0, 3), "must be indices of inputs, counted from 0. Received: 0 and 3, with 3 inputs"),
     ],
 )
 def test_wrong_snow_accounts_are_one_line(arguments, message):
@@ -220,7 +220,7 @@ def test_other_inputs_are_one_line(value, message):
     ("changes", "message"),
     [
         ({"encoder": "rnn"}, "`encoder` must be one of transformer, lstm, gru, lstm_attention"),
-        ({"input_mean": (0.0,)}, "`inputs`, `input_mean` and `input_scale` must be equally long"),
+        ({"input_mean": (0.0,)}, "`inputs`, `input_mean` and `input_scale` must have the same len"),
         ({"input_scale": (1.0, 0.0, 1.0)}, "`input_scale` must be above 0"),
         ({"snow": ("a",)}, "`snow` must name two of the inputs, precipitation and temperature"),
         ({"snow": ("a", "e")}, "`snow` must name two of the inputs"),

@@ -196,7 +196,7 @@ def test_labels_are_a_tuple_whatever_json_makes_of_them():
     [
         ({"labels": ("a",)}, r"at least two different strings. Received: labels=\('a',\)"),
         ({"labels": ("a", "a")}, "at least two different strings"),
-        ({"labels": ("a", "b", "a")}, "must each be there once. Received: labels="),
+        ({"labels": ("a", "b", "a")}, "must not contain duplicates. Received: labels="),
         ({"labels": (0, 1)}, r"at least two different strings. Received: labels=\(0, 1\)"),
         ({"labels": "ab"}, "at least two different strings. Received: labels='ab'"),
         ({"pooling": "last"}, "`pooling` must be .*Received: pooling='last'"),

@@ -114,7 +114,7 @@ def test_wrong_texts_models_and_searches_are_refused():
         generator()("a")
     with pytest.raises(TypeError, match="must be a LanguageModel; `TextGenerator.from_run"):
         TextGenerator(classifier().model, tokenizer())
-    with pytest.raises(ValueError, match="at most the vocabulary's number of pieces, 30.*size=31"):
+    with pytest.raises(ValueError, match="at most the vocabulary's number of tokens, 30.*size=31"):
         generator()(["dog"], Beam(31))
     assert not issubclass(Translation, TextGenerator) and not hasattr(generator(), "align")
 

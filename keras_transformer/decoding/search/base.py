@@ -1,4 +1,4 @@
-"""`Search`, the base of the searches as values, and `Found`, its result."""
+"""`Search`, the base class of `Greedy`, `Beam` and `Sample`, and `Found`, their result."""
 
 import dataclasses
 import typing
@@ -7,27 +7,29 @@ import tensorflow as tf
 
 from keras_transformer.decoding.model_predictor import predictor_of
 from keras_transformer.search_settings import settings_of
+from keras_transformer.tensors import Tensor
 
 
 class Found(typing.NamedTuple):
-    """The result of a search: M outputs of each sentence, the best first."""
+    """Result of a search: M outputs of each sentence, the best first."""
 
     tokens: tf.Tensor  # [B, M, L], int32
     scores: tf.Tensor  # [B, M], float32
-    token_scores: tf.Tensor | None = None  # [B, M, L], float32, if asked for
-    alignment: tf.Tensor | None = None  # [B, M, L, S], float32, if asked for
+    token_scores: tf.Tensor | None = None  # [B, M, L], float32, if requested
+    alignment: tf.Tensor | None = None  # [B, M, L, S], float32, if requested
 
 
 @dataclasses.dataclass(frozen=True)
 class Search:
-    """The base of `Greedy`, `Beam` and `Sample`: each is called on a model and token ids.
+    """Base class of `Greedy`, `Beam` and `Sample`, which are called with a model and token ids.
 
     Call arguments:
         model: A `Transformer`, or any other `Predictor`.
-        source: Token ids `[B, S]`, integer, each row ending in `eos_id` and then padding; or what
-            the predictor reads.
-        n_best: Outputs M of each sentence: 1, or with a beam up to its size.
-        cache_length: Longest output L in tokens, an integer. `None`: the model's `max_length`.
+        source: Token ids `[B, S]`, integer, each row ending in `eos_id` and then padding; or the
+            inputs of the predictor.
+        n_best: Number of outputs M of each sentence: 1, or with a beam at most its size.
+        cache_length: Maximum length L of an output in tokens, an integer. `None`: the model's
+            `max_length`.
         alignment: See `greedy_decode`.
         **options: Other arguments of `greedy_decode`, `beam_decode` or `sample_decode`.
 
@@ -38,13 +40,21 @@ class Search:
         ValueError: If a setting is out of range.
 
     Attributes:
-        inputs: The `tf.TensorSpec`s of the fields that may be tensors, each with its field's name.
-            One graph serves all their values.
+        inputs: The `tf.TensorSpec`s of the fields that may be tensors, named like the fields.
+            One graph serves all values of these fields.
     """
 
     inputs: typing.ClassVar[tuple] = ()
 
-    def __call__(self, model, source, n_best=1, cache_length=None, alignment=None, **options):
+    def __call__(
+        self,
+        model: typing.Any,
+        source: Tensor,
+        n_best: int = 1,
+        cache_length: int | None = None,
+        alignment: tuple[int, int | None] | None = None,
+        **options: typing.Any,
+    ) -> Found:
         predictor = predictor_of(model, alignment)
         longest = predictor.max_length if cache_length is None else cache_length
         self.check(predictor.vocabulary, longest, n_best)
@@ -56,22 +66,22 @@ class Search:
         return Found(**outputs)
 
     def check(self, vocabulary, longest, n_best=1):
-        """Raises unless the settings fit a model.
+        """Raises `ValueError` unless the settings fit a model.
 
         Args:
-            vocabulary: The `Vocabulary` of its predictor.
-            longest: Longest output in tokens.
-            n_best: Outputs of each sentence.
+            vocabulary: The `Vocabulary` of the model's predictor.
+            longest: Maximum length of an output in tokens.
+            n_best: Number of outputs of each sentence.
         """
         if n_best != 1:
             raise ValueError(
-                "`n_best` must be 1 where a search finds one output. "
+                "`n_best` must be 1 with a search that finds a single output. "
                 f"Received: n_best={n_best}, search={self!r}."
             )
 
     @property
     def kind(self):
-        """The search with defaults in the place of `inputs`: searches of a kind share a graph."""
+        """The search with default values of its `inputs`; searches of one kind share a graph."""
         defaults = {field.name: field.default for field in dataclasses.fields(self)}
         return self.with_values([defaults[spec.name] for spec in self.inputs])
 
@@ -79,7 +89,7 @@ class Search:
         """Returns the values of `inputs` for a batch.
 
         Args:
-            numbers: List of integers, the number of each sentence; its sample depends on it.
+            numbers: List of integers, the number of each sentence, which selects its sample.
         """
         return [getattr(self, spec.name) for spec in self.inputs]
 
@@ -89,21 +99,21 @@ class Search:
         return dataclasses.replace(self, **dict(zip(names, values, strict=True)))
 
     def penalty(self, tokens):
-        """Returns what the log-probability of an output of that many tokens is divided by."""
+        """Returns the divisor of the log-probability of an output with this number of tokens."""
         return 1.0
 
     def limit(self, source_length, longest):
-        """Returns the most tokens of an output, integers or tensors as the arguments are.
+        """Returns the maximum length of an output, an integer or a tensor like the arguments.
 
         Args:
-            source_length: Tokens of the source, `eos_id` included.
-            longest: Longest output there can be.
+            source_length: Number of tokens of the source, `eos_id` included.
+            longest: Maximum length that the model or the cache allows.
         """
         return longest
 
 
 def check_search(search, *kinds):
-    """Raises unless `search` is a value of one of the `kinds`, such as `Greedy` and `Beam`."""
+    """Raises `TypeError` unless `search` is an instance of one of the `kinds` of searches."""
     if not isinstance(search, kinds):
         names = " or ".join(f"a `{kind.__name__}`" for kind in kinds)
         raise TypeError(f"`search` must be {names}. Received: search={search!r}.")

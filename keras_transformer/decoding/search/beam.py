@@ -19,25 +19,25 @@ class Beam(BeamSettings, Search):
     The defaults are the paper's, section 6.1.
 
     Args:
-        size: Hypotheses N that run at a time.
+        size: Number of running hypotheses N.
         length_penalty: Exponent of `"gnmt"` and `"power"`, at least 0: number, or tensor, scalar or
             `[B]`.
-        normalization: `"gnmt"`, `"power"`, `"average"` or `"none"`: what scores are divided by.
-        min_length: Shortest output in tokens, `eos_id` included: integer, or tensor.
-        extra_length: How many tokens an output may be longer than its source: integer, or tensor.
-            `None`: any number. It has no effect where the predictor reports no lengths of sources,
-            see `Predictor.lengths`.
-        max_length: Longest output in tokens: integer, or tensor. `None`: that of the cache.
-        stopping: When the search of a sentence is over: `"count"`, when `size` hypotheses have
-            ended, or `"score"`, when the best running one is not
-            better than the worst of those; or `"narrow"`, as `"count"` with a beam that each of
-            them leaves narrower: see `beam_decode`.
+        normalization: Divisor of the scores: `"gnmt"`, `"power"`, `"average"` or `"none"`.
+        min_length: Minimum length of an output in tokens, `eos_id` included: integer, or tensor.
+        extra_length: Number of tokens by which an output may be longer than its source: integer, or
+            tensor. `None`: no limit. It has no effect if the predictor reports no lengths of
+            sources, see `Predictor.lengths`.
+        max_length: Maximum length of an output in tokens: integer, or tensor. `None`: that of the
+            cache.
+        stopping: End of the search of a sentence. `"count"`: when `size` hypotheses have finished.
+            `"score"`: when in addition the best running hypothesis is not better than the worst
+            finished one. `"narrow"`: like `"count"`, but the beam shrinks by one for every finished
+            hypothesis. See `beam_decode`.
 
     Raises:
         TypeError: If `size` is not an integer.
-        ValueError: If a setting is out of range or unknown; when it is called also if there are
-            fewer tokens in the vocabulary than hypotheses, or the cache is shorter than
-            `min_length`.
+        ValueError: If a setting is out of range or unknown. When called, also if the vocabulary has
+            fewer tokens than the beam has hypotheses, or the cache is shorter than `min_length`.
 
     Example:
         >>> from keras_transformer import Beam, Transformer, TransformerConfig
@@ -60,7 +60,7 @@ class Beam(BeamSettings, Search):
             )
         if self.size > vocabulary.size:
             raise ValueError(
-                "`size` of a beam must be at most the vocabulary's number of pieces, "
+                "`size` of a beam must be at most the vocabulary's number of tokens, "
                 f"{vocabulary.size}. Received: size={self.size}."
             )
         check_lengths(longest, self.min_length)
@@ -92,7 +92,7 @@ class Beam(BeamSettings, Search):
         )
 
     def _limits(self, predictor, source, longest):
-        """The most tokens of each output, `[B]` or `[]`."""
+        """Returns the maximum length of each output, `[B]` or `[]`."""
         lengths = None if self.extra_length is None else predictor.lengths(source)  # [B]
         if lengths is None:
             return dataclasses.replace(self, extra_length=None).limit(0, longest)
@@ -105,7 +105,7 @@ class Beam(BeamSettings, Search):
 
 
 def _bounded(length):
-    """A length that fits into 32 bits, also together with another one."""
+    """Returns the length, limited so that the sum of two lengths fits into 32 bits."""
     if tf.is_tensor(length):
         return length
     return UNLIMITED if length is None else min(length, UNLIMITED)

@@ -1,4 +1,4 @@
-"""Searches as dictionaries of plain values, for the files that keep one."""
+"""Conversion of searches to and from dictionaries of plain values, for files."""
 
 import dataclasses
 
@@ -7,21 +7,21 @@ from keras_transformer.decoding.search.beam import Beam
 from keras_transformer.decoding.search.greedy import Greedy
 
 KINDS = {"greedy": Greedy, "beam": Beam}
-KIND = "search"  # its key
+KIND = "search"  # key of the kind of search in a dictionary
 
 
 def as_dict(search):
-    """Returns a `Greedy` or `Beam` as a dictionary: `search`, which of them, and its fields."""
+    """Returns a dictionary with the kind of a `Greedy` or `Beam` under `search`, and its fields."""
     (name,) = (name for name, kind in KINDS.items() if isinstance(search, kind))
-    fields = dataclasses.asdict(search).items()  # JSON does not know NumPy's integers
+    fields = dataclasses.asdict(search).items()  # JSON cannot hold NumPy's integers
     return {KIND: name, **{key: int(v) if is_integer(v) else v for key, v in fields}}
 
 
 def from_dict(fields):
-    """Returns the `Greedy` or `Beam` that `as_dict` made a dictionary of.
+    """Returns the `Greedy` or `Beam` from a result of `as_dict`.
 
     Raises:
-        ValueError: If it is no such dictionary.
+        ValueError: If `fields` is not a result of `as_dict`.
     """
     fields = dict(fields) if isinstance(fields, dict) else {}
     name = fields.pop(KIND, None)

@@ -12,7 +12,8 @@ class Greedy(GreedySettings, Search):
     """Takes the most probable token at each step: see `greedy_decode`.
 
     Args:
-        max_length: Longest output in tokens, an integer. `None`, or more: that of the cache.
+        max_length: Maximum length of an output in tokens, an integer. `None`: that of the cache,
+            which also limits larger values.
 
     Raises:
         ValueError: If `max_length` is out of range.

@@ -14,14 +14,14 @@ from keras_transformer.search_settings import SampleSettings
 class Sample(SampleSettings, Search):
     """Draws tokens at random: see `sample_decode`.
 
-    What a sentence becomes depends on the seed and on the number of the sentence, which is its
-    place in the list or the batch: the same sentence, several times in it, has several samples.
+    An output depends on the seed and on the number of its sentence in the list or batch: if the
+    same sentence occurs several times, its samples differ.
 
     Args:
-        temperature: At least 0. 0 is greedy search.
-        top_k: Tokens to draw from. 0: all.
-        top_p: Probability of the tokens to draw from, from 0 to 1. 1: all.
-        seed: Integer of 32 bits, or tensor `[B, 2]`: two for each sentence.
+        temperature: Divisor of the logits, at least 0. 0 is greedy search.
+        top_k: Number of most probable tokens to draw from. 0: all.
+        top_p: Total probability of the most probable tokens to draw from, from 0 to 1. 1: all.
+        seed: 32-bit integer, or tensor `[B, 2]`: two integers for each sentence.
 
     Raises:
         ValueError: If a setting is out of range.

@@ -1,4 +1,4 @@
-"""Searches among the candidates of a shortlist."""
+"""Searches over the candidates of a shortlist."""
 
 from keras_transformer.decoding.shortlist.restricted import Shortlisted
 

@@ -1,4 +1,4 @@
-"""The candidates of a batch: which tokens each output may have, and all of them as a vocabulary."""
+"""Candidates of a batch: the tokens that each output may contain, and their joint vocabulary."""
 
 import typing
 
@@ -7,30 +7,31 @@ import tensorflow as tf
 
 from keras_transformer.decoding.predictor import Vocabulary
 
-MULTIPLE = 8  # sizes are multiples of it, for the registers of matrix products
-# Logits that a search computes where a batch has no more candidates than that, the smallest first.
-# Seen on Multi30K, 4,000 pieces: 400 candidates of a sentence on average, 750 at most; 2,400 of 64.
+MULTIPLE = 8  # of all sizes, so that matrix products use whole vector registers
+# Numbers of logits to compute: a batch takes the smallest one that holds all its candidates.
+# Measured on Multi30K with 4,000 tokens: 400 candidates for a sentence on average, 750 at most, and
+# 2,400 for 64 sentences.
 SIZES = (1024, 4096)
-WORTH = 0.75  # of the vocabulary: with more candidates than that all logits are computed
+WORTH = 0.75  # share of the vocabulary; with more candidates, all logits are computed
 
 
 class Lists:
-    """A shortlist as tensors, and the tokens that are candidates of every source.
+    """A shortlist as tensors, with the tokens that are candidates for every source.
 
     Args:
         shortlist: A `Shortlist`.
         vocabulary: The `Vocabulary` of the model.
-        source_size: Number of source pieces.
-        shared: Whether source and target have one vocabulary.
+        source_size: Number of source tokens.
+        shared: Whether source and target share a vocabulary.
 
     Attributes:
-        vocabulary: As above.
-        front: Ids that have a place among the candidates of every source, increasing: the first
-            ones of the shortlist, padding, beginning and end, and others that mean something to a
+        vocabulary: The `Vocabulary` of the model.
+        front: Increasing ids that come first among the candidates of every batch: the `first`
+            tokens of the shortlist, `pad_id`, `bos_id`, `eos_id`, and other special tokens of a
             search.
 
     Raises:
-        ValueError: If the shortlist is another vocabulary's.
+        ValueError: If the shortlist does not fit the vocabularies.
     """
 
     def __init__(self, shortlist, vocabulary, source_size, shared):
@@ -42,27 +43,27 @@ class Lists:
         self.front = sorted(first | special)
         self.vocabulary, self._shared = vocabulary, shared
         self._longest = shortlist.longest
-        # Not in the graph that is traced when it is made: all graphs share one copy.
+        # Outside of any graph being traced, so that all graphs share one copy.
         with tf.init_scope():
             self._offsets = tf.constant(shortlist.offsets, tf.int32)  # [V + 1]
             self._ids = tf.constant(np.append(shortlist.ids, self.front[0]), tf.int32)
 
     def most(self, source_shape, prefix_length=0):
-        """Returns how many candidates a batch has at most; `None` if its shape is not known."""
+        """Returns the maximum number of candidates of a batch; `None` if its shape is unknown."""
         if None in source_shape or prefix_length is None:
             return None
         batch, length = source_shape
-        of_a_piece = self._longest + self._shared
-        return len(self.front) + batch * (length * of_a_piece + prefix_length)
+        per_token = self._longest + self._shared
+        return len(self.front) + batch * (length * per_token + prefix_length)
 
     def allowed(self, source, prefix=None):
-        """Returns which tokens are candidates of each source, boolean `[B, V]`.
+        """Returns the mask of the candidates of each source, boolean `[B, V]`.
 
-        Those that the model never emits are none, even where they have a place at the front.
+        Tokens that the model never emits are not candidates, even if they are in `front`.
 
         Args:
             source: Token ids `[B, S]`, int32.
-            prefix: Token ids `[B, P]`, int32, which are candidates as well. `None`: there are none.
+            prefix: Token ids `[B, P]`, int32, which are also candidates. `None`: no prefix.
         """
         pad_id = self.vocabulary.pad_id
         begins, ends = tf.gather(self._offsets, source), tf.gather(self._offsets, source + 1)
@@ -79,11 +80,11 @@ class Lists:
         return tf.logical_and(tf.logical_or(hits, self.is_front), ~banned)
 
     def placed(self, allowed, prefix=None):
-        """Returns which tokens have a place among the candidates of a batch, boolean `[V]`.
+        """Returns the mask of the tokens in the joint vocabulary of a batch, boolean `[V]`.
 
         Args:
-            allowed: From `allowed`.
-            prefix: As there. Its tokens have one even where the model itself bans them.
+            allowed: Result of `allowed`.
+            prefix: See `allowed`. Its tokens are included even if the model itself bans them.
         """
         placed = tf.logical_or(tf.reduce_any(allowed, axis=0), self.is_front)
         if prefix is None:
@@ -93,12 +94,12 @@ class Lists:
 
     @property
     def is_front(self):
-        """A mask of the tokens at the front, an array `[V]`."""
+        """Mask of the tokens in `front`, an array `[V]`."""
         return np.isin(np.arange(self.vocabulary.size), self.front)
 
 
 def _marked(ids, size):
-    """A mask of the tokens among ids `[B, R]`: boolean `[B, size]`."""
+    """Returns the mask of the tokens that occur in ids `[B, R]`, boolean `[B, size]`."""
     batch, count = tf.shape(ids)[0], tf.shape(ids)[1]
     rows = tf.tile(tf.expand_dims(tf.range(batch), 1), [1, count])  # [B, R]
     places = tf.reshape(tf.stack([rows, ids], axis=2), [-1, 2])  # [B * R, 2]
@@ -107,14 +108,15 @@ def _marked(ids, size):
 
 
 class Candidates(typing.NamedTuple):
-    """The candidates of all sources of a batch, as a vocabulary of C tokens.
+    """Candidates of all sources of a batch, as a vocabulary of C tokens.
 
     Attributes:
-        ids: Their ids `[C]`, int32; increasing, but for those of the front, which come first, and
-            empty places at the end.
-        allowed: Which of them are candidates of each source, boolean `[B, C]`; no empty place is.
-        places: For each token its place among them, int32 `[V]`; C for one that is none.
-        vocabulary: Their `Vocabulary`.
+        ids: Token ids of the candidates `[C]`, int32: those of `Lists.front`, then the others in
+            increasing order, then unused entries.
+        allowed: Mask of the candidates of each source, boolean `[B, C]`; `False` for unused
+            entries.
+        places: Index among the candidates for each token, int32 `[V]`; C if it is no candidate.
+        vocabulary: The `Vocabulary` of the candidates.
     """
 
     ids: tf.Tensor
@@ -127,19 +129,19 @@ class Candidates(typing.NamedTuple):
         """Returns the first `size` candidates of a batch.
 
         Args:
-            allowed: From `Lists.allowed`.
-            placed: From `Lists.placed`.
+            allowed: Result of `Lists.allowed`.
+            placed: Result of `Lists.placed`.
             lists: The `Lists`.
-            size: C, a Python integer, not below the length of the front.
+            size: Number of candidates C, a Python integer, at least the length of `Lists.front`.
         """
         whole, front = lists.vocabulary, lists.front
         at_front = lists.is_front  # [V]
-        fixed = np.cumsum(at_front) - 1  # of those at the front their places
+        fixed = np.cumsum(at_front) - 1  # indices of the tokens in `front`
         rest = tf.logical_and(placed, ~at_front)  # [V]
         places = tf.cumsum(tf.cast(rest, tf.int32)) - 1 + len(front)
         places = tf.where(tf.logical_and(rest, places < size), places, size)
         places = tf.where(at_front, tf.constant(fixed, tf.int32), places)  # [V]
-        # What has no place goes to one after the last.
+        # Tokens that are not placed are scattered to index C, which is cut off.
         ids = tf.scatter_nd(tf.expand_dims(places, 1), tf.range(whole.size), [size + 1])[:size]
         filled = tf.range(size) < count(placed)
         here = tf.logical_and(tf.gather(tf.cast(allowed, tf.int32), ids, axis=1) > 0, filled)
@@ -147,7 +149,7 @@ class Candidates(typing.NamedTuple):
 
 
 def _vocabulary(whole, front, size):
-    """The `Vocabulary` of `size` candidates; what is banned is none of them."""
+    """Returns the `Vocabulary` of `size` candidates, which include no banned tokens."""
     special = (front.index(token) for token in (whole.pad_id, whole.bos_id, whole.eos_id))
     end = None if whole.forced_eos_id is None else front.index(whole.forced_eos_id)
     silent = tuple(front.index(token) for token in whole.silent_ids)
@@ -155,17 +157,17 @@ def _vocabulary(whole, front, size):
 
 
 def count(which):
-    """Returns how many of `which` are true, a scalar."""
+    """Returns the number of `True` in `which`, a scalar."""
     return tf.reduce_sum(tf.cast(which, tf.int32))
 
 
 def sizes_of(lists, most, sizes=None):
-    """Returns how many logits the searches for a batch compute, increasing; the last is enough.
+    """Returns increasing numbers of logits for a search to choose from; the last always suffices.
 
     Args:
         lists: The `Lists`.
-        most: How many candidates there are at most; `None`: as many as there are tokens.
-        sizes: Numbers to choose from. `None`: those of `SIZES` that are worth it.
+        most: Maximum number of candidates; `None`: the size of the vocabulary.
+        sizes: Numbers to choose from. `None`: the `SIZES` up to `WORTH` of the vocabulary.
     """
     whole = lists.vocabulary.size
     enough = whole if most is None else -(-most // MULTIPLE) * MULTIPLE

@@ -1,4 +1,4 @@
-"""A model whose outputs are made of the candidates of a shortlist, as searches see it."""
+"""Models restricted to the candidates of a shortlist, and their predictor."""
 
 import dataclasses
 import functools
@@ -16,29 +16,30 @@ from keras_transformer.models.parts import stacks_of
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Shortlisted:
-    """A `Transformer`, or several, whose outputs are made of the candidates of each source.
+    """A `Transformer`, or an ensemble of them, restricted to the candidates of each source.
 
-    It takes the place of the model in every search and in `score`. Candidates of a source are the
-    first pieces of the vocabulary, padding, beginning and end, the lists of its pieces, these
-    themselves where source and target have one vocabulary, and the tokens of its forced prefix.
-    Probabilities are among the candidates: the softmax is over them alone, as in Marian. Those of
-    an ensemble are the mean of what each of its models makes of the candidates.
+    It replaces the model in every search and in `score`. The candidates of a source are the first
+    tokens of the vocabulary, `pad_id`, `bos_id` and `eos_id`, the lists of its tokens, these tokens
+    themselves if source and target share a vocabulary, and the tokens of its forced prefix. The
+    softmax is over the candidates alone, as in Marian; an ensemble averages the probabilities that
+    its models give to the candidates.
 
-    A search computes the logits of the candidates of all sources of its batch, and masks those that
-    are others' candidates: what a sentence becomes does not depend on the rest of its batch. The
-    number of logits is fixed in each graph. There are a few sizes, of which a batch takes the
-    smallest that its candidates fit in; with more candidates than three quarters of the vocabulary
-    all logits are computed. The size changes no result.
+    A search computes the logits of the candidates of all sources of its batch and masks, for each
+    source, the candidates of others: the output of a sentence does not depend on the rest of its
+    batch. As the number of logits is fixed in a graph, there are a few sizes, and a batch takes the
+    smallest one that holds its candidates. If they are more than three quarters of the vocabulary,
+    all logits are computed. The size does not affect results.
 
     Args:
         model: A `Transformer`, or an `Ensemble` of `Transformer`s.
-        shortlist: A `Shortlist` of its vocabulary.
-        sizes: Increasing numbers of logits, multiples of 8. `None`: 1024 and 4096, as far as they
-            are worth it.
+        shortlist: A `Shortlist` for the vocabularies of the model.
+        sizes: Increasing numbers of logits, multiples of 8. `None`: 1024 and 4096, if they are at
+            most three quarters of the vocabulary.
 
     Raises:
-        TypeError: If `model` is something else.
-        ValueError: If the shortlist is another vocabulary's, or `sizes` are not as described.
+        TypeError: If `model` is neither a `Transformer` nor an ensemble of them.
+        ValueError: If the shortlist does not fit the vocabularies, or `sizes` are not increasing
+            multiples of 8.
 
     Example:
         >>> from keras_transformer import Greedy, Shortlist, Transformer, TransformerConfig
@@ -75,27 +76,27 @@ class Shortlisted:
 
     @property
     def models(self):
-        """The models of an ensemble; the one model without one."""
+        """The models of the ensemble, or a tuple with the only model."""
         return getattr(self.model, "models", (self.model,))
 
     @functools.cached_property
     def lists(self):
-        """The `Lists` of the models' vocabulary."""
+        """The `Lists` of the shortlist for the models' vocabulary."""
         config, vocabulary = self.config, Vocabulary.of(self.config)
         return Lists(self.shortlist, vocabulary, config.vocab_size, config.shares_vocabulary)
 
     @property
     def config(self):
-        """The one of the model; of several models that of the first."""
+        """Configuration of the model; for an ensemble, that of the first model."""
         return self.models[0].config
 
     def predictor(self, alignment=None):
-        """Returns the `Predictor` of its searches, see `predictor_of`."""
+        """Returns the `Predictor` for searches, see `predictor_of`."""
         return Restricted(self, alignment)
 
 
 class Restricted(Predictor):
-    """The predictor of a `Shortlisted`; see `EncoderDecoder` for `alignment`."""
+    """Predictor of a `Shortlisted`; see `EncoderDecoder` for `alignment`."""
 
     def __init__(self, shortlisted, alignment=None):
         self._models, self._alignment = shortlisted.models, alignment
@@ -122,7 +123,7 @@ class Restricted(Predictor):
         return among(*sizes_of(self._lists, most, self._sizes))
 
     def _search(self, search, allowed, placed, constraints, size):
-        """The search over a vocabulary of that size, its tokens numbered as the model's are."""
+        """Returns the result of a search over `size` candidates, with the model's token ids."""
         if size >= self.vocabulary.size:
             masked = [Masked(member, self.vocabulary, allowed) for member in self._members]
             return search(joined(masked), constraints)
@@ -135,10 +136,10 @@ class Restricted(Predictor):
         return (tf.gather(candidates.ids, tokens), *others)
 
     def _among(self, model, candidates):
-        """The predictor of one of the models over candidates alone."""
+        """Returns the predictor of one of the models over the candidates alone."""
         output = model.output_weights.of_tokens(candidates.ids)
-        few = EncoderDecoder(model, self._alignment, output)
-        return Masked(few, candidates.vocabulary, candidates.allowed, candidates.ids)
+        predictor = EncoderDecoder(model, self._alignment, output)
+        return Masked(predictor, candidates.vocabulary, candidates.allowed, candidates.ids)
 
     def logits(self, inputs, tokens):  # noqa: D102
         source = tf.convert_to_tensor(inputs, tf.int32)
@@ -157,26 +158,26 @@ class Restricted(Predictor):
 
     def _refuse(self):
         raise ValueError(
-            "A model with a shortlist is searched by itself: an `Ensemble` and other predictors "
-            "take models without one, and `Shortlisted` takes an `Ensemble`."
+            "A `Shortlisted` cannot be part of another predictor, such as an `Ensemble`. For an "
+            "ensemble with a shortlist pass the `Ensemble` to `Shortlisted`."
         )
 
 
 class Masked(Predictor):
-    """A predictor of fewer tokens, or one in which each sentence has tokens of its own.
+    """Predictor that masks the tokens that are not allowed for a sentence.
 
     Args:
-        predictor: The predictor, which takes token ids and has C logits.
-        vocabulary: The `Vocabulary` of C tokens.
-        allowed: Which of these each sentence may have, boolean `[B, C]`.
-        ids: Their token ids, int32 `[C]`. `None`: their numbers.
+        predictor: The predictor, which takes token ids and returns C logits.
+        vocabulary: The `Vocabulary` of the C tokens.
+        allowed: Mask of the tokens allowed for each sentence, boolean `[B, C]`.
+        ids: Token ids of the C tokens, int32 `[C]`. `None`: 0 to C - 1.
     """
 
     def __init__(self, predictor, vocabulary, allowed, ids=None):
         super().__init__(vocabulary, predictor.max_length)
         self._predictor, self._ids = predictor, ids
         self.grows = predictor.grows
-        # Added rather than selected: LiteRT's select is a loop over elements.
+        # Added instead of selected with `tf.where`: LiteRT's select is a loop over elements.
         self._mask = tf.expand_dims(tf.where(allowed, 0.0, NEVER), 1)  # [B, 1, C]
 
     def sizes(self, inputs):  # noqa: D102
@@ -199,7 +200,7 @@ class Masked(Predictor):
 
 
 def _renumbered(constraints, candidates, vocab_size):
-    """The `Constraints` with the numbers that tokens have among the candidates."""
+    """Returns the `Constraints` with tokens numbered by their indices among the candidates."""
     if constraints is None:
         return None
     prefix, banned = constraints.prefix, constraints.banned

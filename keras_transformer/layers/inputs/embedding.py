@@ -1,6 +1,7 @@
 """Token embeddings, positions and the tied output weights (sections 3.4 and 3.5)."""
 
 import math
+from typing import Any
 
 import keras
 from keras import ops
@@ -11,6 +12,7 @@ from keras_transformer.layers.call_checks import check_ids, check_positions
 from keras_transformer.layers.composite import CompositeLayer
 from keras_transformer.layers.dropout import Dropout
 from keras_transformer.layers.positions.tables import rows_or_nan, token_places
+from keras_transformer.tensors import Tensor
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
@@ -22,15 +24,15 @@ class PositionalEmbedding(CompositeLayer):
     Args:
         vocab_size: Number of tokens V.
         d_model: Width of the model, in features.
-        position: A `Position`, such as `Sinusoidal(layout="halves")`, or the name of one:
+        position: A `Position`, such as `Sinusoidal(layout="halves")`, or its name:
             `"sinusoidal"`, `"learned"`, `"binary"` or `"none"`.
-        max_length: Positions of the learned table, and of the others where the length of
+        max_length: Number of positions of a learned table, and of any other table if the length of
             the input or `start` is not known when the graph is built. Embeddings of later
-            positions are NaN, or an error where the device checks it.
-        dropout: Rate on the sum of embedding and position (section 5.4).
-        pad_id: Id of padding, for which the output gets a mask as from
-            `keras.layers.Embedding(mask_zero=True)`. `None`: it gets none.
-        scale: What embeddings are multiplied with. `None`: `sqrt(d_model)`, as in the paper.
+            positions are NaN, or an error on devices that check indices.
+        dropout: Dropout rate on the sum of embedding and position (section 5.4).
+        pad_id: Id of the padding token. The output gets a mask of the tokens that are not padding,
+            as from `keras.layers.Embedding(mask_zero=True)`. `None`: no mask.
+        scale: Factor of the embeddings. `None`: `sqrt(d_model)`, as in the paper.
         **kwargs: `name`, `dtype` and `trainable` as in every Keras layer.
 
     Call arguments:
@@ -39,17 +41,17 @@ class PositionalEmbedding(CompositeLayer):
             integers `[B]` or `[B, 1]`, one for each row.
         reverse: Whether to map hidden states to logits.
         training: Whether dropout is active.
-        places: Position of each token, integer `[B, T]`, below T, where a row holds several texts.
-            `None`: they are counted from `start`.
-        zero_start: Whether the token at position 0 has an embedding of zeros: that of an output
-            which begins with no token. Its position is added as ever.
+        places: Position of each token, integer `[B, T]`, below T, for rows that hold several texts.
+            `None`: positions are counted from `start`.
+        zero_start: Whether the embedding of the token at position 0 is replaced by zeros, for
+            models whose outputs do not begin with a token. The position is still added.
 
     Returns:
         `[B, T, D]`; with `reverse`, logits `[B, T, V]`.
 
     Raises:
-        ValueError: If `position` is unknown, or `d_model` is odd and positions are sinusoidal, or
-            there are more tokens than learned positions.
+        ValueError: If `position` is unknown, `d_model` is odd with sinusoidal positions, or there
+            are more tokens than learned positions.
 
     Example:
         >>> import numpy as np
@@ -66,17 +68,17 @@ class PositionalEmbedding(CompositeLayer):
 
     def __init__(
         self,
-        vocab_size,
-        d_model,
-        position="sinusoidal",
-        max_length=512,
-        dropout=0.0,
-        pad_id=None,
-        scale=None,
-        **kwargs,
+        vocab_size: int,
+        d_model: int,
+        position: str | positions.Position = "sinusoidal",
+        max_length: int = 512,
+        dropout: float = 0.0,
+        pad_id: int | None = None,
+        scale: float | None = None,
+        **kwargs: Any,
     ):
         super().__init__(**kwargs)
-        self.autocast = False  # ids that arrive as floats would be rounded
+        self.autocast = False  # casting floating ids would round them
         for name, value in (
             ("vocab_size", vocab_size),
             ("d_model", d_model),
@@ -99,12 +101,12 @@ class PositionalEmbedding(CompositeLayer):
         self.dropout = Dropout(dropout, dtype=self.dtype_policy, name="dropout")
 
     def build(self, inputs_shape=None):  # noqa: D102
-        # Variance 1 / d_model: after the scaling embeddings have variance 1, and so have logits.
+        # With variance 1 / d_model, scaled embeddings have variance 1, and so have the logits.
         normal = keras.initializers.RandomNormal(stddev=self.d_model**-0.5)
         self.table = self.add_weight(
             shape=(self.vocab_size, self.d_model),
             initializer=normal,
-            autocast=False,  # rows are cast, not the table
+            autocast=False,  # only the rows are cast, not the whole table
             name="table",
         )
         self.position.build(self)
@@ -115,7 +117,7 @@ class PositionalEmbedding(CompositeLayer):
         else:
             check_ids(given.get("inputs"), "inputs", self)
         start = given.get("start")
-        # Keras would make a tensor of an integer of NumPy, whose value no graph knows.
+        # Keras would convert a NumPy integer to a tensor, whose value is unknown in a graph.
         return {"start": int(start)} if is_integer(start) else {}
 
     def call(  # noqa: D102
@@ -133,17 +135,17 @@ class PositionalEmbedding(CompositeLayer):
         return self.dropout(x if position is None else x + position, training=training)
 
     def _after_start(self, inputs, start, places):
-        """0 at position 0 and 1 after it, `[T, 1]` or `[B, T, 1]`."""
+        """Returns 0 at position 0 and 1 elsewhere, `[T, 1]` or `[B, T, 1]`."""
         if places is None:
             places = token_places(start, ops.shape(inputs)[1])  # [T] or [B, T]
         return ops.expand_dims(ops.cast(ops.not_equal(places, 0), self.compute_dtype), -1)
 
-    def project(self, x):
+    def project(self, x: Tensor) -> Tensor:
         """Returns the logits `[B, T, V]` of hidden states `[B, T, D]`."""
         return self.kernels.project(self.table, ops.cast(x, self.compute_dtype))
 
-    def look_up(self, tokens):
-        """Returns the rows of the table for token ids `[B, T]`: `[B, T, D]`."""
+    def look_up(self, tokens: Tensor) -> Tensor:
+        """Returns the rows of the table `[B, T, D]` for token ids `[B, T]`, without scaling."""
         return ops.cast(self.kernels.look_up(self.table, tokens), self.compute_dtype)
 
     def compute_output_shape(self, inputs_shape):  # noqa: D102
@@ -173,7 +175,7 @@ class PositionalEmbedding(CompositeLayer):
 class OutputBias(keras.Layer):
     """Adds a bias to logits, in the dtype of the logits.
 
-    Differs from the paper, whose output weights are a plain matrix, tied or not.
+    Differs from the paper, whose output layer has no bias, with tied weights or without.
 
     Call arguments:
         logits: `[B, T, V]`.
@@ -191,7 +193,7 @@ class OutputBias(keras.Layer):
 
 
 def _check_pad_id(pad_id, vocab_size):
-    """Refuses what is neither `None` nor an id of the vocabulary."""
+    """Raises `ValueError` unless `pad_id` is `None` or an id of the vocabulary."""
     if pad_id is not None and not (is_integer(pad_id) and 0 <= pad_id < vocab_size):
         raise ValueError(
             "`pad_id` must be an id of the vocabulary, or None. "

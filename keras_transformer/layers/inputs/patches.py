@@ -1,4 +1,6 @@
-"""Images as sequences: patches, their linear map, and their positions."""
+"""Images as sequences of patches: cutting, linear projection and positions."""
+
+from typing import Any
 
 import keras
 from keras import ops
@@ -10,11 +12,12 @@ from keras_transformer.layers.composite import CompositeLayer
 from keras_transformer.layers.dropout import Dropout
 from keras_transformer.layers.positions.grid import SinusoidalGrid
 from keras_transformer.layers.positions.position import Position
+from keras_transformer.tensors import Tensor
 
 KINDS = {"sinusoidal": SinusoidalGrid, "learned": positions.Learned, "none": Position}
 
 
-def cut_patches(images, patch_size):
+def cut_patches(images: Tensor, patch_size: int) -> Tensor:
     """Returns the patches of images, in row-major order.
 
     Args:
@@ -22,8 +25,8 @@ def cut_patches(images, patch_size):
         patch_size: Height and width of a patch.
 
     Returns:
-        `[B, R * Q, patch_size * patch_size * C]`: of a patch the pixels in row-major order, and of
-        a pixel its channels.
+        `[B, R * Q, patch_size * patch_size * C]`: for each patch its pixels in row-major order, and
+        for each pixel its channels.
     """
     height, width, channels = images.shape[1:]
     rows, columns = height // patch_size, width // patch_size
@@ -34,23 +37,23 @@ def cut_patches(images, patch_size):
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
 class PatchEmbedding(CompositeLayer):
-    """The patches of an image as vectors, with their positions and dropout on the sum.
+    """Embedding of the patches of an image, plus their positions, with dropout on the sum.
 
-    `x_i = W patch_i + b + p_i`, the patches in row-major order; with a class token a learned vector
-    stands before them.
+    `x_i = W patch_i + b + p_i`, with patches in row-major order; a learned class token can precede
+    them.
 
     Args:
         patch_size: Height and width of a patch, in pixels.
         d_model: Width of the model, in features.
-        position: `"sinusoidal"`, the waves of row and column (`SinusoidalGrid`); `"learned"`, a
-            vector for each place; `"none"`; or a `Position`.
-        class_token: Whether a learned vector stands before the patches.
-        dropout: Rate on the sum of patch and position.
+        position: `"sinusoidal"`, sinusoids of row and column (`SinusoidalGrid`); `"learned"`, one
+            vector for each patch; `"none"`; or a `Position`.
+        class_token: Whether a learned vector precedes the patches.
+        dropout: Dropout rate on the sum of patch and position.
         **kwargs: `name`, `dtype` and `trainable` as in every Keras layer.
 
     Call arguments:
-        images: `[B, R * patch_size, Q * patch_size, C]`, floating; height, width and channels are
-            those of the first call.
+        images: `[B, R * patch_size, Q * patch_size, C]`, floating; height, width and channels must
+            be those of the first call.
         training: Whether dropout is active.
 
     Returns:
@@ -70,12 +73,12 @@ class PatchEmbedding(CompositeLayer):
 
     def __init__(
         self,
-        patch_size,
-        d_model,
-        position="sinusoidal",
-        class_token=True,
-        dropout=0.0,
-        **kwargs,
+        patch_size: int,
+        d_model: int,
+        position: str | Position = "sinusoidal",
+        class_token: bool = True,
+        dropout: float = 0.0,
+        **kwargs: Any,
     ):
         super().__init__(**kwargs)
         check_count("patch_size", patch_size)
@@ -90,8 +93,8 @@ class PatchEmbedding(CompositeLayer):
         self.position = positions.get(position)
         self.position.check(self)
         self.dropout_rate = dropout
-        # Variance 1 for inputs of variance 1, as embeddings of tokens have: Keras's own initial
-        # weights would let positions drown a few numbers.
+        # Inputs of variance 1 get outputs of variance 1, like token embeddings. With Keras's
+        # default weights, outputs of few inputs would be small compared with the positions.
         self.projection = keras.layers.Dense(
             d_model,
             kernel_initializer="lecun_normal",
@@ -149,24 +152,28 @@ class PatchEmbedding(CompositeLayer):
 
 
 def check_images(value, name, layer, shape=None):
-    """Refuses what are not images `[B, height, width, channels]`, floating.
+    """Requires floating images `[B, height, width, channels]`.
 
     Args:
-        value: A tensor or an array; anything else is left to Keras.
+        value: A tensor or an array. Anything else is left to Keras.
         name: Name of the argument.
-        layer: The layer.
-        shape: Height, width and channels that they must have. `None`: any that are known.
+        layer: The layer that is called.
+        shape: Required height, width and channels. `None`: any statically known sizes.
+
+    Raises:
+        TypeError: If the images are not floating.
+        ValueError: If they have the wrong shape.
     """
     dtype, received_shape = described(value)
     if received_shape is None:
         return
     received = f"Received by {layer.name!r}: dtype={dtype}, shape={received_shape}."
     if not dtype.startswith(("float", "bfloat")):
-        raise TypeError(f"`{name}` must be floating, pixel by pixel: cast them. {received}")
+        raise TypeError(f"`{name}` must be floating: cast the pixels to float32. {received}")
     if len(received_shape) != 4 or None in received_shape[1:]:
         raise ValueError(
-            f"`{name}` must be [batch, height, width, channels], all but the batch known. "
-            f"{received}"
+            f"`{name}` must be [batch, height, width, channels], with known height, width and "
+            f"channels. {received}"
         )
     if shape is not None and tuple(received_shape[1:]) != tuple(shape):
         expected = " x ".join(map(str, shape))

@@ -1,25 +1,25 @@
-"""Segments of a text: which of two texts a token belongs to."""
+"""Segment embeddings, which distinguish the two texts of an input."""
 
 import keras
 from keras import ops
 
 
 def after_separator(tokens, separator_id):
-    """Returns which tokens are the separator or come after it, boolean `[B, S]`."""
+    """Returns the mask of the first separator and all tokens after it, boolean `[B, S]`."""
     return ops.cumsum(ops.cast(ops.equal(tokens, separator_id), "int32"), axis=1) > 0
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
 class Segments(keras.layers.Layer):
-    """Adds one learned vector to every token of a first text, and another to all that follow.
+    """Adds one learned vector to every token of the first text, and another to all later tokens.
 
     Args:
         separator_id: Id of the token that separates the texts.
-        after: Whether the separator belongs to the first text.
+        after: Whether the separator belongs to the first text instead of the second.
 
     Call arguments:
         x: `[B, S, D]`, floating.
-        tokens: Token ids `[B, S]`, integer, with the separator among them.
+        tokens: Token ids `[B, S]`, integer, which contain the separator.
 
     Returns:
         `[B, S, D]`.
@@ -39,7 +39,7 @@ class Segments(keras.layers.Layer):
     def call(self, x, tokens):  # noqa: D102
         second = after_separator(tokens, self.separator_id)  # [B, S]
         if self.after:
-            second = ops.pad(second[:, :-1], ((0, 0), (1, 0)))  # the separator is not in it
+            second = ops.pad(second[:, :-1], ((0, 0), (1, 0)))  # without the separator
         second = ops.expand_dims(second, 2)  # [B, S, 1]
         table = ops.cast(self.table, x.dtype)
         return x + ops.where(second, table[1], table[0])

@@ -1,4 +1,6 @@
-"""Time series as sequences of vectors: a linear map of every step, and its position."""
+"""Time series as sequences of vectors: a linear projection of each step, plus its position."""
+
+from typing import Any
 
 import keras
 
@@ -11,21 +13,21 @@ from keras_transformer.layers.dropout import Dropout
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
 class SeriesEmbedding(CompositeLayer):
-    """The steps of a series as vectors, with their positions and dropout on the sum.
+    """Embedding of the steps of a time series, plus their positions, with dropout on the sum.
 
-    `x_t = W s_t + b + p_t`: a linear map of what was measured at a step takes the place of the
-    embedding of a token.
+    `x_t = W s_t + b + p_t`: a linear projection of the values of a step replaces the embedding of a
+    token.
 
     Args:
         d_model: Width of the model, in features.
-        position: A `Position`, or the name of one: `"sinusoidal"`, `"learned"` or `"none"`.
-        max_length: Positions of the learned table, and of the sinusoidal one where the length of
+        position: A `Position`, or its name: `"sinusoidal"`, `"learned"` or `"none"`.
+        max_length: Number of positions of a learned table, and of a sinusoidal one if the length of
             the input is not known when the graph is built.
-        dropout: Rate on the sum of step and position.
+        dropout: Dropout rate on the sum of step and position.
         **kwargs: `name`, `dtype` and `trainable` as in every Keras layer.
 
     Call arguments:
-        x: `[B, T, F]`, floating: F numbers at each of T steps.
+        x: `[B, T, F]`, floating: F values at each of T steps.
         training: Whether dropout is active.
 
     Returns:
@@ -41,7 +43,14 @@ class SeriesEmbedding(CompositeLayer):
     3.5.
     """
 
-    def __init__(self, d_model, position="sinusoidal", max_length=512, dropout=0.0, **kwargs):
+    def __init__(
+        self,
+        d_model: int,
+        position: str | positions.Position = "sinusoidal",
+        max_length: int = 512,
+        dropout: float = 0.0,
+        **kwargs: Any,
+    ):
         super().__init__(**kwargs)
         check_count("d_model", d_model)
         check_count("max_length", max_length)
@@ -51,8 +60,8 @@ class SeriesEmbedding(CompositeLayer):
         self.position.check(self)
         self.dropout_rate = dropout
         self.widths = {}
-        # Variance 1 for inputs of variance 1, as embeddings of tokens have: Keras's own initial
-        # weights would let positions drown a few numbers.
+        # Inputs of variance 1 get outputs of variance 1, like token embeddings. With Keras's
+        # default weights, outputs of few inputs would be small compared with the positions.
         self.projection = keras.layers.Dense(
             d_model,
             kernel_initializer="lecun_normal",

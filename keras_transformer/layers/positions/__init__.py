@@ -1,7 +1,8 @@
-"""Positions: how a model knows where a token stands (section 3.5; Table 3, row E).
+"""Position encodings (section 3.5; Table 3, row E).
 
-A new way is a new class, in a file of its own, a name in `KINDS` and the same name among the
-choices of `BlockConfig.position`, which cannot read it here without importing Keras.
+To add a position encoding, write a class in a file of its own, and add its name to `KINDS` here and
+to the choices of `BlockConfig.position`, which must not import this module because it imports
+Keras.
 """
 
 import keras
@@ -56,11 +57,11 @@ def get(identifier, **options):
     """Returns a `Position`.
 
     Args:
-        identifier: One, or its name in `KINDS`, or what `serialize` returned.
-        **options: Its arguments, with a name.
+        identifier: A `Position`, a name in `KINDS`, or the result of `serialize`.
+        **options: Arguments of the constructor, if `identifier` is a name.
 
     Raises:
-        ValueError: If there is none of that name.
+        ValueError: If the name is unknown.
     """
     if isinstance(identifier, Position):
         return identifier
@@ -71,15 +72,15 @@ def get(identifier, **options):
 
 
 def of_embedding(config):
-    """Returns the `Position` of the embeddings that a `TransformerConfig` describes."""
+    """Returns the `Position` of the embedding that a `TransformerConfig` describes."""
     return KINDS[config.position].of_embedding(config)
 
 
 def of_attention(config):
-    """Returns the `Position` of the self-attentions that a `BlockConfig` describes."""
+    """Returns the `Position` of the self-attention that a `BlockConfig` describes."""
     return KINDS[config.position].of_attention(config)
 
 
 def serialize(position):
-    """Returns a `Position` as plain values."""
+    """Returns a `Position` as a dictionary of plain values."""
     return keras.saving.serialize_keras_object(position)

@@ -1,4 +1,4 @@
-"""Attention with linear biases: the farther a key, the lower its score."""
+"""ALiBi, attention with linear biases: scores decrease with the distance of the key."""
 
 import math
 
@@ -11,14 +11,14 @@ from keras_transformer.layers.positions.position import AttentionPosition, dista
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
 class Alibi(AttentionPosition):
-    """Subtracts from every score the distance of query and key, times the slope of the head.
+    """Subtracts the distance of query and key, times a slope for each head, from every score.
 
-    `softmax(q_i K^T / sqrt(d_k) - m_h |i - j|)`. It has no weights and no longest sentence.
+    `softmax(q_i K^T / sqrt(d_k) - m_h |i - j|)`. It has no weights and no maximum length.
 
-    Differs from its paper, which has decoders alone: in an encoder keys before and after the query
-    are equally far. So an encoder turns a reversed sentence into the reversed memory, and attention
-    to a memory knows no order: to a whole `Transformer` a source and its reverse are the same.
-    Where the order of words decides, take another kind.
+    Differs from the original, which is for decoders only: in an encoder, the distances of keys
+    before and after the query count alike. The memory of a reversed source is therefore the
+    reversed memory, and as cross-attention ignores the order of the memory, a `Transformer` cannot
+    distinguish a source from its reverse. Choose another position encoding if word order matters.
 
     Reference: Press et al. (2022), "Train Short, Test Long: Attention with Linear Biases Enables
         Input Length Extrapolation", section 3.
@@ -27,7 +27,7 @@ class Alibi(AttentionPosition):
     kind = "alibi"
 
     def bias(self, attention, heads, queries, keys):  # noqa: D102
-        # In float32 every distance below 16,777,216 is exact; in float16 those below 2,048 are.
+        # float32 represents distances up to 16,777,216 exactly, float16 only up to 2,048.
         queries, keys = ops.cast(queries, "float32"), ops.cast(keys, "float32")
         far = ops.abs(distances(queries, keys))  # [T, S]
         slopes = np.reshape(alibi_slopes(attention.num_heads), (-1, 1, 1)).astype(np.float32)
@@ -35,11 +35,11 @@ class Alibi(AttentionPosition):
 
 
 def alibi_slopes(num_heads):
-    """Returns the slope of every head, an array `[H]`.
+    """Returns the slope of each head, an array `[H]`.
 
-    `2^(-8 / H), 2^(-16 / H), ..., 2^-8` where the number of heads H is a power of 2. Otherwise, as
-    in the authors' code, those of the next lower power of 2, and then the first, the third and so
-    on of twice that power.
+    The slopes are `2^(-8 / H), 2^(-16 / H), ..., 2^-8` if the number of heads H is a power of 2.
+    Otherwise, as in the authors' code, they are the slopes for the next lower power of 2, followed
+    by the first, the third and so on of the slopes for twice that power.
 
     Args:
         num_heads: Number of heads.

@@ -1,4 +1,4 @@
-"""Positions as binary digits, added to the embeddings."""
+"""Binary position encoding: the binary digits of the position, added to the embeddings."""
 
 import functools
 
@@ -11,10 +11,10 @@ from keras_transformer.layers.positions.tables import FixedPosition
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
 class Binary(FixedPosition):
-    """Adds the binary digits of the position, 1 and -1: `binary_digits`.
+    """Adds the binary digits of the position, as 1 and -1; see `binary_digits`.
 
-    Differs from the paper, whose waves are what these digits would be if they were smooth: the
-    digit of `2^n` has the wave length `2^(n + 1)`. All codes are exact in every dtype.
+    Differs from the paper, whose sinusoids are a smooth version of these digits: the digit of `2^n`
+    has the wavelength `2^(n + 1)`. The values are exact in every dtype.
     """
 
     def check(self, embedding):  # noqa: D102
@@ -26,14 +26,13 @@ class Binary(FixedPosition):
 
 @functools.lru_cache(maxsize=16)
 def binary_digits(length, d_model):
-    """Returns the binary positions `0 .. length - 1`.
+    """Returns the binary encoding of the positions `0 .. length - 1`.
 
-    `PE(pos, i) = 2 (floor(pos / 2^(i mod 16)) mod 2) - 1`: feature i has the digit of
-    `2^(i mod 16)`, lowest digit first, 1 where it is 1 and -1 where it is 0; after 16 features the
-    digits repeat.
+    `PE(pos, i) = 2 (floor(pos / 2^(i mod 16)) mod 2) - 1`: feature i is the digit of
+    `2^(i mod 16)`, lowest digit first, with -1 in place of 0; after 16 features the digits repeat.
 
     Args:
-        length: Number of positions, at most 65,536, and `2^d_model` where that is less.
+        length: Number of positions, at most 65,536 and at most `2^d_model`.
         d_model: Width of the model, in features.
 
     Returns:

@@ -1,4 +1,4 @@
-"""Positions of the patches of an image: their row and their column."""
+"""Positions of image patches: sinusoids of row and column."""
 
 import keras
 import numpy as np
@@ -9,13 +9,13 @@ from keras_transformer.layers.positions.tables import Sinusoidal, sinusoids
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
 class SinusoidalGrid(Sinusoidal):
-    """Adds to a patch the waves of its row and of its column.
+    """Adds sinusoids of the row and the column to the patches of a `PatchEmbedding`.
 
     The first half of the features are the `sinusoids` of the row, the second half those of the
-    column, both of width `d_model / 2`. To a class token, which has neither, it adds nothing. For a
-    `PatchEmbedding`; the arguments are those of `Sinusoidal`.
+    column, both of width `d_model / 2`. A class token has no row or column, so nothing is added to
+    it. The arguments are those of `Sinusoidal`.
 
-    Differs from the paper, whose sequences have one axis.
+    Differs from the paper, whose sequences have only one axis.
 
     Reference: Dosovitskiy et al. (2021), "An Image is Worth 16x16 Words", appendix D.4.
     """
@@ -23,8 +23,8 @@ class SinusoidalGrid(Sinusoidal):
     def check(self, embedding):  # noqa: D102
         if not hasattr(embedding, "patch_size"):
             raise ValueError(
-                "`position` of tokens must be that of one axis: `SinusoidalGrid` belongs to a "
-                f"`PatchEmbedding`. Received by {embedding.name!r}."
+                "`position` of tokens must have a single axis; `SinusoidalGrid` is only for a "
+                f"`PatchEmbedding`. Received by {embedding.name!r}: a `SinusoidalGrid`."
             )
         if embedding.d_model % 4:
             raise ValueError(
@@ -40,7 +40,7 @@ class SinusoidalGrid(Sinusoidal):
         return ops.cast(table, embedding.compute_dtype)
 
     def grid_table(self, rows, columns, d_model):
-        """Returns what is added to the patches in row-major order, `[rows * columns, d_model]`."""
+        """Returns the encoding of all patches in row-major order, `[rows * columns, d_model]`."""
         of_rows, of_columns = (
             sinusoids(count + self.offset, d_model // 2, self.layout, self.endpoint)[self.offset :]
             for count in (rows, columns)

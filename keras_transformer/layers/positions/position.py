@@ -1,20 +1,23 @@
-"""The interface of positions: what an embedding and a self-attention need of them."""
+"""`Position`, the interface of position encodings to embeddings and self-attention layers."""
 
 import keras
+import numpy as np
 from keras import ops
+
+from keras_transformer.tensors import Tensor
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
 class Position:
-    """Knows nothing of where a token stands; the base of all ways to know it.
+    """Base class of position encodings; by itself it encodes no positions.
 
-    An embedding adds what `embed` returns. Every self-attention passes its query and key heads
-    through `rotate`, adds what `bias` returns to its scores and what `values` returns to its
+    An embedding adds the result of `embed`. Each self-attention passes its query and key heads
+    through `rotate`, adds the result of `bias` to its scores and the result of `values` to its
     values. Each method may do nothing.
 
-    A position holds no weights. One that needs some adds them to the layer that it is given, in
-    `build` to the embedding, in `build_attention` to a self-attention, and reads them from there.
-    A learned bias for every distance is
+    A position holds no weights. If it needs weights, it adds them to the layer that it is given, in
+    `build` to the embedding or in `build_attention` to a self-attention, and reads them from there.
+    For example, a learned bias for each distance is
 
         def build_attention(self, attention):
             shape = (self.farthest + 1, attention.num_heads)
@@ -28,16 +31,16 @@ class Position:
 
     @classmethod
     def of_embedding(cls, config):
-        """Returns the `Position` of the embeddings that a `TransformerConfig` describes."""
+        """Returns the `Position` of the embedding that a `TransformerConfig` describes."""
         return cls()
 
     @classmethod
     def of_attention(cls, config):
-        """Returns the `Position` of the self-attentions that a `BlockConfig` describes."""
+        """Returns the `Position` of the self-attention that a `BlockConfig` describes."""
         return Position()
 
     def check(self, embedding):
-        """Refuses a `PositionalEmbedding` that it does not fit."""
+        """Raises `ValueError` if it does not fit a `PositionalEmbedding`."""
 
     def build(self, embedding):
         """Adds weights to a `PositionalEmbedding`."""
@@ -45,8 +48,8 @@ class Position:
     def build_attention(self, attention):
         """Adds weights to a `MultiHeadSelfAttention`."""
 
-    def embed(self, embedding, start, tokens):
-        """Returns what is added to the embeddings of `tokens` `[B, T]`.
+    def embed(self, embedding: keras.Layer, start: Tensor, tokens: Tensor) -> Tensor | None:
+        """Returns the encoding to add to the embeddings of `tokens` `[B, T]`.
 
         Args:
             embedding: The `PositionalEmbedding`.
@@ -55,57 +58,60 @@ class Position:
             tokens: Token ids `[B, T]`.
 
         Returns:
-            `[T, D]`, or `[B, T, D]`, in the compute dtype of the layer; `None` for nothing.
+            `[T, D]`, or `[B, T, D]`, in the compute dtype of the layer; `None`: nothing is added.
         """
 
-    def table(self, length, d_model):
-        """Returns what is added to embeddings where that is fixed and not learned.
+    def table(self, length: int, d_model: int) -> np.ndarray | None:
+        """Returns the encoding added to embeddings, if it is fixed rather than learned.
 
         Args:
             length: Number of positions T.
             d_model: Width of the model D, in features.
 
         Returns:
-            NumPy array `[T, D]`; `None` where there is none.
+            NumPy array `[T, D]`; `None` if there is no fixed encoding.
         """
 
-    def rotate(self, heads, positions):
-        """Returns query or key heads of a self-attention, turned by where they stand.
+    def rotate(self, heads: Tensor, positions: Tensor) -> Tensor:
+        """Returns query or key heads of a self-attention, rotated according to their positions.
 
         Args:
             heads: `[B, H, T, K]`.
-            positions: Integers `[T]`, or one for all of them.
+            positions: Integers `[T]`, or one position for all heads.
         """
         return heads
 
-    def bias(self, attention, heads, queries, keys):
-        """Returns what is added to the scores of a self-attention, before its masks.
+    def bias(
+        self, attention: keras.Layer, heads: Tensor, queries: Tensor, keys: Tensor
+    ) -> Tensor | None:
+        """Returns the term to add to the scores of a self-attention, before masking.
 
         Args:
             attention: The `MultiHeadSelfAttention`.
-            heads: The query heads as `AttentionScore.compare` takes them, `[B, H, T, K]`: turned,
-                and then prepared. Where the queries have one position, T are as many queries there.
-            queries: Positions of the queries, integers `[T]`, or one for all of them: see
+            heads: The query heads `[B, H, T, K]` in the form that `AttentionScore.compare` takes:
+                rotated, and then prepared. T may be several queries at one position.
+            queries: Positions of the queries, integers `[T]`, or one for all of them; see
                 `distances`.
-            keys: Positions of the keys, integers `[S]`: `0, 1, 2, ...`; in a cache with several
-                hypotheses each position is there as often.
+            keys: Positions of the keys, integers `[S]`: `0, 1, 2, ...`; in a cache of N hypotheses
+                each position occurs N times.
 
         Returns:
-            Floating `[B, H, T, S]`, or without B, or with 1 in place of B, H or T; `None` for
-            nothing. Scores are in float32 at least, and so may this be.
+            Floating `[B, H, T, S]`, in which B, H or T may be 1 and B may be missing; `None`:
+            nothing is added. It may be float32 whatever the dtype of `heads`, as scores are at
+            least float32.
         """
 
-    def values(self, attention, queries, keys):
-        """Returns what is added to the value of a key for a query, the same for all heads.
+    def values(self, attention: keras.Layer, queries: Tensor, keys: Tensor) -> Tensor | None:
+        """Returns the vectors to add to the values, one for each query and key, for all heads.
 
         Args:
             attention: The `MultiHeadSelfAttention`.
-            queries: As for `bias`.
-            keys: As for `bias`.
+            queries: See `bias`.
+            keys: See `bias`.
 
         Returns:
-            Floating `[T, S, K]`, with T = 1 where the queries have one position; `None` for
-            nothing.
+            Floating `[T, S, K]`, with T = 1 if the queries share a position; `None`: nothing is
+            added.
         """
 
     def get_config(self):
@@ -119,17 +125,17 @@ class Position:
 
 
 def distances(queries, keys):
-    """Returns by how many positions each query comes after each key, `[T, S]`.
+    """Returns the signed distances `query - key`, positive for keys before the query, `[T, S]`.
 
     Args:
-        queries: Positions `[T]`, or one for all queries, with which T is 1.
+        queries: Positions `[T]`, or one position for all queries (T = 1).
         keys: Positions `[S]`.
     """
     return ops.reshape(queries, (-1, 1)) - keys
 
 
 class AttentionPosition(Position):
-    """The base of positions that are the work of every self-attention; embeddings have none.
+    """Base class of position encodings that act in self-attention and not on embeddings.
 
     Attributes:
         kind: Name in `KINDS`.
@@ -147,7 +153,6 @@ class AttentionPosition(Position):
 
     def check(self, embedding):  # noqa: D102
         raise ValueError(
-            f"`position` of an embedding must be added to it: {self.kind} positions are the work "
-            f'of a self-attention. Give the blocks `position="{self.kind}"`, and the embedding '
-            '"none".'
+            f"`position` of an embedding must be added to it, but {self.kind} positions act in "
+            f'self-attention. Give the blocks `position="{self.kind}"`, and the embedding "none".'
         )

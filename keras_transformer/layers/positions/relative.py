@@ -1,4 +1,4 @@
-"""Relative positions: learned vectors of distances, added to keys and values."""
+"""Relative positions: a learned vector for each distance, added to keys and values."""
 
 import functools
 
@@ -14,21 +14,21 @@ from keras_transformer.layers.positions.position import AttentionPosition, dista
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
 class Relative(AttentionPosition):
-    """Adds a learned vector of the distance of query and key to the key, and another to the value.
+    """Adds a learned vector for the distance of query and key to the key, and one to the value.
 
     `e_ij = q_i (k_j + a^K_ij) / sqrt(d_k)` and `z_i = sum_j softmax(e_i)_j (v_j + a^V_ij)` with
-    `a_ij = w[max(-k, min(k, i - j))]`: distances beyond `k` are one.
+    `a_ij = w[max(-k, min(k, i - j))]`: all distances beyond `k` share a vector.
 
-    Other scores than `q k / sqrt(d_k)` are that of the query with `k_j + a^K_ij` as well; an
-    additive one, which is not linear in the key, is refused. A call makes two tensors `[T, S, K]`,
-    whatever the batch.
+    Other linear scores also compare the query with `k_j + a^K_ij`. A score that is not linear in
+    the key, such as the additive one, raises an error. A call creates two tensors `[T, S, K]`,
+    independent of the batch size.
 
-    Differs from the paper: the heads of a layer share their vectors, as in its section 3.3; its
-    base model has some for each head. A causal self-attention has none for keys after the query.
-    The sign of a distance is that of `i - j`.
+    Differs from the original: the heads of a layer share their vectors, as in its section 3.3,
+    while its base model has vectors for each head. In causal self-attention there are no vectors
+    for keys after the query. Distances are `i - j`, with the opposite sign of the original.
 
     Args:
-        distance: The clipping distance `k`.
+        distance: Largest distance `k` with a vector of its own; farther ones share it.
 
     Reference: Shaw et al. (2018), "Self-Attention with Relative Position Representations",
         sections 3.1 to 3.3.
@@ -36,7 +36,7 @@ class Relative(AttentionPosition):
 
     kind = "relative"
 
-    def __init__(self, distance=RELATIVE_DISTANCE):
+    def __init__(self, distance: int = RELATIVE_DISTANCE):
         check_count("distance", distance)
         self.distance = distance
 
@@ -69,7 +69,7 @@ class Relative(AttentionPosition):
         return look_up(table, rows)  # [T, S, K]
 
     def _after(self, attention):
-        """The number of distances of keys after the query."""
+        """Returns the number of distances to keys after the query."""
         return 0 if attention.causal else self.distance
 
     def get_config(self):  # noqa: D102

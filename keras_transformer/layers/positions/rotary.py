@@ -1,4 +1,4 @@
-"""Positions that turn the heads of a self-attention."""
+"""Rotary positions, which rotate the query and key heads of self-attention."""
 
 import keras
 from keras import ops
@@ -11,15 +11,15 @@ from keras_transformer.layers.positions.tables import rows_or_nan, sinusoids
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
 class Rotary(AttentionPosition):
-    """Turns query and key heads, so that their products depend on distances alone.
+    """Rotates query and key heads, so that their dot products depend only on distances.
 
-    The features i and i + K / 2 of a head are a point in the plane, which is turned by the angle
+    The features i and i + K / 2 of a head are a point in the plane, which is rotated by the angle
     `pos / base^(2i / K)`. Differs from the paper, which adds positions to the embeddings.
 
     Args:
-        max_length: Most positions. The heads of later ones are not a number, or an error where the
-            device checks it.
-        base: Base of the wave lengths. A larger one, as in later models for long texts, turns the
+        max_length: Maximum number of positions. Heads at later positions are NaN, or an error on
+            devices that check indices.
+        base: Base of the wavelengths. A larger base, as in newer models for long texts, rotates the
             last features more slowly.
 
     Reference: Su et al. (2021), "RoFormer: Enhanced Transformer with Rotary Position Embedding",
@@ -28,7 +28,7 @@ class Rotary(AttentionPosition):
 
     kind = "rotary"
 
-    def __init__(self, max_length=512, base=ROTARY_BASE):
+    def __init__(self, max_length: int = 512, base: float = ROTARY_BASE):
         check_positive("base", base)
         self.max_length, self.base = max_length, base
 
@@ -40,7 +40,7 @@ class Rotary(AttentionPosition):
         size = heads.shape[-1]
         if size % 2:
             raise ValueError(
-                "`d_k` must be even for rotary positions, which turn pairs of features. "
+                "`d_k` must be even for rotary positions, which rotate pairs of features. "
                 f"Received: d_k={size}."
             )
         waves = sinusoids(self.max_length, size, "halves", base=self.base)

@@ -1,14 +1,14 @@
-"""Positions with the weights of another block: in T5 a stack has one table."""
+"""Positions that use the weights of another block, as in T5, where a stack shares one table."""
 
 from keras_transformer.layers.positions.position import Position
 
 
 class SharedPosition(Position):
-    """Does what the position of another block does, with the weights that are there.
+    """Delegates to the position of another block, including its weights.
 
     Args:
-        block: The `Block` that holds the weights, in its self-attention. It must have been built
-            before this is used.
+        block: The `Block` whose self-attention holds the weights. It must be built before this
+            position is used.
     """
 
     def __init__(self, block):

@@ -1,4 +1,4 @@
-"""T5's positions: a learned bias for every range of distances and every head."""
+"""T5's positions: a learned bias for each head and range of distances."""
 
 import functools
 
@@ -13,18 +13,18 @@ from keras_transformer.layers.positions.position import AttentionPosition, dista
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
 class T5Bias(AttentionPosition):
-    """Adds a learned number to every score, that of the head and the bucket of the distance.
+    """Adds a learned bias to each score, which depends on the head and the bucket of the distance.
 
-    Near distances have a bucket each, farther ones share buckets that widen with the logarithm:
-    see `t5_buckets`. Keys before and after the query have buckets of their own; in a causal
-    self-attention, which has no keys after the query, those before it have all of them.
+    Short distances have a bucket each; longer ones share buckets whose width grows logarithmically,
+    see `t5_buckets`. Half of the buckets are for keys before the query and half for keys after it;
+    in causal self-attention, all are for keys before it.
 
-    Differs from the paper: every self-attention has a table of its own. In T5 the first block of a
-    stack holds one for all, `share_positions=True`, and scores are not divided by `sqrt(d_k)`,
-    `score="dot_product"`.
+    Differs from the original: each self-attention has its own table. In T5 the first block of a
+    stack holds the table of all blocks (`share_positions=True`), and scores are not divided by
+    `sqrt(d_k)` (`score="dot_product"`).
 
     Args:
-        distance: From here on all distances are in the last bucket.
+        distance: Distances from this one on are in the last bucket.
         buckets: Number of buckets, a multiple of 4.
 
     Reference: Raffel et al. (2020), "Exploring the Limits of Transfer Learning with a Unified
@@ -33,7 +33,7 @@ class T5Bias(AttentionPosition):
 
     kind = "t5"
 
-    def __init__(self, distance=T5_DISTANCE, buckets=T5_BUCKETS):
+    def __init__(self, distance: int = T5_DISTANCE, buckets: int = T5_BUCKETS):
         check_buckets(buckets, distance)
         self.distance, self.buckets = distance, buckets
 
@@ -46,7 +46,7 @@ class T5Bias(AttentionPosition):
         attention.distance_bias = attention.add_weight(
             shape=(self.buckets, attention.num_heads),
             initializer=keras.initializers.RandomNormal(stddev=attention.widths["x"] ** -0.5),
-            autocast=False,  # as scores are, in float32
+            autocast=False,  # in float32, like the scores
             name="distance_bias",
         )
 
@@ -63,15 +63,15 @@ class T5Bias(AttentionPosition):
 
 @functools.lru_cache(maxsize=16)
 def t5_buckets(after, distance, buckets):
-    """Returns the bucket of every distance of query and key, `i - j`, from `-after` to `distance`.
+    """Returns the bucket of each distance `i - j` of query and key, from `-after` to `distance`.
 
-    Of the n buckets of one direction the first half hold one distance each, and distance d is in
-    bucket `n / 2 + floor(n / 2 * log(2 d / n) / log(2 distance / n))`, or in the last one.
+    For each direction there are n buckets. The first half hold one distance each. A longer distance
+    d is in bucket `n / 2 + floor(n / 2 * log(2 d / n) / log(2 distance / n))`, at most the last.
 
     Args:
-        after: The farthest key after the query. With 0 there is one direction, else there are two,
-            and the buckets of keys after the query follow the others.
-        distance: The first distance of which all farther ones are in the last bucket.
+        after: Largest distance of a key after the query. With 0 there is one direction; otherwise
+            there are two, and the buckets of keys after the query come last.
+        distance: Distances from this one on are in the last bucket.
         buckets: Number of buckets.
 
     Returns:
@@ -87,7 +87,7 @@ def t5_buckets(after, distance, buckets):
     signed = np.arange(-after, distance + 1)
     far = np.abs(signed)
     octaves = np.log(np.maximum(far, exact) / exact) / np.log(distance / exact)
-    # A quotient of logarithms may be one rounding below the integer that it is.
+    # Rounding may put a quotient of logarithms just below an integer that it should be equal to.
     shared = exact + np.floor(octaves * (count - exact) + 1e-9).astype(int)
     numbers = np.where(far < exact, far, np.minimum(shared, count - 1))
     numbers = (numbers + count * (signed < 0)).astype(np.int32)

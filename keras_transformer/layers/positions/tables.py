@@ -1,4 +1,4 @@
-"""Positions that are added to the embeddings, as rows of a table (section 3.5; Table 3, row E)."""
+"""Positions added to embeddings as rows of a table (section 3.5; Table 3, row E)."""
 
 import functools
 
@@ -14,23 +14,30 @@ LAYOUTS = ("interleaved", "halves")
 
 
 @functools.lru_cache(maxsize=16)
-def sinusoids(length, d_model, layout="interleaved", endpoint=False, base=10_000.0):
-    """Returns the sinusoidal positions `0 .. length - 1`.
+def sinusoids(
+    length: int,
+    d_model: int,
+    layout: str = "interleaved",
+    endpoint: bool = False,
+    base: float = 10_000.0,
+) -> np.ndarray:
+    """Returns the sinusoidal encoding of the positions `0 .. length - 1`.
 
     `PE(pos, 2i) = sin(pos / 10000^(2i / d_model))`, `PE(pos, 2i + 1)` the cosine of the same angle.
 
-    Computed in float64: in float32 the angle itself is off by 3e-4 at position 5,000, and in
-    bfloat16 positions above 256 are no longer distinct.
+    Computed in float64: in float32 the angle is off by 3e-4 at position 5,000, and in bfloat16
+    positions above 256 are no longer distinct.
 
-    Differs from the paper: other implementations have another layout, or other wave lengths.
+    Differs from the paper: `layout`, `endpoint` and `base` also give the variants of other
+    implementations.
 
     Args:
         length: Number of positions.
         d_model: Width of the model, even.
         layout: `"interleaved"`: sine, cosine, sine and so on; `"halves"`: all sines first.
-        endpoint: Whether the longest wave is exactly 10,000 times the shortest, as in
+        endpoint: Whether the longest wavelength is exactly 10,000 times the shortest, as in
             tensor2tensor and Marian: the exponent is `2i / (d_model - 2)`.
-        base: Base of the wave lengths, 10,000 in the paper.
+        base: Base of the wavelengths, 10,000 in the paper.
 
     Returns:
         Read-only NumPy array `[length, d_model]`, float32.
@@ -55,25 +62,25 @@ def sinusoids(length, d_model, layout="interleaved", endpoint=False, base=10_000
 
 
 class AddedPosition(Position):
-    """The base of positions that are added to embeddings; self-attentions have none."""
+    """Base class of position encodings that are added to embeddings and not used in attention."""
 
     def build_attention(self, attention):  # noqa: D102
         raise ValueError(
-            "`position` of a self-attention must turn its heads or add to its scores. Give "
+            "`position` of a self-attention must rotate its heads or add to its scores. Give "
             f"{type(self).__name__}() to a `PositionalEmbedding`. "
             f"Received by {attention.name!r}: position={type(self).__name__}()."
         )
 
 
 class FixedPosition(AddedPosition):
-    """The base of positions that are added to embeddings and have a formula, without weights."""
+    """Base class of position encodings that are added to embeddings and have no weights."""
 
     def table(self, length, d_model):
-        """Returns the first `length` positions, a NumPy array `[length, d_model]`."""
+        """Returns the encoding of `length` positions, a NumPy array `[length, d_model]`."""
         raise NotImplementedError
 
     def embed(self, embedding, start, tokens):  # noqa: D102
-        # The formula goes on: a longer table where the length is known.
+        # A formula has no maximum length: extend the table if the length is known.
         length = max(embedding.max_length, _known_length(start, tokens) or 0)
         table = self.table(length, embedding.d_model)
         return _rows(embedding, table, start, tokens)
@@ -81,15 +88,15 @@ class FixedPosition(AddedPosition):
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
 class Sinusoidal(FixedPosition):
-    """Adds waves of the position: `sinusoids`.
+    """Adds sinusoids of the position; see `sinusoids`.
 
     Args:
         layout: See `sinusoids`.
         endpoint: See `sinusoids`.
-        offset: Position of the first token. The paper's is 0.
+        offset: Position of the first token, 0 in the paper.
     """
 
-    def __init__(self, layout="interleaved", endpoint=False, offset=0):
+    def __init__(self, layout: str = "interleaved", endpoint: bool = False, offset: int = 0):
         check_choice("layout", layout, LAYOUTS)
         check_flag("endpoint", endpoint)
         if not is_integer(offset) or offset < 0:
@@ -116,7 +123,7 @@ class Sinusoidal(FixedPosition):
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
 class Learned(AddedPosition):
-    """Adds a row of a table of weights, which ends at `max_length` (Table 3, row E)."""
+    """Adds a learned vector for each position up to `max_length` (Table 3, row E)."""
 
     def build(self, embedding):  # noqa: D102
         embedding.positions = embedding.add_weight(
@@ -136,13 +143,13 @@ class Learned(AddedPosition):
 
 
 def _known_length(start, tokens):
-    """The number of positions, where the graph knows it."""
+    """Returns the number of positions if it is known statically, otherwise `None`."""
     known = is_integer(start) and tokens.shape[1]
     return tokens.shape[1] + int(start) if known else None
 
 
 def token_places(start, length):
-    """Returns the position of every token, int32 `[T]`, or `[B, T]` if each row has its start.
+    """Returns the position of each token, int32 `[T]`, or `[B, T]` if `start` differs by row.
 
     Args:
         start: Position of the first token, an integer, a scalar tensor, or integers `[B]` or
@@ -156,24 +163,24 @@ def token_places(start, length):
 
 
 def rows_or_nan(rows, places, length):
-    """Returns the rows of a table for `places`, with NaN where a place is not in the table.
+    """Returns rows looked up in a table, with NaN for indices that are not in the table.
 
-    XLA and GPUs take the last row for any place after it: it must not go unseen.
+    XLA and GPUs clip an index to the last row; NaN makes such an error visible.
 
     Args:
-        rows: What was looked up, `[..., D]`.
-        places: Integers `[...]`.
-        length: Rows of the table.
+        rows: The looked-up rows, `[..., D]`.
+        places: Indices, integers `[...]`.
+        length: Number of rows of the table.
     """
     inside = ops.logical_and(ops.greater_equal(places, 0), ops.less(places, length))
     return ops.where(ops.expand_dims(inside, axis=-1), rows, float("nan"))
 
 
 def _rows(embedding, table, start, tokens):
-    """The rows of a table for all tokens, `[T, D]`, or `[B, T, D]` if each row has its start."""
+    """Returns the rows of all tokens, `[T, D]`, or `[B, T, D]` if `start` differs by row."""
     table = ops.cast(table, embedding.compute_dtype)
     length, width = ops.shape(tokens)[1], embedding.d_model
-    if is_integer(start):  # more rows than there are is an error everywhere
+    if is_integer(start):  # a slice beyond the table is an error on every device
         return ops.slice(table, (int(start), 0), (length, width))
     places = token_places(start, length)  # [T] or [B, T]
     if tokens.shape[1] == 1 and len(places.shape) == 1:  # a step of a search

@@ -1,1 +1,1 @@
-"""Layers that read a sequence through a state of fixed size, in place of attention."""
+"""Recurrent layers, which replace self-attention by a state of fixed size."""

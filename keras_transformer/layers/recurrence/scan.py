@@ -1,21 +1,21 @@
-"""All states of a linear recurrence at once, in a number of steps that grows as log T."""
+"""Linear recurrence of all T positions in parallel, in O(log T) steps."""
 
 import keras
 from keras import ops
 
 
 def linear_recurrence(keep, add):
-    """Returns `c_t = keep_t * c_(t-1) + add_t` of all positions, with `c_(-1) = 0`.
+    """Returns `c_t = keep_t * c_(t-1) + add_t` for all positions, with `c_(-1) = 0`.
 
-    By doubling (Hillis and Steele, 1986): after k rounds a position has the sum over the 2^k
-    positions up to itself, and what of an earlier state reaches it. The gradient is the same
-    recurrence from the other end, `d_t = g_t + keep_(t+1) * d_(t+1)`, so that training keeps the
-    states alone and no round. On a core of a CPU, states and gradients of 2,048 positions take a
-    fifth of the time of `keras.ops.associative_scan`.
+    Computed by doubling (Hillis and Steele, 1986): after k rounds, a position has the sum over the
+    last 2^k positions and the factor for the state before them. The gradient is the same
+    recurrence in the opposite direction, `d_t = g_t + keep_(t+1) * d_(t+1)`, so training stores
+    only the states and no intermediate rounds. On one CPU core, states and gradients of 2,048
+    positions take a fifth of the time of `keras.ops.associative_scan`.
 
     Args:
-        keep: How much of the state stays, `[B, T, D]`, floating.
-        add: What is added to it, `[B, T, D]`, of the same dtype.
+        keep: Fraction of the state to keep, `[B, T, D]`, floating.
+        add: Term added to the state, `[B, T, D]`, of the same dtype.
 
     Returns:
         The states `[B, T, D]`.
@@ -35,7 +35,7 @@ def _recurrence(keep, add):
 
 
 def _doubled(keep, add, direction):
-    """The recurrence towards later positions (1) or towards earlier ones (-1)."""
+    """Returns the recurrence in the direction of later (1) or earlier positions (-1)."""
     length = ops.shape(keep)[1]
 
     def double(distance, keep, add):
@@ -45,19 +45,19 @@ def _doubled(keep, add, direction):
         return 2 * distance, keep * ops.roll(keep, step, axis=1), add
 
     beginning = (ops.convert_to_tensor(1, "int32"), keep, add)
-    bound = 31  # of an int32; XLA wants one
+    bound = 31  # XLA requires a bound; doubling an int32 more often would overflow
     return ops.while_loop(
         lambda distance, *_: distance < length, double, beginning, maximum_iterations=bound
     )[2]
 
 
 def _moved(x, step):
-    """`x` `[B, T, D]`, moved by so many positions, with zeros where it was not."""
+    """Returns `x` `[B, T, D]` shifted by `step` positions, with zeros moved in."""
     return _inside(ops.roll(x, step, axis=1), step)
 
 
 def _inside(x, step):
-    """`x` `[B, T, D]`, with zeros where nothing comes to from so many positions before."""
+    """Returns `x` `[B, T, D]`, with zeros at positions with no position `step` before them."""
     length = ops.shape(x)[1]
     places = ops.arange(length, dtype="int32") - step  # [T]
     inside = ops.logical_and(places >= 0, places < length)

@@ -1,4 +1,4 @@
-"""The Simpler Simple Recurrent Unit, which decoders of small models have for self-attention."""
+"""The Simpler Simple Recurrent Unit, which replaces self-attention in decoders of small models."""
 
 import keras
 from keras import ops
@@ -11,29 +11,29 @@ from keras_transformer.layers.recurrence.scan import linear_recurrence
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
 class SSRU(AttendingLayer):
-    """A state that forgets and learns, feature by feature; causal by its nature.
+    """Simpler Simple Recurrent Unit: a causal recurrent layer with a forget gate for each feature.
 
-    `f_t = sigmoid(x_t W_f + b_f)`, `c_t = f_t * c_(t-1) + (1 - f_t) * (x_t W)` from `c_(-1) = 0`,
+    `f_t = sigmoid(x_t W_f + b_f)`, `c_t = f_t * c_(t-1) + (1 - f_t) * (x_t W)` with `c_(-1) = 0`,
     and the output is `relu(c_t)`.
 
-    A position costs the same however many came before it: what a search keeps of them is one state
-    of D features. The states are float32 under the mixed policies as well.
+    The cost of a position does not depend on the number of earlier ones: the cache of a search is
+    a single state of D features. The states are float32 even under mixed-precision policies.
 
     Args:
         **kwargs: `name`, `dtype` and `trainable` as in every Keras layer.
 
     Call arguments:
         x: `[B, T, D]`, floating.
-        allowed: Boolean `[B, T]` or `[B, 1, T]`, `True` where a position is real: others leave the
-            state as it is. `None`: all are. Padding after a text needs no mask.
-        mask: Boolean `[B, T]`, joined with `allowed`. `None`: the mask that Keras attached to `x`,
-            if it did.
+        allowed: Boolean `[B, T]` or `[B, 1, T]`, `True` for positions that are not padding; the
+            others do not change the state. `None`: no padding. Padding after a text needs no mask.
+        mask: Boolean `[B, T]`, combined with `allowed`. `None`: the mask that Keras attached to
+            `x`, if any.
 
     Returns:
         `[B, T, D]`.
 
     Raises:
-        ValueError: If `allowed` depends on the position that reads.
+        ValueError: If `allowed` depends on the query position.
 
     Example:
         >>> import keras
@@ -68,7 +68,7 @@ class SSRU(AttendingLayer):
         return self._output(linear_recurrence(keep, add))
 
     def _gates(self, x):
-        """The share of the state that stays, and the addition to it, `[B, T, D]` each."""
+        """Returns the fraction of the state to keep and the term to add, `[B, T, D]` each."""
         flat = ops.reshape(x, (-1, x.shape[-1]))  # [B * T, D]
         shape, dtype = ops.shape(x), self.state_dtype
         candidate = ops.cast(self.kernels.dense(self.candidate, flat), dtype)  # [B * T, D]
@@ -80,16 +80,16 @@ class SSRU(AttendingLayer):
 
     @property
     def state_dtype(self):
-        """Dtype of the states, at least float32: 16 bits lose small changes of a sum."""
+        """Dtype of the states, at least float32: a sum in 16 bits loses small changes."""
         return keras.backend.result_type(self.compute_dtype, "float32")
 
     def empty_cache(self, batch, length, width=1):
-        """Returns the states before the first position, zeros.
+        """Returns the states before the first position, filled with zeros.
 
         Args:
             batch: Number of sentences B, an integer or a scalar tensor.
-            length: Number of positions; the states have room for any.
-            width: Number of hypotheses of a sentence N, a Python integer.
+            length: Number of positions; ignored, as states have no maximum length.
+            width: Number of hypotheses per sentence N, a Python integer.
 
         Returns:
             A tuple of one tensor `[B, N, D]`.
@@ -97,29 +97,30 @@ class SSRU(AttendingLayer):
         return (ops.zeros((batch, width, self.widths["x"]), self.state_dtype),)
 
     def extended_cache(self, cache, length):
-        """Returns the states as they are: they have room for any number of positions."""
+        """Returns the states unchanged, as they have no maximum length."""
         return cache
 
     def step(self, x, cache, index, allowed=None):
-        """Goes on by one position.
+        """Computes one further position.
 
         Args:
             x: The position in each of the N hypotheses of a sentence, `[B, N, D]`.
-            cache: From `empty_cache` or the previous step. Hypotheses that change places take
-                theirs along: it is gathered.
-            index: Number of the position, which changes nothing.
-            allowed: `None`: a state holds the positions of its own hypothesis.
+            cache: From `empty_cache` or the previous step. A search that reorders its hypotheses
+                must reorder the states as well.
+            index: Index of the position; ignored.
+            allowed: Must be `None`: a state contains only the positions of its own hypothesis.
 
         Returns:
-            The output `[B, N, D]` and the cache after it.
+            The output `[B, N, D]` and the new cache.
 
         Raises:
-            ValueError: If there is a mask.
+            ValueError: If `allowed` is not `None`.
         """
         if allowed is not None:
             raise ValueError(
-                "`allowed` must be None for a step of an SSRU, whose state holds the positions of "
-                f"its own hypothesis. Received by {self.name!r}: a mask {tuple(allowed.shape)}."
+                "`allowed` must be None in a step of an SSRU, whose state contains only the "
+                f"positions of its own hypothesis. Received by {self.name!r}: "
+                f"a mask {tuple(allowed.shape)}."
             )
         keep, add = self._gates(x)  # [B, N, D] twice
         states = keep * cache[0] + add  # [B, N, D]
@@ -127,4 +128,4 @@ class SSRU(AttendingLayer):
 
     def get_config(self):
         """Returns the constructor's arguments."""
-        return super().get_config()  # without a method of its own Keras takes it for unfinished
+        return super().get_config()  # Keras requires that a layer overrides this method

@@ -1,1 +1,1 @@
-"""Prediction heads: the layers after the last stack, one file for each kind."""
+"""Prediction heads: the layers after the last stack, one kind per file."""

@@ -1,4 +1,4 @@
-"""The base of prediction heads, and the layers that they have in common."""
+"""Base classes of prediction heads."""
 
 import keras
 
@@ -8,7 +8,7 @@ from keras_transformer.layers.layer_group import LayerGroup
 
 
 class Head(LayerGroup):
-    """The layers that turn the output of a model's last stack into the output of the model."""
+    """Base class of prediction heads, the layers from the last stack to the model's output."""
 
     def __call__(self, hidden, inputs=None, allowed=None):
         """Returns the output of the model.
@@ -16,18 +16,19 @@ class Head(LayerGroup):
         Args:
             hidden: Output of the last stack, `[B, S, D]`.
             inputs: The inputs of the model.
-            allowed: Boolean `[B, 1, S]`, which positions are real. `None`: all are.
+            allowed: Boolean `[B, 1, S]`, `True` for positions that are not padding. `None`: no
+                padding.
         """
         raise NotImplementedError
 
     @property
     def drawn(self):
-        """The layers that a drawing of the model shows, in order."""
+        """The layers to show in a diagram of the model, in order."""
         return self.layers["output_layer"], self.layers["logits"]
 
 
 class LinearHead(Head):
-    """Dropout and a linear map of each of the outputs of the last stack."""
+    """Dropout and a linear layer, applied to each position of the output of the last stack."""
 
     def units(self, config):
         """Returns the number of logits C."""
@@ -47,14 +48,14 @@ class LinearHead(Head):
 
 
 def make_logits(policy, bias=False):
-    """Returns the layer that casts logits: losses over a large vocabulary need float32.
+    """Returns the layer that casts logits to float32, which losses over large vocabularies need.
 
     Args:
         policy: The dtype policy of the model.
-        bias: Whether it also adds a bias.
+        bias: Whether the layer also adds a bias.
     """
-    in_half = policy.compute_dtype in ("float16", "bfloat16")
-    dtype = "float32" if in_half else policy.compute_dtype
+    is_half = policy.compute_dtype in ("float16", "bfloat16")
+    dtype = "float32" if is_half else policy.compute_dtype
     if bias:
         return OutputBias(dtype=dtype, name="logits")
     return keras.layers.Activation("linear", dtype=dtype, name="logits")

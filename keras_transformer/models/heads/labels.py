@@ -1,4 +1,4 @@
-"""Heads of class labels: one for a whole input, or one for each token."""
+"""Heads that predict class labels, one for the whole input or one for each token."""
 
 import keras
 
@@ -7,17 +7,17 @@ from keras_transformer.models.heads.pooling import Pooling
 
 
 class TokenLabelLogits(LinearHead):
-    """A linear map of each of the encoder's outputs."""
+    """Linear classifier of each token."""
 
     def units(self, config):  # noqa: D102
         return config.num_labels
 
 
 class LabelLogits(TokenLabelLogits):
-    """Pooling over the encoder's outputs and a linear map of the result."""
+    """Pooling over the encoder's output and a linear classifier of the result."""
 
     def make_layers(self, config, policy, kernels):  # noqa: D102
-        # A class token stands before all others.
+        # The class token comes first.
         kind = "first" if config.pooling == "class" else config.pooling
         layers = {"pooling": Pooling(kind, dtype=policy, name="pooling")}
         if config.pooler:

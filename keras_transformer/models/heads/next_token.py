@@ -1,4 +1,4 @@
-"""The head of language models and decoders: output weights, tied to an embedding or not."""
+"""Head that predicts the next token, with output weights tied to an embedding or separate."""
 
 import keras
 
@@ -7,11 +7,11 @@ from keras_transformer.models.heads.output_weights import OwnWeights, TiedWeight
 
 
 class NextTokenLogits(Head):
-    """Logits of the token that follows each position.
+    """Logits of the next token at each position.
 
     Args:
-        embedding: The embedding of the tokens that the last stack reads; if weights are tied its
-            table is the output weights.
+        embedding: The embedding before the last stack; if weights are tied, its table is also the
+            output weights.
 
     Attributes:
         weights: The `OutputWeights`.

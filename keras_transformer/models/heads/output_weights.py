@@ -1,4 +1,4 @@
-"""Output weights: the matrix from hidden states to the logits of tokens, tied or not."""
+"""Output weights: the matrix from hidden states to logits, tied to an embedding or separate."""
 
 import functools
 
@@ -6,15 +6,15 @@ from keras import ops
 
 
 class OutputWeights:
-    """The matrix from hidden states to logits, and the bias of the logits.
+    """Base class of output weights: the matrix from hidden states to logits, and their bias.
 
     Args:
-        layer: The layer that has the matrix.
-        logits: The layer that casts logits, and adds the bias if there is one.
+        layer: The layer with the matrix.
+        logits: The layer that casts logits and adds the bias, if any.
         kernels: The `Kernels` to compute with.
 
     Attributes:
-        is_tied: Whether the matrix is the table of an embedding.
+        is_tied: `True` if the matrix is the table of an embedding.
     """
 
     is_tied = False
@@ -36,14 +36,14 @@ class OutputWeights:
 
     @property
     def bias(self):
-        """The variable `[V]` that is added to the logits; `None` for nothing."""
+        """Bias of the logits, a variable `[V]`; `None` without a bias."""
         return getattr(self.logits, "bias", None)
 
     def of_tokens(self, tokens):
-        """Returns a function from hidden states to the logits of a few tokens.
+        """Returns a function from hidden states to the logits of some tokens.
 
-        Their weights are gathered here, once for all calls of the function. After
-        `model.quantize` all logits are computed, and those of the tokens taken.
+        The weights of these tokens are gathered once for all calls of the function. After
+        `model.quantize`, the function computes all logits and selects those of the tokens.
 
         Args:
             tokens: Token ids `[C]`, int32, with C known statically.
@@ -51,8 +51,8 @@ class OutputWeights:
         Returns:
             Function from `[B, N, D]` to `[B, N, C]`.
         """
-        if self.layer.quantization_mode:  # only the layer can multiply by the integers
-            product = functools.partial(_picked, self.layer, tokens)
+        if self.layer.quantization_mode:  # only the layer itself can use its quantised weights
+            product = functools.partial(_selected, self.layer, tokens)
         else:
             weights, axis = self._weights()
             product = self.kernels.restrict(weights, tokens, axis, self.layer.compute_dtype)
@@ -61,7 +61,7 @@ class OutputWeights:
         return functools.partial(_some_logits, product, bias, *dtypes)
 
     def _weights(self):
-        """The variable of the weights and its axis of tokens."""
+        """Returns the variable of the weights and its axis of tokens."""
         raise NotImplementedError
 
 
@@ -82,14 +82,14 @@ class TiedWeights(OutputWeights):
 
 
 class OwnWeights(OutputWeights):
-    """Output weights of their own, a `Dense` layer without a bias."""
+    """Separate output weights: a `Dense` layer without a bias."""
 
     def _product(self, hidden):
         return self.layer(hidden)
 
     @property
     def matrix(self):  # noqa: D102
-        if self.layer.quantization_mode:  # the kernel holds integers without their scale
+        if self.layer.quantization_mode:  # the kernel contains integers without their scale
             rows = ops.eye(self.layer.input_spec.axes[-1], dtype=self.layer.compute_dtype)
             return ops.transpose(self.layer(rows))
         return ops.transpose(self.layer.kernel)
@@ -98,12 +98,12 @@ class OwnWeights(OutputWeights):
         return self.layer.kernel, 1
 
 
-def _picked(layer, tokens, hidden):
-    """Returns the logits `[B, N, C]` that a layer gives C tokens for hidden states `[B, N, D]`."""
+def _selected(layer, tokens, hidden):
+    """Returns the layer's logits `[B, N, C]` of C tokens for hidden states `[B, N, D]`."""
     return ops.take(layer(hidden), tokens, axis=-1)
 
 
 def _some_logits(product, bias, compute_dtype, dtype, hidden):
-    """`[B, N, D]` to `[B, N, C]`, by a product with output weights and a bias `[C]`, or `None`."""
+    """Returns logits `[B, N, C]` of hidden states `[B, N, D]`; `bias` is `[C]` or `None`."""
     logits = ops.cast(product(ops.cast(hidden, compute_dtype)), dtype)
     return logits if bias is None else ops.add(logits, ops.cast(bias, dtype))

@@ -1,4 +1,4 @@
-"""Heads of an encoder: pooling over the tokens of a text, or the patches of an image."""
+"""Pooling of an encoder's output over the tokens of a text or the patches of an image."""
 
 import keras
 from keras import ops
@@ -6,23 +6,24 @@ from keras import ops
 from keras_transformer.checks import check_choice
 
 KINDS = ("mean", "max", "first", "attention")
-FORBIDDEN = -1e4  # a score of padding, within the range of float16
+FORBIDDEN = -1e4  # score of padding, within the range of float16
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
 class Pooling(keras.Layer):
-    """One vector for a text, from those of its tokens.
+    """Pools the vectors of all tokens of a text into one vector.
 
     Args:
-        kind: `"mean"` or `"max"` over the real tokens; `"first"`, the first one; or `"attention"`,
-            a mean with the weights `softmax(x w)`, where `w` is learned.
+        kind: `"mean"` or `"max"` over the tokens that are not padding; `"first"`, the vector of the
+            first token; or `"attention"`, a mean weighted by `softmax(x w)` with a learned `w`.
 
     Call arguments:
         x: Output of an encoder, `[B, S, D]`, floating.
-        allowed: Boolean `[B, 1, S]`, `True` where a token is real. `None`: all are.
+        allowed: Boolean `[B, 1, S]`, `True` for tokens that are not padding. `None`: no padding.
 
     Returns:
-        `[B, D]`. Of a text without real tokens zeros, or with `"first"` the padding's vector.
+        `[B, D]`. A text of padding only gets zeros, or with `"first"` the vector of its first
+        padding token.
 
     Example:
         >>> import numpy as np
@@ -54,7 +55,7 @@ class Pooling(keras.Layer):
         weights = ops.cast(real, "float32")  # [B, S, 1]
         if self.kind == "attention":
             scores = ops.cast(ops.matmul(x, ops.cast(self.query, x.dtype)), "float32")  # [B, S, 1]
-            if x.shape[1] != 1:  # of one token alone Keras warns
+            if x.shape[1] != 1:  # Keras warns about a softmax over a single token
                 weights *= ops.softmax(ops.where(real, scores, FORBIDDEN), axis=1)
         total = ops.sum(weights, axis=1, keepdims=True)  # [B, 1, 1]
         weights = weights / ops.maximum(total, 1e-9)

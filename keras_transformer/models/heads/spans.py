@@ -1,4 +1,4 @@
-"""The head of spans: the first and the last token of an answer in a passage."""
+"""Head that predicts an answer span: its first and last token in a passage."""
 
 import keras
 from keras import ops
@@ -6,19 +6,19 @@ from keras import ops
 from keras_transformer.layers.inputs.segments import after_separator
 from keras_transformer.models.heads.head import LinearHead
 
-OUTSIDE = -1e9  # the logit of a token outside the passage
+OUTSIDE = -1e9  # logit of a token outside the passage
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
 class PassageMask(keras.Layer):
-    """Logits of the separator and of the passage; those of all other tokens become `OUTSIDE`.
+    """Replaces the logits of all tokens except the separator and the passage by `OUTSIDE`.
 
     Args:
-        pad_id, bos_id, eos_id: Ids of padding, of the separator, and of the end.
+        pad_id, bos_id, eos_id: Ids of padding, of the separator and of the end.
 
     Call arguments:
         logits: `[B, S, 2]`, float32.
-        tokens: Token ids `[B, S]`: of a question, `bos_id`, of a passage, `eos_id` and padding.
+        tokens: Token ids `[B, S]`: question, `bos_id`, passage, `eos_id`, padding.
 
     Returns:
         `[B, S, 2]`.
@@ -40,7 +40,7 @@ class PassageMask(keras.Layer):
 
 
 class SpanLogits(LinearHead):
-    """A linear map of each of the encoder's outputs, without an effect outside the passage."""
+    """Linear layer with two logits for each token of the passage: first and last token."""
 
     def units(self, config):  # noqa: D102
         return 2

@@ -1,1 +1,1 @@
-"""Inputs of models: the layers before the first stack, one file for each kind."""
+"""Inputs of models: the layers before the first stack, one kind per file."""

@@ -1,10 +1,10 @@
-"""The base of the inputs of models."""
+"""Base class of the inputs of models."""
 
 from keras_transformer.layers.layer_group import LayerGroup
 
 
 class ModelInput(LayerGroup):
-    """The layers that turn the input of a model into the input of its first stack.
+    """Base class of the layers between the input of a model and its first stack.
 
     Attributes:
         embeddings: The layers that embed tokens.
@@ -17,7 +17,7 @@ class ModelInput(LayerGroup):
         raise NotImplementedError
 
     def check(self, inputs, model):
-        """Refuses inputs of a wrong shape or dtype in one line.
+        """Checks the shape and dtype of inputs, with errors of one line.
 
         Raises:
             TypeError: If the dtype is wrong.
@@ -25,7 +25,7 @@ class ModelInput(LayerGroup):
         """
 
     def allowed(self, inputs):
-        """Returns which positions are real, boolean `[B, 1, S]`; `None`: all are."""
+        """Returns the mask of positions that are not padding, boolean `[B, 1, S]`, or `None`."""
         return None
 
     def __call__(self, inputs, training=None):

@@ -1,4 +1,4 @@
-"""Images as the input of a model: patches and their positions in rows and columns."""
+"""Images as the input of a model: rescaled pixels, embedded patch by patch."""
 
 import keras
 
@@ -9,12 +9,12 @@ from keras_transformer.models.inputs.model_input import ModelInput
 
 
 class EmbeddedPatches(ModelInput):
-    """Pixels `[B, height, width, channels]`, embedded patch by patch."""
+    """Rescales pixels `[B, height, width, channels]` and embeds their patches."""
 
     def make_layers(self, config, policy, kernels):  # noqa: D102
         stack = config.encoder
         return {
-            # From -1 to 1.
+            # Maps 0 .. 255 to -1 .. 1.
             "rescaling": keras.layers.Rescaling(1 / 127.5, -1.0, dtype=policy, name="rescaling"),
             "embedding": PatchEmbedding(
                 config.patch_size,
@@ -40,7 +40,7 @@ class EmbeddedPatches(ModelInput):
 
 
 def _position(stack):
-    """The `Position` of the patches; every self-attention has its own from the blocks."""
+    """Returns the `Position` of the embedding; positions in attention belong to the blocks."""
     if stack.position == "sinusoidal":
         return SinusoidalGrid(stack.sinusoid_layout, stack.sinusoid_endpoint, stack.position_offset)
     return Learned() if stack.position == "learned" else "none"

@@ -1,4 +1,4 @@
-"""Tokens as the input of a model: their embedding, their segments and the mask of padding."""
+"""Tokens as the input of a model: embedding, segments and padding mask."""
 
 import keras
 
@@ -11,14 +11,14 @@ from keras_transformer.models.inputs.model_input import ModelInput
 
 
 class EmbeddedTokens(ModelInput):
-    """Token ids `[B, S]`, embedded for a stack.
+    """Embeds token ids `[B, S]`.
 
     Args:
         config: The `ModelConfig`.
         policy: Dtype policy of the layers.
-        kernels: The `Kernels` that they compute with.
-        side: Begins the names of the layers, such as `"source_"`.
-        name: Name of the embedding. `None`: `side` and `"embedding"`.
+        kernels: The `Kernels` of the layers.
+        side: Prefix of the names of the layers, such as `"source_"`.
+        name: Name of the embedding. `None`: `side` followed by `"embedding"`.
     """
 
     def __init__(self, config, policy, kernels, side="", name=None):
@@ -61,11 +61,11 @@ class EmbeddedTokens(ModelInput):
 
 
 class SharedEmbedding(PositionalEmbedding):
-    """An embedding with the table of another one, and with positions and dropout of its own."""
+    """An embedding that shares the table of another one but has its own positions and dropout."""
 
     def __init__(self, other, *args, **kwargs):
         super().__init__(*args, **kwargs)
-        self._other = [other]  # a list, so that its weights are not saved twice
+        self._other = [other]  # in a list, so that Keras does not save its weights twice
 
     def build(self, inputs_shape=None):  # noqa: D102
         (other,) = self._other
@@ -76,16 +76,16 @@ class SharedEmbedding(PositionalEmbedding):
 
 
 def make_embedding(tokens, vocab_size, stack, policy, kernels, name, shared=None):
-    """Returns the embedding of the tokens that a stack reads.
+    """Returns the token embedding before a stack.
 
     Args:
         tokens: A `TokenInput`.
-        vocab_size: Entries of the vocabulary.
+        vocab_size: Size of the vocabulary.
         stack: The `StackConfig`.
         policy: Dtype policy of the layer.
-        kernels: The `Kernels` that it computes with.
+        kernels: The `Kernels` of the layer.
         name: Name of the layer.
-        shared: The embedding whose table it has. `None`: it has its own.
+        shared: The embedding whose table it shares. `None`: it has its own table.
     """
     arguments = [
         *(vocab_size, stack.d_model, positions.of_embedding(stack)),
@@ -98,7 +98,7 @@ def make_embedding(tokens, vocab_size, stack, policy, kernels, name, shared=None
 
 
 def embeds_alike(stack, other):
-    """Returns whether the tokens of two stacks can have one embedding."""
+    """Returns `True` if two stacks can share an embedding, including positions and dropout."""
     ours, theirs = ((positions.of_embedding(s), s.max_length) for s in (stack, other))
     same = positions.serialize(ours[0]) == positions.serialize(theirs[0])
     return same and ours[1] == theirs[1] and stack.embedding_dropout == other.embedding_dropout

@@ -1,17 +1,19 @@
-"""Medians and quartiles, and what is made of the figures of several peers."""
+"""Statistics of measurements, checks of peers, and comparisons between them."""
 
 import statistics
 import time
 
-NOISE = 1e-4  # of a loss: rounding is below 1e-6, dropout in a small model above 1e-3
+# Relative change of a loss that shows dropout: rounding changes it by less than 1e-6, dropout in a
+# small model by more than 1e-3.
+NOISE = 1e-4
 
 
 class BenchmarkError(Exception):
-    """A benchmark that cannot be trusted or cannot run; the message is one line."""
+    """Error if a benchmark cannot run or its results would be wrong; the message is one line."""
 
 
 def spread(values):
-    """Returns the median and the quartiles of a list, and the list itself."""
+    """Returns a dictionary of the median and the quartiles of a list, and the list itself."""
     lower, median, upper = (
         statistics.quantiles(values, n=4, method="inclusive") if len(values) > 1 else values * 3
     )
@@ -19,14 +21,14 @@ def spread(values):
 
 
 def check_parameters(parameters, tolerance=0.01):
-    """Compares the peers' numbers of parameters with the first one's.
+    """Checks that all peers have as many parameters as the first one.
 
     Args:
         parameters: Dictionary from a peer to its number of parameters.
         tolerance: Largest relative difference.
 
     Raises:
-        BenchmarkError: If a peer is not the same model.
+        BenchmarkError: If a peer has another number of parameters, so that it is another model.
     """
     first, *others = parameters
     for other in others:
@@ -39,10 +41,10 @@ def check_parameters(parameters, tolerance=0.01):
 
 
 def check_learning(peer, losses):
-    """Looks at the losses of the first steps on one batch.
+    """Checks that the loss decreases in the first steps on one batch.
 
     Raises:
-        BenchmarkError: If the last one is not below the first one.
+        BenchmarkError: If the last loss is not below the first one.
     """
     if not losses[-1] < losses[0]:
         listed = ", ".join(f"{loss:.3f}" for loss in losses)
@@ -53,15 +55,15 @@ def check_learning(peer, losses):
 
 
 def check_dropout(peer, rate, losses):
-    """Looks at the losses of a few steps on one batch at a learning rate of 0.
+    """Checks dropout by the losses of a few steps on one batch with a learning rate of 0.
 
     Args:
-        peer: Its name.
-        rate: Of the dropout that it was given.
-        losses: Those of its steps.
+        peer: Name of the peer.
+        rate: Its dropout rate.
+        losses: Losses of the steps.
 
     Raises:
-        BenchmarkError: If they differ at rate 0, or do not differ above it.
+        BenchmarkError: If the losses differ without dropout, or are equal with dropout.
     """
     listed = ", ".join(f"{loss:.6f}" for loss in losses)
     varies = max(losses) - min(losses) > NOISE * abs(losses[0])
@@ -78,18 +80,18 @@ def check_dropout(peer, rate, losses):
 
 
 def ratio_to_fastest(speeds, own="ours"):
-    """Compares our own speed with the fastest peer's, repeat by repeat.
+    """Compares our speed with that of the fastest peer in each repeat.
 
-    The two figures of a repeat are measured seconds apart, so what disturbs the machine for
-    longer than that disturbs both and cancels out.
+    The two measurements of a repeat are seconds apart, so a longer disturbance of the machine
+    affects both and cancels out.
 
     Args:
         speeds: Dictionary from a peer to its speed in every repeat.
-        own: Which peer is compared with the others.
+        own: Name of our own peer.
 
     Returns:
-        The name of the peer with the highest median, and the `spread` of the ratios; `None` if
-        there is nothing to compare.
+        The name of the other peer with the highest median speed, and the `spread` of the ratios;
+        `None` if there is nothing to compare.
     """
     others = {peer: values for peer, values in speeds.items() if peer != own}
     if own not in speeds or not others:
@@ -100,7 +102,7 @@ def ratio_to_fastest(speeds, own="ours"):
 
 
 def shortest(call, trials=5):
-    """Returns the shortest of a few times of a call, in seconds: to choose by, not to report."""
+    """Returns the shortest of several times of a call, in seconds; for choices, not for reports."""
     times = []
     for _ in range(trials):
         begin = time.perf_counter()
