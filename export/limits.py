@@ -59,7 +59,7 @@ class Limits:
 
     @property
     def is_exact(self):
-        """Whether the export must equal the model in memory, up to rounding."""
+        """`True` if the export must equal the model in memory up to rounding."""
         return self.quantize == "none"
 
     def score_loss(self, usual):

@@ -47,7 +47,7 @@ class Comparison:
 
     @property
     def same(self):
-        """Whether both outputs are the same."""
+        """`True` if both outputs are the same."""
         return (self.expected.text, self.expected.truncated) == (
             self.exported.text,
             self.exported.truncated,
@@ -55,7 +55,7 @@ class Comparison:
 
     @property
     def is_padded(self):
-        """Whether the model in memory generated `pad_id`, so that its output has no end."""
+        """`True` if the model in memory generated `pad_id`, so that its output has no end."""
         tokens, score = self.expected.tokens, self.expected.score
         if self.expected.guessed:
             return False

@@ -7,7 +7,7 @@ import numpy as np
 from keras_transformer.export.errors import ExportError
 from keras_transformer.layers.kernels import DEFAULT
 
-# Runtimes add in different orders, which changed scores by 1e-6 of their value.
+# Runtimes add in different orders, which changed scores by 1e-6 of their value in measurements.
 SCORE_TOLERANCE = 1e-3
 SHOWN = 5  # differences in a report
 LONGEST = 120  # characters of a text in an error or a report

@@ -52,7 +52,7 @@ class SavedModelTranslator(OpenGenerator):
             raise ValueError(f"{path} has no signature `search` for a beam. Export it again.")
 
     @property
-    def n_best(self):
+    def n_best(self) -> int:
         """Number of outputs that its signature for several returns; 0 without such a signature."""
         signature = self._model.signatures.get("n_best" if self.search is None else "search")
         return 0 if signature is None else signature.structured_outputs[self._kind.output].shape[1]

@@ -179,7 +179,7 @@ def test_the_metadata_state_the_rule_and_the_languages(file):
 @pytest.mark.parametrize(
     "source, message",
     [
-        ([], r"`sources\[1\]` does not end in eos_id: each source is .* 3. Received: \[\]"),
+        ([], r"`sources\[1\]` does not end in eos_id: a source must .* 3. Received: \[\]"),
         ([7, 9], r"`sources\[1\]` does not end in eos_id.* Received: \[7, 9\]"),
         ([7, 9, 3, 0], r"does not end in eos_id.* Received: \[7, 9, 3, 0\]"),
         ([7, -1, 3], r"has the id -1, which is not in the vocabulary of \d+\D"),
