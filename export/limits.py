@@ -53,7 +53,7 @@ class Limits:
         """Raises a `ValueError` unless each sample has a reference."""
         if self.references is not None and len(self.references) != len(samples):
             raise ValueError(
-                "`references` must have one for each of the samples. Received: "
+                "`references` must have one reference for each sample. Received: "
                 f"{len(samples)} samples, {len(self.references)} references."
             )
 

@@ -16,7 +16,7 @@ from keras_transformer.files import (
     sync,
 )
 
-REPLACED = ".replaced"  # suffix, before that of a draft, of an older export that is moved aside
+REPLACED = ".replaced"  # suffix of the draft name under which an older export is moved aside
 
 
 def silent(stage):

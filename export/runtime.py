@@ -26,7 +26,7 @@ class OpenGenerator:
     """
 
     result, blank, n_best = Translation, True, 1
-    more = "`export` has --n-best for more"
+    more = "export again with a larger --n-best for more"
 
     def translate_batch(self, sentences: list[str]) -> list[Translation]:
         """Returns a `Translation` for each of a list of strings, decoded as one batch."""

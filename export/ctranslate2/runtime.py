@@ -52,7 +52,7 @@ class CTranslate2Translator(OpenGenerator):
         CTranslate2Translator("model", search).translate_batch(["in 17 weeks"])
     """
 
-    more = "a wider beam has more"
+    more = "a larger beam returns more"
 
     def __init__(
         self,

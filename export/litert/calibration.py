@@ -80,7 +80,8 @@ def find_ranges(pipeline, calibration, sentences, what):
         )
     metadata = {
         "sentences": len(calibration),
-        "ranges": "smallest and largest value around each product, in encoder and decoder step",
+        "ranges": "smallest and largest value before and after each product, separately for the "
+        "encoder and for a step of the decoder",
         "outside": outside,
     }
     return ranges, {"calibration": metadata}

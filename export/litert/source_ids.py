@@ -34,7 +34,7 @@ def check_source_ids(sources, tokenizer):
 
 def _problem(source, tokenizer):
     if not all(isinstance(token, numbers.Integral) for token in source):
-        return "holds something other than integers"
+        return "contains something other than integers"
     if outside := [token for token in source if not 0 <= token < tokenizer.vocab_size]:
         return f"has the id {outside[0]}, which is not in the vocabulary of {tokenizer.vocab_size}"
     if not source or source[-1] != tokenizer.eos_id:

@@ -37,8 +37,8 @@ class SavedModelTranslator(OpenGenerator):
     Raises:
         TypeError: If `search` is not a `Beam`.
         ValueError: If there is no SavedModel, or it was exported from a model that does not
-            generate text. A beam that is larger than the exported one is an error of the first
-            call.
+            generate text. If the beam is larger than the exported one, the first call raises the
+            error.
     """
 
     def __init__(self, path: str | os.PathLike, search: Beam | None = None):

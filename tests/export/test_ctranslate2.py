@@ -391,9 +391,7 @@ def test_a_length_penalty_of_zero_ranks_by_the_sum(exported, translator, sentenc
 def test_more_hypotheses_than_the_beam_has_are_refused(exported):
     beam = Beam(2, normalization="none", extra_length=None)
     loaded = CTranslate2Translator(exported("none")[0], beam)
-    with pytest.raises(
-        ValueError, match=r"`n` must be between 1 and .* returns, 2: .* n=3\."
-    ):
+    with pytest.raises(ValueError, match=r"`n` must be between 1 and .* returns, 2: .* n=3\."):
         loaded.n_best_batch(["in 3"], 3)
 
 
