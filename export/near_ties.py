@@ -125,7 +125,7 @@ class Comparison:
         if abs(self.exported.score - scored) <= bound:
             return None
         return (
-            f"its score is {self.exported.score:.7g}, but the model in memory gives the same tokens "
+            f"its score is {self.exported.score:.7g}, but that of the same tokens in memory is "
             f"{scored:.7g}; rounding explains {bound:.1g}"
         )
 

@@ -16,8 +16,8 @@ pad_variable_length_inputs: true
 PAGE = string.Template("""\
 # $model
 
-$purpose, under TensorFlow Serving. Written by `keras-transformer export saved-model`; neither
-server nor clients need that package.
+$purpose. A model for TensorFlow Serving, written by `keras-transformer export saved-model`.
+Neither server nor clients need that package.
 
 | signature | inputs | outputs |
 |---|---|---|

@@ -161,6 +161,6 @@ def test_limits_are_checked():
     with pytest.raises(ValueError, match="`quantize` must be one of none, int8. Received: 'int4'"):
         Limits("int4").check(("none", "int8"))
     with pytest.raises(
-        ValueError, match="one reference for each sample. Received: 2 samples, 1 ref"
+        ValueError, match="one reference for each sample. Received: 2 samples, 1"
     ):
         Limits(references=["a"]).check_references(["a", "b"])
