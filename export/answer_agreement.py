@@ -107,8 +107,8 @@ class AnswerAgreement:
         if not report["score_error"] <= limit:
             raise ExportError(
                 f"{what}: the scores of the answers are off by {report['score_error']:.2g} on "
-                f"average, {limit:g} are allowed; {100 * report['agreement']:.1f} % of the answers "
-                "are the same. The export was not kept."
+                f"average, but at most {limit:g} is allowed; {100 * report['agreement']:.1f} % of "
+                "the answers are the same. The export was not kept."
             )
         self.limits.require_agreement(report["agreement"], "answers", what)
 

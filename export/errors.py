@@ -2,4 +2,4 @@
 
 
 class ExportError(ValueError):
-    """Raised if an export is impossible, or was found to be wrong and was not kept."""
+    """Raised if an export is impossible, or if its check failed, so that it was not kept."""

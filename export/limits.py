@@ -53,13 +53,13 @@ class Limits:
         """Raises a `ValueError` unless each sample has a reference."""
         if self.references is not None and len(self.references) != len(samples):
             raise ValueError(
-                "`references` must have one for each of the samples. Received: "
+                "`references` must have one reference for each sample. Received: "
                 f"{len(samples)} samples, {len(self.references)} references."
             )
 
     @property
     def is_exact(self):
-        """`True` if the export must equal the model in memory, up to rounding."""
+        """`True` if the export must equal the model in memory up to rounding."""
         return self.quantize == "none"
 
     def score_loss(self, usual):

@@ -125,15 +125,15 @@ class Comparison:
         if abs(self.exported.score - scored) <= bound:
             return None
         return (
-            f"its score is {self.exported.score:.7g}, where the model in memory finds {scored:.7g} "
-            f"for the same tokens; rounding explains {bound:.1g}"
+            f"its score is {self.exported.score:.7g}, but that of the same tokens in memory is "
+            f"{scored:.7g}; rounding explains {bound:.1g}"
         )
 
     def _wrong_end(self):
         tokens, limit = self.exported.tokens, self.limit
         ended = tokens[-1] == self.eos_id
         if len(tokens) > limit or not ended and len(tokens) < limit:
-            return f"it stops after {len(tokens)} tokens, where the limit is {limit}"
+            return f"it stops after {len(tokens)} tokens, but the limit is {limit}"
         return None
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from keras_transformer.export.errors import ExportError
 from keras_transformer.layers.kernels import DEFAULT
 
-# Runtimes add in different orders, which changed scores by 1e-6 of their value.
+# Runtimes add in different orders, which changed scores by 1e-6 of their value in measurements.
 SCORE_TOLERANCE = 1e-3
 SHOWN = 5  # differences in a report
 LONGEST = 120  # characters of a text in an error or a report
@@ -91,8 +91,8 @@ def without_sentences(report):
 def in_float32(pipeline):
     """Returns the pipeline, or a copy that computes in float32 with the same weights.
 
-    Exports compute in float32, whatever dtype policy the model was trained with: the weights are
-    float32 in any case, and neither LiteRT nor most CPUs multiply in bfloat16.
+    Exports compute in float32, whatever dtype policy the model was trained with: weights are always
+    stored in float32, and neither LiteRT nor most CPUs multiply in bfloat16.
 
     Raises:
         ExportError: If the model was quantised in memory.
@@ -102,7 +102,7 @@ def in_float32(pipeline):
     if any(layer.quantization_mode for layer in pipeline.model._flatten_layers()):
         raise ExportError(
             "The model was quantised by `model.quantize`, but an export needs floating-point "
-            "weights. Export the model as it was before; exports to LiteRT, CTranslate2 and "
+            "weights. Export the model before it is quantised; exports to LiteRT, CTranslate2 and "
             'Marian quantise it themselves with `quantize="int8"`.'
         )
     policy = pipeline.model.policy

@@ -1,4 +1,4 @@
-"""The place of an export: filled whole, or left as it was."""
+"""Atomic writing of exports: the destination is replaced completely, or left as it was."""
 
 import contextlib
 import functools
@@ -16,34 +16,34 @@ from keras_transformer.files import (
     sync,
 )
 
-REPLACED = ".replaced"  # what is at a place steps aside under a draft's name with this suffix
+REPLACED = ".replaced"  # suffix of the draft name under which an older export is moved aside
 
 
 def silent(stage):
-    """Shows nothing: the `progress` of an export without any."""
+    """Ignores a stage: the `progress` of an export that shows none."""
 
 
 def place_file(path, write):
     """Calls `write` with a temporary path beside `path` and then moves the file to `path`.
 
-    If `write` raises, whatever was at `path` stays, and nothing else does.
+    If `write` raises an error, `path` is left unchanged and the temporary file is removed.
 
     Returns:
-        What `write` returned.
+        The result of `write`.
     """
     with _folder(path.parent), replacing(path) as draft:
         return write(draft)
 
 
 def place_version(directory, write):
-    """Calls `write` with a temporary folder and then moves that to the next version.
+    """Calls `write` with a temporary folder and then makes that the next version.
 
-    If `write` raises, `directory` is as it was before.
+    If `write` raises an error, `directory` is left unchanged.
 
     Returns:
-        The path of the version and what `write` returned.
+        The path of the version, and the result of `write`.
     """
-    draft = draft_of(directory / "export")  # TensorFlow Serving looks at numbers only
+    draft = draft_of(directory / "export")  # TensorFlow Serving ignores names other than numbers
     with _folder(directory):
         remove_stale_drafts(directory)
         return _fill(draft, write, functools.partial(_move_to_next_version, directory=directory))
@@ -52,10 +52,10 @@ def place_version(directory, write):
 def place_folder(directory, write):
     """Calls `write` with a temporary folder beside `directory` and then moves it there.
 
-    If `write` raises, whatever was at `directory` stays, and nothing else does.
+    If `write` raises an error, `directory` is left unchanged and the temporary folder is removed.
 
     Returns:
-        What `write` returned.
+        The result of `write`.
     """
     directory = directory.resolve()
     draft = draft_of(directory)
@@ -66,7 +66,7 @@ def place_folder(directory, write):
 
 
 def _fill(draft, write, move):
-    """Makes a folder, lets `write` fill it and `move` put it in its place: what both returned."""
+    """Creates a folder, fills it with `write`, moves it with `move`; returns both results."""
     try:
         draft.mkdir()
         result = write(draft)
@@ -78,7 +78,7 @@ def _fill(draft, write, move):
 
 
 def _put_back(directory):
-    """Puts a folder back that a process moved aside before it was killed, if it is missing."""
+    """Restores a missing folder that a process had moved aside before it was killed."""
     for path in stale_drafts(directory.parent):
         ours = path.name.startswith(f".{directory.name}.draft-") and path.suffix == REPLACED
         if ours and not directory.exists():
@@ -86,7 +86,7 @@ def _put_back(directory):
 
 
 def _replace_folder(draft, directory):
-    # A folder that is not empty cannot be replaced in one step: the old one steps aside.
+    # A folder that is not empty cannot be replaced in one step, so the old one is moved aside.
     old = draft_of(directory.with_name(directory.name + REPLACED))
     if directory.exists():
         os.rename(directory, old)
@@ -114,20 +114,20 @@ def save(module, folder, signatures):
 
 def _move_to_next_version(draft, directory):
     while True:
-        # After everything with a number, be it a version or not: what is there is not replaced.
+        # Above every number, whether it is a version or not, so that nothing is replaced.
         numbers = [int(path.name) for path in listed(directory) if path.name.isdecimal()]
         version = directory / str(max(numbers, default=0) + 1)
         try:
             os.rename(draft, version)
             return version
         except OSError:
-            if not version.exists():  # otherwise somebody else was faster: take the next one
+            if not version.exists():  # otherwise another process was faster: tries the next number
                 raise
 
 
 @contextlib.contextmanager
 def _folder(path):
-    """Makes a folder, and unmakes it if the block raises."""
+    """Creates a folder and the missing ones above it; removes them if the block raises an error."""
     made = []
     while not path.exists():
         made.append(path)
@@ -138,6 +138,6 @@ def _folder(path):
         yield
     except BaseException:
         for folder in made:
-            with contextlib.suppress(OSError):  # somebody else uses it by now
+            with contextlib.suppress(OSError):  # another process may use it by now
                 folder.rmdir()
         raise

@@ -1,4 +1,4 @@
-"""Checks of the place of an export, before any work: is it free, writable and large enough."""
+"""Checks of the destination of an export before any work: free, writable, enough disk space."""
 
 import pathlib
 import shutil
@@ -20,52 +20,52 @@ def check_place_of_file(path):
     """
     path = pathlib.Path(path)
     if path.is_dir():
-        raise ExportError(f"{path} is a folder; a file is to be written.")
+        raise ExportError(f"{path} is a folder, but the export is a file.")
     if path.exists() and not is_tflite(path):
-        raise ExportError(f"{path} exists and is not a .tflite file. It is left as it is.")
+        raise ExportError(f"{path} exists and is not a .tflite file. It is not replaced.")
     _require_writable(path, path.parent)
     return path
 
 
 def is_tflite(path):
-    """Returns whether a file begins as a .tflite file does."""
+    """Returns true if a file begins like a .tflite file."""
     with open(path, "rb") as file:
         return file.read(8)[4:] == TFLITE
 
 
 def check_place_of_versions(directory):
-    """Returns the path of a folder of versions to write to, `1`, `2` and so on.
+    """Returns the path of a folder of versions, `1`, `2` and so on, to which one is added.
 
     Raises:
-        ExportError: If it holds anything else.
+        ExportError: If the folder contains something else.
         OSError: If nothing can be written there.
     """
     directory = _folder(directory)
     if (directory / SAVED_MODEL).exists():
         raise ExportError(
-            f"{directory} is itself a SavedModel; name the folder above it, which holds the "
+            f"{directory} is itself a SavedModel; name the folder above it, which contains the "
             "versions 1, 2 and so on."
         )
     visible = [path for path in listed(directory) if not path.name.startswith(".")]
     if visible and not versions(directory):
         raise ExportError(
-            f"{directory} holds other things than versions of a SavedModel ({visible[0].name}, "
-            "for example). Choose a new folder."
+            f"{directory} contains something other than versions of a SavedModel "
+            f"({visible[0].name}, for example). Choose a new folder."
         )
     _require_writable(directory, directory)
     return directory
 
 
 def _folder(directory):
-    """The path of a folder that may be missing."""
+    """Returns the path of a folder, which may not exist yet."""
     directory = pathlib.Path(directory)
     if directory.exists() and not directory.is_dir():
-        raise ExportError(f"{directory} is a file; a folder is to be written.")
+        raise ExportError(f"{directory} is a file, but the export is a folder.")
     return directory
 
 
 def versions(directory):
-    """Returns the versions of a SavedModel in a folder, in order."""
+    """Returns the numbers of the SavedModel versions in a folder, sorted."""
     names = [path.name for path in listed(directory) if (path / SAVED_MODEL).exists()]
     return sorted(int(name) for name in names if name.isdecimal())
 
@@ -75,40 +75,40 @@ def check_place_of_folder(directory, names):
 
     Args:
         directory: The folder.
-        names: Set of what a folder of this kind may hold.
+        names: Set of the names of all files that an export of this kind may contain.
 
     Raises:
-        ExportError: If it holds anything else.
+        ExportError: If the folder contains something else.
         OSError: If nothing can be written there.
     """
     directory = _folder(directory)
     foreign = [path.name for path in listed(directory) if path.name not in names]
     if foreign:
         raise ExportError(
-            f"{directory} holds other things than an older export ({foreign[0]}, for example). "
-            "Choose a new folder."
+            f"{directory} contains something other than an older export ({foreign[0]}, for "
+            "example). Choose a new folder."
         )
     _require_writable(directory, directory.resolve().parent)
     return directory
 
 
 def check_space(path, pipeline, quantize="none"):
-    """Raises unless there is room on the disk for the weights of a `Pipeline`, at least.
+    """Checks that the disk has enough free space for the weights of a `Pipeline`.
 
     Raises:
-        OSError: If there is not.
+        OSError: If it does not.
     """
     needed = BYTES[quantize] * pipeline.model.count_params()
     free = shutil.disk_usage(_existing(pathlib.Path(path).resolve())).free
     if free < needed:
         raise OSError(
-            f"{path} cannot be written: the model needs {needed / 1e6:,.1f} MB, and "
-            f"{free / 1e6:,.1f} MB are free on that disk."
+            f"{path} cannot be written: the model needs {needed / 1e6:,.1f} MB, but only "
+            f"{free / 1e6:,.1f} MB are free on the disk."
         )
 
 
 def _require_writable(path, folder):
-    """Raises unless a draft can be made in a folder, or where the folder is to be made."""
+    """Raises an `OSError` unless files can be created in a folder, or where it will be created."""
     folder = _existing(folder)
     draft = draft_of(folder / "export")
     try:
@@ -116,18 +116,18 @@ def _require_writable(path, folder):
         draft.rmdir()
     except OSError as error:
         raise OSError(
-            f"{path} cannot be written: nothing can be made in {folder} "
-            f"({error.strerror or error}). Choose another place."
+            f"{path} cannot be written: no file can be created in {folder} "
+            f"({error.strerror or error}). Choose another path."
         ) from error
 
 
 def _existing(path):
-    """The path, or the nearest folder above it that exists."""
+    """Returns the path, or the nearest folder above it that exists."""
     while not path.exists() and path != path.parent:
         path = path.parent
     return path
 
 
 def listed(directory):
-    """Returns what is in a folder, in order; nothing if there is no folder."""
+    """Returns the sorted paths in a folder, an empty list if it does not exist."""
     return sorted(directory.iterdir()) if directory.is_dir() else []

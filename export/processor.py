@@ -1,4 +1,7 @@
-"""The processor that an export was checked on: metrics of quantised models are those of one."""
+"""Description of the processor on which an export was checked.
+
+The results of a quantised model depend on the processor.
+"""
 
 import os
 import pathlib
@@ -19,15 +22,15 @@ FORCED = ("CT2_FORCE_CPU_ISA", "ONEDNN_MAX_CPU_ISA", "XLA_FLAGS")
 
 
 def describe_processor(path="/proc/cpuinfo"):
-    """Returns a dictionary of the processor's name and of what decides how it multiplies.
+    """Returns the processor's name and the properties that determine how it multiplies.
 
     Args:
-        path: Where Linux describes it.
+        path: File in which Linux describes the processor.
 
     Returns:
-        `name`; `instructions`, a list of those of `INSTRUCTIONS` that it has, empty where the
-        system does not show it; and `limited_by`, a dictionary of the environment variables that
-        keep libraries from using all of them.
+        Dictionary of `name`; `instructions`, the list of those of `INSTRUCTIONS` that the processor
+        has, empty if the system does not list them; and `limited_by`, a dictionary of the
+        environment variables that keep libraries from using all instructions.
     """
     try:
         text = pathlib.Path(path).read_text("utf-8", "replace")

@@ -1,4 +1,4 @@
-"""The searches of the model in memory, with which those of an export are compared."""
+"""Searches of the model in memory, with which the searches of an export are compared."""
 
 import dataclasses
 
@@ -17,13 +17,13 @@ BATCH_SIZE = 32
 
 @dataclasses.dataclass(frozen=True)
 class Output(Generated):
-    """A text that was generated, and its tokens.
+    """A generated text with its tokens.
 
     Args:
-        tokens: Tuple of token ids up to `eos_id`, which is there unless the limit came first; none
-            for a hypothesis that does not exist. `None`: not known.
-        guessed: Whether the tokens were found by the text: a search may have taken others, and no
-            end where the limit came first.
+        tokens: Tuple of token ids up to and including `eos_id`, or without it if the output reached
+            the limit; empty for a hypothesis that does not exist. `None`: not known.
+        guessed: Whether the tokens were derived from the text. The search may have generated other
+            tokens with the same text, or no `eos_id` because it reached the limit.
     """
 
     tokens: tuple | None = None
@@ -36,7 +36,7 @@ class Reference:
     Args:
         pipeline: A `Translator`.
         search: A `Greedy` or `Beam`. `None`: the greedy search of the pipeline.
-        n_best: Hypotheses M of each sentence.
+        n_best: Number M of hypotheses for each sentence.
         progress: See `export_saved_model`.
     """
 
@@ -46,7 +46,7 @@ class Reference:
         self._decode = traced(ModelSearch(pipeline, search, n_best))
 
     def outputs(self, sentences):
-        """Returns for each of a list of strings a list of M `Output`s, the best first."""
+        """Returns a list of M `Output`s, the best first, for each of a list of strings."""
         pipeline = self._pipeline
         pad_id = pipeline.source_tokenizer.pad_id
 
@@ -60,19 +60,19 @@ class Reference:
 
 
 def outputs_of(decode, pipeline, sentences, progress=silent, what="translating"):
-    """Answers a list of strings by a search from token ids.
+    """Generates outputs for a list of strings with a search that takes token ids.
 
     Args:
-        decode: Function of ragged token ids `[B, (S)]` to token ids `[B, M, L]` and scores
+        decode: Function of ragged token ids `[B, (S)]`. Returns token ids `[B, M, L]` and scores
             `[B, M]`.
-        pipeline: A `Generator` or an export that is open: its `tokenizers`, `max_length` and
-            `blank` are used.
+        pipeline: A `Generator` or a loaded export, whose `tokenizers`, `max_length` and `blank` are
+            used.
         sentences: List of strings.
         progress: See `export_saved_model`.
-        what: What is done with the sentences, for `progress`.
+        what: Name of the stage, for `progress`.
 
     Returns:
-        For each sentence a list of M `Output`s.
+        List of M `Output`s for each sentence.
     """
 
     def answer(batch):
@@ -92,7 +92,7 @@ def outputs_of(decode, pipeline, sentences, progress=silent, what="translating")
 
 
 def tokens_of(tokenizer, row):
-    """Returns the tokens of a row `[L]` as a tuple: up to `eos_id`, or before the padding."""
+    """Returns the tokens of a row `[L]` as a tuple, up to `eos_id` or else up to the padding."""
     row = np.asarray(row)
     ends = np.flatnonzero(row == tokenizer.eos_id)
     length = ends[0] + 1 if len(ends) else np.count_nonzero(row != tokenizer.pad_id)
@@ -100,13 +100,17 @@ def tokens_of(tokenizer, row):
 
 
 def with_tokens(tokenizer, outputs, *known):
-    """Fills in tokens that are not known.
+    """Fills in missing tokens.
+
+    They are copied from a known output with the same text; otherwise the text is tokenized.
 
     Args:
         tokenizer: A `Tokenizer`.
-        outputs: For each sentence a list of `Output`s.
-        *known: The same of other searches, with tokens: where the text is the same, so are they.
-            Otherwise they are those that the tokenizer makes of the text.
+        outputs: List of `Output`s for each sentence.
+        *known: Outputs of other searches for the same sentences, with tokens.
+
+    Returns:
+        `outputs` with tokens.
     """
     filled = []
     for number, row in enumerate(outputs):
@@ -120,7 +124,7 @@ def with_tokens(tokenizer, outputs, *known):
 
 
 def best_of(outputs):
-    """Returns the first of each sentence."""
+    """Returns the first output of each sentence."""
     return [best for best, *_ in outputs]
 
 
@@ -137,7 +141,7 @@ def _filled(tokenizer, output, known):
 
 
 def _outputs(tokenizer, tokens, texts, scores, truncated, empty):
-    """The `Output`s of one sentence."""
+    """Returns the `Output`s of one sentence."""
     if empty:
         return [Output("", 0.0, bool(truncated), ()) for _ in texts]
     return [

@@ -1,51 +1,52 @@
-"""Parts that the programs which open an export share: outputs of text, checks, errors, a pool."""
+"""Parts that all loaded exports share: generation of text, checks, error messages, a pool."""
 
 import contextlib
 import queue
 import re
 
+import numpy as np
 import tensorflow as tf
 
 from keras_transformer.checks import is_integer
 from keras_transformer.tasks.results import Translation, to_best, to_n_best
 from keras_transformer.tasks.strings import generate_strings
 
-# What TensorFlow writes before the message of an error in a graph.
+# Beginnings of lines that TensorFlow writes before the message of an error in a graph.
 PLACES = ("Graph execution error:", "Detected at node", "<stack traces unavailable>", "  File ")
 
 
 class OpenGenerator:
-    """An export of a model that generates text, open.
+    """Base class of loaded exports of models that generate text.
 
     Attributes:
-        result: The class of its results.
+        result: Class of the results.
         blank: Whether an empty input has an empty output.
-        n_best: Most outputs that it gives for an input.
-        more: How to get more of them, the end of an error.
+        n_best: Maximum number of outputs for an input.
+        more: Advice how to get more outputs, the end of an error message.
     """
 
     result, blank, n_best = Translation, True, 1
-    more = "`export` has --n-best for more"
+    more = "export again with a larger --n-best for more"
 
-    def translate_batch(self, sentences):
+    def translate_batch(self, sentences: list[str]) -> list[Translation]:
         """Returns a `Translation` for each of a list of strings, decoded as one batch."""
         return to_best(self._generate(sentences), self.result)
 
-    def n_best_batch(self, sentences, n):
+    def n_best_batch(self, sentences: list[str], n: int) -> list[list[Translation]]:
         """Returns a list of at most `n` `Translation`s for each of a list of strings.
 
         Raises:
-            ValueError: If the export gives fewer than `n`.
+            ValueError: If the export returns fewer than `n`.
         """
         if not 1 <= n <= self.n_best:
             raise ValueError(
-                "`n` must be between 1 and the number of translations that the export gives, of "
-                f"which there are {self.n_best}: {self.more}. Received: n={n}."
+                "`n` must be between 1 and the number of translations that the export returns, "
+                f"{self.n_best}: {self.more}. Received: n={n}."
             )
         return to_n_best(self._generate(sentences, n), n, self.result)
 
     def _generate(self, sentences, n=1, **options):
-        """Returns what `generate_strings` does; `options` are those of `decode`."""
+        """Returns the result of `generate_strings`; `options` are passed to `decode`."""
         check_strings(sentences)
 
         def decode(ids):
@@ -54,31 +55,31 @@ class OpenGenerator:
         batch = tf.constant(sentences, tf.string, [len(sentences)])
         return generate_strings(self.tokenizers, self.max_length, decode, batch, self.blank)
 
-    def decode(self, sources, n=1):
+    def decode(self, sources: list[list[int]], n: int = 1) -> tuple[np.ndarray, np.ndarray]:
         """Returns token ids `[B, M, max_length]` and scores `[B, M]` for lists of token ids.
 
         Args:
             sources: List of lists of token ids, each ending in `eos_id`.
-            n: Outputs of each that are needed; M may be more.
+            n: Number of outputs that are needed for each source; M may be more.
         """
         raise NotImplementedError
 
 
 class Pool:
-    """Objects of which each is used by one thread at a time.
+    """Pool of objects, each of which is used by one thread at a time.
 
     Args:
-        items: List of them.
+        items: List of the objects.
     """
 
     def __init__(self, items):
-        self._free = queue.LifoQueue()  # so that few threads warm up few of them
+        self._free = queue.LifoQueue()  # last in, first out: few threads warm up few objects
         for item in items:
             self._free.put(item)
 
     @contextlib.contextmanager
     def borrow(self):
-        """Lends one to the block; waits while other threads have them all."""
+        """Provides an object to the block; waits while other threads use all of them."""
         item = self._free.get()
         try:
             yield item
@@ -87,7 +88,7 @@ class Pool:
 
 
 def check_threads(**numbers):
-    """Raises a `ValueError` unless numbers of threads or of calls are integers of at least 1."""
+    """Raises a `ValueError` unless all numbers, by name, are integers of at least 1."""
     for name, number in numbers.items():
         if not is_integer(number) or number < 1:
             raise ValueError(
@@ -103,15 +104,15 @@ def check_strings(sentences):
 
 
 def reason(error):
-    """Returns the first line of an error that says what was wrong, not where in a graph."""
+    """Returns the first line of an error that is not about its place in a graph."""
     message = getattr(error, "message", None) or str(error)
     lines = [line for line in message.splitlines() if line.strip()]
-    said = [line for line in lines if not line.startswith(PLACES)]
-    return (said or lines or [""])[0].strip()
+    reasons = [line for line in lines if not line.startswith(PLACES)]
+    return (reasons or lines or [""])[0].strip()
 
 
 def rule(error):
-    """Returns what an assertion says that inputs must be; without one see `reason`."""
+    """Returns the text of an assertion about the inputs; for other errors see `reason`."""
     in_graph, eagerly = r"assertion failed: \[([^\]]+)\]", r"Summarized data: b'([^']+)'"
     match = re.search(f"{in_graph}|{eagerly}", error.message)
     return (match[1] or match[2]) if match else reason(error)

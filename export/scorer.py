@@ -1,4 +1,4 @@
-"""Scores of given outputs by the model in memory: teacher forcing."""
+"""Scores that the model in memory gives to outputs of other programs: teacher forcing."""
 
 import dataclasses
 
@@ -10,15 +10,16 @@ from keras_transformer.decoding.model_predictor import predictor_of
 
 # Rounding of a float32, relative to the number.
 ROUNDING = 2.0**-24
-# What the log-probability of a token may be off by, in units of `ROUNDING` times the largest logit
-# there, or the logarithm of their sum where that is larger. Measured against a copy of the model in
-# float64, the largest over all tokens: TensorFlow 1.4 to 5.0, XLA 1.4 to 5.0, CTranslate2 2.0 to
-# 5.0, with AVX-512 and with AVX2 alike, the demo's model and random ones of up to 9 layers. It
-# grows with the root of the depth. For comparison: with an epsilon of 1e-5 in place of 1e-6 in
-# layer normalisation it is 9 (the demo's) to 64.
+# Maximum error of a token's log-probability, in units of `ROUNDING` times the largest logit at the
+# position, or times the logarithm of the sum of their exponentials if that is larger. Measured
+# against a copy of the model in float64, the maximum over all tokens: TensorFlow 1.4 to 5.0, XLA
+# 1.4 to 5.0, CTranslate2 2.0 to 5.0, with AVX-512 as well as with AVX2, for the demo's model and
+# random models of up to 9 layers. The error grows with the square root of the depth. For
+# comparison: with an epsilon of 1e-5 instead of 1e-6 in layer normalisation it is 9 (the demo's
+# model) to 64.
 MARGIN = 32
-BATCH_SIZE = 8  # outputs at a time
-LOGITS = 2**25  # maximum size of a tensor of logits [B, T, V], of which several exist at a time
+BATCH_SIZE = 8  # outputs
+LOGITS = 2**25  # maximum size of the logits [B, T, V], which are held several times
 
 IDS = tf.TensorSpec([None, None], tf.int32)
 LENGTHS = tf.TensorSpec([None], tf.int32)
@@ -26,14 +27,14 @@ LENGTHS = tf.TensorSpec([None], tf.int32)
 
 @dataclasses.dataclass(frozen=True)
 class Reading:
-    """Score of a given output by the model in memory.
+    """The model in memory's score of a given output.
 
     Args:
         score: Sum of the log-probabilities of its tokens.
         tokens: Number of its tokens.
-        gap: Largest difference of log-probabilities between the most probable token and the given
-            one.
-        rounding: Largest change of the log-probability of a token by rounding.
+        gap: Largest difference between the log-probabilities of the most probable token and of the
+            given token at the same position.
+        rounding: Maximum error of the log-probability of a token because of rounding.
     """
 
     score: float
@@ -45,7 +46,7 @@ class Reading:
 class Scorer:
     """Scores outputs with the model in memory.
 
-    Each distinct output is scored only once, as several programs and signatures return the same.
+    Scores are kept, because several programs and signatures return the same output.
 
     Args:
         pipeline: A `Generator` whose model computes in float32.
@@ -63,7 +64,7 @@ class Scorer:
             logits = predictor.vocabulary.with_forced_end(logits, last)
             given = tf.gather(logits, target, batch_dims=2)  # [B, T]
             highest = tf.reduce_max(logits, axis=-1)  # [B, T]
-            # Of the tokens that are possible there: the others were not computed.
+            # Minimum over the tokens that are possible at the position; others are not computed.
             possible = tf.where(logits > NEVER / 2, logits, float("inf"))
             lowest = tf.reduce_min(possible, axis=-1)  # [B, T]
             total = tf.reduce_logsumexp(logits, axis=-1)  # [B, T]
@@ -71,7 +72,7 @@ class Scorer:
             columns = (
                 given - total,
                 highest - given,
-                # Logits may all be small; the logarithm of their number is not.
+                # Even if all logits are small, the logarithm of their number is not.
                 tf.maximum(tf.maximum(highest, -lowest), tf.abs(total)),
             )
             gains, gaps, sizes = (tf.where(here, column, 0.0) for column in columns)
@@ -91,10 +92,10 @@ class Scorer:
         Args:
             sources: List of lists of token ids, each ending in `eos_id`.
             targets: List of tuples of token ids.
-            limits: List of integers, most tokens of each: a forced end is certain there. `None`:
-                the model's for all.
+            limits: List of integers, the maximum length of each output, at which a forced end has a
+                probability of 1. `None`: the model's maximum length for all.
         """
-        # A guess of the tokens of a text can have more of them than there are positions.
+        # Guessed tokens of a text can be more than the model has positions.
         longest = self._pipeline.model.config.max_length
         limits = [longest] * len(targets) if limits is None else limits
         outputs = [
@@ -107,7 +108,7 @@ class Scorer:
         return [self._readings[output] for output in outputs]
 
     def _batches(self, outputs):
-        """Divides outputs, the shortest first, so that no batch has too many logits."""
+        """Yields batches of outputs, which are sorted by length, with at most `LOGITS` logits."""
         size = self._pipeline.model.config.output_size
         batch = []
         for output in outputs:

@@ -1,4 +1,4 @@
-"""The searches of an export: from token ids to what they find, as graphs."""
+"""Searches of an export as graphs, from token ids to hypotheses."""
 
 import dataclasses
 
@@ -9,22 +9,24 @@ from keras_transformer.tasks.generator import SOURCE, Generator
 
 
 def traced(search):
-    """Returns a search as one graph, which all endpoints share that use it."""
+    """Returns a search as a graph that all of its endpoints share."""
     return tf.function(search, input_signature=search.inputs, autograph=False)
 
 
 @dataclasses.dataclass(frozen=True)
 class ModelSearch:
-    """A search of a model: token ids `[B, S]` to the fields of a `Found`, by name.
+    """A search of a model, called with token ids `[B, S]`.
+
+    Returns the fields of a `Found` as a dictionary.
 
     Args:
         pipeline: A `Generator`.
         search: A `Greedy` or `Beam`.
-        n_best: Hypotheses M.
+        n_best: Number M of hypotheses.
         alignment: See `greedy_decode`.
 
     Attributes:
-        inputs: The `tf.TensorSpec`s of what it is called with.
+        inputs: The `tf.TensorSpec`s of the arguments.
     """
 
     pipeline: Generator
@@ -44,23 +46,23 @@ class ModelSearch:
 
     @property
     def summary(self):
-        """Description of the search for users."""
+        """Description of the search for readers."""
         text = "greedy search"
         if isinstance(self.search, Beam):
             text = (
-                f"beam search, {self.search.size} hypotheses, penalty for the length "
-                f"`{self.search.normalization}` {self.search.length_penalty:g}"
+                f"beam search, {self.search.size} hypotheses, `{self.search.normalization}` "
+                f"length penalty of {self.search.length_penalty:g}"
             )
         if self.pipeline.shortlist is not None:
-            text += ", among the candidates of a shortlist"
+            text += ", restricted to the candidates of a shortlist"
         return text + _attention(self.alignment, self.pipeline.model.config)
 
 
 class RequestedSearch(ModelSearch):
-    """A beam whose settings the request names, to the same for each sentence.
+    """A beam search whose settings are part of the request, separately for each sentence.
 
-    Beside the token ids `[B, S]` it takes the settings, each `[B]`: `beam_size`, from 1 to that of
-    its `Beam`, `length_penalty` and `max_length`.
+    It is called with the token ids `[B, S]` and with settings `[B]`: `beam_size`, from 1 to the
+    size of its `Beam`, `length_penalty` and `max_length`.
     """
 
     settings = (
@@ -75,20 +77,21 @@ class RequestedSearch(ModelSearch):
         return self._run(search, source, beam_sizes=beam_size)
 
     def requested(self, length_penalty, max_length):
-        """Returns the `Beam` that a request describes, but for its size."""
+        """Returns the `Beam` with the settings of a request, except `beam_size`."""
         settings = {"length_penalty": length_penalty, "max_length": max_length}
         return dataclasses.replace(self.search, extra_length=None, **settings)
 
     @property
     def summary(self):  # noqa: D102
         return (
-            f"beam search, 1 to {self.search.size} hypotheses, penalty for the length "
-            f"`{self.search.normalization}`, as the request asks for. With 1 it is greedy search."
+            f"beam search with 1 to {self.search.size} hypotheses and a "
+            f"`{self.search.normalization}` length penalty, as set in the request. With 1 "
+            "hypothesis it is greedy search."
         )
 
 
 def _attention(alignment, config):
-    """The end of a summary: whose attention a search returns."""
+    """Returns the end of a summary, about the attention that a search returns."""
     if alignment is None:
         return "."
     layer, head = alignment

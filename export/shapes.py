@@ -14,7 +14,7 @@ def default_lengths(max_length):
 
 
 def check_shapes(lengths, batch_sizes, max_length):
-    """Raises a `ValueError` unless lengths and batch sizes are as `export_litert` requires."""
+    """Raises a `ValueError` unless lengths and batch sizes are valid for `export_litert`."""
     if not _are_counts(lengths) or list(lengths) != sorted(set(lengths)):
         raise ValueError(f"`lengths` must be positive and increasing. Received: {lengths}.")
     if lengths[-1] != max_length:

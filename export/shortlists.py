@@ -1,4 +1,4 @@
-"""The metrics of a shortlist: how often a search with it finds what it finds without it."""
+"""Metrics of a shortlist: agreement of a search with and without it."""
 
 import numpy as np
 
@@ -6,14 +6,14 @@ from keras_transformer.export.parity import compare
 
 
 def shortlist_metadata(shortlist):
-    """Returns what a file keeps of a `Shortlist`, or of `None`: a dictionary."""
+    """Returns the metadata of a `Shortlist`, a dictionary; empty for `None`."""
     if shortlist is None:
         return {}
     return {"shortlist": {"first": shortlist.first, "best": shortlist.best}}
 
 
 def shortlist_metrics(pipeline, sentences, search=None):
-    """Returns how far a search among the candidates agrees with one among all pieces.
+    """Compares a search among the candidates of a shortlist with a search among all tokens.
 
     Both are searches of the model in memory.
 
@@ -23,10 +23,9 @@ def shortlist_metrics(pipeline, sentences, search=None):
         search: A `Greedy` or `Beam`. `None`: the greedy search of the pipeline.
 
     Returns:
-        Dictionary of `shortlist`: a dictionary of its `first` and `best`; `candidates`, their mean
-        number for a sentence; and `agreement` and `token_agreement` of
-        `compare`. Empty without a
-        shortlist.
+        Dictionary of `shortlist`, a dictionary of the shortlist's `first` and `best`; `candidates`,
+        the mean number of candidates for a sentence; and `agreement` and `token_agreement` as in
+        `compare`. Empty if the pipeline has no shortlist.
     """
     shortlist = pipeline.shortlist
     if shortlist is None:

@@ -10,14 +10,14 @@ android {
     compileSdk = 36
 
     defaultConfig {
-        applicationId = "org.example.translate" // must be your own in a store
+        applicationId = "org.example.translate" // choose your own before you publish the app
         minSdk = 24
         targetSdk = 36
         versionCode = 1
         versionName = "1"
     }
 
-    // The model is mapped into memory out of the application's own file.
+    // Uncompressed, so that the model can be mapped into memory from the app's package.
     androidResources.noCompress += "tflite"
 
     compileOptions {
@@ -48,7 +48,7 @@ val checkModel by tasks.registering {
 
 tasks.named("preBuild") { dependsOn(checkModel) }
 
-// `gradle wrapper` writes the wrapper for this version, whichever runs it.
+// `gradle wrapper` writes the wrapper for this version, whatever version runs the command.
 tasks.wrapper {
     gradleVersion = "8.13"
     distributionSha256Sum = "20f1b1176237254a6fc204d8434196fa11a4cfb387567519c61556e8710aed78"

@@ -1,7 +1,7 @@
-/** Returns the members of the ZIP archive that ends a file, by name; they are not compressed. */
+/** Returns the members of the ZIP archive at the end of a file, by name; they are uncompressed. */
 export function readArchive(bytes) {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  const end = bytes.length - 22; // the archives of this package have no comment behind them
+  const end = bytes.length - 22; // the archives of this package have no comment at the end
   if (end < 0 || view.getUint32(end, true) !== 0x06054b50) return {};
   const members = {};
   let entry = view.getUint32(end + 16, true);

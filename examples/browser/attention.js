@@ -1,11 +1,11 @@
 /**
- * Draws who attended to whom as a table: a row for each target piece, a column for each source
- * piece, the stronger the colour the more.
+ * Shows attention weights as a table with a row for each target token and a column for each source
+ * token. A stronger colour is a larger weight.
  *
- * @param {HTMLTableElement} table What was in it is replaced.
- * @param {string[]} source
- * @param {string[]} target
- * @param {ArrayLike<number>[]} weights For each target piece, a weight for each source piece.
+ * @param {HTMLTableElement} table Its contents are replaced.
+ * @param {string[]} source The source tokens.
+ * @param {string[]} target The target tokens.
+ * @param {ArrayLike<number>[]} weights For each target token, a weight for each source token.
  */
 export function drawAttention(table, source, target, weights) {
   const head = row(heading("", "col"), ...source.map((piece) => heading(piece, "col")));
@@ -20,7 +20,7 @@ function cell(weight, piece, from) {
   const element = document.createElement("td");
   const percent = `${Math.round(100 * weight)} %`;
   element.style.setProperty("--weight", weight.toFixed(3));
-  element.title = `${piece} looks at ${from}: ${percent}`;
+  element.title = `${piece} attends to ${from}: ${percent}`;
   element.setAttribute("aria-label", percent);
   return element;
 }

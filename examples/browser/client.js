@@ -2,8 +2,8 @@
 
 export class WorkerTranslator {
   /**
-   * @param {string} url Where the .tflite file is, as seen from the folder of `worker.js`.
-   * @param {(share: number) => void} report Called with the share of the file that has arrived.
+   * @param {string} url Address of the .tflite file, relative to `worker.js`.
+   * @param {(share: number) => void} report Called with the share of the file that has been loaded.
    */
   static async load(url, report = () => {}) {
     const translator = new WorkerTranslator(report);
@@ -28,16 +28,17 @@ export class WorkerTranslator {
   }
 
   /**
-   * The same as `translate` of a `Translator`, and how many `milliseconds` it took. Only the newest
-   * sentence counts: earlier calls that are not done reject with an `AbortError`. One that waits is
-   * never run. One that runs is run to its end, as all of its tokens are one call of the model, and
-   * its result is dropped.
+   * Returns the result of `Translator.translate`, and the time it took in `milliseconds`.
+   *
+   * Only the newest sentence is translated: earlier calls that have not finished reject with an
+   * `AbortError`. A waiting sentence is never run. A running one cannot be stopped, because all of
+   * its tokens are generated in one call of the model; its result is dropped.
    */
   translate(sentence) {
     return this.ask({ command: "translate", sentence });
   }
 
-  /** Ends the worker and frees its memory at once; calls that are not done reject. */
+  /** Ends the worker and frees its memory at once; unfinished calls reject. */
   close() {
     this.end(new DOMException("The translator was closed.", "AbortError"));
   }
@@ -51,7 +52,7 @@ export class WorkerTranslator {
     });
   }
 
-  /** Sends the request that waits, unless the worker is busy: it could not take a message back. */
+  /** Sends the waiting request, unless the worker is busy, because a message cannot be recalled. */
   sendNext() {
     if (this.running || !this.waiting) return;
     this.running = this.waiting;
@@ -60,7 +61,7 @@ export class WorkerTranslator {
   }
 
   answer({ result, error }) {
-    const { resolve, reject } = this.running; // neither does anything after a rejection
+    const { resolve, reject } = this.running; // no effect if the request was already rejected
     if (error === undefined) resolve(result);
     else reject(new Error(error));
     this.running = undefined;

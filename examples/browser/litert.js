@@ -1,4 +1,4 @@
-/** LiteRT.js, in a page or in a worker: without an import map, which workers do not have. */
+/** Loads LiteRT.js without an import map, because workers do not support them. */
 
 const PACKAGES = new URL("node_modules/@litertjs/", import.meta.url);
 let loading;
@@ -13,7 +13,7 @@ async function load() {
   try {
     const litert = await importPackage("core", { "@litertjs/wasm-utils": "wasm-utils" });
     const folder = new URL("core/wasm/", PACKAGES).href;
-    // In a worker its script would look for the WebAssembly beside that of the worker.
+    // In a worker, its script would look for the WebAssembly file beside the script of the worker.
     globalThis.Module = { locateFile: (name) => folder + name };
     await litert.loadLiteRt(folder);
     return litert;
@@ -27,8 +27,8 @@ async function load() {
 const entryOf = (name) => new URL(`${name}/dist/index.js`, PACKAGES).href;
 
 /**
- * Imports a package whose own imports are names of packages, which only a page's import map could
- * resolve: their addresses replace them.
+ * Imports a package that imports other packages by name. The names, which only the import map of a
+ * page could resolve, are replaced by addresses.
  */
 async function importPackage(name, packages) {
   const response = await fetch(entryOf(name));

@@ -1,12 +1,12 @@
-/** Reads a SentencePiece model file, a protobuf message; fields as in sentencepiece_model.proto. */
+/** Reader of SentencePiece model files, protobuf messages of `sentencepiece_model.proto`. */
 
 export const NORMAL = 1, UNKNOWN = 2, CONTROL = 3, UNUSED = 5; // SentencePiece.Type
 export const UNIGRAM = 1, BPE = 2; // TrainerSpec.ModelType
 
 /**
- * Returns what of a ModelProto matters here.
+ * Returns the fields of a ModelProto that this page needs.
  *
- * @throws If it is damaged, or of a kind that this reader would read wrongly.
+ * @throws If the file is damaged, or the page does not support this kind of model.
  */
 export function readModel(bytes) {
   const model = readMessage(bytes);
@@ -18,14 +18,14 @@ export function readModel(bytes) {
   const types = new Set(pieces.map((piece) => piece.type));
   refuseIf({
     "is neither a BPE nor a unigram model": ![UNIGRAM, BPE].includes(type),
-    "spells unknown characters in bytes (byte_fallback)": last(trainer, 35) === 1,
-    "has pieces that users defined":
-      [...types].some((each) => ![NORMAL, UNKNOWN, CONTROL, UNUSED].includes(each)),
-    "has pieces of BPE that are unused": type === BPE && types.has(UNUSED),
-    "has no piece for the unknown": !types.has(UNKNOWN),
-    "treats white space in its own way":
+    "encodes unknown characters as bytes (byte_fallback)": last(trainer, 35) === 1,
+    "has user-defined pieces":
+      [...types].some((kind) => ![NORMAL, UNKNOWN, CONTROL, UNUSED].includes(kind)),
+    "is a BPE model with unused pieces": type === BPE && types.has(UNUSED),
+    "has no unknown piece": !types.has(UNKNOWN),
+    "does not treat white space in the usual way":
       last(trainer, 24) === 1 || [3, 4, 5].some((field) => last(normalizer, field) === 0),
-    "has rules for the output (denormalizer)": (last(denormalizer, 2)?.length ?? 0) > 0,
+    "has rules for decoding (denormalizer)": (last(denormalizer, 2)?.length ?? 0) > 0,
   });
   return {
     pieces,
@@ -46,13 +46,13 @@ function readPiece(bytes) {
 }
 
 function refuseIf(conditions) {
-  const reason = Object.keys(conditions).find((each) => conditions[each]);
+  const reason = Object.keys(conditions).find((name) => conditions[name]);
   if (reason) throw new Error(`This page cannot use the vocabulary: it ${reason}.`);
 }
 
 const text = (bytes) => new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytes);
 
-/** The value of a field that may be missing; the last one counts. */
+/** Returns the last value of a field, which counts, or `undefined` if the field is missing. */
 const last = (fields, number) => fields[number]?.at(-1);
 
 /** Returns a list of values for each field of a message in protobuf's wire format. */

@@ -1,28 +1,30 @@
 export const SPACE = "▁";
 
 /**
- * Returns the function that brings text into the form that the model was trained on: the rules of
- * the model, one space between words, and "▁" for every space and before the first word.
+ * Returns the function that normalises text as in training: it applies the rules of the model and
+ * puts "▁" before every word instead of spaces.
  */
 export function makeNormalizer(charsmap) {
   const rewrite = charsmap.length ? makeRewriter(charsmap) : (text) => text;
   return (text) => {
     const words = rewrite(text).split(" ").filter((word) => word !== "");
-    // A "▁" that somebody typed at the end is a space to SentencePiece, too.
+    // SentencePiece also treats a typed "▁" at the end as a space.
     return words.map((word) => SPACE + word).join("").replace(/▁+$/, "");
   };
 }
 
 /**
- * The rules of a model, of which the longest wins at each position of the UTF-8 text:
- * `[size of the trie, uint32][trie][replacements, each ending in a zero byte]`.
+ * Returns the function that applies the rules of a model, at each position of the UTF-8 text the
+ * longest one that matches.
  *
- * The trie is a double array as Darts-clone makes it. A node, a uint32, has a label (bits 0 to 7,
- * and bit 31, which no byte has), whether a rule ends with it (bit 8), and how far its children are
- * (bits 10 to 30, times 256 with bit 9). The child without a label says where the replacement is.
+ * The rules are `[size of the trie, uint32][trie][replacements, each ending in a zero byte]`. The
+ * trie is a double array in the format of Darts-clone. A node, a uint32, has a label (bits 0 to 7,
+ * and bit 31, which is 0 for a byte), a flag that a rule ends with it (bit 8), and the offset of
+ * its children (bits 10 to 30, times 256 if bit 9 is set). The child without a label contains the
+ * offset of the replacement.
  */
 function makeRewriter(charsmap) {
-  // A copy, since a Uint32Array must begin at a multiple of four.
+  // A copy, because a Uint32Array must begin at a multiple of four.
   const { buffer } = new Uint8Array(charsmap);
   const size = new DataView(buffer).getUint32(0, true);
   const trie = new Uint32Array(buffer, 4, size / 4);
@@ -57,7 +59,7 @@ function makeRewriter(charsmap) {
   };
 }
 
-/** Bytes of a UTF-8 character, by its first one. */
+/** Returns the number of bytes of a UTF-8 character from its first byte. */
 function lengthOfCharacter(byte) {
   if (byte < 0x80) return 1;
   return byte < 0xe0 ? 2 : byte < 0xf0 ? 3 : 4;

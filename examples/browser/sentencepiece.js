@@ -1,19 +1,19 @@
 /**
- * Text to token ids and back, with the same ids as SentencePiece itself.
+ * Conversion of text to token ids and back, with the same ids as SentencePiece itself.
  *
- * It reads what `keras-transformer train` makes: BPE and unigram models with SentencePiece's
- * defaults for white space and a normalisation that is compiled into the model. It has no byte
- * fallback and no user-defined symbols, and refuses a model that needs them; it does not sample.
- * Unused pieces of a unigram model are put into no text, but are decoded.
+ * It supports the models that `keras-transformer train` writes: BPE and unigram models with
+ * SentencePiece's defaults for white space and a normalisation that is compiled into the model. It
+ * refuses models with byte fallback or user-defined symbols, and does not sample. Unused pieces of
+ * a unigram model are never encoded, but are decoded.
  */
 
 import { BPE, CONTROL, NORMAL, UNKNOWN, readModel } from "./model-proto.js";
 import { SPACE, makeNormalizer } from "./normalizer.js";
 
-const UNKNOWN_PENALTY = 10; // of a unigram model, below its least likely piece
+const UNKNOWN_PENALTY = 10; // unigram: by how much an unknown piece scores below the lowest score
 
 export class SentencePiece {
-  /** @param {Uint8Array} bytes A serialised ModelProto, the `tokenizer.model` of a run. */
+  /** @param {Uint8Array} bytes A serialized ModelProto, the `tokenizer.model` of a run. */
   constructor(bytes) {
     const model = readModel(bytes);
     this.pieces = model.pieces.map(({ piece }) => piece);
@@ -27,20 +27,20 @@ export class SentencePiece {
     this.idOf = (piece) => vocabulary.get(piece)?.id ?? this.unknown;
   }
 
-  /** Returns tokens, `{ id, piece }`, without any mark of the beginning or the end. */
+  /** Returns tokens, `{ id, piece }`, without tokens for the beginning or the end. */
   encode(text) {
     const tokens = [];
     for (const piece of this.segment(this.normalize(text))) {
       const id = this.idOf(piece);
       const last = tokens.at(-1);
-      // Unknown characters that follow each other are one token.
+      // A run of unknown characters is one token.
       if (id === this.unknown && last?.id === id) last.piece += piece;
       else tokens.push({ id, piece });
     }
     return tokens;
   }
 
-  /** Joins pieces into text. Control pieces (padding, begin, end) give nothing. */
+  /** Decodes ids to text. Control pieces (padding, beginning, end) are skipped. */
   decode(ids) {
     let text = "";
     for (const id of ids) {
@@ -54,8 +54,8 @@ export class SentencePiece {
 }
 
 /**
- * Byte-pair encoding: of all neighbours that make a piece, those with the best score become one,
- * the leftmost first, until none make a piece.
+ * Byte-pair encoding: merges the neighbours whose joined piece has the best score, the leftmost
+ * first, until no neighbours form a piece.
  */
 function segmentBpe(vocabulary) {
   const scoreOf = (left, right) => vocabulary.get(left + right)?.score ?? -Infinity;
@@ -85,7 +85,7 @@ function segmentUnigram(vocabulary) {
   const unknownScore = Math.fround(lowest - UNKNOWN_PENALTY);
   return (text) => {
     const symbols = [...text];
-    const ends = [{ score: 0 }]; // the best way to each position
+    const ends = [{ score: 0 }]; // the best segmentation up to each position
     const offer = (at, from, score) => {
       if (ends[at] && !(score > ends[at].score)) return;
       ends[at] = { from, score: Math.fround(score) }; // SentencePiece sums in float32

@@ -1,25 +1,26 @@
-/** A .tflite file of `keras-transformer export litert` as a translator, run by LiteRT.js. */
+/** Translator that runs a .tflite file of `keras-transformer export litert` with LiteRT.js. */
 
 import { readArchive } from "./archive.js";
 import { loadLiteRt } from "./litert.js";
 import { hasVocabularies, readVocabularies } from "./vocabulary.js";
 
 const FORMAT = 2; // of the metadata in the file
-const BYTES_PER_TOKEN = 64; // no token has more
-const WARMING = 2000; // milliseconds that the calls before the first translation may take
+const BYTES_PER_TOKEN = 64; // maximum; longer texts are truncated before they are tokenized
+const WARMING = 2000; // maximum time of the warm-up, in milliseconds
 
 export class Translator {
   /**
-   * @param {string} url Where the .tflite file is.
-   * @param {(share: number) => void} report Called with the share of the file that has arrived.
+   * @param {string} url Address of the .tflite file.
+   * @param {(share: number) => void} report Called with the share of the file that has been loaded.
    */
   static async load(url, report = () => {}) {
-    // Both at once, yet the download to its end: its reports would hide why the runtime is missing.
+    // Both at the same time. The download is finished even if the runtime is missing, because its
+    // progress reports would replace the error message.
     const [arrived, runtime] = await Promise.allSettled([download(url, report), loadLiteRt()]);
     for (const { status, reason } of [arrived, runtime]) if (status === "rejected") throw reason;
     const [bytes, litert] = [arrived.value, runtime.value];
     const { metadata, vocabularies } = readMembers(bytes, url);
-    // On the processor: its kernels are the ones that the export was checked with.
+    // On the CPU, because the export was checked with its kernels.
     const compiling = litert.loadAndCompile(bytes, { accelerator: "wasm" });
     const model = await compiling.catch((cause) => {
       throw new Error(`LiteRT.js cannot read ${url}: ${cause.message ?? cause}`, { cause });
@@ -36,25 +37,27 @@ export class Translator {
     this.source = source;
     this.target = target;
     this.signatures = metadata.signatures
-      .filter((each) => each.beam_size === null)
+      .filter((signature) => signature.beam_size === null)
       .sort((one, other) => one.source_length - other.source_length);
-    const single = this.signatures.filter((each) => each.batch_size === 1);
+    const single = this.signatures.filter((signature) => signature.batch_size === 1);
     if (single.at(-1)?.source_length !== metadata.max_length) {
-      throw new Error("The model cannot search greedily for one sentence: export it again.");
+      throw new Error(
+        "The file has no greedy signature for a single sentence: export it with batch size 1.",
+      );
     }
   }
 
   /**
-   * Returns the `text`, its `score`, whether the sentence was `cut`, and the `source` and `target`
-   * pieces; if the model tells it, also the `alignment`, a row of weights over the source pieces
-   * for each target piece.
+   * Returns the `text`, its `score`, `cut`, which is true if the sentence was truncated, and the
+   * `source` and `target` tokens. If the model returns it, `alignment` has a row of weights over
+   * the source tokens for each target token.
    */
   async translate(sentence) {
     const [translation] = await this.translateAll([sentence]);
     return translation;
   }
 
-  /** The same for a list of sentences, as many at a time as the file has signatures for. */
+  /** Returns the results of `translate` for a list of sentences, computed in batches. */
   async translateAll(sentences) {
     const encoded = sentences.map((sentence) => this.encode(sentence));
     const blank = { text: "", score: 0, source: [], target: [] };
@@ -73,16 +76,16 @@ export class Translator {
     return translations;
   }
 
-  /** The signature for most sentences at a time, and of these the shortest that holds them. */
+  /** Returns the signature with the largest batch to fill, and of these the shortest that fits. */
   choose(count, length) {
     const fitting = this.signatures.filter(
-      (each) => each.batch_size <= count && each.source_length >= length,
+      (signature) => signature.batch_size <= count && signature.source_length >= length,
     );
-    const most = Math.max(...fitting.map((each) => each.batch_size));
-    return fitting.find((each) => each.batch_size === most);
+    const most = Math.max(...fitting.map((signature) => signature.batch_size));
+    return fitting.find((signature) => signature.batch_size === most);
   }
 
-  /** A row of the outputs as a translation. */
+  /** Returns a row of the outputs as a translation. */
   read({ tokens, cut }, signature, outputs, row) {
     const rowOf = (array) => {
       const size = array.length / signature.batch_size;
@@ -103,12 +106,12 @@ export class Translator {
     };
   }
 
-  /** Tokens of a sentence, as the Python package cuts them: the end of the sentence is the last. */
+  /** Returns the tokens of a sentence with its end, truncated as in the Python package. */
   encode(sentence) {
     const { max_length: longest, tokens: special } = this.metadata;
     const bytes = new TextEncoder().encode(sentence);
     const limit = BYTES_PER_TOKEN * longest;
-    // As a stream, so that half a character at the limit is left out.
+    // Decoded as a stream, so that an incomplete character at the limit is dropped.
     const text = new TextDecoder().decode(bytes.subarray(0, limit), { stream: true });
     const words = this.source.encode(text);
     const cut = words.length + 1 > longest || bytes.length > limit;
@@ -121,34 +124,35 @@ export class Translator {
   }
 
   /**
-   * Runs the model until calls no longer become faster. A browser compiles WebAssembly that runs
-   * often a second time, in the background: until then calls take up to ten times as long. What one
-   * signature runs, the others run as well.
+   * Runs the model until calls no longer become faster.
+   *
+   * Browsers compile WebAssembly code that runs often a second time, in the background. Until then
+   * calls take up to ten times as long. One signature is enough, because all run the same code.
    */
   async warmUp() {
-    const shortest = this.signatures.find((each) => each.batch_size === 1);
+    const shortest = this.signatures.find((signature) => signature.batch_size === 1);
     const row = this.sample(shortest.source_length);
     const end = performance.now() + WARMING;
     const times = [];
-    const fastest = (calls) => Math.min(...calls); // any one may have been interrupted
+    const fastest = (calls) => Math.min(...calls); // others may have been interrupted
     do {
       const begin = performance.now();
       await this.run(shortest, [row]);
       times.push(performance.now() - begin);
     } while (
       performance.now() < end &&
-      !(fastest(times.slice(-5)) > 0.8 * fastest(times.slice(0, -5))) // of none: Infinity
+      !(fastest(times.slice(-5)) > 0.8 * fastest(times.slice(0, -5))) // Infinity without calls
     );
   }
 
-  /** Tokens of a given length, such as a sentence has. */
+  /** Returns the tokens of a made-up sentence of a given length. */
   sample(length) {
     const { tokens: special, vocab_size: size } = this.metadata;
     const ids = [...Array(size).keys()].filter((id) => !Object.values(special).includes(id));
     return [...ids.slice(0, length - 1), special.eos].map((id) => ({ id }));
   }
 
-  /** The outputs of a signature by name, as typed arrays. */
+  /** Returns the outputs of a signature by name, as typed arrays. */
   async run(signature, rows) {
     const shape = [signature.batch_size, signature.source_length];
     const source = new Int32Array(shape[0] * shape[1]).fill(this.metadata.tokens.pad);
@@ -160,7 +164,7 @@ export class Translator {
       const arrays = Object.entries(outputs).map(([name, tensor]) => [name, tensor.toTypedArray()]);
       return Object.fromEntries(arrays);
     } finally {
-      // Tensors lie in WebAssembly's memory, which nobody tidies up.
+      // Tensors are in WebAssembly's memory, which is not garbage-collected.
       for (const tensor of [input, ...Object.values(outputs)]) tensor.delete();
     }
   }
@@ -168,7 +172,7 @@ export class Translator {
 
 async function download(url, report) {
   const silence = () => ({ status: "the server does not answer" });
-  // The browser asks whether the file is still the same: a new export shall be seen.
+  // "no-cache" makes the browser check whether the file has changed, after a new export.
   const response = await fetch(url, { cache: "no-cache" }).catch(silence);
   if (!response.ok) {
     const make = "Write it with: keras-transformer export litert RUN examples/browser/model.tflite";
@@ -182,7 +186,8 @@ async function download(url, report) {
     if (done) return new Uint8Array(await new Blob(chunks).arrayBuffer());
     chunks.push(value);
     received += value.length;
-    if (expected) report(Math.min(1, received / expected)); // a packed response grows on arrival
+    // The length of a compressed response is less than that of its contents.
+    if (expected) report(Math.min(1, received / expected));
   }
 }
 
@@ -190,7 +195,7 @@ function readMembers(bytes, url) {
   const members = readArchive(bytes);
   if (!members["metadata.json"] || !hasVocabularies(members)) {
     throw new Error(
-      `${url} was not written by \`keras-transformer export litert\`: it carries no vocabulary.`,
+      `${url} was not written by \`keras-transformer export litert\`: it contains no vocabulary.`,
     );
   }
   const metadata = JSON.parse(new TextDecoder().decode(members["metadata.json"]));

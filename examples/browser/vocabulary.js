@@ -1,4 +1,4 @@
-/** What a .tflite file carries to turn text into the ids of its model and back. */
+/** Vocabularies of a .tflite file: conversion of text to the ids of its model and back. */
 
 import { UNUSED } from "./model-proto.js";
 import { SentencePiece } from "./sentencepiece.js";
@@ -6,13 +6,13 @@ import { SentencePiece } from "./sentencepiece.js";
 const CODE = /^>>.*?<</s; // of a target language, such as ">>deu<<"
 
 /**
- * The pieces of one language under the ids that the model has for them: those of SentencePiece, or
- * those of a table, as models of other projects number their pieces themselves.
+ * Vocabulary of one language with the ids of the model: SentencePiece's own, or those of a table,
+ * because models of other projects number their tokens differently.
  */
 export class Vocabulary {
   /**
-   * @param {Uint8Array} bytes A serialised ModelProto.
-   * @param {object=} table What a `PieceTable` of the Python package writes.
+   * @param {Uint8Array} bytes A serialized ModelProto.
+   * @param {object=} table A `PieceTable` as the Python package writes it.
    */
   constructor(bytes, table) {
     this.sentencePiece = new SentencePiece(bytes);
@@ -20,7 +20,7 @@ export class Vocabulary {
     if (!table) return;
     this.places = new Map(table.ids.map((id, place) => [id, place]).filter(([id]) => id >= 0));
     const names = Object.entries(table.names).map(([id, name]) => [name, Number(id)]);
-    // Pieces that SentencePiece puts into no text, such as letters that only the other language has.
+    // Pieces that SentencePiece never encodes, such as letters that only the other language has.
     const { pieces, types } = this.sentencePiece;
     this.unused = new Map(pieces.map((piece, place) => [piece, place]).filter(
       ([, place]) => types[place] === UNUSED,
@@ -28,7 +28,7 @@ export class Vocabulary {
     this.codes = new Map(names.filter(([name]) => name.startsWith(">>") && name.endsWith("<<")));
   }
 
-  /** Returns tokens, `{ id, piece }`, without any mark of the beginning or the end. */
+  /** Returns tokens, `{ id, piece }`, without tokens for the beginning or the end. */
   encode(text) {
     if (!this.table) return this.sentencePiece.encode(text);
     const code = this.codes.size ? text.match(CODE)?.[0] : undefined;
@@ -41,7 +41,7 @@ export class Vocabulary {
     return [...first, ...rest.map((token) => ({ id: idOf(placeOf(token)), piece: token.piece }))];
   }
 
-  /** Joins pieces into text. What the table has no piece for gives nothing, as padding does. */
+  /** Decodes ids to text. Ids without a piece in the table are skipped, as padding is. */
   decode(ids) {
     if (!this.table) return this.sentencePiece.decode(ids);
     const { pad_id: pad, bos_id: start } = this.table;
@@ -49,7 +49,7 @@ export class Vocabulary {
     return this.sentencePiece.decode(written.map((id) => this.places.get(id)));
   }
 
-  /** The piece of an id, for people to look at. */
+  /** Returns the piece of an id, for display. */
   pieceOf(id) {
     const place = this.table ? this.places.get(id) : id;
     return this.sentencePiece.pieces[place] ?? this.table?.names[id] ?? "";
@@ -58,7 +58,7 @@ export class Vocabulary {
 
 const SHARED = "tokenizer", SEPARATE = ["source", "target"]; // names of members, without endings
 
-/** Whether the members of a file's archive have vocabularies. */
+/** Returns true if the members of a file's archive include vocabularies. */
 export function hasVocabularies(members) {
   const has = (name) => Boolean(members[`${name}.model`]);
   return has(SHARED) || SEPARATE.every(has);

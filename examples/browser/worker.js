@@ -1,7 +1,8 @@
 /**
- * The worker of `client.js`: it answers each message with one, in order, and reports a download.
+ * The worker of `client.js`. It answers messages in order and reports the progress of a download.
  *
- * A classic worker: LiteRT.js loads its WebAssembly with `importScripts`, which modules lack.
+ * It is a classic worker, because LiteRT.js loads its WebAssembly with `importScripts`, which
+ * module workers do not have.
  */
 
 let translator;

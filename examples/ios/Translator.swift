@@ -2,8 +2,8 @@ import Foundation
 import SentencepieceTokenizer
 import TensorFlowLite
 
-/// A translation, the sum of the log-probabilities of its tokens, and whether the sentence was longer
-/// than the model reads and was cut.
+/// A translation. `score` is the sum of the log-probabilities of its tokens; `cut` is true if the
+/// sentence was longer than the model's maximum and truncated.
 public struct Translation {
   public let text: String
   public let score: Float
@@ -13,12 +13,12 @@ public struct Translation {
 public enum TranslationError: Error {
   case notAnExport  // not written by `keras-transformer export litert`, or damaged
   case otherFormat(Int)
-  case otherVocabulary  // two of them, or one whose pieces the model numbers in an order of its own
-  case noSignature  // none that searches greedily for one sentence of any length
+  case otherVocabulary  // two vocabularies, or ids that differ from SentencePiece's
+  case noSignature  // no greedy signature for a single sentence of this length
 }
 
-/// A .tflite file of `keras-transformer export litert`, run by LiteRT: greedy search, a sentence at a
-/// time. Not for several threads at a time, and not for the main one.
+/// Translator that runs a .tflite file of `keras-transformer export litert` with LiteRT: greedy search,
+/// one sentence at a time. Use it in a single thread other than the main thread.
 public final class Translator {
   private struct Metadata: Decodable {
     struct Signature: Decodable {
@@ -61,7 +61,7 @@ public final class Translator {
     signatures = metadata.signatures
       .filter { $0.beamSize == nil && $0.batchSize == 1 }
       .sorted { $0.sourceLength < $1.sourceLength }
-    // The library reads its model from a file.
+    // The library can only read the model from a file.
     let copy = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
     try model.write(to: copy)
     defer { try? FileManager.default.removeItem(at: copy) }
@@ -69,7 +69,7 @@ public final class Translator {
     interpreter = try Interpreter(modelPath: path)
   }
 
-  /// A sentence that is longer than the model reads is cut, translated, and reported as cut.
+  /// Translates a sentence; one that is longer than the model's maximum is truncated first.
   public func translate(_ sentence: String) throws -> Translation {
     let limit = bytesPerToken * metadata.maxLength
     let words = try vocabulary.encode(beginning(of: sentence, bytes: limit)).map { Int32($0) }
@@ -85,7 +85,7 @@ public final class Translator {
     let tokens: [Int32] = try values(runner.output(named: "tokens"))
     let length: [Int32] = try values(runner.output(named: "length"))
     let score: [Float] = try values(runner.output(named: "score"))
-    // The last token is the end of the sentence, unless the limit came first.
+    // The last token is the end of the sentence, unless the output has reached the limit.
     let output = tokens.prefix(Int(length[0])).filter { $0 != metadata.tokens.eos }
     let text = try vocabulary.decode(output.map { Int($0) })
     return Translation(text: text, score: score[0], cut: cut)
@@ -96,9 +96,9 @@ public final class Translator {
   }
 }
 
-private let bytesPerToken = 64  // no token has more
+private let bytesPerToken = 64  // maximum; longer texts are truncated before they are tokenized
 
-/// At most so many bytes of a text in UTF-8, of which none is a part of a character.
+/// Returns the beginning of a text, at most `bytes` bytes in UTF-8, without an incomplete character.
 private func beginning(of text: String, bytes: Int) -> String {
   guard var end = text.utf8.index(text.startIndex, offsetBy: bytes, limitedBy: text.endIndex) else {
     return text
@@ -107,7 +107,7 @@ private func beginning(of text: String, bytes: Int) -> String {
   return String(text.unicodeScalars[..<end])
 }
 
-/// The members of the ZIP archive that ends a .tflite file, by name; they are not compressed.
+/// Returns the members of the ZIP archive at the end of a .tflite file, by name; they are uncompressed.
 private func readArchive(_ file: Data) throws -> [String: Data] {
   func number(_ at: Int, _ bytes: Int) -> Int {
     (0..<bytes).reduce(0) { $0 | Int(file[file.startIndex + at + $1]) << (8 * $1) }

@@ -1,1 +1,1 @@
-"""A folder for CTranslate2."""
+"""Export to a folder for CTranslate2."""

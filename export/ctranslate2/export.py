@@ -1,4 +1,4 @@
-"""Export to a CTranslate2 model, from tokens to tokens, which CTranslate2 searches."""
+"""Export to a CTranslate2 model, which takes and returns tokens; CTranslate2 does the search."""
 
 import dataclasses
 import json
@@ -26,11 +26,12 @@ from keras_transformer.text.tokenizers.pair import FILES as TOKENIZERS
 
 VOCABULARIES = ("shared_vocabulary.json", "source_vocabulary.json", "target_vocabulary.json")
 FILES = {MODEL, CONFIG, *TOKENIZERS, *VOCABULARIES}
-# Nats per token that a quantised model may lose: its weights, computed with in float32, and the
-# processor's kernels. Seen of int8, for the small model of the tests: 0.001 and, with VNNI, 0.0015,
-# with AVX2 alone 0.1 for 37 sentences and 0.3 for 8, half of which mean nothing to it; with weights
-# of the table off by a quarter 0.11 on any processor, with a matrix upside down 4. So the weights
-# are limited closely, and the kernels only where they give nonsense.
+# Maximum loss in nats per token, of the quantised weights when computed in float32, and with the
+# processor's kernels. Measured for int8 with the small model of the tests: 0.001 for the weights;
+# with kernels 0.0015 with VNNI, and with AVX2 alone 0.1 for 37 sentences and 0.3 for 8 sentences,
+# half of them unlike its training data. With errors of a quarter in the embedding table: 0.11 on
+# any processor; with a matrix upside down: 4. The limit for the weights is therefore tight, and
+# that for the kernels only catches nonsense.
 MAX_SCORE_LOSS = {"none": 0.0, "float16": 0.01, "int8": 0.03}
 MAX_KERNEL_LOSS = {"none": 0.0, "float16": 0.01, "int8": 1.0}
 BEAM = Beam(4, normalization="average", extra_length=None)
@@ -59,52 +60,60 @@ def export_ctranslate2(
 ) -> dict:
     """Writes a folder that `ctranslate2.Translator` loads, with the vocabulary beside the model.
 
-    Its tokens are SentencePiece's pieces; it adds the end of a source by itself. With the right
-    options of `translate_batch` it finds what the searches of this package find:
+    The model takes and returns SentencePiece tokens, as strings; CTranslate2 adds the end of a
+    source itself. With these options of `translate_batch` it returns the results of this package's
+    searches:
 
-    - always `min_decoding_length=0` and, up to 256, `max_decoding_length=max_length`;
-    - `greedy_decode`: `beam_size=1`; with `length_penalty=0` also the scores. Where the search of
-      the translator bounds outputs, `greedy_max_length` in `config.json` is less than `max_length`;
+    - always `min_decoding_length=0`, and `max_decoding_length=max_length`, which CTranslate2 limits
+      to 256 by default;
+    - `greedy_decode`: `beam_size=1`, and `length_penalty=0` for the same scores. If the greedy
+      search of the pipeline has its own `max_length`, it is `greedy_max_length` in `config.json`;
     - `beam_decode(normalization="average")`: `length_penalty=1, return_end_token=True`;
-    - `beam_decode(normalization="none")`: `length_penalty=1e-9`. With 0 CTranslate2 goes on until
-      the best of all hypotheses has ended, where `beam_decode` stops after `beam_size` of them.
+    - `beam_decode(normalization="none")`: `length_penalty=1e-9`. With 0, CTranslate2 continues
+      until the best of all hypotheses has ended, whereas `beam_decode` stops as soon as `beam_size`
+      hypotheses have ended.
 
-    Nothing there equals `normalization="gnmt"`, the default of `beam_decode`: CTranslate2 divides
-    by `n ** length_penalty`. Two differences remain with a beam: CTranslate2 may emit `pad_id` and
-    `bos_id`, and it ranks hypotheses that the limit cut among those that ended, not after them.
+    `normalization="gnmt"`, the default of `beam_decode`, has no equivalent: CTranslate2 divides by
+    `n ** length_penalty`. With a beam, two differences remain: CTranslate2 may emit `pad_id` and
+    `bos_id`, and it ranks hypotheses that reached the limit among those that ended, not after them.
 
-    The folder appears at `directory` when it has translated `samples` as the model in memory
-    does, greedily and with a beam of 4 and averages where the limit cut nothing; with the beam 1 %
-    of the translations may be others. If it does not, or on any other error, `directory` is as it
-    was before. How that is judged: see `Agreement` in `agreement.py`. The kernels for int8 of a
-    processor without VNNI themselves lose much: what limits a quantised model closely is
-    what it loses when CTranslate2 computes with its weights in float32, on any processor.
+    The folder appears at `directory` only after it has translated `samples` like the model in
+    memory, with greedy search and with a beam of 4 and `normalization="average"`. With the beam,
+    translations that reached the limit are not compared, and 1 % of the others may differ.
+    Otherwise, and after any other error, `directory` is left unchanged. See `Agreement` in
+    `agreement.py` for the comparison. On a processor without VNNI, the kernels for int8 alone lose
+    much quality. The tight limit for a quantised model therefore applies to its weights, with which
+    CTranslate2 computes in float32 for this purpose; the result is the same on any processor.
 
     Args:
         pipeline: A `Translator` or a `Summarizer`.
         directory: The folder. An older export is replaced.
         samples: List of real sentences to check the export with.
-        quantize: `"none"`: float32. `"float16"`: weights of half the size. `"int8"`: weights of a
-            quarter of the size, products in integers.
-        min_agreement, references, max_loss: See `Limits`; the share is that of tokens in greedy
-            search on this processor, and the loss that of the weights.
-        max_score_loss: Largest `score_loss` and `score_error` of a quantised model's weights, in
-            nats per token: see `Agreement`. With the processor's kernels they may be 1, or this
-            if it is more. `None`: see `MAX_SCORE_LOSS`.
-        origin: Dictionary of what is known of the checkpoint that the weights come from, for the
-            `config.json`: see `Run.read_origin`.
+        quantize: Storage of the weights. `"none"`: float32. `"float16"`: half the size. `"int8"`: a
+            quarter of the size, and products of integers.
+        min_agreement: Minimum share of equal tokens in greedy search on this processor, for a
+            quantised model. `None`: no limit.
+        references: List of the correct translations of `samples`, or `None`.
+        max_loss: Maximum loss of BLEU and of chrF of the quantised weights, in points, if there are
+            references.
+        max_score_loss: Maximum `score_loss` and `score_error` of the quantised weights, in nats per
+            token: see `Agreement`. With the processor's kernels the limit is 1, or this value if it
+            is larger. `None`: see `MAX_SCORE_LOSS`.
+        origin: Provenance of the original checkpoint, a dictionary for the `config.json`: see
+            `Run.read_origin`.
         progress, left_out: See `export_saved_model`.
 
     Returns:
-        Dictionary of `path`, `bytes`, `quantize`, the metrics of `Agreement`, those of a quantised
-        model's weights under `in_float32`, and of the search with a beam `beam_sentences` and
-        `beam_agreement`, which is `None` if there are no sentences. All but path and size are also
-        in the folder, in its `config.json` under `agreement`.
+        Dictionary of `path`, `bytes`, `quantize` and the results of `Agreement` for greedy search;
+        for a quantised model, `in_float32` has the results of its weights. `beam_sentences` is the
+        number of sentences that were compared with a beam, and `beam_agreement` the share of equal
+        translations, `None` without sentences. All but `path` and `bytes` are also in the
+        `config.json` of the folder, under `agreement`.
 
     Raises:
         ExportError: If CTranslate2 cannot express the model, the translations differ, or something
             else is at `directory`.
-        OSError: If it cannot be written.
+        OSError: If the folder cannot be written.
         ValueError: If ctranslate2 is missing, or an argument is wrong.
     """
     load_ctranslate2()
@@ -116,7 +125,7 @@ def export_ctranslate2(
     limits.check(FORMATS["ctranslate2"].quantizations)
     if pipeline.shortlist is not None:
         raise ExportError(
-            "A folder for CTranslate2 cannot hold a shortlist. Export the pipeline without one: "
+            "A folder for CTranslate2 cannot contain a shortlist. Export the pipeline without one: "
             "`pipeline.with_shortlist(None)`."
         )
     check_expressible(pipeline.model.config, origin)
@@ -161,7 +170,7 @@ def _write(draft, pipeline, quantize):
 
 
 def _keep_metadata(config, report, origin):
-    """Adds the metrics, but no sentences, and the origin to the metadata of a model."""
+    """Adds the results, without sentences, and the provenance to the metadata of a model."""
     metadata = json.loads(config.read_text("utf-8"))
     if origin:
         metadata["origin"] = origin
@@ -170,7 +179,7 @@ def _keep_metadata(config, report, origin):
 
 
 def _judge(draft, agreement, of_kernels, name):
-    """The metrics of both searches of a draft; with quantised weights also those in float32."""
+    """Returns the results of both searches; for a quantised model also those in float32."""
     search, quantize = agreement.pipeline.greedy, agreement.limits.quantize
     expected = agreement.expected(search)
 
@@ -190,7 +199,7 @@ def _judge(draft, agreement, of_kernels, name):
 
 
 def _judge_beam(draft, agreement, name):
-    """The metrics of the sentences to whose end CTranslate2 came."""
+    """Returns the results for the sentences whose translations ended before the limit."""
     loaded = CTranslate2Translator(draft, BEAM)
     columns = agreement.samples, agreement.expected(BEAM), agreement.exported(loaded, PROGRESS)
     rows = [row for row in zip(*columns, strict=True) if loaded.has_ended(row[2][0].tokens)]

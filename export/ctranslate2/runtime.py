@@ -2,7 +2,9 @@
 
 import functools
 import json
+import os
 import pathlib
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -16,32 +18,33 @@ from keras_transformer.text.tokenizers import Tokenizers
 from keras_transformer.text.tokenizers.pair import vocabulary_files
 
 MODEL, CONFIG = "model.bin", "config.json"
-FORCED = "forced_eos_id"  # in the metadata of a model: see `TransformerConfig`
-GREEDY = "greedy_max_length"  # there as well: the longest output of greedy search
-BY_SUM = 1e-9  # as a length penalty it ranks by the sum; with 0 it also stops at another moment
+# Keys of the metadata of a model.
+FORCED = "forced_eos_id"  # see `TransformerConfig`
+GREEDY = "greedy_max_length"  # maximum output length of greedy search
+BY_SUM = 1e-9  # length penalty for ranking by the sum; 0 would also stop the search at another step
 
 
 class CTranslate2Translator(OpenGenerator):
-    """A folder written by `export_ctranslate2`; nothing else is needed.
+    """A loaded CTranslate2 model that `export_ctranslate2` has written.
 
-    Any number of threads may share it.
+    Needs nothing but the folder: the vocabulary is inside. Any number of threads may share it.
 
     Args:
         path: The folder.
-        search: `Greedy`, or a `Beam` that CTranslate2 has: without a limit that depends on the
-            source (`extra_length=None`), a `min_length` of 1, and ranked by the mean or by the sum
-            of log-probabilities, or by the sum divided by a power of the length
-            (`normalization="average"`, `"none"` or `"power"`).
-        num_threads: Threads that CTranslate2 may use in a call. `None`: its default.
-        num_parallel_calls: Calls from different threads that run at the same time; others wait.
-            They share the weights. CTranslate2's `inter_threads`.
-        compute_type: Of `ctranslate2.Translator`: `"float32"` computes in that with the weights of
-            a quantised model as well.
+        search: `Greedy`, or a `Beam` that CTranslate2 supports: `extra_length=None`, because it has
+            no limit that depends on the source; a `min_length` of 1; and a `normalization` of
+            `"average"`, `"none"` or `"power"`, which rank by the mean of the log-probabilities, by
+            their sum, or by the sum divided by a power of the length.
+        num_threads: Number of threads that CTranslate2 may use in a call. `None`: its default.
+        num_parallel_calls: Number of calls from different threads that run at the same time, which
+            share the weights; further calls wait. CTranslate2's `inter_threads`.
+        compute_type: Option of `ctranslate2.Translator`. With `"float32"` it computes in float32
+            even if the weights are quantised.
 
     Raises:
         TypeError: If `search` is neither a `Greedy` nor a `Beam`.
-        ValueError: If ctranslate2 is missing, the folder is something else, CTranslate2 has no
-            such search, or a number is out of range.
+        ValueError: If ctranslate2 is missing, the folder was not written by `export_ctranslate2`,
+            CTranslate2 does not support the search, or a number is out of range.
 
     Example:
         from keras_transformer import Beam
@@ -49,15 +52,15 @@ class CTranslate2Translator(OpenGenerator):
         CTranslate2Translator("model", search).translate_batch(["in 17 weeks"])
     """
 
-    more = "a wider beam has more"
+    more = "a larger beam returns more"
 
     def __init__(
         self,
-        path,
-        search=Greedy(),
-        num_threads=None,
-        compute_type="default",
-        num_parallel_calls=1,
+        path: str | os.PathLike,
+        search: Greedy | Beam = Greedy(),
+        num_threads: int | None = None,
+        compute_type: str = "default",
+        num_parallel_calls: int = 1,
     ):
         ctranslate2 = load_ctranslate2()
         check_threads(num_parallel_calls=num_parallel_calls)
@@ -93,33 +96,34 @@ class CTranslate2Translator(OpenGenerator):
         if isinstance(search, Greedy):
             longest = min(longest, metadata.get(GREEDY) or longest)
         self._limit = limit = int(search.limit(self.max_length, longest))
-        if self._forced_eos_id is not None:  # it has no forced end; that token is put there below
+        if self._forced_eos_id is not None:
+            # CTranslate2 has no forced end, so `_ended` appends it.
             limit = max(1, limit - 1)
         self._options = {**options, "min_decoding_length": 0, "max_decoding_length": limit}
 
     @property
-    def n_best(self):
-        """Hypotheses of its beam."""
+    def n_best(self) -> int:
+        """Number of hypotheses of the beam, 1 for greedy search."""
         return self._options["beam_size"]
 
-    def decode(self, sources, n=1):
-        """Runs the model on token ids.
+    def decode(self, sources: list[list[int]], n: int = 1) -> tuple[np.ndarray, np.ndarray]:
+        """Runs the search on token ids.
 
         Args:
             sources: List of lists of token ids, each ending in `eos_id`.
-            n: Hypotheses of each, at most the size of the beam.
+            n: Number of hypotheses for each source, at most the size of the beam.
 
         Returns:
-            Token ids `[B, n, max_length]`, int32, each row ending in `eos_id` and then padding
-            (without `eos_id` where the limit came first), and scores `[B, n]`, float32. A source of
-            `eos_id` alone gives padding alone: CTranslate2 does not translate nothing.
+            Token ids `[B, n, max_length]`, int32, each row ending in `eos_id`, unless it reached
+            the limit, and then padded; and scores `[B, n]`, float32. The outputs for an empty
+            source, `eos_id` alone, are padding, because CTranslate2 does not translate it.
         """
-        # CTranslate2 adds the end of a source by itself.
+        # Without `eos_id`: CTranslate2 adds the end of a source itself.
         batch = [[self._pieces[token] for token in source[:-1]] for source in sources]
         results = self._model.translate_batch(
             batch,
             num_hypotheses=n,
-            return_end_token=True,  # and counts it when it divides by the length
+            return_end_token=True,  # also counts it in the length that scores are divided by
             return_scores=True,
             max_input_length=0,
             **self._options,
@@ -134,13 +138,13 @@ class CTranslate2Translator(OpenGenerator):
                 row[: len(ids)] = ids
         return tokens, scores
 
-    def has_ended(self, ids):
-        """Returns `True` if CTranslate2 itself generated the end of an output, before a limit."""
+    def has_ended(self, ids: Sequence[int]) -> bool:
+        """Returns true if an output has ended by itself, not because it reached the limit."""
         forced = self._forced_eos_id is not None and len(ids) >= self._limit
         return self.tokenizers.target.eos_id in ids and not forced
 
     def _ended(self, ids):
-        """Returns the ids of a hypothesis, with the forced end if it was cut at the limit."""
+        """Returns ids of a hypothesis, with the forced end at the limit if the model has one."""
         if self._forced_eos_id is None or len(ids) < self._limit - 1:
             return ids
         ended = ids[-1:] == [self.tokenizers.target.eos_id]
@@ -148,7 +152,7 @@ class CTranslate2Translator(OpenGenerator):
 
 
 def _options(search):
-    """A search as the options of `ctranslate2.Translator.translate_batch`."""
+    """Returns the options of `ctranslate2.Translator.translate_batch` for a search."""
     check_search(search, Greedy, Beam)
     if isinstance(search, Greedy):
         return {"beam_size": 1, "length_penalty": 0}
@@ -162,9 +166,9 @@ def _read_metadata(path):
     try:
         metadata = json.loads(path.read_bytes())
         return {**metadata, "max_length": int(metadata["max_length"])}
-    except (ValueError, KeyError, TypeError) as error:  # neither JSON nor ours
+    except (ValueError, KeyError, TypeError) as error:  # not JSON, or of another program
         raise ValueError(
-            f"{path} is damaged: it names no `max_length`. Export the model again."
+            f"{path} is damaged: it has no valid `max_length`. Export the model again."
         ) from error
 
 
@@ -172,7 +176,7 @@ def load_ctranslate2():
     """Returns the package `ctranslate2`.
 
     Raises:
-        ValueError: If it is not installed; the message says how to.
+        ValueError: If it is not installed; the message says how to install it.
     """
     try:
         import ctranslate2
@@ -185,5 +189,5 @@ def load_ctranslate2():
 
 
 def _read(folder, name):
-    """The content of a file of a folder; `None` where there is none."""
+    """Returns the content of a file in a folder, or `None` if it does not exist."""
     return (folder / name).read_bytes() if (folder / name).is_file() else None

@@ -1,7 +1,7 @@
-"""The weights of a `Transformer`, in the layout of CTranslate2.
+"""Weights of a `Transformer` in CTranslate2's layout.
 
-A linear layer is stored as `[out, in]`. Self-attention has query, key and value in one matrix, one
-below the other; cross-attention has its query alone and key and value in one.
+The kernel of a linear layer is stored as `[out, in]`. Self-attention stacks the projections of
+queries, keys and values in one matrix; cross-attention stacks those of keys and values only.
 """
 
 import math
@@ -15,11 +15,12 @@ from keras_transformer.export.errors import ExportError
 from keras_transformer.layers.positions import FixedPosition, Learned
 from keras_transformer.layers.scores import DotProduct, General
 
-# Inputs are cut at 1,024 tokens and outputs at 256 unless the caller sets other limits. Positions
-# up to there keep those defaults from failing on a model that was trained on shorter sentences.
+# CTranslate2 truncates inputs at 1,024 and outputs at 256 tokens by default. With this number of
+# positions, the defaults also work for a model that was trained on shorter sentences.
 POSITIONS = 1024
-BANNED = -1e4  # as a bias; float16 has room for it
-# Which a table of rows can express, and which a product of queries and keys.
+BANNED = -1e4  # bias of banned tokens, within the range of float16
+# Position encodings that are a table of rows, and attention scores that are a product of queries
+# and keys. CTranslate2 supports no others.
 POSITIONS_OF_EMBEDDINGS = ("sinusoidal", "learned", "binary", "none")
 PRODUCTS = ("scaled_dot_product", "dot_product", "general")
 
@@ -29,15 +30,15 @@ def make_spec(model, pieces, target_pieces, unk_id, max_length, greedy_length=No
 
     Args:
         model: A `Transformer` that computes in float32.
-        pieces: List of strings, the vocabulary of the source.
-        target_pieces: That of the target.
-        unk_id: Id of the unknown piece.
-        max_length: Longest source and longest output in tokens, kept in the metadata of the
-            model, where it changes nothing else.
-        greedy_length: The same of the longest output of greedy search. `None`: `max_length`.
+        pieces: List of strings, the source vocabulary.
+        target_pieces: List of strings, the target vocabulary.
+        unk_id: Id of the unknown token.
+        max_length: Maximum source and output length in tokens, only for the metadata.
+        greedy_length: Maximum output length of greedy search, only for the metadata. `None`:
+            `max_length`.
 
     Raises:
-        ExportError: If CTranslate2 has nothing equal.
+        ExportError: If CTranslate2 cannot express the model.
     """
     config = model.config
     check_expressible(config)
@@ -62,19 +63,17 @@ def make_spec(model, pieces, target_pieces, unk_id, max_length, greedy_length=No
 
 
 def check_run(config, tokenizers, quantize="none", origin=None):
-    """Raises unless CTranslate2 has the model of a run: see `check_expressible`."""
+    """Raises an `ExportError` unless CTranslate2 can express a model: see `check_expressible`."""
     check_expressible(config, origin)
 
 
 def check_expressible(config, origin=None):
-    """Checks that CTranslate2's layout of the weights can represent a model.
+    """Raises an `ExportError` unless CTranslate2's layout can express a model.
 
     Args:
         config: A `TransformerConfig`.
-        origin: Provenance of the original checkpoint, a dictionary, if the model was converted.
-
-    Raises:
-        ExportError: If CTranslate2 does not support an option; the message names it.
+        origin: Provenance of the original checkpoint, a dictionary, or `None`. The error names the
+            setting of that checkpoint.
     """
     _activation(config.activation)
     for what, is_there in (
@@ -102,19 +101,19 @@ def _name_of_silent_ids(origin):
     form = (origin or {}).get("format")
     if form == "opus-mt":
         return (
-            "`bad_words_ids` without `renormalize_logits`: tokens that are never emitted and keep "
-            'their probability. With "renormalize_logits": true in the generation_config.json of '
-            "the checkpoint, or in its config.json, convert it again: its scores are then others"
+            "`bad_words_ids` without `renormalize_logits`: tokens that are never emitted but keep "
+            'their probability. Set "renormalize_logits": true in the generation_config.json or '
+            "config.json of the checkpoint and convert it again; this changes the scores"
         )
     if form == "marian":
-        return "an unknown piece that is never emitted and keeps its probability, as Marian has it"
+        return "an unknown token that is never emitted but keeps its probability, as in Marian"
     return "`silent_ids`"
 
 
 def _activation(name):
     known = load_ctranslate2().specs.Activation
     equals = {"relu": known.RELU, "gelu": known.GELU, "silu": known.SWISH}
-    # Keras has several names for some of them.
+    # Keras has several names for some activations.
     name = activations.name_of(activations.get(name))
     if name not in equals:
         raise ExportError(
@@ -127,13 +126,13 @@ def _set_vocabulary(spec, config, pieces, target_pieces, unk_id):
     if config.output_size > len(target_pieces):
         raise ExportError(
             f"CTranslate2 needs a name for every token. This model has {config.output_size} target "
-            f"tokens, its vocabulary {len(target_pieces)} pieces."
+            f"tokens, but its vocabulary names only {len(target_pieces)}."
         )
     spec.register_source_vocabulary(pieces)
     if pieces[config.eos_id] != target_pieces[config.eos_id]:
         raise ExportError(
-            "CTranslate2 has one name for the end of sources and of targets. This model's are "
-            f"{pieces[config.eos_id]} and {target_pieces[config.eos_id]}."
+            "CTranslate2 needs the same name for the end of sources and of targets. Those of this "
+            f"model are {pieces[config.eos_id]} and {target_pieces[config.eos_id]}."
         )
     spec.register_target_vocabulary(target_pieces[: config.output_size])
     spec.config.bos_token = spec.config.decoder_start_token = target_pieces[config.bos_id]
@@ -153,7 +152,7 @@ def _fill_decoder(spec, model):
 
 
 def _fill_stack(spec, table, config, embedding, stack):
-    """Fills in the weights that encoder and decoder have in common."""
+    """Fills in what encoder and decoder have in common."""
     spec.scale_embeddings = _embedding_scale(config)
     table.weight = embedding.table.numpy()
     spec.position_encodings.encodings = _positions(embedding)
@@ -167,7 +166,7 @@ def _fill_stack(spec, table, config, embedding, stack):
 
 
 def _output_bias(model):
-    """The bias of the logits, which nothing outweighs for banned tokens. `None`: there is none."""
+    """Returns the bias of the logits, `BANNED` for banned tokens; `None` if there is no bias."""
     banned = list(model.config.banned_ids)
     if model.output_bias is not None:
         bias = model.output_bias.numpy().copy()
@@ -180,14 +179,17 @@ def _output_bias(model):
 
 
 def _embedding_scale(config):
-    """A flag, whether that is the paper's, or a number."""
+    """Returns true for the paper's scale, false for none, or the scale as a number."""
     if config.embedding_scale in (None, 1):
         return config.embedding_scale is None
     return np.float32(config.embedding_scale)
 
 
 def _positions(embedding):
-    """The table `[positions, D]`; left to itself CTranslate2 has sinusoids of another layout."""
+    """Returns the table of position encodings, `[positions, D]`.
+
+    CTranslate2's own sinusoids have another layout.
+    """
     position, length = embedding.position, max(POSITIONS, embedding.max_length)
     if isinstance(position, Learned):
         return embedding.positions.numpy()
@@ -218,7 +220,7 @@ def _fill_feed_forward(spec, block):
 
 
 def _fill_linear(spec, *maps):
-    """Puts pairs of a kernel `[in, out]` and a bias `[out]`, or `None`, side by side."""
+    """Concatenates the outputs of pairs of a kernel `[in, out]` and a bias `[out]` or `None`."""
     kernels, biases = zip(*maps, strict=True)
     spec.weight = np.ascontiguousarray(np.concatenate(kernels, axis=1).T)  # [out, in]
     if biases[0] is not None:
@@ -235,10 +237,10 @@ def _dense(layer):
 
 
 def _projections(spec, attention):
-    """The four projections of an attention, and its scale, with heads of one size.
+    """Returns the four projections of an attention, with heads of equal size; sets its scale.
 
-    CTranslate2 has no d_v beside d_k: the smaller heads are padded with zeros, which change no
-    product and no sum.
+    CTranslate2 has a single head size for queries, keys and values. Smaller heads are padded with
+    zeros, which change no result.
     """
     heads = attention.num_heads
     size = max(attention.query.units, attention.value.units) // heads
@@ -254,7 +256,7 @@ def _projections(spec, attention):
 
 
 def _query(attention):
-    """The projection of queries; with a matrix of the score, that of both after one another."""
+    """Returns the projection of queries, multiplied by the matrix of the score if it has one."""
     query = _dense(attention.query)
     if not isinstance(attention.score, General):
         return query
@@ -268,7 +270,7 @@ def _query(attention):
 
 
 def _pad_heads(weights, heads, size):
-    """From `[..., H * K]` to `[..., H * size]`."""
+    """Pads heads with zeros, from `[..., H * K]` to `[..., H * size]`."""
     split = weights.reshape(*weights.shape[:-1], heads, -1)  # [..., H, K]
     missing = size - split.shape[-1]
     padded = np.pad(split, [(0, 0)] * (split.ndim - 1) + [(0, missing)])  # [..., H, size]

@@ -1,4 +1,4 @@
-"""The contents of a .tflite file of a model that answers in one pass."""
+"""Contents of a .tflite file whose model answers in one pass."""
 
 import itertools
 
@@ -16,7 +16,7 @@ from keras_transformer.layers.kernels import DEFAULT, Kernels
 
 
 class LiteRTAnswers(Contents):
-    """The outputs of a model, for several lengths of its inputs and sizes of a batch.
+    """Signatures of a model that answers in one pass, one for each input length and batch size.
 
     Args:
         pipeline: A `SinglePass` in float32.
@@ -61,7 +61,7 @@ class LiteRTAnswers(Contents):
         return self._codec.metadata()
 
     def check(self, draft, path):
-        """Judges the answers with the signatures taking turns, so that none goes unseen."""
+        """Compares the answers; the examples are divided among the signatures so that all run."""
         self.progress(f"answering {len(self.samples)} examples with every signature")
         loaded, results = LiteRTSinglePass(draft), []
         for sample, signature in zip(

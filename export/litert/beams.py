@@ -1,4 +1,4 @@
-"""Beams of a .tflite file: signatures name the size, the metadata holds the settings."""
+"""Beams of a .tflite file: names of signatures state the size, the metadata has the settings."""
 
 from keras_transformer.decoding import Beam, Greedy
 from keras_transformer.decoding.search import as_dict, from_dict
@@ -16,7 +16,8 @@ def beam_of(searches, kind):
         kind: `SIGNATURES`, or `STRINGS` if the file also takes strings.
 
     Raises:
-        ValueError: If they are not `Greedy` and at most one `Beam`, or a file cannot have it.
+        ValueError: If they are anything but `Greedy` and at most one `Beam`, or a .tflite file does
+            not support the beam.
     """
     right = isinstance(searches, (list, tuple))
     right = right and all(isinstance(search, (Greedy, Beam)) for search in searches)
@@ -32,22 +33,22 @@ def beam_of(searches, kind):
 
 
 def check_beam(search, kind):
-    """Raises unless a beam has no settings but those that the signatures of a kind can have."""
+    """Raises a `ValueError` if a beam has a setting that signatures of a kind do not support."""
     if kind == STRINGS and search.max_length is not None:
         raise ValueError(
-            "`search` must have no `max_length` where a .tflite file takes strings. "
+            "`search` must have no `max_length` if the .tflite file takes strings. "
             f"Received: search={search!r}."
         )
     FORMATS["litert"].beams.check(search)
 
 
 def beam_metadata(beam, default):
-    """Returns what a file keeps of its beam, a dictionary.
+    """Returns the metadata about the beam of a file, a dictionary.
 
     Args:
         beam: The `Beam`, or `None`.
-        default: The search of the model where none is named, which is that of the file if it has
-            that beam.
+        default: The default search of the model, which becomes the default of the file if it equals
+            `beam`.
     """
     if beam is None:
         return {}
@@ -55,25 +56,28 @@ def beam_metadata(beam, default):
 
 
 def beam_in(metadata):
-    """Returns the `Beam` that a file was exported with, or `None`; `metadata` are the file's.
+    """Returns the `Beam` with which a file was exported, or `None`.
+
+    Args:
+        metadata: Metadata of the file.
 
     Raises:
-        ValueError: If they are damaged.
+        ValueError: If the metadata is damaged.
     """
     return from_dict(metadata[BEAM]) if BEAM in metadata else None
 
 
 def search_in(metadata, search, kind, path):
-    """Returns the search that a file is opened with.
+    """Returns the search to use with a file.
 
     Args:
-        metadata: Those of the file.
-        search: A `Greedy` or a `Beam`. `None`: that of the file.
+        metadata: Metadata of the file.
+        search: A `Greedy` or a `Beam`. `None`: the default search of the file.
         kind: `SIGNATURES` or `STRINGS`.
         path: The file, for the error.
 
     Raises:
-        ValueError: If the file's beam is another one, or it has none.
+        ValueError: If the file has no beam, or a different one.
     """
     held = beam_in(metadata)
     if search is None:
@@ -83,7 +87,7 @@ def search_in(metadata, search, kind, path):
         return search
     if held is None:
         raise ValueError(
-            f"{path} was exported for greedy search only, so it has no beam of {search.size}. "
+            f"{path} was exported for greedy search only, so it has no beam of size {search.size}. "
             f"Export it again with --beam {search.size}."
         )
     check_beam(search, kind)
@@ -91,20 +95,20 @@ def search_in(metadata, search, kind, path):
         ours, theirs = getattr(search, name), getattr(held, name)
         if ours != theirs:
             raise ValueError(
-                f'`{name}` of the beam of {path} is "{theirs}", as it was exported. '
+                f'`{name}` of the beam of {path} is "{theirs}", which is fixed in the export. '
                 f"Received: search={search!r}."
             )
     return search
 
 
 def _check_greedy(search, metadata, path):
-    """Raises `ValueError` for a maximum length that differs from that of the exported search."""
+    """Raises a `ValueError` if `max_length` is not that of the file's greedy search."""
     if search.max_length is None:
         return
-    greedy = [entry for entry in metadata[SIGNATURES] if not entry.get("beam_size")]
-    fixed = {entry["target_length"] for entry in greedy}
+    greedy = [signature for signature in metadata[SIGNATURES] if not signature.get("beam_size")]
+    fixed = {signature["target_length"] for signature in greedy}
     if search.limit(None, metadata["max_length"]) not in fixed:
         raise ValueError(
-            f"`max_length` of the greedy search of {path} is {max(fixed)}, as it was exported. "
-            f"Received: search={search!r}."
+            f"`max_length` of the greedy search of {path} is {max(fixed)}, which is fixed in the "
+            f"export. Received: search={search!r}."
         )

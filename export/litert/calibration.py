@@ -1,6 +1,7 @@
-"""The ranges of the activations around every product, seen while real sentences are translated.
+"""Ranges of the activations before and after every product, measured on real sentences.
 
-TensorFlow's own calibrator ends the process at a loop (tensorflow #75140), and the decoder is one.
+TensorFlow's own calibrator crashes the process if the graph has a loop (tensorflow #75140), and the
+decoder is a loop.
 """
 
 import functools
@@ -13,21 +14,22 @@ from keras import ops
 from keras_transformer.export.activations import observe
 from keras_transformer.export.errors import ExportError
 
-# What LiteRT's FULLY_CONNECTED applies itself, before its result is rounded to int8.
+# Activations that LiteRT's FULLY_CONNECTED applies itself, before it rounds its result to int8.
 FUSED = (keras.activations.linear, keras.activations.relu)
 
-# Share of the activations for the sentences of the check that may lie outside of the ranges. Seen,
-# for the phrases of the tests: 0.00001 with 200 real sentences, 0.0006 with 5; 0.006 to 0.017 with
-# those of another script, one character or one word, of whose tokens 88 to 98 % still agreed.
+# Maximum share of the activations for the sentences of the check that may lie outside the ranges.
+# Measured for the phrases of the tests: 0.00001 when calibrated with 200 real sentences, 0.0006
+# with 5; 0.006 to 0.017 when calibrated with sentences of another script, of one character or of
+# one word, although 88 to 98 % of the tokens still agreed.
 MAX_OUTSIDE = 0.002
 
 
 def check_calibration(quantize, sentences):
-    """Returns the sentences to calibrate with as a list, or `None` where nothing is calibrated.
+    """Returns the sentences to calibrate with as a list, or `None` if there is no calibration.
 
     Raises:
-        TypeError: If they are not strings.
-        ValueError: If all of them are empty, or `quantize` does not go with them.
+        TypeError: If `sentences` is not a list of strings.
+        ValueError: If all sentences are empty, or if `quantize` needs no calibration.
     """
     if quantize != "int8_static":
         if sentences is not None:
@@ -39,31 +41,32 @@ def check_calibration(quantize, sentences):
         raise TypeError(f"`calibration` must be a list of strings. Received: {sentences!r}.")
     if not any(sentence.strip() for sentence in sentences or ()):
         raise ValueError(
-            '`calibration` must hold real sentences with quantize="int8_static", a hundred or '
-            "more, other than those of `sentences`. Received: "
+            '`calibration` must contain real sentences with quantize="int8_static", a hundred or '
+            "more, different from `samples`. Received: "
             f"{'None' if sentences is None else f'{len(sentences)} sentences'}."
         )
     return list(sentences)
 
 
 def find_ranges(pipeline, calibration, sentences, what):
-    """Calibrates, and checks the ranges with other sentences.
+    """Finds the ranges, and checks them with other sentences.
 
-    What lies outside of the ranges is cut. Much can be cut before translations differ in many
-    tokens: agreement alone does not find a calibration with the wrong sentences.
+    Activations outside the ranges are clipped. Many can be clipped before the translations differ
+    in many tokens, so that agreement alone does not reveal a calibration with unsuitable sentences.
 
     Args:
         pipeline: A `Generator` whose model computes in float32.
-        calibration: What `check_calibration` returned.
+        calibration: Result of `check_calibration`.
         sentences: List of real sentences.
-        what: Name of what is exported, for the error.
+        what: Name of the export, for the error.
 
     Returns:
-        The ranges, as from `calibrate`, and a dictionary of `calibration`, the metadata of how they
-        were found; `None` and an empty dictionary where nothing is calibrated.
+        The result of `calibrate`, and a dictionary of `calibration`, the metadata that describes
+        the calibration; `None` and an empty dictionary if there is no calibration.
 
     Raises:
-        ExportError: If more than `MAX_OUTSIDE` of the activations for `sentences` lie outside.
+        ExportError: If more than `MAX_OUTSIDE` of the activations for `sentences` lie outside the
+            ranges.
     """
     if calibration is None:
         return None, {}
@@ -71,31 +74,32 @@ def find_ranges(pipeline, calibration, sentences, what):
     outside = share_outside(pipeline, sentences, ranges)
     if not outside <= MAX_OUTSIDE:
         raise ExportError(
-            f"{what}: {100 * outside:.2g} % of the activations for `sentences` lie outside of the "
-            f"ranges seen in calibration, at most {100 * MAX_OUTSIDE:g} % may. Calibrate with more "
-            "sentences, of the kind that is to be translated. The export was not kept."
+            f"{what}: {100 * outside:.2g} % of the activations for `samples` lie outside the "
+            f"ranges found in calibration, but at most {100 * MAX_OUTSIDE:g} % may. Calibrate with "
+            "more sentences of the kind that the model will translate. The export was not kept."
         )
     metadata = {
         "sentences": len(calibration),
-        "ranges": "smallest and largest value around each product, in encoder and decoder step",
+        "ranges": "smallest and largest value before and after each product, separately for the "
+        "encoder and for a step of the decoder",
         "outside": outside,
     }
     return ranges, {"calibration": metadata}
 
 
 def calibrate(pipeline, sentences):
-    """Translates sentences and returns the ranges of the activations around every product.
+    """Translates sentences and returns the ranges of the activations of every product.
 
-    Every product has ranges of its own, so that encoder and decoder share none.
+    Every product has its own ranges; encoder and decoder share none.
 
     Args:
         pipeline: A `Generator` whose model computes in float32.
         sentences: List of strings.
 
     Returns:
-        Dictionary from the name of a product, as in `products`, to the smallest and the largest
-        value of its input and of its output, `[2, 2]`, float32. 0 is in every range: int8 has to
-        represent it exactly.
+        Dictionary from the names of the products, see `products`, to arrays `[2, 2]`, float32: the
+        smallest and the largest value of the input, and of the output. Every range includes 0,
+        which int8 must represent exactly.
     """
 
     def extremes(name, side, x):
@@ -107,12 +111,12 @@ def calibrate(pipeline, sentences):
 
 
 def share_outside(pipeline, sentences, ranges):
-    """Returns which share of the activations for other sentences lies outside of the ranges.
+    """Returns the share of the activations for other sentences that lie outside the ranges.
 
     Args:
         pipeline: A `Generator` whose model computes in float32.
         sentences: List of strings.
-        ranges: From `calibrate`.
+        ranges: Result of `calibrate`.
     """
 
     def outside(name, side, x):
@@ -123,18 +127,18 @@ def share_outside(pipeline, sentences, ranges):
 
 
 class FakeQuantized:
-    """A kernel that rounds the input and the output of every product as int8 would.
+    """Kernel that rounds the input and the output of every product as int8 does.
 
     Args:
-        model: A `Transformer`, of which a copy is given this kernel.
-        ranges: From `calibrate`.
+        model: The `Transformer` whose copy uses the kernel.
+        ranges: Result of `calibrate`.
     """
 
     def __init__(self, model, ranges):
         self._ranges = {dense.path: ranges[name] for name, dense in products(model).items()}
 
     def __call__(self, layer, x):
-        """Returns what a `keras.layers.Dense` makes of `x`; one without ranges as it is."""
+        """Returns the output of a `keras.layers.Dense`, not rounded if it has no ranges."""
         if layer.path not in self._ranges:
             return layer(x)
         at_input, at_output = (
@@ -144,19 +148,19 @@ class FakeQuantized:
 
 
 def keep_in_float(weights):
-    """Changes no weight of an attention: they are not negative.
+    """Returns attention weights unchanged, because they are not negative.
 
-    Between two that are rounded, the converter would also compute their product with the values in
-    int8, and round them to multiples of 1/256. It does not look through this; see also
-    `finish_static_int8`.
+    If the operations around it are rounded, the converter also computes the product of attention
+    weights and values in int8, and rounds the weights to multiples of 1/256. It does not do this
+    across `tf.abs`. See also `finish_static_int8`.
     """
     return tf.abs(weights)
 
 
 def products(model):
-    """Returns the layers that multiply by a matrix of weights, by name; all but the output's.
+    """Returns the layers that multiply by a matrix of weights, by name, except the output layer.
 
-    Logits in 256 steps would be equal where one has to be the largest.
+    With only 256 values, several logits would be equally large, although one must be the largest.
     """
     layers = {}
 
@@ -173,7 +177,7 @@ def products(model):
 
 
 def observed(dense, x, at_input, at_output):
-    """Returns what a `Dense` layer makes of `x`, with functions before and after its product."""
+    """Returns the output of a `Dense` layer with functions applied before and after its product."""
     product = ops.matmul(at_input(x), dense.kernel)
     if dense.use_bias:
         product = ops.add(product, dense.bias)
@@ -188,16 +192,17 @@ def _fake_quantize(low, high, x):
 
 
 def _observe(pipeline, sentences, measure):
-    """Returns the results of `measure` for input and output of all products and all sentences.
+    """Measures the input and the output of every product for every sentence.
 
     Args:
         pipeline: A `Generator` whose model computes in float32.
         sentences: List of strings.
-        measure: Function of the name of a product, 0 for its input or 1 for its output, and the
-            tensor.
+        measure: Function of the name of a product, of 0 for its input or 1 for its output, and of
+            the tensor.
 
     Returns:
-        Array `[sentences, products, 2, ...]`; empty sentences are left out.
+        Array `[sentences, products, 2, ...]` of the results of `measure`. Empty sentences are
+        skipped.
     """
     names = {dense.path: name for name, dense in products(pipeline.model).items()}
     seen = {}

@@ -1,4 +1,4 @@
-"""The check of a .tflite file that generates text: each of its searches must agree."""
+"""Check of a .tflite file that generates text: all of its searches must agree."""
 
 import itertools
 
@@ -14,19 +14,23 @@ from keras_transformer.tasks.strings import encode
 
 
 def check_searches(agreement, draft, name, greedy, beam=None, n_best=1, strings=False):
-    """Returns how every search in a file agrees with that of the model in memory: results.
+    """Compares every search of a file with the same search of the model in memory.
 
     Args:
         agreement: The `Agreement`.
         draft: The file.
-        name: What to call it in an error.
-        greedy: The greedy search in the file.
-        beam: The beam in the file. `None`: it has none.
-        n_best: Hypotheses that the beam returns.
-        strings: Whether the file takes strings as well.
+        name: Name of the file in errors.
+        greedy: The greedy search of the file.
+        beam: The beam of the file. `None`: it has none.
+        n_best: Number of hypotheses that the beam returns.
+        strings: Whether the file also takes strings.
+
+    Returns:
+        The results of `Agreement` for greedy search, those for the beam under `beam`, and those for
+        the signatures that take strings under `strings`.
 
     Raises:
-        ExportError: If it does not agree.
+        ExportError: If a search does not agree.
     """
     report, by_strings = _check_search(agreement, draft, name, greedy, 1, strings)
     if strings:
@@ -42,7 +46,7 @@ def check_searches(agreement, draft, name, greedy, beam=None, n_best=1, strings=
 
 
 def _check_search(agreement, draft, name, search, n_best, strings):
-    """The results of a search by ids, and by strings if the file takes them."""
+    """Returns the results of a search by token ids; and by strings, `None` without them."""
     sentences = agreement.samples
     loaded = LiteRTTranslator(draft, search)
 
@@ -72,7 +76,11 @@ def _check_search(agreement, draft, name, search, n_best, strings):
 
 
 def _check_edges(agreement, draft, name, search):
-    """Compares strings with token ids on inputs that are rare in real text, quantised or not."""
+    """Requires the same translations by strings as by token ids for unusual inputs.
+
+    An empty sentence, one that is too long and one with an unknown character are seldom among real
+    sentences. Their translations must also be equal if the model is quantised.
+    """
     sentence = next(filter(str.strip, agreement.samples))
     edges = ["", f"{sentence} " * agreement.pipeline.max_length, f"{sentence} {UNKNOWN}"]
     by_ids, by_strings = (
@@ -84,7 +92,7 @@ def _check_edges(agreement, draft, name, search):
 
 
 def _by_every_signature(loaded, translate, sentences):
-    """Translates with the signatures taking turns, so that no part of the file goes unseen."""
+    """Translates sentences, which are divided among the signatures so that all of them run."""
     ids, _, _ = encode(loaded.tokenizers.source, tf.constant(sentences), loaded.max_length)
     lengths = ids.row_lengths().numpy()
     turns = zip(lengths, itertools.cycle(loaded.signatures))  # noqa: B905  (one is endless)

@@ -1,4 +1,4 @@
-"""A smaller .tflite file: matrices in int8, and what several tensors share is stored once."""
+"""Smaller .tflite files: matrices in int8, and quantisation parameters that are stored once."""
 
 import numpy as np
 from tensorflow.lite.tools import flatbuffer_utils
@@ -7,7 +7,7 @@ LARGEST = 127
 
 
 def scales_of_rows(matrix):
-    """Returns what a step of int8 stands for in each row of `matrix` `[N, M]`: `[N]`, float64."""
+    """Returns the scale of int8 for each row of `matrix` `[N, M]`: `[N]`, float64."""
     scales = np.abs(matrix).max(axis=1).astype(np.float64) / LARGEST
     return np.where(scales == 0, 1.0, scales)
 
@@ -18,11 +18,11 @@ def codes_of_rows(matrix, scales):
 
 
 def share_quantization(content):
-    """Returns a .tflite model in which tensors of equal quantisation share one description of it.
+    """Returns a .tflite model in which tensors with equal quantisation parameters share them.
 
     A table in int8 has a scale and a zero point for each of its V rows, 12 bytes, in every graph
-    that uses it: the converter stores the numbers of the table once, but their scales every time.
-    For a small model with three lengths of source and two searches that was a quarter of the file.
+    that uses it. The converter stores the codes of the table once, but the scales for every graph.
+    For a small model with three source lengths and two searches they were a quarter of the file.
 
     Args:
         content: The bytes of a .tflite model.
@@ -38,7 +38,7 @@ def share_quantization(content):
 
 
 class _Once:
-    """A description that is written where it is needed first; later ones point to it."""
+    """Quantisation parameters that are written once; later uses point to them."""
 
     def __init__(self, quantization):
         self._quantization, self._place = quantization, None
@@ -50,7 +50,7 @@ class _Once:
 
 
 def _key(quantization):
-    """The fields of a quantisation, as something that can be compared."""
+    """Returns the fields of quantisation parameters as a hashable value."""
     return tuple(
         (name, None if value is None else tuple(value) if hasattr(value, "__len__") else value)
         for name, value in sorted(vars(quantization).items())

@@ -1,4 +1,4 @@
-"""Contents of a .tflite file that both kinds of models put into it."""
+"""Contents of a .tflite file, as far as they do not depend on the kind of model."""
 
 import tensorflow as tf
 
@@ -34,7 +34,11 @@ class Contents:
         check_shapes(self.lengths, self.batch_sizes, longest or 1)
 
     def metadata(self, content):
-        """Returns what a program needs to know to use a file with some bytes as its model."""
+        """Returns the metadata that a program needs to use the file.
+
+        Args:
+            content: The bytes of the model.
+        """
         return {
             "format": FORMAT,
             "task": self.pipeline.task,
@@ -54,7 +58,7 @@ class Contents:
 
 
 def _lengths(lengths, longest):
-    """The lengths of the signatures, a list; 1 stands for inputs that have none."""
+    """Returns the list of the signatures' lengths, `[1]` for inputs without a length."""
     if longest is not None:
         return list(default_lengths(longest) if lengths is None else lengths)
     if lengths is not None:

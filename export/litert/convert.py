@@ -26,12 +26,12 @@ from keras_transformer.export.place import save
 from keras_transformer.layers.kernels import Kernels
 from keras_transformer.tasks.generator import signature_of_ids
 
-TEXT = "TFText>"  # how the names of TensorFlow Text's operators begin
+TEXT = "TFText>"  # prefix of the names of TensorFlow Text's operators
 
-# Positions of the cache at first, for a few hypotheses and for many. A stage makes a file larger by
-# 100 to 200 kB; in a large batch most of a step is to read and to copy the cache. Static int8 has
-# one stage: the converter would round weights of an attention over two parts, see
-# `finish_static_int8`.
+# Cache sizes to grow through, by whether there are more than `MANY` hypotheses. Every stage makes a
+# file larger by 100 to 200 kB, but with many hypotheses most of a step's time goes into reading and
+# copying the cache. Static int8 has a single stage: with two parts of a cache, the converter would
+# round the attention weights, see `finish_static_int8`.
 CACHE_STAGES = {False: (16, 128, 192, 384), True: (8, 16, 32, 64, 128, 192, 384)}
 MANY = 8
 
@@ -50,19 +50,19 @@ def convert(
     """Returns the bytes of a .tflite model with the given signatures.
 
     Args:
-        model: A `Transformer`; nothing of it is changed.
-        signatures: List of `FixedSignature`.
+        model: A `Transformer`, which is not changed.
+        signatures: List of `FixedSignature`s that take token ids.
         quantize: `"none"`, `"float16"`, `"int8"` or `"int8_static"`.
-        ranges: For `"int8_static"`, from `calibrate`.
-        strings: List of `FixedSignature` that take and give strings, see `string_options`.
-        tokenizers: For these a pair of `FastTokenizer`s, of sources and of outputs.
-        output: For these the name of the text that is generated.
+        ranges: Result of `calibrate`, for `"int8_static"`.
+        strings: List of `FixedSignature`s that take and return strings: see `string_options`.
+        tokenizers: Pair of `FastTokenizer`s of sources and outputs, for `strings`.
+        output: Name of the generated text, for `strings`.
         shortlist: The `Shortlist` of the searches, or `None`.
-        beam: The `Beam` of the signatures with one. `None`: with its defaults.
+        beam: The `Beam` of the signatures with a beam. `None`: default settings.
 
     Raises:
-        ExportError: If it needs other than LiteRT's builtin operators, or for strings those of
-            TensorFlow Text; the message names them.
+        ExportError: If the model needs operators that LiteRT does not have, apart from those of
+            TensorFlow Text for `strings`. The message names them.
     """
     in_int8 = quantize in ("int8", "int8_static")
     grows = quantize != "int8_static"
@@ -102,15 +102,16 @@ def convert_functions(model, functions, quantize="none", custom=""):
 
     Args:
         model: The `Transformer`.
-        functions: Dictionary from the name of a signature to a concrete function.
-        quantize: `"none"`, `"float16"`, `"int8"`, or `"int8_static"`: a draft of it.
-        custom: Beginning of the names of operators that a runtime must register. `""`: it needs
-            none but the builtin ones.
+        functions: Dictionary from the names of the signatures to concrete functions.
+        quantize: `"none"`, `"float16"`, `"int8"`, or `"int8_static"`, whose result must be passed
+            to `finish_static_int8`.
+        custom: Prefix of the names of custom operators that are allowed. `""`: only builtin
+            operators are allowed.
 
     Raises:
-        ExportError: If it needs other operators; the message names them.
+        ExportError: If the model needs other operators. The message names them.
     """
-    # The variables are tracked, the model is not: see `Translator`. Kernels have some of their own.
+    # Tracks the variables but not the model: see `Translator`. Kernels may have further variables.
     module = tf.Module()
     module.weights = [variable.value for variable in model.variables]
     module.others = [variable for function in functions.values() for variable in function.variables]
@@ -147,7 +148,7 @@ def _missing(names):
 
 
 def custom_operators(content):
-    """Returns the names of what a .tflite model needs besides LiteRT's builtin operators.
+    """Returns the names of the operators of a .tflite model that are not LiteRT's builtin ones.
 
     Args:
         content: The bytes of the model.
@@ -157,9 +158,9 @@ def custom_operators(content):
 
 
 def _trace(search, signature, config):
-    """The decoding of one signature as a graph in which every shape is known.
+    """Returns the concrete function of a signature, a graph in which every shape is known.
 
-    With unknown shapes XNNPACK gave tokens that depended on what else the process had run.
+    With unknown shapes, the tokens from XNNPACK depended on what else the process had run.
     """
     batch = signature.batch_size
     specification = {
@@ -174,7 +175,7 @@ def _trace(search, signature, config):
 
 
 def _search(model, beam, grows, signature, source, **numbers):
-    """The outputs of a signature; `numbers` are what its beam takes beside the source."""
+    """Returns the outputs of a signature; `numbers` are the inputs of a beam besides the source."""
     search = Greedy()
     if signature.beam_size is not None:
         numbers = {"extra_length": None, "max_length": None, **numbers}
@@ -187,11 +188,11 @@ def _search(model, beam, grows, signature, source, **numbers):
         alignment=signature.alignment,
         cache_stages=_cache_stages(signature) if grows else (),
     )
-    if signature.beam_size is None:  # at once: the converter then leaves out both operations
+    if signature.beam_size is None:  # squeezed here, so that the converter removes both operations
         result = result._make(None if field is None else tf.squeeze(field, 1) for field in result)
     real = tf.cast(tf.not_equal(result.tokens, model.config.pad_id), tf.int32)
-    # A graph that ends in the loop itself returns garbage from the CompiledModel API and in
-    # browsers. Neither `maximum` nor `minimum` changes a value.
+    # If a graph ends in the loop itself, the CompiledModel API and browsers return garbage. Neither
+    # `maximum` nor `minimum` changes a value.
     outputs = {
         "tokens": tf.maximum(result.tokens, 0),  # [B, (M,) L]
         "score": tf.minimum(result.scores, 0.0),  # [B, (M)]

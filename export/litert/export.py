@@ -40,95 +40,104 @@ def export_litert(
     source_language: str | None = None,
     target_language: str | None = None,
 ) -> dict:
-    """Writes a .tflite file that runs with LiteRT's builtin operators alone.
+    """Writes a .tflite file that runs on LiteRT's builtin operators alone.
 
-    For each length of source and batch size it has a signature of fixed shape, such as
-    `greedy_1x16`: `source`, int32 `[1, 16]`, ids that end in `eos_id` and then padding; to
-    `tokens`, int32 `[1, max_length]`, as `greedy_decode` gives them, `score`, float32 `[1]`, and
-    `length`, int32 `[1]`, of how many tokens there are before the padding. Where greedy search has
-    a `max_length` of its own, its `tokens` are that long. With a beam it has as
-    many more, such as `beam4_1x16`, which also take `max_length`, int32 `[1]`, the longest output
-    of each sentence, and `length_penalty`, float32 `[1]`; to what `beam_decode` gives, `tokens`
-    `[1, n_best, max_length]`, and `score` and `length` `[1, n_best]`. A row of wrong ids, such as
-    one without `eos_id`, with an id that is not in the vocabulary or only of padding, gives
-    padding, the score -1e9 and the length 0, and does not touch the other rows; the metadata states
-    under `source` what is right.
+    The file contains signatures, functions of fixed shape. For a model that generates text there is
+    one for each source length and batch size:
 
-    A model that answers in one pass has one signature for each shape, such as `classify_1x16`, and
-    where its inputs have no length one for each batch size, such as `classify_1`: from the inputs
-    of the model to the outputs of the pipeline's `Codec`. Of a classifier: `source`, int32
-    `[1, 16]`, ids that end in `eos_id` and then padding; to `probabilities`, float32 `[1, C]`, and
-    `label`, int32 `[1]`, the place of the most probable of the `labels` in the metadata.
+    - `greedy_1x16` (batch size 1, source length 16) runs greedy search. Its input is `source`,
+      int32 `[1, 16]`: token ids that end in `eos_id`, followed by padding. Its outputs are
+      `tokens`, int32 `[1, max_length]`, with the result of `greedy_decode`; `score`, float32
+      `[1]`; and `length`, int32 `[1]`, the number of tokens before the padding. If the greedy
+      search has its own `max_length`, `tokens` has that length.
+    - `beam4_1x16`, if there is a beam, runs beam search. Further inputs are `max_length`, int32
+      `[1]`, the maximum output length of each sentence, and `length_penalty`, float32 `[1]`. The
+      outputs hold the result of `beam_decode`: `tokens` `[1, n_best, max_length]`, `score` and
+      `length` `[1, n_best]`.
+    - `translate_1x16`, with `tokenizer`, takes `sentence`, string `[1]`, and returns `translation`,
+      string `[1]`, `score`, float32 `[1]`, and `truncated`, boolean `[1]`: true if the sentence has
+      more tokens than the signature and was truncated, so that a longer signature may fit.
+    - `translate_beam4_1x16`, with `tokenizer` and a beam, also takes `extra_length`, int32 `[1]`,
+      and `length_penalty`, float32 `[1]`, and returns the best hypothesis.
 
-    The vocabulary and JSON metadata lie after the model as in a ZIP archive, `tokenizer.model`
-    and `metadata.json`: any unzip program reads them, and LiteRT ignores them.
+    A row of invalid ids returns padding, a score of -1e9 and a length of 0, and does not affect the
+    other rows of its batch. A row is invalid if it has no `eos_id`, contains an id outside the
+    vocabulary or consists of padding only; the metadata states the full rule under `source`.
 
-    With `tokenizer` it has for each length one more signature, such as `translate_1x16`:
-    `sentence`, string `[1]`, to `translation`, string `[1]`, `score`, float32 `[1]`, and
-    `truncated`, boolean `[1]`, whether the sentence has more tokens than that and was cut: a longer
-    signature may hold it. With a beam another, `translate_beam4_1x16`, which also takes
-    `extra_length`, int32 `[1]`, and `length_penalty`, float32 `[1]`, and gives the best hypothesis.
-    These need a runtime that registers operators of TensorFlow Text, which the metadata lists under
-    `custom_operators`; one that does not still runs the other signatures.
+    A model that answers in one pass has one signature for each shape, such as `classify_1x16`, or
+    for each batch size, such as `classify_1`, if its inputs have no length. It takes the inputs of
+    the model and returns the outputs of the pipeline's `Codec`. A classifier of texts, for example,
+    takes `source` as above and returns `probabilities`, float32 `[1, C]`, and `label`, int32 `[1]`,
+    the index of the most probable class in the `labels` of the metadata.
 
-    The file appears at `path` when it has answered `samples` as the model in memory does. If
-    it does not, or on any other error, `path` is as it was before.
+    A ZIP archive with the vocabulary, `tokenizer.model`, and the metadata, `metadata.json`, follows
+    the model in the file. Any unzip program can read it, and LiteRT ignores it.
+
+    The signatures that take strings need a runtime in which the operators of TensorFlow Text are
+    registered; the metadata lists them under `custom_operators`. Other runtimes can still run the
+    other signatures.
+
+    The file appears at `path` only after it has answered `samples` like the model in memory.
+    Otherwise, and after any other error, `path` is left unchanged.
 
     Args:
-        pipeline: A `Translator`, a `Classifier` or any other pipeline; one with a shortlist exports
-            its searches among the candidates.
+        pipeline: A `Translator`, a `Classifier` or any other pipeline. If it has a shortlist, the
+            exported searches use it.
         path: The file. An older .tflite file is replaced.
         samples: List of real inputs, such as sentences, to check the export with.
-        quantize: `"none"`: float32. `"float16"`: weights of half the size. `"int8"`: weights of a
-            quarter of the size, products in integers, activations rounded for each product.
-            `"int8_static"`: the same, but activations rounded by ranges that `calibration` gave,
-            those of encoder and decoder step apart; layer normalisation, attention's own products,
-            softmax and logits stay in float32 or as for int8. It needs a model with a source.
-        calibration: For `"int8_static"`, a list of real sentences, other than `samples`.
-        lengths: Source lengths in tokens; the last one is the pipeline's `max_length`. A sentence
-            is padded to the next one, which costs time in the encoder; each costs room for the
-            graph and memory at run time. `None`: see `default_lengths`.
-        batch_sizes: Sentences at a time: for each length there is a signature of each size.
-        min_agreement, references, max_loss, max_score_loss: See `Limits`; the scores are those of
-            an `Agreement` or an `AnswerAgreement`.
-        searches: The searches in the file: `Greedy`, which is there in any case, and at most one
-            `Beam` with the `normalization` `"gnmt"` or `"power"`. Its size, its normalisation and
-            its `stopping` are part of the graphs; its other settings are those of the check and
-            defaults of whoever opens the file. `None`: the pipeline's own `search`.
-        n_best: How many of its hypotheses the beam returns. `None`: one.
-        alignment: A pair of integers, layer and head of the decoder, or `None` for the mean of its
-            heads: the greedy signatures then also have the output `alignment`, float32 `[1,
-            max_length, 16]`, what each token of the output attended to in the source.
-        license: Under which the model may be used, a string for the metadata. `None`: that of its
-            origin.
-        tokenizer: Whether there are signatures that take and give strings. The vocabulary must be a
-            unigram model: see `FastTokenizer`.
-        origin: Dictionary of what is known of the checkpoint that the weights come from, for the
-            metadata: see `Run.read_origin`.
+        quantize: Storage of the weights and arithmetic of the products. `"none"`: float32.
+            `"float16"`: weights of half the size. `"int8"`: weights of a quarter of the size and
+            products of integers; activations are rounded for each product when it is computed.
+            `"int8_static"`: like `"int8"`, but activations are rounded with fixed ranges found with
+            `calibration`, separate ones for the encoder and for a step of the decoder. Layer
+            normalisation, the products inside attention, softmax and logits remain as in `"int8"`.
+            It needs a model with a source.
+        calibration: List of real sentences for `"int8_static"`, different from `samples`.
+        lengths: Source lengths in tokens, increasing; the last one must be the pipeline's
+            `max_length`. Sentences are padded to the next length, which costs time in the encoder.
+            Every length makes the file larger and needs memory at run time. `None`: see
+            `default_lengths`.
+        batch_sizes: Numbers of sentences in a batch. There is a signature of every size for every
+            length.
+        min_agreement, references, max_loss, max_score_loss: See `Limits`. The scores are those of
+            `Agreement` or `AnswerAgreement`.
+        searches: The searches in the file: `Greedy`, which is always included, and at most one
+            `Beam` with the `normalization` `"gnmt"` or `"power"`. Size, normalization and
+            `stopping` of the beam are fixed in the graphs. Its other settings are used by the check
+            and are defaults when the file is opened. `None`: the pipeline's own `search`.
+        n_best: Number of hypotheses that the beam returns. `None`: 1.
+        alignment: Layer and head of the decoder whose attention the greedy signatures return, a
+            pair of integers; a head of `None` is the mean of the layer's heads. The additional
+            output is `alignment`, float32 `[1, max_length, 16]`, the attention of each output token
+            to the source tokens. `None`: there is no such output.
+        license: License of the model, a string for the metadata. `None`: the license in `origin`.
+        tokenizer: Whether to include signatures that take and return strings. The vocabulary must
+            be a unigram model: see `FastTokenizer`.
+        origin: Provenance of the original checkpoint, a dictionary for the metadata: see
+            `Run.read_origin`.
         progress: See `export_saved_model`.
-        left_out: Samples that are not among `samples` because the check would take too long,
-            for the metrics.
-        source_language: Code of the language that the model translates, a string for the metadata.
-        target_language: Code of the language that it translates to.
+        left_out: Number of inputs that are not among `samples` because the check would take too
+            long. It appears in the report.
+        source_language: Code of the source language, a string for the metadata.
+        target_language: Code of the target language.
 
-    All options from `searches` to `alignment`, `tokenizer`, `calibration`, `left_out` and the
+    The options from `searches` to `alignment`, `tokenizer`, `calibration`, `left_out` and the
     languages are for models that generate text.
 
     Returns:
-        Dictionary of `path`, `bytes`, `quantize`, `signatures`, and the results of an `Agreement`;
-        with a beam, under `beam`, all of them again; with `tokenizer`, under `strings`, those of
-        the signatures that take strings. For `"int8_static"`, under `calibration`, the number of
-        its `sentences`, how the `ranges` were found, and which share of the activations for the
-        samples lies `outside`. With a shortlist, under `shortlist`, the results of
-        `shortlist_metrics`. Of a model that answers in one pass the results of an
-        `AnswerAgreement`.
+        Dictionary of `path`, `bytes`, `quantize`, `signatures`, and the results of `Agreement` for
+        greedy search, or of `AnswerAgreement` for a model that answers in one pass. `beam` has the
+        same results for the beam, and `strings` for the signatures that take strings.
+        For `"int8_static"`, `calibration` has the number of `sentences`, a description of the
+        `ranges`, and the share of the samples' activations that lie `outside` the ranges. With a
+        shortlist, `shortlist` has the results of `shortlist_metrics`.
 
     Raises:
-        ExportError: If the file does not agree, needs other than builtin operators, or was to be
-            calibrated with other than real sentences; if something else is at `path`; with
-            `tokenizer`, if TensorFlow Text's operators give other pieces.
-        OSError: If it cannot be written.
-        ValueError: If an argument is wrong, or has no effect on such a model.
+        ExportError: If the answers differ, the model needs operators that are not builtin, the
+            calibration does not fit the samples, something else is at `path`, or, with
+            `tokenizer`, the operators of TensorFlow Text return other tokens.
+        OSError: If the file cannot be written.
+        ValueError: If an argument is wrong or has no effect on the model.
     """
     load_interpreter()
     format = FORMATS["litert"]
@@ -166,7 +175,7 @@ def export_litert(
 
 
 def _write(contents, draft, path, about):
-    """Writes and checks the file `draft`; returns the results. Errors name it `path`."""
+    """Writes and checks the file `draft`, which errors call `path`; returns the results."""
     content = contents.convert(path)
     metadata = {**contents.metadata(content), **about}
     tokenizers = contents.pipeline.tokenizers

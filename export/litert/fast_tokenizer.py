@@ -1,4 +1,4 @@
-"""A `Tokenizer` in operators that LiteRT can run: those of TensorFlow Text for LiteRT."""
+"""`Tokenizer` made of operators that LiteRT can run: those of TensorFlow Text for LiteRT."""
 
 import sentencepiece
 import tensorflow as tf
@@ -9,28 +9,29 @@ from keras_transformer.export.errors import ExportError
 from keras_transformer.tasks.strings import BYTES_PER_TOKEN
 from keras_transformer.text.tokenizers import SentencePieceTokenizer
 
-UNKNOWN = "\ue000"  # a character that stands for nothing
-_SPACE = "▁"  # what SentencePiece writes for a space
-_NO_PIECE = " \u2047 "  # what it writes for an unknown piece
+UNKNOWN = "\ue000"  # a private-use character, which no vocabulary has
+_SPACE = "▁"  # as SentencePiece writes a space
+_SURFACE = " \u2047 "  # as it writes an unknown token
 _Piece = sentencepiece_model_pb2.ModelProto.SentencePiece
 _KINDS = {_Piece.NORMAL, _Piece.UNKNOWN, _Piece.CONTROL}
 
 
 class FastTokenizer:
-    """A `Tokenizer` for a single sentence, with tensors of fixed shape.
+    """`Tokenizer` of a single sentence, with tensors of fixed shape.
 
-    LiteRT has no operators for text. TensorFlow Text has some, which a runtime must register. Of
-    SentencePiece models they support unigram models with the default treatment of spaces.
+    LiteRT has no operators for text. TensorFlow Text has some, which must be registered in the
+    runtime. They support SentencePiece's unigram models with the usual treatment of spaces.
 
     Args:
         tokenizer: The `Tokenizer`.
-        max_length: Longest source of its `Translator`, in tokens, the end of the sentence included.
+        max_length: Maximum source length of the `Translator`, in tokens, including the end of the
+            sentence.
 
     Attributes:
-        pad_id, eos_id: As those of the `Tokenizer`.
+        pad_id, eos_id: Ids of padding and of the end of a sentence, as in the `Tokenizer`.
 
     Raises:
-        ExportError: If the vocabulary is one for which they give other pieces.
+        ExportError: If the operators do not support the vocabulary.
     """
 
     def __init__(self, tokenizer, max_length):
@@ -45,26 +46,27 @@ class FastTokenizer:
                 "a table of others. Export without the tokenizer."
             )
         proto = sentencepiece_model_pb2.ModelProto.FromString(tokenizer.model)
-        _check(proto)  # the operators would end the process, or give other pieces
+        _check(proto)  # otherwise the operators crash the process or return other tokens
         self._tokenizer = tokenizer
         self.pad_id, self.eos_id = tokenizer.pad_id, tokenizer.eos_id
         self._limit = BYTES_PER_TOKEN * max_length
         self._space = [entry.piece for entry in proto.pieces].index(_SPACE)
         self._encoder = tensorflow_text.FastSentencepieceTokenizer(tokenizer.model)
-        # A space at the beginning is dropped, also that of an unknown piece: this one has two.
-        proto.pieces.add(piece=_SPACE + _NO_PIECE.replace(" ", _SPACE), type=_Piece.NORMAL)
+        # The operator drops a space at the beginning of a text, even that of an unknown token. This
+        # additional token begins with two.
+        proto.pieces.add(piece=_SPACE + _SURFACE.replace(" ", _SPACE), type=_Piece.NORMAL)
         self._decoder = tensorflow_text.FastSentencepieceTokenizer(proto.SerializeToString())
 
     def encode(self, sentence, length):
-        """Tokenises a sentence, as `keras_transformer.tasks.strings.encode` does.
+        """Tokenizes a sentence with the same result as `keras_transformer.tasks.strings.encode`.
 
         Args:
-            sentence: `[1]`, string.
-            length: Most tokens S, the end of the sentence included, an integer.
+            sentence: String, `[1]`.
+            length: Maximum number S of tokens including the end of the sentence, an integer.
 
         Returns:
-            Token ids `[1, S]`, int32, ending in `eos_id` and then padding; whether the sentence was
-            cut, `[1]`; and whether it holds nothing to translate, `[1]`.
+            Token ids `[1, S]`, int32, which end in `eos_id` and are then padded; true if the
+            sentence was truncated, `[1]`; and true if there is nothing to translate, `[1]`.
         """
         splitter = tensorflow_text.ByteSplitter()
         size = tf.cast(splitter.split(sentence).row_splits[1:], tf.int32)  # [1], in bytes
@@ -82,23 +84,23 @@ class FastTokenizer:
         return tf.reshape(source, [1, length]), truncated, empty
 
     def _count(self, words):
-        """Number of pieces `[1]` before those at the end that are a space.
+        """Returns the number of tokens, `[1]`, without the spaces at the end.
 
-        Of the character "▁" at the end of a text SentencePiece makes no piece, but TensorFlow Text
-        does.
+        Unlike SentencePiece, TensorFlow Text makes a token of the character "▁" at the end of a
+        text.
         """
         places = tf.range(1, tf.shape(words)[0] + 1)
         places = tf.where(tf.equal(words, self._space), 0, places)
         return tf.reduce_max(tf.concat([[0], places], axis=0), keepdims=True)
 
     def decode(self, tokens):
-        """Joins pieces into a text, as `Tokenizer.decode` does.
+        """Decodes tokens to a text with the same result as `Tokenizer.decode`.
 
         Args:
-            tokens: Token ids `[T]`, int32; T is known.
+            tokens: Token ids `[T]`, int32, with a static T.
 
         Returns:
-            The text, string `[1]`.
+            The text, a string `[1]`.
         """
         known = self._tokenizer
         length = tokens.shape[0]
@@ -114,10 +116,10 @@ class FastTokenizer:
         return tf.reshape(self._decoder.detokenize(pieces), [1])
 
     def require_same_pieces(self, sentences):
-        """Compares the pieces with those of the `Tokenizer`, for sentences and for every piece.
+        """Compares the tokens with those of the `Tokenizer`, for sentences and for every token.
 
         Raises:
-            ExportError: If they differ; it names the first text for which they do.
+            ExportError: If they differ. The message names the first text with other tokens.
         """
         processor = sentencepiece.SentencePieceProcessor(model_proto=self._tokenizer.model)
         pieces = map(processor.id_to_piece, range(self._tokenizer.vocab_size))
@@ -130,21 +132,21 @@ class FastTokenizer:
                 theirs.pop()
             if ours[:-1] != theirs:
                 raise ExportError(
-                    "`tokenizer` needs the same pieces as in training: TensorFlow Text's operators "
-                    f"for LiteRT cut {text!r} into {theirs}, not {ours[:-1]}. Export without the "
+                    "`tokenizer` needs the same tokens as in training: TensorFlow Text's operators "
+                    f"for LiteRT split {text!r} into {theirs}, not {ours[:-1]}. Export without the "
                     "tokenizer."
                 )
 
 
 def operators():
-    """Returns what registers TensorFlow Text's operators with a LiteRT interpreter: a list."""
+    """Returns the registerers of TensorFlow Text's operators for a LiteRT interpreter, a list."""
     from tensorflow_text.core.pybinds import tflite_registrar  # ty: ignore[import-not-found]
 
     return tflite_registrar.SELECT_TFTEXT_OPS
 
 
 def _length_of_start(condition):
-    """Returns the number of leading `True` in a condition `[T]`."""
+    """Returns the number of elements at the start of `[T]` before the first that is false."""
     failed = tf.cumsum(tf.cast(~condition, tf.int32))
     return tf.reduce_sum(tf.cast(tf.equal(failed, 0), tf.int32))
 
@@ -155,8 +157,8 @@ def _check(proto):
         kind = trainer.ModelType.Name(trainer.model_type)
         raise ExportError(
             "`tokenizer` needs a vocabulary that is a unigram model: TensorFlow Text's operators "
-            f"for LiteRT cut text into other pieces than a {kind} model, as this one is. Learn one "
-            'with vocabulary.model_type = "unigram", or export without the tokenizer.'
+            f"for LiteRT do not support a {kind} model, as this one is. Train a run with "
+            'vocabulary.model_type = "unigram", or export without the tokenizer.'
         )
     kinds = {_Piece.Type.Name(piece.type) for piece in proto.pieces if piece.type not in _KINDS}
     spaces = ("add_dummy_prefix", "remove_extra_whitespaces", "escape_whitespaces")
@@ -167,11 +169,11 @@ def _check(proto):
         "treats spaces differently": trainer.treat_whitespace_as_suffix
         or not all(getattr(normalizer, name) for name in spaces),
         "has no piece for a space": all(piece.piece != _SPACE for piece in proto.pieces),
-        f"decodes the unknown piece to {trainer.unk_surface!r}": trainer.unk_surface != _NO_PIECE,
+        f"decodes the unknown token to {trainer.unk_surface!r}": trainer.unk_surface != _SURFACE,
     }
     for reason, applies in reasons.items():
         if applies:
             raise ExportError(
-                "`tokenizer` needs what TensorFlow Text's operators for LiteRT can do. This "
-                f"vocabulary {reason}. Export without the tokenizer."
+                "`tokenizer` needs a vocabulary that TensorFlow Text's operators for LiteRT "
+                f"support. This vocabulary {reason}. Export without the tokenizer."
             )

@@ -1,4 +1,4 @@
-"""The contents of a .tflite file of a model that generates text."""
+"""Contents of a .tflite file whose model generates text."""
 
 from keras_transformer.decoding.encoder_decoder import check_alignment
 from keras_transformer.export.agreement import Agreement
@@ -16,16 +16,16 @@ from keras_transformer.export.shortlists import shortlist_metadata, shortlist_me
 
 
 class LiteRTGeneration(Contents):
-    """Searches of a model, each for several lengths of its inputs and sizes of a batch.
+    """Signatures of a model that generates text, one for each search, input length and batch size.
 
     Args:
         pipeline: A `Generator` in float32.
         samples, limits, lengths, batch_sizes, progress: See `Contents`.
         searches, n_best, alignment, tokenizer, calibration, left_out: See `export_litert`.
-        **languages: `source_language` and `target_language`, see there.
+        **languages: `source_language` and `target_language`: see `export_litert`.
 
     Raises:
-        ExportError: If such a model cannot be calibrated.
+        ExportError: If the model has no encoder, so that it cannot be calibrated.
         ValueError: If an option is wrong.
     """
 

@@ -1,4 +1,4 @@
-"""A step of the search out of the operations that LiteRT does fastest."""
+"""Kernels of a search step made of the operations that are fastest in LiteRT."""
 
 import numpy as np
 import tensorflow as tf
@@ -10,25 +10,25 @@ from keras_transformer.export.litert.compact import codes_of_rows, scales_of_row
 from keras_transformer.layers.kernels import similarity
 
 OPERATORS = schema.BuiltinOperator
-# Hidden states at a time from which XNNPACK's product in float32 is faster than LiteRT's own in
-# int8 where the matrix is no constant. Seen, 4,096 columns of 256: of 32 states a step of all
-# takes 2.3 ms in int8 and 3.2 in float32, of 128 6.7 and 5.0.
+# Number of hidden states from which XNNPACK's product in float32 is faster than LiteRT's own in
+# int8 if the matrix is not a constant. Measured with 4,096 columns of 256 numbers: a whole step
+# takes 2.3 ms in int8 and 3.2 ms in float32 for 32 states, and 6.7 ms and 5.0 ms for 128.
 WIDE = 64
 
 
 def write(cache, position, index):
-    """Writes a position into the cache by an update of a slice, which is a plain copy.
+    """Writes a position into the cache by updating a slice, which is a plain copy.
 
-    A select reads a condition for every element. TensorFlow itself has no kernel for this on the
-    processor: a model with it cannot decode there.
+    A select would read a condition for every element. TensorFlow itself has no CPU kernel for the
+    update, so a model that uses it can only decode in LiteRT.
     """
     return ops.slice_update(cache, (0, 0, index, 0), position)
 
 
 def single_similarity(query, key):
-    """Scores of a single query as a product and a sum.
+    """Returns the scores of a single query, computed as a product and a sum.
 
-    A matrix product would first bring every matrix of keys into another layout for one row.
+    A matrix product would first convert the keys to another memory layout, for one row only.
     """
     if query.shape[2] != 1:
         return similarity(query, key)
@@ -36,19 +36,19 @@ def single_similarity(query, key):
 
 
 class Int8Rows:
-    """Rows of matrices in int8, one scale per row.
+    """Kernels that read rows of matrices in int8, with one scale for each row.
 
-    The converter quantises a table once for looking up and once for the logits. With the very
-    numbers that it computes for the logits, it stores one.
+    The converter quantises a table twice, for looking up embeddings and for the logits. Here the
+    embeddings use exactly the numbers that it computes for the logits, so that it stores one copy.
 
     Args:
-        tables: Tables, variables `[V, D]`.
-        kernel: Output weights that are no table, a variable `[D, V]`, or `None`.
-        bias: Their bias, a variable `[V]`, or `None`.
+        tables: Embedding tables, variables `[V, D]`.
+        kernel: Output weights that are not tied to a table, a variable `[D, V]`, or `None`.
+        bias: Output bias, a variable `[V]`, or `None`.
     """
 
     def __init__(self, tables, kernel=None, bias=None):
-        self._bias = None if bias is None else _disguised(bias.numpy())
+        self._bias = None if bias is None else _as_int32(bias.numpy())
         self._rows = {table.path: _in_int8(table.numpy()) for table in tables}
         if kernel is not None:
             self._rows[kernel.path] = _in_int8(kernel.numpy().T)
@@ -59,7 +59,7 @@ class Int8Rows:
         return tf.cast(codes, tf.float32) * scales
 
     def restrict(self, weights, tokens, axis, dtype):
-        """Returns the product with the output weights of a few tokens: see `Kernels`."""
+        """Returns the product with a few tokens' output weights, a function: see `Kernels`."""
         codes, scales = self._gathered(weights, tokens)  # [C, D], [C, 1]
         scales = tf.squeeze(scales, 1)  # [C]
         columns = tf.cast(tf.transpose(codes), tf.float32) * scales  # [D, C]
@@ -69,14 +69,14 @@ class Int8Rows:
             flat = tf.reshape(x, [-1, width])  # [B * N, D]
             if (x.shape[0] or 1) * x.shape[1] >= WIDE:
                 logits = tf.matmul(flat, columns)
-            else:  # what `multiply_in_int8` makes a product of integers
+            else:  # `multiply_in_int8` changes this to a product of integers
                 logits = tf.matmul(flat, tf.cast(codes, tf.float32), transpose_b=True) * scales
             return tf.reshape(logits, [-1, x.shape[1], count])
 
         return product
 
     def pick(self, vector, tokens):
-        """Returns entries of the bias, in float32: the converter would also round it to 8 bits."""
+        """Returns entries of the bias in float32; the converter would round a plain one to int8."""
         return tf.bitcast(tf.gather(self._bias, tokens), tf.float32)
 
     def _gathered(self, matrix, tokens):
@@ -85,10 +85,10 @@ class Int8Rows:
 
 
 def multiply_in_int8(content):
-    """Returns a .tflite model in which products with numbers cast from int8 are those of int8.
+    """Returns a .tflite model in which products with a matrix cast from int8 use int8 directly.
 
-    LiteRT multiplies by a matrix in int8 that is no constant as well, but the converter makes none
-    of that: it casts the whole matrix to float32 at each step.
+    LiteRT can multiply by an int8 matrix that is not a constant, but the converter does not make
+    use of this: it casts the whole matrix to float32 in every step.
 
     Args:
         content: The bytes of a .tflite model.
@@ -109,7 +109,7 @@ def multiply_in_int8(content):
             if kind(operator) == OPERATORS.FULLY_CONNECTED and operator.inputs[1] in casts:
                 operator.inputs[1] = casts[operator.inputs[1]]
                 graph.tensors[operator.inputs[1]].quantization = _integers()
-                # With a zero point of its own LiteRT would keep sums of the first matrix it meets.
+                # With asymmetric inputs, LiteRT would reuse the row sums of the first matrix.
                 operator.builtinOptions.asymmetricQuantizeInputs = False
         used = {number for operator in graph.operators for number in operator.inputs}
         used |= set(graph.outputs)
@@ -122,7 +122,7 @@ def multiply_in_int8(content):
 
 
 def _integers():
-    """The quantisation of numbers that stand for themselves."""
+    """Returns quantisation parameters with which integers represent their own values."""
     quantization = schema.QuantizationParametersT()
     quantization.scale = np.ones(1, np.float32)
     quantization.zeroPoint = np.zeros(1, np.int64)
@@ -130,15 +130,17 @@ def _integers():
 
 
 def _in_int8(table):
-    """Codes `[V, D]`, int8, and scales `[V, 1]`, float32 that are dressed up as int32: variables.
+    """Returns variables with the codes `[V, D]`, int8, and the scales `[V, 1]` of a table.
 
-    The converter would also round the scales to 8 bits. Constants would be in the graph of every
-    loop, and of each graph there are several copies while a file is made.
+    The bits of the float32 scales are stored as int32, because the converter would round them to
+    int8. They are variables, because constants would be part of the graph of every loop, and there
+    are several copies of each graph during the conversion.
     """
     scales = scales_of_rows(table)[:, None]  # [V, 1]
     codes = codes_of_rows(table, scales[:, 0])  # [V, D]
-    return tuple(tf.Variable(values, trainable=False) for values in (codes, _disguised(scales)))
+    return tuple(tf.Variable(values, trainable=False) for values in (codes, _as_int32(scales)))
 
 
-def _disguised(values):
+def _as_int32(values):
+    """Returns the bits of numbers in float32 as int32."""
     return values.astype(np.float32).view(np.int32)

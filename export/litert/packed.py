@@ -1,4 +1,4 @@
-"""The vocabulary and JSON metadata, which a .tflite file carries as a ZIP archive at its end."""
+"""Vocabulary and JSON metadata of a .tflite file, a ZIP archive at its end."""
 
 import contextlib
 import dataclasses
@@ -13,10 +13,11 @@ from keras_transformer.text.tokenizers.pair import FILES
 
 FORMAT = 2
 METADATA = "metadata.json"
-SIGNATURES, STRINGS = "signatures", "string_signatures"  # in the metadata
-CHECKSUM = "crc32"  # of the model, in the metadata
-VOCABULARY = "vocabulary"  # in the metadata of a model of anything but text: false
-# What damage makes `zipfile`, `json` and `FixedSignature` raise.
+# Keys of the metadata.
+SIGNATURES, STRINGS = "signatures", "string_signatures"
+CHECKSUM = "crc32"  # of the model
+VOCABULARY = "vocabulary"  # false if the model does not process text
+# Errors that `zipfile`, `json` and `FixedSignature` raise for damaged files.
 DAMAGED = (
     *(zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError),
     *(ValueError, TypeError, LookupError),
@@ -25,17 +26,17 @@ DAMAGED = (
 
 @dataclasses.dataclass(frozen=True)
 class FixedSignature:
-    """A function in a .tflite file, of fixed shape.
+    """A function of fixed shape in a .tflite file.
 
     Args:
-        name: Its name in the file.
-        batch_size: Sentences at a time.
-        source_length: Longest source, in tokens, `eos_id` included.
-        target_length: Longest output, in tokens, `eos_id` included; 1 where that is a label.
-        beam_size: Hypotheses of its beam. `None`: it searches greedily.
-        n_best: How many of them it returns.
-        alignment: A decoder layer and a head, or `None` for the mean of its heads: it
-            returns what each token of the output attended to there. `None`: it does not.
+        name: Name of the function in the file.
+        batch_size: Number of sentences in a batch.
+        source_length: Maximum source length in tokens, including `eos_id`.
+        target_length: Maximum output length in tokens, including `eos_id`; 1 for a label.
+        beam_size: Number of hypotheses of the beam. `None`: greedy search.
+        n_best: Number of hypotheses that are returned.
+        alignment: Layer and head of the decoder whose attention is returned, a pair of integers; a
+            head of `None` is the mean of the layer's heads. `None`: no attention is returned.
     """
 
     name: str
@@ -50,7 +51,7 @@ class FixedSignature:
         sizes = self.batch_size, self.source_length, self.target_length, self.n_best
         if not all(isinstance(size, int) and size > 0 for size in (*sizes, self.beam_size or 1)):
             raise ValueError(f"The sizes of a signature must be positive integers: {self}.")
-        if self.alignment is not None:  # JSON knows lists only
+        if self.alignment is not None:  # JSON has lists only
             object.__setattr__(self, "alignment", tuple(self.alignment))
 
 
@@ -64,13 +65,13 @@ def make_signatures(
     greedy_length=None,
     names=("greedy", "beam"),
 ):
-    """Returns signatures, greedy search for all shapes and then the beam.
+    """Returns a list of signatures: greedy search for every shape, then the beam if there is one.
 
     Args:
-        lengths, batch_sizes: Their shapes.
+        lengths, batch_sizes: Source lengths and batch sizes; every combination is a shape.
         target_length, beam_size, n_best, alignment: See `FixedSignature`.
-        greedy_length: Longest output of greedy search. `None`: `target_length`.
-        names: How those of greedy search and those of the beam are called.
+        greedy_length: Maximum output length of greedy search. `None`: `target_length`.
+        names: Prefixes of the names of signatures with greedy search and with the beam.
     """
     greedy, beam = names
     greedy_length = greedy_length or target_length
@@ -88,38 +89,40 @@ def make_signatures(
 
 
 def pack(path, content, tokenizers, metadata):
-    """Writes a model, and after it its vocabulary, or both of them, and the metadata.
+    """Writes a model, followed by the vocabulary, or both vocabularies, and the metadata.
 
     Args:
-        path: The file, a `Path`.
+        path: The file, a `pathlib.Path`.
         content: The bytes of the model.
-        tokenizers: The `Tokenizers`, or `None` for a model of anything but text.
-        metadata: Dictionary of plain values.
+        tokenizers: The `Tokenizers`, or `None` if the model does not process text.
+        metadata: Dictionary of values that JSON can represent.
     """
     metadata = {**metadata, CHECKSUM: zlib.crc32(content)}
     if tokenizers is None:
         metadata[VOCABULARY] = False
-    path.unlink(missing_ok=True)  # not overwritten: an interpreter may still have it mapped
+    path.unlink(missing_ok=True)  # not overwritten, because an interpreter may have it mapped
     path.write_bytes(content)
     with zipfile.ZipFile(path, "a", zipfile.ZIP_STORED) as archive:
         members = {} if tokenizers is None else tokenizers.files()
         members[METADATA] = json.dumps(metadata, indent=2).encode()
         for name, member in members.items():
-            archive.writestr(zipfile.ZipInfo(name), member)  # no date: equal models, equal files
+            # Without a date, so that equal models have equal files.
+            archive.writestr(zipfile.ZipInfo(name), member)
 
 
 def unpack(path):
-    """Reads what `pack` wrote, and checks that nothing of it is damaged.
+    """Reads a file that `pack` has written, and checks that it is not damaged.
 
     Args:
-        path: The file, a `Path`.
+        path: The file, a `pathlib.Path`.
 
     Returns:
-        The metadata, a dictionary of plain values; its lists of `FixedSignature`, by
-        their names there; and the `Tokenizers`, `None` of a model of anything but text.
+        The metadata, a dictionary; a dictionary from `SIGNATURES`, and `STRINGS` if the file takes
+        strings, to lists of `FixedSignature`s; and the `Tokenizers`, `None` if the model does not
+        process text.
 
     Raises:
-        ValueError: If it was written by something else or by another version, or is damaged.
+        ValueError: If the file was written by another program or another version, or is damaged.
         OSError: If it cannot be read.
     """
     if not path.exists():
@@ -160,7 +163,7 @@ def unpack(path):
 
 
 def _split(path):
-    """The bytes of the model, and of the members of the archive by their names."""
+    """Returns the bytes of the model, and a dictionary of the members of the archive by name."""
     content = path.read_bytes()
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
@@ -172,13 +175,13 @@ def _split(path):
     except DAMAGED as error:
         raise ValueError(
             f"{path} was not written by `keras-transformer export litert`, or is damaged: "
-            "it carries no vocabulary."
+            "it contains no metadata."
         ) from error
 
 
 @contextlib.contextmanager
 def _reading(path, member):
-    """Names the file and the member of it that is damaged."""
+    """Replaces errors of damaged files by a `ValueError` that names the file and its member."""
     try:
         yield
     except DAMAGED as error:

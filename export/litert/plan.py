@@ -1,22 +1,23 @@
-"""The plan of a call: which signature of a .tflite file runs which sentences."""
+"""Assignment of sentences to the signatures of a .tflite file."""
 
-# What a call costs, in rows, besides its rows. Seen, for greedy search with one and two threads,
-# float32 and int8, models of 5 and 60 million parameters: 1 to 4 (one 7), with a beam 0.1 to 0.5.
+# Constant cost of a call, in units of the cost of a row. Measured for greedy search with one and
+# two threads, float32 and int8, models of 5 and 60 million parameters: 1 to 4 (7 once), with a beam
+# 0.1 to 0.5.
 OVERHEAD = 2
 
 
 def plan(lengths, signatures):
-    """Divides sources among signatures, so that sources of similar length go together.
+    """Assigns sources to signatures so that sources of similar length share a batch.
 
-    A call takes as long as its signature is large, however few of its rows are used: each call gets
-    the batch size that costs least for a sentence.
+    The time of a call depends on the size of its signature, not on the number of rows that are
+    used. Every call therefore gets the batch size with the lowest cost per sentence.
 
     Args:
-        lengths: Number of tokens of each source, none above the longest signature's.
-        signatures: List of `FixedSignature`.
+        lengths: Number of tokens of each source, at most that of the longest signature.
+        signatures: List of `FixedSignature`s.
 
     Returns:
-        List of pairs: a `FixedSignature` and the numbers of at most `batch_size` sources.
+        List of pairs: a `FixedSignature` and the indices of at most `batch_size` sources.
     """
     calls = []
     left = sorted(range(len(lengths)), key=lambda number: -lengths[number])

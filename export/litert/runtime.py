@@ -1,8 +1,9 @@
-"""Loaded .tflite files, as `keras-transformer translate` and the checks run them.
+"""Loaded .tflite files, as `keras-transformer translate` and the checks use them.
 
 Only this module imports `ai_edge_litert`.
 """
 
+import os
 import pathlib
 
 import numpy as np
@@ -10,46 +11,52 @@ import numpy as np
 from keras_transformer.decoding import Beam, Greedy
 from keras_transformer.decoding.search import check_search
 from keras_transformer.export.litert.beams import beam_in, search_in
-from keras_transformer.export.litert.packed import SIGNATURES, unpack
+from keras_transformer.export.litert.packed import SIGNATURES, FixedSignature, unpack
 from keras_transformer.export.litert.plan import plan
 from keras_transformer.export.litert.source_ids import check_source_ids
 from keras_transformer.export.runtime import OpenGenerator, Pool, check_threads, reason
 from keras_transformer.installation import install_hint
 from keras_transformer.tasks import TASKS
 from keras_transformer.tasks.generator import Generator
-from keras_transformer.tasks.results import to_best
+from keras_transformer.tasks.results import Translation, to_best
 
 
 class LiteRTFile:
-    """A .tflite file written by `export_litert`, and interpreters for it.
+    """A loaded .tflite file that `export_litert` has written.
 
-    Any number of threads may share it. An interpreter of LiteRT has one set of buffers, so that two
-    threads in it at once would end the process or exchange their tokens: here each call has an
-    interpreter to itself, or waits for one.
+    Any number of threads may share it. An interpreter of LiteRT has one set of buffers: two threads
+    that used it at the same time would crash the process or receive each other's tokens. Each call
+    therefore has an interpreter to itself, and waits for one if all are in use.
 
     Args:
         path: The file.
-        search: `Greedy`, or a `Beam` as the file was exported with: `length_penalty`,
-            `extra_length` and `max_length` may be others. `None`: the search that the model had by
-            default, if it is in the file, otherwise greedy search.
-        num_threads: Threads that LiteRT may use in a call. `None`: its default, one.
-        num_parallel_calls: Interpreters, and so the calls from different threads that run at the
-            same time; others wait. Each interpreter has buffers and repacked weights of its own,
-            about one and a half times the size of the file.
+        search: `Greedy`, or the `Beam` of the export, whose `length_penalty`, `extra_length` and
+            `max_length` may be changed. `None`: the default search of the exported model if the
+            file contains it, otherwise greedy search.
+        num_threads: Number of threads that LiteRT may use in a call. `None`: its default, 1.
+        num_parallel_calls: Number of interpreters, and therefore of calls from different threads
+            that run at the same time; further calls wait. Each interpreter has its own buffers and
+            repacked weights, about one and a half times the size of the file.
 
     Raises:
-        TypeError: If `search` is something else.
-        ValueError: If ai-edge-litert is missing, the file is something else or has no such beam, or
-            a number is out of range.
+        TypeError: If `search` is neither a `Greedy` nor a `Beam`.
+        ValueError: If ai-edge-litert is missing, the file was not written by `export_litert` or has
+            no such beam, or a number is out of range.
 
     Attributes:
         search: The search.
     """
 
     kind = SIGNATURES
-    answers = Generator  # the class of what it was exported from
+    answers = Generator  # base class of the pipelines whose exports can be loaded
 
-    def __init__(self, path, search=None, num_threads=None, num_parallel_calls=1):
+    def __init__(
+        self,
+        path: str | os.PathLike,
+        search: Greedy | Beam | None = None,
+        num_threads: int | None = None,
+        num_parallel_calls: int = 1,
+    ):
         interpreter = self._interpreter_class()
         if search is not None:
             check_search(search, Greedy, Beam)
@@ -61,12 +68,12 @@ class LiteRTFile:
         self.metadata, signatures, self.tokenizers = unpack(path)
         if self.kind not in signatures:
             raise ValueError(
-                f"{path} has no tokenizer in its graphs. Export it again with --tokenizer."
+                f"{path} has no signatures that take strings. Export it again with --tokenizer."
             )
         self.search = search = search_in(self.metadata, search, self.kind, path)
         self.signatures = _with_beam(signatures[self.kind], getattr(search, "size", None), path)
         try:
-            # All of them now: the file may be another one later.
+            # All are created now, because the file may be replaced later.
             interpreters = [
                 interpreter(model_path=str(path), num_threads=num_threads)
                 for _ in range(num_parallel_calls)
@@ -89,18 +96,21 @@ class LiteRTFile:
     def _interpreter_class(self):
         return load_interpreter()
 
-    def run_signature(self, name, **inputs):
-        """Runs a signature as it is: arrays of its shapes in, a dictionary of arrays out.
+    def run_signature(self, name: str, **inputs: np.ndarray) -> dict[str, np.ndarray]:
+        """Runs a signature on arrays of exactly its shapes.
 
         Args:
-            name: Its name in the file.
-            **inputs: Its inputs.
+            name: Name of the signature in the file.
+            **inputs: Arrays by the names of the inputs.
+
+        Returns:
+            Arrays by the names of the outputs.
         """
         with self._interpreters.borrow() as interpreter:
             return interpreter.get_signature_runner(name)(**inputs)
 
     def _choices(self, signature):
-        """The signatures to choose from: the one that is given, or all."""
+        """Returns the list of signatures to choose from: the given one, or all."""
         if signature is None:
             return self.signatures
         if signature not in self.signatures:
@@ -112,45 +122,52 @@ class LiteRTFile:
 
 
 class LiteRTTranslator(LiteRTFile, OpenGenerator):
-    """A .tflite file written by `export_litert`; nothing else is needed.
+    """A loaded .tflite file that `export_litert` has written, run by its signatures of token ids.
+
+    Needs nothing but the file: the vocabulary is inside.
 
     Args:
         path, search, num_threads, num_parallel_calls: See `LiteRTFile`.
 
     Raises:
-        TypeError: As `LiteRTFile`.
-        ValueError: As `LiteRTFile`.
+        TypeError, ValueError: See `LiteRTFile`.
     """
 
-    def translate_batch(self, sentences, signature=None):
+    def translate_batch(
+        self, sentences: list[str], signature: FixedSignature | None = None
+    ) -> list[Translation]:
         """Returns a `Translation` for each of a list of strings.
 
         Args:
             sentences: List of strings.
-            signature: Which signature runs. `None`: for each sentence the shortest that holds it.
+            signature: The signature to run, one of `signatures`. `None`: for each sentence the
+                shortest that fits it.
         """
         return to_best(self._generate(sentences, signature=signature), self.result)
 
     @property
-    def n_best(self):
-        """Hypotheses that its search returns."""
+    def n_best(self) -> int:
+        """Number of hypotheses that the search returns."""
         return self.signatures[0].n_best
 
-    def decode(self, sources, signature=None, n=1):
-        """Runs the model on token ids.
+    def decode(
+        self, sources: list[list[int]], signature: FixedSignature | None = None, n: int = 1
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Runs the search on token ids.
 
         Args:
             sources: List of lists of token ids, each ending in `eos_id`.
-            signature: Which signature runs. `None`: for each source the shortest that holds it.
+            signature: The signature to run, one of `signatures`. `None`: for each source the
+                shortest that fits it.
             n: Has no effect: LiteRT returns all M hypotheses.
 
         Returns:
-            Token ids `[B, M, max_length]`, int32, the best of M first, each row ending in `eos_id`
-            and then padding; and scores `[B, M]`, float32. M is 1 in greedy search.
+            Token ids `[B, M, max_length]`, int32, the best hypothesis first, each ending in
+            `eos_id` and then padded; and scores `[B, M]`, float32. M is 1 in greedy search.
 
         Raises:
-            ValueError: If a source is longer than every signature, or its ids are not those of a
-                sentence: see `source` in the metadata of the file.
+            ValueError: If a source is longer than every signature, or its ids are invalid: see
+                `source` in the metadata of the file.
         """
         signatures = self._choices(signature)
         check_source_ids(sources, self.tokenizers.source)
@@ -159,7 +176,7 @@ class LiteRTTranslator(LiteRTFile, OpenGenerator):
         tokens = np.full((*shape, self.max_length), self.tokenizers.target.pad_id, np.int32)
         scores = np.zeros(shape, np.float32)
         for signature, chosen in plan([len(source) for source in sources], signatures):
-            # What is missing to a full batch is filled with its first sentence.
+            # An incomplete batch is filled with copies of its first sentence.
             rows = chosen + chosen[:1] * (signature.batch_size - len(chosen))
             outputs = self._run(signature, [sources[number] for number in rows])
             hypotheses = outputs["tokens"].reshape(
@@ -170,7 +187,7 @@ class LiteRTTranslator(LiteRTFile, OpenGenerator):
         return tokens, scores
 
     def _run(self, signature, sources):
-        """Returns the outputs of a signature for a full batch."""
+        """Returns the outputs of a signature for a full batch, a dictionary."""
         lengths = np.array([len(source) for source in sources], np.int32)
         pad_id = self.tokenizers.source.pad_id
         batch = np.full((len(sources), signature.source_length), pad_id, np.int32)
@@ -185,43 +202,46 @@ class LiteRTTranslator(LiteRTFile, OpenGenerator):
 
 
 def pipeline_class_of(path):
-    """Returns the class of the pipeline that a .tflite file of this package was exported from."""
+    """Returns the class of the pipeline that a .tflite file was exported from."""
     return TASKS[unpack(pathlib.Path(path))[0]["task"]].pipeline_class()
 
 
 def exported_beam(path):
-    """Returns the `Beam` in a .tflite file as it was exported, or `None`."""
+    """Returns the `Beam` with which a .tflite file was exported, or `None`."""
     return beam_in(unpack(pathlib.Path(path))[0])
 
 
 def check_lengths(lengths, signatures):
-    """Raises a `ValueError` unless each source fits: one that is cut would lack its end."""
+    """Raises a `ValueError` if a source is longer than the largest signature.
+
+    It is not truncated, because it would lose its `eos_id`.
+    """
     largest = max(signatures, key=lambda signature: signature.source_length)
     for number, length in enumerate(lengths):
         if length > largest.source_length:
             raise ValueError(
-                f"`sources[{number}]` has {length} tokens, eos_id included; the largest "
+                f"`sources[{number}]` has {length} tokens including eos_id, but the largest "
                 f"signature, {largest.name}, takes {largest.source_length}."
             )
 
 
 def _with_beam(signatures, beam_size, path):
-    """Returns the signatures of a file with this beam size; `None`: with greedy search."""
+    """Returns the signatures of a file with a beam of `beam_size`, or with greedy search."""
     chosen = [signature for signature in signatures if signature.beam_size == beam_size]
     if not chosen:
         sizes = sorted({signature.beam_size for signature in signatures} - {None})
         raise ValueError(
-            f"{path} has no beam of {beam_size}, but one of {', '.join(map(str, sizes))}. Export "
-            f"it again with --beam {beam_size}."
+            f"{path} has no beam of size {beam_size}, only of size {', '.join(map(str, sizes))}. "
+            f"Export it again with --beam {beam_size}."
         )
     return chosen
 
 
 def load_interpreter(name="Interpreter"):
-    """Returns a class of LiteRT's interpreters.
+    """Returns a class of LiteRT's interpreters by its name.
 
     Raises:
-        ValueError: If ai-edge-litert is not installed; the message says how to.
+        ValueError: If ai-edge-litert is not installed; the message says how to install it.
     """
     try:
         from ai_edge_litert import interpreter

@@ -1,4 +1,4 @@
-"""A .tflite file of a model that answers in one pass, as Python runs it."""
+"""Loaded .tflite files of models that answer in one pass."""
 
 import numpy as np
 import tensorflow as tf
@@ -10,13 +10,13 @@ from keras_transformer.tasks.single_pass.pipeline import SinglePass
 
 
 class LiteRTSinglePass(LiteRTFile):
-    """A .tflite file of a model that answers in one pass; nothing else is needed.
+    """A loaded .tflite file of a model that answers in one pass.
 
     Args:
         path, num_threads, num_parallel_calls: See `LiteRTFile`.
 
     Raises:
-        ValueError: As `LiteRTFile`.
+        ValueError: See `LiteRTFile`.
     """
 
     answers = SinglePass
@@ -30,11 +30,11 @@ class LiteRTSinglePass(LiteRTFile):
         """Returns a `Result` for each of a list of examples.
 
         Args:
-            examples: List of what the task takes, such as strings.
-            signature: Which signature runs. `None`: for each row the shortest that holds it.
+            examples: List of inputs of the task, such as strings.
+            signature: The signature to run. `None`: for each row the shortest that fits it.
 
         Raises:
-            ValueError: If one of them is refused, an image of another size, say.
+            ValueError: If the model refuses an example, such as an image of the wrong size.
         """
         request = self.codec.request(self.codec.check(examples))
         try:
@@ -48,12 +48,12 @@ class LiteRTSinglePass(LiteRTFile):
         """Runs the model on its inputs.
 
         Args:
-            signature: Which signature runs. `None`: for each row the shortest that holds it.
-            **inputs: Arrays `[R, ...]`, R at least 1, by their names in the file.
+            signature: The signature to run. `None`: for each row the shortest that fits it.
+            **inputs: Arrays `[R, ...]`, with R at least 1, by their names in the file.
 
         Returns:
-            Dictionary of the outputs, arrays `[R, ...]`; where rows differ in length, they are
-            padded with what the file gives for a wrong row.
+            Dictionary of the outputs, arrays `[R, ...]`. Rows that differ in length are padded with
+            the values that the file returns for an invalid row.
 
         Raises:
             ValueError: If a row is longer than every signature.
@@ -73,7 +73,7 @@ class LiteRTSinglePass(LiteRTFile):
         }
 
     def _batch(self, signature, inputs, chosen):
-        """The inputs of a full batch; what is missing to one is filled with its first row."""
+        """Returns the inputs of a full batch; missing rows are copies of the first one."""
         numbers = (chosen + chosen[:1] * signature.batch_size)[: signature.batch_size]
         specs = self.codec.input_specs(signature.batch_size, signature.source_length)
         batch = {}
@@ -87,7 +87,7 @@ class LiteRTSinglePass(LiteRTFile):
 
 
 def _stacked(rows, padding):
-    """Arrays that may differ in length as one, `[R, ...]`."""
+    """Stacks arrays that may differ in length to one array `[R, ...]`."""
     shape = np.max([np.shape(row) for row in rows], axis=0).astype(int)
     stacked = np.full((len(rows), *shape), padding, rows[0].dtype)
     for number, row in enumerate(rows):

@@ -1,4 +1,4 @@
-"""Static int8: the part of it that LiteRT's converter leaves undone."""
+"""Static int8: changes to the model after LiteRT's converter."""
 
 import numpy as np
 from tensorflow.lite.python import schema_py_generated as schema
@@ -12,19 +12,19 @@ VERSION = 12  # of FULLY_CONNECTED: the first with a scale for each row of the w
 
 
 def finish_static_int8(content):
-    """Returns a .tflite model whose products with weights all take these in int8.
+    """Returns a .tflite model in which the weights of all products are in int8.
 
-    The converter computes in int8 between two places that were rounded by `fake_quantize`. Other
-    weights, those of the logits, it leaves in float32: here they also become int8, and LiteRT
-    rounds what they are multiplied with when it runs, as for dynamic int8. And it rounds what comes
-    out of every softmax, even where no product in int8 follows: that is undone.
+    The converter computes a product in int8 if `fake_quantize` has rounded its input and output. It
+    leaves other weights, those of the logits, in float32. Here they become int8, and LiteRT rounds
+    their inputs at run time, as in dynamic int8. The converter also rounds the results of every
+    softmax, even if no product in int8 follows; this is undone.
 
     Args:
         content: The bytes of a .tflite model.
 
     Raises:
-        ExportError: If the converter left a product in float32 between two such places, as
-            TensorFlow 2.21 does in a loop if there is none outside of it.
+        ExportError: If the converter left a product in float32 although its input was rounded, as
+            TensorFlow 2.21 does in a loop if there is no such product outside of it.
     """
     model = flatbuffer_utils.read_model_from_bytearray(bytearray(content))
     weights = _Weights(model)
@@ -43,7 +43,7 @@ def finish_static_int8(content):
 
 
 class _Weights:
-    """The weights of a model that are in float32, and what became of them."""
+    """Quantisation of the float32 weights of a model, each only once."""
 
     def __init__(self, model):
         self._model = model
@@ -68,12 +68,17 @@ class _Weights:
         code.version = max(code.version, VERSION)
 
     def _replace(self, tensor):
-        """The buffer with the content in int8 and its scales; that in float32 is emptied."""
+        """Quantises the buffer of a tensor.
+
+        Returns:
+            The number of the buffer with the codes in int8, and the quantisation parameters.
+        """
         buffer = self._model.buffers[tensor.buffer]
         values = np.frombuffer(_bytes(buffer), np.float32).reshape(tensor.shape)
         scales = scales_of_rows(values)
         codes = codes_of_rows(values, scales).tobytes()
-        number = self._known.setdefault(codes, tensor.buffer)  # as it may be known from looking up
+        # The table for looking up embeddings may already be a buffer with these codes.
+        number = self._known.setdefault(codes, tensor.buffer)
         buffer.data = None if number != tensor.buffer else np.frombuffer(codes, np.uint8)
         quantization = schema.QuantizationParametersT()
         quantization.scale = scales.astype(np.float32)
@@ -82,9 +87,9 @@ class _Weights:
 
 
 def _restore_softmax(model, graph):
-    """Lets what comes out of a softmax pass the mask in float32, instead of QUANTIZE before it.
+    """Removes the rounding between a softmax and the mask that follows it.
 
-    In multiples of 1/256, a hundred equal weights of an attention sum to 1.17.
+    Rounded to multiples of 1/256, a hundred equal attention weights would sum to 1.17.
     """
     makers = {number: operator for operator in graph.operators for number in operator.outputs}
     dropped, zero = [], None
@@ -102,7 +107,10 @@ def _restore_softmax(model, graph):
 
 
 def _path_back(model, makers, last):
-    """The SELECT_V2 and the QUANTIZE between a softmax and `last`, a DEQUANTIZE, if they are."""
+    """Returns the SELECT_V2 and the QUANTIZE between a softmax and the DEQUANTIZE `last`.
+
+    Returns `None` if the operators before `last` are others.
+    """
     kinds = OPERATORS.DEQUANTIZE, OPERATORS.SELECT_V2, OPERATORS.QUANTIZE, OPERATORS.SOFTMAX
     path, operator = [], last
     for kind, place in zip(kinds, (0, 1, 0, 0), strict=True):

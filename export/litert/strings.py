@@ -1,4 +1,4 @@
-"""Signatures of a .tflite file that take a string and give a string: the tokenizer inside."""
+"""Signatures of a .tflite file that take and return strings, with the tokenizer in the graph."""
 
 import tensorflow as tf
 
@@ -10,27 +10,27 @@ NAMES = ("translate", "translate_beam")
 
 
 def check_run(config, tokenizers, quantize="none", origin=None):
-    """Raises unless LiteRT has the vocabularies of a run.
+    """Checks that TensorFlow Text's operators for LiteRT support the vocabularies of a run.
 
     Raises:
-        ExportError: If TensorFlow Text's operators for it do not.
+        ExportError: If they do not.
     """
     for side in dict.fromkeys(tokenizers):
         FastTokenizer(side, config.max_length)
 
 
 def string_options(pipeline, sentences, lengths, beam_size=None, greedy_length=None):
-    """Returns what `convert` needs for the signatures that take strings: options by name.
+    """Returns the options of `convert` for signatures that take strings, a dictionary.
 
     Args:
         pipeline: A `Translator`.
-        sentences: List of strings, for which TensorFlow Text must give the same pieces.
+        sentences: List of strings, for which TensorFlow Text must return the same tokens.
         lengths: Source lengths in tokens.
-        beam_size: Hypotheses of the beam. `None`: there is none.
-        greedy_length: Longest output of greedy search. `None`: that of the pipeline.
+        beam_size: Number of hypotheses of the beam. `None`: there is no beam.
+        greedy_length: Maximum output length of greedy search. `None`: that of the pipeline.
 
     Raises:
-        ExportError: If the model does not translate, or the pieces are others.
+        ExportError: If the model has no encoder, or the tokens differ.
     """
     if not pipeline.blank:
         raise ExportError(
@@ -51,11 +51,11 @@ def trace_strings(search, signature, tokenizers, output):
     """Returns the concrete function of a signature.
 
     Args:
-        search: What the signature's search does: a function from `source` and, with a beam,
-            `extra_length` and `length_penalty` to a dictionary of `tokens` and `score`.
+        search: Function of `source` and, with a beam, of `extra_length` and `length_penalty`.
+            Returns a dictionary of `tokens` and `score`.
         signature: A `FixedSignature`.
-        tokenizers: A pair of `FastTokenizer`s, of sources and of outputs.
-        output: Name of the text that is generated.
+        tokenizers: Pair of `FastTokenizer`s, of sources and of outputs.
+        output: Name of the generated text.
     """
     encoder, decoder = tokenizers
 
@@ -63,7 +63,7 @@ def trace_strings(search, signature, tokenizers, output):
         source, truncated, empty = encoder.encode(sentence, signature.source_length)
         outputs = search(source=source, **controls)
         best = tf.reshape(outputs["tokens"], [signature.target_length])
-        best = tf.where(empty, decoder.eos_id, best)  # [T], of an empty sentence nothing
+        best = tf.where(empty, decoder.eos_id, best)  # [T], no text for an empty sentence
         return {
             output: decoder.decode(best),
             "score": tf.where(empty, 0.0, tf.reshape(outputs["score"], [1])),

@@ -1,27 +1,29 @@
-"""A .tflite file that is open, called by its string-in, string-out signatures."""
+"""Loaded .tflite files, run by the signatures that take and return strings."""
 
 import functools
 
 import numpy as np
 
 from keras_transformer.export.litert.fast_tokenizer import operators
-from keras_transformer.export.litert.packed import STRINGS
+from keras_transformer.export.litert.packed import STRINGS, FixedSignature
 from keras_transformer.export.litert.runtime import LiteRTFile, load_interpreter
 from keras_transformer.export.runtime import check_strings
+from keras_transformer.tasks.results import Translation
 
 
 class LiteRTStringTranslator(LiteRTFile):
-    """A .tflite file written by `export_litert` with its tokenizer inside, used as a phone does.
+    """A loaded .tflite file that `export_litert` has written with `tokenizer=True`.
 
-    Sentences go into the file as strings. A `LiteRTTranslator` translates the same file by its
-    other signatures, which need no operators but LiteRT's own.
+    Sentences are passed to the model as strings, as an app on a phone would do. The same file can
+    be loaded as a `LiteRTTranslator`, which uses the signatures of token ids and needs no operators
+    but LiteRT's own.
 
     Args:
         path, search, num_threads, num_parallel_calls: See `LiteRTFile`.
 
     Raises:
-        TypeError: As `LiteRTFile`.
-        ValueError: As `LiteRTFile`, or if the file has no tokenizer inside.
+        TypeError: See `LiteRTFile`.
+        ValueError: See `LiteRTFile`; also if the file has no signatures that take strings.
     """
 
     kind = STRINGS
@@ -30,12 +32,15 @@ class LiteRTStringTranslator(LiteRTFile):
         interpreter = load_interpreter("InterpreterWithCustomOps")
         return functools.partial(interpreter, custom_op_registerers=operators())
 
-    def translate_batch(self, sentences, signature=None):
+    def translate_batch(
+        self, sentences: list[str], signature: FixedSignature | None = None
+    ) -> list[Translation]:
         """Returns a `Translation` for each of a list of strings.
 
         Args:
             sentences: List of strings.
-            signature: Which signature runs. `None`: for each sentence the shortest that holds it.
+            signature: The signature to run, one of `signatures`. `None`: for each sentence the
+                shortest that fits it.
         """
         check_strings(sentences)
         signatures = self._choices(signature)
@@ -45,7 +50,7 @@ class LiteRTStringTranslator(LiteRTFile):
         for signature in sorted(signatures, key=lambda choice: choice.source_length):
             translation = self._run_string(signature, sentence)
             if not translation.truncated:
-                break  # otherwise a longer one may hold it
+                break  # otherwise a longer signature may fit
         return translation
 
     def _run_string(self, signature, sentence):

@@ -1,1 +1,1 @@
-"""A folder for Marian and for the browsers' fork of it."""
+"""Export to a folder for Marian and for the fork of Marian that browsers use."""

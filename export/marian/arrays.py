@@ -1,4 +1,4 @@
-"""The weights of a `Transformer` as arrays by Marian's names."""
+"""Weights of a `Transformer` as arrays with Marian's names."""
 
 import re
 
@@ -18,16 +18,16 @@ from keras_transformer.pretrained.files.marian.weights import LOGITS, SILENT, we
 from keras_transformer.text.shortlist import Shortlist
 from keras_transformer.text.tokenizers.sentencepiece import SpecialIds
 
-# The engine multiplies so many numbers at a time, and so many columns.
+# The browsers' engine requires multiples of these sizes of an int8 matrix: rows and columns.
 INNER, COLUMNS = 64, 8
 
 
 def make_arrays(model, tokenizers):
-    """Returns everything that a Marian model file holds, in float32.
+    """Returns the arrays of a Marian model file in float32, a dictionary by name.
 
     Args:
         model: A `Transformer` that computes in float32.
-        tokenizers: Its `Tokenizers`.
+        tokenizers: The `Tokenizers` of the model.
 
     Raises:
         ExportError: If Marian cannot express the model.
@@ -40,7 +40,7 @@ def make_arrays(model, tokenizers):
         if variable is not None:
             arrays[weight.names[0]] = weight.layout.theirs(variable.numpy())
     for name, array in list(arrays.items()):
-        bias = re.sub(r"_W([qkvo12])$", r"_b\1", name)  # Marian's maps all have one
+        bias = re.sub(r"_W([qkvo12])$", r"_b\1", name)  # all linear maps of Marian have a bias
         if bias != name:
             arrays.setdefault(bias, np.zeros((1, array.shape[1]), np.float32))
     arrays.setdefault(LOGITS, np.zeros((1, sizes[1]), np.float32))
@@ -50,28 +50,28 @@ def make_arrays(model, tokenizers):
 
 
 def never_emitted(config):
-    """Returns the tokens that Marian must give no probability: it has no list of them."""
+    """Returns ids of tokens whose bias must exclude them; Marian has no list of banned tokens."""
     return sorted({config.pad_id, config.bos_id, *config.banned_ids} - {config.eos_id})
 
 
 def check_run(config, tokenizers, quantize="none", origin=None):
-    """Raises unless Marian, and in 8 bits the browsers' engine, has the model of a run.
+    """Checks that Marian can express a model, and in int8 that the browsers' engine can run it.
 
     Args:
         config: The `TransformerConfig`.
         tokenizers: The `Tokenizers`.
         quantize: `"none"` or `"int8"`.
-        origin: Dictionary of what is known of a checkpoint that the model was made of.
+        origin: Provenance of the original checkpoint, a dictionary, or `None`.
 
     Raises:
-        ExportError: If it does not; with the name of the field.
+        ExportError: If it cannot. The message names the field of the configuration.
     """
     if unexpressed(config) is not None and (origin or {}).get("format") == "opus-mt":
         raise ExportError(
             f"Marian cannot express {origin.get('name') or 'this model'}, a Marian model in "
-            "Hugging Face's format: its decoder starts with a token, and its positions and the "
-            "epsilon of its norms are others than Marian's own. A student of it can be exported: "
-            "`keras-transformer distill`."
+            "Hugging Face's format: its decoder starts with a token, and its position encodings "
+            "and the epsilon of its layer normalisation differ from Marian's own. A student of it "
+            "can be exported: `keras-transformer distill`."
         )
     sizes = check_expressible(config, tokenizers)
     if quantize == "int8":
@@ -79,10 +79,10 @@ def check_run(config, tokenizers, quantize="none", origin=None):
 
 
 def check_expressible(config, tokenizers):
-    """Returns the pieces of both vocabularies.
+    """Returns the sizes of both vocabularies in Marian, a list.
 
     Raises:
-        ExportError: If Marian has nothing equal.
+        ExportError: If Marian cannot express the model.
     """
     wrong = unexpressed(config)
     if wrong is not None:
@@ -95,12 +95,12 @@ def check_expressible(config, tokenizers):
         _check_vocabulary(side, ids)
     if set(config.silent_ids) - {defined[1].unk_id}:
         raise ExportError(
-            "Marian cannot express `silent_ids`, but for the unknown piece. "
+            "Marian cannot express `silent_ids` other than the unknown token. "
             f"Received: {config.silent_ids}."
         )
     sizes = [ids.size for ids in defined]
     if config.tie == "all" and sizes[0] != sizes[1]:
-        raise ExportError("Marian cannot express one table of two vocabularies.")
+        raise ExportError("Marian cannot express one embedding table for two vocabularies.")
     return sizes
 
 
@@ -117,15 +117,15 @@ def _check_vocabulary(side, ids):
 
 
 def cut_shortlist(shortlist, pipeline):
-    """Returns a shortlist of the pieces that Marian's vocabularies have.
+    """Returns a shortlist with the tokens of Marian's vocabularies only.
 
     Args:
         shortlist: A `Shortlist` of the model's vocabularies.
         pipeline: A `Translator`.
 
     Raises:
-        ValueError: If it is another vocabulary's.
-        ExportError: If a list has a token that Marian's vocabulary does not have.
+        ValueError: If the shortlist belongs to other vocabularies.
+        ExportError: If it has a target token that Marian's vocabulary does not have.
     """
     config = pipeline.model.config
     shortlist.check_sizes(config.vocab_size, config.output_size)
@@ -133,17 +133,20 @@ def cut_shortlist(shortlist, pipeline):
     offsets = shortlist.offsets[: source + 1]
     ids = shortlist.ids[: offsets[-1]]
     if ids.max(initial=0) >= target:
-        raise ExportError(f"The shortlist has tokens that are no pieces, {ids.max()} for example.")
-    if offsets[-1] == offsets[-2]:  # Marian reads no file in which a list begins after the last id
+        raise ExportError(
+            "The shortlist has tokens that Marian's vocabulary does not have, "
+            f"{ids.max()} for example."
+        )
+    if offsets[-1] == offsets[-2]:  # Marian refuses a file whose last list is empty
         ids, offsets = np.append(ids, 0), np.append(offsets[:-1], offsets[-1] + 1)
     return Shortlist(shortlist.first, max(1, shortlist.best), offsets, ids)
 
 
 def check_quantizable(config, sizes):
-    """Raises unless the browsers' engine computes the model in 8 bits.
+    """Checks that the browsers' engine can run a model in int8.
 
     Raises:
-        ExportError: If it does not; with the name of the field.
+        ExportError: If it cannot. The message names the field of the configuration.
     """
     for name in ("d_model", "d_ff"):
         if getattr(config, name) % INNER:
@@ -153,8 +156,8 @@ def check_quantizable(config, sizes):
             )
     if sizes[1] % COLUMNS:
         raise ExportError(
-            f"The vocabulary must have a multiple of {COLUMNS} pieces for the browsers' engine in "
-            f"int8. Received: {sizes[1]}."
+            f"The size of the vocabulary must be a multiple of {COLUMNS} for the browsers' engine "
+            f"in int8. Received: {sizes[1]}."
         )
     if config.tie != "all":
         raise ExportError(
@@ -168,17 +171,17 @@ def check_quantizable(config, sizes):
 
 
 def quantize(arrays, multipliers):
-    """Returns the arrays in 8 bits, with the multipliers of the activations among them.
+    """Returns the arrays of a model in int8, including the multipliers of the activations.
 
     Args:
-        arrays: From `make_arrays`.
-        multipliers: From `find_multipliers`.
+        arrays: Result of `make_arrays`.
+        multipliers: Result of `find_multipliers`.
     """
     quantized = dict(arrays)
     for name, multiplier in multipliers.items():
         value = np.array([[multiplier]], np.float32)
         quantized[name + MULTIPLIER] = value
-        if name == OUTPUT:  # the table, under two names
+        if name == OUTPUT:  # the embedding table, which has two names
             quantized[TABLE] = Quantized.of(arrays[TABLE])
             quantized[TABLE + MULTIPLIER] = Quantized.of(value)
         else:

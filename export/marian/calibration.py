@@ -1,4 +1,4 @@
-"""Static multipliers of activations, from the largest ones of real sentences."""
+"""Static multipliers of activations, found from the largest activations of real sentences."""
 
 import re
 
@@ -11,24 +11,25 @@ from keras_transformer.pretrained.files.marian.weights import weights_of
 from keras_transformer.pretrained.names import SAME
 
 LARGEST = 127  # of int8
-# Products whose positions the engine computes together.
+# Products that the engine computes for all positions of a sentence together.
 AT_ONCE = re.compile("^encoder_|_context_W[kv]$")
-DEVIATIONS = 1.1  # above the mean, as in the scripts of the browsers' students
+DEVIATIONS = 1.1  # standard deviations above the mean, as in the scripts for the browsers' students
 
 
 def find_multipliers(pipeline, sentences):
-    """Returns what the activations before each product are multiplied with.
+    """Returns the multipliers that scale the activations before each product to int8.
 
-    127 divided by the mean and 1.1 standard deviations of the largest one of each product that the
-    engine computes: one for a sentence in the encoder and for the keys and values of the memory,
-    one for a position of what greedy search finds in the decoder.
+    A multiplier is 127 divided by the mean plus 1.1 standard deviations of the largest activations.
+    There is one largest activation for each product that the engine computes: one for a sentence in
+    the encoder and in the keys and values of cross-attention, and one for a position of the output
+    of greedy search elsewhere in the decoder.
 
     Args:
         pipeline: A `Generator` whose model computes in float32.
         sentences: List of strings.
 
     Returns:
-        Dictionary from Marian's names of the matrices, and of the output, to numbers.
+        Dictionary from Marian's names of the matrices, including the output matrix, to numbers.
 
     Raises:
         ValueError: If all sentences are empty.
@@ -59,11 +60,11 @@ def find_multipliers(pipeline, sentences):
 
 
 def _bound(name, rows):
-    """Returns a bound that the largest activations of a product seldom exceed.
+    """Returns a bound that the activations of a product seldom exceed.
 
     Args:
         name: Marian's name of the matrix.
-        rows: Largest activation of each position, `[positions]`, of each sentence.
+        rows: For each sentence, the largest activation of each position, `[positions]`.
     """
     rows = [np.asarray(row) for row in rows]
     if AT_ONCE.search(name):

@@ -1,4 +1,4 @@
-"""Export to a folder for Marian, and in int8 for the browsers' engine."""
+"""Export to a folder for Marian, and in int8 for the engine that browsers use."""
 
 import dataclasses
 import json
@@ -66,41 +66,44 @@ def export_marian(
     progress: Callable[[str], object] | None = None,
     left_out: int = 0,
 ) -> dict:
-    """Writes a folder that Marian loads: `marian-decoder -c decoder.yml`.
+    """Writes a folder that Marian loads with `marian-decoder -c decoder.yml`.
 
-    It holds `model.npz`, `model.bin`, the vocabularies and `decoder.yml`; in int8 also
-    `model.intgemm.alphas.bin` and `decoder.intgemm.yml` for the browsers' engine. `pad_id` and
-    `bos_id`, which Marian does not know, have no probability there, and it never emits the unknown
-    piece.
+    It contains `model.npz`, `model.bin`, the vocabularies and `decoder.yml`; in int8 also
+    `model.intgemm.alphas.bin` and `decoder.intgemm.yml` for the fork of Marian that browsers use.
+    In these files `pad_id` and `bos_id`, which Marian does not have, have a probability of zero,
+    and Marian never emits the unknown token.
 
-    The folder appears at `directory` when its files have been read back as the same weights, and
-    the model made of them translates `samples` greedily as the model in memory does where that
-    emits none of those tokens. In int8 the weights are judged so, in float32; what the engine's
-    products of int8 change beside that is not measured here.
+    The folder appears at `directory` only after its files have been read back with equal weights,
+    and a model with these weights has translated `samples` with greedy search like the model in
+    memory, which for this comparison does not emit these tokens either. In int8 the quantised
+    weights are compared, computed in float32; the effect of the engine's products of integers is
+    not measured.
 
-    Marian bounds outputs in its own way: a `max_length` of its search is not in the
-    folder.
+    Marian has its own limit for the length of outputs: a `max_length` of the pipeline's search is
+    not exported.
 
     Args:
-        pipeline: A `Translator` or a `Summarizer`; its shortlist goes with it for the engines'
-            searches and changes nothing of the check.
+        pipeline: A `Translator` or a `Summarizer`. Its shortlist is exported for the engines, but
+            is not used in the check.
         directory: The folder. An older export is replaced.
         samples: List of real sentences to check the export with.
-        quantize: `"none"` or `"int8"`.
-        calibration: List of sentences that show the sizes of the activations, for int8. `None`:
-            `samples`.
-        min_agreement, references, max_loss, max_score_loss, origin, progress, left_out: See
-            `export_ctranslate2`; the origin stands in `metadata.json`.
+        quantize: Storage of the weights: `"none"`, float32; or `"int8"`.
+        calibration: List of sentences from which the ranges of the activations are found, for int8.
+            `None`: `samples`.
+        min_agreement, references, max_loss, max_score_loss, progress, left_out: See
+            `export_ctranslate2`.
+        origin: Provenance of the original checkpoint, a dictionary for the `metadata.json`: see
+            `Run.read_origin`.
 
     Returns:
-        Dictionary of `path`, `bytes`, `quantize`, the metrics of `Agreement` and those of
-        `shortlist_metrics`. With the activation gelu also `minimum_marian_version`, which is in
-        `metadata.json` as well: older engines compute another function under that name.
+        Dictionary of `path`, `bytes`, `quantize`, the results of `Agreement` and those of
+        `shortlist_metrics`. With the activation gelu also `minimum_marian_version`, because older
+        versions compute another function under that name; it is also in `metadata.json`.
 
     Raises:
         ExportError: If Marian cannot express the model, the translations differ, or something else
             is at `directory`.
-        OSError: If it cannot be written.
+        OSError: If the folder cannot be written.
         ValueError: If an argument is wrong.
     """
     FORMATS["marian"].check(pipeline)
@@ -112,7 +115,7 @@ def export_marian(
         raise ValueError("`calibration` has no effect with quantize='none'.")
     calibration = samples if calibration is None else list(calibration)
     if not any(map(str.strip, calibration)):
-        raise ValueError("`calibration` must hold at least one sentence that is not empty.")
+        raise ValueError("`calibration` must contain at least one sentence that is not empty.")
     check_run(pipeline.model.config, pipeline.tokenizers, quantize, origin)
     check_space(directory, pipeline)
     restricted = in_float32(pipeline)
@@ -129,7 +132,7 @@ def export_marian(
 
 
 def _quiet(pipeline):
-    """The same with a model that emits what Marian may emit, and computes in float32."""
+    """Returns a copy of a pipeline in float32 that emits only tokens that Marian can emit."""
     model = pipeline.model
     unknown = SpecialIds.of(pipeline.target_tokenizer.model).unk_id
     config = dataclasses.replace(
@@ -142,7 +145,15 @@ def _quiet(pipeline):
 
 @dataclasses.dataclass(frozen=True)
 class _Draft:
-    """The folder while it is written and checked."""
+    """Folder that is being written and checked.
+
+    Args:
+        agreement: The `Agreement`.
+        name: Path of the export, for errors.
+        shortlist: The `Shortlist` to write, or `None`.
+        origin: Provenance of the original checkpoint, a dictionary, or `None`.
+        progress: Function of the name of a stage.
+    """
 
     agreement: Agreement
     name: str
@@ -151,7 +162,7 @@ class _Draft:
     progress: Callable[[str], object]
 
     def write(self, folder, calibration):
-        """Fills the folder; returns the metrics of its check."""
+        """Fills the folder; returns the results of the check."""
         pipeline, in_int8 = self.agreement.pipeline, self.agreement.limits.quantize == "int8"
         self.progress("writing the weights")
         arrays = make_arrays(pipeline.model, pipeline.tokenizers)
@@ -183,7 +194,7 @@ class _Draft:
 
     def _judge(self, path, vocabularies):
         samples, pipeline = self.agreement.samples, self.agreement.pipeline
-        self.progress(f"translating {len(samples)} sentences with what was written")
+        self.progress(f"translating {len(samples)} sentences with the files that were written")
         files = [path.parent / name for name in vocabularies]
         config = pipeline.model.config
         read_back = read_checkpoint(path, vocabularies=files, max_length=config.max_length)
@@ -197,7 +208,7 @@ class _Draft:
 
 
 def _write_vocabularies(folder, tokenizers):
-    """Writes the SentencePiece files; returns their names."""
+    """Writes the SentencePiece models; returns the names of the files."""
     names = SHARED if tokenizers.shared else SEPARATE
     for name, side in zip(names, tokenizers, strict=False):
         (folder / name).write_bytes(side.model)
@@ -221,17 +232,19 @@ def _write_decoder(path, model, vocabularies, **options):
 
 
 def _require_same(path, arrays):
-    """Reads a file back.
+    """Reads a file again and compares it with the arrays that were written.
 
     Raises:
-        ExportError: If it holds something else than was written.
+        ExportError: If they differ.
     """
     again = read(path)
     same = again.keys() == arrays.keys() and all(
         _is_same(again[name], array) for name, array in arrays.items()
     )
     if not same:
-        raise ExportError(f"{path.name} was read back as something else. The export was not kept.")
+        raise ExportError(
+            f"{path.name}, read again, differs from what was written. The export was not kept."
+        )
 
 
 def _is_same(one, other):

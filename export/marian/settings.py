@@ -1,4 +1,4 @@
-"""Marian's settings of a `TransformerConfig`, and what they cannot express by name."""
+"""Marian's settings for a `TransformerConfig`, and the fields that they cannot express."""
 
 from keras_transformer.pretrained.families.marian import ACTIVATIONS, EPSILON, EXPRESSIBLE, OURS
 from keras_transformer.pretrained.files.marian.gelu import EXACT_SINCE
@@ -9,8 +9,8 @@ def from_config(config, sizes):
     """Returns Marian's settings for a `TransformerConfig`.
 
     Args:
-        config: One that `unexpressed` has nothing against.
-        sizes: Entries of both vocabularies, as Marian has them.
+        config: A `TransformerConfig` for which `unexpressed` returns `None`.
+        sizes: Sizes of both vocabularies in Marian.
     """
     to_marian = {ours: theirs for theirs, ours in ACTIVATIONS.items()}
     autoregression = {ours: theirs for theirs, ours in OURS.items()}
@@ -55,7 +55,7 @@ def from_config(config, sizes):
 
 
 def minimum_version(config):
-    """Returns the oldest version of Marian that computes the exported model, `None` for any."""
+    """Returns the oldest version of Marian that computes the model correctly; `None` for any."""
     return ".".join(map(str, EXACT_SINCE)) if config.activation == "gelu" else None
 
 
@@ -65,8 +65,10 @@ def _version(config):
 
 
 def unexpressed(config):
-    """Returns the first field of a `TransformerConfig` that Marian does not have, and what it must
-    be; `None` if it has all.
+    """Returns the first field of a `TransformerConfig` that Marian cannot express.
+
+    Returns:
+        The name of the field and its allowed values as a text; `None` if Marian can express all.
     """
     wanted = {
         "norm": "post",

@@ -126,7 +126,7 @@ def page_of(model, endpoints, sample, buckets=None):
     settings = {"beam_size": [values["beam_size"]], "length_penalty": [1.0]}
     settings["max_length"] = [values["max_length"]]
     return Page(
-        purpose=f"{pipeline.purpose}, with its tokenizer and its search inside",
+        purpose=f"{pipeline.purpose}, with tokenizer and search in the graph",
         functions={name: kind.function.get_concrete_function() for name, kind in kinds.items()},
         axes=lambda name, key, spec: _axes(kinds[name], key, spec),
         notes=NOTES.substitute(values, alignment=alignment[0]),

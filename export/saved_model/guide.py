@@ -1,4 +1,4 @@
-"""README and batching parameters of a SavedModel, for those who serve it."""
+"""README and batching parameters for serving a SavedModel."""
 
 import dataclasses
 import json

@@ -68,7 +68,7 @@ class PythonModel:
         pass
 
 
-# Each loader with the name of the program that loads in this way.
+# Loaders with the names of the programs that load in this way.
 LOADERS = ((SessionModel, "TensorFlow Serving"), (PythonModel, "Python"))
 
 

@@ -37,8 +37,8 @@ class SavedModelTranslator(OpenGenerator):
     Raises:
         TypeError: If `search` is not a `Beam`.
         ValueError: If there is no SavedModel, or it was exported from a model that does not
-            generate text. A beam that is larger than the exported one is an error of the first
-            call.
+            generate text. If the beam is larger than the exported one, the first call raises the
+            error.
     """
 
     def __init__(self, path: str | os.PathLike, search: Beam | None = None):
@@ -52,7 +52,7 @@ class SavedModelTranslator(OpenGenerator):
             raise ValueError(f"{path} has no signature `search` for a beam. Export it again.")
 
     @property
-    def n_best(self):
+    def n_best(self) -> int:
         """Number of outputs that its signature for several returns; 0 without such a signature."""
         signature = self._model.signatures.get("n_best" if self.search is None else "search")
         return 0 if signature is None else signature.structured_outputs[self._kind.output].shape[1]

@@ -5,7 +5,7 @@ import string
 BATCHING_PARAMETERS = string.Template("""\
 # For tensorflow_model_server --enable_batching --batching_parameters_file=...
 max_batch_size { value: $largest }
-# How long a single request waits for others, in microseconds. The sentences of a batch are decoded
+# Time that a single request waits for others, in microseconds. The sentences of a batch are decoded
 # together, and all are ready when the longest one is.
 batch_timeout_micros { value: 2000 }
 max_enqueued_batches { value: 100 }
@@ -16,8 +16,8 @@ pad_variable_length_inputs: true
 PAGE = string.Template("""\
 # $model
 
-$purpose, under TensorFlow Serving. Written by `keras-transformer export saved-model`; neither
-server nor clients need that package.
+$purpose. A model for TensorFlow Serving, written by `keras-transformer export saved-model`.
+Neither server nor clients need that package.
 
 | signature | inputs | outputs |
 |---|---|---|

@@ -128,7 +128,7 @@ def test_a_place_that_cannot_be_written_is_refused_before_the_run_is_loaded(
     )
     assert done.exit_code == 1
     (line,) = done.stderr.splitlines()
-    assert line.startswith(f"Error: {place} cannot be written: nothing can be made in")
+    assert line.startswith(f"Error: {place} cannot be written: no file can be created in")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file"]
 
 

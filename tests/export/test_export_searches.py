@@ -39,7 +39,7 @@ def test_a_saved_model_searches_with_the_beam_that_is_given(
 def test_without_a_beam_its_n_best_signature_gives_several(serving, translator, sentences):
     outputs = SavedModelTranslator(serving[0]).n_best_batch(sentences, 4)
     assert_same(outputs, translator.n_best_batch(sentences, 4, Beam()))
-    with pytest.raises(ValueError, match=r"of which there are 4: .*Received: n=5\."):
+    with pytest.raises(ValueError, match=r"export returns, 4: .*Received: n=5\."):
         SavedModelTranslator(serving[0]).n_best_batch(sentences, 5)
 
 
@@ -60,5 +60,5 @@ def test_a_tflite_file_gives_the_best_few(translator, sentences, tmp_path):
     expected = translator.n_best_batch(sentences, 2, beam)
     assert [row[0].text for row in outputs] == [row[0].text for row in expected]
     assert_same_scores(outputs, expected)  # of two that are equally good either may be first
-    with pytest.raises(ValueError, match=r"of which there are 2: .*Received: n=3\."):
+    with pytest.raises(ValueError, match=r"export returns, 2: .*Received: n=3\."):
         LiteRTTranslator(path, beam).n_best_batch(sentences, 3)

@@ -253,7 +253,7 @@ def test_only_an_end_or_the_limit_ends_an_output(judge, random_translator, texts
         [dataclasses.replace(best, tokens=tokens, score=reading.score)] if tokens else [best]
         for (best,), tokens, reading in zip(expected, cut, readings, strict=True)
     ]
-    with pytest.raises(ExportError, match=r"it stops after \d+ tokens, where the limit is 12"):
+    with pytest.raises(ExportError, match=r"it stops after \d+ tokens, but the limit is 12"):
         judge([[dataclasses.replace(row[0], text=f"{row[0].text} cut")] for row in outputs])
 
 

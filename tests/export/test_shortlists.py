@@ -71,7 +71,7 @@ def test_agreement_with_the_search_among_all_pieces_is_a_figure(light, restricte
 
 
 def test_the_summary_of_a_search_names_the_shortlist(light, restricted):
-    summary = "greedy search, among the candidates of a shortlist."
+    summary = "greedy search, restricted to the candidates of a shortlist."
     assert ModelSearch(restricted, Beam(1)).summary != ModelSearch(light, Beam(1)).summary
     assert ModelSearch(restricted, Greedy()).summary == summary
 
@@ -118,4 +118,4 @@ def test_a_saved_model_translates_as_the_run_does_with_the_same_shortlist(
     found = [result.text for result in SavedModelTranslator(tmp_path).translate_batch(SENTENCES)]
     assert found == restricted(SENTENCES) != light(SENTENCES)
     text = (tmp_path / "1" / "README.md").read_text()
-    assert "greedy search, among the candidates of a shortlist." in text
+    assert "greedy search, restricted to the candidates of a shortlist." in text

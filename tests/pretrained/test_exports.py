@@ -76,7 +76,7 @@ def test_a_tflite_file(translator, tmp_path):
     found = [best.text for best in loaded.translate_batch(SENTENCES)]
     assert found == translator(SENTENCES, search=translator.greedy)
     assert found != translator(SENTENCES, search=Greedy())
-    with pytest.raises(ValueError, match=r"`max_length` of the greedy search of .* is 9, as "):
+    with pytest.raises(ValueError, match=r"`max_length` of the greedy search of .* is 9, which"):
         LiteRTTranslator(path, Greedy(max_length=8))
     loaded = LiteRTTranslator(path)
     assert [best.text for best in loaded.translate_batch(SENTENCES)] == translator(SENTENCES)

@@ -97,7 +97,7 @@ SENTENCES = [
     ),
     fails(
         "export litert RUN x.tflite --quantize int8_static --calibration a.txt",
-        "`calibration` must hold real sentences",
+        "`calibration` must contain real sentences",
         spoiled("a.txt", b"\n"),
     ),
     fails("export litert RUN x.tflite --tokenizer", "must be.*unigram|unigram"),

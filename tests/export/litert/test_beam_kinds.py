@@ -41,10 +41,10 @@ def test_a_beam_of_another_kind_than_the_files_is_refused():
         (Beam(4, stopping="narrow"), "normalization", "power"),
         (Beam(4, normalization="power"), "stopping", "narrow"),
     ):
-        message = f'`{name}` of the beam of x is "{value}", as it was exported. Received: search='
+        message = f'`{name}` of the beam of x is "{value}", which is fixed in the export. Received:'
         with pytest.raises(ValueError, match=re.escape(message)):
             search_in(metadata, beam, SIGNATURES, "x")
-    with pytest.raises(ValueError, match="no `max_length` where a .tflite file takes strings"):
+    with pytest.raises(ValueError, match="no `max_length` if the .tflite file takes strings"):
         check_beam(NARROW, STRINGS)
 
 

@@ -114,7 +114,7 @@ def test_a_vocabulary_that_the_operators_cut_differently_is_refused(tokenizer, o
         (keep_spaces, "treats spaces differently"),
         (no_rules, "has no rules of normalisation"),
         (rules_for_decoding, "has rules for decoding"),
-        (other_unknown, "decodes the unknown piece to '\\?'"),
+        (other_unknown, "decodes the unknown token to '\\?'"),
         (no_space, "has no piece for a space"),
     ]
     for function, message in refused:
@@ -136,8 +136,8 @@ def test_other_pieces_are_refused_with_the_text(tokenizer, unigram):
     FastTokenizer(unigram, LENGTH).require_same_pieces(WORDS)
     fast = FastTokenizer(unigram, LENGTH)
     fast._encoder = tensorflow_text.FastSentencepieceTokenizer(tokenizer.model)
-    message = "operators for LiteRT cut 'in 3 weeks' into .*, not .* Export without the tokenizer"
+    message = "operators for LiteRT split 'in 3 weeks' into .*, not .* Export without the tokenizer"
     with pytest.raises(ExportError, match=message):
         fast.require_same_pieces(["", "in 3 weeks"])
-    with pytest.raises(ExportError, match="operators for LiteRT cut '<pad>.* into"):
+    with pytest.raises(ExportError, match="operators for LiteRT split '<pad>.* into"):
         fast.require_same_pieces([])

@@ -169,12 +169,12 @@ def test_in_int8_it_loses_little_and_stores_the_table_once(made, deep):
 
 def test_a_beam_that_the_file_does_not_have_is_named(made, export):
     path = made()[0]
-    message = f"{path} has no beam of 5, but one of 4. Export it again with --beam 5."
+    message = f"{path} has no beam of size 5, only of size 4. Export it again with --beam 5."
     with pytest.raises(ValueError, match=re.escape(message)):
         LiteRTTranslator(path, Beam(5))
     with pytest.raises(
         ValueError,
-        match="was exported for greedy search only, so it has no beam of 4. Export it again with",
+        match="was exported for greedy search only, so it has no beam of size 4. Export it again",
     ):
         LiteRTTranslator(export("none")[0], BEAM)
 

@@ -112,7 +112,7 @@ def damaged(export, translator, monkeypatch):
 @pytest.mark.slow
 def test_a_quantisation_that_hurts_is_found_out(damaged, translator, sentences, tmp_path):
     path = tmp_path / "x.tflite"
-    message = "x.tflite: .* by .* nats per token, 0.1 are allowed; .*% of the tokens are the same"
+    message = "x.tflite: .* by .* nats per token, but at most 0.1 .*% of the tokens are the same"
     with pytest.raises(ExportError, match=message):
         export_litert(translator, path, sentences, quantize="int8")
     assert listing(tmp_path) == []

@@ -179,7 +179,7 @@ def test_the_metadata_state_the_rule_and_the_languages(file):
 @pytest.mark.parametrize(
     "source, message",
     [
-        ([], r"`sources\[1\]` does not end in eos_id: each source is .* 3. Received: \[\]"),
+        ([], r"`sources\[1\]` does not end in eos_id: a source must .* 3. Received: \[\]"),
         ([7, 9], r"`sources\[1\]` does not end in eos_id.* Received: \[7, 9\]"),
         ([7, 9, 3, 0], r"does not end in eos_id.* Received: \[7, 9, 3, 0\]"),
         ([7, -1, 3], r"has the id -1, which is not in the vocabulary of \d+\D"),
@@ -187,7 +187,7 @@ def test_the_metadata_state_the_rule_and_the_languages(file):
         ([7, 3, 8, 3], "has eos_id before its end"),
         ([7, 0, 3], "has pad_id before its end"),
         ([2, 7, 3], "has bos_id before its end"),
-        ([7.0, 3], "holds something other than integers"),
+        ([7.0, 3], "contains something other than integers"),
         ([7] * 12 + [3], r"`sources\[1\]` has 13 tokens, .* largest signature, greedy_1x12, takes"),
     ],
 )

@@ -83,7 +83,9 @@ def test_ranges_that_cut_too_much_fail_by_agreement(translator, sentences, tmp_p
     monkeypatch.setattr(calibrating, "MAX_OUTSIDE", 1.0)
     options = {"calibration": sentences, "lengths": [20]}
     path = tmp_path / "x.tflite"
-    with pytest.raises(ExportError, match="x.tflite: .* by .* nats per token, 0.1 are allowed"):
+    with pytest.raises(
+        ExportError, match="x.tflite: .* by .* per token, but at most 0.1 is allowed"
+    ):
         export_litert(translator, path, sentences, "int8_static", **options)
     assert listing(tmp_path) == []
 
@@ -307,7 +309,7 @@ def test_a_product_that_the_converter_left_in_float32_is_named():
         (
             {"quantize": "int8_static", "calibration": ["", " "]},
             ValueError,
-            "`calibration` must hold real sentences .* Received: 2 sentences",
+            "`calibration` must contain real sentences .* Received: 2 sentences",
         ),
         (
             {"quantize": "int8_static", "calibration": "in 3 weeks"},

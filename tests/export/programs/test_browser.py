@@ -67,7 +67,7 @@ def test_the_page_translates_as_the_interpreter_does(page, site, sentences):
         assert shown == {
             "text": translation.text, "cut": translation.truncated, "attention": False
         }, sentence  # fmt: skip
-    assert page.evaluate("document.getElementById('metadata').textContent").endswith("20 pieces")
+    assert page.evaluate("document.getElementById('metadata').textContent").endswith("20 tokens")
 
 
 def open_blank(browser, site):

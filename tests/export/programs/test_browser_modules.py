@@ -111,15 +111,15 @@ def add_piece(kind):
     [
         (change(trainer_spec__model_type=3), "is neither a BPE nor a unigram model"),
         (change(trainer_spec__model_type=4), "is neither a BPE nor a unigram model"),
-        (change(trainer_spec__byte_fallback=True), "spells unknown characters in bytes"),
-        (change(trainer_spec__treat_whitespace_as_suffix=True), "treats white space in its own"),
-        (change(normalizer_spec__add_dummy_prefix=False), "treats white space in its own"),
-        (change(normalizer_spec__remove_extra_whitespaces=False), "treats white space in its own"),
-        (change(normalizer_spec__escape_whitespaces=False), "treats white space in its own"),
-        (change(denormalizer_spec__precompiled_charsmap=b"123"), "has rules for the output"),
-        (add_piece(4), "has pieces that users defined"),
-        (add_piece(5), "has pieces of BPE that are unused"),
-        (lambda proto: proto.pieces.pop(1), "has no piece for the unknown"),
+        (change(trainer_spec__byte_fallback=True), "encodes unknown characters as bytes"),
+        (change(trainer_spec__treat_whitespace_as_suffix=True), "does not treat white space in"),
+        (change(normalizer_spec__add_dummy_prefix=False), "does not treat white space in"),
+        (change(normalizer_spec__remove_extra_whitespaces=False), "does not treat white space in"),
+        (change(normalizer_spec__escape_whitespaces=False), "does not treat white space in"),
+        (change(denormalizer_spec__precompiled_charsmap=b"123"), "has rules for decoding"),
+        (add_piece(4), "has user-defined pieces"),
+        (add_piece(5), "is a BPE model with unused pieces"),
+        (lambda proto: proto.pieces.pop(1), "has no unknown piece"),
     ],
 )
 def test_a_vocabulary_of_another_kind_is_refused(alter, message, tmp_path):
@@ -159,7 +159,7 @@ def test_sentences_are_cut_where_the_translator_cuts_them(tmp_path):
     assert answer == [[row, bool(cut), bool(nothing)] for row, cut, nothing in expected]
     metadata["signatures"][0]["batch_size"] = 4
     answer = call("cut", model=model, sentences=[], metadata=metadata)
-    assert "cannot search greedily for one sentence" in answer["error"]
+    assert "no greedy signature for a single sentence" in answer["error"]
 
 
 def test_the_archive_after_a_file_is_read(tmp_path):

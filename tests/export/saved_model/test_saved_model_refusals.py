@@ -32,7 +32,7 @@ def test_a_folder_of_something_else_is_left_alone(translator, tmp_path, monkeypa
     (tmp_path / "thesis").mkdir()
     (tmp_path / "thesis" / "chapter.txt").write_text("1")
     before = listing(tmp_path)
-    with pytest.raises(ExportError, match="thesis holds other things .*chapter.txt"):
+    with pytest.raises(ExportError, match="thesis contains something other .*chapter.txt"):
         export_saved_model(translator, tmp_path / "thesis", ["in 17 weeks"])
     assert listing(tmp_path) == before
 

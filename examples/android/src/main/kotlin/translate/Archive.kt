@@ -4,9 +4,10 @@ import java.nio.ByteBuffer
 import java.nio.ByteOrder
 
 /**
- * The members of the ZIP archive that ends a .tflite file, by name; they are not compressed.
+ * Returns the members of the ZIP archive at the end of a .tflite file, by name; they are uncompressed.
  *
- * Not by `java.util.zip`: not every Android opens an archive that does not begin the file.
+ * Does not use `java.util.zip`, because some versions of Android cannot open an archive that does not
+ * start at the beginning of the file.
  */
 fun readArchive(file: ByteBuffer): Map<String, ByteArray> {
     val bytes = file.duplicate().order(ByteOrder.LITTLE_ENDIAN)

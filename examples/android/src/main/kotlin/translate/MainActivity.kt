@@ -13,12 +13,12 @@ import java.util.concurrent.Executors
 import java.util.concurrent.Future
 
 /**
- * A sentence, a button, and the translation. The model runs in a thread of its own, one sentence at a
- * time; a newer sentence replaces an older one that waits or runs.
+ * Activity with a sentence, a button and the translation. The model runs in its own thread, one
+ * sentence at a time; a newer sentence replaces an older one that waits or runs.
  */
 class MainActivity : Activity() {
     private val worker: ExecutorService = Executors.newSingleThreadExecutor()
-    private var translator: Translator? = null // of the worker's thread alone
+    private var translator: Translator? = null // used by the worker's thread only
     private var newest: Future<*>? = null
 
     override fun onCreate(state: Bundle?) {
@@ -36,7 +36,7 @@ class MainActivity : Activity() {
 
     private fun translate(sentence: String) {
         show(R.id.status, getString(R.string.translating))
-        newest?.cancel(false) // never begun if it waits, and not shown if it runs
+        newest?.cancel(false) // not started if it waits, and not shown if it runs
         val begin = System.nanoTime()
         newest = work({ translator!!.let { it.translate(sentence) to it.longest } }) { result ->
             val (translation, longest) = result
@@ -47,7 +47,7 @@ class MainActivity : Activity() {
         }
     }
 
-    /** Runs something in the worker, and then something with its result here. */
+    /** Runs a task in the worker, and then a function of its result in this thread. */
     private fun <T> work(task: () -> T, then: (T) -> Unit): Future<*> {
         lateinit var future: Future<*>
         val run = Runnable {
@@ -66,7 +66,7 @@ class MainActivity : Activity() {
         findViewById<TextView>(id).text = text
     }
 
-    /** The model that is packed with the program, mapped and not copied. */
+    /** Returns the model from the app's package, mapped into memory instead of copied. */
     private fun readModel(): ByteBuffer = assets.openFd("model.tflite").use { asset ->
         FileInputStream(asset.fileDescriptor).use {
             it.channel.map(FileChannel.MapMode.READ_ONLY, asset.startOffset, asset.declaredLength)

@@ -4,10 +4,11 @@ import java.nio.ByteBuffer
 import java.nio.ByteOrder
 
 /**
- * Text to token ids and back, with the same ids as SentencePiece itself.
+ * Conversion of text to token ids and back, with the same ids as SentencePiece itself.
  *
- * It reads what `keras-transformer train` makes: BPE and unigram models with SentencePiece's defaults
- * for white space and a normalisation that is compiled into the model. It refuses other models.
+ * It supports the models that `keras-transformer train` writes: BPE and unigram models with
+ * SentencePiece's defaults for white space and a normalisation that is compiled into the model. It
+ * refuses other models.
  *
  * @param model The `tokenizer.model` of a .tflite file.
  */
@@ -31,23 +32,23 @@ class SentencePiece(model: ByteArray) {
                 pieces.all { it.type in listOf(NORMAL, UNKNOWN, CONTROL) } &&
                 trainer.number(24) != 1L && (3..5).none { normalization.number(it) == 0L } &&
                 message.message(5).bytes(2) == null
-        ) { "This program cannot use a vocabulary of this kind." }
+        ) { "This app does not support this kind of vocabulary." }
         isBpe = kind == BPE
         unknownSurface = trainer.bytes(44)?.decodeToString() ?: " \u2047 "
         vocabulary = pieces.indices.filter { pieces[it].type == NORMAL }.associateBy { pieces[it].text }
         normalizer = Normalizer(normalization.bytes(2))
     }
 
-    /** Token ids of a text, without any mark of the beginning or the end. */
+    /** Returns the token ids of a text, without tokens for the beginning or the end. */
     fun encode(text: String): List<Int> {
         val characters = charactersOf(normalizer.normalize(text))
         val ids = (if (isBpe) byPairs(characters) else byScores(characters))
             .map { vocabulary[it] ?: unknown }
-        // Unknown characters that follow each other are one token.
+        // A run of unknown characters is one token.
         return ids.filterIndexed { at, id -> id != unknown || at == 0 || ids[at - 1] != unknown }
     }
 
-    /** Joins pieces into text. Control pieces (padding, begin, end) give nothing. */
+    /** Decodes ids to text. Control pieces (padding, beginning, end) are skipped. */
     fun decode(ids: List<Int>): String {
         val text = StringBuilder()
         for (id in ids) {
@@ -58,7 +59,7 @@ class SentencePiece(model: ByteArray) {
         return text.toString()
     }
 
-    /** Byte-pair encoding: the neighbours with the best score become one, the leftmost first. */
+    /** Byte-pair encoding: merges the neighbours with the best score, the leftmost first. */
     private fun byPairs(characters: List<String>): List<String> {
         val symbols = characters.toMutableList()
         while (true) {
@@ -110,13 +111,13 @@ class SentencePiece(model: ByteArray) {
     }
 }
 
-private const val SPACE = "\u2581" // what SentencePiece writes for a space
+private const val SPACE = "\u2581" // as SentencePiece writes a space
 
 /**
- * Brings text into the form that the model was trained on: its rules, and "▁" for every space.
+ * Normalises text as in training: applies the rules of the model and puts "▁" before every word.
  *
  * The rules are `[size of the trie, uint32][trie][replacements, each ending in a zero byte]`; the trie
- * is a double array as Darts-clone makes it.
+ * is a double array in the format of Darts-clone.
  */
 private class Normalizer(charsmap: ByteArray?) {
     private val data = charsmap?.takeIf { it.isNotEmpty() }?.let(::littleEndian)
@@ -145,7 +146,7 @@ private class Normalizer(charsmap: ByteArray?) {
         return result.toByteArray().decodeToString()
     }
 
-    /** Where the longest rule that begins at `begin` ends, and where its replacement is. */
+    /** Returns the end of the longest rule that matches at `begin`, and its replacement's offset. */
     private fun longestRule(text: ByteArray, begin: Int): Pair<Int, Int>? {
         var rule: Pair<Int, Int>? = null
         var at = children(node(0))

@@ -1,14 +1,14 @@
 package translate
 
-/** The token ids of a sentence, and whether it was longer than the model reads and was cut. */
+/** Token ids of a sentence; `cut` is true if it was longer than the model's maximum and truncated. */
 data class Source(val ids: List<Int>, val cut: Boolean)
 
-private const val BYTES_PER_TOKEN = 64 // no token has more
+private const val BYTES_PER_TOKEN = 64 // maximum; longer texts are truncated before they are tokenized
 
 /**
- * Encodes a sentence as the Python package does: what is too long is cut, and said to be.
+ * Encodes a sentence, truncated as in the Python package.
  *
- * @param longest The most tokens that the model reads, the end of the sentence included.
+ * @param longest Maximum number of tokens, including the end of the sentence.
  * @return Ids that end in `eos`; none if there is nothing to translate.
  */
 fun sourceOf(sentence: String, vocabulary: SentencePiece, longest: Int, eos: Int): Source {

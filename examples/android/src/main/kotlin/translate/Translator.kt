@@ -9,16 +9,16 @@ import org.json.JSONObject
 import org.tensorflow.lite.Interpreter
 
 /**
- * A translation, the sum of the log-probabilities of its tokens, and whether the sentence was longer
- * than the model reads and was cut.
+ * A translation. `score` is the sum of the log-probabilities of its tokens; `cut` is true if the
+ * sentence was longer than the model's maximum and truncated.
  */
 class Translation(val text: String, val score: Float, val cut: Boolean)
 
 /**
- * A .tflite file of `keras-transformer export litert`, run by LiteRT: greedy search, a sentence at a
- * time. Call it from one thread, and not from that of the user interface.
+ * Translator that runs a .tflite file of `keras-transformer export litert` with LiteRT: greedy search,
+ * one sentence at a time. Use it in a single thread other than that of the user interface.
  *
- * @param bytes The file, best mapped into memory.
+ * @param bytes The file, preferably mapped into memory.
  */
 class Translator(bytes: ByteBuffer) : Closeable {
     private class Signature(val name: String, val sourceLength: Int, val targetLength: Int)
@@ -29,7 +29,7 @@ class Translator(bytes: ByteBuffer) : Closeable {
     private val pad: Int
     private val eos: Int
 
-    /** The most tokens that the model reads. */
+    /** Maximum number of tokens of a sentence. */
     val longest: Int
 
     constructor(file: File) : this(
@@ -39,14 +39,14 @@ class Translator(bytes: ByteBuffer) : Closeable {
     init {
         val members = readArchive(bytes)
         val metadata = JSONObject(members.getValue("metadata.json").decodeToString())
-        require(metadata.getInt("format") == 2) { "The file has another format: export it again." }
+        require(metadata.getInt("format") == 2) { "The file has another format. Export it again." }
         val model = requireNotNull(members["tokenizer.model"]) {
-            "The file has two vocabularies, which this program does not read."
+            "The file has two vocabularies, which this app does not support."
         }
         val table = members["tokenizer.ids.json"]
             ?.let { JSONObject(it.decodeToString()).getJSONArray("ids") }
         require(table == null || (0 until table.length()).all { table.getInt(it) == it }) {
-            "The file numbers its pieces in an order of its own, which this program does not read."
+            "The ids of the file differ from SentencePiece's, which this app does not support."
         }
         vocabulary = SentencePiece(model)
         val special = metadata.getJSONObject("tokens")
@@ -62,12 +62,12 @@ class Translator(bytes: ByteBuffer) : Closeable {
             }
             .sortedBy { it.sourceLength }
         require(signatures.isNotEmpty() && signatures.last().sourceLength == longest) {
-            "The file cannot search greedily for one sentence: export it again."
+            "The file has no greedy signature for a single sentence: export it with batch size 1."
         }
         interpreter = Interpreter(bytes)
     }
 
-    /** A sentence that is longer than the model reads is cut, translated, and reported as cut. */
+    /** Translates a sentence; one that is longer than the model's maximum is truncated first. */
     fun translate(sentence: String): Translation {
         val (ids, cut) = sourceOf(sentence, vocabulary, longest, eos)
         if (ids.isEmpty()) return Translation("", 0f, cut) // nothing to translate
