@@ -128,8 +128,10 @@ def test_imports_point_one_way():
 
 @pytest.mark.parametrize("package", PACKAGES)
 def test_packages_import_in_one_direction(package):
-    """layers <- models <- decoding <- tasks; losses <- tasks <- loop of the training; a format of
-    the exports knows no other format.
+    """The layers of the architecture import only downwards.
+
+    layers <- models <- decoding <- tasks; losses <- tasks <- the training loop; no export format
+    imports another.
     """
     top, name = package.split("/")
     folder = ROOT / top / name

@@ -130,8 +130,10 @@ def test_an_answer_is_the_best_part_of_any_window():
 
 
 def answer_of(codec, encoded, first, last):
-    """The answer of a model that is sure of two segments wherever it reads both, and elsewhere that
-    the answer is not there; and how many windows there are.
+    """A fake answer of a model, and the number of windows.
+
+    The model is sure of two segments wherever it reads both of them, and otherwise that there is
+    no answer.
     """
     inputs, rest = encoded
     segment = segments_of_rows(rest, inputs["source"].shape[1]).numpy()
@@ -196,8 +198,9 @@ def test_answers_are_normalised_as_squad_does():
 
 
 def words_by_hand(answer):
-    """The words that SQuAD's script compares, character by character: lower case, punctuation of
-    ASCII left out, then articles that stand alone become spaces.
+    """Normalises words character by character, as SQuAD's script compares them.
+
+    Lower case; ASCII punctuation is removed; then articles that stand alone become spaces.
     """
     text = "".join(c for c in answer.lower() if not 32 < ord(c) < 127 or c.isalnum())
     words, word = [], ""
