@@ -1,4 +1,4 @@
-"""The search with a beam in a .tflite file."""
+"""Beam search in a .tflite file."""
 
 import json
 import re
@@ -24,9 +24,9 @@ BEAM, BEST, LIMIT = Beam(4), 3, 20
 
 @pytest.fixture(scope="module")
 def made(deep, sentences, tmp_path_factory):
-    """A function from a quantisation to the path and the report of a file with a beam.
+    """A function that takes a quantisation and returns path and report of a file with a beam.
 
-    The hypotheses of two layers are of several lengths.
+    The model has two layers, so that its hypotheses have several lengths.
     """
     folder, files = tmp_path_factory.mktemp("beam"), {}
 
@@ -66,7 +66,7 @@ def padded(ids):
 
 @pytest.mark.slow
 @pytest.mark.long
-def test_the_report_says_how_both_searches_agree(made, sentences):
+def test_the_report_states_the_agreement_of_both_searches(made, sentences):
     path, report = made()
     searches = ("greedy_1x20", "greedy_3x20", "beam4_1x20", "beam4_3x20")
     assert report["signatures"] == list(searches)
@@ -91,7 +91,7 @@ def test_the_report_says_how_both_searches_agree(made, sentences):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("length_penalty, extra_length", [(0.6, 50), (0, 50), (2.5, 1)])
-def test_token_for_token_the_n_best_of_the_model(made, deep, ids, length_penalty, extra_length):
+def test_n_best_tokens_equal_those_of_the_model(made, deep, ids, length_penalty, extra_length):
     beam = Beam(4, length_penalty, extra_length=extra_length)
     loaded = LiteRTTranslator(made()[0], beam)
     tokens, scores = loaded.decode(ids)
@@ -101,11 +101,11 @@ def test_token_for_token_the_n_best_of_the_model(made, deep, ids, length_penalty
     )
     np.testing.assert_array_equal(tokens, expected)
     np.testing.assert_allclose(scores, expected_scores, rtol=1e-4)
-    assert len({tuple(row) for row in tokens[:, 1]}) > 20  # the second best also differ
+    assert len({tuple(row) for row in tokens[:, 1]}) > 20  # the second-best outputs also differ
 
 
 def test_the_controls_are_inputs(made, ids):
-    """Other lengths and other winners come from the same file."""
+    """The same file gives other lengths and other best hypotheses."""
     path = made()[0]
     short = LiteRTTranslator(path, Beam(4, extra_length=0)).decode(ids)[0]
     assert all(
@@ -116,7 +116,7 @@ def test_the_controls_are_inputs(made, ids):
 
 
 @pytest.mark.slow
-def test_translates_as_the_run_does_with_a_beam(made, deep, sentences):
+def test_a_beam_translates_as_in_the_run(made, deep, sentences):
     loaded = LiteRTTranslator(made()[0], Beam(4, 1.0))
     expected = [best for (best,) in deep.n_best(sentences, 1, Beam(4, 1.0))]
     outputs = map_sorted(loaded.translate_batch, sentences, 5)
@@ -167,7 +167,7 @@ def test_in_int8_it_loses_little_and_stores_the_table_once(made, deep):
     assert len(tables(path, deep.model.source_embedding.table.shape)) == 1
 
 
-def test_a_beam_that_the_file_does_not_have_is_named(made, export):
+def test_a_beam_that_the_file_does_not_have_is_reported(made, export):
     path = made()[0]
     message = f"{path} has no beam of 5, but one of 4. Export it again with --beam 5."
     with pytest.raises(ValueError, match=re.escape(message)):
@@ -197,8 +197,8 @@ def test_wrong_numbers_are_refused(made, deep, tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_a_beam_that_disagrees_is_found_out(deep, sentences, tmp_path, monkeypatch):
-    """Greedy search is right and the beam is not: the file is not kept."""
+def test_a_beam_that_disagrees_is_detected(deep, sentences, tmp_path, monkeypatch):
+    """Greedy search agrees and the beam does not: the file is not kept."""
 
     class SecondBest(Beam):
         def __call__(self, model, source, n_best, *args, **kwargs):
@@ -218,10 +218,8 @@ def test_a_beam_that_disagrees_is_found_out(deep, sentences, tmp_path, monkeypat
 
 @pytest.mark.slow
 @pytest.mark.parametrize("wrong", ["order", "score"])
-def test_a_wrong_second_hypothesis_is_found_out(
-    made, deep, sentences, tmp_path, monkeypatch, wrong
-):
-    """The best one is right, in every sentence."""
+def test_a_wrong_second_hypothesis_is_detected(made, deep, sentences, tmp_path, monkeypatch, wrong):
+    """The best hypothesis is right in every sentence."""
     content = model_of(made()[0])
     monkeypatch.setattr(generated, "convert", lambda *args, **kwargs: content)
     decode = LiteRTTranslator.decode

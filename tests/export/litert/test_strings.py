@@ -29,7 +29,7 @@ OPERATORS = [
 ]
 STRINGS = ["translate_1x16", "translate_1x20", "translate_beam3_1x16", "translate_beam3_1x20"]
 
-# The program of a phone: an interpreter with TensorFlow Text's operators, and nothing of ours.
+# The program of a phone: an interpreter with TensorFlow Text's operators, without our package.
 STRING_PHONE = """
 import json, sys
 import numpy as np
@@ -50,7 +50,7 @@ print(json.dumps(answers))
 
 @pytest.fixture(scope="module")
 def made(unigram_translator, sentences, tmp_path_factory):
-    """A function from a quantisation to the path and the report; in float32 with a beam."""
+    """A function that takes a quantisation and returns path and report; float32 has a beam."""
     folder, files = tmp_path_factory.mktemp("strings"), {}
 
     def of(quantize="none"):
@@ -74,7 +74,7 @@ def same(outputs, expected):
 
 
 @pytest.mark.slow
-def test_the_report_and_the_metadata_name_what_is_inside(made, sentences):
+def test_the_report_and_the_metadata_name_the_contents(made, sentences):
     path, report = made()
     assert report["signatures"][-4:] == STRINGS
     metrics = report["strings"]
@@ -89,7 +89,7 @@ def test_the_report_and_the_metadata_name_what_is_inside(made, sentences):
 
 
 @pytest.mark.slow
-def test_translates_as_the_model_in_memory(made, unigram_translator, sentences):
+def test_it_translates_as_the_model_in_memory(made, unigram_translator, sentences):
     loaded = LiteRTStringTranslator(made()[0])
     odd = ["", " ", "▁", "x" * 5000, "in 3 \ue000 weeks", "\ue000" * 5000 + " in 3 weeks", "a\0b"]
     odd += ["in 12 weeks " * 500, "in 17 weeks ▁"]
@@ -131,7 +131,7 @@ def test_a_phone_gives_the_same(made, unigram_translator, sentences, python):
 
 @pytest.mark.slow
 def test_without_the_operators_the_other_signatures_run(made, unigram_translator, python):
-    """A runtime meets an operator that it lacks when it runs the signature that needs it."""
+    """A runtime only fails at a missing operator when it runs a signature that needs it."""
     from ai_edge_litert.interpreter import Interpreter
 
     path, _ = made()
@@ -140,7 +140,7 @@ def test_without_the_operators_the_other_signatures_run(made, unigram_translator
     text = unigram_translator.source_tokenizer.decode(tf.constant(json.loads(answers))).numpy()
     assert text[0].decode() == unigram_translator(["in 17 weeks"])[0]
     interpreter = Interpreter(str(path))
-    interpreter.allocate_tensors()  # the main graph is one of token ids
+    interpreter.allocate_tensors()  # the main graph takes token ids
     assert {detail["dtype"] for detail in interpreter.get_input_details()} <= {np.int32, np.float32}
     with pytest.raises(RuntimeError, match="unresolved custom op: TFText>ByteSplit"):
         interpreter.get_signature_runner("translate_1x16")(sentence=np.array([b"in 17 weeks"]))
@@ -163,7 +163,7 @@ def test_without_the_operators_the_compiled_model_api_runs_the_others(made, unig
 
 @pytest.mark.slow
 @pytest.mark.parametrize("quantize", ["float16", "int8"])
-def test_quantised_files_return_by_strings_what_they_return_by_ids(made, sentences, quantize):
+def test_quantised_files_give_the_same_from_strings_as_from_ids(made, sentences, quantize):
     path, report = made(quantize)
     translations = LiteRTStringTranslator(path).translate_batch(sentences)
     same(translations, LiteRTTranslator(path).translate_batch(sentences))
@@ -186,12 +186,12 @@ def test_vocabulary_and_weights_are_stored_once(made, unigram_translator):
     path, _ = made()
     table = unigram_translator.model.source_embedding.table.numpy()
     assert path.read_bytes().count(table.tobytes()) == 1
-    piece = b"\0 Wochen\0"  # as the operators write it, for joining pieces
+    piece = b"\0 Wochen\0"  # a token as the operators store it, for joining tokens
     assert path.read_bytes().count(piece) == 1
 
 
 @pytest.mark.slow
-def test_no_output_is_that_of_a_loop(made):
+def test_no_output_comes_from_a_loop(made):
     _, ends = operators(made()[0])
     assert "WHILE" not in ends.values()
     assert {name for name, _ in ends} >= {signature.encode() for signature in STRINGS}
@@ -207,13 +207,13 @@ def test_by_default_there_is_no_tokenizer_inside(export):
 
 
 @pytest.mark.slow
-def test_a_beam_that_is_not_inside_is_named(made):
+def test_a_missing_beam_is_reported(made):
     with pytest.raises(ValueError, match="has no beam of 5, but one of 3"):
         LiteRTStringTranslator(made()[0], Beam(5))
 
 
 @pytest.mark.slow
-def test_a_longest_output_is_no_setting_of_a_string(made, unigram_translator, tmp_path):
+def test_strings_have_no_maximum_output_length(made, unigram_translator, tmp_path):
     beam, message = Beam(3, max_length=5), "`search` must have no `max_length` .*max_length=5"
     with pytest.raises(ValueError, match=message):
         LiteRTStringTranslator(made()[0], beam)
@@ -232,14 +232,14 @@ def test_a_bpe_vocabulary_is_refused_before_any_work(translator, sentences, tmp_
 
 @pytest.fixture
 def ready_made(made, monkeypatch):
-    """Spares a test the conversion: the converter returns what it returned before."""
+    """Skips the conversion in a test: the converter returns its earlier result."""
     content = model_of(made()[0])
     monkeypatch.setattr(generated, "convert", lambda *args, **kwargs: content)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("wrong", ["all", "edges"])
-def test_strings_that_are_translated_differently_are_found_out(
+def test_strings_that_are_translated_differently_are_detected(
     ready_made, unigram_translator, sentences, tmp_path, monkeypatch, wrong
 ):
     class Wrong(LiteRTStringTranslator):
