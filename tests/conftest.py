@@ -32,8 +32,8 @@ def pytest_configure(config):
 # Folders whose files share exports that take long to make: one process runs each folder.
 SHARED = ("tests/export/saved_model", "tests/export/litert")
 SIX_UPDATES = "tests/training/test_averaging.py"
-# Files elsewhere that share such exports.
-GUESTS = {
+# Files outside of these folders that join the group of a folder or of another file.
+MEMBERS = {
     "tests/export/test_loaded.py": SHARED[0],
     "tests/training/settings/test_changes.py": SIX_UPDATES,
     "tests/training/loop/test_start.py": SIX_UPDATES,
@@ -43,8 +43,8 @@ GUESTS = {
 def scope_of(nodeid):
     """Returns the group of tests that one process runs: a folder that shares exports, or a file."""
     path = nodeid.partition("::")[0]
-    path = GUESTS.get(path, path)
-    return next((room for room in SHARED if f"{path}/".startswith(f"{room}/")), path)
+    path = MEMBERS.get(path, path)
+    return next((folder for folder in SHARED if f"{path}/".startswith(f"{folder}/")), path)
 
 
 # Other files that take minutes.
@@ -66,18 +66,18 @@ def pytest_xdist_make_scheduler(config, log):
     """Distributes these groups instead of files if `--dist loadfile` is given."""
     from xdist.scheduler import LoadScopeScheduling
 
-    class Rooms(LoadScopeScheduling):
+    class Groups(LoadScopeScheduling):
         def _split_scope(self, nodeid):
             return scope_of(nodeid)
 
-    return Rooms(config, log) if config.getvalue("dist") == "loadfile" else None
+    return Groups(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
 def pytest_runtest_setup(item):
-    """Skips products in bfloat16 if oneDNN is restricted to an older processor: TensorFlow aborts.
+    """Skips tests of bfloat16 if oneDNN is restricted to an older processor: TensorFlow aborts.
 
-    TensorFlow checks the real processor for such products, but oneDNN then lacks a kernel. A real
-    processor without bfloat16 computes them in another way, and these tests run there.
+    TensorFlow checks the real processor for products in bfloat16, but oneDNN then lacks a kernel.
+    A real processor without bfloat16 computes them in another way, and these tests run there.
     """
     values = item.callspec.params.values() if hasattr(item, "callspec") else ()
     computes = item.get_closest_marker("bfloat16") or {"bfloat16", "mixed_bfloat16"} & {

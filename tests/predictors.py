@@ -9,8 +9,8 @@ import typing
 
 import numpy as np
 import tensorflow as tf
-from doubt import BOS, EOS, PAD
 from support import KV, D, F, H, K, normal, randomise
+from uncertain_models import BOS, EOS, PAD
 
 from keras_transformer.config.stack import StackConfig
 from keras_transformer.decoding import Predictor, Step, Vocabulary

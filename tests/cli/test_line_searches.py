@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import sentencepiece
 from click.testing import CliRunner
-from doubt import talkative
+from uncertain_models import talkative
 
 from keras_transformer import (
     Alignment,

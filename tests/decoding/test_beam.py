@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import reference
 import tensorflow as tf
-from doubt import BOS, EOS, PAD, logits_of, sources, talkative, unpadded
 from support import sentences, small_config, weights_of
+from uncertain_models import BOS, EOS, PAD, logits_of, sources, talkative, unpadded
 
 from keras_transformer import Transformer, beam_decode, greedy_decode
 from keras_transformer.export.litert.convert import convert_functions

@@ -5,7 +5,7 @@ import functools
 import numpy as np
 import pytest
 import tensorflow as tf
-from doubt import EOS, sources, talkative
+from uncertain_models import EOS, sources, talkative
 
 from keras_transformer import Constraints, beam_decode, greedy_decode
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import reference
 import tensorflow as tf
-from doubt import BOS, EOS, PAD, logits_of, sources, talkative, unpadded
+from uncertain_models import BOS, EOS, PAD, logits_of, sources, talkative, unpadded
 
 from keras_transformer import Constraints, beam_decode, greedy_decode, sample_decode
 from keras_transformer.decoding import Vocabulary

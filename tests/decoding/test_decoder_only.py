@@ -6,7 +6,16 @@ import numpy as np
 import pytest
 import reference
 import tensorflow as tf
-from doubt import BOS, EOS, PAD, sources, talkative, talkative_text, text_prompts, unpadded
+from uncertain_models import (
+    BOS,
+    EOS,
+    PAD,
+    sources,
+    talkative,
+    talkative_text,
+    text_prompts,
+    unpadded,
+)
 
 from keras_transformer import Constraints, beam_decode, greedy_decode, sample_decode, score
 from keras_transformer.decoding import Predictor

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import reference
 import tensorflow as tf
-from doubt import BOS, PAD, logits_of, sources, talkative
+from uncertain_models import BOS, PAD, logits_of, sources, talkative
 
 from keras_transformer import beam_decode, greedy_decode, sample_decode
 from keras_transformer.export.litert.convert import convert_functions

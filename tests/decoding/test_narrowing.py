@@ -6,7 +6,7 @@ import functools
 import numpy as np
 import pytest
 import reference
-from doubt import BOS, EOS, PAD, logits_of, sources, talkative, unpadded
+from uncertain_models import BOS, EOS, PAD, logits_of, sources, talkative, unpadded
 
 from keras_transformer import (
     Beam,

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 import reference
 import tensorflow as tf
-from doubt import BOS, EOS, PAD, logits_of, sources, talkative
 from predictors import DecoderOnly, Recurrent, prompts
 from support import small_config
+from uncertain_models import BOS, EOS, PAD, logits_of, sources, talkative
 
 from keras_transformer import Transformer, beam_decode, greedy_decode, sample_decode, score
 from keras_transformer.decoding import EncoderDecoder, Ensemble, Predictor, Vocabulary

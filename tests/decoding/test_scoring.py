@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import reference
 import tensorflow as tf
-from doubt import BOS, EOS, PAD, sources, talkative, unpadded
 from support import sentences, weights_of
+from uncertain_models import BOS, EOS, PAD, sources, talkative, unpadded
 
 from keras_transformer import beam_decode, greedy_decode, score
 

@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 import tensorflow as tf
-from doubt import EOS, sources, talkative
+from uncertain_models import EOS, sources, talkative
 
 from keras_transformer import Beam, Greedy, Sample, beam_decode, greedy_decode, sample_decode
 from keras_transformer.decoding import Found

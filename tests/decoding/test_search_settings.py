@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from click.testing import CliRunner
-from doubt import sources
 from predictors import LONGEST, Recurrent
+from uncertain_models import sources
 
 from keras_transformer import Beam, Greedy, Sample
 from keras_transformer.cli.main import cli

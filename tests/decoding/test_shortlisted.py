@@ -40,7 +40,7 @@ OUTPUTS = {**OUTPUTS, "pad_id": 42, "bos_id": 42}
 
 @functools.cache
 def model(kind="shared", seed=0, **other):
-    """A model whose outputs differ in words and lengths; see `doubt.talkative`."""
+    """A model whose outputs differ in words and lengths; see `uncertain_models.talkative`."""
     changes = {**(OUTPUTS if kind == "outputs" else KINDS[kind]), **other}
     config = small_config(vocab_size=V, position="learned", norm="pre", **changes)
     made = randomise(Transformer(config), seed)

@@ -9,8 +9,8 @@ import math
 import numpy as np
 import pytest
 import tensorflow as tf
-from doubt import talkative
 from support import randomise, small_config
+from uncertain_models import talkative
 
 from keras_transformer import Beam, Greedy, Transformer, Translator
 from keras_transformer.decoding import score

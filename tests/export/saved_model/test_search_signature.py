@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import tensorflow as tf
-from doubt import talkative
+from uncertain_models import talkative
 
 from keras_transformer import Beam, Translator, beam_decode, greedy_decode
 from keras_transformer.export.saved_model.buckets import BucketedSearch, Buckets
