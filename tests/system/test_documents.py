@@ -329,7 +329,7 @@ def test_the_site_has_every_page():
 
 
 # Pages without this section; settings.md is generated.
-WITHOUT_NEXT = {"examples", "scale", "settings"}
+WITHOUT_NEXT = {"examples", "settings"}
 GUIDES = {page.stem for page in (ROOT / "docs").glob("*.md")} - WITHOUT_NEXT
 
 
