@@ -25,19 +25,19 @@ each_model = pytest.mark.parametrize(
     ],
 )
 # Blocks and stacks are made of the other layers and are slow; the slow tests cover what they add.
-DEAR = {"Decoder", "DecoderBlock", "Encoder", "EncoderBlock"}
+SLOW = {"Decoder", "DecoderBlock", "Encoder", "EncoderBlock"}
 # Layers with several arguments, or an argument that `Sequential` and `TimeDistributed` cannot hold.
 ONE_ARGUMENT = [name for name in LAYERS if HARNESS_ROWS[name].arguments[1:2] != ("memory",)]
 
 
-def each(names, cheap=()):
+def for_each_layer(names, cheap=()):
     """Parametrises a test by name; slow rows are marked as slow unless they are named as cheap."""
-    dear = DEAR | set(VARIANTS)
+    slow = SLOW | set(VARIANTS)
     return pytest.mark.parametrize(
         "name",
         [
             pytest.param(name, marks=pytest.mark.slow)
-            if name in dear and name not in cheap
+            if name in slow and name not in cheap
             else name
             for name in names
         ],
@@ -83,7 +83,7 @@ def run_layer_test(harness, name, **options):
     )
 
 
-@pytest.mark.parametrize("name", [x for x in LAYERS if x not in DEAR or x == "EncoderBlock"])
+@pytest.mark.parametrize("name", [x for x in LAYERS if x not in SLOW or x == "EncoderBlock"])
 def test_the_layer_test_of_keras(harness, name):
     run_layer_test(harness, name, run_training_check=False)
 
@@ -131,7 +131,7 @@ def test_the_serialization_test_of_keras(harness, name):
     harness.run_class_serialization_test(HARNESS_ROWS[name].make())
 
 
-@each([*LAYERS, *VARIANTS])
+@for_each_layer([*LAYERS, *VARIANTS])
 def test_the_computed_output_shape_matches_the_output(name):
     """The layer is not built yet; unknown sizes stay unknown."""
     layer, inputs = HARNESS_ROWS[name].make(), inputs_of(name)
@@ -143,7 +143,7 @@ def test_the_computed_output_shape_matches_the_output(name):
 
 
 @pytest.mark.parametrize("length", [pytest.param(3, marks=pytest.mark.slow), None])
-@each(ONE_ARGUMENT, cheap=("EncoderBlock",))
+@for_each_layer(ONE_ARGUMENT, cheap=("EncoderBlock",))
 def test_time_distributed(name, length):
     """Each slice is computed on its own, with a loop of known or unknown length."""
     (first, *_), layer = HARNESS_ROWS[name].arguments, HARNESS_ROWS[name].make()

@@ -54,7 +54,7 @@ def model():
 
 
 @pytest.fixture(autouse=True, scope="module")
-def made_outside_of_graphs():
+def built_outside_of_graphs():
     """Builds the model before any graph is traced, as its variables would belong to the graph."""
     model()
 

@@ -39,7 +39,7 @@ each_search = pytest.mark.parametrize("name", SEARCHES)
 
 
 @pytest.fixture(autouse=True, scope="module")
-def made_outside_of_graphs():
+def built_outside_of_graphs():
     talkative_text()
 
 

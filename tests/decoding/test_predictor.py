@@ -36,7 +36,7 @@ def of_transformers(*models):
 
 
 @functools.cache
-def made(name):
+def predictor_and_reference(name):
     """Returns a predictor, its inputs, and a function for logits of whole outputs."""
     models = talkative("pre"), talkative("post")
     if name == "encoder-decoder":
@@ -56,14 +56,14 @@ each_predictor = pytest.mark.parametrize("name", PREDICTORS)
 
 
 @pytest.fixture(autouse=True, scope="module")
-def made_outside_of_graphs():
+def built_outside_of_graphs():
     for name in PREDICTORS:
-        made(name)
+        predictor_and_reference(name)
 
 
 @each_predictor
 def test_greedy_search_equals_a_loop_in_python(name):
-    predictor, inputs, logits = made(name)
+    predictor, inputs, logits = predictor_and_reference(name)
     tokens, scores = greedy_decode(predictor, inputs, LIMIT)
     expected, expected_scores = reference.greedy(logits, inputs, LIMIT, **IDS)
     np.testing.assert_array_equal(tokens, expected)
@@ -75,7 +75,7 @@ def test_greedy_search_equals_a_loop_in_python(name):
 @each_predictor
 @pytest.mark.parametrize("beam_size", [pytest.param(1, marks=pytest.mark.slow), 4])
 def test_a_beam_equals_a_loop_in_python(name, beam_size):
-    predictor, inputs, logits = made(name)
+    predictor, inputs, logits = predictor_and_reference(name)
     tokens, scores = beam_decode(predictor, inputs, beam_size, beam_size, max_length=LIMIT)
     for b, row in enumerate(inputs):
         best = reference.beam(logits, row, beam_size, SCORE, 1, LIMIT, **IDS)[:beam_size]
@@ -89,7 +89,7 @@ def test_a_beam_equals_a_loop_in_python(name, beam_size):
 @each_predictor
 def test_hypotheses_change_their_places_in_these_beams(name, monkeypatch):
     """Otherwise the test above would pass even if the state were not reordered."""
-    predictor, inputs, _ = made(name)
+    predictor, inputs, _ = predictor_and_reference(name)
     follow, moved = predictor.follow, []
 
     def watched(state, parents):
@@ -106,7 +106,7 @@ def test_hypotheses_change_their_places_in_these_beams(name, monkeypatch):
 @each_predictor
 def test_steps_equal_one_pass_over_the_output(name):
     """The scores of given outputs of any length: one pass equals a step for each token."""
-    predictor, inputs, logits = made(name)
+    predictor, inputs, logits = predictor_and_reference(name)
     tokens, scores = sample_decode(predictor, inputs, 0.7, seed=(1, 2), max_length=LIMIT)
     gains, sums = score(predictor, inputs, tokens)
     np.testing.assert_allclose(sums, scores, **SCORES)
@@ -131,7 +131,7 @@ def test_steps_equal_one_pass_over_the_output(name):
     ],
 )
 def test_a_state_that_grows_in_stages_gives_the_same(name):
-    predictor, inputs, _ = made(name)
+    predictor, inputs, _ = predictor_and_reference(name)
     for search in (greedy_decode, functools.partial(beam_decode, beam_size=3, n_best=3)):
         expected = search(predictor, inputs, max_length=LIMIT, cache_stages=())
         outputs = search(predictor, inputs, max_length=LIMIT, cache_stages=(2, 5))
@@ -143,7 +143,7 @@ def test_a_state_that_grows_in_stages_gives_the_same(name):
 @each_predictor
 @pytest.mark.parametrize("jit_compile", [False, pytest.param(True, marks=pytest.mark.long)])
 def test_compiled_is_eager(name, jit_compile):
-    predictor, inputs, _ = made(name)
+    predictor, inputs, _ = predictor_and_reference(name)
     for search in (greedy_decode, sample_decode, functools.partial(beam_decode, n_best=2)):
         expected = search(predictor, inputs, max_length=5)
         compiled = tf.function(
@@ -180,7 +180,7 @@ def test_any_class_with_an_encoder_and_a_decoder_can_be_searched():
 
 
 def test_an_ensemble_differs_from_each_of_its_models():
-    predictor, source, _ = made("ensemble")
+    predictor, source, _ = predictor_and_reference("ensemble")
     tokens, _ = greedy_decode(predictor, source, LIMIT)
     for model in predictor.members:
         assert np.any(greedy_decode(model, source, LIMIT)[0] != tokens)

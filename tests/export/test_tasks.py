@@ -78,17 +78,17 @@ def classifier(request, tokenizer):
 
 
 @pytest.fixture(scope="module")
-def made():
+def exports():
     """Exports by kind, cached: pytest would make them again for each pair of parameters."""
     return {}
 
 
 @pytest.fixture(scope="module")
-def generator_files(generator, made, tmp_path_factory):
+def generator_files(generator, exports, tmp_path_factory):
     key = generator.model.config
-    if key not in made:
-        made[key] = export_generator(generator, tmp_path_factory.mktemp("generator"))
-    return made[key]
+    if key not in exports:
+        exports[key] = export_generator(generator, tmp_path_factory.mktemp("generator"))
+    return exports[key]
 
 
 def export_generator(generator, folder):
@@ -173,11 +173,11 @@ def test_forced_tokens_do_not_hide_a_wrong_score(generator):
 
 
 @pytest.fixture(scope="module")
-def classifier_files(classifier, made, tmp_path_factory):
+def classifier_files(classifier, exports, tmp_path_factory):
     key = classifier.model.config
-    if key not in made:
-        made[key] = export_classifier(classifier, tmp_path_factory.mktemp("classifier"))
-    return made[key]
+    if key not in exports:
+        exports[key] = export_classifier(classifier, tmp_path_factory.mktemp("classifier"))
+    return exports[key]
 
 
 def export_classifier(classifier, folder):

@@ -67,7 +67,7 @@ each_kind = pytest.mark.parametrize("kind", KINDS)
 each_norm = pytest.mark.parametrize("norm", ["post", "pre"])
 
 
-def made(layer_class, kind, norm, *shapes, **arguments):
+def built(layer_class, kind, norm, *shapes, **arguments):
     layer = layer_class(**arguments, **BLOCK, **KINDS[kind], norm=norm)
     layer.build(*shapes)
     return randomise(layer), weights_of(layer)
@@ -87,7 +87,7 @@ def options_of(kind, norm):
 @each_kind
 @each_norm
 def test_an_encoder_stack(kind, norm):
-    encoder, weights = made(Encoder, kind, norm, (B, S, D), num_layers=2)
+    encoder, weights = built(Encoder, kind, norm, (B, S, D), num_layers=2)
     x, mask, record = normal(B, S, D), random_mask(B, 1, S, seed=1), {}
     allowed = np.broadcast_to(mask, (B, S, S))
     options = options_of(kind, norm)
@@ -104,7 +104,7 @@ def test_an_encoder_stack(kind, norm):
 @each_norm
 def test_a_decoder_stack_and_its_steps(kind, norm):
     """Compares whole sequences with the reference, and single positions with a cache."""
-    decoder, weights = made(Decoder, kind, norm, (B, T, D), (B, S, D), num_layers=2)
+    decoder, weights = built(Decoder, kind, norm, (B, T, D), (B, S, D), num_layers=2)
     x, memory = normal(B, T, D), normal(B, S, D, seed=1)
     memory_allowed = random_mask(B, 1, S, seed=3)
     seen = np.ones((B, T, T), bool), np.broadcast_to(memory_allowed, (B, T, S))
@@ -124,7 +124,7 @@ def test_a_decoder_stack_and_its_steps(kind, norm):
 
 @each_kind
 def test_a_cache_in_two_parts(kind):
-    decoder, _ = made(Decoder, kind, "pre", (B, T, D), (B, S, D), num_layers=2)
+    decoder, _ = built(Decoder, kind, "pre", (B, T, D), (B, S, D), num_layers=2)
     x, memory = normal(B, T, D), tf.constant(normal(B, S, D, seed=1))
     out, heads = decoder(x, memory), decoder.project_memory(memory)
     cache = decoder.empty_cache(B, 4)
@@ -138,7 +138,7 @@ def test_a_cache_in_two_parts(kind):
 
 @pytest.mark.parametrize("kind", ["t5", "llama"])
 def test_under_every_policy(policy, kind):
-    encoder, _ = made(Encoder, kind, "pre", (B, S, D), num_layers=2)
+    encoder, _ = built(Encoder, kind, "pre", (B, S, D), num_layers=2)
     x = tf.constant(normal(B, S, D))
     with tf.GradientTape() as tape:
         out = encoder(x, training=True)
@@ -151,7 +151,7 @@ def test_under_every_policy(policy, kind):
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["t5", "llama"])
 def test_compiled(kind):
-    decoder, _ = made(Decoder, kind, "pre", (B, T, D), (B, S, D), num_layers=2)
+    decoder, _ = built(Decoder, kind, "pre", (B, T, D), (B, S, D), num_layers=2)
     x, memory = normal(B, T, D), normal(B, S, D, seed=1)
     compiled = tf.function(decoder, jit_compile=True)
     np.testing.assert_allclose(compiled(x, memory), decoder(x, memory), **LAYER)
@@ -184,14 +184,14 @@ def test_a_first_block_without_its_first_norm():
 
 
 def test_a_shared_table_is_one_weight():
-    _, weights = made(Encoder, "t5", "pre", (B, S, D), num_layers=3)
+    _, weights = built(Encoder, "t5", "pre", (B, S, D), num_layers=3)
     tables = [name for name in weights if name.endswith("distance_bias")]
     assert tables == ["block_0/self_attention/distance_bias"]
 
 
 def test_grouped_keys_equal_repeated_heads():
     """Copying the key and value heads of each group for every head gives the same output."""
-    grouped, weights = made(EncoderBlock, "grouped", "post", (B, S, D))
+    grouped, weights = built(EncoderBlock, "grouped", "post", (B, S, D))
     whole = EncoderBlock(**BLOCK)
     whole.build((B, S, D))
     for weight in whole.weights:

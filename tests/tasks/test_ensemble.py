@@ -59,14 +59,14 @@ def other_model(pipeline, **changes):
 
 
 @functools.cache
-def other(make):
+def other_pipeline(make):
     """Returns the pipeline of `other_model`."""
     return make().with_model(other_model(make()))
 
 
 @functools.cache
-def together(make):
-    return make().with_model([make().model, other(make).model])
+def ensemble(make):
+    return make().with_model([make().model, other_pipeline(make).model])
 
 
 @functools.cache
@@ -137,11 +137,11 @@ def test_a_model_with_itself_searches_as_alone(make, search):
 
 @pytest.mark.slow
 def test_texts_continue_their_prompts_by_the_mean():
-    both = together(generator)
+    both = ensemble(generator)
     prompts = ["a cat", "", "the big"]
     for text, prompt in zip(both(prompts), prompts, strict=True):
         assert text.startswith(prompt)
-    rows = [make.score(LINES) for make in (generator(), other(generator), both)]
+    rows = [make.score(LINES) for make in (generator(), other_pipeline(generator), both)]
     for first, second, mean in zip(*rows, strict=True):
         assert min(first.score, second.score) - 1 < mean.score
         assert mean.score <= max(first.score, second.score) + mean.tokens * np.log(2)
@@ -189,7 +189,10 @@ def test_a_shortlist_can_be_used_with_several_models():
 
 def test_probabilities_of_labels_are_means():
     texts = ["a cat", "the big dog runs", "", LONG]
-    rows = [one.classify(texts) for one in (classifier(), other(classifier), together(classifier))]
+    rows = [
+        one.classify(texts)
+        for one in (classifier(), other_pipeline(classifier), ensemble(classifier))
+    ]
     for first, second, mean in zip(*rows, strict=True):
         expected = (first.probabilities + second.probabilities) / 2
         np.testing.assert_allclose(mean.probabilities, expected, atol=1e-6)
@@ -202,7 +205,7 @@ def test_probabilities_of_labels_are_means():
 @pytest.mark.slow
 def test_probabilities_of_words_are_means():
     texts = ["a cat", "the big dog runs", LONG]
-    rows = [one.answer(texts) for one in (labeller(), other(labeller), together(labeller))]
+    rows = [one.answer(texts) for one in (labeller(), other_pipeline(labeller), ensemble(labeller))]
     for first, second, mean in zip(*rows, strict=True):
         expected = (first.probabilities + second.probabilities) / 2  # [W, C]
         np.testing.assert_allclose(mean.probabilities, expected, atol=1e-6)
@@ -216,7 +219,9 @@ def test_probabilities_of_words_are_means():
 def test_probabilities_of_both_ends_are_means():
     """For a passage in one window; the best pair is chosen by their sums."""
     examples = [("a cat", "the big dog"), ("dog", "a cat runs"), ("the", "")]
-    rows = [one.answer(examples) for one in (answerer(), other(answerer), together(answerer))]
+    rows = [
+        one.answer(examples) for one in (answerer(), other_pipeline(answerer), ensemble(answerer))
+    ]
     for first, second, mean in zip(*rows, strict=True):
         expected = (first.probabilities + second.probabilities) / 2  # [2, G]
         np.testing.assert_allclose(mean.probabilities, expected, atol=1e-6)
@@ -235,7 +240,10 @@ def test_probabilities_of_both_ends_are_means():
 @pytest.mark.slow
 def test_probabilities_of_images_are_means():
     images = list(np.random.default_rng(3).integers(0, 256, (5, 4, 6, 1)).astype("uint8"))
-    rows = [one.classify(images) for one in (recognizer(), other(recognizer), together(recognizer))]
+    rows = [
+        one.classify(images)
+        for one in (recognizer(), other_pipeline(recognizer), ensemble(recognizer))
+    ]
     for first, second, mean in zip(*rows, strict=True):
         expected = (first.probabilities + second.probabilities) / 2
         np.testing.assert_allclose(mean.probabilities, expected, atol=1e-6)

@@ -74,7 +74,7 @@ def assert_equal(texts, ours, theirs):
     assert not different, (len(different), different[:3])
 
 
-def made(ids, lowercase):
+def make_tokenizer(ids, lowercase):
     return WordPieceTokenizer(list(ids), BertNormalizer(lowercase=lowercase))
 
 
@@ -83,7 +83,7 @@ def test_ids_equal_those_of_the_algorithm(lowercase):
     ids = vocabulary(LINES, lowercase)
     texts = [*LINES, *hostile(3000, 1, stable())]
     expected = [bert_in_python.ids(text, ids, lowercase) for text in texts]
-    assert_equal(texts, rows(made(ids, lowercase), texts), expected)
+    assert_equal(texts, rows(make_tokenizer(ids, lowercase), texts), expected)
     kinds = {number for row in expected for number in row}
     assert len(kinds) > 100 and ids["[UNK]"] in kinds
 
@@ -110,7 +110,7 @@ def test_ids_equal_those_of_the_package_tokenizers(corpus, lowercase):
     theirs.post_processor = tokenizers.processors.BertProcessing(
         ("[SEP]", ids["[SEP]"]), ("[CLS]", ids["[CLS]"])
     )
-    ours = made(ids, lowercase)
+    ours = make_tokenizer(ids, lowercase)
     for texts in (LINES, corpus, list(hostile(100_000, 2))):
         assert_equal(texts, rows(ours, texts), [e.ids for e in theirs.encode_batch(texts)])
 
@@ -138,7 +138,7 @@ def test_each_option_of_the_normaliser_works_as_in_tokenizers(options):
 def test_it_works_in_a_saved_model_outside_python(tmp_path):
     ids = vocabulary(LINES, True)
     module = tf.Module()
-    module.tokenizer = made(ids, True)
+    module.tokenizer = make_tokenizer(ids, True)
     texts = tf.TensorSpec([None], tf.string, name="texts")
     encode = tf.function(
         lambda texts: {"ids": module.tokenizer.encode(texts).to_tensor(-1)}, input_signature=[texts]
@@ -153,7 +153,7 @@ def test_it_works_in_a_saved_model_outside_python(tmp_path):
 
 
 def test_ids_become_text():
-    tokenizer = made(vocabulary(LINES, True), True)
+    tokenizer = make_tokenizer(vocabulary(LINES, True), True)
     encoded = tokenizer.encode(["A dog runs over the hill", "", "Straße"])
     texts = tokenizer.decode(encoded.to_tensor(tokenizer.pad_id)).numpy()
     assert [text.decode() for text in texts] == ["a dog runs over the hill", "", "straße"]
@@ -169,7 +169,7 @@ def test_it_is_restored_from_its_files():
     again = Tokenizers.from_files(files.get).source
     texts = [*LINES, "longest longester"]
     assert again.encode(texts).to_list() == tokenizer.encode(texts).to_list()
-    assert again.identity() == tokenizer.identity() != made(ids, True).identity()
+    assert again.identity() == tokenizer.identity() != make_tokenizer(ids, True).identity()
     with pytest.raises(ValueError, match=r"tokenizer\.wordpiece\.json: the WordPiece vocabulary"):
         Tokenizers.from_files({"tokenizer.wordpiece.json": b"{}"}.get)
 
@@ -180,4 +180,4 @@ def test_wrong_tokens_are_reported():
     with pytest.raises(ValueError, match=r"must have the piece '\[CLS\]', which is `bos`\."):
         WordPieceTokenizer(["[PAD]", "[UNK]", "[SEP]"])
     with pytest.raises(ValueError, match=r"WordPiece has no random segmentations"):
-        made(vocabulary(LINES, True), True).sample(["a"], 0.1, 1)
+        make_tokenizer(vocabulary(LINES, True), True).sample(["a"], 0.1, 1)

@@ -76,7 +76,7 @@ def arguments(files, translator, sentences):
 
 
 @pytest.fixture(scope="module")
-def here(arguments):
+def local_outputs(arguments):
     """The outputs on this processor."""
     command = [sys.executable, "-c", PROGRAM, *arguments]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
@@ -85,12 +85,12 @@ def here(arguments):
 
 
 @pytest.mark.parametrize("processor", PROCESSORS)
-def test_arm_gives_the_same_tokens_and_scores(arm, files, arguments, here, processor):
+def test_arm_gives_the_same_tokens_and_scores(arm, files, arguments, local_outputs, processor):
     machine, there = json.loads(arm.python(processor, PROGRAM, *arguments))
     assert machine == "aarch64"
     for quantize, path in files.items():
         for name in ("greedy_1x20", "beam4_1x20"):
-            ours, theirs = (answers[f"{path} {name}"] for answers in (here, there))
+            ours, theirs = (answers[f"{path} {name}"] for answers in (local_outputs, there))
             assert [tokens for tokens, _ in theirs] == [tokens for tokens, _ in ours]
             np.testing.assert_allclose(
                 np.array([scores for _, scores in theirs]),
@@ -99,9 +99,9 @@ def test_arm_gives_the_same_tokens_and_scores(arm, files, arguments, here, proce
             )  # fmt: skip
 
 
-def test_the_comparison_distinguishes_int8_from_float32(files, here):
+def test_the_comparison_distinguishes_int8_from_float32(files, local_outputs):
     """The phrases have different translations, and the scores of the two files differ."""
-    ours, theirs = (here[f"{path} greedy_1x20"] for path in files.values())
+    ours, theirs = (local_outputs[f"{path} greedy_1x20"] for path in files.values())
     assert len(ours) > 15 and len({str(tokens) for tokens, _ in ours}) > 12
     differences = [abs(one[1][0] - two[1][0]) for one, two in zip(ours, theirs, strict=True)]
     assert np.median(differences) > 2 * max(BOUNDS.values())

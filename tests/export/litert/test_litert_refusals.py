@@ -22,7 +22,7 @@ pytest.importorskip("ai_edge_litert")
 
 
 @pytest.fixture
-def ready_made(export, monkeypatch):
+def skip_conversion(export, monkeypatch):
     """Skips the conversion in a test: the converter returns its earlier result."""
     content = model_of(export("none")[0])
     monkeypatch.setattr(generated, "convert", lambda *args, **kwargs: content)
@@ -80,7 +80,7 @@ def test_a_model_that_needs_other_operators_is_refused_by_name(
 
 
 @pytest.fixture(scope="module")
-def of_another_model(export, translator):
+def file_of_another_model(export, translator):
     """The float32 file with one weight changed slightly."""
     content = model_of(export("none")[0])
     table = translator.model.source_embedding.table.numpy()
@@ -91,9 +91,9 @@ def of_another_model(export, translator):
 
 @pytest.mark.slow
 def test_a_file_that_differs_by_one_weight_is_detected(
-    of_another_model, translator, sentences, tmp_path, monkeypatch
+    file_of_another_model, translator, sentences, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(generated, "convert", lambda *args, **kwargs: of_another_model)
+    monkeypatch.setattr(generated, "convert", lambda *args, **kwargs: file_of_another_model)
     with pytest.raises(ExportError, match="x.tflite.* differ"):
         export_litert(translator, tmp_path / "new" / "x.tflite", sentences)
     assert listing(tmp_path) == []
@@ -153,7 +153,7 @@ def test_a_loss_of_bleu_is_detected(damaged, translator, sentences, tmp_path):
 
 
 @pytest.mark.slow
-def test_an_older_export_is_replaced(ready_made, translator, tmp_path):
+def test_an_older_export_is_replaced(skip_conversion, translator, tmp_path):
     path = tmp_path / "x.tflite"
     path.write_bytes(b"\x1c\0\0\0TFL3 an older one")
     export_litert(translator, path, ["in 17 weeks"])
@@ -173,7 +173,7 @@ def test_a_file_that_is_not_an_export_is_left_alone(translator, tmp_path, monkey
 
 
 @pytest.mark.slow
-def test_ctrl_c_leaves_no_file(ready_made, translator, tmp_path, monkeypatch):
+def test_ctrl_c_leaves_no_file(skip_conversion, translator, tmp_path, monkeypatch):
     def stop(*args, **kwargs):
         raise KeyboardInterrupt
 
@@ -187,7 +187,7 @@ def test_ctrl_c_leaves_no_file(ready_made, translator, tmp_path, monkeypatch):
     assert old.read_bytes() == b"\x1c\0\0\0TFL3 an older one"
 
 
-def test_a_full_disk_is_reported_in_one_line(ready_made, translator, tmp_path, full_disk):
+def test_a_full_disk_is_reported_in_one_line(skip_conversion, translator, tmp_path, full_disk):
     with pytest.raises(OSError, match="File too large"), full_disk(50_000):
         export_litert(translator, tmp_path / "x.tflite", ["in 17 weeks"])
     assert listing(tmp_path) == []
