@@ -187,7 +187,7 @@ def test_a_signal_ends_a_command_silently(number, status):
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        # A shell's `&` makes the process ignore it.
+        # Restores the signal that a shell's `&` makes the process ignore.
         preexec_fn=lambda: signal.signal(number, signal.SIG_DFL),
     )
     assert process.stdout.readline() == "ready\n"

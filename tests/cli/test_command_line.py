@@ -25,7 +25,7 @@ def error_line(*arguments, **options):
     done = run(*arguments, **options)
     assert done.exit_code != 0
     assert done.stdout == ""
-    # Without progress messages.
+    # Leaves out progress messages.
     lines = [line for line in done.stderr.splitlines() if not line.endswith(" ...")]
     assert len([line for line in lines if line]) == 1, done.stderr
     return lines[-1]

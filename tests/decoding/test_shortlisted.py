@@ -224,7 +224,7 @@ def test_the_tokens_are_those_of_a_search_in_which_all_others_are_banned():
     target = np.concatenate([np.full((3, 1), BOS), ours["tokens"][:, :-1]], axis=1)
     logits = np.array(model()({"source": sources(), "target": target}), "float64")
     shares = np.where(candidates()[:, None], np.exp(logits), 0).sum(-1) / np.exp(logits).sum(-1)
-    # Relative to the share of all candidates.
+    # Relative to the total share of all candidates.
     gain = np.where(ours["tokens"] == PAD, 0, np.log(shares))
     np.testing.assert_allclose(ours["token_scores"] + gain, theirs["token_scores"], atol=1e-4)
     assert np.abs(gain).max() > 0.1
@@ -281,7 +281,7 @@ def test_constraints_still_apply(sizes):
     free = greedy_decode(Shortlisted(model(), shortlist()), sources(), LIMIT)[0].numpy()
     for row, tokens in zip(banned, free, strict=True):
         row[tokens[0]] = True
-    # In no shortlist of the sentence.
+    # Tokens that are in no shortlist of the sentence.
     other = [int(np.flatnonzero(~row)[-1]) for row in candidates()]
     prefix = [[other[0], PAD], [4, other[1]], [PAD, PAD]]
     allowed = candidates()

@@ -54,5 +54,5 @@ def test_litert_returns_the_same():
     runner.set_tensor(runner.get_input_details()[0]["index"], values)
     runner.invoke()
     outputs = [runner.get_tensor(detail["index"]) for detail in runner.get_output_details()]
-    # Values first, then places.
+    # Sorted by dtype, so that values come before places.
     check(sorted(outputs, key=lambda output: output.dtype.kind), values, 7)

@@ -69,7 +69,7 @@ def test_the_report_states_what_was_written_and_checked(exported, sentences):
     metadata = json.loads((path / "config.json").read_text())["agreement"]
     assert metadata["score_difference"] == report["score_difference"]
     assert "differences" not in metadata and metadata["processor"] == report["processor"]
-    # At least the empty sentence is left out.
+    # The beam check leaves out at least the empty sentence.
     assert 30 <= report["beam_sentences"] < len(sentences)
     assert json.loads(json.dumps(report)) == report
     assert listing(path.parent) == ["model", *(f"model/{name}" for name in FILES)]

@@ -66,7 +66,7 @@ def test_distances_are_not_rounded_to_16_bits(policy_name, digits):
     _, weights = layer(np.zeros((1, length, 2), "float32"), return_weights=True)
     exact = reference.softmax(-np.arange(length)[::-1] / 256)
     bias = to_numpy(weights)[0, 0, -1]
-    # Includes subnormals.
+    # The lower bound covers subnormals.
     half_a_unit = np.maximum(2.0 ** (np.frexp(exact)[1] - digits - 1), 2.0**-25)
     assert np.all(np.abs(bias - exact) <= half_a_unit * 1.01)
 

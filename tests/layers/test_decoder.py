@@ -160,7 +160,7 @@ def test_hypotheses_attend_to_the_places_of_their_ancestors():
     ]
     heads = decoder.project_memory(memory)
     cache = decoder.empty_cache(B, length, width)
-    # Current place, position, place at that position.
+    # Axes: current place, position, place at that position.
     allowed = np.zeros((B, width, length, width), bool)
     for t in range(T):
         now = places[:, t]  # [B, N]: the place of each hypothesis in the cache

@@ -104,7 +104,7 @@ def test_logits_and_encoder_states(kind, left, tmp_path):
         kept = {name: value for name, value in settings.items() if name not in removed}
         (tmp_path / "config.json").write_text(json.dumps(kept))
     model = from_pretrained(tmp_path).model
-    # The file has rounded them; the model uses the exact ones.
+    # The file contains rounded sinusoids; the model uses exact ones.
     if kind == "sinusoids in a file of float16":
         tensors |= {name: table.astype("float64") for name, table in sinusoidal().items()}
     assert_equal_to_numpy(model, settings, tensors, left)

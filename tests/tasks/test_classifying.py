@@ -147,7 +147,7 @@ def test_an_unknown_label_and_missing_texts_are_reported_in_one_line():
         (["1", "0", "1"], ("0", "1")),
         (["10", "9", "-1.5", " 9 "], ("-1.5", "9", "10")),  # as numbers
         (["b", "10", "a", "9"], ("9", "10", "a", "b")),
-        # Words, although Python parses them as numbers.
+        # These are words, although Python parses them as numbers.
         (["1_0", "20", "infinity"], ("20", "1_0", "infinity")),
         (["gut", "schön", "schlecht"], ("gut", "schlecht", "schön")),
     ],

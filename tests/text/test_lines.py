@@ -13,7 +13,7 @@ from keras_transformer.text.lines import count_parallel, read_lines, read_parall
         (b"one\ntwo", ["one", "two"]),
         (b"one\r\n\r\ntwo\r\n", ["one", "", "two"]),
         ("\ufeffein Stra\u00dfe\n".encode(), ["ein Straße"]),
-        # Separators that do not end a line.
+        # These separators do not end a line.
         ("a\u2028b\x0bc\x85d\n".encode(), ["a\u2028b\x0bc\x85d"]),
     ],
 )

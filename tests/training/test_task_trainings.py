@@ -334,7 +334,7 @@ def test_truncated_sources_are_counted_at_the_start(corpus, tmp_path):
     settings = load_settings(corpus / "summarization.toml", ["training.updates=1"])
     _, shown = run_quietly(settings, tmp_path / "run")
     texts, _ = columns(corpus, "summarization", "train")
-    # Includes the space before the text, and the end.
+    # The lengths include the space before the text, and the end.
     longer = sum(len(text) + 2 > 5 for text in texts)
     assert 0 < longer < 40
     assert f"; 40 examples, {longer} sources cut at 5 tokens; " in " ".join(shown.split())

@@ -31,7 +31,7 @@ class Server(prediction_service_pb2_grpc.PredictionServiceServicer):
             self.answer(log.predict_log.request)
 
     def run(self, signature, **inputs):
-        # Which would otherwise add an empty signature of that name.
+        # Calling an unknown signature would add an empty one of that name.
         if signature not in self.signatures:
             raise KeyError(f"Serving signature name: {signature} not found")
         known = self.signatures[signature]

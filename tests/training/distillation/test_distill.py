@@ -308,7 +308,7 @@ def test_a_call_that_fails_at_any_write_resumes_there(folder, tmp_path, reader, 
         monkeypatch.setattr(writer, "replacing", disk)
     whole = contents(folder, tmp_path / "whole")
     writes = disk.count
-    # Parts, metadata, texts; provenance, settings, tokenizer, metrics.
+    # Writes: parts, metadata and texts; then provenance, settings, tokenizer and metrics.
     assert writes == 4 + 2 + 6 + 4
     for disk.full in range(1, writes + 1):
         run, disk.count = tmp_path / str(disk.full), 0

@@ -32,7 +32,7 @@ def table(folder):
 
 @pytest.mark.slow
 def test_extending_a_finished_run_equals_the_longer_training(folder, configured, tmp_path):
-    # As written by `evaluate`, for the model that is replaced.
+    # A metric as `evaluate` writes it, of the model that will be replaced.
     Run(folder).update_metrics(bleu=12.0)
     settings = configured("training.updates=11")
     figures, shown = run_quietly(settings, folder)

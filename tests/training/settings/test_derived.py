@@ -89,7 +89,7 @@ def test_the_default_vocabulary_size_fits_the_text(tmp_path):
     assert shown == [f"Learning a vocabulary of {n:,} pieces." for n in (4000, size)]
     with pytest.raises(ValueError, match=f"`size` must be at most {size} .*Received: size=4000"):
         learned(tmp_path / "set", numbers, numbers, size=4000)
-    # Chinese characters, also combined to words of two.
+    # Chinese characters, alone and combined to words of two.
     many = [chr(0x4E00 + n) for n in range(4100)]
     pairs = [first + second for first in many[:90] for second in many[:90]]
     (size, _), shown = learned(tmp_path / "many", [*many, *pairs], [*many, *pairs])
