@@ -1,13 +1,13 @@
-"""An ARM processor under emulation: qemu-user and a Python for it that has LiteRT, in a folder.
+"""An ARM processor under emulation: a folder with qemu-user and an ARM build of Python with LiteRT.
 
-Debian's packages are unpacked into the user's cache, and the wheels beside them. Nothing is
-installed, and no rights are needed: it takes Linux on x86-64, 130 MB from a mirror of Debian and
-from the package index, and 200 MB of disk. The mirror is that of this system's apt; where it has
-none, `KERAS_TRANSFORMER_DEBIAN` names one. `python tests/arm.py` does all this before the tests,
-which otherwise do it when they first run.
+Debian's packages and the wheels are unpacked into the user's cache. Nothing is installed and no
+special rights are needed. It takes Linux on x86-64, a download of 130 MB from a Debian mirror and
+the package index, and 200 MB of disk. The mirror is the one that this system's apt uses; on a
+system without one, set `KERAS_TRANSFORMER_DEBIAN` to its address. `python tests/arm.py` prepares
+the folder in advance; otherwise the tests do so when they first run.
 
-qemu is Debian 13's: older ones, such as the 7.2 of Debian 12, show the program this machine's
-/proc/cpuinfo, and LiteRT then dies with signal 11.
+qemu comes from Debian 13. Older versions, such as the 7.2 of Debian 12, show the emulated program
+the host's /proc/cpuinfo, and LiteRT then dies with signal 11.
 """
 
 import hashlib
@@ -35,15 +35,15 @@ PACKAGES = {
     ],
 }  # fmt: skip
 VARIABLE = "KERAS_TRANSFORMER_DEBIAN"
-# A line of either kind of file in which apt keeps addresses.
+# A line with a mirror's address, in either format of apt's files.
 SOURCE = re.compile(r"^(?:deb|URIs:)\s(?:.*\s)?https?://(\S+/debian)/?(?:\s|$)", re.MULTILINE)
-QEMU = "usr/bin/qemu-aarch64"  # of all that qemu-user holds
-# What a mirror that sends something else, or only a part, makes of a download.
+QEMU = "usr/bin/qemu-aarch64"  # the only file of qemu-user that is extracted
+# The errors that an incomplete or wrong download causes.
 BROKEN = (http.client.HTTPException, lzma.LZMAError, tarfile.TarError)
 
 
 class UnavailableError(Exception):
-    """The emulator cannot be had; the message says why."""
+    """Raised if the emulator is not available; the message gives the reason."""
 
 
 class Arm:
@@ -57,7 +57,7 @@ class Arm:
         self.folder = folder
 
     def python(self, processor, code, *arguments):
-        """Runs code in Python on one of qemu's processors; returns what it prints."""
+        """Runs Python code on one of qemu's processors and returns its output."""
         root = self.folder / "root"
         done = subprocess.run(
             [
@@ -72,10 +72,10 @@ class Arm:
 
 
 def prepare():
-    """Returns the folder; makes it first if this machine does not have it yet.
+    """Returns the folder with the emulator and prepares it first if necessary.
 
     Raises:
-        UnavailableError: If that is not possible here.
+        UnavailableError: If the emulator cannot be prepared on this machine.
     """
     if (sys.platform, platform.machine()) != ("linux", "x86_64"):
         raise UnavailableError("the emulator is a program for Linux on x86-64")
@@ -90,7 +90,7 @@ def prepare():
             made = pathlib.Path(temporary, "made")
             _unpack_debian(made)
             _install_wheels(made / "site", version)
-            if not folder.exists():  # another process may have made it by now
+            if not folder.exists():  # another process may have prepared it in the meantime
                 made.rename(folder)
     except (*BROKEN, OSError, ValueError, KeyError, subprocess.SubprocessError) as error:
         raise UnavailableError(
@@ -116,9 +116,9 @@ def _unpack_debian(folder):
 
 
 def _mirror():
-    """The address of Debian's packages that apt has here, or that a variable names.
+    """Returns the address of a Debian mirror: from a variable, or from this system's apt.
 
-    It is asked by https: nothing else vouches for its index.
+    The address is changed to https because nothing else authenticates the mirror's index.
     """
     if VARIABLE in os.environ:
         return os.environ[VARIABLE].rstrip("/")
@@ -133,7 +133,7 @@ def _mirror():
 
 
 def _index(mirror, architecture):
-    """The fields of every package, by the package's name."""
+    """Returns the fields of every package in the index, by package name."""
     url = f"{mirror}/dists/{RELEASE}/main/binary-{architecture}/Packages.xz"
     packages = {}
     for text in lzma.decompress(_download(url)).decode().split("\n\n"):
@@ -148,7 +148,7 @@ def _download(url):
 
 
 def _extract(package, folder, only=None):
-    """Extracts the files of a .deb, or one of them: an archive of `ar` with a tar file inside."""
+    """Extracts all files of a .deb, an `ar` archive around a tar file, or only one of them."""
     start = len(b"!<arch>\n")
     while not package[start:].startswith(b"data.tar"):
         start += 60 + int(package[start + 48 : start + 58]) + 1 & ~1

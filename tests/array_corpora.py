@@ -1,6 +1,4 @@
-"""Small corpora of images and of a time series, and a configuration of each: for trainings of a
-second.
-"""
+"""Small corpora of images and of a time series, with configurations that train in a second."""
 
 import datetime
 
@@ -65,7 +63,7 @@ LABELS = ("2", "3", "10")
 
 
 def write_images(folder, count, seed):
-    """Grey images of 4 x 6 pixels, whose brightest row is the label."""
+    """Writes grey images of 4 x 6 pixels; the label is the index of the brightest row."""
     rng = np.random.default_rng(seed)
     for number in range(count):
         place = number % 3
@@ -88,7 +86,7 @@ def write_series(path, days=100):
 
 
 def write_corpus(folder):
-    """Writes all of it into a folder; returns the folder, which has `KIND.toml`."""
+    """Writes both corpora and their `KIND.toml` into a folder and returns the folder."""
     folder.mkdir(exist_ok=True)
     write_images(folder / "train", 13, seed=1)
     write_images(folder / "validation", 7, seed=2)

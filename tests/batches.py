@@ -1,4 +1,4 @@
-"""Batches of unequal pairs of sentences, and a learner that takes them."""
+"""Batches of sentence pairs of different lengths, and a learner that trains on them."""
 
 import keras
 import numpy as np
@@ -28,7 +28,7 @@ def make_learner(model, optimizer=None, **options):
 
 
 def datasets(*batches):
-    """One dataset of batches of different sizes."""
+    """Returns a dataset of batches of different sizes."""
     specification = tf.nest.map_structure(
         lambda array: tf.TensorSpec([None] * array.ndim, array.dtype), batches[0]
     )

@@ -1,6 +1,7 @@
-"""BERT's tokenizer as its paper's code has it, one character at a time, with Python's own Unicode.
+"""BERT's tokenizer, one character at a time, as in the code of the BERT paper.
 
-It shares nothing with the package: no table of code points, no TensorFlow.
+It uses Python's Unicode data and shares nothing with the package: no table of code points and no
+TensorFlow.
 """
 
 import unicodedata
@@ -12,7 +13,7 @@ CHINESE = (
 
 
 def clean(text):
-    """Without control characters, with spaces in the place of other white space."""
+    """Removes control characters and replaces all white space by spaces."""
     kept = []
     for letter in text:
         category = unicodedata.category(letter)
@@ -42,7 +43,7 @@ def words(text, lowercase):
 
 
 def pieces(word, vocabulary):
-    """The longest piece that begins the rest of a word, again and again; or the unknown piece."""
+    """Splits a word greedily into the longest known pieces, or returns the unknown piece."""
     found, start = [], 0
     if len(word) > 100:
         return ["[UNK]"]
@@ -59,6 +60,6 @@ def pieces(word, vocabulary):
 
 
 def ids(text, vocabulary, lowercase):
-    """The ids of a text, `[CLS]` and `[SEP]` around them; `vocabulary` has an id for each piece."""
+    """Returns the ids of a text between `[CLS]` and `[SEP]`; `vocabulary` maps pieces to ids."""
     found = [piece for word in words(text, lowercase) if word for piece in pieces(word, vocabulary)]
     return [vocabulary[piece] for piece in ("[CLS]", *found, "[SEP]")]

@@ -1,4 +1,4 @@
-"""The page of `examples/browser` or another one in a headless Chromium, and its modules in Node."""
+"""A headless Chromium for the page of `examples/browser` and others, and Node.js for modules."""
 
 import base64
 import contextlib
@@ -16,13 +16,13 @@ SCRIPTS = pathlib.Path(__file__).parent / "export" / "programs" / "browser"
 
 
 def program(*names):
-    """Where the first of these programs is that there is, or skips the test."""
+    """Returns the path of the first program that is installed, or skips the test."""
     path = next(filter(None, map(shutil.which, names)), None)
     return path or missing(f"the page is not tested: no {names[0]} here")
 
 
 def missing(what):
-    """Skips the test, or fails it where `.ci/run` has installed all that it needs."""
+    """Skips the test, or fails it if `.ci/run` should have installed what is missing."""
     if os.environ.get("KERAS_TRANSFORMER_REQUIRE_BROWSER"):
         pytest.fail(what)
     pytest.skip(what)
@@ -30,7 +30,7 @@ def missing(what):
 
 @contextlib.contextmanager
 def chromium(profile):
-    """A process that `Browser` drives, for the block; `profile` is an empty folder."""
+    """Starts Chromium for a `with` block and yields a `Browser`; `profile` is an empty folder."""
     command = [program("node"), SCRIPTS / "drive.mjs", program("chromium", "google-chrome")]
     process = subprocess.Popen(
         [*command, profile], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -55,19 +55,19 @@ class Browser:
         return answer
 
     def evaluate(self, code, worker=False):
-        """The value of JavaScript, awaited, in the page or in its worker."""
+        """Awaits a JavaScript expression in the page or in its worker and returns the value."""
         answer = self.call(
             "Runtime.evaluate", worker, expression=code, awaitPromise=True, returnByValue=True
         )
         return answer["result"].get("value")
 
     def open(self, query=""):
-        """Opens the page; returns its status when it is ready, or why it is not."""
+        """Opens the page and returns its status line once it is ready or has failed."""
         self.call("Page.navigate", url=f"{self.address}/index.html{query}")
         return self.wait_for("/^Ready/.test(status) || failed")
 
     def wait_for(self, condition, seconds=120):
-        """The status line of the page, once a condition holds."""
+        """Waits until a condition holds and returns the status line of the page."""
         code = f"""(() => {{
             const line = document.getElementById("status");
             const status = line?.textContent ?? "", failed = line?.classList.contains("error");
@@ -80,7 +80,7 @@ class Browser:
         raise AssertionError(self.evaluate("document.body.innerText"))
 
     def translate(self, sentence):
-        """Types a sentence, presses Enter, and returns what the page shows."""
+        """Types a sentence, presses Enter, and returns the text that the page shows."""
         self.evaluate(
             """{const source = document.getElementById("source"); source.value = "";
             source.focus(); document.getElementById("status").textContent = "";}"""
@@ -105,7 +105,7 @@ class Browser:
 
 
 def call(command, **request):
-    """The answer of the page's modules under Node.js."""
+    """Returns the output of the page's modules under Node.js."""
     done = subprocess.run(
         [program("node"), SCRIPTS / "tokenize.mjs", PAGE],
         input=json.dumps({"command": command, **request}),

@@ -6,7 +6,7 @@ import os
 import pathlib
 import random
 
-# Before TensorFlow is imported. A test measures numbers, not speed, and may share the machine.
+# Set before TensorFlow is imported. Tests check numbers, not speed, and may share the machine.
 for _name in ("OMP_NUM_THREADS", "TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS"):
     os.environ.setdefault(_name, "1")
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
@@ -18,22 +18,22 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 
 def pytest_configure(config):
-    """Prepares a process that runs tests; the one that hands them out need not wait for it."""
+    """Prepares a process that runs tests; the controller of pytest-xdist need not wait for it."""
     if config.getoption("numprocesses", None) and not hasattr(config, "workerinput"):
         return
     import grappler  # noqa: F401 - before anything is computed
 
-    # Graphs are many objects, and to look through all of them again and again for garbage takes a
+    # Graphs consist of many objects; searching all of them for garbage again and again takes a
     # fifth of the time.
     gc.freeze()
     gc.set_threshold(100_000, 20, 20)
 
 
-# Rooms whose files share exports that take long to make: one process runs them all.
+# Folders whose files share exports that take long to make: one process runs each folder.
 SHARED = ("tests/export/saved_model", "tests/export/litert")
 SIX_UPDATES = "tests/training/test_averaging.py"
-# Files that stand elsewhere and share what takes long to make.
-GUESTS = {
+# Files outside of these folders that join the group of a folder or of another file.
+MEMBERS = {
     "tests/export/test_loaded.py": SHARED[0],
     "tests/training/settings/test_changes.py": SIX_UPDATES,
     "tests/training/loop/test_start.py": SIX_UPDATES,
@@ -41,13 +41,13 @@ GUESTS = {
 
 
 def scope_of(nodeid):
-    """The tests that one process runs: those of a room that shares exports, otherwise of a file."""
+    """Returns the group of tests that one process runs: a folder that shares exports, or a file."""
     path = nodeid.partition("::")[0]
-    path = GUESTS.get(path, path)
-    return next((room for room in SHARED if f"{path}/".startswith(f"{room}/")), path)
+    path = MEMBERS.get(path, path)
+    return next((folder for folder in SHARED if f"{path}/".startswith(f"{folder}/")), path)
 
 
-# What else takes minutes at a time.
+# Other files that take minutes.
 LONG = (
     "tests/system/test_wheel.py",
     "tests/system/test_examples.py",
@@ -57,27 +57,27 @@ LONG = (
 
 
 def pytest_collection_modifyitems(items):
-    """These come first, so that the last to be handed out are short files."""
+    """Moves slow files to the front, so that the last ones to be distributed are short."""
     items.sort(key=lambda item: not (scope_of(item.nodeid) + "/").startswith(SHARED + LONG))
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
-    """Hands out scopes rather than files where `--dist loadfile` is given."""
+    """Distributes these groups instead of files if `--dist loadfile` is given."""
     from xdist.scheduler import LoadScopeScheduling
 
-    class Rooms(LoadScopeScheduling):
+    class Groups(LoadScopeScheduling):
         def _split_scope(self, nodeid):
             return scope_of(nodeid)
 
-    return Rooms(config, log) if config.getvalue("dist") == "loadfile" else None
+    return Groups(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
 def pytest_runtest_setup(item):
-    """Where oneDNN is set to an older processor, TensorFlow aborts at products in bfloat16.
+    """Skips tests of bfloat16 if oneDNN is restricted to an older processor: TensorFlow aborts.
 
-    It checks the processor itself for such products, and oneDNN then does not have a kernel. On a
-    real processor without bfloat16 it computes them otherwise, and these tests run.
+    TensorFlow checks the real processor for products in bfloat16, but oneDNN then lacks a kernel.
+    A real processor without bfloat16 computes them in another way, and these tests run there.
     """
     values = item.callspec.params.values() if hasattr(item, "callspec") else ()
     computes = item.get_closest_marker("bfloat16") or {"bfloat16", "mixed_bfloat16"} & {
@@ -107,7 +107,7 @@ def data_dir():
 
 @pytest.fixture
 def full_disk():
-    """A context in which no file can grow beyond `size` bytes, as on a disk that is full."""
+    """A context in which no file can grow beyond `size` bytes, as on a full disk."""
     resource = pytest.importorskip("resource")
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
 
@@ -127,10 +127,10 @@ def full_disk():
 
 @pytest.fixture(scope="module", autouse=True)
 def seeded():
-    """Every file starts from the same seed, that of TensorFlow included.
+    """Starts every file from the same seed, including TensorFlow's.
 
-    TensorFlow forgets all that it has ready to compute with when it gets one: for every test that
-    would take a tenth of the time.
+    Setting TensorFlow's seed clears its caches, so doing it for every test would take a tenth of
+    the time.
     """
     import keras
 
@@ -139,11 +139,11 @@ def seeded():
 
 @pytest.fixture(autouse=True)
 def fresh_keras():
-    """Every test draws the same initial weights and leaves the dtype policy as it found it."""
+    """Gives every test the same initial weights and restores the dtype policy afterwards."""
     import keras
 
     policy = keras.config.dtype_policy()
-    random.seed(7)  # Keras's initializers and dropouts draw their seeds from it
+    random.seed(7)  # Keras's initializers and dropout layers draw their seeds from `random`
     yield
     keras.config.set_dtype_policy(policy)
 
@@ -153,7 +153,7 @@ FILES = itertools.count(1)
 
 @pytest.fixture(scope="module", autouse=True)
 def few_graphs_left():
-    """Graphs that files have traced and compiled take gigabytes; a collection half a second."""
+    """Collects garbage after each file, in half a second: its graphs take gigabytes."""
     yield
     if next(FILES) % 6 == 0:
         gc.collect()
@@ -170,7 +170,7 @@ def policy(request):
 
 @pytest.fixture
 def small_model():
-    """A function that builds a small `Transformer` whose weights are all different."""
+    """A function that builds a small `Transformer` with random, distinct weights."""
     from support import randomise, small_config
 
     from keras_transformer import Transformer

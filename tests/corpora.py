@@ -1,4 +1,4 @@
-"""Small corpora, and their batches in a form that compares."""
+"""Small corpora, and functions to compare their batches."""
 
 from types import SimpleNamespace
 
@@ -18,7 +18,7 @@ EMPTY, LONG = 3, 5
 
 
 def text_pairs(count=400):
-    """Pairs of many lengths; `EMPTY` of them have an empty side, `LONG` a far too long one."""
+    """Returns pairs of many lengths; `EMPTY` have an empty side, `LONG` a far too long one."""
     rng = np.random.default_rng(1)
 
     def sentence(words):
@@ -48,7 +48,7 @@ def arrays(batches):
 
 
 def rows(batches):
-    """(source, labels) of every row, without the padding."""
+    """Returns (source, labels) of every row, without padding."""
     for source, _, labels in arrays(batches):
         yield from (
             (tuple(s[s != 0].tolist()), tuple(t[t != 0].tolist()))
@@ -64,7 +64,7 @@ def same(first, second):
 
 
 class OfNumbers(TranslationTraining):
-    """Rows of numbers between spaces, such as `"5 6 3"`, on both sides."""
+    """A codec of numbers separated by spaces, such as `"5 6 3"`, on both sides."""
 
     pad_id, bos_id, eos_id = 0, 2, 3
     fields = dict.fromkeys(
@@ -73,7 +73,7 @@ class OfNumbers(TranslationTraining):
     )
 
     def __init__(self):
-        pass  # no tokenizers: the rows are numbers already
+        pass  # no tokenizers: the rows are already numbers
 
     def encode(self, columns):
         return {
@@ -83,6 +83,6 @@ class OfNumbers(TranslationTraining):
 
 
 def corpus_of_numbers(rows):
-    """A `Corpus` of pairs of equal sides, lists of ids."""
+    """Returns a `Corpus` of pairs of ids whose two sides are equal."""
     side = [" ".join(map(str, row)) for row in rows]
     return Corpus.from_rows(dataset(list(zip(side, side, strict=True))), OfNumbers(), 100)

@@ -1,4 +1,4 @@
-"""The README and the pages of docs/, taken apart: blocks of code, spans of code, prose."""
+"""The parts of the README and of the pages in docs/: blocks of code, spans of code, prose."""
 
 import ast
 import contextlib
@@ -16,8 +16,8 @@ EXAMPLES = (
 )
 NEEDS = re.compile(r"<!-- needs: ([a-z_]+) -->")
 FENCE = "```"
-# Of tensorflow_model_server, in tensorflow_serving/model_servers/main.cc; those that our documents
-# name.
+# Options of tensorflow_model_server, from tensorflow_serving/model_servers/main.cc, that our
+# documents mention.
 SERVER_OPTIONS = {
     "--allow_version_labels_for_unavailable_models", "--batching_parameters_file",
     "--enable_batching", "--enable_grpc_healthcheck_service", "--enable_model_warmup",
@@ -35,10 +35,10 @@ class Block:
     Args:
         page: Path of the page, from the root of the repository.
         line: Number of its first line of code, from 1.
-        language: What stands after the fence.
+        language: The language named after the fence.
         code: The code.
-        needs: What the comment on the line before the fence states that the code needs, or `None`.
-        output: The `text` block that directly follows, which shows what the code prints, or `None`.
+        needs: The requirement stated in the comment before the fence, or `None`.
+        output: The `text` block directly after it, with the output of the code, or `None`.
     """
 
     page: str
@@ -54,7 +54,7 @@ def read(page):
 
 
 def blocks(page, language=None):
-    """The blocks of a page, of one language or of all."""
+    """Returns the blocks of a page, of one language or of all."""
     all_blocks, lines, opened, closed = [], read(page).split("\n"), None, None
     for number, line in enumerate(lines):
         if not line.startswith(FENCE):
@@ -73,7 +73,7 @@ def blocks(page, language=None):
 
 
 def unrun_examples(path):
-    """The `Example` sections of a file's docstrings that no doctest runs: owner and code."""
+    """Yields the `Example` sections of a file's docstrings that no doctest runs: owner and code."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, (ast.ClassDef, ast.FunctionDef)):
             text = ast.get_docstring(node) or ""
@@ -83,37 +83,38 @@ def unrun_examples(path):
 
 
 def section(page, heading):
-    """The only block of code below a heading, as text."""
+    """Returns the only block of code below a heading, as text."""
     text = read(page).partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
     (code,) = re.findall(r"^```(?:python|toml)\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
     return code
 
 
 def prose(page):
-    """A page without its blocks."""
+    """Returns a page without its blocks of code."""
     return re.sub(r"^```.*?^```$", "", read(page), flags=re.DOTALL | re.MULTILINE)
 
 
 def spans(page):
-    """Code inside of a line, without the backticks and without what a table needs."""
+    """Yields the inline code of a page, without backticks and without the escapes of tables."""
     return [x.replace("\\|", "|") for x in re.findall(r"`([^`\n]+)`", prose(page))]
 
 
 def shell(page):
-    """Lines for a shell, from blocks and from spans, each joined with those that continue it."""
+    """Yields shell commands from blocks and spans, each joined with its continuation lines."""
     for block in blocks(page, "sh"):
         yield from block.code.replace("\\\n", " ").split("\n")
     yield from spans(page)
 
 
 def run(blocks):
-    """Executes Python blocks one after the other, in one namespace, which it returns.
+    """Executes Python blocks in order in one namespace, and returns the namespace.
 
-    What a block prints must be its `output`, where the page shows one that depends on no model.
+    What a block prints must equal its `output`, if the page shows an output that depends on no
+    model.
     """
     names = {"__name__": "__main__"}
     for block in blocks:
-        code = "\n" * (block.line - 1) + block.code  # errors name the line of the page
+        code = "\n" * (block.line - 1) + block.code  # so that errors show the line of the page
         code = compile(code, str(ROOT / block.page), "exec")
         if block.needs or block.output is None:
             exec(code, names)

@@ -1,8 +1,8 @@
-"""TensorFlow without Grappler, for every process that must compute what the tests' own does.
+"""Turns Grappler off in every process that must compute exactly what the tests' process does.
 
-Grappler rewrites every graph before its first run, for a second run that few tests make, and with
-it sums have another order. Sessions are not concerned, so that a SavedModel is tested with it;
-`make test-avx2` tests all with it.
+Grappler rewrites every graph before its first run, which pays off in later runs that few tests
+make, and it changes the order of sums. Sessions are not affected, so SavedModels are tested with
+Grappler; `make test-avx2` runs all tests with it.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""Small random models of Marian, with names and shapes written down a second time."""
+"""Small random models of Marian; their names and shapes are written down a second time."""
 
 import functools
 import io
@@ -12,12 +12,13 @@ WORDS = [
     for seed in range(90)
 ]
 
-IDS = {"end": 3, "unknown": 1, "start": 2, "padding": 0}  # of vocabularies that we learn
+# Ids of a vocabulary learned by this package.
+IDS = {"end": 3, "unknown": 1, "start": 2, "padding": 0}
 
 
 @functools.cache
 def vocabulary(size=37, seed=0, end=0, unknown=1, start=-1, padding=-1):
-    """A SentencePiece model as Marian learns them: end 0, unknown 1, neither pad nor start."""
+    """A SentencePiece model as Marian learns it: end 0, unknown 1, no padding or start."""
     rng, out = np.random.default_rng(seed), io.BytesIO()
     lines = [" ".join(rng.choice(WORDS, 5)) for _ in range(300)]
     sentencepiece.SentencePieceTrainer.train(
@@ -33,7 +34,7 @@ def sentences(count=7, seed=3):
 
 
 def settings(**changes):
-    """The settings of a student: 2 + 1 layers, an SSRU decoder, one table for all."""
+    """Returns the settings of a student: 2 + 1 layers, an SSRU decoder, one shared table."""
     return {
         "type": "transformer",
         "dim-vocabs": [37, 37],
@@ -56,7 +57,7 @@ def settings(**changes):
 
 
 def arrays(options, seed=5):
-    """Random weights for settings, with the settings among them."""
+    """Returns random weights for the settings, together with the settings."""
     rng = np.random.default_rng(seed)
     width, inner = options["dim-emb"], options["transformer-dim-ffn"]
     source, target = options["dim-vocabs"]
@@ -102,10 +103,10 @@ def arrays(options, seed=5):
         if name.endswith("Wemb") or name.endswith("_Wt"):
             values = rng.normal(size=shape) / shape[1] ** 0.5
         weights[name] = (values + name.endswith("scale")).astype("float32")
-    weights["decoder_ff_logit_out_b"][0, 0] += 1.0  # outputs that end
+    weights["decoder_ff_logit_out_b"][0, 0] += 1.0  # so that outputs end
     return {**weights, "special:model.yml": as_array(options)}
 
 
 def as_array(options):
-    """Settings as a file holds them."""
+    """Returns settings as a file stores them."""
     return np.frombuffer(yaml.safe_dump(options).encode() + b"\0", "int8")

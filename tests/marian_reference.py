@@ -1,8 +1,8 @@
-"""Marian's arithmetic a second time, in NumPy: one sentence and one position at a time.
+"""A second implementation of Marian's arithmetic in NumPy, position by position.
 
-Shares no code with the package. `Marian` computes in floating point, `SaturatingMarian` in the
-integers of the browsers' engine. Shown right by what the engines themselves gave for a student that
-Marian trained: see `tests/pretrained/marian/test_reference.py`.
+It shares no code with the package. `Marian` computes in floating point, `SaturatingMarian` in the
+integers of the browsers' engine. `tests/pretrained/marian/test_reference.py` compares both with
+outputs of the engines themselves for a student trained by Marian.
 """
 
 import math
@@ -16,7 +16,7 @@ class Marian:
     Args:
         weights: Arrays by Marian's names.
         settings: The dictionary of `special:model.yml`.
-        dtype: To compute in.
+        dtype: The dtype of the computation.
         end, unknown: Ids of the vocabulary.
     """
 
@@ -28,7 +28,7 @@ class Marian:
             if name != "special:model.yml"
         }
         self.settings, self.dtype = settings, dtype
-        # "v1.12.0 65bf82ff 2023-02-21 09:56:29 -0800"
+        # for example "v1.12.0 65bf82ff 2023-02-21 09:56:29 -0800"
         version = settings.get("version", "").split(" ")[0]
         numbers = version.removeprefix("v").split(".")
         known = version.startswith("v1.")
@@ -52,7 +52,7 @@ class Marian:
         return self.product(x, weight) + self.weights[bias][0]
 
     def output(self, x):
-        """Logits of `[T, D]`."""
+        """Returns the logits of hidden states `[T, D]`."""
         if "decoder_ff_logit_out_Wt" in self.weights:
             product = x @ self.weights["decoder_ff_logit_out_Wt"].T
         elif "decoder_ff_logit_out_W" in self.weights:
@@ -77,7 +77,7 @@ class Marian:
         return np.concatenate([np.sin(angles), np.cos(angles)], axis=1).astype(self.dtype)
 
     def attend(self, query, keys, values):
-        """Of `[T, D]` to `[S, D]`, all projected, without a mask."""
+        """Attends from queries `[T, D]` to keys `[S, D]`, all projected, without a mask."""
         size = query.shape[1] // self.heads
         out = np.zeros_like(query)
         for h in range(self.heads):
@@ -110,7 +110,7 @@ class Marian:
         return self.norm(x + self.project(attended, prefix, "o"), f"{prefix}_Wo")
 
     def encode(self, source):
-        """From ids to the memory `[S, D]`."""
+        """Encodes ids as the memory `[S, D]`."""
         x = self.rows(self.source_table, source) * self.dtype(math.sqrt(self.width))
         x = x + self.positions(0, len(source))
         for layer in range(1, self.settings["enc-depth"] + 1):
@@ -121,7 +121,7 @@ class Marian:
         return x
 
     def begin(self, source):
-        """The memory's keys and values of each layer, and the state before the first token."""
+        """Returns each layer's keys and values of the memory, and the initial state."""
         memory = self.encode(source)
         layers = range(1, self.settings["dec-depth"] + 1)
         heads = [
@@ -132,7 +132,7 @@ class Marian:
         return heads, [(empty, empty) for _ in layers]
 
     def step(self, last, index, heads, state):
-        """Log-probabilities `[V]` after one more token, `None` at the start, and the state."""
+        """Takes one more token, `None` at the start; returns log-probabilities `[V]` and state."""
         x = np.zeros((1, self.width), self.dtype)
         if last is not None:
             x = self.rows(self.target_table, [last]) * self.dtype(math.sqrt(self.width))
@@ -165,9 +165,9 @@ class Marian:
         return self.leave(x, self.attend(query, keys, values), prefix), (keys, values)
 
     def greedy(self, source, longest=None, allowed=None):
-        """Ids with the end, and the sum of their log-probabilities; unknown is never emitted.
+        """Returns ids with the end and the sum of log-probabilities; never emits unknown.
 
-        `allowed`: which ids may be emitted, boolean `[V]`; the sum is then of no use.
+        `allowed`: boolean `[V]`, the ids that may be emitted; with it the sum has no meaning.
         """
         heads, state = self.begin(source)
         tokens, total = [], 0.0
@@ -181,9 +181,9 @@ class Marian:
         return tokens, total
 
     def beam(self, source, size, normalize, longest=None):
-        """`size` triples of ids, sum and normalised score, the best first.
+        """Returns `size` triples of ids, sum and normalised score, the best first.
 
-        A hypothesis that ends leaves the beam, which is narrower from then on.
+        A finished hypothesis leaves the beam, which is narrower from then on.
         """
         heads, state = self.begin(source)
         running, ended = [((), 0.0, state)], []
@@ -209,13 +209,13 @@ class Marian:
 
 
 class SaturatingMarian(Marian):
-    """The browsers' engine with `int8shiftAlphaAll`: unsigned activations times signed weights.
+    """The browsers' engine with `int8shiftAlphaAll`: unsigned activations, signed weights.
 
-    Each pair of neighbouring products is added up in 16 bits, and saturates.
+    Each pair of neighbouring products is added in 16 bits with saturation.
 
     Args:
-        weights: Arrays by Marian's names; a matrix of int8 is a pair of `[in, out]`, for `Wemb`
-            `[V, D]`, and its multiplier; `<name>_QuantMultA` are numbers.
+        weights: Arrays by Marian's names; an int8 matrix is a pair of `[in, out]`, or `[V, D]` for
+            `Wemb`, and its multiplier; `<name>_QuantMultA` are numbers.
         settings, end, unknown: As for `Marian`.
     """
 
@@ -243,7 +243,7 @@ class SaturatingMarian(Marian):
 
 
 class _Packed:
-    """A matrix `[in, out]` of int8 with its multiplier."""
+    """An int8 matrix `[in, out]` with its multiplier."""
 
     def __init__(self, matrix, multiplier):
         matrix = matrix.astype(np.int32)
@@ -253,7 +253,7 @@ class _Packed:
 
     def times(self, x, multiplier):
         unit = np.float32(1) / (np.float32(multiplier) * np.float32(self.multiplier))
-        shift = np.float32(-127) * unit * self.sums.astype(np.float32)  # the engine's own bias
+        shift = np.float32(-127) * unit * self.sums.astype(np.float32)  # the engine adds this bias
         out = np.zeros((len(x), len(self.sums)), np.float32)
         for row, numbers in enumerate(np.clip(np.rint(x * np.float32(multiplier)), -127, 127)):
             numbers = numbers.astype(np.int32) + 127

@@ -1,4 +1,4 @@
-"""Pipelines of models that were never trained, which answer all the same, for several tests."""
+"""Pipelines of untrained models for several tests."""
 
 import functools
 import io
@@ -52,7 +52,7 @@ def tokenizer(size=30):
 
 
 def with_larger_weights(model):
-    """A model whose positions and attention weigh much, so that answers differ."""
+    """Increases positions and attention weights of a model, so that its answers differ."""
     for weight in randomise(model).weights:
         if weight.path.endswith(("positions", "query/kernel")):
             weight.assign(4 * weight)
@@ -79,14 +79,14 @@ def generator():
 
 @functools.cache
 def translator():
-    """Its decoder has a layer less than its encoder."""
+    """A translator whose decoder has a layer less than its encoder."""
     config = TransformerConfig(vocab_size=30, **SIZES, num_decoder_layers=1)
     return Translator(with_larger_weights(Transformer(config)), tokenizer())
 
 
 @functools.cache
 def recurrent_translator():
-    """Its decoder has SSRUs."""
+    """A translator whose decoder has SSRUs."""
     config = TransformerConfig(vocab_size=30, **SIZES, decoder="ssru", decoder_start="zeros")
     return Translator(with_larger_weights(Transformer(config)), tokenizer())
 
@@ -104,7 +104,7 @@ def answerer():
 
 @functools.cache
 def recognizer():
-    """An image classifier of grey images of 4 x 6 pixels."""
+    """A classifier of grey images of 4 x 6 pixels."""
     sizes = {**SIZES, "num_layers": 1}
     sizes.pop("max_length")
     image = {"image_height": 4, "image_width": 6, "channels": 1, "patch_size": 2}
@@ -117,7 +117,7 @@ SERIES = {"num_layers": 1, "d_model": 8, "d_ff": 12, "num_heads": 2, "dropout": 
 
 @functools.cache
 def simulator():
-    """A simulator with windows of 9 steps, of which the last 4 count."""
+    """A simulator with windows of 9 steps, of which the last 4 are evaluated."""
     config = SeriesConfig(
         max_length=9, scored=4, inputs=("rain", "warmth"), target="flow",
         input_mean=(1.0, 2.0), input_scale=(3.0, 4.0), **SERIES,
@@ -126,7 +126,7 @@ def simulator():
 
 
 def write_run(pipeline, folder, config=""):
-    """Makes a finished run of a pipeline; returns its folder."""
+    """Writes a pipeline as a finished run and returns its folder."""
     run = Run(folder)
     run.path.mkdir()
     run.config.write_text(f'[task]\nkind = "{pipeline.task}"\n{config}')

@@ -1,6 +1,7 @@
-"""Predictors of other models than a `Transformer`, for the tests of the searches.
+"""Predictors of models other than `Transformer`, for the tests of the searches.
 
-Each has `whole(inputs, tokens)`, the logits `[B, T, V]` of whole outputs without any step.
+Each has `whole(inputs, tokens)`, which computes the logits `[B, T, V]` of whole outputs without
+steps.
 """
 
 import math
@@ -8,8 +9,8 @@ import typing
 
 import numpy as np
 import tensorflow as tf
-from doubt import BOS, EOS, PAD
 from support import KV, D, F, H, K, normal, randomise
+from uncertain_models import BOS, EOS, PAD
 
 from keras_transformer.config.stack import StackConfig
 from keras_transformer.decoding import Predictor, Step, Vocabulary
@@ -24,7 +25,7 @@ UNITS = 7
 
 
 def output_matrix(width, ends=1.5):
-    """`[width, V]`: padding and the beginning are never the first choice of greedy search."""
+    """Returns `[width, V]`; greedy search never prefers padding or the start token."""
     matrix = 2 * normal(width, VOCABULARY.size, seed=4) / width**0.5
     matrix[:, [PAD, BOS]] = 0
     matrix[:, EOS] *= ends
@@ -32,10 +33,10 @@ def output_matrix(width, ends=1.5):
 
 
 class Recurrent(Predictor):
-    """A gated recurrent unit that reads a source, and goes on from there with the output.
+    """A gated recurrent unit that reads a source and continues with the output.
 
-    Its state, `[B, N, UNITS]`, has one size however long the output is, and is gathered when
-    hypotheses change places.
+    Its state, `[B, N, UNITS]`, has the same size for any length of the output, and is gathered
+    when hypotheses change places.
     """
 
     def __init__(self):
@@ -46,7 +47,7 @@ class Recurrent(Predictor):
         self.output = 3 * output_matrix(UNITS)
 
     def advance(self, state, tokens):
-        """The state `[..., UNITS]` after tokens `[...]`."""
+        """Returns the state `[..., UNITS]` after tokens `[...]`."""
         x = tf.gather(self.table, tokens)
         gates = tf.sigmoid(tf.concat([x, state], -1) @ self.gates)
         update, reset = tf.split(gates, 2, axis=-1)
@@ -65,7 +66,7 @@ class Recurrent(Predictor):
         return Step(state @ self.output, state)
 
     def whole(self, inputs, tokens):
-        """In float64, one sentence and one token after the other."""
+        """Computes in float64, one sentence and one token at a time."""
         logits = np.zeros((*tokens.shape, VOCABULARY.size))
         for b, (source, target) in enumerate(zip(inputs, tokens, strict=True)):
             words = [token for token in source if token != PAD]
@@ -146,7 +147,7 @@ class DecoderOnly(Predictor):
         return state, tf.constant(positions)
 
     def _advance(self, tokens, state, position):
-        """The hidden states `[B, N, D]` at a position, the prompt's among them, and the state."""
+        """Returns hidden states `[B, N, D]` at a position, also of the prompt, and the state."""
         x = self.embedding(tf.reshape(tokens, [-1, 1]), start=position)  # [B * N, 1, D]
         x = tf.reshape(x, [-1, tokens.shape[1], D])  # [B, N, D]
         ancestors = state.ancestors.with_position(position)
@@ -171,7 +172,7 @@ class DecoderOnly(Predictor):
         return state._replace(ancestors=ancestors), positions
 
     def whole(self, inputs, tokens):
-        """The stack without a cache."""
+        """Runs the stack without a cache."""
         x = self.embedding(np.concatenate([inputs, tokens], axis=1))
         return (self.stack(x) @ self.output)[:, inputs.shape[1] :]
 

@@ -1,8 +1,8 @@
-"""The Transformer a second time: float64 NumPy and plain loops, written from the paper.
+"""A second implementation of the Transformer in float64 NumPy with loops, from the paper.
 
-Nothing here is shared with the package. A function takes its weights as a dict of arrays whose keys
-are the names of sublayers, `self_attention/query/kernel`, and its masks as arrays of booleans where
-True means "may attend". Sizes: B batch, T target or query, S source or key, D d_model, H heads.
+It shares no code with the package. A function takes its weights as a dict of arrays whose keys are
+the names of sublayers, `self_attention/query/kernel`, and its masks as boolean arrays where True
+means "may attend". Sizes: B batch, T target or query, S source or key, D d_model, H heads.
 """
 
 import copy
@@ -12,7 +12,7 @@ import numpy as np
 
 
 def scope(weights, name):
-    """The weights below sublayer `name`, with that part of their keys removed."""
+    """Returns the weights below sublayer `name`, with that prefix removed from their keys."""
     scoped = {key[len(name) + 1 :]: w for key, w in weights.items() if key.startswith(name + "/")}
     if not scoped:
         raise KeyError(f"no weight below {name!r} in {sorted(weights)}")
@@ -20,7 +20,7 @@ def scope(weights, name):
 
 
 def softmax(scores):
-    """Softmax of one row of numbers; a row of nothing but -inf has no weights at all."""
+    """Softmax of one row of numbers; the weights are 0 if all scores are -inf."""
     if np.all(scores == -np.inf):
         return np.zeros_like(scores)
     exponentials = np.exp(scores - scores.max())
@@ -28,7 +28,7 @@ def softmax(scores):
 
 
 def scaled_dot_product(query, key, head):
-    """The score of Eq. 1, of one query and one key."""
+    """Returns the score of one query and one key in Eq. 1."""
     return query @ key / len(query) ** 0.5
 
 
@@ -44,11 +44,11 @@ def attention(
 ):
     """Eq. 1, one query of one head at a time. Returns [B, T, H, Kv] and weights [B, H, T, S].
 
-    Keys and values may have fewer heads, each for as many neighbouring heads of queries.
+    Keys and values may have fewer heads, each shared by several neighbouring heads of queries.
 
-    Another `score` is a function of a query, a key and the number of their head; `bias` [H, T, S]
-    is added to the scores; `key_vectors` [T, S, K] and `value_vectors` [T, S, Kv] are added to the
-    keys and the values that a query sees.
+    A different `score` is a function of a query, a key and the number of their head; `bias` [H, T,
+    S] is added to the scores; `key_vectors` [T, S, K] and `value_vectors` [T, S, Kv] are added to
+    the keys and values that a query sees.
     """
     batch, targets, heads, _ = query.shape
     sources, shared = key.shape[1], heads // key.shape[2]
@@ -72,7 +72,7 @@ def dense(weights, x):
 
 
 def split_heads(x, num_heads):
-    """[B, T, H*K] to [B, T, H, K]: head h owns the h-th run of K neighbouring features."""
+    """Converts [B, T, H*K] to [B, T, H, K]: head h takes the h-th K neighbouring features."""
     size = x.shape[-1] // num_heads
     return np.stack([x[..., h * size : (h + 1) * size] for h in range(num_heads)], axis=2)
 
@@ -80,9 +80,9 @@ def split_heads(x, num_heads):
 def multi_head(
     weights, x, memory, allowed, num_heads, turn=lambda heads: heads, groups=None, **options
 ):
-    """Section 3.2.2: `Concat(head_1 .. head_h) W^O`; `turn` turns queries and keys.
+    """Section 3.2.2: `Concat(head_1 .. head_h) W^O`; `turn` rotates queries and keys.
 
-    `groups` is the number of heads of keys and values; None: as many as of queries.
+    `groups` is the number of key and value heads; `None`: as many as query heads.
     """
     query = turn(split_heads(dense(scope(weights, "query"), x), num_heads))
     key = turn(split_heads(dense(scope(weights, "key"), memory), groups or num_heads))
@@ -106,7 +106,7 @@ def activate(x, activation):
 
 
 def feed_forward(weights, x, activation="relu"):
-    """Eq. 2: `max(0, x W_1 + b_1) W_2 + b_2`; with a gate that of Shazeer (2020), Eq. 6."""
+    """Eq. 2: `max(0, x W_1 + b_1) W_2 + b_2`; with a gate Eq. 6 of Shazeer (2020)."""
     if "gate/kernel" in weights:
         gate = activate(dense(scope(weights, "gate"), x), activation)
         return dense(scope(weights, "outer"), gate * dense(scope(weights, "inner"), x))
@@ -114,7 +114,7 @@ def feed_forward(weights, x, activation="relu"):
 
 
 def layer_norm(weights, x, epsilon=1e-6):
-    """Ba et al. (2016); with `scale` as the only weight Zhang and Sennrich (2019), Eq. 4."""
+    """Ba et al. (2016); with `scale` as the only weight Eq. 4 of Zhang and Sennrich (2019)."""
     out = np.zeros_like(x)
     for b, t in np.ndindex(x.shape[:2]):
         row = x[b, t]
@@ -129,8 +129,8 @@ def layer_norm(weights, x, epsilon=1e-6):
 def sinusoids(length, d_model, layout="interleaved", endpoint=False):
     """Section 3.5, one number at a time: sine at even features, cosine at odd ones.
 
-    In halves the first d_model / 2 features are the sines; with the endpoint the slowest wave has a
-    rate of exactly 1 / 10000 (tensor2tensor).
+    The layout of halves has all sines first, in d_model / 2 features; with the endpoint the
+    slowest wave has a rate of exactly 1 / 10000 (tensor2tensor).
     """
     table = np.zeros((length, d_model))
     for position, feature in np.ndindex(length, d_model):
@@ -152,7 +152,7 @@ def rotated(heads, base=10000):
 
 
 def clipped(table, length, causal):
-    """Shaw et al. (2018): the vector of every query and key, by their distance, [T, S, K]."""
+    """Shaw et al. (2018): a vector for every query and key by their distance, [T, S, K]."""
     farthest = len(table) - 1 if causal else len(table) // 2
     vectors = np.zeros((length, length, table.shape[-1]))
     for i, j in np.ndindex(length, length):
@@ -165,7 +165,7 @@ def clipped(table, length, causal):
 
 
 def t5_bucket(query, key, buckets, farthest, causal):
-    """Raffel et al. (2020): the bucket of a distance; its logarithms compared in integers."""
+    """Raffel et al. (2020): the bucket of a distance; logarithms are compared in integers."""
     first, distance = 0, query - key
     if not causal:
         buckets //= 2
@@ -184,7 +184,7 @@ def t5_bucket(query, key, buckets, farthest, causal):
 
 
 def t5_bias(table, length, farthest, causal):
-    """T5's table [buckets, H] for every query and key, [H, T, S]."""
+    """Returns T5's bias for every query and key, [H, T, S], from its table [buckets, H]."""
     bias = np.zeros((table.shape[1], length, length))
     for h, i, j in np.ndindex(bias.shape):
         bias[h, i, j] = table[t5_bucket(i, j, len(table), farthest, causal), h]
@@ -200,7 +200,7 @@ def alibi(slopes, length):
 
 
 def binary(length, d_model):
-    """The digits of a position as text, lowest first, -1 for 0; 16 of them, again and again."""
+    """Returns the binary digits of a position, lowest first, -1 for 0; 16 digits, repeated."""
     table = np.zeros((length, d_model))
     for position, feature in np.ndindex(length, d_model):
         digit = f"{position:016b}"[::-1][feature % 16]
@@ -209,7 +209,7 @@ def binary(length, d_model):
 
 
 def score_of(weights, kind):
-    """The score of one query and one key of a head, by its name; weights by that of the layer."""
+    """Returns the score of that name for one query and key of a head, with the layer's weights."""
     if kind == "general":
         return lambda query, key, h: query @ weights["score_matrix"][h] @ key
     if kind == "additive":
@@ -221,7 +221,7 @@ def score_of(weights, kind):
 
 
 def relation(weights, position, length, causal, config):
-    """What a position does to a self-attention, as arguments of `multi_head`."""
+    """Returns the effect of a position on a self-attention, as arguments of `multi_head`."""
     if position == "rotary":
         return {"turn": lambda heads: rotated(heads, config.rotary_base or 10000)}
     if position == "alibi":
@@ -235,12 +235,12 @@ def relation(weights, position, length, causal, config):
     return {}
 
 
-# ALiBi's, of the authors' code.
+# ALiBi's slopes from the authors' code.
 SLOPES = {3: [1 / 16, 1 / 256, 1 / 4]}
 
 
 def attention_of_kind(weights, x, memory, allowed, num_heads, kind=None, causal=False):
-    """Multi-head attention with the score and, to `x` itself, the position of a configuration."""
+    """Multi-head attention with the score and, for self-attention, the position of a config."""
     if kind is None:
         return multi_head(weights, x, memory, allowed, num_heads)
     options = relation(weights, kind.position, x.shape[1], causal, kind) if memory is x else {}
@@ -257,7 +257,7 @@ def sigmoid(x):
 
 
 def ssru(weights, x, real=None):
-    """Kim et al. (2019), one position at a time; those that are not `real` [B, T] are skipped."""
+    """Kim et al. (2019), one position at a time; positions not `real` [B, T] are skipped."""
     matrix = weights["candidate/kernel"]
     forget, bias = weights["forget/kernel"], weights["forget/bias"]
     out = np.zeros(x.shape)
@@ -274,7 +274,7 @@ def ssru(weights, x, real=None):
 def embedding(weights, tokens, position="sinusoidal", start=0, zero_start=False):
     """Sections 3.4 and 3.5: a row of the table times sqrt(d_model), plus its position.
 
-    With `zero_start` there is no row at position 0, as in Marian's decoders.
+    With `zero_start` the row is zero at position 0, as in Marian's decoders.
     """
     table = weights["table"]
     d_model = table.shape[1]
@@ -320,7 +320,7 @@ def encoder_block(
 ):
     """Figure 1, left. `allowed` is [B, S, S]; attention weights go into the dict `record`.
 
-    `kind` has the position and the score, a configuration; None: no position, and Eq. 1.
+    `kind` is a configuration with a position and a score; `None`: no position, and Eq. 1.
     """
     record = {} if record is None else record
 
@@ -352,7 +352,7 @@ def decoder_block(
 ):
     """Figure 1, right. `allowed` is [B, T, T] before causality, `memory_allowed` [B, T, S].
 
-    If there are weights of an SSRU, that stands in for the self-attention.
+    With weights of an SSRU, the SSRU replaces the self-attention.
     """
     record = {} if record is None else record
     length = x.shape[1]
@@ -382,7 +382,7 @@ def decoder_block(
 
 
 def of_block(kind, number):
-    """What a block attends with: without a window where it is global, else with a local base."""
+    """Returns a block's settings of attention: no window if it is global, else the local base."""
     if kind is None or kind.window is None:
         return kind
     changed = copy.copy(kind)
@@ -394,7 +394,7 @@ def of_block(kind, number):
 
 
 def with_shared_bias(block, weights):
-    """The weights of a block, with T5's table of the first one if it has none of its own."""
+    """Returns the weights of a block, with T5's table of the first block if it has none."""
     table = weights.get("block_0/self_attention/distance_bias")
     return block if table is None else {"self_attention/distance_bias": table, **block}
 
@@ -470,12 +470,12 @@ def decoder(
 
 
 def everyone(queries, keys_allowed):
-    """[B, S] of allowed keys to [B, T, S]: the same keys for each of `queries` queries."""
+    """Converts [B, S] of allowed keys to [B, T, S]: the same keys for each query."""
     return np.stack([keys_allowed] * queries, axis=1)
 
 
 def embedding_scopes(weights, tie):
-    """The weights of the source embedding, the target embedding and the output projection."""
+    """Returns the weights of the source embedding, target embedding and output projection."""
     if tie == "all":
         shared = scope(weights, "embedding")
         return shared, shared, shared["table"].T
@@ -486,7 +486,7 @@ def embedding_scopes(weights, tie):
 
 
 def transformer(weights, config, source, target, record=None):
-    """Figure 1 as a whole: logits [B, T, V] before the softmax."""
+    """Figure 1 as a whole: returns logits [B, T, V] before the softmax."""
     record = {} if record is None else record
     source_weights, target_weights, projection = embedding_scopes(weights, config.tie)
     options = {
@@ -515,7 +515,7 @@ def transformer(weights, config, source, target, record=None):
             zero_start=getattr(config, "decoder_start", "token") == "zeros",
         ),
         memory,
-        # Padding stands after a target, where causality hides it from every real position.
+        # Padding comes after a target, where causality hides it from every real position.
         everyone(target.shape[1], np.ones(target.shape, bool)),
         everyone(target.shape[1], source != config.pad_id),
         config.num_decoder_layers or config.num_layers,
@@ -526,10 +526,10 @@ def transformer(weights, config, source, target, record=None):
 
 
 def greedy(logits_of, source, max_length, bos_id, eos_id, pad_id):
-    """Greedy decoding without a cache: every step runs the whole model over the prefix.
+    """Greedy decoding without a cache: every step runs the whole model on the prefix.
 
-    `logits_of(source, target)` gives [B, T, V]. Returns tokens [B, max_length] and the sum of the
-    log-probabilities of each sentence's tokens, its eos included.
+    `logits_of(source, target)` returns [B, T, V]. Returns tokens [B, max_length] and, for each
+    sentence, the sum of the log-probabilities of its tokens, eos included.
     """
     batch = len(source)
     prefixes = [[bos_id] for _ in range(batch)]
@@ -562,7 +562,7 @@ def log_probabilities(logits):
 
 
 def normalized(total, length, normalization, length_penalty):
-    """Score of a hypothesis of `length` tokens whose log-probabilities have the sum `total`."""
+    """Score of a hypothesis of `length` tokens whose log-probabilities add up to `total`."""
     if normalization == "gnmt":  # Wu et al. (2016), Eq. 14
         return total / ((5 + length) ** length_penalty / (5 + 1) ** length_penalty)
     if normalization == "power":
@@ -573,8 +573,8 @@ def normalized(total, length, normalization, length_penalty):
 def beam(logits_of, source, beam_size, score, min_length, max_length, bos_id, eos_id, pad_id):
     """Beam search for one sentence, without a cache and without stopping early.
 
-    `logits_of(source, target)` gives [B, T, V]; `score(total, length)` normalises. Returns all
-    hypotheses as pairs of score and tokens: the ended ones first, the best of each kind first.
+    `logits_of(source, target)` returns [B, T, V]; `score(total, length)` normalises. Returns all
+    hypotheses as pairs of score and tokens: finished ones first, the best of each kind first.
     """
     running, ended = [(0.0, [bos_id])], []
     for length in range(1, max_length + 1):
@@ -606,8 +606,9 @@ def beam_by_score(
 ):
     """Beam search for one sentence as in Hugging Face's `generate(early_stopping=False)`.
 
-    `log_probabilities_of(source, target, last)` gives [B, V], those of the token after `target`;
-    `last`: whether it is the last one. Returns the best `beam_size` pairs of score and tokens.
+    `log_probabilities_of(source, target, last)` returns [B, V] for the token after `target`;
+    `last` tells whether that token is the last. Returns the best `beam_size` pairs of score and
+    tokens.
     """
     running, ended = [(0.0, [bos_id])], []
     for length in range(1, max_length + 1):

@@ -1,6 +1,6 @@
 """The messages that TensorFlow Serving reads from text files.
 
-ModelServerConfig is in tensorflow-serving-api. The package does not have the other two messages,
+ModelServerConfig comes from tensorflow-serving-api. That package lacks the other two messages,
 which are declared here field by field.
 """
 
@@ -12,7 +12,7 @@ OPTIONAL, REPEATED = 1, 3
 
 
 def _declared():
-    """The messages of session_bundle_config.proto and of monitoring_config.proto."""
+    """Declares the messages of session_bundle_config.proto and monitoring_config.proto."""
     file = descriptor_pb2.FileDescriptorProto(name="server.proto", syntax="proto3")
 
     def declare(message, *fields):
@@ -39,7 +39,7 @@ def _declared():
 
 
 BatchingParameters, MonitoringConfig = _declared()
-# By the file's name in our documents.
+# Messages by the file names in our documents.
 FILES = {
     "models.config": model_server_config_pb2.ModelServerConfig,
     "monitoring.config": MonitoringConfig,
@@ -48,9 +48,9 @@ FILES = {
 
 
 def read(file, text):
-    """The message that the server reads from a text; `file` is one of `FILES`.
+    """Parses a text as the server does; `file` is one of `FILES`.
 
     Raises:
-        text_format.ParseError: If it is none.
+        text_format.ParseError: If the text does not match the message.
     """
     return text_format.Parse(text, FILES[file]())

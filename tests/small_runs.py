@@ -1,4 +1,4 @@
-"""Trainings of a second: what they read, how they are called, and what two that are one have."""
+"""Training runs of a second: their data, their commands, and comparisons of their ends."""
 
 import functools
 import io
@@ -59,14 +59,14 @@ def write_pairs(folder, split, count, seed):
 
 
 def write_small_corpus(folder):
-    """Writes 40 pairs to train on, 7 to validate with, and `CONFIG` as `config.toml`."""
+    """Writes 40 pairs for training, 7 for validation, and `CONFIG` as `config.toml`."""
     write_pairs(folder, "train", 40, seed=1)
     write_pairs(folder, "validation", 7, seed=2)
     (folder / "config.toml").write_text(CONFIG)
 
 
 class At(keras.callbacks.Callback):
-    """Does something after the update of that number in this call."""
+    """Calls a function after a given update of this call."""
 
     def __init__(self, number, action):
         super().__init__()
@@ -87,9 +87,9 @@ def run_quietly(settings, folder, callbacks=()):
 
 
 def finished_runs(corpus, tmp_path_factory):
-    """A function from a kind to its run, never interrupted, and what `train` returned.
+    """Returns a function from a kind to its uninterrupted run and the result of `train`.
 
-    Each is trained when it is first needed, by `KIND.toml` of the folder `corpus`.
+    Each run is trained when it is first needed, with `KIND.toml` of the folder `corpus`.
     """
 
     @functools.cache
@@ -101,13 +101,14 @@ def finished_runs(corpus, tmp_path_factory):
 
 
 def assert_same_end(folder, finished):
-    """Every weight, of the model and of the optimizer, is bit for bit that of `finished`."""
+    """Checks that all weights of model and optimizer equal those of `finished` bit for bit."""
     ours, theirs = Run(folder), Run(finished[0])
     for one, two in zip(ours.load_model().weights, theirs.load_model().weights, strict=True):
         np.testing.assert_array_equal(one.numpy(), two.numpy(), err_msg=one.path)
     last = [Checkpoints(run.checkpoints).paths()[-1] for run in (ours, theirs)]
     first, second = (np.load(path) for path in last)
-    # "state", the last one, contains the time. Seeds of dropout have another name in every process.
+    # The last member, "state", contains the time. Seeds of dropout are named differently in every
+    # process.
     for one, two in zip(first.files[:-1], second.files[:-1], strict=True):
         np.testing.assert_array_equal(first[one], second[two], err_msg=one)
     one, two = (json.loads(run.metrics.read_text()) for run in (ours, theirs))
@@ -115,6 +116,6 @@ def assert_same_end(folder, finished):
 
 
 def tf_config(workers=("a:1", "b:2"), kind="worker", index=0, **cluster):
-    """The environment variable `TF_CONFIG` of one task of a cluster."""
+    """Returns the environment variable `TF_CONFIG` of one task of a cluster."""
     cluster = {"worker": list(workers), **cluster}
     return json.dumps({"cluster": cluster, "task": {"type": kind, "index": index}})

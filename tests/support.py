@@ -1,4 +1,4 @@
-"""Weights, sizes and tokens that the tests of the layers share."""
+"""Weights, sizes and tokens shared by the tests of the layers."""
 
 import concurrent.futures
 import json
@@ -13,7 +13,7 @@ import numpy as np
 
 BENCHMARKS = pathlib.Path(__file__).parents[1] / "benchmarks"
 
-# Distinct sizes, so that no two axes can be exchanged unseen.
+# Distinct sizes, so that no two axes can be swapped unnoticed.
 B, H, K, KV, T, S, F, D = 2, 3, 5, 7, 11, 13, 17, 22
 
 
@@ -37,20 +37,20 @@ def small_config(**changes):
 
 
 def small_fields(config_class, **changes):
-    """The fields of a `small_config` that another configuration has as well, by name."""
+    """Returns the fields of `small_config` that another configuration also has, by name."""
     fields = small_config(**changes).to_flat()
     names = config_class.options().keys() - config_class.follow
     return {name: value for name, value in fields.items() if name in names}
 
 
 def with_effect(config_class, **fields):
-    """The fields of a configuration that have an effect beside the others, by name."""
+    """Returns the fields of a configuration that have an effect, by name."""
     unused = config_class.without_effect(fields) - config_class.follow
     return {name: value for name, value in fields.items() if name not in unused}
 
 
 def randomise(layer, seed=0):
-    """Gives every weight, biases and norms included, values that no other weight has."""
+    """Sets every weight, biases and norms included, to distinct random values."""
     rng = np.random.default_rng(seed)
     for weight in layer.weights:
         values = rng.normal(size=weight.shape)
@@ -66,7 +66,7 @@ def randomise(layer, seed=0):
 
 
 def weights_of(layer):
-    """Float64 weights by path, `self_attention/query/kernel`, the layer's own name left out."""
+    """Returns float64 weights by path, `self_attention/query/kernel`, without the layer's name."""
     weights = {w.path.removeprefix(layer.name + "/"): w for w in layer.weights}
     assert len(weights) == len(layer.weights), "two weights have one path"
     return {path: weight.numpy().astype("float64") for path, weight in weights.items()}
@@ -77,14 +77,14 @@ def normal(*shape, seed=0):
 
 
 def random_mask(*shape, seed=0):
-    """About two thirds True, the first key always, so that no row is empty by accident."""
+    """Returns a mask, about two thirds True; the first key is always True, so no row is empty."""
     mask = np.random.default_rng(seed).random(shape) < 0.66
     mask[..., 0] = True
     return mask
 
 
 def sentences(lengths, vocab_size=19, pad_id=0, width=None, first=None, seed=0):
-    """Random tokens [B, width], `pad_id` after each sentence; `first` stands before each one."""
+    """Random tokens [B, width] with `first` before and `pad_id` after each sentence."""
     rng = np.random.default_rng(seed)
     tokens = np.full((len(lengths), width or max(lengths)), pad_id, "int32")
     words = [w for w in range(vocab_size) if w not in (0, 1, 2, 3, pad_id)]
@@ -96,12 +96,12 @@ def sentences(lengths, vocab_size=19, pad_id=0, width=None, first=None, seed=0):
 
 
 def listing(folder):
-    """The paths of all that lies in a folder."""
+    """Returns the paths of all files and folders in a folder."""
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
 
 
 def to_numpy(tensor):
-    """Float64 copy of a tensor of any float dtype."""
+    """Returns a float64 copy of a tensor of any float dtype."""
     return np.asarray(keras.ops.convert_to_numpy(keras.ops.cast(tensor, "float32")), "float64")
 
 
@@ -119,7 +119,7 @@ from keras_transformer import Transformer
 
 
 def on_two_devices(script):
-    """Runs a script with two CPU devices, in a process of its own; returns the JSON it prints."""
+    """Runs a script with two CPU devices in a process of its own; returns its JSON output."""
     tests = pathlib.Path(__file__).parent
     folders = [tests, *(path for path in tests.glob("training/**") if path.is_dir())]
     process = subprocess.run(
@@ -131,20 +131,21 @@ def on_two_devices(script):
 
 
 def run_benchmark(script, *arguments):
-    """Runs a script of `benchmarks/` in a process of its own; returns what became of it."""
+    """Runs a script of `benchmarks/` in a process of its own; returns the finished process."""
     command = [sys.executable, BENCHMARKS / script, *arguments]
     return subprocess.run(command, capture_output=True, text=True)
 
 
 def with_tests_on_path():
-    """The environment of a process that can import the modules of this folder."""
+    """Returns the environment of a process that can import the modules of this folder."""
     return {**os.environ, "PYTHONPATH": str(pathlib.Path(__file__).parent)}
 
 
 def in_own_process(function, *arguments):
-    """Returns what a function of a test's module returns in a process of its own.
+    """Runs a function of a test module in a process of its own and returns its result.
 
-    What XLA compiles, and the largest models, take gigabytes that only the end of a process frees.
+    Code compiled by XLA and the largest models take gigabytes that are only freed when a process
+    ends.
     """
     spawn = multiprocessing.get_context("spawn")
     with concurrent.futures.ProcessPoolExecutor(1, spawn) as pool:
@@ -152,7 +153,7 @@ def in_own_process(function, *arguments):
 
 
 def assert_padding_stays_finite(model, tokens):
-    """A row of nothing but padding: outputs and gradients are finite, the first row is the same."""
+    """Checks a batch with a row of padding: all is finite, and the first row is unaffected."""
     import tensorflow as tf
 
     whole = to_numpy(model(tokens, training=True))

@@ -1,4 +1,4 @@
-"""Activations by name, and those that a user has registered, from a layer to a saved model."""
+"""Activations by name, and activations registered by a user, from a layer to a saved model."""
 
 import functools
 
@@ -24,7 +24,7 @@ NAME = "test_activations>squared_relu"
 
 
 @pytest.mark.parametrize("name", ["relu", "gelu", "gelu_tanh", "silu", "linear", "tanh", NAME])
-def test_a_name_is_found_again_by_its_function(name):
+def test_the_name_of_a_function_is_found(name):
     assert activations.name_of(activations.get(name)) == name
     assert activations.name_of(name) == name
 
@@ -54,7 +54,7 @@ def test_the_tanh_form_of_gelu():
     ],
 )
 @pytest.mark.parametrize("make", [FeedForward, functools.partial(EncoderBlock, 2)])
-def test_what_is_no_activation_is_one_line(make, wrong, received):
+def test_wrong_activations_are_reported_in_one_line(make, wrong, received):
     with pytest.raises(
         (TypeError, ValueError), match=f"^`activation` must be .*{received}"
     ) as error:

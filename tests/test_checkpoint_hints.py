@@ -1,4 +1,4 @@
-"""The next command where a run is asked for and something else is there."""
+"""Hints: the next command if a run is expected and something else is given."""
 
 import pytest
 
@@ -11,17 +11,17 @@ CONVERT = "`keras-transformer convert hf {} RUN` converts it to a run."
 
 
 @pytest.mark.parametrize("weights", ["model.safetensors", "pytorch_model.bin"])
-def test_a_folder_of_hugging_face_is_to_be_converted(weights, tmp_path):
+def test_the_hint_for_a_hugging_face_folder_is_to_convert_it(weights, tmp_path):
     assert hint(tmp_path) == ""
     (tmp_path / "config.json").touch()
-    assert hint(tmp_path) == ""  # as the folder of an export may have one
+    assert hint(tmp_path) == ""  # such a file may also be in the folder of an export
     (tmp_path / weights).touch()
     assert hint(tmp_path) == f" It is a checkpoint: {CONVERT.format(tmp_path)}"
     with pytest.raises(ValueError, match="is not a finished run: .* It is a checkpoint: `keras-"):
         Run(tmp_path).load_model()
 
 
-def test_the_name_of_a_repository_is_to_be_downloaded(tmp_path, monkeypatch):
+def test_the_hint_for_a_repository_name_is_to_download_it(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert DOWNLOAD in hint(NAME) and CONVERT.format("opus-mt-en-de") in hint(NAME)
     for opened in (Translator.from_pretrained, from_pretrained):
@@ -34,7 +34,7 @@ def test_the_name_of_a_repository_is_to_be_downloaded(tmp_path, monkeypatch):
     assert hint(NAME) == ""
 
 
-def test_a_file_of_marian_and_a_run_are_told_apart(tmp_path):
+def test_a_marian_file_and_a_run_are_distinguished(tmp_path):
     file = tmp_path / "model.npz"
     file.touch()
     assert f"`keras-transformer convert marian {file} RUN` converts it to a run." in hint(file)

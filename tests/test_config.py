@@ -1,4 +1,4 @@
-"""TransformerConfig: Table 3 as presets, the number of parameters it implies, error messages."""
+"""TransformerConfig: presets of Table 3, their numbers of parameters, error messages."""
 
 import json
 import math
@@ -17,7 +17,8 @@ from keras_transformer import (
 from keras_transformer.config.recurrent import RecurrentConfig
 from keras_transformer.config.stack import StackConfig
 
-# Table 3, column "params", in millions. Rows A, D and E print none: the base model's 65 holds.
+# Table 3, column "params", in millions. Rows A, D and E give no number: the base model's 65
+# applies.
 TABLE_3 = {
     "base": 65,
     "b_d_k_16": 58,
@@ -57,14 +58,14 @@ ROWS = {
 }
 
 
-# What browsers ship: N of encoder and decoder, d_model, d_ff, h.
+# Student models as shipped in browsers: N of encoder and decoder, d_model, d_ff, h.
 STUDENTS = {"student_tiny": (6, 2, 256, 1536, 8), "student_base_memory": (6, 4, 384, 1536, 8)}
 
 WHOLE = ("base", "c_layers_2", "c_layers_4", "c_layers_8", "big")
 
 
 def parameters_of(name, vocab_size, num_layers=None):
-    """Parameters by hand: one shared matrix, attention without biases, Eq. 2 with both of its."""
+    """Counts by hand: one shared matrix, attention without biases, Eq. 2 with both biases."""
     layers, d_model, d_ff, heads, d_k, d_v, _ = ROWS[name]
     layers = num_layers or layers
     attention = 2 * d_model * heads * d_k + 2 * d_model * heads * d_v
@@ -77,7 +78,7 @@ def parameters_of(name, vocab_size, num_layers=None):
 
 
 def vocabularies_implied_by(name):
-    """The smallest and the largest vocabulary with which a row rounds to its printed millions."""
+    """Returns the smallest and largest vocabulary whose count rounds to the printed millions."""
     smallest = next(
         v for v in range(10**5) if parameters_of(name, v) >= (TABLE_3[name] - 0.5) * 1e6
     )
@@ -90,7 +91,7 @@ def test_every_row_of_table_3_has_a_preset():
 
 
 @pytest.mark.parametrize("name", ROWS)
-def test_preset_has_the_row_s_values(name):
+def test_a_preset_has_the_values_of_its_row(name):
     config = TransformerConfig.preset(name)
     d_k = config.d_k or config.d_model // config.num_heads
     d_v = config.d_v or config.d_model // config.num_heads
@@ -102,7 +103,7 @@ def test_preset_has_the_row_s_values(name):
 
 
 @pytest.mark.parametrize("name", STUDENTS)
-def test_students_are_those_of_marian(name):
+def test_students_have_the_sizes_of_marian(name):
     config = TransformerConfig.preset(name)
     sizes = (config.num_layers, config.decoder_layers, config.d_model, config.d_ff)
     assert (*sizes, config.num_heads) == STUDENTS[name]
@@ -112,13 +113,13 @@ def test_students_are_those_of_marian(name):
     assert (config.sinusoid_layout, config.sinusoid_endpoint) == ("halves", True)
 
 
-def test_a_preset_of_another_model_is_one_line():
+def test_a_preset_of_another_model_is_reported_in_one_line():
     with pytest.raises(ValueError, match=r"small for a LanguageModelConfig\. .*'student_tiny'"):
         LanguageModelConfig.preset("student_tiny")
 
 
 @pytest.mark.parametrize("position", ["rotary", "relative", "alibi", "t5"])
-def test_a_recurrent_decoder_has_no_positions_of_an_attention(position):
+def test_a_recurrent_decoder_refuses_positions_of_attention(position):
     with pytest.raises(ValueError, match=f"`position` must be one of .*position='{position}'"):
         small_config(decoder="ssru", position=position, d_k=6)
 
@@ -160,9 +161,9 @@ def test_options_of_one_stack_and_defaults_are_not_refused():
     [*((name, 1) for name in ROWS), *((name, None) for name in WHOLE)],
 )
 def test_number_of_parameters(name, num_layers, monkeypatch):
-    """Every row with one block in each stack; in full where depth is the row, and the biggest."""
+    """One block per stack; all blocks for rows that vary the depth and for the largest row."""
     for initializer in (keras.initializers.GlorotUniform, keras.initializers.RandomNormal):
-        # Zeros instead of hundreds of millions of random numbers that no test looks at.
+        # Zeros instead of hundreds of millions of random numbers that no test reads.
         monkeypatch.setattr(
             initializer, "__call__", lambda self, shape, dtype=None: keras.ops.zeros(shape, dtype)
         )
@@ -172,13 +173,13 @@ def test_number_of_parameters(name, num_layers, monkeypatch):
 
 
 def test_number_of_parameters_printed_in_table_3():
-    """The vocabulary of Table 3 is not in the paper; section 5.1 has "about 37000" tokens.
+    """The paper does not give the vocabulary of Table 3; section 5.1 has "about 37000" tokens.
 
     With one shared matrix, the printed millions of each row imply an interval. All rows but the
     last share 41,004 to 41,208 (41,000 would miss only the row d_ff = 1024, with 52.498 million),
-    and 37,000 lies in none of their intervals: the base model would print 63. The last row, big,
+    and none of their intervals contains 37,000: the base model would print 63. The last row, big,
     implies 35,368 to 36,344, and would print 218 with the vocabulary of the others. So the paper
-    does not agree with itself here: no vocabulary gives both 65 and 213.
+    contradicts itself here: no vocabulary gives both 65 and 213.
     """
     implied = {name: vocabularies_implied_by(name) for name in TABLE_3}
     assert implied == {
@@ -204,7 +205,7 @@ def test_number_of_parameters_printed_in_table_3():
 
 @pytest.mark.parametrize("tie", ["all", "target", "none"])
 def test_number_of_parameters_of_tied_and_untied_weights(tie):
-    """Three matrices [V, D] that are one, two or three."""
+    """Three matrices [V, D], stored as one, two or three variables."""
     whole = Transformer(small_config(tie="all")).count_params()
     matrices = {"all": 1, "target": 2, "none": 3}[tie]
     model = Transformer(small_config(tie=tie))
@@ -264,7 +265,7 @@ def test_an_odd_width_has_no_sinusoids():
 
 @pytest.mark.parametrize("rate", [-0.1, 1, 1.5])
 @pytest.mark.parametrize("name", ["dropout", "attention_dropout", "activation_dropout"])
-def test_rates_lie_in_0_to_1(name, rate):
+def test_rates_must_be_in_0_to_1(name, rate):
     message = rf"`{name}` must be at least 0 and below 1\. Received: {name}={rate}\."
     with pytest.raises(ValueError, match=message):
         small_config(**{name: rate})
@@ -278,13 +279,13 @@ def test_rates_lie_in_0_to_1(name, rate):
         ("tie", "all, target, none"),
     ],
 )
-def test_choices_are_named(name, choices):
+def test_invalid_choices_are_reported_with_the_valid_ones(name, choices):
     message = rf"`{name}` must be one of {choices}\. Received: {name}='other'\."
     with pytest.raises(ValueError, match=message):
         small_config(**{name: "other"})
 
 
-def test_one_matrix_needs_one_vocabulary():
+def test_a_shared_matrix_needs_a_shared_vocabulary():
     message = r"`tie='all'` needs one vocabulary.*Received: vocab_size=19, target_vocab_size=23"
     with pytest.raises(ValueError, match=message):
         small_config(target_vocab_size=23)
@@ -293,18 +294,18 @@ def test_one_matrix_needs_one_vocabulary():
 @pytest.mark.parametrize(
     "ids", [{"pad_id": 19}, {"bos_id": -1}, {"eos_id": 19}, {"pad_id": 3, "eos_id": 3}]
 )
-def test_special_tokens_lie_in_the_vocabulary(ids):
+def test_special_tokens_must_be_in_the_vocabulary(ids):
     message = r"`pad_id`, `bos_id` and `eos_id` must be in the vocabulary.*Received: pad_id="
     with pytest.raises(ValueError, match=message):
         small_config(**ids)
 
 
-def test_an_unknown_preset_names_the_known_ones():
+def test_an_unknown_preset_is_reported_with_the_known_ones():
     message = r"`name` must be one of base, .*tiny, small, .* for a TransformerConfig\. .*'huge'"
     with pytest.raises(ValueError, match=message):
         TransformerConfig.preset("huge")
 
 
-def test_an_unknown_field_names_the_known_ones():
+def test_an_unknown_field_is_reported_with_the_known_ones():
     with pytest.raises(ValueError, match=r"fields vocab_size, .*Received: depth"):
         TransformerConfig.preset("base", depth=3)

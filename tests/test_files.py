@@ -1,4 +1,4 @@
-"""Files are whole or not there, and what killed processes left does not stay."""
+"""Files are complete or absent, and drafts of killed processes do not stay."""
 
 import errno
 import os
@@ -20,7 +20,7 @@ from keras_transformer.files import (
     write_text,
 )
 
-# Writes half of a file and of a folder, prints a line, and waits to be killed.
+# Writes half of a file and half of a folder, prints a line, and waits to be killed.
 WRITER = """
 import importlib.util, pathlib, sys, time
 spec = importlib.util.spec_from_file_location("atomic", sys.argv[2])  # without TensorFlow
@@ -54,14 +54,14 @@ def age(path, seconds):
     os.utime(path, (when, when))
 
 
-def test_a_file_is_written_with_its_suffix_and_nothing_else_stays(tmp_path):
+def test_a_file_is_written_with_its_suffix_and_no_draft_stays(tmp_path):
     with replacing(tmp_path / "model.v1.keras") as temporary:
         assert temporary.parent == tmp_path and temporary.suffix == ".keras"
         temporary.write_text("whole")
     assert names(tmp_path) == ["model.v1.keras"]
 
 
-def test_an_error_leaves_the_file_that_was_there(tmp_path):
+def test_an_error_keeps_the_existing_file(tmp_path):
     write_text(tmp_path / "x.json", "old")
     with pytest.raises(KeyboardInterrupt), replacing(tmp_path / "x.json") as temporary:
         temporary.write_text("half")
@@ -69,8 +69,8 @@ def test_an_error_leaves_the_file_that_was_there(tmp_path):
     assert names(tmp_path) == ["x.json"] and (tmp_path / "x.json").read_text() == "old"
 
 
-def test_a_full_disk_names_the_file(tmp_path, full_disk):
-    """And neither its draft nor, if the block reads another file, that one."""
+def test_a_full_disk_is_reported_with_the_file(tmp_path, full_disk):
+    """The message names neither the draft nor a file that the block itself reads."""
     path = tmp_path / "model.bin"
     with pytest.raises(OSError, match=re.escape(f"File too large: '{path}'")), full_disk(10):
         write_bytes(path, bytes(99))
@@ -79,7 +79,7 @@ def test_a_full_disk_names_the_file(tmp_path, full_disk):
     assert not any(tmp_path.iterdir())
 
 
-def test_drafts_of_a_process_that_runs_stay_and_those_of_a_killed_one_go(tmp_path, writer):
+def test_drafts_of_a_running_process_stay_and_those_of_a_killed_one_go(tmp_path, writer):
     drafts = names(tmp_path)
     assert len(drafts) == 2
     write_text(tmp_path / "other.txt", "whole")
@@ -87,20 +87,20 @@ def test_drafts_of_a_process_that_runs_stay_and_those_of_a_killed_one_go(tmp_pat
     writer.send_signal(signal.SIGKILL)
     while atomic._start(writer.pid) >= 0 and writer.poll() is None:
         time.sleep(0.01)
-    write_text(tmp_path / "other.txt", "again")  # whichever file is written next
+    write_text(tmp_path / "other.txt", "again")  # any later write removes them
     assert names(tmp_path) == ["other.txt"]
 
 
-def test_a_killed_process_that_nobody_waited_for_does_not_run(tmp_path, writer):
+def test_a_zombie_process_does_not_count_as_running(tmp_path, writer):
     if not atomic._start(writer.pid):
         pytest.skip("the system does not tell what state a process is in")
     os.kill(writer.pid, signal.SIGKILL)
-    os.waitid(os.P_PID, writer.pid, os.WEXITED | os.WNOWAIT)  # and it stays a zombie
+    os.waitid(os.P_PID, writer.pid, os.WEXITED | os.WNOWAIT)  # it stays a zombie
     remove_stale_drafts(tmp_path)
     assert names(tmp_path) == []
 
 
-def test_a_number_that_another_process_has_by_now_is_not_that_process(tmp_path, monkeypatch):
+def test_another_process_with_a_reused_number_is_not_the_same(tmp_path, monkeypatch):
     draft = draft_of(tmp_path / "x")
     draft.touch()
     remove_stale_drafts(tmp_path)
@@ -113,7 +113,7 @@ def test_a_number_that_another_process_has_by_now_is_not_that_process(tmp_path, 
     assert names(tmp_path) == []
 
 
-def test_where_the_start_is_unknown_the_number_decides(tmp_path, monkeypatch):
+def test_if_the_start_time_is_unknown_the_number_decides(tmp_path, monkeypatch):
     monkeypatch.setattr(atomic, "_start", lambda process: 0)
     running, gone = draft_of(tmp_path / "x"), draft_of(tmp_path / "y")
     process = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], stdout=-1)
@@ -124,7 +124,7 @@ def test_where_the_start_is_unknown_the_number_decides(tmp_path, monkeypatch):
     assert names(tmp_path) == [running.name]
 
 
-def test_a_process_of_another_user_runs(tmp_path, monkeypatch):
+def test_a_process_of_another_user_counts_as_running(tmp_path, monkeypatch):
     def refuse(process, number):
         raise PermissionError
 
@@ -166,7 +166,7 @@ def test_nothing_else_is_removed(tmp_path):
     assert names(tmp_path) == sorted([*others, "target"]) and names(target) == ["mine"]
 
 
-def test_a_folder_that_is_missing_has_no_drafts(tmp_path):
+def test_a_missing_folder_has_no_drafts(tmp_path):
     remove_stale_drafts(tmp_path / "nowhere")
     (tmp_path / "file").touch()
     remove_stale_drafts(tmp_path / "file")
@@ -174,7 +174,7 @@ def test_a_folder_that_is_missing_has_no_drafts(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["ENOSPC", "ECONNREFUSED"])
-def test_a_full_disk_is_told_with_the_folder_and_nothing_is_left(tmp_path, name):
+def test_a_full_disk_is_reported_with_the_folder_and_nothing_is_left(tmp_path, name):
     number = getattr(errno, name)
     run = new_folder(tmp_path / "above" / "run", worth_keeping=lambda folder: False)
     with pytest.raises(OSError, match=re.escape(os.strerror(number))) as error, run:

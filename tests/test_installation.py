@@ -1,4 +1,4 @@
-"""The command that installs an extra, for every way in which the package may be installed."""
+"""The command that installs an extra, for every way to install the package."""
 
 import importlib.metadata
 import json
@@ -18,7 +18,7 @@ COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
 
 class Installed:
-    """A distribution that pip has installed from `origin`, the content of direct_url.json."""
+    """A distribution that pip installed from `origin`, the content of direct_url.json."""
 
     def __init__(self, origin):
         self.origin = origin
@@ -59,14 +59,14 @@ def pip_on_the_path(monkeypatch):
     ],
     ids=["index", "editable", "checkout", "wheel", "address", "git"],
 )  # fmt: skip
-def test_the_command_installs_from_where_the_package_came(
+def test_the_command_installs_from_the_origin_of_the_package(
     origin, command, monkeypatch, pip_on_the_path
 ):
     monkeypatch.setattr(importlib.metadata, "distribution", lambda name: Installed(origin))
     assert install_hint("plot") == command
 
 
-def test_a_package_that_is_not_installed_is_taken_from_an_index(monkeypatch, pip_on_the_path):
+def test_a_package_that_is_not_installed_comes_from_a_package_index(monkeypatch, pip_on_the_path):
     def distribution(name):
         raise importlib.metadata.PackageNotFoundError(name)
 
@@ -75,8 +75,8 @@ def test_a_package_that_is_not_installed_is_taken_from_an_index(monkeypatch, pip
 
 
 @pytest.mark.parametrize("other", [None, "/elsewhere/bin/pip"])
-def test_pip_is_that_of_this_environment(other, monkeypatch):
-    """An environment need not be active: `pip` would then install into another one."""
+def test_pip_belongs_to_this_environment(other, monkeypatch):
+    """An environment may not be active: plain `pip` would then install into another one."""
     monkeypatch.setattr(importlib.metadata, "distribution", lambda name: Installed(None))
     monkeypatch.setattr(shutil, "which", lambda name: other)
     monkeypatch.setattr(sys, "executable", "/home/me/.venv/bin/python")

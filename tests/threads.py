@@ -1,4 +1,4 @@
-"""Eight threads that begin at the same moment, and what they should get: the answers of one."""
+"""Runs eight threads that start at the same moment, to compare with the results of one."""
 
 import concurrent.futures
 import threading
@@ -9,7 +9,7 @@ THREADS = 8
 
 
 def in_threads(function, calls):
-    """`function` of each of `calls`, each in a thread of its own, all at once; the results."""
+    """Calls `function` for each of `calls` in threads that start at once; returns the results."""
     barrier = threading.Barrier(len(calls))
 
     def work(call):
@@ -21,7 +21,7 @@ def in_threads(function, calls):
 
 
 def answers_to(model, examples, search=None):
-    """Answers of pipelines and runtimes, as values that can be compared."""
+    """Returns the answers of pipelines and runtimes as values that can be compared."""
     if hasattr(model, "answer_batch"):
         return [plain(result) for result in model.answer_batch(examples)]
     if search is not None:
@@ -35,5 +35,5 @@ def plain(result):
 
 
 def turned(examples):
-    """The examples for each thread: each begins with another, so that no two batches are equal."""
+    """Returns the examples for each thread, rotated so that no two batches are equal."""
     return [examples[n % len(examples) :] + examples[: n % len(examples)] for n in range(THREADS)]

@@ -1,4 +1,4 @@
-"""Where the modules of the benchmarks are found."""
+"""Makes the modules of `benchmarks/` importable."""
 
 import pytest
 from support import BENCHMARKS
@@ -6,5 +6,5 @@ from support import BENCHMARKS
 
 @pytest.fixture(autouse=True)
 def beside_the_script(monkeypatch):
-    """The files of `benchmarks/` find each other as the script's own folder lets them."""
+    """Puts `benchmarks/` on the import path, as running one of its scripts does."""
     monkeypatch.syspath_prepend(str(BENCHMARKS))

@@ -1,4 +1,4 @@
-"""Statements of `benchmarks/` that must be true before any of its figures is; no times."""
+"""Checks of `benchmarks/` that must pass before its results can be trusted. No timing tests."""
 
 import functools
 import json
@@ -17,7 +17,7 @@ benchmark = functools.partial(run_benchmark, "training.py")
 
 @pytest.mark.slow
 @pytest.mark.long
-def test_our_own_peer_is_measured(tmp_path):
+def test_our_model_is_measured(tmp_path):
     output = tmp_path / "figures.json"
     done = benchmark(
         "--size=smoke", "--peers=ours", "--precisions=float32", "--repeats=2", "--steps=2",
@@ -47,13 +47,14 @@ def test_the_input_pipeline_is_measured():
 
     pipeline = make({"corpus": "smoke", "batch_tokens": 256})
     places = pipeline.run(2)["places"]
-    assert places == 2 * pipeline.run(1)["places"]  # an epoch has the same places in every order
+    # The number of positions in an epoch does not depend on the order.
+    assert places == 2 * pipeline.run(1)["places"]
     facts = pipeline.facts
     assert set(facts) == {"corpus", "pairs", "target_tokens", "padding", "tokenize_seconds"}
     assert 0 < facts["padding"] < 1 and facts["target_tokens"] < places / 2
 
 
-def test_multi30k_is_measured_where_it_is(tmp_path, monkeypatch):
+def test_multi30k_is_measured_if_it_is_available(tmp_path, monkeypatch):
     from input_pipeline import choose, settings
 
     monkeypatch.setenv("KERAS_TRANSFORMER_DATA", str(tmp_path))
@@ -68,7 +69,7 @@ def test_multi30k_is_measured_where_it_is(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_operations_are_those_of_the_graph():
-    """The formula against TensorFlow's count of the products in a graph of the same shape."""
+    """The formula equals TensorFlow's count of the matrix products in a graph of the same shape."""
     from task import Task
 
     from keras_transformer import Transformer, TransformerConfig
@@ -92,7 +93,7 @@ def test_operations_are_those_of_the_graph():
 
 
 def multiplications(operation):
-    """Of a matrix product: output size times the length of the axis that is summed over."""
+    """Counts a matrix product's multiplications: output size x length of the summed axis."""
     if operation.type not in ("MatMul", "BatchMatMulV2"):
         return 0
     if 1 in operation.outputs[0].shape[-2:]:  # sums and means of layer normalisation
@@ -104,7 +105,7 @@ def multiplications(operation):
 
 
 def test_base_costs_what_the_formula_gives():
-    """By hand: (6 x (4 x 512^2 + ...) + ...) x 6, 27 % of it in the logits."""
+    """Computed by hand: (6 x (4 x 512^2 + ...) + ...) x 6; the logits take 27 % of it."""
     from task import SIZES
 
     base = SIZES["base"]
@@ -114,7 +115,7 @@ def test_base_costs_what_the_formula_gives():
     assert base.real_share == (base.batch()[2] != 0).sum() / base.places
 
 
-def test_the_batch_is_what_every_peer_expects():
+def test_every_peer_gets_the_batch_it_expects():
     from task import BOS_ID, EOS_ID, SIZES
 
     task = SIZES["tiny"]
@@ -130,7 +131,7 @@ def test_the_batch_is_what_every_peer_expects():
 
 
 @pytest.mark.parametrize("closed_form", [False, True])
-def test_the_keras_peers_minimise_the_loss_that_we_do(closed_form):
+def test_the_keras_peers_minimise_our_loss(closed_form):
     from keras_training import keras_loss
     from task import Task
 
@@ -164,7 +165,7 @@ def test_the_fastest_peer_is_compared_repeat_by_repeat():
     assert ratio_to_fastest({"slow": [1.0], "fast": [2.0]}) is None
 
 
-def test_another_model_is_no_peer():
+def test_a_different_model_is_no_peer():
     from measurements import BenchmarkError, check_parameters
 
     check_parameters({"ours": 1000, "theirs": 1009})
@@ -201,9 +202,10 @@ PEER_PACKAGES = {"tutorial": "keras", "kerashub": "keras_hub", "torch": "torch"}
     "peer", [pytest.param(peer, marks=pytest.mark.long) for peer in PEER_PACKAGES]
 )
 def test_every_peer_learns_and_drops_out(peer):
-    """In a process of its own, as the benchmark has it: Keras and torch do not share one well.
+    """Keras and torch do not share a process well, so each peer has its own.
 
-    Ours is proven by the benchmark that `test_our_own_peer_is_measured` runs.
+    The benchmark does the same. Our own model is tested by the benchmark that
+    `test_our_model_is_measured` runs.
     """
     from measurements import check_learning
     from task import SIZES
@@ -217,8 +219,8 @@ def test_every_peer_learns_and_drops_out(peer):
         check_learning(peer, [worker.run(1)["loss"] for _ in range(4)])
 
 
-def test_a_missing_peer_is_named_with_how_to_install_it(tmp_path):
-    """With an import path on which torch cannot be found, wherever these tests run."""
+def test_a_missing_peer_is_reported_with_its_install_command(tmp_path):
+    """The import path lacks torch, whether or not it is installed on this machine."""
     code = (
         "import importlib.util, runpy, sys\n"
         "real = importlib.util.find_spec\n"
@@ -241,13 +243,13 @@ def test_a_missing_peer_is_named_with_how_to_install_it(tmp_path):
         (["--cores=4096"], "`--cores` must be at most "),
     ],
 )
-def test_wrong_options_are_one_line(arguments, message):
+def test_wrong_options_are_reported_in_one_line(arguments, message):
     done = benchmark(*arguments)
     assert done.returncode and message in done.stderr
     assert "Traceback" not in done.stderr
 
 
-def test_a_worker_that_ends_gives_the_reason():
+def test_a_worker_that_fails_reports_the_reason():
     from measurements import BenchmarkError
     from workers import Worker
 

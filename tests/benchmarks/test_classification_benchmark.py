@@ -1,4 +1,4 @@
-"""Statements of `benchmarks/classification.py` that must be true before any of its figures is."""
+"""Checks of `benchmarks/classification.py` that must pass before its results can be trusted."""
 
 import json
 import runpy
@@ -63,7 +63,7 @@ def config():
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_recurrent_model_has_the_parameters_that_are_wanted(models, name):
+def test_a_recurrent_model_has_the_requested_number_of_parameters(models, name):
     kind = models[name]
     units = kind.units(config(), 2000)
     model = kind.make(config(), units, "float32")
@@ -73,7 +73,7 @@ def test_a_recurrent_model_has_the_parameters_that_are_wanted(models, name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_dropout_is_on_in_training_alone_and_padding_changes_nothing(models, name):
+def test_dropout_is_on_in_training_only_and_padding_changes_nothing(models, name):
     model = models[name].make(config(), 7, "float32")
     for weight in model.weights:
         weight.assign(np.random.default_rng(0).normal(size=weight.shape))
@@ -90,7 +90,7 @@ def test_dropout_is_on_in_training_alone_and_padding_changes_nothing(models, nam
 
 @pytest.mark.slow
 @pytest.mark.long
-def test_models_are_trained_alike_and_the_test_split_stays_closed(tmp_path):
+def test_all_models_are_trained_alike_and_the_test_split_is_not_read(tmp_path):
     rng = np.random.default_rng(0)
     for split, count in (("train", 40), ("dev", 12), ("test", 9)):
         rows = [rng.integers(0, 10, rng.integers(2, 7)) for _ in range(count)]
@@ -136,7 +136,8 @@ def test_models_are_trained_alike_and_the_test_split_stays_closed(tmp_path):
         seen.add(float(last.split(",")[place]))
     assert len(seen) == 1, "they saw the same batches"
 
-    # The package's own training ends with the same weights; another process rounds otherwise: 6e-8.
+    # The package's own training ends with the same weights. The tolerance covers rounding, which
+    # differs by 6e-8 between processes.
     figures, _ = run_quietly(
         load_settings(tmp_path / "c.toml", ["training.seed=1"]), tmp_path / "r"
     )

@@ -23,7 +23,7 @@ def text(characters):
 
 
 def vector(values, names):
-    """A list of R with the names of its values; one of the names is a reference to a symbol."""
+    """Encodes a named list of R; one of the names refers to a symbol defined earlier."""
     attributes = struct.pack(">i", TAGGED) + NAMES + struct.pack(">ii", 16, len(names))
     attributes += b"".join(map(text, names))
     attributes += struct.pack(">i", TAGGED) + struct.pack(">i", 1) + text("row.names")
@@ -39,12 +39,12 @@ def integers(numbers):
     return struct.pack(f">ii{len(numbers)}i", 13, len(numbers), *numbers)
 
 
-TAGGED = 2 | 1 << 10  # an entry of a list of pairs, with its name
-NAMES = struct.pack(">i", 255 | 1 << 8)  # the symbol that the file has first
+TAGGED = 2 | 1 << 10  # a pair-list entry with a tag
+NAMES = struct.pack(">i", 255 | 1 << 8)  # the first symbol of the file
 
 
 def rda(dates, columns):
-    """A data file of R, version 2, with a text `names` and a data frame `BasinObs`."""
+    """Encodes an R data file of version 2 with a text `names` and a data frame `BasinObs`."""
     frame = vector(
         [
             vector([integers(values) for values in dates.values()], list(dates)),
@@ -69,7 +69,7 @@ BASIN = {
 
 @pytest.fixture
 def served(tmp_path, monkeypatch):
-    """A server of three small files in place of the real ones; its address and its folder."""
+    """Serves three small files in place of the real ones; returns the address and the folder."""
     import data
 
     contents = {
@@ -107,7 +107,7 @@ def invoke(*arguments):
     return CliRunner().invoke(data.main, [str(argument) for argument in arguments])
 
 
-def test_a_download_is_whole_and_verified(served, tmp_path):
+def test_a_download_is_complete_and_verified(served, tmp_path):
     host, _ = served
     folder = tmp_path / "data"
     assert invoke("verify", "--folder", folder).exit_code == 1
@@ -122,7 +122,7 @@ def test_a_download_is_whole_and_verified(served, tmp_path):
     assert again.exit_code == 0 and again.output.count("there") == 3, "nothing is downloaded twice"
 
 
-def test_one_data_set_is_downloaded(served, tmp_path):
+def test_a_single_data_set_is_downloaded(served, tmp_path):
     host, _ = served
     assert invoke("download", "--folder", tmp_path, "--host", host, "--only", "sst2").exit_code == 0
     assert [path.name for path in tmp_path.rglob("*.tsv") if "server" not in path.parts] == [
@@ -132,7 +132,7 @@ def test_one_data_set_is_downloaded(served, tmp_path):
 
 
 @pytest.mark.parametrize("damage", ["other", "cut", "missing"])
-def test_a_wrong_answer_is_not_written(served, tmp_path, damage):
+def test_a_wrong_response_is_not_written(served, tmp_path, damage):
     host, root = served
     (path,) = root.rglob("train.en.gz")
     if damage == "missing":
@@ -152,7 +152,7 @@ def test_a_wrong_answer_is_not_written(served, tmp_path, damage):
     assert not list(folder.rglob("*.*"))
 
 
-def test_a_file_that_differs_is_named_and_kept(served, tmp_path):
+def test_a_modified_file_is_reported_and_kept(served, tmp_path):
     host, _ = served
     mine = tmp_path / "sst2" / "dev.tsv"
     mine.parent.mkdir()
@@ -164,7 +164,7 @@ def test_a_file_that_differs_is_named_and_kept(served, tmp_path):
     assert mine.read_bytes() == b"mine\t0\n"
 
 
-def test_what_is_no_data_file_of_r_is_refused():
+def test_a_file_that_is_not_r_data_is_refused():
     from rda import read_rda
 
     assert read_rda(rda(DATES, BASIN))["names"] == ["x"]

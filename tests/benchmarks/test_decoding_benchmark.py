@@ -1,4 +1,4 @@
-"""Statements of `benchmarks/decoding.py` that must be true before any of its figures is."""
+"""Checks of `benchmarks/decoding.py` that must pass before its results can be trusted."""
 
 import dataclasses
 import functools
@@ -13,7 +13,7 @@ benchmark = functools.partial(run_benchmark, "decoding.py")
 
 
 def check_report(report):
-    """Compares what a report of greedy search holds: the command, our model and the limits."""
+    """Checks a report of greedy search: the command, our model and the limits."""
     assert set(report) == {"machine", "settings", "skipped", "commands", "decoding", "limits"}
     first = "export saved-model FOLDER/run FOLDER/saved-model_none --sentences "
     assert report["commands"][0].startswith(first)
@@ -33,8 +33,8 @@ def check_report(report):
 
 
 @pytest.mark.parametrize(("sizes", "searches"), [([1], {"--greedy"}), ([1, 4], {"--beam"})])
-def test_files_hold_the_searches_that_are_timed(sizes, searches, tmp_path):
-    """A run may have a search of its own, which an export takes where no option names one."""
+def test_exports_hold_the_searches_that_are_timed(sizes, searches, tmp_path):
+    """A run may have a search of its own, which an export uses if no option names another."""
     from decoding_files import commands
     from decoding_task import MODELS
 
@@ -45,7 +45,7 @@ def test_files_hold_the_searches_that_are_timed(sizes, searches, tmp_path):
     assert not {"--greedy", "--beam"} & {*theirs}
 
 
-def test_a_peer_alone_is_compared_with_nothing():
+def test_a_single_peer_is_compared_with_nothing():
     from decoding_report import add_peers
     from decoding_task import MODELS, Case
 
@@ -70,8 +70,8 @@ THEIRS = "ctranslate2,ctranslate2-int8"
         pytest.param(f"ours-litert,ours-ssru-litert,{THEIRS}", "beam", 2, marks=pytest.mark.long),
     ],
 )
-def test_every_form_of_ours_finds_the_same(peers, searches, cores, tmp_path):
-    """`compare_tokens` would end the benchmark otherwise."""
+def test_all_our_variants_return_the_same_tokens(peers, searches, cores, tmp_path):
+    """Otherwise `compare_tokens` would stop the benchmark."""
     pytest.importorskip("ai_edge_litert")
     pytest.importorskip("ctranslate2")
     if cores > (os.cpu_count() or 1):
@@ -96,13 +96,13 @@ def test_every_form_of_ours_finds_the_same(peers, searches, cores, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("beam_size", [1, 4])
-def test_the_model_ends_at_its_length_and_does_not_repeat_itself(beam_size):
+def test_the_model_stops_at_its_length_and_does_not_repeat_itself(beam_size):
     import tensorflow as tf
     from decoding_task import MODELS, Case, build, vocabulary, without_end, words
 
     from keras_transformer import SentencePieceTokenizer, beam_decode
 
-    # Narrower models make fewer different outputs of so few sentences.
+    # Narrower models return fewer distinct outputs for so few sentences.
     model = dataclasses.replace(MODELS["tiny"], vocab_size=1000, length=11, seed=7)
     case = Case(beam_size=beam_size, batch_size=5, length=11)
     transformer = build(model)
@@ -112,7 +112,8 @@ def test_the_model_ends_at_its_length_and_does_not_repeat_itself(beam_size):
     tokens = decode()[0].numpy().reshape(-1, model.max_length)
     rows = without_end(tokens)
     assert {len(row) for row in rows} == {10} and np.min(rows) > 3
-    assert len({tuple(row) for row in rows[::beam_size]}) == 5  # the best of each sentence
+    # The best hypothesis of each sentence.
+    assert len({tuple(row) for row in rows[::beam_size]}) == 5
     assert len({tuple(row) for row in rows[:beam_size]}) == beam_size
     assert np.mean([len(set(row)) for row in rows]) > 3
     tokenizer = SentencePieceTokenizer(vocabulary(model))
@@ -134,8 +135,8 @@ def test_a_step_reads_the_weights_that_are_counted(decoder):
 
 
 @pytest.mark.parametrize("decoder", ["self_attention", "ssru"])
-def test_operations_are_those_of_the_products(decoder):
-    """Counted token by token: S = 11, T = 7, D = 24, F = 17, V = 29; two blocks, a beam of 4."""
+def test_operations_are_those_of_the_matrix_products(decoder):
+    """Counts token by token: S = 11, T = 7, D = 24, F = 17, V = 29; two blocks, a beam of 4."""
     from decoding_task import Case, Model
 
     model = Model("other", 29, d_model=24, num_layers=2, num_heads=3, d_ff=17, decoder=decoder)
@@ -143,7 +144,7 @@ def test_operations_are_those_of_the_products(decoder):
     counted = 0
     for _source_token in range(11):
         for _block in range(2):
-            counted += 4 * 24 * 24 + 2 * 24 * 11 + 2 * 24 * 17  # of the encoder
+            counted += 4 * 24 * 24 + 2 * 24 * 11 + 2 * 24 * 17  # encoder
             counted += 2 * 24 * 24  # keys and values of the cross-attention
     for position in range(7):
         for _hypothesis in range(4 if position else 1):
@@ -172,7 +173,7 @@ def test_tokens_must_agree_in_float32():
         check_lengths({"ours": ours, "marian": [[5, 6], [7]]}, 3)
 
 
-def test_ratios_are_to_the_best_that_is_not_ours():
+def test_ratios_are_relative_to_the_best_other_library():
     from decoding_report import add_peers
     from decoding_task import MODELS, Case
 
@@ -204,7 +205,7 @@ def test_ratios_are_to_the_best_that_is_not_ours():
         (["--cores=4096"], "`--cores` must be at most "),
     ],
 )
-def test_wrong_options_are_one_line(arguments, message):
+def test_wrong_options_are_reported_in_one_line(arguments, message):
     done = benchmark(*arguments)
     assert done.returncode and message in done.stderr
     assert "Traceback" not in done.stderr
@@ -215,7 +216,7 @@ def test_wrong_options_are_one_line(arguments, message):
     [(1, 1, [(1, 1)]), (1, 32, [(1, 1)]), (2, 1, [(1, 2), (1, 1)]), (2, 32, [(1, 2), (2, 1)]),
      (3, 2, [(1, 3), (2, 1)])],
 )  # fmt: skip
-def test_no_way_uses_more_processors_or_parts_than_there_are(cores, batch_size, expected):
+def test_no_variant_uses_more_processors_or_parts_than_there_are(cores, batch_size, expected):
     from decoding_peers.parallel import ways
 
     assert ways(cores, batch_size) == expected

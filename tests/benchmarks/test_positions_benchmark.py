@@ -1,4 +1,4 @@
-"""Statements of `benchmarks/positions.py` that must be true before any of its figures is."""
+"""Checks of `benchmarks/positions.py` that must pass before its results can be trusted."""
 
 import json
 
@@ -9,7 +9,7 @@ from support import run_benchmark
 
 @pytest.mark.slow
 @pytest.mark.long
-def test_positions_are_compared(tmp_path):
+def test_position_encodings_are_compared(tmp_path):
     for seed, split in enumerate(("train", "validation")):
         write_pairs(tmp_path, split, count=60, seed=seed)
     (tmp_path / "c.toml").write_text(CONFIG)
@@ -23,7 +23,7 @@ def test_positions_are_compared(tmp_path):
     assert report["settings"]["updates"] == 2
     learned, t5 = report["positions"]
     assert (learned["position"], t5["position"]) == ("learned", "t5")
-    # A table of 4 * 4 positions; a table of 4 buckets and 2 heads in each of two self-attentions.
+    # A table of 4 x 4 positions; a table of 4 buckets and 2 heads in each of two self-attentions.
     assert learned["parameters"] - t5["parameters"] == 16 * 16 - 2 * 4 * 2
     assert (learned["untrained"], t5["untrained"]) == (16 - 4, 0)
     for row in (learned, t5):

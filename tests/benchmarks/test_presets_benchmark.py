@@ -1,4 +1,4 @@
-"""The program that measures the presets, on the smallest one."""
+"""The benchmark of the presets, run on the smallest preset."""
 
 import json
 
@@ -23,7 +23,7 @@ def test_a_preset_trains_and_translates(tmp_path):
     assert f"{training['parameters']:,}" in done.stdout
 
 
-def test_the_presets_that_are_measured_exist():
+def test_the_measured_presets_exist():
     from presets import VOCABULARIES
 
     assert set(VOCABULARIES) <= set(PRESETS)

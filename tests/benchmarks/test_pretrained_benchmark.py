@@ -1,4 +1,4 @@
-"""Statements of `benchmarks/pretrained.py` that must be true before any of its figures is."""
+"""Checks of `benchmarks/pretrained.py` that must pass before its results can be trusted."""
 
 import functools
 import json
@@ -13,7 +13,7 @@ benchmark = functools.partial(run_benchmark, "pretrained.py")
 
 
 def checkpoint(shape, folder):
-    """The checkpoint of a shape, written and read as `convert` reads it."""
+    """Writes a checkpoint of a given shape and reads it as `convert` does."""
     from pretrained import SHAPES
     from pretrained_files import make
 
@@ -27,7 +27,7 @@ def checkpoint(shape, folder):
 
 
 @pytest.mark.parametrize("name", ["smoke-opus-mt", "smoke-student"])
-def test_outputs_have_the_length_that_is_timed_and_differ(name, tmp_path):
+def test_outputs_have_the_timed_length_and_differ(name, tmp_path):
     from decoding import check_lengths
     from decoding_task import Case, without_end
 
@@ -47,8 +47,8 @@ def test_outputs_have_the_length_that_is_timed_and_differ(name, tmp_path):
     assert read.tokenizers.source.encode(lines).to_list()[0] == sources[0].tolist()
 
 
-def test_what_is_measured_of_a_command(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)  # the installed package rather than the one of this folder
+def test_a_command_is_measured(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # imports the installed package rather than the one in this folder
     from measurements import BenchmarkError
     from pretrained import run_measured
     from pretrained_report import size_of
@@ -62,7 +62,7 @@ def test_what_is_measured_of_a_command(tmp_path, monkeypatch):
     assert size_of(tmp_path) == size_of(tmp_path / "folder" / "file") == 5
 
 
-def test_commands_whose_files_are_there_are_not_run_again(tmp_path, monkeypatch):
+def test_commands_whose_outputs_exist_are_not_run_again(tmp_path, monkeypatch):
     import pretrained
 
     shape = pretrained.SHAPES["smoke-student"]
@@ -98,8 +98,8 @@ def test_commands_whose_files_are_there_are_not_run_again(tmp_path, monkeypatch)
     ("shape", "peers"),
     [("smoke-opus-mt", "ours-litert,ctranslate2"), ("smoke-student", "ours,ours-litert")],
 )
-def test_every_peer_finds_the_same(shape, peers, tmp_path):
-    """`compare_tokens` would end the benchmark otherwise."""
+def test_all_peers_return_the_same_tokens(shape, peers, tmp_path):
+    """Otherwise `compare_tokens` would stop the benchmark."""
     pytest.importorskip("ai_edge_litert")
     pytest.importorskip("ctranslate2")
     output = tmp_path / "figures.json"

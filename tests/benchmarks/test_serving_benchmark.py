@@ -1,4 +1,4 @@
-"""The program that measures a version of a SavedModel, on one."""
+"""The benchmark of one version of a SavedModel."""
 
 import re
 import sys
@@ -20,7 +20,7 @@ def version(tmp_path_factory):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("loader", ["session", pytest.param("python", marks=pytest.mark.long)])
-def test_memory_and_time_of_every_batch_are_measured(version, loader):
+def test_memory_and_time_of_every_batch_size_are_measured(version, loader):
     done = run_benchmark("serving.py", version, "--loader", loader, "--batch-sizes", "1,3")
     assert done.returncode == 0, done.stderr
     imported, loaded = re.findall(r"([\d,]+) MB with", done.stdout)

@@ -1,4 +1,4 @@
-"""Statements of `benchmarks/students.py` that must be true before any of its figures is."""
+"""Checks of `benchmarks/students.py` that must pass before its results can be trusted."""
 
 import functools
 import json
@@ -19,8 +19,8 @@ FIGURES = {
 
 @pytest.mark.slow
 @pytest.mark.long
-def test_every_engine_that_is_there_translates_the_smallest_student(tmp_path):
-    """Outputs of other lengths would end the benchmark."""
+def test_every_available_engine_translates_the_smallest_student(tmp_path):
+    """Outputs of different lengths would stop the benchmark."""
     pytest.importorskip("ai_edge_litert")
     output = tmp_path / "figures.json"
     done = benchmark(
@@ -42,14 +42,14 @@ def test_every_engine_that_is_there_translates_the_smallest_student(tmp_path):
         words = row["batch"] * 23
         times, speeds = row["seconds"]["all"], row["words_per_second"]["all"]
         np.testing.assert_allclose(speeds, [words / seconds for seconds in times])
-        # By chance one of 252 is the same. The two engines do not round in the same way, and what
-        # follows a token that differs differs as well.
+        # By chance, one of 252 tokens is the same. The two engines round differently, and after the
+        # first token that differs all later ones differ as well.
         assert row["agreement"] > (0.9 if row["engine"].startswith("ours") else 0.1), row
     assert report["candidates"].keys() == {"1", "3"}
     assert "words/s" in done.stdout
 
 
-def test_what_is_missing_is_left_out_with_the_command_that_installs_it(monkeypatch, capsys):
+def test_missing_engines_are_left_out_and_their_install_commands_shown(monkeypatch, capsys):
     import students
 
     monkeypatch.setattr(students, "has_browser", lambda: False)
@@ -71,13 +71,13 @@ def test_what_is_missing_is_left_out_with_the_command_that_installs_it(monkeypat
         (["--batches=0"], "'0' is not a list of positive numbers."),
     ],
 )
-def test_wrong_options_are_one_line(arguments, message):
+def test_wrong_options_are_reported_in_one_line(arguments, message):
     done = benchmark(*arguments)
     assert done.returncode and message in done.stderr
     assert "Traceback" not in done.stderr
 
 
-def test_sentences_and_lists_are_those_of_a_language():
+def test_sentences_and_shortlists_resemble_a_natural_language():
     from student_parts.task import STUDENTS, sentences, tokens_of
 
     from keras_transformer.text.shortlist import Shortlist
@@ -87,7 +87,8 @@ def test_sentences_and_lists_are_those_of_a_language():
     assert sources.shape == (97, 24) and (sources[:, -1] == 3).all() and (sources[:, :-1] > 3).all()
     assert [tokens_of(text) for text in sentences(student, 97)] == sources[:, :-1].tolist()
     counts = np.bincount(sources[:, :-1].ravel(), minlength=256)
-    assert counts[4] > 2 * counts[8] > 4 * counts[40]  # of 1 / (rank + 2.7)**1.2: 3.0, 8.2
+    # Shares of 1 / (rank + 2.7)**1.2: ratios 3.0 and 8.2.
+    assert counts[4] > 2 * counts[8] > 4 * counts[40]
     shortlist = Shortlist.from_counts(student.counts(), 256, 50, 50)
     lengths = np.diff(shortlist.offsets)
     assert shortlist.ids.min() >= 50 and lengths.min() > 20 and lengths.max() <= 50
@@ -95,7 +96,7 @@ def test_sentences_and_lists_are_those_of_a_language():
     assert one < many
 
 
-def test_outputs_of_other_lengths_are_not_timed():
+def test_outputs_of_different_lengths_are_not_timed():
     from measurements import BenchmarkError
     from student_parts.task import SOURCE_LENGTH, STUDENTS
     from students import agreement, check_lengths
@@ -105,11 +106,11 @@ def test_outputs_of_other_lengths_are_not_timed():
     check_lengths({"ours": whole, "bergamot": whole}, student)
     with pytest.raises(BenchmarkError, match=r"bergamot generated outputs of \[31, 32\] tokens"):
         check_lengths({"ours": whole, "bergamot": [[5] * 31, [5] * 32]}, student)
-    assert math.ceil(student.length_factor * SOURCE_LENGTH) == 32  # as the engine takes it
+    assert math.ceil(student.length_factor * SOURCE_LENGTH) == 32  # as the engine computes it
     assert agreement([[5, 6], [7, 8]], [[5, 6], [7, 9]]) == 0.75
 
 
-def test_ratios_are_to_bergamot_in_the_same_place(tmp_path):
+def test_ratios_are_relative_to_bergamot_on_the_same_runtime(tmp_path):
     from student_parts.report import add_engines
     from student_parts.task import STUDENTS
 
@@ -141,9 +142,9 @@ def test_the_settings_of_the_engine_are_yaml(lists):
     assert settings.get("shortlist") == ([*lists, False] if lists else None)
 
 
-def test_the_memory_of_a_page_is_that_of_its_own_process():
+def test_the_memory_of_a_page_is_the_memory_of_its_process():
     from student_parts.browser import ancestors, peak_of_page
 
     processes = {7: (5, "1 kB", ""), 5: (2, "1 kB", ""), 2: (1, "1 kB", "")}
     assert list(ancestors(7, processes)) == [5, 2, 1]
-    assert peak_of_page(os.getpid()) is None  # there is no page
+    assert peak_of_page(os.getpid()) is None  # no page is open

@@ -1,4 +1,4 @@
-"""Every bad input gets one line that names it, an exit status, and leaves no file."""
+"""Every bad input is reported in one line that names it, sets an exit status and leaves no file."""
 
 import hashlib
 import os
@@ -20,7 +20,7 @@ CASES = [*command_line.CASES, *configuration.CASES, *data.CASES, *models.CASES]
 
 
 def marked(case):
-    """Those that read a SavedModel are slow: it takes ten times as long to make as the others."""
+    """Marks cases that read a SavedModel as slow: it takes ten times as long to make."""
     return pytest.param(case, marks=pytest.mark.slow if "SAVED" in case.materials() else ())
 
 
@@ -54,7 +54,7 @@ checkpoint_every = 1
 validate_every = 2
 validate_sentences = 0
 """
-# What `train` and `export` show before they come to what is wrong.
+# Progress that `train` and `export` print before the error.
 PROGRESS = re.compile(r"(Learning a vocabulary of .*|[\d,]+ parameters; .*|.* \.\.\.)\n")
 TEXTS = {
     "DATA/train.en": "in 3 days\nin 5 weeks\nin 12 days\n" * 4,
@@ -73,7 +73,7 @@ def run(command, stdin=b""):
 
 
 class Materials:
-    """The files that `bad_inputs` names in capitals, each made when a case mentions it."""
+    """The files that `bad_inputs` names in capitals, each made when a case first mentions it."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -83,7 +83,7 @@ class Materials:
         (folder / "BYTES.txt").write_bytes(b"in 3 days\n\xff\nin 2 days\n")
 
     def path(self, name):
-        """The path of one, or of nothing if there is none of that name."""
+        """Returns the path of a file; raises if there is no file of that name."""
         path = self.folder / name
         make = {"RUN": self.train, "SAVED": self.export, "FILE.tflite": self.export}
         make["CT2"] = self.export
@@ -113,7 +113,7 @@ def materials(tmp_path_factory):
 
 
 def snapshot(folder):
-    """Every name below a folder, with the bytes of the files."""
+    """Returns every path below a folder, with the bytes of each file."""
     return {
         str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
         if path.is_file()
@@ -124,7 +124,7 @@ def snapshot(folder):
 
 @pytest.fixture
 def prepared(materials, tmp_path, monkeypatch):
-    """A function that puts what a case mentions into a folder of its own and goes there."""
+    """A function that copies the files of a case into a folder and changes to that folder."""
 
     def prepare(case):
         names = case.materials() | ({"DATA"} if "CONFIG.toml" in case.materials() else set())
@@ -142,7 +142,7 @@ def prepared(materials, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("case", [marked(case) for case in CASES], ids=lambda case: case.id)
-def test_a_bad_input_gets_one_line_and_leaves_nothing(case, prepared, capfd):
+def test_a_bad_input_is_reported_in_one_line_and_leaves_no_file(case, prepared, capfd):
     folder = prepared(case)
     before = snapshot(folder)
     capfd.readouterr()
@@ -157,7 +157,7 @@ def test_a_bad_input_gets_one_line_and_leaves_nothing(case, prepared, capfd):
     assert snapshot(folder) == before
 
 
-def test_there_are_many_of_them():
+def test_there_are_many_bad_inputs():
     assert len({case.id for case in CASES}) == len(CASES) >= 150
 
 
@@ -181,13 +181,14 @@ sys.exit(cli(["sleep"]))
 
 
 @pytest.mark.parametrize("number, status", [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_a_signal_ends_a_command_without_a_word(number, status):
+def test_a_signal_ends_a_command_silently(number, status):
     process = subprocess.Popen(
         [sys.executable, "-c", SLEEPING],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        preexec_fn=lambda: signal.signal(number, signal.SIG_DFL),  # what a shell's `&` has ignored
+        # Restores the signal that a shell's `&` makes the process ignore.
+        preexec_fn=lambda: signal.signal(number, signal.SIG_DFL),
     )
     assert process.stdout.readline() == "ready\n"
     process.send_signal(number)
@@ -203,8 +204,8 @@ def test_a_signal_ends_a_command_without_a_word(number, status):
         (">&-", "Error: stdout is closed. Redirect it"),
     ],
 )
-def test_a_closed_stream_is_named(materials, closed, message):
-    """As a shell closes it, and the real command; nothing else takes its place."""
+def test_a_closed_stream_is_reported(materials, closed, message):
+    """Closes a stream as a shell does and runs the real command in a process of its own."""
     command = f"{sys.executable} -m keras_transformer translate {materials.path('RUN')} {closed}"
     environment = {
         name: value for name, value in os.environ.items() if name != "TF_CPP_MIN_LOG_LEVEL"

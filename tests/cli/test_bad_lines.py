@@ -1,4 +1,4 @@
-"""`predict` with bad lines: a warning and an empty answer for each, the same in every task."""
+"""`predict` with bad lines: a warning and an empty answer for each, in every task alike."""
 
 import io
 
@@ -26,7 +26,7 @@ def runs(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def images(tmp_path_factory):
-    """Paths of images, good and bad: missing, cut off, of another size, of no image."""
+    """Paths of good and bad images: missing, truncated, of another size, and not an image."""
     folder, rng = tmp_path_factory.mktemp("images"), np.random.default_rng(4)
     for name in "abcd":
         pixels = rng.integers(0, 256, (4, 6, 1))
@@ -52,7 +52,7 @@ def call(*arguments, lines):
 
 
 @pytest.mark.parametrize("batch_size", [1, 2, 64])
-def test_a_bad_image_costs_no_other_its_answer(runs, images, batch_size):
+def test_a_bad_image_does_not_affect_the_other_answers(runs, images, batch_size):
     done = call(runs["image_classification"], "--batch-size", batch_size, lines=images)
     assert done.exit_code == 0, done.output
     good = iter(recognizer()([images[place] for place in (0, 2, 6, 8)]))
@@ -64,7 +64,7 @@ def test_a_bad_image_costs_no_other_its_answer(runs, images, batch_size):
     ]
 
 
-def test_a_bad_image_has_the_fields_of_an_empty_line(runs, images):
+def test_a_bad_image_gets_the_fields_of_an_empty_line(runs, images):
     lines = call(runs["image_classification"], "--scores", lines=images[:2]).stdout.splitlines()
     assert lines[0].endswith(f"\t{recognizer()(images[:1])[0]}") and lines[1] == "0.00000\t"
 
@@ -78,7 +78,7 @@ def test_strict_writes_the_labels_before_the_first_bad_image(runs, images):
     assert done.stderr == message
 
 
-def test_strict_leaves_no_file(runs, images, tmp_path):
+def test_strict_leaves_no_output_file(runs, images, tmp_path):
     file = tmp_path / "labels.txt"
     arguments = runs["image_classification"], "--output", file
     assert call(*arguments, "--strict", lines=images).exit_code == 1
@@ -87,7 +87,7 @@ def test_strict_leaves_no_file(runs, images, tmp_path):
     assert len(file.read_text().splitlines()) == len(images)
 
 
-def test_a_line_without_a_passage_costs_no_other_its_answer(runs):
+def test_a_line_without_a_passage_does_not_affect_the_other_answers(runs):
     lines = [*QUESTIONS, b"a \xff\tcat\n", QUESTIONS[0]]
     done = call(runs["question_answering"], lines=lines)
     assert done.exit_code == 0, done.output
@@ -120,7 +120,7 @@ def test_a_bad_pair_is_not_scored(runs, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("options", [["--n-best", "2"], ["--alignments", "--scores"]])
-def test_a_bad_line_has_the_fields_of_an_empty_one(runs, options):
+def test_a_bad_line_gets_the_fields_of_an_empty_line(runs, options):
     bad, empty = (
         call(runs["translation"], *options, lines=["a cat", line, "dog"])
         for line in (b"\xff\n", "")
@@ -130,8 +130,8 @@ def test_a_bad_line_has_the_fields_of_an_empty_one(runs, options):
     assert (bad.stderr.count("left empty"), empty.stderr) == (1, "")
 
 
-def test_a_bad_line_of_a_series_is_an_error_without_strict_as_well():
-    """Where it is read: in a column of another name it is not."""
+def test_a_bad_line_of_a_series_is_always_an_error():
+    """`--strict` makes no difference; bad values in a column that is not read do not matter."""
 
     class Sums:
         num_inputs = 1

@@ -1,4 +1,4 @@
-"""The command as a person meets it: help, mistakes, and one line for each of them."""
+"""The command line as a user sees it: help, mistakes, and one line for each mistake."""
 
 import os
 import subprocess
@@ -21,11 +21,12 @@ def run(*arguments, data=b""):
 
 
 def error_line(*arguments, **options):
-    """The message of a failing command; it must be one line, and nothing on stdout."""
+    """Returns the message of a failing command, which must be one line with nothing on stdout."""
     done = run(*arguments, **options)
     assert done.exit_code != 0
     assert done.stdout == ""
-    lines = [line for line in done.stderr.splitlines() if not line.endswith(" ...")]  # progress
+    # Leaves out progress messages.
+    lines = [line for line in done.stderr.splitlines() if not line.endswith(" ...")]
     assert len([line for line in lines if line]) == 1, done.stderr
     return lines[-1]
 
@@ -41,21 +42,21 @@ LOG = (
 
 
 @pytest.mark.parametrize(("level", "shown"), [(1, [3, 4]), (2, [4]), (3, []), (9, [])])
-def test_a_log_level_shows_what_is_as_severe(level, shown):
+def test_a_log_level_shows_messages_of_that_severity(level, shown):
     lines = LOG.splitlines(keepends=True)
     assert lines_of_level(LOG, level) == b"".join(lines[number] for number in shown)
 
 
 @pytest.mark.slow
-def test_the_highest_log_level_is_silence(tmp_path):
-    """In a process of its own: TensorFlow writes its remarks when it is imported."""
+def test_the_highest_log_level_is_silent(tmp_path):
+    """Runs in a process of its own because TensorFlow prints messages when it is imported."""
     command = [sys.executable, "-m", "keras_transformer", "evaluate", str(tmp_path)]
     environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}
     done = subprocess.run(command, capture_output=True, text=True, env=environment)
     assert done.stderr.startswith(f"Error: {tmp_path} ") and done.stderr.count("\n") == 1
 
 
-def test_help_needs_no_tensorflow(tmp_path):
+def test_help_does_not_import_tensorflow(tmp_path):
     (tmp_path / "tensorflow").mkdir()
     (tmp_path / "tensorflow" / "__init__.py").write_text("raise SystemExit('TensorFlow loaded')")
     done = subprocess.run(
@@ -73,7 +74,7 @@ def test_help_needs_no_tensorflow(tmp_path):
 @pytest.mark.parametrize(
     ("order", "program"),
     [
-        # A part of the package may come first: it imports Keras, and that the layers.
+        # A subpackage may be imported first: it imports Keras, and Keras imports our layers.
         ("keras_transformer.layers.masks, keras", "keras-transformer"),
         ("keras_transformer.models.model, keras", "program"),
         ("keras, keras_transformer", "keras-transformer"),
@@ -92,24 +93,24 @@ def test_importing_the_package_registers_its_layers(order, program):
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
 
 
-def test_an_unknown_configuration_is_named_with_the_known_ones(tmp_path):
+def test_an_unknown_configuration_is_reported_with_the_known_ones(tmp_path):
     line = error_line("train", "nonsense", "--output", tmp_path)
     assert "nonsense: no such configuration file" in line and "demo" in line
 
 
-def test_a_wrong_key_is_named_with_the_valid_ones(tmp_path):
+def test_a_wrong_key_is_reported_with_the_valid_ones(tmp_path):
     line = error_line("train", "demo", "--output", tmp_path, "--set", "model.d_modell=3")
     assert "model.d_modell" in line and "did you mean d_model?" in line
     assert not any(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("arguments", [["evaluate"], ["export", "saved-model"]])
-def test_a_folder_that_is_no_run_is_named(tmp_path, arguments):
+def test_a_folder_that_is_not_a_run_is_reported(tmp_path, arguments):
     line = error_line(*arguments, tmp_path, *(["x"] if "export" in arguments else []))
     assert str(tmp_path) in line
 
 
-def test_a_model_that_does_not_exist_is_named():
+def test_a_missing_model_is_reported():
     assert "nowhere does not exist" in error_line("translate", "nowhere", data=b"x\n")
 
 
@@ -130,8 +131,8 @@ def test_a_length_penalty_needs_a_beam(command, tmp_path):
     assert "--length-penalty needs --beam." in line
 
 
-def test_a_sample_has_no_effect_on_a_saved_model(tmp_path):
-    """Its searches were chosen when it was exported."""
+def test_sampling_options_are_refused_for_a_saved_model(tmp_path):
+    """The searches of a SavedModel are fixed when it is exported."""
     (tmp_path / "1").mkdir()
     (tmp_path / "1" / "saved_model.pb").touch()
     line = error_line("translate", tmp_path, "--sample")
@@ -181,13 +182,13 @@ def test_a_beam_and_its_penalty_reach_the_search(monkeypatch, tmp_path):
 
 
 def files(folder, source="one\ntwo\n", target="eins\nzwei\n"):
-    """The options of `score` for two files of these lines."""
+    """Writes source and target lines to files and returns the options of `score` for them."""
     (folder / "source.txt").write_text(source)
     (folder / "target.txt").write_text(target)
     return "--source", folder / "source.txt", "--target", folder / "target.txt"
 
 
-def test_scores_are_a_line_for_each_pair(tmp_path, monkeypatch):
+def test_score_writes_a_line_for_each_pair(tmp_path, monkeypatch):
     class Fixed:
         def score(self, sources, targets, batch_size):
             assert (sources, targets, batch_size) == (["one", "two"], ["eins", "zwei"], 7)
@@ -199,13 +200,13 @@ def test_scores_are_a_line_for_each_pair(tmp_path, monkeypatch):
     assert done.stderr.startswith("Warning: line 2: longer than the model's limit")
 
 
-def test_files_to_score_must_fit_each_other(tmp_path):
-    """An error before the model is loaded: the folder is no run either."""
+def test_files_to_score_must_match(tmp_path):
+    """The error comes before the model is loaded: the folder is not even a run."""
     line = error_line("score", tmp_path, *files(tmp_path, target="eins\n"))
     assert "source.txt has 2 lines, " in line and "target.txt has 1" in line
 
 
-def test_what_score_needs_is_named(tmp_path):
+def test_options_that_score_needs_are_reported(tmp_path):
     options = files(tmp_path)
     assert "source.txt' does not exist" in error_line(
         "score", tmp_path, "--source", tmp_path / "no" / "source.txt", *options[2:]
@@ -215,12 +216,12 @@ def test_what_score_needs_is_named(tmp_path):
     assert f"{tmp_path} is not a finished run" in line
 
 
-def test_traceback_shows_where(tmp_path):
+def test_traceback_shows_the_source_of_an_error(tmp_path):
     with pytest.raises(ValueError, match="is not a finished run"):
         CliRunner().invoke(cli, ["--traceback", "evaluate", str(tmp_path)], catch_exceptions=False)
 
 
-def test_the_public_names_are_those_of_the_documentation():
+def test_public_names_are_the_documented_ones():
     assert keras_transformer.__all__ == sorted(
         [
             "Additive",

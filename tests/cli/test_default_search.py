@@ -1,4 +1,4 @@
-"""The search of a run where no option names one: kept by the run, and replaced whole."""
+"""The default search of a run: stored in the run and replaced as a whole by search options."""
 
 import dataclasses
 import json
@@ -32,7 +32,7 @@ test_target = "{lines}"
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    """A run of a model that was never trained, with a search of its own."""
+    """A run with an untrained model and a search of its own."""
     folder = tmp_path_factory.mktemp("runs")
     (folder / "lines").write_text("".join(f"{line}\n" for line in LINES))
     run = Run(folder / "run")
@@ -46,7 +46,7 @@ def run(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def lists(tmp_path_factory):
-    """A shortlist in which not much is left."""
+    """A shortlist with few candidates."""
     file = tmp_path_factory.mktemp("lists") / "lex.bin"
     Shortlist.from_counts([[7, 12, 3], [8, 15, 5], [9, 20, 1]], 30, first=6).write(file)
     return file
@@ -59,7 +59,7 @@ def call(*arguments, status=0):
     return done
 
 
-def test_a_run_keeps_its_search(run, tmp_path):
+def test_a_run_stores_its_search(run, tmp_path):
     assert json.loads(run.search.read_text())["stopping"] == "score"
     for search in (SEARCH, Greedy()):
         other = Run(tmp_path)
@@ -79,20 +79,20 @@ def test_a_run_keeps_its_search(run, tmp_path):
         ("[]", "`search` must be one of greedy, beam. Received: None"),
     ],
 )
-def test_a_damaged_search_is_named(tmp_path, content, message):
+def test_a_damaged_search_is_reported(tmp_path, content, message):
     Run(tmp_path).search.write_text(content)
     with pytest.raises(ValueError, match=rf"search\.json is damaged \(.*{message}"):
         Run(tmp_path).read_search()
 
 
-def test_lines_are_searched_so_where_no_option_names_a_search(run, capsys):
+def test_the_search_of_the_run_is_used_if_no_option_names_one(run, capsys):
     opened = open_search(run.path, None, None, None, False, 4)
     assert opened.search == SEARCH and opened.n == 1
     assert SAYS in capsys.readouterr().err
     several = open_search(run.path, None, 5, None, False, 4)
     assert several.search == dataclasses.replace(SEARCH, size=5) and several.n == 5
     assert SAYS.replace("beam 3", "beam 5") in capsys.readouterr().err
-    # Greedy search keeps the longest output of the run's own.
+    # Greedy search keeps the maximum length of the run's own search.
     for search, expected in (
         (Greedy(), Greedy(9)), (Greedy(3), Greedy(3)), (Beam(2), Beam(2)),
     ):  # fmt: skip
@@ -100,13 +100,13 @@ def test_lines_are_searched_so_where_no_option_names_a_search(run, capsys):
     assert capsys.readouterr().err == ""
 
 
-def test_alignments_go_with_greedy_search_and_say_so(run, capsys):
+def test_alignments_switch_to_greedy_search_with_a_message(run, capsys):
     open_search(run.path, None, None, None, True, 4)
     assert "--alignments uses greedy search in place of the run's own" in capsys.readouterr().err
 
 
 @pytest.mark.slow
-def test_the_command_says_so(run):
+def test_the_search_of_the_run_is_printed(run):
     done = call("translate", run.path)
     assert SAYS in done.stderr
     assert done.stdout.splitlines() == translator()(LINES, SEARCH) != translator()(LINES)
@@ -116,7 +116,7 @@ def test_the_command_says_so(run):
 
 
 @pytest.mark.slow
-def test_other_searches_replace_it_whole(run):
+def test_another_search_replaces_it_as_a_whole(run):
     done = call("translate", run.path, "--beam", 2)
     assert done.stdout.splitlines() == translator()(LINES, Beam(2))
     lines = call("translate", run.path, "--n-best", 4).stdout.splitlines()
@@ -128,7 +128,7 @@ def test_other_searches_replace_it_whole(run):
 
 
 @pytest.mark.slow
-def test_evaluate_searches_so_and_with_a_shortlist(run, lists):
+def test_evaluate_uses_it_also_with_a_shortlist(run, lists):
     lines = run.path.parent / "lines"
     files = "--source", lines, "--reference", lines
     results = json.loads(call("evaluate", run.path, *files).stdout)
@@ -167,7 +167,7 @@ def test_copies_of_a_translator_keep_the_search(run):
 
 @pytest.fixture
 def saved(tmp_path, monkeypatch):
-    """Function of a `Beam` to a SavedModel exported with it, which returns the search it gets."""
+    """A function that exports a `Beam` as a SavedModel and returns the exported search."""
 
     class Fake:
         blank, n_best = True, 2
@@ -197,7 +197,7 @@ def saved(tmp_path, monkeypatch):
         (None, [], Beam(2)),
     ],
 )
-def test_a_beam_of_a_saved_model_is_as_exported_but_for_what_is_given(saved, beam, words, expected):
+def test_a_saved_model_keeps_its_beam_except_for_given_options(saved, beam, words, expected):
     done = call("translate", saved(beam), "--beam", 2, *words)
     assert set(done.stdout.splitlines()) == {repr(expected)}
 
@@ -209,7 +209,7 @@ def test_a_penalty_without_effect_on_a_saved_model_is_refused(saved):
 
 
 @pytest.mark.parametrize("form", ["ctranslate2", "marian"])
-def test_an_export_that_cannot_hold_the_search_says_so(run, tmp_path, monkeypatch, form):
+def test_an_export_that_cannot_store_the_search_is_refused(run, tmp_path, monkeypatch, form):
     def write(pipeline, path, samples, **options):
         return {"agreement": 1.0, "bytes": 1}
 

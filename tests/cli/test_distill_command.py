@@ -50,7 +50,7 @@ def call(folder, *arguments):
         (["--vocabulary", "own"], {"own_vocabulary": True}),
     ],
 )
-def test_options_are_those_of_a_distillation(folder, tmp_path, monkeypatch, words, expected):
+def test_options_become_fields_of_a_distillation(folder, tmp_path, monkeypatch, words, expected):
     calls = []
     monkeypatch.setattr(module, "distill", lambda *arguments: calls.append(arguments))
     done = call(folder, folder / "teacher", "x", "--output", tmp_path / "run", *words)
@@ -70,7 +70,7 @@ def test_options_are_those_of_a_distillation(folder, tmp_path, monkeypatch, word
         (Greedy(), [], Beam(8)),
     ],
 )
-def test_a_teacher_searches_by_its_own_beam(folder, tmp_path, monkeypatch, own, words, expected):
+def test_a_teacher_uses_its_own_beam(folder, tmp_path, monkeypatch, own, words, expected):
     calls, teacher = [], Run(tmp_path / "teacher")
     monkeypatch.setattr(module, "distill", lambda *arguments: calls.append(arguments))
     teacher.path.mkdir()
@@ -80,7 +80,7 @@ def test_a_teacher_searches_by_its_own_beam(folder, tmp_path, monkeypatch, own, 
     assert ("by default" in done.stderr) == (expected == own)
 
 
-def test_files_of_sources_may_be_given_again(folder, tmp_path, monkeypatch):
+def test_source_files_may_be_given_again(folder, tmp_path, monkeypatch):
     calls = []
     monkeypatch.setattr(module, "distill", lambda *arguments: calls.append(arguments))
     file = folder / "a"
@@ -89,7 +89,7 @@ def test_files_of_sources_may_be_given_again(folder, tmp_path, monkeypatch):
     assert calls[0][3].monolingual == (file, file) and calls[0][0].training.seed == 3
 
 
-def test_mistakes_are_one_line_and_leave_nothing(folder, tmp_path):
+def test_mistakes_are_reported_in_one_line_and_leave_no_file(folder, tmp_path):
     teacher, run = folder / "teacher", tmp_path / "run"
     output = ["--output", run]
     cases = {

@@ -1,4 +1,4 @@
-"""Output of `translate` with each of its options, against a run that was never trained."""
+"""Output of `translate` with each of its options, from a run with an untrained model."""
 
 import io
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import sentencepiece
 from click.testing import CliRunner
-from doubt import talkative
+from uncertain_models import talkative
 
 from keras_transformer import (
     Alignment,
@@ -40,7 +40,7 @@ def translator():
 
 @pytest.fixture
 def translate(translator, tmp_path, monkeypatch):
-    """A function from options to the lines that are written for `LINES`."""
+    """A function that takes options and returns the output lines for `LINES`."""
 
     def from_run(path, max_length=None):
         return Translator(translator.model, translator.tokenizers, max_length or 9)
@@ -61,13 +61,13 @@ def rows(lines):
     return [line.split("\t") for line in lines]
 
 
-def test_one_line_for_each_line(translate, translator):
+def test_every_input_line_gets_one_output_line(translate, translator):
     assert len(set(translate())) > 2
     assert translate() == translator(LINES)
     assert translate("--batch-size", 2) == translator(LINES)
 
 
-def test_scores_stand_before_the_text(translate, translator):
+def test_scores_come_before_the_text(translate, translator):
     expected = [best.score for (best,) in translator.n_best(LINES, 1, Sample(temperature=0))]
     lines = rows(translate("--scores"))
     assert [text for _, text in lines] == translator(LINES)
@@ -85,7 +85,7 @@ def test_n_best_lists_have_the_number_of_their_line(translate, translator):
 
 
 @pytest.mark.slow
-def test_every_option_of_a_beam_reaches_it(translate, translator):
+def test_every_beam_option_reaches_the_beam(translate, translator):
     options = {"length_penalty": 0.0, "min_length": 3, "extra_length": 2}
     expected = translator(LINES, Beam(3, **options))
     words = [f"--{name.replace('_', '-')}={value}" for name, value in options.items()]
@@ -95,7 +95,7 @@ def test_every_option_of_a_beam_reaches_it(translate, translator):
 
 
 @pytest.mark.slow
-def test_samples_are_those_of_python_whatever_the_batch(translate, translator):
+def test_samples_equal_those_of_python_for_any_batch_size(translate, translator):
     options = {"temperature": 1.5, "top_k": 9, "top_p": 0.9, "seed": 3}
     expected = translator(LINES, Sample(**options))
     words = [f"--{name.replace('_', '-')}={value}" for name, value in options.items()]
@@ -104,7 +104,7 @@ def test_samples_are_those_of_python_whatever_the_batch(translate, translator):
     assert translate("--sample", "--temperature", 0, "--seed", 8) == translate()
 
 
-def test_numbers_decide_a_sample_in_place_of_the_order(translator):
+def test_line_numbers_seed_the_samples_instead_of_the_order(translator):
     search = Sample(temperature=2.0)
     forward = translator(LINES, search)
     numbers = list(range(len(LINES)))[::-1]
@@ -114,12 +114,12 @@ def test_numbers_decide_a_sample_in_place_of_the_order(translator):
         translator.n_best(LINES, 1, search, numbers=[0])
 
 
-def test_the_longest_output_is_a_limit(translate, translator):
+def test_the_maximum_length_limits_the_output(translate, translator):
     short = Translator(translator.model, translator.tokenizers, max_length=4)
     assert translate("--max-length", 4) == short(LINES) != translator(LINES)
 
 
-def test_alignments_stand_after_the_text(translate, translator):
+def test_alignments_come_after_the_text(translate, translator):
     lines = rows(translate("--alignments"))
     assert [text for text, _ in lines] == translator(LINES)
     for (text, pairs), alignment in zip(lines, translator.align(LINES), strict=True):
@@ -128,13 +128,13 @@ def test_alignments_stand_after_the_text(translate, translator):
         assert pairs.split() == expected
 
 
-def test_words_add_up_their_pieces():
-    """Two pieces of a word together attend more to a word than each of them to another one."""
+def test_alignments_of_words_add_up_the_weights_of_their_tokens():
+    """The two tokens of a word together attend more to one word than either attends to another."""
     weights = np.array(
         [
             [0.4, 0.0, 0.3, 0.3, 0.0],  # ▁a
-            [0.3, 0.0, 0.0, 0.1, 0.6],  # b: the end is no word
-            [0.0, 0.9, 0.1, 0.0, 0.0],  # ▁, no word
+            [0.3, 0.0, 0.0, 0.1, 0.6],  # b: the end is not a word
+            [0.0, 0.9, 0.1, 0.0, 0.0],  # ▁ is not a word
             [0.1, 0.6, 0.1, 0.1, 0.1],  # c
             [0.0, 0.0, 0.0, 0.0, 1.0],  # the end
         ],
@@ -143,28 +143,28 @@ def test_words_add_up_their_pieces():
     source = ["▁x", "▁y", "▁z", "w", "</s>"]
     target = ["▁a", "b", "▁", "c", "</s>"]
     alignment = Alignment(source, target, weights, Translation("ab c", 0.0, False))
-    # Of "ab": x 0.7, y 0, zw 0.7 and then by hand 0.3 + 0.3 + 0.1; of "c": y.
+    # "ab": x 0.7, y 0, zw 0.7 and then by hand 0.3 + 0.3 + 0.1; "c": y.
     assert alignment.words()[1] == (1, 1)
     weights[0, 3] += 0.1
     assert alignment.words() == [(2, 0), (1, 1)]
     assert Alignment(["</s>"], target, weights[:, :1], None).words() == []
 
 
-def test_a_tab_in_a_text_makes_no_field():
+def test_a_tab_in_a_text_does_not_start_a_field():
     result = Translation("a\tb\nc", -1.0, False)
     assert Format().lines(1, [result]) == ["a\tb c"]
     assert Format(scores=True).lines(1, [result]) == ["-1.00000\ta b c"]
     assert Format(numbers=True, scores=True).lines(7, None) == ["7\t0.00000\t"]
 
 
-def test_files_instead_of_streams(translate, translator, tmp_path):
+def test_files_replace_streams(translate, translator, tmp_path):
     (tmp_path / "in.txt").write_text("\n".join(LINES) + "\n")
     files = "--input", tmp_path / "in.txt", "--output", tmp_path / "out.txt"
     assert translate(*files) == []
     assert (tmp_path / "out.txt").read_text().splitlines() == translator(LINES)
 
 
-def test_an_output_is_whole_or_as_it_was(translate, translator, tmp_path, monkeypatch):
+def test_an_output_file_is_complete_or_unchanged(translate, translator, tmp_path, monkeypatch):
     (tmp_path / "in.txt").write_text("in 3 days\n")
     (tmp_path / "out.txt").write_text("older\n")
     files = "--input", tmp_path / "in.txt", "--output", tmp_path / "out.txt"
@@ -179,8 +179,8 @@ def test_an_output_is_whole_or_as_it_was(translate, translator, tmp_path, monkey
     assert sorted(path.name for path in tmp_path.iterdir()) == ["config.toml", "in.txt", "out.txt"]
 
 
-def test_the_error_of_a_beam_that_cannot_fit_names_what_it_needs(translator, monkeypatch):
-    """And one sentence at a time may fit where many do not."""
+def test_a_beam_that_does_not_fit_in_memory_is_an_error_with_its_size(translator, monkeypatch):
+    """A single sentence may fit although a batch does not."""
     monkeypatch.setattr("keras_transformer.tasks.memory.available_memory", lambda: 1e5)
     monkeypatch.setattr("keras_transformer.tasks.generator.SMALL", 0)
     message = r"A beam of 20 for 5 sentences at a time needs about .* GB .*batch_size=5"
@@ -189,7 +189,7 @@ def test_the_error_of_a_beam_that_cannot_fit_names_what_it_needs(translator, mon
     assert len(translator(["in 3 days"], Beam(2))) == 1
 
 
-def test_a_language_model_keeps_nothing_of_a_source():
+def test_a_language_model_stores_no_source():
     fields = {"num_layers": 2, "vocab_size": 100}
     translating, writing = (
         beam_memory(config(**fields), 5, 4, 100)
@@ -199,7 +199,7 @@ def test_a_language_model_keeps_nothing_of_a_source():
     assert translating - writing == 4 * heads
 
 
-def test_the_memory_of_a_recurrent_decoder_grows_with_its_sources_alone():
+def test_the_memory_of_a_recurrent_decoder_depends_on_its_sources_only():
     configs = [TransformerConfig(num_layers=2, decoder=name) for name in ("self_attention", "ssru")]
     attending, recurrent = (
         [beam_memory(config, 5, size, length) for size, length in ((20, 100), (40, 100), (20, 200))]
@@ -207,8 +207,9 @@ def test_the_memory_of_a_recurrent_decoder_grows_with_its_sources_alone():
     )
     assert recurrent[0] < 0.4 * attending[0]
     assert recurrent[1] < 2 * recurrent[0] and attending[1] > 2 * attending[0]
-    heads = 2 * 2 * 8 * 64 * 100 * 5  # keys and values of the sources, of 100 positions more
-    weights = 3 * 8 * 100 * 100  # of the attention to them
+    # Keys and values of the sources, with room for 100 more positions.
+    heads = 2 * 2 * 8 * 64 * 100 * 5
+    weights = 3 * 8 * 100 * 100  # attention weights over the sources
     assert recurrent[2] - recurrent[0] == 4 * (heads + weights)
 
 

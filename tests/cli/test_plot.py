@@ -1,4 +1,4 @@
-"""`plot`: each command draws what its function draws, of the runs and settings that it names."""
+"""`plot`: each subcommand draws the figure of its function from the given runs and settings."""
 
 import json
 
@@ -21,7 +21,7 @@ CONFIG = '[data]\nsource = "cldr"\n[schedule]\nwarmup_steps = {warmup}\n[trainin
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory):
-    """The folder of a run of each kind, whose model was never trained."""
+    """Folders of runs of each kind, with untrained models."""
     made = {}
     for pipeline in (translator(), classifier(), generator()):
         run = Run(tmp_path_factory.mktemp("runs") / pipeline.task)
@@ -32,7 +32,7 @@ def runs(tmp_path_factory):
     return made
 
 
-def test_a_schedule_that_follows_from_the_data_cannot_be_drawn(tmp_path):
+def test_a_schedule_that_depends_on_the_data_cannot_be_drawn(tmp_path):
     path = tmp_path / "open.toml"
     path.write_text('[data]\nsource = "cldr"\n[schedule]\nwarmup_steps = 3\n')
     done = CliRunner().invoke(cli, ["plot", "schedule", str(path), "--output", "x.png"])
@@ -95,7 +95,7 @@ def test_attention_of_a_run(runs, drawn, task, tmp_path):
 
 @pytest.fixture(scope="module")
 def image_run(tmp_path_factory):
-    """The folder of a run for images, whose model was never trained, and the path of an image."""
+    """The folder of an image run with an untrained model, and the path of an image."""
     run = Run(tmp_path_factory.mktemp("images") / "run")
     run.path.mkdir()
     config = ImageClassifierConfig(
@@ -130,7 +130,7 @@ def test_attention_of_an_image(image_run, drawn, tmp_path):
         assert (done.exit_code, done.stderr) == (1, f"Error: {line}\n")
 
 
-def test_a_page_and_a_picture_are_written_together(runs, tmp_path):
+def test_a_page_and_a_figure_are_written_together(runs, tmp_path):
     picture, page = tmp_path / "new" / "x.pdf", tmp_path / "new" / "x.html"
     done = draw("attention", runs["translation"], SENTENCE, "--output", picture, "--html", page)
     assert done.stdout == f"{picture}\n{page}\n"
@@ -138,7 +138,7 @@ def test_a_page_and_a_picture_are_written_together(runs, tmp_path):
     text = page.read_text("utf-8").split('type="application/json">')[1].split("</script>")[0]
     expected = translator().attention(SENTENCE)
     shown = json.loads(text)
-    assert [len(kind["weights"]) for kind in shown] == [1, 2, 1]  # layers
+    assert [len(kind["weights"]) for kind in shown] == [1, 2, 1]  # number of layers
     for kind, attention in zip(shown, expected.values(), strict=True):
         assert (kind["queries"], kind["keys"]) == (attention.queries, attention.keys)
         weights = np.array(kind["weights"]) / 1000
@@ -146,13 +146,13 @@ def test_a_page_and_a_picture_are_written_together(runs, tmp_path):
     assert sorted(page.parent.iterdir()) == [page, picture]
 
 
-def test_a_sentence_that_is_cut_is_named(runs, drawn, tmp_path):
+def test_a_truncated_sentence_is_reported(runs, drawn, tmp_path):
     done = draw("attention", runs["classification"], "a dog " * 20, "--output", tmp_path / "x.png")
     warning = "SENTENCE is longer than the model's limit; its end was cut off"
     assert done.stderr == f"Warning: {warning}\n"
 
 
-def test_letters_without_a_font_are_named(tmp_path):
+def test_letters_without_a_font_are_reported(tmp_path):
     from keras_transformer.plots.figure import new_figure
 
     figure = new_figure(2, 1)
@@ -179,12 +179,12 @@ def test_schedules_of_configurations(drawn, tmp_path):
     for warmup, (updates, rates) in zip((3, 9), lines(drawn[0])[0], strict=True):
         assert (updates[0], updates[-1]) == (1, 30)
         assert updates[np.argmax(rates)] == warmup
-        assert max(rates) == pytest.approx((128 * warmup) ** -0.5)  # of the preset "tiny"
+        assert max(rates) == pytest.approx((128 * warmup) ** -0.5)  # the width of the preset "tiny"
     names = [text.get_text() for text in drawn[0].legends[0].get_texts()]
     assert names == [str(path) for path in configs]
 
 
-def test_curves_of_runs_that_need_not_be_finished(drawn, tmp_path):
+def test_curves_of_unfinished_runs_are_drawn(drawn, tmp_path):
     for name, loss in (("one", 3.0), ("two", 4.0)):
         (tmp_path / name).mkdir()
         (tmp_path / name / "config.toml").write_text(CONFIG.format(warmup=3))
@@ -198,7 +198,7 @@ def test_curves_of_runs_that_need_not_be_finished(drawn, tmp_path):
     assert [y.tolist() for _, y in lines(drawn[0])[0]] == [[3.0], [4.0]]
 
 
-def test_structures_of_a_run_and_of_a_configuration(runs, drawn, tmp_path):
+def test_structure_of_a_run_and_of_a_configuration(runs, drawn, tmp_path):
     run = runs["translation"]
     for model in (run, "wmt14_en_de_base"):
         draw("structure", model, "--output", tmp_path / "x.png")

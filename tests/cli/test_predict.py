@@ -1,4 +1,4 @@
-"""`predict` and `evaluate` of classifiers and language models, and what has no effect on them."""
+"""`predict` and `evaluate` of classifiers and language models, and options that do not apply."""
 
 import json
 
@@ -30,7 +30,7 @@ TEXTS = {
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory):
-    """The folder of a finished run of each kind, whose model was never trained."""
+    """Folders of finished runs of each kind, with untrained models."""
     folder, made = tmp_path_factory.mktemp("runs"), {}
     for pipeline in (classifier(), generator()):
         kind = pipeline.task
@@ -55,14 +55,14 @@ def output(*arguments, **options):
 
 
 def error(status, *arguments):
-    """The one line of a command that fails, which writes nothing else."""
+    """Returns the error line of a failing command, which must print nothing else."""
     done = call(*arguments)
     assert (done.exit_code, done.stdout) == (status, ""), done.output
     (line,) = done.stderr.splitlines()
     return line
 
 
-# predict
+# Predict
 
 
 @pytest.mark.parametrize("command", ["predict", "translate"])
@@ -87,7 +87,7 @@ def test_the_score_of_a_label_is_its_log_probability(runs):
             assert (score, label) == ("0.00000", "")
 
 
-def test_a_text_that_is_cut_is_named(runs):
+def test_a_truncated_text_is_reported(runs):
     lines = ["dog", "the big dog and the cat and a dog and the big cat runs"]
     for kind in runs:
         done = call("predict", runs[kind], lines=lines)
@@ -98,8 +98,8 @@ def test_a_text_that_is_cut_is_named(runs):
     assert lines[0] in LABELS
 
 
-def test_a_language_model_goes_on_from_each_line(runs):
-    """From an empty one as well, which is the beginning of any text."""
+def test_a_language_model_continues_each_line(runs):
+    """An empty line is the beginning of any text and is continued as well."""
     texts = output("predict", runs["language_modelling"])
     assert texts == generator()(LINES) and len(set(texts)) > 2
     assert all(text.startswith(line.strip()) for line, text in zip(LINES, texts, strict=True))
@@ -131,19 +131,19 @@ def test_every_search_reaches_a_language_model(runs):
         ["--beam", 2, "--min-length", 2],
     ],
 )
-def test_a_search_has_no_effect_on_a_classifier(runs, options):
+def test_a_search_does_not_apply_to_a_classifier(runs, options):
     line = error(2, "predict", runs["classification"], *options)
     message = f"has no effect on {runs['classification']}, a run for classification."
     assert line == f"Error: {options[0]} {message}"
 
 
-def test_alignments_have_no_effect_on_a_language_model(runs):
+def test_alignments_do_not_apply_to_a_language_model(runs):
     run = runs["language_modelling"]
     line = error(2, "predict", run, "--alignments")
     assert line == f"Error: --alignments has no effect on {run}, a run for language_modelling."
 
 
-def test_commands_for_translations_name_what_they_got(runs, tmp_path):
+def test_translation_commands_name_the_kind_of_run_they_got(runs, tmp_path):
     file = tmp_path / "a.txt"
     file.write_text("dog\n")
     for kind, name in (("classification", "TextClassifier"), ("language_modelling", "LanguageMod")):
@@ -151,10 +151,10 @@ def test_commands_for_translations_name_what_they_got(runs, tmp_path):
         assert f"must hold a Transformer. Received: a {name}" in line
 
 
-# evaluate
+# Evaluate
 
 
-def test_a_classifier_is_measured_on_its_data_and_on_files(runs, tmp_path):
+def test_a_classifier_is_evaluated_on_its_data_and_on_files(runs, tmp_path):
     run = runs["classification"]
     texts, labels = zip(*(line.split("\t") for line in TEXTS[run.name].splitlines()), strict=True)
     answers = classifier()(list(texts))
@@ -174,7 +174,7 @@ def test_a_classifier_is_measured_on_its_data_and_on_files(runs, tmp_path):
     assert {**again, "seconds": 0} == {**figures, "seconds": 0}
 
 
-def test_a_language_model_is_measured_on_its_data_and_on_a_file(runs):
+def test_a_language_model_is_evaluated_on_its_data_and_on_a_file(runs):
     run = runs["language_modelling"]
     figures = json.loads("".join(output("evaluate", run, "--split", "validation")))
     scores = generator().score(TEXTS[run.name].splitlines())
@@ -188,13 +188,13 @@ def test_a_language_model_is_measured_on_its_data_and_on_a_file(runs):
     "options",
     [["--beam", 4], ["--tokenize", "intl"], ["--lowercase"], ["--beam", 4, "--length-penalty", 1]],
 )
-def test_what_is_of_translations_has_no_effect(runs, options):
+def test_translation_options_do_not_apply(runs, options):
     for kind, run in runs.items():
         line = error(2, "evaluate", run, *options)
         assert line == f"Error: {options[0]} has no effect on {run}, a run for {kind}."
 
 
-def test_an_unknown_label_and_a_missing_file_are_one_line(runs, tmp_path):
+def test_an_unknown_label_and_a_missing_file_are_reported_in_one_line(runs, tmp_path):
     (tmp_path / "texts").write_text("a cat\ndog\n")
     (tmp_path / "labels").write_text("good\nawful\n")
     run, files = runs["classification"], ["--source", tmp_path / "texts"]

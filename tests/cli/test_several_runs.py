@@ -1,4 +1,4 @@
-"""Several runs on the command line: they answer together, in every command that takes a run."""
+"""Several runs on the command line form an ensemble, in every command that takes a run."""
 
 import json
 import shutil
@@ -55,7 +55,7 @@ def together():
 
 @pytest.mark.long
 @pytest.mark.slow
-def test_runs_translate_together(call, folder):
+def test_an_ensemble_translates(call, folder):
     assert call("translate one two").stdout.splitlines() == together()(LINES)
     lines = call("translate one two --beam 3 --n-best 2").stdout.splitlines()
     expected = [
@@ -67,7 +67,7 @@ def test_runs_translate_together(call, folder):
 
 
 @pytest.mark.slow
-def test_runs_score_together(call):
+def test_an_ensemble_scores(call):
     rows = call("score one two --source lines --target others").stdout.splitlines()
     expected = together().score(LINES, LINES[::-1])
     scores = [float(row.split("\t")[0]) for row in rows]
@@ -75,7 +75,7 @@ def test_runs_score_together(call):
 
 
 @pytest.mark.slow
-def test_an_evaluation_names_its_runs_and_leaves_them_as_they_are(call, folder):
+def test_an_evaluation_names_its_runs_and_does_not_change_them(call, folder):
     figures = json.loads(call("evaluate one two --greedy").stdout)
     assert figures["runs"] == ["one", "two"]
     again = json.loads(call("evaluate two one --source lines --reference lines").stdout)
@@ -96,14 +96,14 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("command", REFUSED)
-def test_what_does_not_fit_is_one_line(call, command):
+def test_runs_that_do_not_fit_are_reported_in_one_line(call, command):
     done = call(command, fails=True)
     assert REFUSED[command] in done.stderr and done.stderr.count("\n") == 1
     assert done.stdout == ""
 
 
 @pytest.mark.slow
-def test_runs_with_different_searches_are_searched_greedily(folder, tmp_path, capsys):
+def test_runs_with_different_searches_use_greedy_search(folder, tmp_path, capsys):
     shutil.copytree(folder / "two", tmp_path / "two")
     Run(tmp_path / "two").write_search(Beam(3))
     runs = [folder / "one", tmp_path / "two"]

@@ -1,4 +1,4 @@
-"""Shards: the outputs of all parts of the lines are the output for all lines."""
+"""Shards: the concatenated outputs of all shards equal the output for all lines."""
 
 import io
 
@@ -18,7 +18,7 @@ MARK = b"\xef\xbb\xbf"
 
 @pytest.mark.parametrize("count", [1, 2, 3, 7, 20])
 @pytest.mark.parametrize("total", [0, 1, 5, 13])
-def test_the_ranges_of_all_shards_are_all_items_and_of_one_length(count, total):
+def test_shards_cover_all_items_in_equal_ranges(count, total):
     shards = [Shard(index, count) for index in range(count)]
     ranges = [range(*shard.bounds(total)) for shard in shards]
     assert [number for numbers in ranges for number in numbers] == list(range(total))
@@ -28,19 +28,19 @@ def test_the_ranges_of_all_shards_are_all_items_and_of_one_length(count, total):
 
 
 @pytest.mark.parametrize("text", ["0/4", "3/4", "0/1"])
-def test_a_shard_is_written_as_it_is_read(text):
+def test_a_shard_is_printed_as_it_is_parsed(text):
     assert str(Shard.parse(text)) == text
 
 
 @pytest.mark.parametrize("text", ["4/4", "1", "-1/4", "1/0", "a/b", "0/4/5", "1.0/2"])
-def test_what_is_no_shard_is_refused(text):
+def test_an_invalid_shard_is_refused(text):
     with pytest.raises(ValueError, match=r"a shard must be I/N.* Received: "):
         Shard.parse(text)
     done = CliRunner().invoke(cli, ["translate", "x", "--shard", text])
     assert done.exit_code == 2 and "'--shard': a shard must be I/N" in done.stderr
 
 
-def test_a_shard_needs_a_file():
+def test_a_shard_needs_an_input_file():
     done = CliRunner().invoke(cli, ["translate", "x", "--shard", "0/2"])
     assert done.exit_code == 2 and "--shard needs --input: the lines of a" in done.stderr
 
@@ -58,7 +58,7 @@ def answered(search, data, **options):
 
 @pytest.mark.parametrize("count", [1, 2, 3, 5, 9])
 @pytest.mark.parametrize("window", [1, 3, 100])
-def test_the_outputs_of_all_shards_in_order_are_that_of_all_lines(count, window):
+def test_the_outputs_of_all_shards_in_order_equal_the_output_for_all_lines(count, window):
     lines = [MARK + b"one", b"", MARK + b"three", b"\xff", b"a rather long line", b"xy", b"z"]
     data, options = b"\n".join(lines), {"window": window, "form": Format(numbers=True)}
     whole, warnings = answered(Upper(), data, **options)
@@ -69,7 +69,7 @@ def test_the_outputs_of_all_shards_in_order_are_that_of_all_lines(count, window)
 
 
 @pytest.mark.slow
-def test_a_sample_depends_on_the_number_of_its_line_in_the_whole_file():
+def test_a_sample_depends_on_its_line_number_in_the_whole_file():
     data = "".join(f"{line}\n" for line in LINES).encode()
     search = Searched(translator(), Sample(2.0, seed=5))
     whole, _ = answered(search, data)
@@ -78,7 +78,7 @@ def test_a_sample_depends_on_the_number_of_its_line_in_the_whole_file():
 
 
 @pytest.mark.slow
-def test_the_files_of_the_command_are_concatenated(tmp_path):
+def test_output_files_of_the_command_can_be_concatenated(tmp_path):
     run = Run(tmp_path / "run")
     run.path.mkdir()
     run.config.write_text('[data]\nsource = "none"\n')
@@ -96,7 +96,7 @@ def test_the_files_of_the_command_are_concatenated(tmp_path):
     assert "".join(call("--beam", 2, "--shard", f"{index}/3") for index in range(3)) == whole
 
 
-def test_the_lines_of_a_series_are_not_divided(tmp_path):
+def test_a_series_cannot_be_split_into_shards(tmp_path):
     write_run(simulator(), tmp_path / "run")
     (tmp_path / "in.csv").write_text("rain\n1\n")
     words = ["predict", tmp_path / "run", "--input", tmp_path / "in.csv", "--shard", "0/2"]

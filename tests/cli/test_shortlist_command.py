@@ -1,4 +1,4 @@
-"""`keras-transformer shortlist`: pairs of a run or of files become a file in Marian's format."""
+"""`keras-transformer shortlist`: learns a file in Marian's format from a run's or other pairs."""
 
 import numpy as np
 import pytest
@@ -58,7 +58,7 @@ def test_it_is_learned_from_the_training_data(folder, tmp_path):
 
 
 @pytest.mark.parametrize("files", [True, False])
-def test_the_pairs_of_a_sample_are_at_equal_distances(folder, tmp_path, files):
+def test_a_sample_takes_pairs_at_equal_distances(folder, tmp_path, files):
     options = ["--source", folder / "train.a", "--target", folder / "train.b"] if files else []
     done = call(folder / "translation", tmp_path / "lex.bin", "--limit", 3, "--first", 4, *options)
     assert done.exit_code == 0, done.stderr
@@ -67,7 +67,7 @@ def test_the_pairs_of_a_sample_are_at_equal_distances(folder, tmp_path, files):
     assert np.array_equal(Shortlist.read(tmp_path / "lex.bin").ids, expected.ids)
 
 
-def test_mistakes_are_one_line_and_leave_no_file(folder, tmp_path):
+def test_mistakes_are_reported_in_one_line_and_leave_no_file(folder, tmp_path):
     short = tmp_path / "short.b"
     short.write_text("a\n")
     (tmp_path / "none").write_text("")

@@ -9,7 +9,7 @@ from keras_transformer.tasks.results import Score, Translation
 
 
 class Upper:
-    """Stands for a model: upper case, at most 20 characters; remembers its batches."""
+    """A fake model that returns upper case, at most 20 characters, and records its batches."""
 
     def __init__(self):
         self.batches = []
@@ -27,7 +27,7 @@ def run(data, **options):
 
 @pytest.mark.parametrize("window", [1, 2, 100])
 @pytest.mark.parametrize("batch_size", [1, 3])
-def test_lines_come_out_in_order_whatever_their_length(window, batch_size):
+def test_lines_keep_their_order_whatever_their_length(window, batch_size):
     lines = [b"one", b"", b"a rather long line", b"xy", b"   ", b"z"]
     count, output, warnings, _ = run(b"\n".join(lines), window=window, batch_size=batch_size)
     assert count == 6
@@ -40,13 +40,13 @@ def test_similar_lengths_share_a_batch():
     assert batches == [["b", "d"], ["cccccc", "aaaaaaa"]]
 
 
-def test_bytes_that_are_not_utf8_are_named_and_do_not_stop_the_rest():
+def test_bytes_that_are_not_utf8_are_reported_and_the_rest_continues():
     _, output, warnings, _ = run(b"one\n\nab\xffc\ntwo\n")
     assert output == b"ONE\n\n\nTWO\n"
     assert warnings == ["line 3: not UTF-8 (byte 0xff at position 3); left empty"]
 
 
-def test_a_line_that_was_cut_is_named():
+def test_a_truncated_line_is_reported():
     _, output, warnings, _ = run(b"one\n" + b"x" * 30 + b"\n", window=1)
     assert output == b"ONE\n" + b"X" * 20 + b"\n"
     assert warnings == ["line 2: longer than the model's limit; its end was cut off"]
@@ -58,7 +58,7 @@ def test_line_numbers_go_on_across_windows():
 
 
 def strictly(search, data, **options):
-    """What is written before the error, and the error."""
+    """Returns the output before the error, and the error."""
     target = io.BytesIO()
     with pytest.raises(ValueError) as caught:
         answer_stream(search, io.BytesIO(data), target, print, strict=True, **options)
@@ -74,7 +74,7 @@ def test_strict_writes_the_answers_before_the_first_bad_line_and_stops(window):
 
 
 class Digits:
-    """Stands for a model of numbers, which finds out late that one of them is odd."""
+    """A fake model of numbers that rejects odd numbers late, when it computes."""
 
     def parse(self, line):
         if not line.isdigit():
@@ -87,7 +87,7 @@ class Digits:
 
 
 @pytest.mark.parametrize("window", [1, 2, 100])
-def test_what_is_no_example_and_what_has_no_result_become_empty_lines(window):
+def test_invalid_examples_and_missing_results_become_empty_lines(window):
     target, warnings = io.BytesIO(), []
     data = b"4\nx\n\n3\n8\n\xff\n6\n"
     form = Format(numbers=True, scores=True)
@@ -107,8 +107,8 @@ def test_what_is_no_example_and_what_has_no_result_become_empty_lines(window):
     )
 
 
-def test_a_search_of_one_input_hears_of_every_line_and_stops_at_a_bad_one():
-    """As of a series, whose later steps depend on all before them."""
+def test_a_single_pass_search_gets_every_line_and_stops_at_a_bad_one():
+    """Needed for a series, whose later steps depend on all earlier ones."""
 
     class Sums:
         blank, strict = False, True
@@ -131,23 +131,23 @@ def test_a_search_of_one_input_hears_of_every_line_and_stops_at_a_bad_one():
         answer_stream(Sums(), io.BytesIO(b"1\n\xe9\n2\n"), io.BytesIO(), pytest.fail)
 
 
-def test_dos_line_ends_and_a_missing_last_one():
+def test_dos_line_ends_and_a_missing_last_line_end():
     assert run(b"one\r\ntwo")[1] == b"ONE\nTWO\n"
 
 
 @pytest.mark.parametrize("window", [1, 100])
-def test_a_byte_order_mark_is_no_text(window):
-    """As in training and in `evaluate`; elsewhere U+FEFF is text."""
+def test_a_byte_order_mark_is_not_text(window):
+    """As in training and in `evaluate`; anywhere else U+FEFF is text."""
     *_, batches = run("\ufeffone\n\ufefftwo\n".encode(), window=window, batch_size=1)
     assert batches == [["one"], ["\ufefftwo"]]
 
 
-def test_nothing_in_nothing_out():
+def test_no_lines_give_no_output():
     assert run(b"")[:3] == (0, b"", [])
 
 
 def test_a_line_break_inside_a_translation_does_not_add_a_line():
-    """Lines end at a line feed: other separators stay, as in an exact quote from a passage."""
+    """A line ends at a line feed; other separators stay, as in an exact quote from a passage."""
 
     class Breaking:
         def translate_batch(self, sentences):
@@ -159,7 +159,7 @@ def test_a_line_break_inside_a_translation_does_not_add_a_line():
 
 
 class Lengths:
-    """Stands for a model: the score is the length of the source, the tokens those of the target."""
+    """A fake model: the score is the length of the source, token scores are the target."""
 
     def score(self, sources, targets, batch_size):
         return [
@@ -178,18 +178,18 @@ def score_lines(folder, source, target, **options):
 
 @pytest.mark.parametrize("window", [1, 2, 100])
 def test_scores_come_out_line_by_line(tmp_path, window):
-    """With empty lines, DOS line ends, and a last line without one."""
+    """With empty lines, DOS line ends, and a last line without a line end."""
     returned = score_lines(tmp_path, b"abc\n\nxy\r\nz", b"d\ne\n\nfour\r\n", window=window)
     assert returned == (4, b"-3.00000\t1\n0.00000\t1\n-2.00000\t0\n-1.00000\t4\n", [])
     assert score_lines(tmp_path, b"", b"") == (0, b"", [])
 
 
-def test_a_pair_that_was_cut_is_named(tmp_path):
+def test_a_truncated_pair_is_reported(tmp_path):
     *_, warnings = score_lines(tmp_path, b"a\n" + b"x" * 30, b"b\nc\n", window=1)
     assert warnings == ["line 2: longer than the model's limit; its end was cut off"]
 
 
-def test_files_to_score_must_have_as_many_lines(tmp_path):
+def test_files_to_score_must_have_equal_numbers_of_lines(tmp_path):
     with pytest.raises(ValueError, match=r"/a has 2 lines, .*/b has 1: line n of one must"):
         score_lines(tmp_path, b"a\nb\n", b"c\n")
 

@@ -1,7 +1,7 @@
-"""Run by test_conformance.py in a process that has seen nothing: loads, calls, writes outputs.
+"""Script that test_conformance.py runs in a fresh process: loads, calls and writes outputs.
 
 Usage: fresh_process.py FOLDER, which holds ROW.keras for every row. Writes loaded.npz with the
-outputs of each loaded model, and replicas.npz with what two replicas made of it.
+outputs of each loaded model, and replicas.npz with the results of two replicas.
 """
 
 import pathlib
@@ -24,23 +24,24 @@ def load_all(folder):
 
 
 def gradients_towards_zero(model, inputs, replicas=1):
-    """Outputs, this replica's share of the loss, and its gradients, which Keras adds up."""
+    """Returns outputs, this replica's share of the loss, and its gradients, which Keras adds up."""
     with tf.GradientTape() as tape:
         outputs = model(inputs, training=True)
-        reached = tf.where(outputs > OUTSIDE, outputs, 0.0)  # the others would hide the rest
+        # The large outputs of masked positions would hide the rest.
+        reached = tf.where(outputs > OUTSIDE, outputs, 0.0)
         loss = tf.reduce_mean(reached**2) / replicas
     return outputs, loss, tape.gradient(loss, model.trainable_variables)
 
 
 def one_step(model, inputs):
-    """One step of gradient descent on one device: outputs, loss, and the weights after it."""
+    """Takes a step of gradient descent on one device; returns outputs, loss and weights."""
     outputs, loss, gradients = gradients_towards_zero(model, inputs)
     keras.optimizers.SGD(RATE).apply(gradients, model.trainable_variables)
     return {"outputs": outputs.numpy(), "loss": loss.numpy(), **weights_after(model)}
 
 
 def one_step_on_two(strategy, name):
-    """The same step on two devices, each with half of the batch."""
+    """Takes the same step on two devices, each with half of the batch."""
     with strategy.scope():
         model = random_model(name)
         optimizer = keras.optimizers.SGD(RATE)

@@ -1,7 +1,7 @@
-"""One row for each public layer: how to make it and what to call it with.
+"""A table with one row for each public layer: its constructor and the inputs of its call.
 
-A layer in other settings has a row of its own, under the name `LAYER_SETTING`. The tests and the
-fresh process that loads what they saved both read this table.
+A layer with other settings has a row of its own, named `LAYER_SETTING`. The tests read this table,
+and so does the fresh process that loads what they saved.
 """
 
 import dataclasses
@@ -33,7 +33,7 @@ BLOCK = {"num_heads": H, "d_ff": F, "d_k": K, "d_v": KV, "dropout": 0.0}
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """A layer, or a whole model, and the names of its call arguments, the first one first."""
+    """A layer or a whole model, and the names of its call arguments; the main input is first."""
 
     make: Callable[[], keras.Layer]
     arguments: tuple[str, ...]
@@ -48,7 +48,7 @@ def memory():
 
 
 def allowed(length, seed):
-    """A mask [B, 1, length] that hides another end of each sentence."""
+    """Returns a mask [B, 1, length] that hides a different tail of each sentence."""
     shown = np.random.default_rng(seed).integers(2, length, BATCH)
     return np.array([[np.arange(length) < count] for count in shown])
 
@@ -202,9 +202,9 @@ ROWS = {
         ("series",),
     ),
 }
-# Returns booleans, which have no rounding, no gradient and no loss: only Keras's harness has it.
+# Returns booleans, which have no rounding, gradient or loss: only Keras's harness tests it.
 HARNESS_ROWS = {**ROWS, "PaddingMask": Row(lambda: kt.PaddingMask(pad_id=3), ("inputs",))}
-# Their logits are float32.
+# Layers whose logits are float32.
 MODELS = {
     "Transformer",
     "Transformer_output_bias",
@@ -217,22 +217,23 @@ MODELS = {
     "SeriesRegressor",
     "SeriesRegressor_gru_attention",
 }
-# Their last axis is the steps of the input.
+# Layers whose last axis is the steps of the input.
 PER_STEP = {"SeriesRegressor", "SeriesRegressor_gru_attention"}
 # Layers of models that compute in float32 under every policy.
 ENDS = {"logits", "passage", "scaling", "squeeze", "unscaling"}
 
-# Under another name in a call than in the table: a mask of the memory is `allowed` to an attention.
+# Arguments with another name in the call than in the table: an attention takes the mask of the
+# memory as `allowed`.
 RENAMED = {("MultiHeadCrossAttention", "memory_allowed"): "allowed"}
 
 
 def inputs_of(name):
-    """The row's arguments as arrays, by name: what its functional model takes."""
+    """Returns the row's arguments as arrays by name, as its functional model takes them."""
     return {argument: VALUES[argument] for argument in HARNESS_ROWS[name].arguments}
 
 
 def call(name, layer, tensors):
-    """Calls the layer as its user would: first argument by place, the others by name."""
+    """Calls the layer as a user would: the first argument by position, the others by name."""
     if name.startswith("Transformer"):
         return layer(tensors)
     first, *others = HARNESS_ROWS[name].arguments
@@ -241,7 +242,7 @@ def call(name, layer, tensors):
 
 
 def functional_model(name, layer=None):
-    """Somebody's functional model of one layer of ours, all lengths free."""
+    """Builds a functional model of one of our layers, with all lengths free."""
     layer = layer or ROWS[name].make()
     if name.startswith("Transformer"):
         return layer
@@ -253,7 +254,7 @@ def functional_model(name, layer=None):
 
 
 def free(shape):
-    """Batch and lengths are free; the width, and the 1 of a mask, are not."""
+    """Returns a shape with free batch and length axes; the width and the 1 of a mask stay fixed."""
     return tuple(None if size in (T, S) else size for size in shape[1:])
 
 

@@ -1,4 +1,4 @@
-"""Every public layer (a row) in every way that TensorFlow and Keras run one (a test)."""
+"""Every public layer (a row) in every way that TensorFlow and Keras run a layer (a test)."""
 
 import collections
 import inspect
@@ -32,12 +32,12 @@ SAME = {"rtol": 0, "atol": 1e-5}
 TESTS = pathlib.Path(__file__).resolve().parent.parent
 LAYERS = [name for name in ROWS if not name.startswith("Transformer")]
 
-# Keras's own way of turning variables into arrays when it saves them.
+# Keras converts variables to arrays in this way when it saves them.
 pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
 
 each_row = pytest.mark.parametrize("name", ROWS)
 each_layer = pytest.mark.parametrize("name", LAYERS)
-# Of models that are made of the layers above it, one shows how they compute together.
+# Of the models that are made of the layers above, one shows that they compute together.
 each_computing_row = pytest.mark.parametrize(
     "name",
     [
@@ -45,7 +45,8 @@ each_computing_row = pytest.mark.parametrize(
         for name in ROWS
     ],
 )
-# XLA compiles for long: `Transformer` has all of these in it, a block whatever attention it has.
+# XLA takes long to compile these; `Transformer` contains them all, and a block compiles alike with
+# any attention.
 PARTS = re.compile("(En|De)coder(Block)?|DecoderBlock_.*|MultiHead[A-Z][^_]*Attention|FeedForward")
 each_compiled_row = pytest.mark.parametrize(
     "name",
@@ -61,20 +62,20 @@ each_compiled_row = pytest.mark.parametrize(
 def test_every_public_layer_is_a_row():
     public = {name for name in kt.__all__ if isinstance(getattr(kt, name), type)}
     layers = {name for name in public if issubclass(getattr(kt, name), keras.Layer)}
-    # PaddingMask has no weights and one line; test_masks.py has the rest of it.
+    # PaddingMask has no weights and one line of code; test_masks.py tests the rest of it.
     assert layers - {"PaddingMask"} == {name.partition("_")[0] for name in ROWS}
 
 
 @pytest.fixture(scope="module")
 def models():
-    """One model per row, and what it answers eagerly."""
+    """One model per row, with its eager outputs."""
     models = {name: random_model(name) for name in ROWS}
     return {name: (model, to_numpy(model(inputs_of(name)))) for name, model in models.items()}
 
 
 @pytest.fixture(scope="module")
 def fresh_process(models, tmp_path_factory):
-    """Saves every row here, and loads and replicates every row in one other process."""
+    """Saves every row here, then loads and replicates every row in one other process."""
     folder = tmp_path_factory.mktemp("conformance")
     for name, (model, _) in models.items():
         model.save(folder / f"{name}.keras")
@@ -105,8 +106,8 @@ def test_outputs_depend_on_every_argument(models, name):
 
 
 @each_row
-def test_a_symbolic_output_is_what_is_computed(models, name):
-    """Layers state it without being traced: a wrong statement would mislead whatever follows."""
+def test_a_symbolic_output_matches_the_computed_one(models, name):
+    """Layers declare it without being traced: a wrong declaration would mislead the next layer."""
     model, _ = models[name]
     out = model(inputs_of(name))
     assert model.output.dtype == out.dtype
@@ -128,7 +129,7 @@ def test_config_round_trip(name):
 
 @each_row
 def test_config_holds_every_argument_of_the_constructor(name):
-    """An argument that is left out of the config is lost in a saved file without a word."""
+    """An argument that is missing from the config is silently lost in a saved file."""
     layer = ROWS[name].make()
     config = layer.get_config()
     for parent in type(layer).__mro__:
@@ -136,7 +137,7 @@ def test_config_holds_every_argument_of_the_constructor(name):
             continue
         for parameter in inspect.signature(parent.__init__).parameters.values():
             if parameter.kind is parameter.POSITIONAL_OR_KEYWORD and parameter.name != "self":
-                # The options of a configuration are arguments of `EncoderBlock` and so on.
+                # The options of a configuration are also arguments of `EncoderBlock` and so on.
                 options = layer.options if parent in (Block, Stack) else (parameter.name,)
                 assert set(options) <= set(config), parameter.name
 
@@ -189,14 +190,14 @@ def test_xla(models, name):
     np.testing.assert_allclose(function(inputs_of(name)), expected, **SAME)
 
 
-# Relative to the largest output: a few roundings of 2^-8 and 2^-11 on the way.
+# Relative to the largest output: allows a few roundings of 2^-8 and 2^-11.
 ROUNDING = {"mixed_bfloat16": 0.03, "mixed_float16": 0.004}
 
 
 @pytest.mark.parametrize("policy_name", ROUNDING)
 @each_computing_row
 def test_mixed_precision(models, name, policy_name):
-    """Every sublayer computes in 16 bits, weights stay float32, the answer is nearly the same."""
+    """Every sublayer computes in 16 bits, weights stay float32, and outputs are nearly the same."""
     model, expected = models[name]
     keras.config.set_dtype_policy(policy_name)
     mixed = functional_model(name)
@@ -216,7 +217,7 @@ def test_mixed_precision(models, name, policy_name):
 @pytest.mark.bfloat16
 @each_computing_row
 def test_dtype_of_one_layer(models, name):
-    """`dtype=` to the constructor does what the global policy does, for every sublayer."""
+    """`dtype=` in the constructor has the effect of the global policy on every sublayer."""
     config = ROWS[name].make().get_config()
     layer = type(ROWS[name].make()).from_config({**config, "dtype": "mixed_bfloat16"})
     one = functional_model(name, layer)
@@ -241,7 +242,7 @@ def test_mixed_float16_gradients_are_finite(name):
 @pytest.mark.slow
 @each_row
 def test_two_replicas(models, fresh_process, name):
-    """Outputs, loss and every weight after one step of training, on two devices and on one."""
+    """Outputs, loss and every weight after one training step agree on two devices and on one."""
     model, expected = models[name]
     with np.load(fresh_process / "replicas.npz") as arrays:
         keys = [key for key in arrays if key.startswith(f"{name}/one/")]
@@ -251,7 +252,8 @@ def test_two_replicas(models, fresh_process, name):
             np.testing.assert_allclose(two, arrays[key], **SAME, err_msg=key)
         np.testing.assert_allclose(arrays[f"{name}/two/outputs"], expected, **SAME)
         for n, weight in enumerate(model.weights):
-            # A key's bias adds one number to all scores of a query, which the softmax ignores.
+            # The bias of the keys adds the same number to all scores of a query, which softmax
+            # ignores.
             moved = np.abs(arrays[f"{name}/two/weight_{n}"] - weight.numpy()).max()
             assert moved > 1e-5 or weight.path.endswith("key/bias"), weight.path
 
@@ -259,7 +261,7 @@ def test_two_replicas(models, fresh_process, name):
 @pytest.mark.slow
 @each_row
 def test_saved_model(models, name, tmp_path):
-    """In Python, and as a C program meets it: through the loader of version 1."""
+    """Called in Python, and as a C program would load it: with the loader of version 1."""
     model, expected = models[name]
     model.export(tmp_path / "saved", verbose=False)
     tensors = {key: tf.constant(value) for key, value in inputs_of(name).items()}
@@ -275,7 +277,7 @@ def test_saved_model(models, name, tmp_path):
 
 @each_row
 def test_summary_names_every_sublayer(models, name):
-    """One line for each, with the name that its constructor got and not one that Keras made up."""
+    """Each sublayer has a line with the name from its constructor, not a generated one."""
     model, _ = models[name]
     lines = []
     model.summary(print_fn=lines.append, expand_nested=True, line_length=160)
@@ -295,7 +297,7 @@ def test_summary_names_every_sublayer(models, name):
 
 @each_layer
 def test_a_layer_called_on_arrays_is_the_layer_in_a_model(models, name):
-    """Built on its first call, without a `keras.Input` in sight."""
+    """It is built on its first call, without a `keras.Input`."""
     layer = ROWS[name].make()
     call(name, layer, inputs_of(name))
     layer.set_weights(models[name][0].get_weights())
@@ -303,8 +305,8 @@ def test_a_layer_called_on_arrays_is_the_layer_in_a_model(models, name):
 
 
 @pytest.mark.slow
-def test_in_somebody_s_sequential():
-    """A text classifier of our layers among Keras's; trained, saved, loaded and called."""
+def test_in_a_users_sequential_model():
+    """A text classifier of our layers among Keras's is trained, saved, loaded and called."""
     model = keras.Sequential(
         [
             keras.Input((None,), dtype="int32"),
@@ -322,7 +324,7 @@ def test_in_somebody_s_sequential():
     for layer in model.layers:
         x = layer(x)
     np.testing.assert_allclose(model(tokens), x, **SAME)
-    # Learns which sequences hold token 7, which no single position shows.
+    # The task is to detect whether a sequence contains token 7, which no single position shows.
     rng = np.random.default_rng(0)
     tokens = rng.integers(0, 19, (256, 13))
     labels = (tokens == 7).any(axis=1).astype("float32")
@@ -336,8 +338,8 @@ def test_in_somebody_s_sequential():
     assert model.evaluate(tokens, labels, verbose=0)[1] > 0.9
 
 
-def test_in_somebody_s_functional_model(tmp_path):
-    """Keras's embedding and norms, a mask of their own, our attention with its weights."""
+def test_in_a_users_functional_model(tmp_path):
+    """Keras's embedding and norms, a mask of the user's own, and our attention with its weights."""
     source = keras.Input((None,), dtype="int32", name="source")
     queries = keras.Input((None, D), name="queries")
     memory = keras.layers.Embedding(19, D, name="words")(source)

@@ -1,4 +1,4 @@
-"""The harnesses of Keras and of KerasHub, and Keras's wrappers, over every public layer."""
+"""The test harnesses of Keras and KerasHub, and Keras's wrappers, on every public layer."""
 
 import keras
 import numpy as np
@@ -16,7 +16,7 @@ PUBLIC = [
 ]
 LAYERS = [name for name in PUBLIC if not issubclass(getattr(kt, name), keras.Model)]
 VARIANTS = [name for name in HARNESS_ROWS if "_" in name and name not in MODELS]
-# `Transformer` is in the cheap part for all models: they share their serialisation.
+# `Transformer` is the fast representative of all models: they share their serialisation.
 each_model = pytest.mark.parametrize(
     "name",
     [
@@ -24,20 +24,20 @@ each_model = pytest.mark.parametrize(
         for name in sorted(MODELS)
     ],
 )
-# Blocks and stacks are made of the others, and dear; what is theirs alone is in the slow part.
-DEAR = {"Decoder", "DecoderBlock", "Encoder", "EncoderBlock"}
-# A layer takes one argument, or it is none that `Sequential` and `TimeDistributed` can hold.
+# Blocks and stacks are made of the other layers and are slow; the slow tests cover what they add.
+SLOW = {"Decoder", "DecoderBlock", "Encoder", "EncoderBlock"}
+# Layers with several arguments, or an argument that `Sequential` and `TimeDistributed` cannot hold.
 ONE_ARGUMENT = [name for name in LAYERS if HARNESS_ROWS[name].arguments[1:2] != ("memory",)]
 
 
-def each(names, cheap=()):
-    """A test for each name; slow for what is dear, unless it is named as cheap."""
-    dear = DEAR | set(VARIANTS)
+def for_each_layer(names, cheap=()):
+    """Parametrises a test by name; slow rows are marked as slow unless they are named as cheap."""
+    slow = SLOW | set(VARIANTS)
     return pytest.mark.parametrize(
         "name",
         [
             pytest.param(name, marks=pytest.mark.slow)
-            if name in dear and name not in cheap
+            if name in slow and name not in cheap
             else name
             for name in names
         ],
@@ -50,12 +50,12 @@ def test_every_public_layer_is_a_row():
 
 @pytest.fixture(scope="module")
 def harness():
-    """Keras's, which needs a `unittest` to set it up, and leaves Keras's settings as they were."""
+    """Keras's harness, set up through `unittest`; restores Keras's settings afterwards."""
     return TestCase()
 
 
 def arguments_of(name):
-    """Class and arguments of the constructor, as Keras's harness takes them."""
+    """Returns the class and the constructor's arguments, as Keras's harness takes them."""
     layer = HARNESS_ROWS[name].make()
     config = {key: value for key, value in layer.get_config().items() if key != "name"}
     return type(layer), config
@@ -68,7 +68,7 @@ def run_layer_test(harness, name, **options):
         shapes = {f"{key}_shape": VALUES[key].shape for key in (first, "memory")}
         options.update(input_shape=shapes, input_dtype=dict.fromkeys(shapes, "float32"))
         others = others[1:]
-        options["run_training_check"] = False  # it calls a layer with one argument
+        options["run_training_check"] = False  # the harness would call the layer with one argument
     else:
         options["input_data"] = keras.ops.convert_to_tensor(VALUES[first])
     masks = {RENAMED.get((name, key), key): VALUES[key] for key in others}
@@ -83,8 +83,8 @@ def run_layer_test(harness, name, **options):
     )
 
 
-@pytest.mark.parametrize("name", [x for x in LAYERS if x not in DEAR or x == "EncoderBlock"])
-def test_keras_s_layer_test(harness, name):
+@pytest.mark.parametrize("name", [x for x in LAYERS if x not in SLOW or x == "EncoderBlock"])
+def test_the_layer_test_of_keras(harness, name):
     run_layer_test(harness, name, run_training_check=False)
 
 
@@ -92,18 +92,18 @@ def test_keras_s_layer_test(harness, name):
 @pytest.mark.parametrize(
     "name", [*LAYERS, *(pytest.param(name, marks=pytest.mark.long) for name in VARIANTS)]
 )
-def test_keras_s_layer_test_with_training(harness, name):
-    """All of the above, and a step of `fit` that XLA compiles."""
+def test_the_layer_test_of_keras_with_training(harness, name):
+    """Runs all of the above, and a step of `fit` that XLA compiles."""
     run_layer_test(harness, name)
 
 
 @pytest.mark.slow
 @pytest.mark.long
 @pytest.mark.parametrize("name", [x for x in (*LAYERS, *VARIANTS) if x != "PaddingMask"])
-def test_kerashub_s_layer_test(name):
+def test_the_layer_test_of_kerashub(name):
     """With masks as inputs, a step of `fit` and all dtype policies: pip install keras-hub grain.
 
-    Not for a mask, which is boolean: outputs must have the dtype of the layer.
+    Masks are excluded because they are boolean: outputs must have the dtype of the layer.
     """
     pytest.importorskip("keras_hub", reason="keras-hub, whose harness this is, is not installed")
     from keras_hub.src.tests.test_case import TestCase as KerasHubTestCase
@@ -127,13 +127,13 @@ def test_kerashub_s_layer_test(name):
 
 
 @each_model
-def test_keras_s_serialization_test(harness, name):
+def test_the_serialization_test_of_keras(harness, name):
     harness.run_class_serialization_test(HARNESS_ROWS[name].make())
 
 
-@each([*LAYERS, *VARIANTS])
-def test_the_output_shape_is_that_of_the_output(name):
-    """Of a layer that is not built; sizes that are not known stay so."""
+@for_each_layer([*LAYERS, *VARIANTS])
+def test_the_computed_output_shape_matches_the_output(name):
+    """The layer is not built yet; unknown sizes stay unknown."""
     layer, inputs = HARNESS_ROWS[name].make(), inputs_of(name)
     (first, value), *_ = inputs.items()
     shape = layer.compute_output_shape(value.shape)
@@ -143,9 +143,9 @@ def test_the_output_shape_is_that_of_the_output(name):
 
 
 @pytest.mark.parametrize("length", [pytest.param(3, marks=pytest.mark.slow), None])
-@each(ONE_ARGUMENT, cheap=("EncoderBlock",))
+@for_each_layer(ONE_ARGUMENT, cheap=("EncoderBlock",))
 def test_time_distributed(name, length):
-    """Every slice by itself, with a loop that is known when the graph is built or is not."""
+    """Each slice is computed on its own, with a loop of known or unknown length."""
     (first, *_), layer = HARNESS_ROWS[name].arguments, HARNESS_ROWS[name].make()
     value = np.stack([np.roll(VALUES[first], n, axis=1) for n in range(3)], axis=1)
     inputs = keras.Input((length, *value.shape[2:]), dtype=value.dtype.name)
@@ -157,7 +157,7 @@ def test_time_distributed(name, length):
 
 @pytest.mark.parametrize("rank", [2, 3])
 def test_time_distributed_with_a_mask(rank):
-    """Which positions of a slice are real, or whether a slice is."""
+    """The mask tells which positions of a slice are real, or which slices are real."""
     layer = kt.MultiHeadSelfAttention(2)
     x = np.random.default_rng(0).normal(size=(4, 3, 4, 6)).astype("float32")
     mask = np.random.default_rng(1).random(x.shape[:rank]) < 0.6

@@ -1,4 +1,4 @@
-"""Beam search: wide = exhaustive, narrow = a search in plain Python, 1 = greedy, and its limits."""
+"""Beam search: wide = exhaustive, narrow = plain Python, beam of 1 = greedy; and its limits."""
 
 import functools
 import itertools
@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import reference
 import tensorflow as tf
-from doubt import BOS, EOS, PAD, logits_of, sources, talkative, unpadded
 from support import sentences, small_config, weights_of
+from uncertain_models import BOS, EOS, PAD, logits_of, sources, talkative, unpadded
 
 from keras_transformer import Transformer, beam_decode, greedy_decode
 from keras_transformer.export.litert.convert import convert_functions
@@ -26,9 +26,9 @@ def decode(model, source, **options):
 
 @functools.cache
 def traced(model):
-    """The search traced once for batches of every shape; what may change is an argument.
+    """Traces the search once for batches of every shape; everything that may change is an argument.
 
-    Tracing takes as long as decoding eagerly ten times.
+    Tracing takes as long as ten eager searches.
     """
 
     def search(source, length_penalty, min_length, max_length):
@@ -54,7 +54,7 @@ def decode_traced(model, source, length_penalty=0.6, min_length=1, max_length=LI
 
 
 def totals_of(model, source, group):
-    """Sums of the log-probabilities of sentences of one length, by the model that sees all."""
+    """Sums the log-probabilities of sentences of one length, by a pass of the whole model."""
     words = np.array(group, "int32")
     target = np.insert(words[:, :-1], 0, BOS, axis=1)
     rows = logits_of(model)(np.repeat(source[None], len(words), 0), target)
@@ -63,14 +63,14 @@ def totals_of(model, source, group):
 
 
 def assert_ranked(outputs, expected):
-    """Same tokens and scores as a list of pairs of score and tokens."""
+    """Checks outputs against a list of pairs of score and tokens."""
     tokens, scores = outputs
     assert [unpadded(row) for row in tokens] == [list(tokens) for _, tokens in expected]
     np.testing.assert_allclose(scores, [score for score, _ in expected], **SCORES)
 
 
 def exhaustive(model, source, score, min_length, max_length):
-    """Every sentence there is, the ended ones first: no search, all of them are scored."""
+    """Scores every possible sentence, finished sentences first, without any search."""
     words = [token for token in range(model.config.vocab_size) if token not in (PAD, BOS, EOS)]
 
     def scored(ends, length):
@@ -100,8 +100,8 @@ def scoring(normalization="gnmt", length_penalty=0.6):
 
 @pytest.mark.parametrize("min_length", [1, pytest.param(3, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("normalization, length_penalty", SCORINGS)
-def test_a_wide_beam_finds_what_exhaustive_search_finds(normalization, length_penalty, min_length):
-    """Three words and the end, at most four tokens: 40 sentences that end and 81 that are cut."""
+def test_a_wide_beam_equals_exhaustive_search(normalization, length_penalty, min_length):
+    """Three words and the end, at most four tokens: 40 finished sentences and 81 truncated ones."""
     model, source = talkative(vocab_size=6), sources(6)[:2]
     options = {"normalization": normalization, "length_penalty": length_penalty}
     tokens, scores = decode(
@@ -119,7 +119,7 @@ def test_a_wide_beam_finds_what_exhaustive_search_finds(normalization, length_pe
 @pytest.mark.parametrize("norm, beam_size", [("pre", 2), ("post", 5)])
 @pytest.mark.parametrize("normalization, length_penalty", SCORINGS)
 def test_cached_is_uncached(norm, beam_size, normalization, length_penalty):
-    """Against a search in plain Python that runs the whole model over the whole prefix."""
+    """Compared with a search in plain Python that runs the whole model on the whole prefix."""
     model, source = talkative(norm), sources()
     options = {"normalization": normalization, "length_penalty": length_penalty}
     tokens, scores = decode(model, source, beam_size=beam_size, n_best=beam_size, **options)
@@ -134,8 +134,8 @@ def test_cached_is_uncached(norm, beam_size, normalization, length_penalty):
 
 
 @pytest.mark.slow
-def test_cached_is_the_uncached_reference():
-    """And against the paper in float64, which knows nothing of the layers either."""
+def test_cached_is_the_reference_without_a_cache():
+    """Compared with the paper in float64, which shares no code with the layers."""
     model, source = talkative(), sources()[:2]
     logits = functools.partial(reference.transformer, weights_of(model), model.config)
     tokens, scores = decode(model, source, beam_size=3, n_best=3)
@@ -158,7 +158,7 @@ def test_a_beam_of_one_is_greedy(norm):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("norm", ["pre", "post"])
-def test_a_beam_finds_what_greedy_search_misses(norm):
+def test_a_beam_finds_better_outputs_than_greedy_search(norm):
     model, source = talkative(norm), sources()
     greedy, greedy_scores = greedy_decode(model, source, LIMIT)
     tokens, scores = decode(model, source, beam_size=5, normalization="none")
@@ -169,7 +169,7 @@ def test_a_beam_finds_what_greedy_search_misses(norm):
 
 
 def test_a_sentence_alone_is_the_same_sentence_in_a_batch():
-    """Whatever its neighbours, the order of the batch and the padding after it."""
+    """For any neighbours, any order of the batch and any padding."""
     model, source = talkative(), sources()
     tokens, scores = decode_traced(model, source)
     for b, row in enumerate(source):
@@ -199,8 +199,8 @@ def test_compiled_is_eager(jit_compile):
 
 
 @pytest.mark.slow
-def test_litert_needs_builtin_operators_only_and_finds_the_same():
-    """Penalty and limit as inputs; at first one hypothesis exists, and some sentences are cut."""
+def test_litert_needs_builtin_operators_only_and_returns_the_same():
+    """Penalty and limit are inputs; the search begins with one hypothesis; some are truncated."""
     model, source = talkative(), sources()
 
     def search(source, length_penalty, max_length):
@@ -232,7 +232,7 @@ def test_litert_needs_builtin_operators_only_and_finds_the_same():
 @pytest.mark.slow
 @pytest.mark.parametrize("normalization, length_penalty", SCORINGS)
 def test_n_best_are_distinct_and_sorted_and_have_their_own_scores(normalization, length_penalty):
-    """Each score is what the model gives to that very sentence when it sees it whole."""
+    """Each score equals the model's score of that sentence in one pass."""
     model, source = talkative(), sources()
     options = {"normalization": normalization, "length_penalty": length_penalty}
     tokens, scores = decode(model, source, beam_size=5, n_best=5, **options)
@@ -249,7 +249,7 @@ def test_n_best_are_distinct_and_sorted_and_have_their_own_scores(normalization,
 
 
 @pytest.mark.slow
-def test_fewer_best_are_the_first_of_more():
+def test_a_shorter_n_best_list_is_a_prefix_of_a_longer_one():
     model, source = talkative(), sources()
     tokens, scores = decode(model, source, beam_size=5, n_best=5)
     for n_best in (1, 2):
@@ -259,8 +259,8 @@ def test_fewer_best_are_the_first_of_more():
 
 
 @pytest.mark.slow
-def test_sentences_have_their_form_and_the_forbidden_tokens_are_never_emitted():
-    """Padding and the beginning of a sentence are made the most probable tokens of all."""
+def test_sentences_are_well_formed_and_forbidden_tokens_are_never_emitted():
+    """Padding and the start token get the highest probabilities of all."""
     model = talkative()
     kernel = model.output_layer.kernel.numpy().copy()
     try:
@@ -270,7 +270,7 @@ def test_sentences_have_their_form_and_the_forbidden_tokens_are_never_emitted():
         greedy, _ = greedy_decode(model, sources(), LIMIT)
         assert np.any(greedy == BOS), "the model would emit it"
         tokens, scores = decode(model, sources(), beam_size=4, n_best=4)
-        for b, row in enumerate(sources()):  # and they take no other token's place
+        for b, row in enumerate(sources()):  # and they do not displace any other token
             expected = beam_of(logits_of(model), row, 4, scoring())
             assert_ranked((tokens[b], scores[b]), expected[:4])
     finally:
@@ -297,7 +297,7 @@ def test_stopping_early_changes_nothing(norm, n_best, normalization, length_pena
 
 @pytest.mark.slow
 def test_stopping_early_saves_steps(monkeypatch):
-    """Counts how often the decoder's feed-forward runs; of the results the test before knows."""
+    """Counts the calls of the decoder's feed-forward network; the test above checks the results."""
     model, source = talkative("post"), sources()
     inner = model.decoder.blocks[0].feed_forward.inner
     original, calls = inner.activation, []
@@ -331,7 +331,7 @@ def test_max_length_is_the_same_as_a_number_and_as_a_tensor(limit):
 
 def test_every_sentence_can_have_its_own_lengths():
     model, source = talkative(), sources()
-    longest = np.array([3, 9, 1, 4, 100], "int32")  # the last one is cut at the cache's
+    longest = np.array([3, 9, 1, 4, 100], "int32")  # the last limit is above the cache's length
     shortest = np.array([1, 5, 1, 3, 7], "int32")
     tokens, scores = decode_traced(model, source, 0.6, shortest, longest)
     for b, row in enumerate(source):
@@ -354,7 +354,7 @@ def test_min_length_forbids_an_earlier_end_and_nothing_else():
 
 
 @pytest.mark.slow
-def test_a_length_penalty_makes_sentences_longer():
+def test_a_higher_length_penalty_makes_sentences_longer():
     model, source = talkative("post"), sources()
     short, long = (
         np.count_nonzero(decode(model, source, length_penalty=penalty)[0]) for penalty in (0.0, 3.0)
@@ -363,7 +363,7 @@ def test_a_length_penalty_makes_sentences_longer():
 
 
 @pytest.mark.slow
-def test_changing_what_can_change_does_not_retrace():
+def test_changing_arguments_does_not_retrace():
     model, traces = talkative(), []
 
     @tf.function(reduce_retracing=True)
@@ -384,14 +384,14 @@ def test_changing_what_can_change_does_not_retrace():
 
 
 @pytest.mark.slow
-def test_max_length_is_the_config_s_by_default():
+def test_max_length_defaults_to_the_config():
     tokens, _ = beam_decode(talkative("post"), sources()[:2], 2)
     assert tokens.shape == (2, 1, 29)
 
 
 @pytest.mark.slow
-def test_another_end_and_a_beginning_that_is_the_end_or_padding():
-    """The same weights: the tokens that begin, end and pad a sentence are the config's."""
+def test_another_end_token_and_a_start_token_that_is_the_end_or_padding():
+    """The weights stay the same; the config chooses the start, end and padding tokens."""
     for bos_id, eos_id, pad_id in [(11, 17, 0), (3, 3, 0), (0, 3, 0)]:
         config = {"position": "learned", "attention_bias": True, "norm": "pre", "tie": "none"}
         config |= {"bos_id": bos_id, "eos_id": eos_id, "pad_id": pad_id}
@@ -407,7 +407,7 @@ def test_another_end_and_a_beginning_that_is_the_end_or_padding():
 
 @pytest.mark.slow
 def test_an_empty_source_stays_finite(policy, small_model):
-    """Nothing to attend to: some sentence comes out, and its neighbour does not notice."""
+    """Nothing can be attended to, but there is an output, and its neighbour is unaffected."""
     model = small_model()
     source = sentences([13, 6])
     expected, _ = beam_decode(model, source, 3, max_length=5)
@@ -418,7 +418,7 @@ def test_an_empty_source_stays_finite(policy, small_model):
     np.testing.assert_array_equal(tokens[0], expected[0])
 
 
-def test_no_sentences_at_all():
+def test_an_empty_batch():
     tokens, scores = decode(talkative(), np.zeros((0, 5), "int32"), n_best=4)
     assert (tokens.shape, scores.shape) == ((0, 4, LIMIT), (0, 4))
 

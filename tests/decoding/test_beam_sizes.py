@@ -1,11 +1,11 @@
-"""Sentences of one batch that are searched with beams of different sizes: each as if by itself."""
+"""Batches whose sentences have beams of different sizes: each is searched as if alone."""
 
 import functools
 
 import numpy as np
 import pytest
 import tensorflow as tf
-from doubt import EOS, sources, talkative
+from uncertain_models import EOS, sources, talkative
 
 from keras_transformer import Constraints, beam_decode, greedy_decode
 
@@ -23,12 +23,12 @@ def decode(norm, beam_size, **options):
 
 @functools.cache
 def searched(norm, beam_size):
-    """The outputs of a beam of one size, with the other arguments as they are by default."""
+    """Returns the outputs of a beam of one size, with defaults for the other arguments."""
     return decode(norm, beam_size)
 
 
 def assert_each_is_a_beam_of_its_size(outputs, sizes, n_best, search):
-    """The best of each are those of a beam of that very size, and there are no more of them."""
+    """Checks that the outputs are exactly those of a beam of that size."""
     tokens, scores = outputs
     assert (tokens.shape, scores.shape) == ((5, n_best, LIMIT), (5, n_best))
     for b, size in enumerate(sizes):
@@ -47,7 +47,7 @@ def assert_each_is_a_beam_of_its_size(outputs, sizes, n_best, search):
         pytest.param("post", 1, marks=pytest.mark.slow),
     ],
 )
-def test_each_sentence_gets_what_a_beam_of_its_size_finds(norm, n_best):
+def test_each_sentence_gets_the_outputs_of_a_beam_of_its_size(norm, n_best):
     for sizes in SIZES:
         outputs = decode(norm, WIDTH, n_best=n_best, beam_sizes=sizes)
         search = functools.partial(searched, norm)
@@ -56,7 +56,7 @@ def test_each_sentence_gets_what_a_beam_of_its_size_finds(norm, n_best):
 
 
 @pytest.mark.slow
-def test_one_hypothesis_of_many_is_greedy_search():
+def test_a_beam_of_one_among_others_is_greedy_search():
     expected, expected_scores = greedy_decode(talkative(), sources(), LIMIT)
     tokens, scores = decode("pre", WIDTH, beam_sizes=[1] * 5, normalization="none")
     np.testing.assert_array_equal(tokens[:, 0], expected)
@@ -72,14 +72,14 @@ def test_one_hypothesis_of_many_is_greedy_search():
         {"constraints": Constraints(banned=np.arange(19) == 7, no_repeat_ngram=2)},
     ],
 )
-def test_with_any_other_option(options):
+def test_it_combines_with_any_other_option(options):
     outputs = decode("post", WIDTH, n_best=3, beam_sizes=SIZES[0], **options)
     search = functools.cache(functools.partial(decode, "post", **options))
     assert_each_is_a_beam_of_its_size(outputs, SIZES[0], 3, search)
 
 
 @pytest.mark.slow
-def test_scores_of_tokens_and_alignments_are_those_of_a_beam_of_that_size():
+def test_token_scores_and_alignments_are_those_of_a_beam_of_that_size():
     options = {"token_scores": True, "alignment": (-1, None), "max_length": LIMIT}
     outputs = beam_decode(talkative(), sources(), WIDTH, 3, beam_sizes=[2] * 5, **options)
     alone = beam_decode(talkative(), sources(), 2, 2, **options)
@@ -90,7 +90,7 @@ def test_scores_of_tokens_and_alignments_are_those_of_a_beam_of_that_size():
 
 @pytest.mark.slow
 def test_every_sentence_can_have_its_own_penalty_and_length():
-    """In a compiled graph, and alone eagerly."""
+    """In a compiled graph, and eagerly for each sentence alone."""
     penalties = np.array([0.0, 0.6, 3.0, 1.5, 0.3], "float32")
     limits = np.array([9, 3, 5, 1, 9], "int32")
 

@@ -1,4 +1,4 @@
-"""Searches with a cache, for every kind of model that computes scores or logits otherwise."""
+"""Searches with a cache, for every kind of model with its own computation of scores or logits."""
 
 import functools
 
@@ -37,7 +37,7 @@ each_kind = pytest.mark.parametrize("changes", KINDS.values(), ids=KINDS)
 
 
 def slow_but_for(*kinds):
-    """The search itself is the same for all kinds: of the others a step at a time is compared."""
+    """Marks other kinds as slow: the search is the same for all; the step test covers them."""
     marks = {name: () if name in kinds else (pytest.mark.slow,) for name in KINDS}
     values = [pytest.param(KINDS[name], marks=marks[name], id=name) for name in KINDS]
     return pytest.mark.parametrize("changes", values)
@@ -54,7 +54,7 @@ def logits_of(model):
     return lambda source, target: model({"source": source, "target": target}, training=False)
 
 
-@pytest.mark.slow  # `tests/layers` has it of every layer
+@pytest.mark.slow  # `tests/layers` tests every layer in this way
 @each_kind
 def test_a_step_at_a_time_is_the_whole_sentence(changes, small_model):
     model = small_model(**changes)
@@ -69,7 +69,7 @@ def test_a_step_at_a_time_is_the_whole_sentence(changes, small_model):
 
 @slow_but_for("relative")
 @each_stages
-def test_greedy_search_is_that_without_a_cache(changes, stages, small_model):
+def test_greedy_search_equals_the_search_without_a_cache(changes, stages, small_model):
     model = small_model(**changes)
     source = sentences([S, 5, 1], seed=3)
     tokens, scores = greedy_decode(model, source, LIMIT, cache_stages=stages)
@@ -80,7 +80,7 @@ def test_greedy_search_is_that_without_a_cache(changes, stages, small_model):
 
 @slow_but_for("relative", "ssru")
 @each_stages
-def test_a_beam_is_that_without_a_cache(changes, stages, small_model):
+def test_a_beam_equals_the_search_without_a_cache(changes, stages, small_model):
     model = small_model(**changes)
     source, size = sentences([7, 3], seed=3), 3
     tokens, scores = beam_decode(

@@ -1,4 +1,4 @@
-"""Constraints: wide beams = all allowed sentences in plain Python, and the other searches."""
+"""Constraints: a wide beam finds all allowed sentences of plain Python; and the other searches."""
 
 import functools
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import reference
 import tensorflow as tf
-from doubt import BOS, EOS, PAD, logits_of, sources, talkative, unpadded
+from uncertain_models import BOS, EOS, PAD, logits_of, sources, talkative, unpadded
 
 from keras_transformer import Constraints, beam_decode, greedy_decode, sample_decode
 from keras_transformer.decoding import Vocabulary
@@ -49,13 +49,13 @@ CASES = [pytest.param(rules, id=name) for name, rules in RULES.items()]
 
 @functools.cache
 def model():
-    """Words are likelier to come again than the model of the other tests would have it."""
+    """A model that repeats words more often than the model of the other tests."""
     return talkative(vocab_size=EIGHT)
 
 
 @pytest.fixture(autouse=True, scope="module")
-def made_outside_of_graphs():
-    """Whichever test comes first: what is made while a graph is traced belongs to that graph."""
+def built_outside_of_graphs():
+    """Builds the model before any graph is traced, as its variables would belong to the graph."""
     model()
 
 
@@ -68,7 +68,7 @@ def constraints_of(rules):
 
 
 def of_row(rules, b):
-    """The constraints of one sentence."""
+    """Returns the constraints of one sentence."""
     rows = {"prefix": np.ndim(rules.get("prefix", 0)) == 2}
     rows["banned"] = np.ndim(rules.get("banned", 0)) == 2
     return {
@@ -78,13 +78,13 @@ def of_row(rules, b):
 
 
 def repeats(words, n):
-    """Whether the last n words also stand somewhere before, overlapping or not."""
+    """Returns whether the last n words also occur earlier, overlapping or not."""
     grams = [tuple(words[i : i + n]) for i in range(len(words) - n + 1)]
     return n > 0 and grams[-1:] != [] and grams[-1] in grams[:-1]
 
 
 def next_tokens(rules, b, words, min_length=1):
-    """The tokens that may follow `words`, by the rules as they are written, in plain Python."""
+    """Returns the tokens that may follow `words`: the rules in plain Python."""
     prefix = rules.get("prefix", [[]] * 3)[b]
     if len(words) < len(prefix) and prefix[len(words)] != PAD:
         return [prefix[len(words)]]
@@ -101,7 +101,7 @@ def next_tokens(rules, b, words, min_length=1):
 
 
 def all_sentences(rules, b, min_length, words=()):
-    """Every sentence that the rules allow, up to the limit."""
+    """Returns every sentence that the rules allow, up to the limit."""
     for token in next_tokens(rules, b, words, min_length):
         longer = (*words, token)
         if token == EOS or len(longer) == LIMIT:
@@ -112,7 +112,7 @@ def all_sentences(rules, b, min_length, words=()):
 
 @functools.cache
 def gains(b):
-    """A function from the words so far to the log-probabilities of the next; a look-up."""
+    """Returns a look-up function from a prefix to the log-probabilities of the next word."""
     seen = {}
 
     def of(words):
@@ -141,7 +141,7 @@ def assert_is_greedy(outputs, rules):
 
 
 @pytest.mark.parametrize("rules", CASES)
-def test_greedy_takes_the_best_that_is_allowed(rules):
+def test_greedy_takes_the_best_allowed_token(rules):
     outputs = greedy_decode(model(), batch(), LIMIT, constraints=constraints_of(rules))
     assert_is_greedy(outputs, rules)
 
@@ -153,7 +153,7 @@ def test_greedy_takes_the_best_that_is_allowed(rules):
         for name, rules in RULES.items()
     ],
 )
-def test_a_beam_of_one_takes_the_best_that_is_allowed(rules):
+def test_a_beam_of_one_takes_the_best_allowed_token(rules):
     tokens, scores = beam_decode(
         model(),
         batch(),
@@ -167,8 +167,8 @@ def test_a_beam_of_one_takes_the_best_that_is_allowed(rules):
 
 @pytest.mark.parametrize("rules", [RULES[name] for name in ("all of them", "no word twice")])
 @pytest.mark.parametrize("min_length", [1, 3])
-def test_a_beam_as_wide_as_the_language_finds_every_allowed_sentence(rules, min_length):
-    """Few words are left: exhaustive search, with the tokens and the scores of all sentences."""
+def test_a_wide_beam_finds_every_allowed_sentence(rules, min_length):
+    """Few words remain, so an exhaustive search gives the tokens and scores of all sentences."""
     options = {"min_length": min_length, "max_length": LIMIT, "normalization": "none"}
     width = 330
     tokens, scores = beam_decode(
@@ -188,7 +188,7 @@ def test_a_beam_as_wide_as_the_language_finds_every_allowed_sentence(rules, min_
 
 @pytest.mark.slow
 @pytest.mark.parametrize("rules", CASES)
-def test_a_narrow_beam_is_the_search_in_plain_python(rules):
+def test_a_narrow_beam_equals_the_search_in_plain_python(rules):
     tokens, scores = beam_decode(
         model(),
         batch(),
@@ -209,7 +209,7 @@ def test_a_narrow_beam_is_the_search_in_plain_python(rules):
 
 
 def plain_beam(rules, b, width, min_length):
-    """Beam search over the words that are allowed, without stopping early."""
+    """Runs a beam search over the allowed words, without stopping early."""
     running, ended = [(0.0, ())], []
     for _ in range(LIMIT):
         candidates = [
@@ -230,7 +230,7 @@ def plain_beam(rules, b, width, min_length):
 @pytest.mark.slow
 @pytest.mark.parametrize("rules", CASES)
 def test_samples_are_allowed_sentences(rules):
-    """Many samples of a hot model: all are allowed, and they begin with most that is allowed."""
+    """Many samples at a high temperature are all allowed and start with most allowed tokens."""
     count = 60
     seed = np.stack([np.zeros(3 * count), np.repeat(np.arange(count), 3)], 1).astype("int32")
     many = {
@@ -275,8 +275,8 @@ def test_a_sentence_alone_is_the_same_sentence_in_a_batch(name):
 
 
 @pytest.mark.parametrize("size", [0, 1, 2, 3, 4])
-def test_what_would_be_repeated_in_long_sentences(size):
-    """Three words in a random order: all places at which a run of them came before."""
+def test_forbidden_repetitions_in_long_sentences(size):
+    """Three words in random order: finds every earlier occurrence of the current n-gram."""
     words = np.random.default_rng(size).choice([4, 5, 6], [2, 3, 40]).astype("int32")
     vocabulary = Vocabulary(EIGHT, PAD, BOS, EOS)
     rules = Rules(Constraints(no_repeat_ngram=tf.constant(size)), vocabulary, 40)
@@ -349,7 +349,7 @@ def test_compiled_is_eager_and_constraints_are_inputs(jit_compile):
 
 
 @pytest.mark.slow
-def test_litert_needs_builtin_operators_only_and_finds_the_same():
+def test_litert_needs_builtin_operators_only_and_returns_the_same():
     specs = {
         key: tf.TensorSpec(value.shape, value.dtype, key)
         for key, value in inputs("nothing").items()

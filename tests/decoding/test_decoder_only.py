@@ -1,4 +1,4 @@
-"""Searches of a language model: outputs that go on from prompts of any length."""
+"""Searches of a language model: outputs that continue prompts of any length."""
 
 import functools
 
@@ -6,7 +6,16 @@ import numpy as np
 import pytest
 import reference
 import tensorflow as tf
-from doubt import BOS, EOS, PAD, sources, talkative, talkative_text, text_prompts, unpadded
+from uncertain_models import (
+    BOS,
+    EOS,
+    PAD,
+    sources,
+    talkative,
+    talkative_text,
+    text_prompts,
+    unpadded,
+)
 
 from keras_transformer import Constraints, beam_decode, greedy_decode, sample_decode, score
 from keras_transformer.decoding import Predictor
@@ -30,13 +39,13 @@ each_search = pytest.mark.parametrize("name", SEARCHES)
 
 
 @pytest.fixture(autouse=True, scope="module")
-def made_outside_of_graphs():
+def built_outside_of_graphs():
     talkative_text()
 
 
 @functools.cache
 def logits_of(model):
-    """Of whole texts, without a cache; one graph for all lengths."""
+    """Returns the logits of whole texts without a cache; one graph serves all lengths."""
     return tf.function(model, input_signature=[tf.TensorSpec([None, None], tf.int32)])
 
 
@@ -45,7 +54,7 @@ def words_of(prompt):
 
 
 def forced(prompts, prefixes):
-    """Logits of whole texts; of those that a prompt still decides, only its token is possible."""
+    """Returns the logits of whole texts; within a prompt only the prompt's token is possible."""
     logits = np.array(logits_of(talkative_text())(prefixes), "float64")
     for b, prompt in enumerate(prompts):
         for t, token in enumerate(words_of(prompt)[: prefixes.shape[1]]):
@@ -55,14 +64,14 @@ def forced(prompts, prefixes):
 
 
 def continuation(row, prompt):
-    """The log-probabilities, by the whole model in float64, of what comes after the prompt."""
+    """Returns the whole model's log-probabilities of the tokens after the prompt, in float64."""
     text, begun = unpadded(row), len(words_of(prompt))
     logits = logits_of(talkative_text())(np.array([[BOS, *text[:-1]]], "int32"))
     rows = reference.log_probabilities(logits)[0]
     return [rows[place][token] for place, token in enumerate(text) if place >= begun]
 
 
-def test_the_texts_differ_so_that_the_tests_here_can_fail():
+def test_the_prompts_give_different_texts():
     prompts = text_prompts()
     tokens = greedy_decode(talkative_text(), prompts, LIMIT)[0].numpy()
     assert [len(words_of(prompt)) for prompt in prompts] == [3, 1, 6, 4, 0]
@@ -77,7 +86,7 @@ def test_the_texts_differ_so_that_the_tests_here_can_fail():
     )
 
 
-def test_greedy_search_is_a_loop_in_python():
+def test_greedy_search_equals_a_loop_in_python():
     prompts = text_prompts()
     tokens, scores = greedy_decode(talkative_text(), prompts, LIMIT)
     expected, expected_scores = reference.greedy(forced, prompts, LIMIT, **IDS)
@@ -86,7 +95,7 @@ def test_greedy_search_is_a_loop_in_python():
 
 
 @pytest.mark.parametrize("beam_size", [1, 4])
-def test_a_beam_is_a_loop_in_python(beam_size):
+def test_a_beam_equals_a_loop_in_python(beam_size):
     prompts = text_prompts()
     outputs = beam_decode(talkative_text(), prompts, beam_size, beam_size, max_length=LIMIT)
     for b, prompt in enumerate(prompts):
@@ -99,13 +108,13 @@ def test_a_beam_is_a_loop_in_python(beam_size):
 
 
 def forced_alone(prompt):
-    """As `forced`, for any number of hypotheses that go on from one prompt."""
+    """Returns the logits like `forced`, for any number of hypotheses of a single prompt."""
     return lambda _, prefixes: forced([prompt] * len(prefixes), prefixes)
 
 
 @each_search
-def test_an_output_begins_with_its_prompt_whose_tokens_cost_nothing(name):
-    """The score of all of it is that of what follows, by one pass of the whole model."""
+def test_an_output_begins_with_its_prompt_which_does_not_count_in_the_score(name):
+    """The score of the output is the score of the continuation, by one pass of the whole model."""
     prompts = text_prompts()
     options = {"normalization": "none"} if name == "beam" else {}
     tokens, scores = SEARCHES[name](talkative_text(), prompts, max_length=LIMIT, **options)
@@ -119,8 +128,8 @@ def test_an_output_begins_with_its_prompt_whose_tokens_cost_nothing(name):
 
 
 @each_search
-def test_steps_with_a_cache_are_the_whole_model(name):
-    """The logits after each position, prompts included, and the gains of `score`."""
+def test_steps_with_a_cache_equal_the_whole_model(name):
+    """Checks the logits after each position, prompts included, and the token scores of `score`."""
     predictor, prompts = predictor_of(talkative_text()), text_prompts()
     assert isinstance(predictor, DecoderOnly)
     tokens = SEARCHES[name](predictor, prompts, max_length=LIMIT)[0][:, 0]
@@ -138,7 +147,7 @@ def test_steps_with_a_cache_are_the_whole_model(name):
 
 
 @pytest.mark.parametrize("name", ["greedy", "beam"])
-def test_prompts_of_mixed_lengths_are_each_of_them_alone(name):
+def test_prompts_of_different_lengths_equal_each_of_them_alone(name):
     prompts = text_prompts()
     tokens, scores = SEARCHES[name](talkative_text(), prompts, max_length=LIMIT)
     for b, prompt in enumerate(prompts):
@@ -149,7 +158,7 @@ def test_prompts_of_mixed_lengths_are_each_of_them_alone(name):
 
 
 def test_an_empty_prompt_is_the_beginning_of_any_text():
-    """And padding after it changes nothing."""
+    """Padding after it changes nothing."""
     outputs = [
         greedy_decode(talkative_text(), np.array(prompt, "int32"), LIMIT)
         for prompt in ([[EOS]], [[EOS, PAD, PAD]])
@@ -162,7 +171,7 @@ def test_an_empty_prompt_is_the_beginning_of_any_text():
         np.testing.assert_allclose(scores, sum(continuation(free[0], np.array([EOS]))), **SCORES)
 
 
-def test_a_prompt_longer_than_the_output_is_cut():
+def test_a_prompt_longer_than_the_output_is_truncated():
     prompts = text_prompts()
     tokens, scores = greedy_decode(talkative_text(), prompts, max_length=3)
     np.testing.assert_array_equal(tokens[2], prompts[2, :3])
@@ -171,7 +180,7 @@ def test_a_prompt_longer_than_the_output_is_cut():
 
 
 @pytest.mark.parametrize("name", ["greedy", "beam"])
-def test_a_state_that_grows_in_stages_finds_the_same(name):
+def test_a_state_that_grows_in_stages_gives_the_same(name):
     prompts = text_prompts()
     expected, outputs = (
         SEARCHES[name](talkative_text(), prompts, max_length=LIMIT, cache_stages=stages)
@@ -181,7 +190,7 @@ def test_a_state_that_grows_in_stages_finds_the_same(name):
     np.testing.assert_allclose(outputs[1], expected[1], **SCORES)
 
 
-def test_samples_differ_and_no_temperature_is_greedy():
+def test_samples_differ_and_temperature_zero_is_greedy():
     prompts = text_prompts()
     drawn = [
         sample_decode(talkative_text(), prompts, 2.0, seed=(1, seed), max_length=LIMIT)[0]
@@ -241,8 +250,8 @@ def test_another_model_and_an_alignment_are_refused():
 
 
 @each_search
-def test_a_prompt_is_followed_whatever_is_forbidden(name):
-    """Constraints are for what comes after the prompt."""
+def test_a_prompt_is_kept_even_if_its_tokens_are_forbidden(name):
+    """Constraints apply to the tokens after the prompt."""
     model, prompts = talkative_text(), text_prompts()
     size = model.config.vocab_size
     banned = np.zeros(size, bool)

@@ -1,4 +1,4 @@
-"""Scores of single tokens and alignments: those of the model that sees the whole output."""
+"""Token scores and alignments equal those of a pass of the model over the whole output."""
 
 import functools
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import reference
 import tensorflow as tf
-from doubt import BOS, PAD, logits_of, sources, talkative
+from uncertain_models import BOS, PAD, logits_of, sources, talkative
 
 from keras_transformer import beam_decode, greedy_decode, sample_decode
 from keras_transformer.export.litert.convert import convert_functions
@@ -22,7 +22,7 @@ SEARCHES = {
 
 
 def flat(outputs, source):
-    """Outputs `[B * M, ...]` and the source of each."""
+    """Returns outputs as `[B * M, ...]`, and the source of each."""
     outputs = {name: values.numpy() for name, values in outputs.items()}
     width = 1 if outputs["tokens"].ndim == 2 else outputs["tokens"].shape[1]
     rows = {
@@ -38,7 +38,7 @@ def shifted(tokens):
 
 @pytest.mark.parametrize("search", SEARCHES)
 @pytest.mark.parametrize("norm", ["pre", pytest.param("post", marks=pytest.mark.slow)])
-def test_token_scores_are_the_model_s_and_add_up_to_the_score(search, norm):
+def test_token_scores_are_those_of_the_model_and_add_up_to_the_score(search, norm):
     model, source = talkative(norm), sources()
     outputs = SEARCHES[search](model, source, max_length=LIMIT, token_scores=True)
     assert list(outputs) == ["tokens", "scores", "token_scores"]
@@ -58,8 +58,8 @@ def test_token_scores_are_the_model_s_and_add_up_to_the_score(search, norm):
 @pytest.mark.slow
 @pytest.mark.parametrize("search", SEARCHES)
 @pytest.mark.parametrize("layer, head", [(0, 2), (-1, None), (1, -3)])
-def test_alignments_are_the_attention_to_the_whole_output(search, layer, head):
-    """Hypotheses that change places and end at different steps, over padded sources."""
+def test_alignments_are_the_attention_of_the_whole_output(search, layer, head):
+    """Hypotheses change their places and end at different steps, over padded sources."""
     model, source = talkative(), sources()
     outputs = SEARCHES[search](model, source, max_length=LIMIT, alignment=(layer, head))
     assert list(outputs) == ["tokens", "scores", "alignment"]
@@ -75,7 +75,7 @@ def test_alignments_are_the_attention_to_the_whole_output(search, layer, head):
     assert np.ptp(expected[real][:, 0]) > 0.05, "rows that are alike would show little"
 
 
-def test_the_alignments_of_a_beam_cross_its_places():
+def test_hypotheses_change_their_places_in_the_beam():
     """Otherwise the test above could not distinguish a hypothesis from its place."""
     outputs = SEARCHES["beam"](talkative(), sources(), max_length=LIMIT, alignment=(1, 0))
     weights, tokens = outputs["alignment"].numpy(), outputs["tokens"].numpy()
@@ -110,7 +110,7 @@ def test_compiled_is_eager(search, jit_compile):
 
 
 def variables_and_operations(search, **options):
-    """The number of tensors that go round the loop, and of operations in it and around it."""
+    """Counts the tensors in the loop's state and the operations inside and outside the loop."""
     function = tf.function(
         lambda source: SEARCHES[search](talkative(), source, max_length=LIMIT, **options),
         autograph=False,
@@ -132,7 +132,7 @@ def test_outputs_that_are_not_requested_are_not_in_the_graph(search):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("search", ["greedy", "beam"])
-def test_litert_needs_builtin_operators_only_and_finds_the_same(search):
+def test_litert_needs_builtin_operators_only_and_returns_the_same(search):
     model, source = talkative(), sources()
     options = {"max_length": LIMIT, "token_scores": True, "alignment": (1, None)}
 
@@ -152,7 +152,7 @@ def test_litert_needs_builtin_operators_only_and_finds_the_same(search):
 
 @pytest.mark.parametrize("search", SEARCHES)
 @pytest.mark.parametrize("alignment", [(2, 0), (0, 3), (-3, 0), (0, -4), 1, (None, 0), (0, 1, 2)])
-def test_a_layer_or_head_that_is_not_there_is_an_error(search, alignment):
+def test_a_layer_or_head_that_does_not_exist_is_an_error(search, alignment):
     message = r"`alignment` must be a pair .* There are 2 layers and 3 heads\. Received: alignment="
     with pytest.raises(ValueError, match=message):
         SEARCHES[search](talkative(), sources(), alignment=alignment)

@@ -1,4 +1,4 @@
-"""Greedy decoding: cached = uncached, alone = in a batch, eager = compiled, and when it stops."""
+"""Greedy decoding: cached = uncached, alone = in a batch, eager = compiled; and when it stops."""
 
 import functools
 
@@ -17,7 +17,7 @@ VARIANTS = ["paper", "untied_pre_norm_learned"]
 
 
 def digits_to_reverse(count, seed):
-    """Sources of 1 to 12 words and eos, decoder inputs and labels of the words in reverse."""
+    """Returns sources of 1 to 12 words, and decoder inputs and labels of the reversed words."""
     rng = np.random.default_rng(seed)
     source, target, labels = np.zeros((3, count, 13), "int32")
     for row in range(count):
@@ -31,11 +31,11 @@ def digits_to_reverse(count, seed):
 
 @functools.cache
 def talkative(variant):
-    """A model whose sentences differ in their tokens and in their lengths, mostly below `LIMIT`.
+    """A model whose outputs differ in their tokens and lengths and are mostly shorter than `LIMIT`.
 
-    Random weights repeat one token for ever, so the paper's variant reverses for a few seconds.
-    The other one needs no training: its learned positions weigh much, and its own earlier
-    tokens, its norms' biases included, little.
+    Random weights repeat one token for ever, so the paper's variant is trained for a few seconds
+    to reverse its input. The other variant needs no training: its learned positions have large
+    weights, its own earlier tokens and the biases of its norms small ones.
     """
     if variant == "paper":
         return half_trained(Transformer(small_config()))
@@ -74,12 +74,12 @@ def sources():
 
 
 def lengths(tokens):
-    """The number of tokens of each output, eos included."""
+    """Returns the number of tokens of each output, eos included."""
     return [int((row != 0).sum()) for row in np.asarray(tokens)]
 
 
 def as_function(function):
-    """Traced once for all batches and lengths: cheaper than running eagerly many times."""
+    """Traces a function once for all batches and lengths: cheaper than many eager calls."""
     tokens = tf.TensorSpec([None, None], tf.int32)
     return tf.function(function, input_signature=[tokens] * function.__code__.co_argcount)
 
@@ -91,7 +91,7 @@ def decoder_of(model, limit):
 
 @functools.cache
 def logits_of(model):
-    """Logits of the whole target at once: what decoding without a cache looks at."""
+    """Returns a function that computes the logits of a whole target, without a cache."""
     return as_function(lambda source, target: model({"source": source, "target": target}))
 
 
@@ -101,7 +101,7 @@ def decode(model, source, limit=LIMIT):
 
 
 def decode_eagerly(model, source, limit=LIMIT):
-    """For models that decode once: tracing would take longer."""
+    """Decodes without a graph, for models that decode only once: tracing would take longer."""
     tokens, scores = greedy_decode(model, source, limit)
     return tokens.numpy(), scores.numpy()
 
@@ -114,7 +114,7 @@ def uncached(logits, config, source, limit=LIMIT):
 
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_cached_is_uncached(variant):
-    """The cache against the model itself, which sees every prefix anew."""
+    """Compares the cache with the model itself, which recomputes every prefix."""
     model, source = talkative(variant), sources()
     expected, expected_scores = uncached(logits_of(model), model.config, source)
     assert len(set(lengths(expected))) > 3, "sentences of one length would show little"
@@ -126,7 +126,7 @@ def test_cached_is_uncached(variant):
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_cached_is_the_uncached_reference(variant):
+def test_cached_is_the_reference_without_a_cache(variant):
     model, source = talkative(variant), sources()[:3]
     logits = functools.partial(reference.transformer, weights_of(model), model.config)
     expected, expected_scores = uncached(logits, model.config, source)
@@ -136,7 +136,7 @@ def test_cached_is_the_uncached_reference(variant):
 
 
 def test_a_sentence_alone_is_the_same_sentence_in_a_batch():
-    """Whatever its neighbours, the order of the batch and the padding after it."""
+    """For any neighbours, any order of the batch and any padding."""
     model, source = talkative("paper"), sources()
     tokens, scores = decode(model, source)
     for b, row in enumerate(source):
@@ -148,7 +148,7 @@ def test_a_sentence_alone_is_the_same_sentence_in_a_batch():
     np.testing.assert_allclose(backward_scores[::-1], scores, **SCORES)
 
 
-def test_nothing_but_padding_follows_eos():
+def test_only_padding_follows_eos():
     tokens, _ = decode(talkative("paper"), sources())
     for row, length in zip(tokens, lengths(tokens), strict=True):
         assert np.all(row[:length] != 0)
@@ -159,7 +159,7 @@ def test_nothing_but_padding_follows_eos():
 @pytest.mark.slow
 @pytest.mark.parametrize("compiled", [False, True])
 def test_the_loop_stops_when_every_sentence_has_ended(compiled, monkeypatch):
-    """Counts how often the decoder's feed-forward runs: once for each token of the longest."""
+    """Counts calls of the decoder's feed-forward network: one per token of the longest output."""
     model, source = talkative("paper"), sources()
     expected = np.array(lengths(decode(model, source)[0]))
     source, expected = source[expected < LIMIT], expected[expected < LIMIT]
@@ -185,7 +185,7 @@ def test_the_loop_stops_when_every_sentence_has_ended(compiled, monkeypatch):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("limit", [1, 4])
-def test_max_length_cuts_and_changes_nothing_before_the_cut(limit):
+def test_max_length_truncates_and_changes_nothing_before_the_cut(limit):
     model, source = talkative("paper"), sources()
     whole, _ = decode(model, source)
     cut, scores = decode(model, source, limit)
@@ -197,7 +197,7 @@ def test_max_length_cuts_and_changes_nothing_before_the_cut(limit):
 
 
 @pytest.mark.slow
-def test_max_length_is_the_config_s_by_default():
+def test_max_length_defaults_to_the_config():
     model, source = talkative("paper"), sources()
     tokens, scores = greedy_decode(model, source)
     assert tokens.shape == (7, model.config.max_length)
@@ -240,8 +240,8 @@ def test_another_pad_id(small_model):
 
 
 @pytest.mark.slow
-def test_another_bos_and_eos():
-    """The same weights: the tokens that begin and end a sentence are the config's."""
+def test_another_start_and_end_token():
+    """The weights are the same; the tokens that begin and end a sentence come from the config."""
     trained = talkative("paper")
     other = Transformer(small_config(bos_id=9, eos_id=8))
     other.set_weights(trained.get_weights())
@@ -253,7 +253,7 @@ def test_another_bos_and_eos():
 
 
 @pytest.mark.slow
-def test_decoding_drops_nothing(small_model):
+def test_decoding_applies_no_dropout(small_model):
     source = sentences([13, 6, 1])
     expected, expected_scores = decode_eagerly(small_model(), source)
     dropping = small_model(dropout=0.4, attention_dropout=0.4, activation_dropout=0.4)
@@ -264,7 +264,7 @@ def test_decoding_drops_nothing(small_model):
 
 @pytest.mark.slow
 def test_an_empty_source_stays_finite(policy, small_model):
-    """Nothing to attend to: some sentence comes out, and its neighbour does not notice."""
+    """Nothing can be attended to, but there is an output, and its neighbour is unaffected."""
     model = small_model()
     source = sentences([13, 6])
     expected, _ = decode_eagerly(model, source, 5)
@@ -278,7 +278,7 @@ def test_an_empty_source_stays_finite(policy, small_model):
 
 @pytest.mark.slow
 def test_every_sentence_can_have_its_own_max_length():
-    """As numbers of a tensor, one graph for all; one of them is cut at the cache's length."""
+    """The limits are a tensor and one graph serves all; one limit is cut at the cache's length."""
     model, source = talkative("untied_pre_norm_learned"), sources()
     traces = []
 
@@ -299,7 +299,7 @@ def test_every_sentence_can_have_its_own_max_length():
 
 
 @pytest.mark.slow
-def test_a_cache_longer_than_max_length_changes_the_shape_alone():
+def test_a_cache_longer_than_max_length_changes_only_the_shape():
     model, source = talkative("untied_pre_norm_learned"), sources()
     tokens, scores = decode(model, source, 4)
     longer, same = greedy_decode(model, source, 4, 7)

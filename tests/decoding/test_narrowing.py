@@ -1,4 +1,4 @@
-"""Beams that become narrower, and tokens that are never emitted but keep their probability."""
+"""Beams that narrow, and tokens that are never emitted but keep their probability."""
 
 import dataclasses
 import functools
@@ -6,7 +6,7 @@ import functools
 import numpy as np
 import pytest
 import reference
-from doubt import BOS, EOS, PAD, logits_of, sources, talkative, unpadded
+from uncertain_models import BOS, EOS, PAD, logits_of, sources, talkative, unpadded
 
 from keras_transformer import (
     Beam,
@@ -32,13 +32,13 @@ def model_of(silent=()):
 
 
 def gains(source, prefix):
-    """Log-probabilities of the next token, those of silent ones among them."""
+    """Returns the log-probabilities of the next token, including tokens that are never emitted."""
     logits = logits_of(talkative())(source[None], np.array([prefix], "int32"))
     return reference.log_probabilities(np.array(logits, "float64")[:, -1])[0]
 
 
 def narrowing_beam(source, size, exponent, silent):
-    """Marian's beam: whoever ends leaves it; `size` pairs of score and tokens, the best first."""
+    """Runs Marian's beam, which finished hypotheses leave; returns `size` (score, tokens)."""
     running, ended = [(0.0, [BOS])], []
     for length in range(1, LIMIT + 1):
         candidates = [
@@ -80,7 +80,7 @@ def test_a_beam_that_narrows(size, exponent, silent):
         np.testing.assert_allclose(scores, [total for total, _ in expected], **SCORES)
 
 
-def test_it_is_not_the_beam_that_keeps_its_width():
+def test_it_differs_from_a_beam_of_constant_width():
     outcomes = [
         beam_decode(talkative(), sources(), 6, 6, max_length=LIMIT, stopping=stopping)[0].numpy()
         for stopping in ("narrow", "count")
@@ -88,7 +88,7 @@ def test_it_is_not_the_beam_that_keeps_its_width():
     assert (outcomes[0] != outcomes[1]).any()
 
 
-def test_beams_of_several_sizes_in_one_batch_narrow_as_each_alone_does():
+def test_narrowing_beams_of_several_sizes_in_a_batch_equal_each_alone():
     source, sizes = sources(), [1, 2, 5, 3, 4]
     options = {"max_length": LIMIT, "stopping": "narrow"}
     tokens, scores = beam_decode(talkative(), source, 5, 1, beam_sizes=sizes, **options)
@@ -98,7 +98,7 @@ def test_beams_of_several_sizes_in_one_batch_narrow_as_each_alone_does():
         np.testing.assert_allclose(scores[b], alone_scores[0], **SCORES)
 
 
-def test_greedy_search_emits_no_silent_token_and_scores_as_if_it_could():
+def test_greedy_search_emits_no_silent_token_but_counts_its_probability():
     tokens, scores = greedy_decode(model_of(SILENT), sources(), LIMIT)
     for source, row, total in zip(sources(), tokens.numpy(), scores.numpy(), strict=True):
         prefix, expected = [BOS], 0.0
@@ -114,7 +114,7 @@ def test_greedy_search_emits_no_silent_token_and_scores_as_if_it_could():
 
 
 @pytest.mark.slow
-def test_neither_do_samples_and_searches_with_constraints():
+def test_samples_and_constrained_searches_emit_no_silent_token():
     model = model_of(SILENT)
     rows = Sample(temperature=3.0)(model, np.repeat(sources(), 8, 0), cache_length=LIMIT).tokens
     assert not np.isin(rows, SILENT[:2]).any()
@@ -131,6 +131,6 @@ def test_neither_do_samples_and_searches_with_constraints():
         ((EOS,), r"`silent_ids` must not contain `eos_id`"),
     ],
 )
-def test_wrong_ids_are_named(ids, message):
+def test_wrong_ids_are_reported(ids, message):
     with pytest.raises(ValueError, match=message):
         dataclasses.replace(talkative().config, silent_ids=ids)

@@ -1,6 +1,7 @@
-"""Searches of other models than ours: what they find is what plain Python loops find.
+"""Searches of other models than ours give the results of loops in plain Python.
 
-A recurrent decoder with a state of fixed size, a decoder without an encoder, and an ensemble.
+The models are a recurrent decoder with a state of fixed size, a decoder without an encoder, and an
+ensemble.
 """
 
 import functools
@@ -9,9 +10,9 @@ import numpy as np
 import pytest
 import reference
 import tensorflow as tf
-from doubt import BOS, EOS, PAD, logits_of, sources, talkative
 from predictors import DecoderOnly, Recurrent, prompts
 from support import small_config
+from uncertain_models import BOS, EOS, PAD, logits_of, sources, talkative
 
 from keras_transformer import Transformer, beam_decode, greedy_decode, sample_decode, score
 from keras_transformer.decoding import EncoderDecoder, Ensemble, Predictor, Vocabulary
@@ -24,7 +25,7 @@ SCORE = functools.partial(reference.normalized, normalization="gnmt", length_pen
 
 
 def of_transformers(*models):
-    """Logits of one model or of an ensemble as reference: one after the other, in float64."""
+    """Returns reference logits of a model or an ensemble, one model after the other in float64."""
 
     def logits(source, target):
         outputs = [logits_of(model)(source, target) for model in models]
@@ -35,8 +36,8 @@ def of_transformers(*models):
 
 
 @functools.cache
-def made(name):
-    """A predictor, its inputs, and its logits without steps, for the loops in plain Python."""
+def predictor_and_reference(name):
+    """Returns a predictor, its inputs, and a function for logits of whole outputs."""
     models = talkative("pre"), talkative("post")
     if name == "encoder-decoder":
         return EncoderDecoder(models[0]), sources(), of_transformers(models[0])
@@ -55,14 +56,14 @@ each_predictor = pytest.mark.parametrize("name", PREDICTORS)
 
 
 @pytest.fixture(autouse=True, scope="module")
-def made_outside_of_graphs():
+def built_outside_of_graphs():
     for name in PREDICTORS:
-        made(name)
+        predictor_and_reference(name)
 
 
 @each_predictor
-def test_greedy_search_is_a_loop_in_python(name):
-    predictor, inputs, logits = made(name)
+def test_greedy_search_equals_a_loop_in_python(name):
+    predictor, inputs, logits = predictor_and_reference(name)
     tokens, scores = greedy_decode(predictor, inputs, LIMIT)
     expected, expected_scores = reference.greedy(logits, inputs, LIMIT, **IDS)
     np.testing.assert_array_equal(tokens, expected)
@@ -73,8 +74,8 @@ def test_greedy_search_is_a_loop_in_python(name):
 
 @each_predictor
 @pytest.mark.parametrize("beam_size", [pytest.param(1, marks=pytest.mark.slow), 4])
-def test_a_beam_is_a_loop_in_python(name, beam_size):
-    predictor, inputs, logits = made(name)
+def test_a_beam_equals_a_loop_in_python(name, beam_size):
+    predictor, inputs, logits = predictor_and_reference(name)
     tokens, scores = beam_decode(predictor, inputs, beam_size, beam_size, max_length=LIMIT)
     for b, row in enumerate(inputs):
         best = reference.beam(logits, row, beam_size, SCORE, 1, LIMIT, **IDS)[:beam_size]
@@ -86,9 +87,9 @@ def test_a_beam_is_a_loop_in_python(name, beam_size):
 
 
 @each_predictor
-def test_the_hypotheses_of_these_beams_change_places(name, monkeypatch):
-    """Otherwise the test above would pass with a state that stays where it is."""
-    predictor, inputs, _ = made(name)
+def test_hypotheses_change_their_places_in_these_beams(name, monkeypatch):
+    """Otherwise the test above would pass even if the state were not reordered."""
+    predictor, inputs, _ = predictor_and_reference(name)
     follow, moved = predictor.follow, []
 
     def watched(state, parents):
@@ -97,15 +98,15 @@ def test_the_hypotheses_of_these_beams_change_places(name, monkeypatch):
 
     monkeypatch.setattr(predictor, "follow", watched)
     tokens, _ = beam_decode(predictor, inputs, 4, 4, max_length=LIMIT)
-    assert np.count_nonzero(moved[1:]) > 2  # the first step only spreads the first hypothesis
+    assert np.count_nonzero(moved[1:]) > 2  # the first step only expands the first hypothesis
     monkeypatch.setattr(predictor, "follow", lambda state, parents: state)
     assert np.any(beam_decode(predictor, inputs, 4, 4, max_length=LIMIT)[0] != tokens)
 
 
 @each_predictor
-def test_steps_are_the_whole_output(name):
-    """Of the scores of given outputs, of any length: one pass equals a step for each token."""
-    predictor, inputs, logits = made(name)
+def test_steps_equal_one_pass_over_the_output(name):
+    """The scores of given outputs of any length: one pass equals a step for each token."""
+    predictor, inputs, logits = predictor_and_reference(name)
     tokens, scores = sample_decode(predictor, inputs, 0.7, seed=(1, 2), max_length=LIMIT)
     gains, sums = score(predictor, inputs, tokens)
     np.testing.assert_allclose(sums, scores, **SCORES)
@@ -115,7 +116,7 @@ def test_steps_are_the_whole_output(name):
         input_signature=[tf.TensorSpec([None, None], tf.int32)],
     )
     by_steps, at_once = of_any_length(shifted), logits(inputs, shifted)
-    # An ensemble's are normalised, and those of the loops as well.
+    # An ensemble's logits are normalised, as are those of the loops.
     by_steps, at_once = map(reference.log_probabilities, (by_steps, at_once))
     np.testing.assert_allclose(by_steps[tokens != PAD], at_once[tokens != PAD], **SCORES)
     chosen = np.take_along_axis(at_once, tokens.numpy()[:, :, None], 2)[:, :, 0]
@@ -129,8 +130,8 @@ def test_steps_are_the_whole_output(name):
         for name in PREDICTORS
     ],
 )
-def test_a_state_that_grows_in_stages_finds_the_same(name):
-    predictor, inputs, _ = made(name)
+def test_a_state_that_grows_in_stages_gives_the_same(name):
+    predictor, inputs, _ = predictor_and_reference(name)
     for search in (greedy_decode, functools.partial(beam_decode, beam_size=3, n_best=3)):
         expected = search(predictor, inputs, max_length=LIMIT, cache_stages=())
         outputs = search(predictor, inputs, max_length=LIMIT, cache_stages=(2, 5))
@@ -142,7 +143,7 @@ def test_a_state_that_grows_in_stages_finds_the_same(name):
 @each_predictor
 @pytest.mark.parametrize("jit_compile", [False, pytest.param(True, marks=pytest.mark.long)])
 def test_compiled_is_eager(name, jit_compile):
-    predictor, inputs, _ = made(name)
+    predictor, inputs, _ = predictor_and_reference(name)
     for search in (greedy_decode, sample_decode, functools.partial(beam_decode, n_best=2)):
         expected = search(predictor, inputs, max_length=5)
         compiled = tf.function(
@@ -155,7 +156,7 @@ def test_compiled_is_eager(name, jit_compile):
 
 
 @pytest.mark.parametrize("name", ["greedy", "beam", "sample"])
-def test_a_model_and_its_predictor_are_one(name):
+def test_a_model_and_its_predictor_give_the_same(name):
     searches = {"greedy": greedy_decode, "beam": beam_decode, "sample": sample_decode}
     model, source = talkative(), sources()
     expected = searches[name](model, source, max_length=LIMIT, alignment=(1, 0))
@@ -166,7 +167,7 @@ def test_a_model_and_its_predictor_are_one(name):
         np.testing.assert_array_equal(outputs[key], value)
 
 
-def test_a_model_of_any_class_with_an_encoder_and_a_decoder_is_searched():
+def test_any_class_with_an_encoder_and_a_decoder_can_be_searched():
     class Wrapped:
         def __init__(self, model):
             self.model = model
@@ -178,15 +179,15 @@ def test_a_model_of_any_class_with_an_encoder_and_a_decoder_is_searched():
     np.testing.assert_array_equal(tokens, greedy_decode(talkative(), sources(), LIMIT)[0])
 
 
-def test_an_ensemble_is_none_of_its_models():
-    predictor, source, _ = made("ensemble")
+def test_an_ensemble_differs_from_each_of_its_models():
+    predictor, source, _ = predictor_and_reference("ensemble")
     tokens, _ = greedy_decode(predictor, source, LIMIT)
     for model in predictor.members:
         assert np.any(greedy_decode(model, source, LIMIT)[0] != tokens)
 
 
 @pytest.mark.parametrize("search", [greedy_decode, beam_decode, sample_decode])
-def test_an_ensemble_of_a_model_and_itself_is_the_model(search):
+def test_an_ensemble_of_a_model_with_itself_is_the_model(search):
     model, source = talkative(), sources()
     aligned = EncoderDecoder(model, alignment=(1, None))
     outputs = search(Ensemble([aligned, aligned]), source, max_length=LIMIT)
@@ -197,7 +198,7 @@ def test_an_ensemble_of_a_model_and_itself_is_the_model(search):
         np.testing.assert_allclose(outputs[key], expected[key], **SCORES)
 
 
-def test_an_ensemble_has_weights_if_all_of_it_have():
+def test_an_ensemble_returns_attention_weights_if_all_its_models_do():
     model, source = talkative(), sources()
     both = Ensemble([EncoderDecoder(model, alignment=(0, head)) for head in (0, 1)])
     one, other, mean = (
@@ -220,7 +221,7 @@ def test_wrong_models_are_refused():
 
 
 @pytest.mark.parametrize("search", [greedy_decode, beam_decode, sample_decode])
-def test_an_alignment_is_chosen_where_a_predictor_is_made(search):
+def test_an_alignment_is_requested_when_a_predictor_is_made(search):
     message = r"`alignment` must be None with a predictor, .* Received: alignment=\(0, 0\)"
     with pytest.raises(ValueError, match=message):
         search(EncoderDecoder(talkative()), sources(), alignment=(0, 0))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import reference
 import tensorflow as tf
-from doubt import BOS, EOS, PAD, logits_of, sources, talkative, unpadded
+from uncertain_models import BOS, EOS, PAD, logits_of, sources, talkative, unpadded
 
 from keras_transformer import Constraints, greedy_decode, sample_decode
 from keras_transformer.decoding.sampling import draw_token
@@ -24,7 +24,7 @@ CONTROLS = [
 
 
 def truncated(logits, temperature=1.0, top_k=0, top_p=1.0):
-    """The probabilities of one step, one token at a time in float64: temperature, top k, top p."""
+    """Returns the probabilities of a step in float64: temperature, then top k, then top p."""
     probabilities = np.exp((logits - logits.max()) / temperature)
     ranking = sorted(range(len(logits)), key=lambda token: (-probabilities[token], token))
     ranking = ranking[: top_k or None]
@@ -48,13 +48,13 @@ def words_only(logits):
 
 
 def tensors(controls):
-    """The controls as they are given to a graph."""
+    """Returns the controls as tensors, as a graph gets them."""
     return {name: tf.constant(value) for name, value in controls.items()}
 
 
 @pytest.mark.parametrize("controls", CONTROLS)
 def test_evenly_spaced_draws_give_every_token_its_share(controls):
-    """The inverse of the cumulative probabilities, with two equal logits and a forbidden one."""
+    """Inverts the cumulative probabilities, with two equal logits and a forbidden token."""
     logits = np.array([0.3, 1.1, -1e9, 1.1, -2.0, 0.9, 2.5], "float32")
     count = 20_000
     draws = (np.arange(count, dtype="float32")[:, None] + 0.5) / count
@@ -66,8 +66,8 @@ def test_evenly_spaced_draws_give_every_token_its_share(controls):
     np.testing.assert_allclose(shares, expected, rtol=0, atol=2 / count)
 
 
-def test_of_equal_tokens_top_k_keeps_the_first():
-    """And the largest draw there is stays inside, whatever the sum is rounded to."""
+def test_top_k_keeps_the_first_of_equal_tokens():
+    """The largest possible draw also stays inside, however the sum is rounded."""
     logits = tf.constant([[1.0, 0.0, 1.0, 1.0, -1e9]])
     for draw, expected in [(0.0, 0), (0.49, 0), (0.51, 2), (1 - 2.0**-24, 2)]:
         assert draw_token(logits, tf.constant([[draw]]), top_k=tf.constant(2)) == expected
@@ -76,7 +76,7 @@ def test_of_equal_tokens_top_k_keeps_the_first():
 
 
 @pytest.mark.parametrize("controls", [{}, {"temperature": 1.7, "top_k": 3, "top_p": 0.9}])
-def test_two_tokens_have_the_frequencies_of_their_probabilities(controls):
+def test_pairs_of_tokens_occur_with_their_probabilities(controls):
     """Chi-square over all pairs; the probabilities are those of the model without a cache."""
     model, count = talkative(vocab_size=6), 3000
     row = sources(6)[:1]
@@ -105,7 +105,7 @@ def test_two_tokens_have_the_frequencies_of_their_probabilities(controls):
     assert square < len(cells) + 4 * (2 * len(cells)) ** 0.5
 
 
-def test_scores_are_the_model_s_whatever_was_kept():
+def test_scores_are_those_of_the_model_whatever_the_truncation():
     model, source = talkative(), sources()
     controls = {"temperature": 1.5, "top_k": 5}
     tokens, scores = sample_decode(model, source, **controls, max_length=LIMIT)
@@ -120,8 +120,8 @@ def test_scores_are_the_model_s_whatever_was_kept():
         assert EOS not in unpadded(row)[:-1]
 
 
-def test_cold_is_greedy():
-    """At 0 and just above, whatever the seed."""
+def test_low_temperature_is_greedy():
+    """At 0 and just above, for any seed."""
     model, source = talkative(), sources()
     expected, expected_scores = greedy_decode(model, source, LIMIT)
     for temperature, seed in [(0.0, (0, 0)), (1e-5, (3, 4))]:
@@ -132,7 +132,7 @@ def test_cold_is_greedy():
         np.testing.assert_allclose(scores, expected_scores, **SCORES)
 
 
-def test_a_sentence_s_sample_depends_on_itself_and_its_seed_alone():
+def test_a_sample_depends_only_on_its_sentence_and_seed():
     model, source = talkative(), sources()
     seed = np.array([[1, 2], [1, 2], [-7, 5], [0, 0], [9, 2**31 - 1]], "int32")
     tokens, scores = sample_decode(model, source, seed=seed, max_length=LIMIT)
@@ -147,7 +147,7 @@ def test_a_sentence_s_sample_depends_on_itself_and_its_seed_alone():
     np.testing.assert_array_equal(alone[0, :LIMIT], tokens[2])
 
 
-def test_one_seed_makes_equal_sentences_equal_and_many_make_them_differ():
+def test_equal_sentences_get_equal_samples_with_one_seed_and_different_ones_with_many():
     model, source = talkative(), np.repeat(sources()[:1], 9, axis=0)
     same, _ = sample_decode(model, source, seed=(8, 1), max_length=LIMIT)
     assert len(np.unique(same, axis=0)) == 1
@@ -160,7 +160,7 @@ def test_one_seed_makes_equal_sentences_equal_and_many_make_them_differ():
 @pytest.mark.slow
 @pytest.mark.parametrize("jit_compile", [False, True])
 def test_compiled_is_eager_and_the_controls_are_inputs(jit_compile):
-    """One graph for all of them; at their neutral values they are as if not given."""
+    """One graph serves all controls; at their neutral values the result is as if not given."""
     model, source = talkative(), tf.constant(sources())
     traces = []
 
@@ -206,8 +206,8 @@ def test_wrong_arguments_are_errors(wrong, message):
 
 
 @pytest.mark.parametrize("temperature", [0, 0.0, tf.constant(0.0), tf.constant([0.0, 0.0, 1.0])])
-def test_without_temperature_the_first_of_equal_tokens_is_taken_whatever_the_draw(temperature):
-    """As greedy search does; before, it drew among them."""
+def test_without_temperature_the_first_of_equal_tokens_is_taken_for_any_draw(temperature):
+    """As greedy search does; it used to draw among them."""
     logits = tf.constant([[0.5, 2.0, -1e9, 2.0, 2.0]] * 3)
     for draw in (0.0, 0.5, 1 - 2.0**-24):
         draws = tf.fill([3, 1], draw)
@@ -219,7 +219,7 @@ def test_without_temperature_the_first_of_equal_tokens_is_taken_whatever_the_dra
 
 @pytest.mark.slow
 def test_without_temperature_a_model_of_ties_is_searched_greedily(small_model):
-    """Eagerly and in a graph whose temperature is a tensor: every logit is equal."""
+    """Eagerly, and in a graph whose temperature is a tensor; all logits are equal."""
     model = small_model()
     for weight in model.weights:
         weight.assign(tf.zeros_like(weight))

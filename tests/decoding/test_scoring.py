@@ -1,11 +1,11 @@
-"""Scores of given translations: the model's, those of the searches, and of padded batches."""
+"""Scores of given translations equal those of the model, of the searches and of padded batches."""
 
 import numpy as np
 import pytest
 import reference
 import tensorflow as tf
-from doubt import BOS, EOS, PAD, sources, talkative, unpadded
 from support import sentences, weights_of
+from uncertain_models import BOS, EOS, PAD, sources, talkative, unpadded
 
 from keras_transformer import beam_decode, greedy_decode, score
 
@@ -42,8 +42,8 @@ def test_scores_are_those_of_the_reference():
 
 
 @pytest.mark.parametrize("norm", ["pre", "post"])
-def test_the_output_of_a_search_has_the_search_s_score(norm):
-    """Sentences that end and sentences that the limit cuts."""
+def test_a_search_output_scores_as_in_its_search(norm):
+    """Includes sentences that end and sentences that the limit truncates."""
     model, source = talkative(norm), sources()
     tokens, scores = greedy_decode(model, source, LIMIT)
     assert np.any(tokens[:, -1] != PAD) and np.any(tokens[:, -1] == PAD)

@@ -1,4 +1,4 @@
-"""Searches as values: they find what the functions find, and know their own limits."""
+"""Searches as values: they return what the functions return, and know their own limits."""
 
 import json
 import math
@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 import tensorflow as tf
-from doubt import EOS, sources, talkative
+from uncertain_models import EOS, sources, talkative
 
 from keras_transformer import Beam, Greedy, Sample, beam_decode, greedy_decode, sample_decode
 from keras_transformer.decoding import Found
@@ -26,13 +26,13 @@ def lengths():
 
 
 def assert_found(outputs, tokens, scores):
-    """A `Found` of these, with an axis for the outputs of a sentence."""
+    """Checks a `Found` against tokens and scores with an axis for the outputs of a sentence."""
     assert isinstance(outputs, Found)
     np.testing.assert_array_equal(outputs.tokens, tokens)
     np.testing.assert_allclose(outputs.scores, scores, atol=1e-5)
 
 
-def test_greedy_search_is_that_of_the_function(model):
+def test_greedy_search_equals_the_function(model):
     outputs = Greedy()(model, sources(), cache_length=LIMIT)
     tokens, scores = greedy_decode(model, sources(), LIMIT)
     assert_found(outputs, tokens[:, None], scores[:, None])
@@ -52,10 +52,10 @@ def test_greedy_search_ends_at_its_limit_or_at_the_end_of_the_cache(model):
 
 
 @pytest.mark.parametrize("extra_length, max_length", [(2, None), (None, 6), (3, 7), (None, None)])
-def test_a_beam_is_that_of_the_function_with_the_limit_of_each_sentence(
+def test_a_beam_equals_the_function_with_the_limit_of_each_sentence(
     model, lengths, extra_length, max_length
 ):
-    """At most so much longer than its source and so long, at least the shortest, in the cache."""
+    """Returns each sentence's limit: relative and absolute maximum, minimum, cache length."""
     beam = Beam(3, 1.5, min_length=4, extra_length=extra_length, max_length=max_length)
     limits = [
         min(
@@ -80,7 +80,7 @@ def test_a_beam_is_that_of_the_function_with_the_limit_of_each_sentence(
     assert_found(outputs, tokens, scores)
 
 
-def test_a_sample_has_the_number_of_its_row(model):
+def test_a_sample_is_seeded_by_the_number_of_its_row(model):
     outputs = Sample(1.5, top_k=9, top_p=0.9, seed=7)(model, sources(), cache_length=LIMIT)
     seeds = tf.constant([(7, row) for row in range(5)])
     tokens, scores = sample_decode(model, sources(), 1.5, 9, 0.9, seeds, LIMIT)
@@ -96,7 +96,7 @@ def test_token_scores_and_alignments_have_the_same_axes(model, search):
 
 
 def test_one_graph_serves_all_numbers(model):
-    """And returns what the search returns eagerly, with numbers above 32 bits as well."""
+    """It returns what the search returns eagerly, also for numbers above 32 bits."""
     beams = [Beam(2, 0.6, extra_length=1), Beam(2, 2, min_length=3), Beam(2, extra_length=10**12)]
     assert len({beam.kind for beam in beams}) == 1 and len(set(beams)) == 3
     assert Beam(2).kind != Beam(3).kind != Beam(3, normalization="none").kind
@@ -120,7 +120,7 @@ def test_a_sample_takes_the_numbers_of_its_sentences(model):
     assert Greedy().kind == Greedy() and Greedy().values([1]) == []
 
 
-def test_names_are_for_people():
+def test_names_are_readable():
     assert [str(search) for search in (Greedy(), Beam(), Beam(5, 1.0), Sample(0.7))] == [
         "greedy",
         "beam 4, gnmt 0.6",
@@ -130,7 +130,7 @@ def test_names_are_for_people():
     assert str(Beam(2, normalization="average")) == "beam 2, average"
 
 
-def test_integers_of_numpy_are_written_as_plain_ones():
+def test_integers_of_numpy_are_printed_as_plain_ones():
     for search in (Greedy(np.int64(5)), Beam(np.int32(3), max_length=np.int64(5))):
         assert from_dict(json.loads(json.dumps(as_dict(search)))) == search
 
@@ -191,7 +191,7 @@ def test_a_sample_checks_its_settings(seed):
         Sample(top_p=2)
 
 
-def test_what_a_model_cannot_be_searched_for_is_named(model):
+def test_a_search_that_a_model_does_not_support_is_reported(model):
     for search, n_best, message in [
         (Beam(2), 3, r"`n_best` must be between 1 and the `size` of the beam\. .*=3, size=2\.$"),
         (Beam(2), 0, r"`n_best` must be between 1 and the `size` of the beam\. .*=0, size=2\.$"),
@@ -205,7 +205,7 @@ def test_what_a_model_cannot_be_searched_for_is_named(model):
 
 
 def test_outputs_end_within_their_limits(model, lengths):
-    """So that the tests above can fail: the limits cut some outputs, and not all."""
+    """So that the tests above can fail: the limits truncate some outputs, but not all."""
     outputs = Beam(3, extra_length=0)(model, sources(), cache_length=LIMIT)
     counts = np.count_nonzero(outputs.tokens[:, 0], axis=1)
     assert (counts <= lengths).all()

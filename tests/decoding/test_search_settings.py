@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from click.testing import CliRunner
-from doubt import sources
 from predictors import LONGEST, Recurrent
+from uncertain_models import sources
 
 from keras_transformer import Beam, Greedy, Sample
 from keras_transformer.cli.main import cli
@@ -30,7 +30,7 @@ def params(command):
     return [param.name for param in cli.commands[command].params]
 
 
-def test_the_help_of_an_option_is_that_of_its_field():
+def test_the_help_of_an_option_is_the_help_of_its_field():
     text = " ".join(CliRunner().invoke(cli, ["translate", "--help"]).output.split())
     for kind, search in KINDS.items():
         for setting in settings_of(search).values():
@@ -39,7 +39,7 @@ def test_the_help_of_an_option_is_that_of_its_field():
 
 
 @pytest.mark.parametrize("normalization", NORMALIZATIONS)
-def test_a_search_in_a_graph_divides_by_the_penalty_of_its_value(normalization):
+def test_a_search_in_a_graph_divides_by_its_length_penalty(normalization):
     search = Beam(length_penalty=1.3, normalization=normalization)
     lengths = np.array([1, 2, 7, 40], "float32")
     in_graph = NORMALIZATIONS[normalization](tf.constant(lengths), tf.constant(1.3))
@@ -70,12 +70,12 @@ def test_an_extra_length_bounds_nothing_where_a_predictor_reports_no_lengths():
         (SearchSetting("", least=0, shape=()), np.float32(-1), "an integer of at least 0"),
     ],
 )
-def test_a_setting_names_its_rule(setting, value, rule):
+def test_a_setting_states_its_rule(setting, value, rule):
     with pytest.raises(ValueError, match=rf"^`x` must be {rule}\. Received: x="):
         setting.check("x", value)
 
 
-def test_the_options_of_a_search_make_it_again():
+def test_the_options_of_a_search_recreate_it():
     assert line_of(Greedy()) == "" and line_of(Greedy(5)) == " --greedy --max-output 5"
     assert line_of(Beam()) == " --beam 4"
     search = Beam(3, 0.8, "power", 2, None, 9, "narrow")

@@ -1,4 +1,4 @@
-"""Searches among the candidates of a shortlist against loops over masked logits of all tokens."""
+"""Searches among the candidates of a shortlist, against loops over masked logits of all tokens."""
 
 import functools
 
@@ -30,17 +30,17 @@ KINDS = {
     "shared": {},
     "separate": {"tie": "target", "target_vocab_size": 37},
     "untied, with a bias": {"tie": "none", "output_bias": True},
-    # The ids of the end and of padding are far after the first ones.
+    # The ids of the end and of padding are far from the beginning of the vocabulary.
     "end": {"eos_id": 41, "pad_id": 42, "bos_id": 42},
 }
-# Tokens that the model never emits, among the first ones and after them, and an end it is given.
+# Tokens that the model never emits, at the beginning of the vocabulary and later, and a forced end.
 OUTPUTS = {"banned_ids": (1, 9, 42), "silent_ids": (4, 20), "forced_eos_id": 35}
 OUTPUTS = {**OUTPUTS, "pad_id": 42, "bos_id": 42}
 
 
 @functools.cache
 def model(kind="shared", seed=0, **other):
-    """Its outputs differ in their words and lengths; see `doubt.talkative`."""
+    """A model whose outputs differ in words and lengths; see `uncertain_models.talkative`."""
     changes = {**(OUTPUTS if kind == "outputs" else KINDS[kind]), **other}
     config = small_config(vocab_size=V, position="learned", norm="pre", **changes)
     made = randomise(Transformer(config), seed)
@@ -59,10 +59,10 @@ def model(kind="shared", seed=0, **other):
 
 
 def shortlist(kind="shared"):
-    """Up to four random targets of each source piece, none of padding."""
+    """Up to four random target tokens for each source token, never padding."""
     rng, size = np.random.default_rng(4), model(kind).config.output_size
     lists = [rng.choice(size, rng.integers(0, 5), replace=False) for _ in range(V)]
-    lists[model(kind).config.pad_id] = [30, 31]  # of no sentence
+    lists[model(kind).config.pad_id] = [30, 31]  # never in a sentence
     ends = np.cumsum([0, *map(len, lists)])
     return Shortlist(FIRST, 4, ends, np.concatenate(lists).astype(int))
 
@@ -74,7 +74,7 @@ def sources(kind="shared"):
 
 
 def candidates(kind="shared"):
-    """Which tokens each source may become, boolean [B, V]; piece by piece."""
+    """Returns the tokens that each source may become, boolean [B, V], computed token by token."""
     config, lists = model(kind).config, shortlist(kind)
     allowed = np.zeros((3, config.output_size), bool)
     allowed[:, [*range(FIRST), config.pad_id, config.bos_id, config.eos_id]] = True
@@ -88,7 +88,7 @@ def candidates(kind="shared"):
 
 
 def masked(kind, allowed, prefix=None):
-    """A function of source and target to the logits of a model, -1e9 for what is no candidate."""
+    """Returns a function from source and target to logits, with -1e9 for all other tokens."""
     rows = {tuple(source): mask for source, mask in zip(sources(kind), allowed, strict=True)}
 
     def logits_of(source, target):
@@ -100,7 +100,7 @@ def masked(kind, allowed, prefix=None):
 
 
 def members(kind="shared"):
-    """Two models, one with a layer less in its decoder."""
+    """Returns two models, one with a layer less in its decoder."""
     return model(kind), model(kind, seed=5, num_decoder_layers=1)
 
 
@@ -116,8 +116,8 @@ def members(kind="shared"):
     ],
     ids=str,
 )
-def test_several_models_have_the_mean_of_their_probabilities_among_the_candidates(search, sizes):
-    """By loops in float64, each model's softmax over the candidates of the source alone."""
+def test_several_models_average_their_probabilities_among_the_candidates(search, sizes):
+    """Loops in float64: each model's softmax covers only the candidates of the source."""
     mask = candidates()[:, None]
 
     def logits_of(source, target):
@@ -165,8 +165,8 @@ def special(kind):
     return config.bos_id, config.eos_id, config.pad_id
 
 
-def test_one_table_is_one_vocabulary_whether_or_not_the_size_of_both_is_named():
-    """Two SentencePiece models with one table of ids, as in most models of OPUS-MT."""
+def test_one_table_is_one_vocabulary_whether_or_not_both_sizes_are_given():
+    """Two SentencePiece models with one table of ids, as in most OPUS-MT models."""
     named = Transformer(small_config(vocab_size=V, tie="all", target_vocab_size=V))
     allowed = Shortlisted(named, shortlist()).lists.allowed(tf.constant(sources()))
     np.testing.assert_array_equal(allowed, candidates())
@@ -213,7 +213,7 @@ def test_a_beam_ranks_by_probabilities_among_the_candidates(kind, sizes):
 
 
 def test_the_tokens_are_those_of_a_search_in_which_all_others_are_banned():
-    """Only the scores differ: those of the search without a shortlist are of all tokens."""
+    """Only the scores differ: without a shortlist they are normalised over all tokens."""
     restricted = Shortlisted(model(), shortlist(), (32,))
     banned = Constraints(banned=~candidates())
     options = {"constraints": Constraints(), "token_scores": True, "alignment": (-1, None)}
@@ -224,7 +224,8 @@ def test_the_tokens_are_those_of_a_search_in_which_all_others_are_banned():
     target = np.concatenate([np.full((3, 1), BOS), ours["tokens"][:, :-1]], axis=1)
     logits = np.array(model()({"source": sources(), "target": target}), "float64")
     shares = np.where(candidates()[:, None], np.exp(logits), 0).sum(-1) / np.exp(logits).sum(-1)
-    gain = np.where(ours["tokens"] == PAD, 0, np.log(shares))  # of what all candidates have
+    # Relative to the total share of all candidates.
+    gain = np.where(ours["tokens"] == PAD, 0, np.log(shares))
     np.testing.assert_allclose(ours["token_scores"] + gain, theirs["token_scores"], atol=1e-4)
     assert np.abs(gain).max() > 0.1
 
@@ -235,7 +236,7 @@ def test_the_tokens_are_those_of_a_search_in_which_all_others_are_banned():
     ids=str,
 )
 def test_neither_the_sizes_nor_the_batch_change_a_result(search):
-    """Fewer logits, other graphs, another order of sums: the same tokens."""
+    """Fewer logits, different graphs, another order of sums: the tokens are the same."""
     results = [
         search(Shortlisted(model(), shortlist(), sizes), sources(), cache_length=LIMIT)
         for sizes in SIZES
@@ -244,7 +245,7 @@ def test_neither_the_sizes_nor_the_batch_change_a_result(search):
         np.testing.assert_array_equal(found.tokens, results[0].tokens)
         np.testing.assert_allclose(found.scores, results[0].scores, atol=1e-4)
     if isinstance(search, Sample):
-        return  # a sample depends on its place
+        return  # a sample depends on its place in the batch
     for number, source in enumerate(sources()):
         alone = source[source != PAD][None]
         found = search(Shortlisted(model(), shortlist(), (24,)), alone, cache_length=LIMIT)
@@ -253,8 +254,8 @@ def test_neither_the_sizes_nor_the_batch_change_a_result(search):
 
 
 @pytest.mark.parametrize("search", [Greedy(), Beam(3)], ids=str)
-def test_what_a_model_never_emits_is_no_candidate(search):
-    """The search of all tokens, with a mask, knows these rules by their own ids."""
+def test_a_token_that_a_model_never_emits_is_no_candidate(search):
+    """The search of all tokens, with a mask, applies these rules to the original ids."""
     found = {
         sizes: search(
             Shortlisted(model("outputs"), shortlist("outputs"), sizes),
@@ -275,12 +276,13 @@ def test_what_a_model_never_emits_is_no_candidate(search):
 
 @pytest.mark.parametrize("sizes", [None, pytest.param((24,), marks=pytest.mark.slow), (32,)])
 def test_constraints_still_apply(sizes):
-    """A forced token becomes a candidate of its sentence; a banned one is none."""
+    """A forced token becomes a candidate of its sentence; a banned token is removed."""
     banned = np.zeros((3, V), bool)
     free = greedy_decode(Shortlisted(model(), shortlist()), sources(), LIMIT)[0].numpy()
     for row, tokens in zip(banned, free, strict=True):
         row[tokens[0]] = True
-    other = [int(np.flatnonzero(~row)[-1]) for row in candidates()]  # of no list of the sentence
+    # Tokens that are in no shortlist of the sentence.
+    other = [int(np.flatnonzero(~row)[-1]) for row in candidates()]
     prefix = [[other[0], PAD], [4, other[1]], [PAD, PAD]]
     allowed = candidates()
     allowed[0, other[0]] = allowed[1, other[1]] = True
@@ -306,9 +308,10 @@ def test_constraints_still_apply(sizes):
 
 
 @pytest.mark.parametrize("sizes", [(), (32,)])
-def test_a_prefix_may_hold_what_the_model_bans(sizes):
-    """It is no candidate, so that it has a place of its own among them."""
-    rules = Constraints(prefix=[[9, 42], [1, 9], [42, 20]])  # 42 is padding: the search is free
+def test_a_prefix_may_contain_a_token_that_the_model_bans(sizes):
+    """It is not a candidate and gets a place of its own among the candidates."""
+    # 42 is padding: from there the search is free.
+    rules = Constraints(prefix=[[9, 42], [1, 9], [42, 20]])
     restricted = Shortlisted(model("outputs"), shortlist("outputs"), sizes)
     found = Greedy()(restricted, sources("outputs"), cache_length=4, constraints=rules)
     tokens = found.tokens.numpy()[:, 0]
@@ -395,6 +398,6 @@ def test_it_compiles_for_every_runtime(sizes, runtime):
         ),
     ],
 )
-def test_mistakes_are_named(make, error, message):
+def test_mistakes_are_reported(make, error, message):
     with pytest.raises(error, match=message):
         make()

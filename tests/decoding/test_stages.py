@@ -1,11 +1,11 @@
-"""A cache that grows in stages finds what one of full length finds."""
+"""A cache that grows in stages gives the same results as a cache of full length."""
 
 import functools
 
 import numpy as np
 import pytest
 import tensorflow as tf
-from doubt import PAD, sources, talkative
+from uncertain_models import PAD, sources, talkative
 
 from keras_transformer import Constraints, beam_decode, greedy_decode, sample_decode
 from keras_transformer.decoding import EncoderDecoder, Ensemble, loop
@@ -25,7 +25,7 @@ SEARCHES = {
     [(5, [5]), (16, [16]), (21, [21]), (22, [16, 22]), (64, [16, 64]), (255, [16, 64, 128, 255]),
      (256, [16, 64, 128, 192, 256])],
 )  # fmt: skip
-def test_the_last_stage_has_room_for_the_longest_output_and_is_longer_by_a_third(length, ends):
+def test_the_last_stage_holds_the_longest_output_and_each_is_a_third_longer(length, ends):
     assert loop.stages(length, (16, 64, 128, 192, 384)) == ends
     assert loop.stages(length, ()) == [length]
     assert loop.stages(length, (16, 64), grows=False) == [length]
@@ -42,7 +42,7 @@ def test_the_states_of_a_recurrent_decoder_need_no_stages():
     "search",
     [name if name == "beam" else pytest.param(name, marks=pytest.mark.slow) for name in SEARCHES],
 )
-def test_all_that_is_found_is_the_same(search, jit_compile):
+def test_all_results_are_the_same(search, jit_compile):
     model, source = talkative(), tf.constant(sources())
     outputs, expected = (
         tf.function(
@@ -66,13 +66,14 @@ def test_all_that_is_found_is_the_same(search, jit_compile):
         np.testing.assert_allclose(outputs[name], values, rtol=0, atol=1e-4, err_msg=name)
 
 
-def test_a_search_that_is_over_takes_no_step_of_a_later_stage(monkeypatch):
-    """And a step sees no more positions than those of its stage."""
+def test_a_finished_search_takes_no_step_of_a_later_stage(monkeypatch):
+    """A step sees only the positions of its stage."""
     seen = []
 
     def watched(predictor, running, step, state, ends):
         def watching(state):
-            keys = state.predictor_state.cache[0][::2]  # of the first block, in one or two parts
+            # The keys of the first block, in one or two parts.
+            keys = state.predictor_state.cache[0][::2]
             seen.append((int(state.index), sum(key.shape[2] for key in keys)))
             return step(state)
 
@@ -94,7 +95,7 @@ def test_stages_that_do_not_increase_are_an_error(wrong):
 @pytest.mark.slow
 @pytest.mark.parametrize("search", ["greedy", "beam"])
 def test_litert_finds_the_same_in_three_stages(search):
-    """Its converter failed at other ways to attend to a cache in two parts."""
+    """LiteRT's converter failed at other ways to attend to a cache in two parts."""
     pytest.importorskip("ai_edge_litert")
     model, source = talkative(), sources()
 

@@ -1,4 +1,4 @@
-"""Threefry against its authors' known answers, and the numbers made of it."""
+"""Threefry: known answers of its authors, and the random numbers derived from it."""
 
 import numpy as np
 import pytest
@@ -22,8 +22,8 @@ def test_known_answers(jit_compile):
         assert tuple(int(word[0]) for word in function(*words)) == expected
 
 
-def test_uniforms_are_the_words_of_their_place():
-    """The upper 24 bits of the first word, with the number of the place as the counter."""
+def test_uniforms_come_from_the_word_at_their_place():
+    """Each takes the upper 24 bits of the first word, with its place as the counter."""
     seed = np.array([[0, 0], [-1, -1], [5, -7]], "int32")
     numbers = uniforms(tf.constant(seed), 3)
     assert numbers.dtype == tf.float32
@@ -32,7 +32,7 @@ def test_uniforms_are_the_words_of_their_place():
         assert numbers[b, place] == (int(threefry(*words)[0][0]) >> 8) / 2**24
 
 
-def test_compiled_is_eager_and_more_begin_with_the_same():
+def test_compiled_is_eager_and_longer_sequences_have_the_same_beginning():
     seed = tf.constant([[1, 2], [-3, 4]])
     expected = uniforms(seed, 9).numpy()
     np.testing.assert_array_equal(uniforms(seed, 5), expected[:, :5])

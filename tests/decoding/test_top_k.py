@@ -1,4 +1,4 @@
-"""The largest few are those that TensorFlow's own sort finds, in its order."""
+"""The top k values equal those of TensorFlow's own sort, in the same order."""
 
 import numpy as np
 import pytest
@@ -18,15 +18,15 @@ def check(outputs, values, k):
 
 @pytest.mark.parametrize("jit_compile", [False, True])
 @pytest.mark.parametrize("size", SIZES)
-def test_values_and_places_are_those_of_a_sort(size, jit_compile):
+def test_values_and_places_equal_those_of_a_sort(size, jit_compile):
     values = np.random.default_rng(0).normal(size=(2, 3, size)).astype("float32")
     find = tf.function(lambda values: top_k(values, 7), jit_compile=jit_compile)
     check(find(values), values, 7)
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_of_equal_values_the_first_comes_first(size):
-    """Few different values, so that blocks and places within them are equal again and again."""
+def test_the_first_of_equal_values_comes_first(size):
+    """Few distinct values, so that values repeat within blocks and across blocks."""
     for seed in range(20):
         values = np.random.default_rng(seed).integers(0, 4, (3, size)).astype("float32")
         check(top_k(tf.constant(values), 6), values, 6)
@@ -39,7 +39,7 @@ def test_forbidden_values_are_taken_before_the_padding_of_a_block(size):
     check(top_k(tf.constant(values), 5), values, 5)
 
 
-def test_litert_finds_the_same():
+def test_litert_returns_the_same():
     interpreter = pytest.importorskip("ai_edge_litert.interpreter")
     values = np.random.default_rng(0).normal(size=(2, 3, 1000)).astype("float32")
     module = tf.Module()
@@ -54,4 +54,5 @@ def test_litert_finds_the_same():
     runner.set_tensor(runner.get_input_details()[0]["index"], values)
     runner.invoke()
     outputs = [runner.get_tensor(detail["index"]) for detail in runner.get_output_details()]
-    check(sorted(outputs, key=lambda output: output.dtype.kind), values, 7)  # floats first
+    # Sorted by dtype, so that values come before places.
+    check(sorted(outputs, key=lambda output: output.dtype.kind), values, 7)

@@ -1,4 +1,4 @@
-"""One small model for all tests of the exports; its weights are written down in `phrases.py`."""
+"""One small model for all tests of exports; `phrases.py` constructs its weights."""
 
 import os
 import pathlib
@@ -24,13 +24,13 @@ def translator(tokenizer):
 
 @pytest.fixture(scope="session")
 def deep(tokenizer):
-    """The same with two layers, for tests of which of them is meant."""
+    """The same model with two layers, for tests that choose a layer."""
     return phrase_translator(tokenizer, num_layers=2)
 
 
 @pytest.fixture(scope="session")
 def light(tokenizer):
-    """The same for short sentences, for tests of what happens around an export."""
+    """The same model for short sentences, for tests of the steps around an export."""
     return phrase_translator(tokenizer, max_length=16)
 
 
@@ -41,7 +41,7 @@ def unigram_translator():
 
 @pytest.fixture(scope="session")
 def sentences():
-    """Phrases it has not seen, of many lengths, and some of which it can make little sense."""
+    """Phrases of many lengths that it was not built for; it handles some of them badly."""
     held_out = [source for source, _ in phrases()[4480:4510]]
     return [
         *held_out,
@@ -57,7 +57,7 @@ def sentences():
 
 @pytest.fixture(scope="session")
 def calibration():
-    """Phrases to calibrate static int8 with."""
+    """Phrases for the calibration of static int8."""
     return [source for source, _ in phrases()[:200]]
 
 
@@ -70,7 +70,7 @@ def serving(translator, sentences, tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def compiled(translator, sentences, tmp_path_factory):
-    """A beam and the folder of its version that XLA compiles, 2 sentences of 16 or 20 tokens."""
+    """A beam and its version folder, compiled by XLA for 2 sentences of 16 or 20 tokens."""
     beam = Beam(3, 1.5, "average", extra_length=None)
     directory = tmp_path_factory.mktemp("jit") / "compiled"
     report = export_saved_model(
@@ -82,7 +82,7 @@ def compiled(translator, sentences, tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def export(translator, sentences, calibration, tmp_path_factory):
-    """A function from a quantisation to the path and the report of a .tflite file."""
+    """A function that takes a quantisation and returns the path and report of a .tflite file."""
     folder, made = tmp_path_factory.mktemp("litert"), {}
 
     def of(quantize):
@@ -97,7 +97,7 @@ def export(translator, sentences, calibration, tmp_path_factory):
 
 @pytest.fixture
 def disturb(translator):
-    """A function that changes one weight of the model a little; it is restored after the test."""
+    """A function that changes one weight of the model slightly; the test's end restores it."""
     embedding = translator.model.target_embedding
     before = embedding.table.numpy()
 
@@ -112,7 +112,7 @@ def disturb(translator):
 
 @pytest.fixture(scope="session")
 def python():
-    """A function that runs code in a fresh Python, outside the repository; returns its output."""
+    """A function that runs code in a fresh Python outside the repository, returns its output."""
 
     def run(code, *arguments):
         environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2"}

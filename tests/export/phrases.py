@@ -1,17 +1,17 @@
-"""A translator of short phrases whose weights are written down: nothing is trained for the tests.
+"""A translator of short phrases with constructed weights: the tests need no training.
 
-What a training ends with depends on the processor. This model is the same everywhere and right by
-a wide margin: English and German phrases correspond piece by piece, so that a translation is made
-by looking up, at every position, the piece that stands there.
+The result of a training depends on the processor. This model is the same everywhere and correct by
+a wide margin: English and German phrases correspond token by token, so it translates by looking
+up, at every position, the token at that position of the source.
 
-- The table: tokens are random directions in the second half of the features, all of one length.
+- Embedding table: tokens are random directions of equal length in the second half of the features.
   The fastest `PAIRS` of sines and cosines distinguish positions; the others are levelled out.
-- Encoder: hidden units of the first feed-forward network recognise the words and replace each by
-  its translation. All other pieces stay.
-- Decoder: self-attention takes the previous token out of the sum, and cross-attention puts the
-  source's piece of this position in its place. Other heads add a little of its neighbours and of
-  all previous tokens, which makes rivals for a beam and needs every position of a cache.
-- Noise on every weight makes everything depend a little on all the rest.
+- Encoder: hidden units of the first feed-forward network recognise the words and replace each word
+  by its translation. All other tokens stay.
+- Decoder: self-attention subtracts the previous token from the sum, and cross-attention adds the
+  source token of the current position. Other heads add a little of its neighbours and of all
+  previous tokens, which gives a beam alternatives and makes every position of a cache matter.
+- Noise on every weight makes all values depend on each other a little.
 """
 
 import io
@@ -36,15 +36,15 @@ UNITS = {
 }
 WORDS = {**WHEN, **UNITS, "and": "und"}
 
-LENGTH = 20  # the longest source and output
-D, K = 64, 32  # features of the model, and of each of its two heads
-PAIRS = 4  # of sine and cosine that distinguish positions
-SHARPNESS = 12.0  # of queries and keys: a head sees one position
-GAIN = 1.3  # of the last normalisation: some 0.6 to 0.9 are the probability of a translation
+LENGTH = 20  # maximum length of source and output
+D, K = 64, 32  # width of the model and of each of its two heads
+PAIRS = 4  # number of sine and cosine pairs that distinguish positions
+SHARPNESS = 12.0  # scale of queries and keys: a head attends to a single position
+GAIN = 1.3  # scale of the last normalisation: a translation's probability is about 0.6 to 0.9
 
 
 def phrases():
-    """Pairs such as ("in 17 weeks", "in 17 Wochen"), some of them twice as long."""
+    """Returns pairs such as ("in 17 weeks", "in 17 Wochen"), some of them twice as long."""
     spans = [(f"{n} {u}", f"{n} {v}") for n in range(2, 60) for u, v in UNITS.items()]
     pairs = [
         (f"{w} {source}", f"{v} {target}")
@@ -59,7 +59,7 @@ def phrases():
 
 
 def bpe_tokenizer():
-    """A vocabulary of 130 pieces, in which every word is one. Piece 7 is in every phrase."""
+    """A vocabulary of 130 tokens in which every word is one token. Token 7 is in every phrase."""
     proto = sentencepiece_model_pb2.ModelProto.FromString(_learn("bpe", 130))
     space = next(number for number, piece in enumerate(proto.pieces) if piece.piece == "▁")
     space, seventh = proto.pieces[space], proto.pieces[7]
@@ -71,7 +71,7 @@ def bpe_tokenizer():
 
 
 def unigram_tokenizer():
-    """The same as a unigram model: what SentencePiece learns, and the words it did without."""
+    """The same as a unigram model: SentencePiece's vocabulary plus the words it left out."""
     proto = sentencepiece_model_pb2.ModelProto.FromString(_learn("unigram", 61))
     known = {piece.piece for piece in proto.pieces}
     for word in sorted({*WORDS, *WORDS.values()}):
@@ -98,7 +98,7 @@ def _learn(model_type, vocab_size):
 
 
 def phrase_translator(tokenizer, num_layers=1, max_length=LENGTH):
-    """The translator, for a vocabulary in which every word is one piece; one layer is enough."""
+    """The translator, for a vocabulary in which every word is one token; one layer suffices."""
     config = TransformerConfig(
         vocab_size=tokenizer.vocab_size,
         num_layers=num_layers,
@@ -129,22 +129,22 @@ def _noise(rng, shape, path):
 
 
 def _table(rng, vocab_size):
-    """A unit vector for each token, orthogonal to what slow sinusoids add to the second half."""
+    """Returns unit vectors for the tokens, orthogonal to the slow sinusoids."""
     table = np.zeros((vocab_size, D))
     tokens = rng.normal(size=(vocab_size, D - K))
     for sines_or_cosines in (tokens[:, 0::2], tokens[:, 1::2]):
         sines_or_cosines -= sines_or_cosines.mean(axis=1, keepdims=True)
     table[:, K:] = tokens / np.linalg.norm(tokens, axis=1, keepdims=True)
     levels = sinusoids(LENGTH, D)[:, 2 * PAIRS :].mean(axis=0)
-    table[:, 2 * PAIRS :] -= levels / D**0.5  # the look-up multiplies by sqrt(D)
+    table[:, 2 * PAIRS :] -= levels / D**0.5  # the embedding multiplies by sqrt(D)
     return table
 
 
 def _replace_words(weights, tokenizer):
-    """Two hidden units for each word, one to begin at 6 and one to end at 7; a word reaches 7.7."""
+    """Sets two hidden units per word, which switch at 6 and at 7; a word reaches 7.7."""
     table, path = weights["embedding/table"], "encoder/block_0/feed_forward"
     pairs = [[ids[0] for ids in tokenizer.encode(list(pair)).to_list()] for pair in WORDS.items()]
-    pairs.append([tokenizer.unk_id, pairs[0][1]])  # no translation has the unknown piece
+    pairs.append([tokenizer.unk_id, pairs[0][1]])  # no translation contains the unknown token
     for number, (source, target) in enumerate(pairs):
         for unit, begin, sign in ((2 * number, 6.0, 1), (2 * number + 1, 7.0, -1)):
             weights[f"{path}/inner/kernel"][:, unit] = table[source] - table.mean(axis=0)
@@ -155,7 +155,8 @@ def _replace_words(weights, tokenizer):
 def _read_by_position(weights, num_layers):
     for number in range(num_layers):
         block = f"decoder/block_{number}"
-        forget = number == 0  # the previous token, once; later blocks look at all that were before
+        # Removes the previous token once; later blocks look at all earlier tokens.
+        forget = number == 0
         _attend(weights, f"{block}/self_attention", 0, *((0, -1.03) if forget else (None, 0.3)))
         _attend(weights, f"{block}/self_attention", 1, -1, 0.1)
         _attend(weights, f"{block}/cross_attention", 0, 0, 1.0)
@@ -164,7 +165,7 @@ def _read_by_position(weights, num_layers):
 
 
 def _attend(weights, path, head, offset, scale):
-    """The head looks `offset` positions ahead, or everywhere; what it finds it adds, scaled."""
+    """Makes a head look `offset` positions ahead, or everywhere, and add what it finds, scaled."""
     columns = slice(head * K, head * K + K)
     weights[f"{path}/value/kernel"][K:, columns] += np.eye(K)
     weights[f"{path}/output/kernel"][columns, K:] += scale * np.eye(K)
@@ -173,7 +174,8 @@ def _attend(weights, path, head, offset, scale):
     query, key = np.zeros((D, K)), np.zeros((D, K))
     for sine in range(0, 2 * PAIRS, 2):
         pair = slice(sine, sine + 2)
-        turn = offset * 10_000.0 ** (-sine / D)  # that of the sinusoids in `offset` positions
+        # The rotation of the sinusoids over `offset` positions.
+        turn = offset * 10_000.0 ** (-sine / D)
         query[pair, pair] = [[np.cos(turn), -np.sin(turn)], [np.sin(turn), np.cos(turn)]]
         key[pair, pair] = np.eye(2)
     weights[f"{path}/query/kernel"][:, columns] += SHARPNESS * query

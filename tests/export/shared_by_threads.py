@@ -1,7 +1,8 @@
 """A program whose threads share exports: `python shared_by_threads.py JOBS`.
 
-It has a process of its own: what two threads break in an interpreter can end it. JOBS is a pickled
-list of pairs: the name of one of `RUNTIMES` with its arguments, and a list of examples.
+It runs in a process of its own because two threads in an interpreter that is not thread-safe can
+crash the process. JOBS is a pickled list of pairs: the name of one of `RUNTIMES` with its
+arguments, and a list of examples.
 """
 
 import pathlib

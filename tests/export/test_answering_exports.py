@@ -1,4 +1,4 @@
-"""Exports of a question answerer: the run's own answers, by strings and by ids."""
+"""Exports of a question answerer give the answers of the run, from strings and from ids."""
 
 import numpy as np
 import pytest
@@ -53,7 +53,7 @@ def files(answerer, tmp_path_factory):
 
 
 def places(results):
-    """Answers and where they are."""
+    """Returns answers and their positions in the passages."""
     return [(r.text, r.begin, r.end, r.truncated) for r in results]
 
 
@@ -147,7 +147,7 @@ def answer(first, last, start, end, truncated=False):
     return Answer(" ".join(words), 0, 1, value, truncated, (first, last), probabilities)
 
 
-def test_the_judgement_of_an_answerer():
+def test_the_comparison_of_an_answerer():
     codec = AnswerCodec(bpe_tokenizer(), 20, 5, None)
     start, end = [0.4, 0.39999, 0.1], [0.1, 0.8, 0.1]
     ours = [answer(0, 1, start, end)]

@@ -1,4 +1,4 @@
-"""Exports of images and of time series answer as the run does."""
+"""Exports of images and of time series give the answers of the run."""
 
 import datetime
 import itertools
@@ -38,7 +38,7 @@ def corpus(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def runs(corpus, tmp_path_factory):
-    """A function from a kind to its run."""
+    """A function that takes a kind of task and returns its run."""
     made = {}
 
     def run(kind):
@@ -102,7 +102,7 @@ def test_images_in_a_tflite_file(runs, corpus, tmp_path, quantize):
         assert signatures["classify_1"]["inputs"] == ["pixels"]
 
 
-def test_a_bad_image_costs_no_other_its_answer_in_an_export(runs, corpus, tmp_path):
+def test_a_bad_image_does_not_affect_the_other_answers_of_an_export(runs, corpus, tmp_path):
     folder, good = runs("image_classification"), paths(corpus)[:3]
     command("export", "saved-model", folder, tmp_path / "saved")
     command("export", "litert", folder, tmp_path / "x.tflite")
@@ -121,7 +121,7 @@ def test_a_bad_image_costs_no_other_its_answer_in_an_export(runs, corpus, tmp_pa
         assert "line 5: " in damaged and "bad.png: is not a readable PNG or JPEG" in damaged
 
 
-def test_images_are_resized_where_the_run_does(corpus, tmp_path):
+def test_images_are_resized_as_in_the_run(corpus, tmp_path):
     overrides = ["data.image_size=[4, 4]", "training.updates=1", "training.final_model=last"]
     settings = load_settings(corpus / "image_classification.toml", overrides)
     run_quietly(settings, tmp_path / "run")
@@ -176,7 +176,7 @@ def test_a_saved_model_of_a_series_answers_lines_as_the_run_does(runs, corpus, t
 
 @pytest.mark.parametrize("encoder", ENCODERS)
 def test_a_series_in_a_tflite_file(runs, corpus, tmp_path, encoder):
-    """LiteRT's builtin operators alone, recurrent layers included."""
+    """It uses LiteRT's builtin operators only, also for recurrent layers."""
     model = SeriesSimulator.from_run(runs("time_series")).model
     fields = with_effect(SeriesConfig, **{**model.config.to_flat(), "encoder": encoder})
     simulator = SeriesSimulator(SeriesRegressor(**fields))
@@ -188,7 +188,7 @@ def test_a_series_in_a_tflite_file(runs, corpus, tmp_path, encoder):
     np.testing.assert_allclose(list(map(float, lines[1:])), simulator(rows), rtol=1e-5, atol=1e-6)
 
 
-def test_an_account_of_snow_in_both_exports(runs, corpus, tmp_path):
+def test_snow_accounting_in_both_exports(runs, corpus, tmp_path):
     model = SeriesSimulator.from_run(runs("time_series")).model
     changes = {"encoder": "gru", "snow": ("rain", "warmth")}
     fields = with_effect(SeriesConfig, **{**model.config.to_flat(), **changes})
@@ -201,8 +201,8 @@ def test_an_account_of_snow_in_both_exports(runs, corpus, tmp_path):
         np.testing.assert_allclose(list(map(float, lines)), simulator(rows), rtol=1e-5, atol=1e-6)
 
 
-def test_lines_are_written_as_those_of_the_training(corpus, tmp_path):
-    """Hours in another format, with a gap: the run and both exports read and fill it alike."""
+def test_lines_have_the_format_of_the_training_data(corpus, tmp_path):
+    """Hours in another format, with a gap: the run and both exports parse and fill it alike."""
     header, *rows = (corpus / "river.csv").read_text().splitlines()
     first, lines = datetime.datetime(2001, 3, 25), [header.replace(",", ";")]
     for hour, row in enumerate(rows):
@@ -248,10 +248,10 @@ def test_a_quantised_series(runs, corpus, tmp_path, quantize):
     assert 0 < report["score_error"] < 0.5
 
 
-def test_another_model_s_answers_are_not_kept(runs, corpus, tmp_path, monkeypatch):
+def test_an_export_with_different_answers_is_not_kept(runs, corpus, tmp_path, monkeypatch):
     simulator = SeriesSimulator.from_run(runs("time_series"))
     _, rows = weather(corpus)
-    traced = itertools.count()  # another number in every graph
+    traced = itertools.count()  # returns another number in every graph
     monkeypatch.setattr(
         type(simulator.codec),
         "outputs",

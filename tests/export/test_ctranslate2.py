@@ -1,4 +1,4 @@
-"""The folder for CTranslate2: checked before it is kept, opened, and used by other programs."""
+"""The folder for CTranslate2: checked before it is kept, loaded, and used by other programs."""
 
 import json
 import pathlib
@@ -28,7 +28,7 @@ ctranslate2 = pytest.importorskip("ctranslate2", reason=install_hint("ctranslate
 MEAN, SUM = (Beam(4, normalization=name, extra_length=None) for name in ("average", "none"))
 FILES = ["config.json", "model.bin", "shared_vocabulary.json", "tokenizer.model"]
 
-# A program that runs CTranslate2: its package and SentencePiece, nothing of ours.
+# A program that runs CTranslate2: that package and SentencePiece, without our package.
 SERVER = """
 import json, sys
 import ctranslate2, sentencepiece
@@ -46,7 +46,7 @@ print(json.dumps([vocabulary.decode(result.hypotheses[0]) for result in results]
 
 @pytest.fixture(scope="module")
 def exported(translator, sentences, tmp_path_factory):
-    """A function from a quantisation to the folder and the report of an export."""
+    """A function that takes a quantisation and returns the folder and report of an export."""
     folder, made = tmp_path_factory.mktemp("ctranslate2"), {}
 
     def of(quantize):
@@ -58,7 +58,7 @@ def exported(translator, sentences, tmp_path_factory):
     return of
 
 
-def test_the_report_says_what_was_written_and_checked(exported, sentences):
+def test_the_report_states_what_was_written_and_checked(exported, sentences):
     path, report = exported("none")
     assert report["path"] == str(path)
     assert report["bytes"] == sum(file.stat().st_size for file in path.iterdir())
@@ -69,7 +69,8 @@ def test_the_report_says_what_was_written_and_checked(exported, sentences):
     metadata = json.loads((path / "config.json").read_text())["agreement"]
     assert metadata["score_difference"] == report["score_difference"]
     assert "differences" not in metadata and metadata["processor"] == report["processor"]
-    assert 30 <= report["beam_sentences"] < len(sentences)  # without the empty one, at least
+    # The beam check leaves out at least the empty sentence.
+    assert 30 <= report["beam_sentences"] < len(sentences)
     assert json.loads(json.dumps(report)) == report
     assert listing(path.parent) == ["model", *(f"model/{name}" for name in FILES)]
     assert path.stat().st_mode & 0o777 == path.parent.stat().st_mode & 0o777
@@ -77,9 +78,10 @@ def test_the_report_says_what_was_written_and_checked(exported, sentences):
 
 @pytest.mark.slow
 def test_a_program_without_tensorflow_gives_the_same(exported, sentences, python):
-    """As our own loader of the same file, which is held against the model in memory below.
+    """It agrees with our own loader of the file, which is compared with the model below.
 
-    With `max_input_length` CTranslate2 cuts where we do; nothing is left out but what is empty.
+    With `max_input_length` CTranslate2 truncates at the same token; only empty sentences are left
+    out.
     """
     texts = [text for text in sentences if text.strip()]
     answers = json.loads(python(SERVER, exported("none")[0], json.dumps(texts)))
@@ -89,8 +91,8 @@ def test_a_program_without_tensorflow_gives_the_same(exported, sentences, python
     assert answers == [output.text for output in expected]
 
 
-def test_loaded_it_translates_as_the_model_in_memory(exported, translator, sentences):
-    """Token for token but for near ties, which the kernels of a processor decide."""
+def test_the_loaded_folder_translates_as_the_model_in_memory(exported, translator, sentences):
+    """Token for token except for near ties, which the processor's kernels decide."""
     loaded = CTranslate2Translator(exported("none")[0], num_threads=1)
     reference = Reference(translator)
     agreement = Agreement(translator, sentences, left_out=7)
@@ -106,7 +108,7 @@ def test_loaded_it_translates_as_the_model_in_memory(exported, translator, sente
 
 
 def codes_of(table):
-    """The table in int8, one scale per row."""
+    """Returns the table in int8 with one scale per row."""
     codes = np.zeros(table.shape, np.int8)
     for row, values in zip(codes, table, strict=True):
         row[:] = np.rint(values * (np.float32(127) / np.abs(values).max()))
@@ -125,7 +127,7 @@ def test_the_tied_table_is_stored_once(exported, translator, quantize):
 @pytest.mark.slow
 @pytest.mark.parametrize("quantize", ["float16", "int8"])
 def test_quantised_models_are_smaller_and_lose_little(exported, quantize):
-    """Their weights on every processor; its kernels may lose more."""
+    """The weights lose little on every processor; its kernels may lose more."""
     _, report = exported(quantize)
     assert report["quantize"] == quantize
     weights = report["in_float32"]
@@ -147,7 +149,7 @@ def test_wrong_arguments_are_refused_before_any_work(translator, tmp_path, monke
     assert listing(tmp_path) == []
 
 
-def test_a_shortlist_is_not_left_out_silently(translator, tmp_path):
+def test_a_shortlist_is_not_dropped_silently(translator, tmp_path):
     size = translator.model.config.vocab_size
     restricted = translator.with_shortlist(Shortlist.from_counts([[5, 6, 1]], size, first=4))
     with pytest.raises(ExportError, match="cannot contain a shortlist. Export the pipeline"):
@@ -155,7 +157,7 @@ def test_a_shortlist_is_not_left_out_silently(translator, tmp_path):
     assert listing(tmp_path) == []
 
 
-def test_without_ctranslate2_the_message_says_what_to_install(
+def test_without_ctranslate2_the_message_gives_the_install_command(
     exported, translator, tmp_path, monkeypatch
 ):
     folder, _ = exported("none")
@@ -169,7 +171,7 @@ def test_without_ctranslate2_the_message_says_what_to_install(
 
 
 def of_a_changed_model(monkeypatch, change):
-    """Exports write a model whose table `change` has changed."""
+    """Makes exports write a model whose table `change` has changed."""
 
     def make(model, *args):
         table = model.target_embedding.table
@@ -183,7 +185,7 @@ def of_a_changed_model(monkeypatch, change):
 
 
 @pytest.mark.slow
-def test_a_model_that_differs_by_one_weight_is_found_out(
+def test_a_model_that_differs_by_one_weight_is_detected(
     translator, sentences, tmp_path, monkeypatch
 ):
     def change(table):
@@ -197,7 +199,7 @@ def test_a_model_that_differs_by_one_weight_is_found_out(
 
 
 @pytest.mark.slow
-def test_a_quantisation_that_hurts_is_found_out(translator, sentences, tmp_path, monkeypatch):
+def test_a_harmful_quantisation_is_detected(translator, sentences, tmp_path, monkeypatch):
     random = np.random.default_rng(0)
     of_a_changed_model(monkeypatch, lambda table: table + 0.1 * random.normal(size=table.shape))
     with pytest.raises(
@@ -208,7 +210,7 @@ def test_a_quantisation_that_hurts_is_found_out(translator, sentences, tmp_path,
 
 
 @pytest.mark.slow
-def test_kernels_that_lose_a_lot_are_found_out(translator, sentences, tmp_path, monkeypatch):
+def test_kernels_that_lose_a_lot_are_detected(translator, sentences, tmp_path, monkeypatch):
     monkeypatch.setitem(module.MAX_KERNEL_LOSS, "int8", 1e-6)
     with pytest.raises(ExportError, match="x: .* by .* per token, but at most 1e-06 is allowed"):
         export_ctranslate2(translator, tmp_path / "x", sentences, "int8")
@@ -216,9 +218,7 @@ def test_kernels_that_lose_a_lot_are_found_out(translator, sentences, tmp_path, 
 
 
 @pytest.mark.slow
-def test_a_share_of_equal_tokens_is_a_limit_where_it_is_given(
-    translator, sentences, tmp_path, monkeypatch
-):
+def test_a_required_share_of_equal_tokens_is_a_limit(translator, sentences, tmp_path, monkeypatch):
     monkeypatch.setattr(
         CTranslate2Translator,
         "decode",
@@ -231,7 +231,9 @@ def test_a_share_of_equal_tokens_is_a_limit_where_it_is_given(
 
 
 @pytest.mark.slow
-def test_what_the_weights_lose_of_bleu_is_limited(translator, sentences, tmp_path, monkeypatch):
+def test_the_weights_may_lose_a_limited_amount_of_bleu(
+    translator, sentences, tmp_path, monkeypatch
+):
     random = np.random.default_rng(0)
     of_a_changed_model(monkeypatch, lambda table: table + 0.1 * random.normal(size=table.shape))
     options = {"references": translator(sentences), "max_score_loss": 1e9}
@@ -241,7 +243,7 @@ def test_what_the_weights_lose_of_bleu_is_limited(translator, sentences, tmp_pat
 
 
 @pytest.mark.slow
-def test_a_search_that_differs_with_a_beam_alone_is_found_out(
+def test_a_search_that_differs_only_with_a_beam_is_detected(
     translator, sentences, tmp_path, monkeypatch
 ):
     class Other(CTranslate2Translator):
@@ -267,7 +269,7 @@ def test_an_older_export_is_replaced(translator, tmp_path):
     assert listing(tmp_path) == ["x", *(f"x/{name}" for name in FILES)]
 
 
-def test_what_is_no_export_is_left_alone(translator, tmp_path, monkeypatch):
+def test_a_folder_that_is_not_an_export_is_left_alone(translator, tmp_path, monkeypatch):
     monkeypatch.setattr(module, "make_spec", None)
     (tmp_path / "thesis").mkdir()
     (tmp_path / "thesis" / "chapter.txt").write_text("1")
@@ -280,7 +282,7 @@ def test_what_is_no_export_is_left_alone(translator, tmp_path, monkeypatch):
     assert listing(tmp_path) == before
 
 
-def test_ctrl_c_leaves_nothing(translator, tmp_path, monkeypatch):
+def test_ctrl_c_leaves_no_file(translator, tmp_path, monkeypatch):
     def stop(*args, **kwargs):
         raise KeyboardInterrupt
 
@@ -295,7 +297,7 @@ def test_ctrl_c_leaves_nothing(translator, tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_a_folder_that_cannot_be_put_in_place_leaves_the_older_one(
+def test_an_export_that_cannot_be_moved_into_place_leaves_the_older_one(
     translator, tmp_path, monkeypatch
 ):
     rename, folder = module.place_folder.__globals__["os"].rename, tmp_path / "x"
@@ -313,14 +315,14 @@ def test_a_folder_that_cannot_be_put_in_place_leaves_the_older_one(
     assert listing(tmp_path) == ["x", "x/model.bin"]
 
 
-def test_a_full_disk_is_one_clear_line(translator, tmp_path, full_disk):
+def test_a_full_disk_is_reported_in_one_line(translator, tmp_path, full_disk):
     with pytest.raises(OSError, match="File too large") as caught, full_disk(50_000):
         export_ctranslate2(translator, tmp_path / "x", ["in 17 weeks"])
     assert "\n" not in str(caught.value)
     assert listing(tmp_path) == []
 
 
-def test_what_is_no_export_is_named(exported, tmp_path):
+def test_a_folder_that_is_not_an_export_is_reported(exported, tmp_path):
     with pytest.raises(ValueError, match=r"nowhere was not written by .*: model\.bin is missing"):
         CTranslate2Translator(tmp_path / "nowhere")
     for name in FILES:
@@ -372,7 +374,7 @@ def test_the_command_line_translates_with_the_folder(exported, translator, sente
 
 @pytest.mark.parametrize("options", [["--length-penalty", "0"], ["--normalization", "none"]])
 def test_a_length_penalty_of_zero_ranks_by_the_sum(exported, translator, sentences, options):
-    """Before, it was taken for none at all: scores were means."""
+    """It used to be taken for a missing penalty, and scores were means."""
     path, _ = exported("none")
     done = translate_with(path, sentences[:9], "--beam", "4", "--n-best", "3", *options)
     loaded = CTranslate2Translator(path, SUM)
@@ -422,13 +424,13 @@ def test_a_search_that_ctranslate2_does_not_have_is_refused(exported, search, me
         CTranslate2Translator(exported("none")[0], search)
 
 
-def test_a_beam_of_the_folder_has_a_longest_output(exported):
+def test_a_beam_of_the_folder_has_a_maximum_output_length(exported):
     beam = Beam(4, normalization="average", extra_length=None, max_length=3)
     tokens, _ = CTranslate2Translator(exported("none")[0], beam).decode([[9, 8, 7, 9, 3]])
     assert 0 < np.count_nonzero(tokens) <= 3
 
 
-def test_a_damaged_configuration_of_the_folder_is_named(exported, tmp_path):
+def test_a_damaged_configuration_of_the_folder_is_reported(exported, tmp_path):
     path = tmp_path / "model"
     shutil.copytree(exported("none")[0], path)
     (path / "config.json").write_text("[]")

@@ -1,4 +1,4 @@
-"""CTranslate2 gives what models of random weights give, and what it cannot express is named."""
+"""Models with random weights agree in CTranslate2; unsupported options are reported by name."""
 
 import json
 
@@ -22,10 +22,10 @@ def random_model(seed=0, **changes):
 
 
 def model_that_ends(seed, eos, sharpness=1, **changes):
-    """A model of random weights that ends some sentences, and emits no padding and no start.
+    """A model with random weights that ends some sentences and emits no padding or start token.
 
-    The last normalisation gives every hidden state a 1 in the first place, where the output weights
-    of the special tokens have what is added to their logits.
+    The last normalisation sets the first component of every hidden state to 1; there the output
+    weights of the special tokens hold the amount that is added to their logits.
     """
     model = random_model(seed, tie="none", **changes)
     norm = model.decoder.norm or model.decoder.blocks[-1].feed_forward_norm
@@ -42,7 +42,7 @@ def model_that_ends(seed, eos, sharpness=1, **changes):
 
 
 def random_sources(config, count=24, seed=0):
-    """Token ids `[count, 14]`, sentences of 2 to 14 tokens."""
+    """Returns token ids `[count, 14]` of sentences of 2 to 14 tokens."""
     random = np.random.default_rng(seed)
     words = [w for w in range(19) if w not in (config.pad_id, config.bos_id, config.eos_id)]
     sources = np.full((count, 14), config.pad_id, "int32")
@@ -61,7 +61,7 @@ def load(model, folder, quantize=None):
 
 
 def search(loaded, sources, config, **options):
-    """Hypotheses as lists of pieces, with their end, and their scores."""
+    """Returns hypotheses as lists of tokens, including their end, and their scores."""
     ends = [list(row).index(config.eos_id) for row in sources]
     results = loaded.translate_batch(
         [[PIECES[token] for token in row[:end]] for row, end in zip(sources, ends, strict=True)],
@@ -77,7 +77,7 @@ def search(loaded, sources, config, **options):
 
 
 def pieces_of(tokens, config):
-    """The same from rows of token ids."""
+    """Returns the same lists from rows of token ids."""
     rows = [list(row) for row in tokens.numpy()]
     ends = [row.index(config.eos_id) + 1 if config.eos_id in row else len(row) for row in rows]
     return [[PIECES[token] for token in row[:end]] for row, end in zip(rows, ends, strict=True)]
@@ -121,8 +121,8 @@ def test_every_kind_of_model_gives_the_same(changes, tmp_path):
 @pytest.mark.parametrize(
     ("seed", "eos", "norm"), [(0, 0.5, "pre"), (2, 1.0, "post")], ids=["pre", "post"]
 )
-def test_a_beam_finds_the_same(seed, eos, norm, normalization, length_penalty, tmp_path):
-    """But where the limit came before the end: see `export_ctranslate2`."""
+def test_a_beam_gives_the_same(seed, eos, norm, normalization, length_penalty, tmp_path):
+    """Except if the limit came before the end: see `export_ctranslate2`."""
     model = model_that_ends(seed, eos, norm=norm)
     config, sources = model.config, random_sources(model.config)
     decode = tf.function(lambda: beam_decode(model, sources, normalization=normalization))
@@ -140,8 +140,8 @@ def test_a_beam_finds_the_same(seed, eos, norm, normalization, length_penalty, t
 
 
 @pytest.mark.slow
-def test_with_a_length_penalty_of_zero_ctranslate2_goes_on(tmp_path):
-    """Why `normalization="none"` is 1e-9 there: with 0 another rule decides when to stop."""
+def test_with_a_length_penalty_of_zero_ctranslate2_does_not_stop(tmp_path):
+    """Hence `normalization="none"` becomes 1e-9 there: with 0 another stopping rule applies."""
     model = model_that_ends(3, 9, sharpness=6, norm="pre")
     config, sources = model.config, random_sources(model.config)
     _, scores = tf.function(lambda: beam_decode(model, sources, normalization="none"))()
@@ -154,12 +154,12 @@ def test_with_a_length_penalty_of_zero_ctranslate2_goes_on(tmp_path):
 
 
 def test_the_defaults_of_ctranslate2_do_not_fail(tmp_path):
-    """They allow more tokens than the model's limit of 29, so there are positions for them."""
+    """They allow more tokens than the model's limit of 29, so it has positions for them."""
     loaded = load(random_model(), tmp_path)
     assert loaded.translate_batch([PIECES[5:] * 4])[0].hypotheses[0]
 
 
-def test_the_defaults_for_the_special_tokens_are_the_models(tmp_path):
+def test_the_defaults_for_special_tokens_are_those_of_the_model(tmp_path):
     load(random_model(pad_id=4, bos_id=0, eos_id=2), tmp_path)
     config = json.loads((tmp_path / "config.json").read_text())
     assert {name: config[name] for name in config if name.endswith("_token")} == {
@@ -196,6 +196,6 @@ def test_the_defaults_for_the_special_tokens_are_the_models(tmp_path):
         ({"first_norm": False, "norm": "pre"}, "cannot express a first block without its first"),
     ],
 )
-def test_what_ctranslate2_cannot_express_is_named(changes, message):
+def test_options_that_ctranslate2_does_not_support_are_reported(changes, message):
     with pytest.raises(ExportError, match=message):
         make_spec(Transformer(small_config(**changes)), PIECES, PIECES, 1, 29)

@@ -22,7 +22,7 @@ SEARCHES = {
 
 @pytest.fixture(scope="module")
 def source(translator):
-    """288 rows: held-out phrases, an empty one, single tokens, nonsense, and the longest length."""
+    """288 rows: held-out phrases, an empty one, single tokens, nonsense, and the maximum length."""
     tokenizer = translator.source_tokenizer
     words = np.random.default_rng(0).integers(4, tokenizer.vocab_size, [40, LIMIT])
     nonsense = [[*row[: 1 + index % (LIMIT - 1)], 3] for index, row in enumerate(words)]
@@ -47,7 +47,7 @@ def file(translator, sentences, tmp_path_factory):
 
 
 def in_batches(answer, source):
-    """`answer` for every batch of rows, as one pair of arrays `[B, L]` and `[B]`."""
+    """Calls `answer` for batches of rows; returns one pair of arrays `[B, L]` and `[B]`."""
     batches = [answer(batch) for batch in np.split(source, len(source) // BATCH)]
     tokens, scores = zip(*batches, strict=True)
     return np.concatenate(tokens).reshape(len(source), -1), np.concatenate(scores).reshape(-1)
@@ -80,7 +80,7 @@ def test_the_same_tokens_everywhere(translator, serving, file, source, search):
     expected, scores = in_batches(decode, source)
     assert len({tuple(row) for row in expected}) > 200
     lengths = (expected != 0).sum(axis=1)
-    assert len(set(lengths)) > 10 and np.sum(lengths == LIMIT) > 3  # some end at the limit only
+    assert len(set(lengths)) > 10 and np.sum(lengths == LIMIT) > 3  # some end only at the limit
     for name, answer in ways.items():
         tokens, sums = in_batches(answer, source)
         np.testing.assert_array_equal(tokens, expected, err_msg=name)
@@ -89,11 +89,11 @@ def test_the_same_tokens_everywhere(translator, serving, file, source, search):
 
 @pytest.mark.slow
 def test_the_same_sample_everywhere(translator, source, tmp_path):
-    """None of the exports samples: these are made here, of the function that `Translator` has."""
+    """Exports do not sample: these graphs are made here from the function of `Translator`."""
     model = translator.model
 
     def sample(source, controls, seed):
-        """Temperature, top k and top p in one tensor, as LiteRT has none without an axis."""
+        """Takes temperature, top k and top p in one tensor: LiteRT has no tensors without axes."""
         top_k = tf.cast(controls[1], tf.int32)
         tokens, scores = sample_decode(model, source, controls[0], top_k, controls[2], seed, LIMIT)
         return {"tokens": tokens, "score": scores}

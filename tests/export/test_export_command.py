@@ -26,7 +26,7 @@ class Recorder(Translator):
 
 @pytest.fixture
 def exported(monkeypatch, tmp_path):
-    """A function that runs the command and returns what it called the export with."""
+    """A function that runs the command and returns the arguments of the export."""
     calls = []
 
     def record(
@@ -98,7 +98,7 @@ def test_a_check_that_would_take_too_long_compares_fewer_sentences(exported, tmp
     assert "Warning: the check compares 32 of 70 sentences: all of them would take" in done.stderr
 
 
-def test_a_run_that_cannot_be_written_keeps_no_figures_and_says_so(exported, tmp_path, monkeypatch):
+def test_a_read_only_run_stores_no_metrics_and_says_so(exported, tmp_path, monkeypatch):
     def refuse(self, **metrics):
         raise PermissionError(13, "Permission denied")
 
@@ -112,7 +112,7 @@ def test_a_run_that_cannot_be_written_keeps_no_figures_and_says_so(exported, tmp
 @pytest.mark.parametrize(
     "command", [["saved-model"], ["litert"], ["litert", "--quantize", "int8"], ["ctranslate2"]]
 )
-def test_a_place_that_cannot_be_written_is_refused_before_the_run_is_loaded(
+def test_an_unwritable_destination_is_refused_before_the_run_is_loaded(
     tmp_path, monkeypatch, command
 ):
     def load(*arguments, **options):
@@ -138,7 +138,7 @@ def test_a_beam_and_all_options(exported):
     assert options == [Beam(6, length_penalty=1.5), 3, True, (-1, None), {}]
 
 
-def test_shapes_to_compile_for_and_the_longest_sentence(exported):
+def test_shapes_to_compile_for_include_the_longest_sentence(exported):
     _, calls = exported("--jit", "--batch-sizes", "1,32", "--lengths", "8,12", "--max-length", 12)
     ((translator, *_, shapes),) = calls
     assert translator.max_length == 12
@@ -157,7 +157,7 @@ def test_shapes_to_compile_for_and_the_longest_sentence(exported):
         ("4,4", "'4,4' must be positive and increasing"),
     ],
 )
-def test_a_list_that_is_none_is_named(exported, option, value, message):
+def test_a_malformed_list_is_reported(exported, option, value, message):
     done, calls = exported("--jit", option, value)
     assert done.exit_code == 2 and not calls
     assert f"Invalid value for '{option}': {message}" in done.stderr
@@ -184,7 +184,7 @@ def test_help_names_the_signatures():
 
 @pytest.fixture
 def litert(monkeypatch, tmp_path):
-    """A function that runs the command and returns what it called the export with."""
+    """A function that runs the command and returns the arguments of the export."""
     calls = []
 
     @functools.wraps(export_litert)
@@ -222,7 +222,7 @@ def litert(monkeypatch, tmp_path):
     return run
 
 
-def test_without_a_test_split_the_sentences_are_those_of_validation(litert):
+def test_without_a_test_split_validation_sentences_are_used(litert):
     litert.data.splits = ["train", "validation"]
     done, calls = litert()
     assert [sentences for sentences, *_ in calls] == [["200 of validation"]]
@@ -265,9 +265,7 @@ def test_other_quantisations_are_not_calibrated(litert):
 
 
 @pytest.mark.parametrize("options, tokenizer", [([], False), (["--tokenizer"], True)])
-def test_the_tokenizer_is_put_into_a_tflite_file_with_its_option(
-    monkeypatch, tmp_path, options, tokenizer
-):
+def test_an_option_puts_the_tokenizer_into_a_tflite_file(monkeypatch, tmp_path, options, tokenizer):
     calls = []
 
     @functools.wraps(export_litert)
@@ -289,7 +287,7 @@ def test_the_tokenizer_is_put_into_a_tflite_file_with_its_option(
 
 
 @pytest.mark.parametrize("option", ["--sentences", "--calibration"])
-def test_a_file_that_is_not_text_is_named(litert, tmp_path, option):
+def test_a_file_that_is_not_text_is_reported(litert, tmp_path, option):
     file = tmp_path / "bad.txt"
     file.write_bytes(b"in 2 hours\n\xff\xfe\n")
     done, calls = litert("--quantize", "int8_static", option, file)
@@ -297,7 +295,7 @@ def test_a_file_that_is_not_text_is_named(litert, tmp_path, option):
     assert done.stderr == f"Error: {file}, line 2: not UTF-8.\n"
 
 
-def test_references_must_be_as_many_as_the_sentences(litert, tmp_path):
+def test_there_must_be_as_many_references_as_sentences(litert, tmp_path):
     (tmp_path / "x.txt").write_text("in 2 hours\nin 3 days\n")
     (tmp_path / "y.txt").write_text("in 2 Stunden\n")
     files = ["--sentences", tmp_path / "x.txt", "--references", tmp_path / "y.txt"]

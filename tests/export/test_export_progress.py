@@ -1,4 +1,4 @@
-"""Exports show their stages on stderr, and only with the option for it."""
+"""Exports show their stages on stderr, and only if the option for it is given."""
 
 import io
 import time
@@ -18,7 +18,7 @@ def test_in_a_file_there_is_a_line_for_each_stage():
     )
 
 
-def test_on_a_terminal_the_stage_is_shown_and_wiped():
+def test_on_a_terminal_the_stage_is_shown_and_erased():
     text = io.StringIO()
     console = rich.console.Console(file=text, force_terminal=True, width=80)
     with shown_progress(console) as progress:
@@ -26,7 +26,7 @@ def test_on_a_terminal_the_stage_is_shown_and_wiped():
         assert text.getvalue().count("\n") == 0
         time.sleep(0.3)  # it is drawn ten times a second
         assert "converting [x]" in text.getvalue()
-    assert text.getvalue().endswith("\x1b[2K")  # the line is empty again
+    assert text.getvalue().endswith("\x1b[2K")  # the line is erased
 
 
 def test_the_default_is_stderr(capsys):

@@ -8,7 +8,7 @@ from keras_transformer.export import LiteRTTranslator, SavedModelTranslator, exp
 
 
 def assert_same(outputs, expected):
-    """The same texts in the same order, and scores but for rounding."""
+    """Checks for the same texts in the same order, and for the same scores up to rounding."""
     assert [[(output.text, output.truncated) for output in row] for row in outputs] == [
         [(output.text, output.truncated) for output in row] for row in expected
     ]
@@ -24,10 +24,8 @@ def assert_same_scores(outputs, expected):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("length_penalty", [0, 1.5])
-def test_a_saved_model_searches_with_the_beam_that_is_given(
-    serving, translator, sentences, length_penalty
-):
-    """By its signature `search`; before, it could not take a beam."""
+def test_a_saved_model_searches_with_the_given_beam(serving, translator, sentences, length_penalty):
+    """By its signature `search`; it used to take no beam."""
     beam = Beam(3, length_penalty, extra_length=None)
     loaded = SavedModelTranslator(serving[0], beam)
     assert_same(loaded.n_best_batch(sentences, 2), translator.n_best_batch(sentences, 2, beam))
@@ -44,7 +42,7 @@ def test_without_a_beam_its_n_best_signature_gives_several(serving, translator, 
 
 
 @pytest.mark.slow
-def test_a_beam_that_a_saved_model_does_not_have_is_named(serving):
+def test_a_beam_that_a_saved_model_does_not_have_is_reported(serving):
     with pytest.raises(ValueError, match=r"/1: `beam_size` must be from 1 to 4\.$"):
         SavedModelTranslator(serving[0], Beam(5)).translate_batch(["in 3 weeks"])
     with pytest.raises(TypeError, match=r"`search` must be a `Beam`\. Received: search=5\."):
@@ -52,13 +50,13 @@ def test_a_beam_that_a_saved_model_does_not_have_is_named(serving):
 
 
 @pytest.mark.slow
-def test_a_tflite_file_gives_the_best_few(translator, sentences, tmp_path):
+def test_a_tflite_file_returns_the_n_best(translator, sentences, tmp_path):
     path = tmp_path / "x.tflite"
     beam = Beam(3)
     export_litert(translator, path, sentences[:3], lengths=[20], searches=[beam], n_best=2)
     outputs = LiteRTTranslator(path, beam).n_best_batch(sentences, 2)
     expected = translator.n_best_batch(sentences, 2, beam)
     assert [row[0].text for row in outputs] == [row[0].text for row in expected]
-    assert_same_scores(outputs, expected)  # of two that are equally good either may be first
+    assert_same_scores(outputs, expected)  # of two equally good outputs either may be first
     with pytest.raises(ValueError, match=r"export returns, 2: .*Received: n=3\."):
         LiteRTTranslator(path, beam).n_best_batch(sentences, 3)

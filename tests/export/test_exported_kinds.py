@@ -1,4 +1,4 @@
-"""Models with other scores, relative positions or a bias of the logits, in every export."""
+"""Models with other scores, relative positions or an output bias, in every export."""
 
 import dataclasses
 
@@ -11,7 +11,7 @@ from keras_transformer import Beam, Transformer, Translator, beam_decode, greedy
 from keras_transformer.export import export_litert, export_saved_model
 from keras_transformer.export.litert.runtime import LiteRTTranslator
 
-# Nine hypotheses at a time, for which the cache has a part for the first eight positions.
+# Nine hypotheses at a time; the cache has a separate part for the first eight positions.
 LIMIT, BATCH, BEAM = 12, 3, 3
 KINDS = {
     "alibi": {"position": "alibi", "tie": "none"},
@@ -33,7 +33,7 @@ KINDS = {
         **{"feed_forward_type": "gated", "activation": "gelu_tanh"},
     },
 }
-SHORT = ("relative", "ssru, output bias")  # the others are in the long set
+SHORT = ("relative", "ssru, output bias")  # the slow tests run the others
 each_kind = pytest.mark.parametrize(
     "kind",
     [pytest.param(kind, marks=() if kind in SHORT else pytest.mark.long) for kind in KINDS],
@@ -42,7 +42,7 @@ each_kind = pytest.mark.parametrize(
 
 @pytest.fixture(scope="module")
 def translators(tokenizer):
-    """A function from a kind to a translator with random weights, the bias among them."""
+    """A function that takes a kind and returns a translator with random weights and biases."""
     made = {}
 
     def of(kind):
@@ -110,7 +110,7 @@ def test_a_litert_file_gives_the_same(kind, translators, sentences, tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["alibi", "relative", "t5", "binary", "ssru"])
 def test_an_int8_file_scores_as_the_model(kind, translators, sentences, tmp_path):
-    """Of the file's own tokens: 0.0036 to 0.0063 nats per token were seen."""
+    """Measured for the file's own tokens: 0.0036 to 0.0063 nats per token."""
     report = export_litert(
         translators(kind), tmp_path / "x.tflite", sentences, "int8", lengths=[LIMIT],
         max_score_loss=1.0,
@@ -120,7 +120,7 @@ def test_an_int8_file_scores_as_the_model(kind, translators, sentences, tmp_path
 
 @pytest.fixture(scope="module")
 def light_with_bias(light):
-    """The translator of phrases, whose logits have a bias that is larger than a rounding."""
+    """The translator of phrases with an output bias that is larger than a rounding error."""
     config = dataclasses.replace(light.model.config, output_bias=True)
     model = Transformer(config)
     weights = {weight.path: weight.numpy() for weight in light.model.weights}
@@ -132,10 +132,10 @@ def light_with_bias(light):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("quantize", ["float16", "int8", "int8_static"])
-def test_a_bias_of_the_logits_in_quantised_files(
+def test_an_output_bias_in_quantised_files(
     quantize, light, light_with_bias, sentences, calibration, tmp_path
 ):
-    """Its scores are those of the model with the bias, and far from those without."""
+    """Its scores are close to the model with the bias, and far from the one without."""
     options = {"calibration": calibration} if quantize == "int8_static" else {}
     path = tmp_path / "x.tflite"
     export_litert(light_with_bias, path, sentences, quantize, lengths=[16], **options)

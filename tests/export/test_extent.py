@@ -1,4 +1,4 @@
-"""The number of sentences that a check compares, its progress, and the texts that it shows."""
+"""The number of sentences that a check compares, its progress, and the texts in its report."""
 
 import io
 
@@ -13,7 +13,7 @@ from keras_transformer.tasks.strings import map_sorted
 
 
 class Slow:
-    """A model that takes some seconds for each sentence, and much longer the first time."""
+    """A model that takes some seconds per sentence, and much longer for the first call."""
 
     def __init__(self, seconds):
         self.seconds, self.now, self.calls = seconds, 0.0, []
@@ -31,7 +31,7 @@ def count(sentences, seconds):
     return affordable(model, sentences, clock=model.clock), model.calls
 
 
-def test_a_check_compares_what_it_can_afford():
+def test_a_check_compares_as_many_sentences_as_time_allows():
     sentences = ["in 3 weeks"] * 200
     assert count(sentences, SECONDS / 201) == (200, [1, FEW])
     assert count(sentences, SECONDS / 150.5)[0] == 150
@@ -53,7 +53,7 @@ def test_every_batch_is_counted():
     assert stages == [f"doubling: {done} of 5 sentences" for done in (2, 4, 5)]
 
 
-def test_in_a_file_counting_is_a_line_every_few_seconds():
+def test_in_a_file_progress_is_a_line_every_few_seconds():
     times, text = iter([0.0, 0.0, 1.0, 4.9, 5.1, 6.0, 7.0, 12.1]), io.StringIO()
     with shown_progress(rich.console.Console(file=text), lambda: next(times)) as progress:
         progress("calling tokens")
@@ -69,7 +69,7 @@ def test_in_a_file_counting_is_a_line_every_few_seconds():
     ]
 
 
-def test_long_texts_are_shown_by_their_beginning():
+def test_long_texts_are_shortened():
     runaway = "und " * 256
     assert shortened(runaway) == f"{runaway[: LONGEST - 30].rstrip()} ... (1024 characters)"
     assert len(shortened("x" * 10**6)) <= LONGEST and shortened("x" * LONGEST) == "x" * LONGEST

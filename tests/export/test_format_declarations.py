@@ -1,4 +1,4 @@
-"""What each format accepts, and the signatures that a pipeline offers to all of them."""
+"""The options that each format accepts, and the signatures that a pipeline offers to all."""
 
 import importlib
 import inspect
@@ -28,7 +28,7 @@ def test_a_format_declares_the_options_of_its_exporter(name):
     assert sorted(declared) == sorted(options)
 
 
-def test_options_depend_on_what_a_pipeline_does():
+def test_options_depend_on_the_task_of_a_pipeline():
     options = {
         make: FORMATS["saved-model"].options_of(make())
         for make in (classifier, generator, translator)
@@ -65,7 +65,7 @@ def test_options_without_effect_are_refused_by_name(name, option, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["saved-model", "litert"])
-def test_attention_to_a_source_needs_one(name, tmp_path):
+def test_attention_to_a_source_needs_a_source(name, tmp_path):
     message = "`alignment` has no effect on a model for language_modelling"
     with pytest.raises(ValueError, match=message):
         FORMATS[name].export(generator(), tmp_path / "x.tflite", LINES, alignment=(0, None))
@@ -87,7 +87,7 @@ def test_references_have_no_effect_on_a_saved_model_that_generates(tmp_path):
         (Beam(min_length=2), "`min_length` of a beam in a .tflite file must be 1: "),
     ],
 )
-def test_a_beam_that_a_format_cannot_hold_is_named(beam, message):
+def test_a_beam_that_a_format_cannot_hold_is_reported(beam, message):
     with pytest.raises(ValueError) as caught:
         FORMATS["litert"].beams.check(beam)
     assert str(caught.value).startswith(message)
@@ -96,7 +96,7 @@ def test_a_beam_that_a_format_cannot_hold_is_named(beam, message):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("make", [translator, generator])
-def test_the_signatures_of_a_generator_give_what_it_gives(make):
+def test_the_signatures_of_a_generator_equal_its_own_outputs(make):
     pipeline = make()
     text, ids = pipeline.signatures()
     assert (text.form, ids.form) == (TEXT, IDS) and text.search == pipeline.search
@@ -113,7 +113,7 @@ def test_the_signatures_of_a_generator_give_what_it_gives(make):
         assert tf.reduce_all(tf.equal(bad[name], value)), name
 
 
-def test_the_signatures_of_a_classifier_give_what_it_gives():
+def test_the_signatures_of_a_classifier_equal_its_own_outputs():
     pipeline = classifier()
     request, inputs = pipeline.signatures()
     assert (request.form, inputs.form, inputs.name) == (TEXT, IDS, "tokens")
@@ -128,10 +128,10 @@ def test_the_signatures_of_a_classifier_give_what_it_gives():
 
 
 @pytest.mark.parametrize("make", [classifier, generator, translator])
-def test_an_invalid_row_is_an_error_or_gives_nothing(make):
+def test_an_invalid_row_is_an_error_or_gives_an_empty_output(make):
     pipeline = make()
     _, ids = pipeline.signatures()
-    source = tf.constant([[5, pipeline.source_tokenizer.eos_id], [5, 6]])  # one has no end
+    source = tf.constant([[5, pipeline.source_tokenizer.eos_id], [5, 6]])  # one of them has no end
     with pytest.raises(tf.errors.InvalidArgumentError, match="must end each row in the id"):
         ids.strict(source=source)
     both, alone = ids.lenient(source=source), ids.lenient(source=source[:1])

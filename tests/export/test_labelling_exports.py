@@ -1,4 +1,4 @@
-"""Exports of a token labeller: the run's own labels and probabilities, by strings and by ids."""
+"""Exports of a token labeller give the run's labels and probabilities, from strings and ids."""
 
 import numpy as np
 import pytest
@@ -72,7 +72,7 @@ def test_files_give_the_labels_of_the_run(labeller, version, file, tmp_path):
     assert export_file(labeller, tmp_path / "x.tflite", "int8")["bytes"] < file["bytes"]
 
 
-def test_the_session_loader_labels_words_and_pieces(labeller, version):
+def test_the_session_loader_labels_words_and_tokens(labeller, version):
     expected = labeller.answer(TEXTS[:2])
     inputs, rest = labeller.codec.encode(tf.constant(TEXTS[:2]))
     with SessionModel(version["path"]) as model:
@@ -128,7 +128,7 @@ def labelled(labels, *rows, truncated=False):
     return Labelling(tuple(labels.split()), truncated, np.array(rows, "float32"))
 
 
-def test_the_judgement_of_a_labeller():
+def test_the_comparison_of_a_labeller():
     codec = LabellingCodec(bpe_tokenizer(), 20, LABELS)
     ours = [labelled("O B-X", [0.4, 0.39997, 0.2, 0], [0, 1, 0, 0])]
 

@@ -34,7 +34,7 @@ def same(outputs, expected):
     assert [output.score for output in outputs] == pytest.approx(scores, abs=1e-4)
 
 
-def test_translates_as_the_model_in_memory(loaded, translator, sentences):
+def test_it_translates_as_the_model_in_memory(loaded, translator, sentences):
     expected = translator.translate_batch(sentences)
     assert any(output.truncated for output in expected)
     same(loaded.translate_batch(sentences), expected)
@@ -42,8 +42,8 @@ def test_translates_as_the_model_in_memory(loaded, translator, sentences):
 
 
 @pytest.mark.slow
-def test_eight_threads_get_what_one_gets(serving, sentences):
-    """Of a .tflite file: see `test_threads_of_exports`, in a process of its own."""
+def test_eight_threads_get_the_same_results_as_one(serving, sentences):
+    """For .tflite files see `test_threads_of_exports`, in a process of its own."""
     shared, batches = SavedModelTranslator(serving[0]), turned(sentences[:3])
     answers = in_threads(shared.translate_batch, batches)
     assert answers == [shared.translate_batch(batch) for batch in batches]
@@ -62,7 +62,7 @@ def test_a_surrogate_is_an_error_that_names_it(loaded):
 
 
 @pytest.mark.slow
-def test_the_newest_version_is_taken(serving, tmp_path):
+def test_the_newest_version_is_loaded(serving, tmp_path):
     for version in ("9", "10", "notes"):
         (tmp_path / version).mkdir()
     (tmp_path / "9" / "saved_model.pb").write_bytes(b"not a SavedModel")
@@ -71,7 +71,7 @@ def test_the_newest_version_is_taken(serving, tmp_path):
     assert SavedModelTranslator(tmp_path).translate_batch(["in 3 weeks"])[0].text
 
 
-def test_what_is_no_saved_model_is_named(tmp_path):
+def test_a_folder_that_is_not_a_saved_model_is_reported(tmp_path):
     with pytest.raises(ValueError, match="nowhere is not a SavedModel"):
         SavedModelTranslator(tmp_path / "nowhere")
     (tmp_path / "saved_model.pb").write_bytes(b"nonsense")
@@ -108,7 +108,7 @@ DATA = "variables/variables.data-00000-of-00001"
         (DATA, lambda file: file.write_bytes(b"")),
     ],
 )
-def test_a_damaged_saved_model_is_one_line_that_names_file_and_remedy(
+def test_a_damaged_saved_model_is_one_line_with_file_and_remedy(
     small_saved_model, tmp_path, name, damage
 ):
     copy = tmp_path / "model" / "1"
@@ -121,7 +121,7 @@ def test_a_damaged_saved_model_is_one_line_that_names_file_and_remedy(
         assert "\n" not in str(caught.value)
 
 
-def test_variables_that_are_all_missing_are_named(small_saved_model, tmp_path):
+def test_missing_variables_are_reported(small_saved_model, tmp_path):
     shutil.copytree(small_saved_model, tmp_path, dirs_exist_ok=True)
     shutil.rmtree(tmp_path / "variables")
     with pytest.raises(ValueError, match="variables/variables.data-00000-of-00001 is .*missing"):
@@ -130,7 +130,7 @@ def test_variables_that_are_all_missing_are_named(small_saved_model, tmp_path):
 
 @pytest.fixture(scope="module")
 def small_saved_model(tmp_path_factory):
-    """One that takes sentences and has a variable: which model it is does not matter here."""
+    """A SavedModel with sentences as input and a variable; the model itself does not matter."""
     import tensorflow as tf
 
     module, path = tf.Module(), tmp_path_factory.mktemp("small") / "1"
@@ -140,11 +140,11 @@ def small_saved_model(tmp_path_factory):
         lambda sentences: {"translation": module.table[0, 0]}, input_signature=signature
     )
     tf.saved_model.save(module, path, signatures={"serving_default": module.f})
-    SavedModelTranslator(path)  # is fine before it is damaged
+    SavedModelTranslator(path)  # loads before it is damaged
     return path
 
 
-def test_a_saved_model_of_something_else_is_named(tmp_path):
+def test_a_saved_model_of_something_else_is_reported(tmp_path):
     import tensorflow as tf
 
     module = tf.Module()
@@ -154,7 +154,7 @@ def test_a_saved_model_of_something_else_is_named(tmp_path):
         SavedModelTranslator(tmp_path)
 
 
-def test_what_is_no_tflite_file_is_named(tmp_path):
+def test_a_file_that_is_not_tflite_is_reported(tmp_path):
     with pytest.raises(ValueError, match="nowhere.tflite .*does not exist"):
         LiteRTTranslator(tmp_path / "nowhere.tflite")
     path = tmp_path / "x.tflite"
@@ -165,7 +165,7 @@ def test_what_is_no_tflite_file_is_named(tmp_path):
 
 
 def write(path, model, **members):
-    """A .tflite file of a model and members of its archive, by the first part of their names."""
+    """Writes a .tflite file from a model and archive members, given by the start of their names."""
     path.write_bytes(model)
     with zipfile.ZipFile(path, "a") as archive:
         for name, content in members.items():
@@ -188,7 +188,7 @@ def parts(file):
 
 
 @pytest.mark.parametrize("share", [0.01, 0.5, 0.99])
-def test_a_file_that_was_cut_is_named(file, tmp_path, share):
+def test_a_truncated_file_is_reported(file, tmp_path, share):
     content = file.read_bytes()
     path = tmp_path / "x.tflite"
     path.write_bytes(content[: int(len(content) * share)])
@@ -196,7 +196,7 @@ def test_a_file_that_was_cut_is_named(file, tmp_path, share):
         LiteRTTranslator(path)
 
 
-def test_a_file_without_one_of_its_members_is_named(parts, tmp_path):
+def test_a_file_without_one_of_its_members_is_reported(parts, tmp_path):
     model, vocabulary, metadata = parts
     for members in ({"tokenizer": vocabulary}, {"metadata": json.dumps(metadata)}, {}):
         path = write(tmp_path / "x.tflite", model, **members)
@@ -234,7 +234,7 @@ def without(metadata, name):
         lambda metadata: {**metadata, "max_length": "long"},
     ],
 )
-def test_metadata_that_are_garbage_are_named(parts, tmp_path, damage):
+def test_metadata_that_are_garbage_are_reported(parts, tmp_path, damage):
     model, vocabulary, metadata = parts
     metadata = damage(metadata)
     metadata = metadata if isinstance(metadata, bytes) else json.dumps(metadata)
@@ -244,7 +244,7 @@ def test_metadata_that_are_garbage_are_named(parts, tmp_path, damage):
         LiteRTTranslator(path)
 
 
-def test_a_vocabulary_that_is_garbage_is_named(parts, tmp_path):
+def test_a_vocabulary_that_is_garbage_is_reported(parts, tmp_path):
     model, _, metadata = parts
     path = write(
         tmp_path / "x.tflite", model, tokenizer=b"my thesis", metadata=json.dumps(metadata)
@@ -253,8 +253,8 @@ def test_a_vocabulary_that_is_garbage_is_named(parts, tmp_path):
         LiteRTTranslator(path)
 
 
-def test_a_model_that_changed_is_named(file, parts, tmp_path):
-    """One bit of a weight would give other translations, one of the graph might end the process."""
+def test_a_changed_model_is_reported(file, parts, tmp_path):
+    """A flipped bit of a weight would change translations; one of the graph might crash."""
     model, vocabulary, metadata = parts
     changed = bytearray(file.read_bytes())
     changed[len(model) // 2] ^= 1
@@ -269,7 +269,7 @@ def test_a_model_that_changed_is_named(file, parts, tmp_path):
         LiteRTTranslator(path)
 
 
-def test_a_signature_that_the_model_does_not_have_is_named(parts, tmp_path):
+def test_a_signature_that_the_model_does_not_have_is_reported(parts, tmp_path):
     model, vocabulary, metadata = parts
     metadata = {**metadata, "signatures": [{**metadata["signatures"][0], "name": "greedy_1x17"}]}
     path = write(tmp_path / "x.tflite", model, tokenizer=vocabulary, metadata=json.dumps(metadata))
@@ -278,7 +278,7 @@ def test_a_signature_that_the_model_does_not_have_is_named(parts, tmp_path):
 
 
 @pytest.mark.parametrize("version", [1, 3, None])
-def test_a_file_of_another_format_is_named(parts, tmp_path, version):
+def test_a_file_of_another_format_is_reported(parts, tmp_path, version):
     model, _, metadata = parts
     metadata = json.dumps({**metadata, "format": version, "signatures": "of another kind"})
     path = write(tmp_path / "x.tflite", model, tokenizer=b"", metadata=metadata)
@@ -287,7 +287,7 @@ def test_a_file_of_another_format_is_named(parts, tmp_path, version):
         LiteRTTranslator(path)
 
 
-def test_a_folder_is_named(tmp_path):
+def test_a_folder_is_reported(tmp_path):
     pytest.importorskip("ai_edge_litert")
     with pytest.raises(ValueError, match="x.tflite is a folder, not a .tflite file"):
         (tmp_path / "x.tflite").mkdir()
@@ -307,12 +307,12 @@ def test_wrong_numbers_are_refused(file, options, message):
 
 
 @pytest.mark.parametrize("wrong", ["in 3 weeks", [1], [None], ["in 3", b"weeks"], 7, None])
-def test_sentences_that_are_none_are_refused(file, wrong):
+def test_inputs_that_are_not_sentences_are_refused(file, wrong):
     with pytest.raises(TypeError, match="`sentences` must be a list of strings. Received: "):
         LiteRTTranslator(file).translate_batch(wrong)
 
 
-def test_without_litert_the_message_says_what_to_install(file, monkeypatch):
+def test_without_litert_the_message_gives_the_install_command(file, monkeypatch):
     monkeypatch.setitem(sys.modules, "ai_edge_litert", None)
     monkeypatch.setitem(sys.modules, "ai_edge_litert.interpreter", None)
     with pytest.raises(ValueError, match=re.escape(install_hint("litert"))):

@@ -1,4 +1,4 @@
-"""Marian's files of our models: read by an independent reference, and refused by name."""
+"""Our models in Marian's file format: read by an independent reference, or refused by name."""
 
 import dataclasses
 import functools
@@ -79,7 +79,7 @@ def settings_of(path):
         for name in VARIANTS
     ],
 )
-def test_what_is_written_is_what_marian_computes(tmp_path, name):
+def test_the_file_computes_in_marian_what_the_model_computes(tmp_path, name):
     ours = translator(**VARIANTS[name])
     report = export_marian(ours, tmp_path / "marian", SENTENCES)
     assert report["agreement"] == 1.0 and report["score_difference"] < 1e-4
@@ -96,7 +96,7 @@ def test_what_is_written_is_what_marian_computes(tmp_path, name):
     assert len(lengths) > 1 or lengths != {1}
 
 
-def test_the_folder_is_what_marian_and_the_browsers_read(tmp_path):
+def test_the_folder_can_be_read_by_marian_and_browsers(tmp_path):
     path, ours = tmp_path / "marian", translator(d_model=64, d_ff=64)
     report = export_marian(ours, path, SENTENCES, "int8")
     assert listing(path) == sorted(
@@ -120,7 +120,7 @@ def test_the_folder_is_what_marian_and_the_browsers_read(tmp_path):
 
 
 def watched(arrays, settings, ours):
-    """The multipliers, from what an independent forward multiplies by each matrix."""
+    """Returns the int8 multipliers, from the inputs of each product in the reference."""
     largest = {}
 
     class Watching(Marian):
@@ -133,7 +133,7 @@ def watched(arrays, settings, ours):
             return super().output(x)
 
     marian = Watching(arrays, settings, np.float64, IDS["end"], IDS["unknown"])
-    for row in ours.encode(SENTENCES)[0].numpy():  # cut at the longest source
+    for row in ours.encode(SENTENCES)[0].numpy():  # truncated at the maximum source length
         marian.greedy(row[row != IDS["padding"]], 12)
     return {
         name: 127 / (np.mean(values) + 1.1 * np.std(values)) for name, values in largest.items()
@@ -141,7 +141,7 @@ def watched(arrays, settings, ours):
 
 
 @pytest.mark.slow
-def test_a_shortlist_goes_with_it_for_the_pieces_that_marian_has(tmp_path):
+def test_a_shortlist_is_exported_for_the_tokens_that_marian_has(tmp_path):
     lists = [[3, 5], [], [7], *[[number % 40, 4] for number in range(45)], []]
     offsets = np.cumsum([0, *map(len, lists)])
     ids = [token for row in lists for token in row]
@@ -150,7 +150,7 @@ def test_a_shortlist_goes_with_it_for_the_pieces_that_marian_has(tmp_path):
     back = read_checkpoint(tmp_path / "first" / "model.npz")
     loaded = Translator(
         back.model, back.tokenizers, 12, whole
-    )  # of 49 entries, the last of which is no piece
+    )  # of 49 entries, the last of which is not a token
     report = export_marian(loaded, tmp_path / "second", SENTENCES)
     assert report["agreement"] == 1.0 and report["shortlist"]["first"] == 4
     written = Shortlist.read(tmp_path / "second" / "lex.s2t.bin")
@@ -164,8 +164,8 @@ def test_a_shortlist_goes_with_it_for_the_pieces_that_marian_has(tmp_path):
         export_marian(loaded.with_shortlist(wrong), tmp_path / "third", SENTENCES)
 
 
-def test_marian_can_read_a_shortlist_without_the_pieces_that_it_does_not_have():
-    """No list may begin after the last id, and the last one of those that stay has none."""
+def test_marian_can_read_a_shortlist_without_the_tokens_that_it_lacks():
+    """No list may begin after the last id, and the last remaining token has no list."""
     made = types.SimpleNamespace(model=translator().model, tokenizers=translator().tokenizers)
     sizes = {"vocab_size": 49, "banned_ids": (48,)}
     made.model = types.SimpleNamespace(config=dataclasses.replace(made.model.config, **sizes))
@@ -178,7 +178,7 @@ def test_marian_can_read_a_shortlist_without_the_pieces_that_it_does_not_have():
 @pytest.mark.parametrize(
     "decoder", ["ssru", pytest.param("self_attention", marks=pytest.mark.slow)]
 )
-def test_the_multipliers_are_those_of_the_largest_activations(tmp_path, decoder):
+def test_the_multipliers_come_from_the_largest_activations(tmp_path, decoder):
     ours = translator(d_model=64, d_ff=64, decoder=decoder)
     export_marian(ours, tmp_path / "marian", SENTENCES, "int8")
     arrays, settings = settings_of(tmp_path / "marian" / "model.npz")
@@ -193,7 +193,7 @@ def test_the_multipliers_are_those_of_the_largest_activations(tmp_path, decoder)
 
 
 @pytest.mark.slow
-def test_the_emulator_of_the_engine_nearly_gives_what_the_floats_give(tmp_path):
+def test_the_emulated_engine_nearly_equals_the_float_model(tmp_path):
     ours = translator(d_model=64, d_ff=64)
     export_marian(ours, tmp_path / "marian", SENTENCES, "int8")
     arrays, settings = settings_of(tmp_path / "marian" / "model.npz")
@@ -238,7 +238,7 @@ def test_the_emulator_of_the_engine_nearly_gives_what_the_floats_give(tmp_path):
         ({"silent_ids": (5,)}, "`silent_ids` other than the unknown token. Received: \\(5,"),
     ],
 )  # fmt: skip
-def test_what_marian_does_not_have_is_refused_by_name(tmp_path, changes, message):
+def test_options_that_marian_does_not_have_are_refused_by_name(tmp_path, changes, message):
     with pytest.raises(ExportError, match=f"Marian cannot express {message}"):
         export_marian(translator(**changes), tmp_path / "marian", SENTENCES)
     assert not (tmp_path / "marian").exists()
@@ -257,12 +257,14 @@ def test_what_marian_does_not_have_is_refused_by_name(tmp_path, changes, message
         ),
     ],
 )
-def test_what_the_engine_does_not_compute_in_int8_is_refused_by_name(tmp_path, changes, message):
+def test_models_that_the_engine_does_not_compute_in_int8_are_refused_by_name(
+    tmp_path, changes, message
+):
     with pytest.raises(ExportError, match=message):
         export_marian(translator(**changes), tmp_path / "marian", SENTENCES, "int8")
 
 
-def test_wrong_arguments_are_named(tmp_path):
+def test_wrong_arguments_are_reported(tmp_path):
     with pytest.raises(ValueError, match="`quantize` must be one of none, int8"):
         export_marian(translator(), tmp_path / "m", SENTENCES, "float16")
     with pytest.raises(ValueError, match="`calibration` must contain at least one sentence"):
@@ -290,7 +292,7 @@ def test_an_export_with_other_weights_is_not_kept(tmp_path, monkeypatch):
     assert not list(tmp_path.iterdir())
 
 
-def test_an_export_that_was_written_wrongly_is_not_kept(tmp_path, monkeypatch):
+def test_an_incorrectly_written_export_is_not_kept(tmp_path, monkeypatch):
     def wrong(path, arrays):
         write_npz(path, {**arrays, "Wemb": arrays["Wemb"] + 1})
 
@@ -300,7 +302,7 @@ def test_an_export_that_was_written_wrongly_is_not_kept(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_a_model_that_went_to_marian_and_back_goes_there_again_as_it_is(tmp_path):
+def test_a_model_converted_from_marian_is_exported_unchanged(tmp_path):
     export_marian(translator(), tmp_path / "first", SENTENCES)
     back = read_checkpoint(tmp_path / "first" / "model.npz")
     export_marian(Translator(back.model, back.tokenizers, 12), tmp_path / "second", SENTENCES)
@@ -310,7 +312,7 @@ def test_a_model_that_went_to_marian_and_back_goes_there_again_as_it_is(tmp_path
 
 
 @pytest.mark.slow
-def test_the_gelu_of_old_marian_is_written_as_a_swish_that_every_version_computes(tmp_path):
+def test_the_gelu_of_old_marian_is_written_as_a_swish_for_every_version(tmp_path):
     options = marian_models.settings(
         dim_emb=64, transformer_dim_ffn=64, dim_vocabs=[40, 40], transformer_ffn_activation="gelu",
         version="v1.12.0 65bf82ff 2023-02-21 09:56:29 -0800",
@@ -341,7 +343,7 @@ def test_an_export_with_gelu_names_the_oldest_version_that_computes_it(tmp_path)
 
 
 @pytest.mark.slow
-def test_the_commands_convert_a_file_and_write_it_again(tmp_path):
+def test_the_commands_convert_a_file_and_export_it_again(tmp_path):
     options = marian_models.settings(dim_emb=64, transformer_dim_ffn=64, dim_vocabs=[40, 40])
     write_npz(tmp_path / "model.npz", marian_models.arrays(options))
     (tmp_path / "vocab.spm").write_bytes(marian_models.vocabulary(40))

@@ -1,4 +1,4 @@
-"""What we write for Marian, read by the engines themselves where they are installed."""
+"""Files that we write for Marian, run by the engines themselves if they are installed."""
 
 import os
 import pathlib
@@ -47,7 +47,7 @@ sinusoid_endpoint = true
 
 @pytest.fixture(scope="module")
 def pymarian(tmp_path_factory):
-    """A function from a folder and lines to what Marian makes of them."""
+    """A function that takes a folder and lines and returns Marian's translations."""
     python = os.environ.get("KERAS_TRANSFORMER_PYMARIAN")
     if python is None:
         pytest.skip(
@@ -69,7 +69,7 @@ def pymarian(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def bergamot(tmp_path_factory):
-    """A function from a folder and lines to what the browsers' engine makes of them."""
+    """A function that takes a folder and lines and returns the browser engine's translations."""
     package = os.environ.get("KERAS_TRANSFORMER_BERGAMOT")
     if package is None or shutil.which("node") is None:
         pytest.skip(
@@ -99,7 +99,7 @@ def output_of(command, lines):
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
-    """A student that was trained here for some seconds, and sentences it has not seen."""
+    """A student trained here for some seconds, and sentences it has not seen."""
     folder = tmp_path_factory.mktemp("trained")
     write_small_corpus(folder)
     config = CONFIG.replace("d_model = 16", "d_model = 64").replace("d_ff = 24", "d_ff = 64")
@@ -122,7 +122,7 @@ def exported(trained, tmp_path_factory):
 
 
 def texts(ours, lines, longest=128, candidates=None):
-    """Translations of at most three times as many tokens as a source has, Marian's limit."""
+    """Returns translations of at most three times the source's tokens, Marian's limit."""
     source, *_ = ours.encode(lines)
     lengths = tf.math.count_nonzero(source != ours.model.config.pad_id, axis=1, dtype=tf.int32)
     longest = min(longest, ours.max_length)
@@ -132,7 +132,7 @@ def texts(ours, lines, longest=128, candidates=None):
 
 
 def emulate(ours, path, lines, end, candidates=None):
-    """What the emulator makes of lines, up to twice as long as they are."""
+    """Returns the emulator's translations of lines, up to twice as long as the source."""
     arrays, emulated = read_bin(path / "model.intgemm.alphas.bin"), []
     marian = SaturatingMarian(arrays, read_settings(arrays, path), end)
     for number, source in enumerate(ours.source_tokenizer.encode(lines).to_list()):
@@ -148,7 +148,7 @@ def share(found, expected):
 
 
 @pytest.mark.parametrize("name", ["model.npz", "model.bin"])
-def test_marian_decodes_what_was_trained_here(pymarian, trained, exported, name):
+def test_marian_decodes_a_student_trained_here(pymarian, trained, exported, name):
     ours, lines = trained
     expected = texts(ours, lines)
     assert len(set(expected)) > 10
@@ -164,7 +164,7 @@ def test_the_browsers_engine_decodes_it_as_the_emulator_does(bergamot, trained, 
 
 @pytest.fixture(scope="module")
 def student(data_dir, tmp_path_factory):
-    """The real student, converted, exported again, and its sentences."""
+    """The real student, converted and exported again, and its sentences."""
     folder = data_dir / "marian_student"
     checkpoint = read_checkpoint(folder / "model.npz", vocabularies=[folder / "vocab.spm"])
     ours = Translator(checkpoint.model, checkpoint.tokenizers)
@@ -175,14 +175,14 @@ def student(data_dir, tmp_path_factory):
     return folder, path, lines, ours
 
 
-def test_marian_decodes_the_real_student_that_came_back(pymarian, student):
+def test_marian_decodes_the_real_student_after_a_round_trip(pymarian, student):
     folder, path, lines, ours = student
     assert share(pymarian(path, lines), pymarian_of(folder, path, pymarian, lines)) == 1.0
     assert share(pymarian(path, lines, "model.bin"), texts(ours, lines)) == 1.0
 
 
 def pymarian_of(folder, path, pymarian, lines):
-    """What Marian makes of its own file."""
+    """Returns Marian's translations with its own file."""
     copy = path.parent / "theirs"
     copy.mkdir()
     for name in ("model.npz", "vocab.spm"):
@@ -197,7 +197,7 @@ def test_the_browsers_engine_decodes_the_real_student_in_int8(bergamot, student)
 
 @pytest.fixture(scope="module")
 def shortlisted(student, tmp_path_factory):
-    """The real student, exported with a shortlist that it learned, and the candidates of lines."""
+    """The real student with a shortlist learned here, and the candidates of lines."""
     _, _, lines, ours = student
     learned = learn_shortlist(ours, lines[:100], texts(ours, lines[:100]), first=20, best=10)
     restricted = ours.with_shortlist(learned)
@@ -207,9 +207,9 @@ def shortlisted(student, tmp_path_factory):
 
 
 def candidates(ours, file, lines):
-    """Which tokens the engines may take for each line alone, boolean `[B, V]`.
+    """Returns the tokens that the engines may emit for each line alone, boolean `[B, V]`.
 
-    Those of the file, and more of the vocabulary's first ones until there are a multiple of 8.
+    The candidates of the file, and more of the vocabulary's first tokens up to a multiple of 8.
     """
     shortlist, size = Shortlist.read(file), ours.model.config.output_size
     allowed = np.zeros((len(lines), size), bool)
@@ -219,7 +219,7 @@ def candidates(ours, file, lines):
     return allowed
 
 
-def test_marian_decodes_with_our_shortlist_what_we_do(pymarian, shortlisted):
+def test_marian_decodes_with_our_shortlist_as_we_do(pymarian, shortlisted):
     path, lines, ours, allowed = shortlisted
     expected, free = texts(ours, lines, candidates=allowed), texts(ours, lines)
     assert share(expected, free) < 0.9, "the shortlist forbids nothing"
@@ -232,5 +232,5 @@ def test_the_browsers_engine_decodes_with_our_shortlist(bergamot, shortlisted):
     path, lines, ours, allowed = shortlisted
     expected = emulate(ours, path, lines, 0, allowed)
     found = bergamot(path, lines, [path / "lex.s2t.bin"])
-    assert share(found, expected) >= 0.96  # seen: 195 of 200
+    assert share(found, expected) >= 0.96  # measured: 195 of 200
     assert share(found, bergamot(path, lines)) < 0.9, "the shortlist forbids nothing"

@@ -1,6 +1,6 @@
-"""Exports that are right but for rounding pass, those that are wrong in anything do not.
+"""Exports that differ only by rounding pass; exports with any mistake fail.
 
-Random weights, nothing is trained.
+The models have random weights and are not trained.
 """
 
 import dataclasses
@@ -9,8 +9,8 @@ import math
 import numpy as np
 import pytest
 import tensorflow as tf
-from doubt import talkative
 from support import randomise, small_config
+from uncertain_models import talkative
 
 from keras_transformer import Beam, Greedy, Transformer, Translator
 from keras_transformer.decoding import score
@@ -25,10 +25,10 @@ LIMIT = 12
 
 @pytest.fixture(scope="module")
 def random_translator(tokenizer):
-    """A model of random weights, in doubt everywhere; it ends a third of its sentences."""
+    """A model with random weights and no clear favourites; it ends a third of its sentences."""
     model = copy_model(talkative(vocab_size=tokenizer.vocab_size))
     kernel = model.output_layer.kernel.numpy()  # [D, V]
-    kernel[:, tokenizer.eos_id] *= 1.5  # among so many words
+    kernel[:, tokenizer.eos_id] *= 1.5  # so that it ends among so many words
     model.output_layer.kernel.assign(kernel)
     return Translator(model, tokenizer, LIMIT)
 
@@ -39,7 +39,7 @@ def texts(sentences):
 
 
 class Program:
-    """The searches of a copy of a model, whose weights can be changed for a while."""
+    """The searches of a copy of a model, whose weights can be changed temporarily."""
 
     def __init__(self, translator, dtype="float32"):
         self.model = Transformer(translator.model.config, dtype=dtype)
@@ -65,7 +65,7 @@ def program(random_translator):
 
 @pytest.fixture(scope="module")
 def judge(random_translator, program, texts):
-    """A function that judges outputs as if they were an export's; returns the metrics."""
+    """A function that compares outputs as if they were an export's and returns the metrics."""
     agreement = Agreement(random_translator, texts)
     expected = {beam: program.outputs(texts, beam) for beam in (False, True)}
 
@@ -77,14 +77,14 @@ def judge(random_translator, program, texts):
     return judge
 
 
-def test_the_outputs_to_judge_are_of_many_kinds(judge, tokenizer):
+def test_the_outputs_to_compare_are_varied(judge, tokenizer):
     best = [row[0].tokens for row in judge.expected[False] if row[0].tokens]
     assert len(set(best)) > 6 and len({len(tokens) for tokens in best}) > 2
     ended = [tokens[-1] == tokenizer.eos_id for tokens in best]
     assert any(ended) and not all(ended)
 
 
-def test_a_scorer_finds_what_the_model_finds(random_translator, judge, texts):
+def test_a_scorer_equals_the_search_of_the_model(random_translator, judge, texts):
     sources = random_translator.source_tokenizer.encode(texts[:2]).to_list()
     sources = [[*ids[:-1][: LIMIT - 1], 3] for ids in sources]
     given = [row[0].tokens for row in judge.expected[False][:2]]
@@ -122,8 +122,8 @@ def test_a_scorer_reads_every_output_once_and_few_logits_at_a_time(
 
 
 @pytest.mark.slow
-def test_the_same_model_in_float64_is_right(judge, random_translator, texts):
-    """Another program: all its sums are rounded in another way."""
+def test_the_same_model_in_float64_passes(judge, random_translator, texts):
+    """It stands for another program: all its sums are rounded differently."""
     exact = Program(random_translator, "float64")
     for beam, hypotheses in ((False, 1), (True, 3)):
         report = judge(exact.outputs(texts, beam), beam)
@@ -132,7 +132,7 @@ def test_the_same_model_in_float64_is_right(judge, random_translator, texts):
 
 
 def swap_near_ties(model, by):
-    """Every word's logit is nearly that of another word; the others win if `by` is above 0."""
+    """Makes pairs of words have nearly equal logits; the second of a pair wins if `by` > 0."""
     kernel = model.output_layer.kernel.numpy()
     words = np.arange(4, kernel.shape[1] - 1, 2)
     kernel[:, words] = kernel[:, words + 1] * (1 + by)
@@ -141,7 +141,7 @@ def swap_near_ties(model, by):
 
 @pytest.mark.slow
 def test_the_other_side_of_a_tie_is_no_mistake(random_translator, program, texts):
-    """Programs that round differently take one token or the other; all that follows differs."""
+    """Programs that round differently take either token; all later tokens differ as well."""
     tied = copy_model(random_translator.model)
     swap_near_ties(tied, 0)
     tied = Translator(tied, random_translator.source_tokenizer, LIMIT)
@@ -194,7 +194,7 @@ WRONG = {
 
 @pytest.mark.parametrize("beam", [False, True], ids=["greedy", "beam"])
 @pytest.mark.parametrize("wrong", WRONG)
-def test_what_is_wrong_is_found_out(judge, program, texts, wrong, beam):
+def test_mistakes_are_detected(judge, program, texts, wrong, beam):
     outputs = program.outputs(texts, beam, WRONG[wrong])
     with pytest.raises(ExportError, match="it: .* outputs differ .* The export was not kept"):
         judge(outputs, beam)
@@ -215,7 +215,7 @@ def epsilon(value):
 
 
 @pytest.mark.slow
-def test_a_search_without_the_mask_is_found_out(judge, random_translator, texts):
+def test_a_search_without_the_mask_is_detected(judge, random_translator, texts):
     other = Program(random_translator)
     drop_mask(other.model)  # before it is traced
     with pytest.raises(ExportError, match="it: .* outputs differ .* The export was not kept"):
@@ -223,10 +223,11 @@ def test_a_search_without_the_mask_is_found_out(judge, random_translator, texts)
 
 
 @pytest.mark.slow
-def test_another_epsilon_is_found_out(tokenizer, texts):
-    """1e-5 in the place of 1e-6: some models change by less than rounding may, see `MARGIN`.
+def test_another_epsilon_is_detected(tokenizer, texts):
+    """1e-5 instead of 1e-6: some models change by less than rounding may, see `MARGIN`.
 
-    This one does not: what its first normalisations see has a variance of about 1e-3.
+    This model changes more, as the inputs of its first normalisations have a variance of about
+    1e-3.
     """
     config = small_config(vocab_size=tokenizer.vocab_size, max_length=LIMIT, position="learned")
     model = randomise(Transformer(config))
@@ -243,7 +244,7 @@ def test_another_epsilon_is_found_out(tokenizer, texts):
 
 
 def test_only_an_end_or_the_limit_ends_an_output(judge, random_translator, texts):
-    """With the score that belongs to what is there."""
+    """Each output has the score that belongs to its tokens."""
     sources = random_translator.source_tokenizer.encode(texts).to_list()
     sources = [[*ids[:-1][: LIMIT - 1], 3] for ids in sources]
     expected = judge.expected[False]
@@ -273,14 +274,14 @@ def test_only_an_end_or_the_limit_ends_an_output(judge, random_translator, texts
     ],
     ids=["exchanged", "twice", "score", "nan", "missing", "truncated", "text"],
 )
-def test_every_hypothesis_counts(judge, change, message):
+def test_every_hypothesis_is_compared(judge, change, message):
     rows = judge.expected[True]
     with pytest.raises(ExportError, match=f"it: .* of 30 outputs differ .*{message}"):
         judge([*rows[:-1], change(rows[-1])], True)
 
 
-def test_one_in_a_hundred_of_a_beam_may_be_another_one(random_translator, judge, program, texts):
-    """A tie at its edge decides what is there in the end; the scores must be right in any case."""
+def test_one_in_a_hundred_hypotheses_of_a_beam_may_differ(random_translator, judge, program, texts):
+    """A tie at the beam's edge decides which one remains; its score must be right in any case."""
     rows, search = judge.expected[True], program.searches[True].search
     agreement, ours = Agreement(random_translator, texts * 4), rows * 4  # 120 hypotheses
     other = [[row[0], row[2], row[2]] for row in rows]
@@ -293,8 +294,8 @@ def test_one_in_a_hundred_of_a_beam_may_be_another_one(random_translator, judge,
         agreement.judge(search, ours, [*ours[:-1], wrong], "it")
 
 
-def test_a_model_that_emits_padding_is_named(judge, random_translator, program, texts):
-    """In place of the word that most outputs begin with: greedy search forbids no token."""
+def test_a_model_that_emits_padding_is_reported(judge, random_translator, program, texts):
+    """Padding replaces the most frequent first word: greedy search forbids no token."""
     first = judge.expected[False][0][0].tokens[0]
 
     def prefer_padding(model):
@@ -328,7 +329,7 @@ def test_penalties_and_limits_are_those_of_the_search():
     assert Beam(2, normalization="average").penalty(7) == 7
 
 
-def test_tokens_of_a_text_are_those_of_another_search_with_the_same_text(tokenizer):
+def test_tokens_of_a_text_are_taken_from_a_search_that_found_it(tokenizer):
     known = [[Output("in 3", -1.0, False, (9, 8, 3)), Output("in 3", -2.0, False, (7, 3))]]
     texts = [[Output("in 3", -1.0, False), Output("in", -1.0, False), Output("", 0.0, False)]]
     ((same, other, nothing),) = with_tokens(tokenizer, texts, known)

@@ -42,7 +42,7 @@ def test_equal_translations_agree(tokenizer):
     }
 
 
-def test_one_difference_is_counted_and_named(tokenizer):
+def test_a_single_difference_is_counted_and_shown(tokenizer):
     parity = compare(SENTENCES, OURS, changed({4}, text="in 4 days"), tokenizer)
     assert (parity["identical"], parity["agreement"]) == (9, 0.9)
     assert parity["differences"] == [
@@ -60,7 +60,7 @@ def test_the_agreement_of_tokens_is_counted_position_by_position(tokenizer):
     exported = [Translation("in 5 weeks", 0.0, False), Translation("", 0.0, False)]
     lengths = [len(tokenizer.encode([translation.text])[0]) for translation in expected]
     parity = compare(["a", "b"], expected, exported, tokenizer)
-    # One of the tokens of the first differs; the second shares nothing, not even where it ends.
+    # The first output differs in one token; the second shares no token, not even its end.
     assert parity["token_agreement"] == pytest.approx((lengths[0] - 1) / sum(lengths))
 
 
@@ -71,7 +71,7 @@ def test_only_the_first_few_differences_are_kept(tokenizer):
 
 
 @pytest.mark.parametrize("score", [-5.51, -5.0, math.nan])
-def test_the_same_words_with_another_score_are_not_the_same(tokenizer, score):
+def test_the_same_words_with_another_score_are_not_identical(tokenizer, score):
     parity = compare(SENTENCES, OURS, changed({4}, score=score), tokenizer)
     assert parity["identical"] == 10
     with pytest.raises(ExportError, match="their scores differ by up to .* of the score"):
@@ -83,7 +83,7 @@ def test_scores_may_differ_by_rounding(tokenizer):
     require_identical(compare(SENTENCES, OURS, exported, tokenizer), "it")
 
 
-def test_a_sentence_that_is_cut_here_only_is_a_difference(tokenizer):
+def test_a_sentence_that_only_one_side_truncates_is_a_difference(tokenizer):
     parity = compare(SENTENCES, OURS, changed({2}, truncated=True), tokenizer)
     assert parity["identical"] == 9
 
@@ -119,7 +119,7 @@ def test_exports_compute_in_float32(translator):
     np.testing.assert_array_equal(memory, translator.model.encode(source)[0])
 
 
-def test_quality_is_sacrebleus_of_both():
+def test_quality_is_measured_by_sacrebleu_for_both():
     references = [f"in {number} weeks and {number} days" for number in range(10)]
     exported = ["in 4 weeks and a day"] * len(references)
     both = (score(side, references) for side in (references, exported))
@@ -147,7 +147,8 @@ def test_a_loss_is_allowed_up_to_its_limit():
     better = {"bleu": 31.0, "chrf": 50.0}
     gain = Limits("int8", max_loss=0.0).compare_quality(ours, better, "it")
     assert gain["bleu"]["difference"] == 1
-    assert Limits().compare_quality(ours, theirs, "it")["chrf"]["difference"] == -2  # no limit
+    # No limit is given.
+    assert Limits().compare_quality(ours, theirs, "it")["chrf"]["difference"] == -2
 
 
 def test_limits_are_checked():
@@ -160,7 +161,5 @@ def test_limits_are_checked():
             Limits(**limits)
     with pytest.raises(ValueError, match="`quantize` must be one of none, int8. Received: 'int4'"):
         Limits("int4").check(("none", "int8"))
-    with pytest.raises(
-        ValueError, match="one reference for each sample. Received: 2 samples, 1"
-    ):
+    with pytest.raises(ValueError, match="one reference for each sample. Received: 2 samples, 1"):
         Limits(references=["a"]).check_references(["a", "b"])

@@ -18,7 +18,7 @@ def described(tmp_path, text):
     return describe_processor(tmp_path / "cpuinfo")
 
 
-def test_its_name_and_what_it_multiplies_with(tmp_path, monkeypatch):
+def test_its_name_and_its_instructions_for_products(tmp_path, monkeypatch):
     monkeypatch.delenv("XLA_FLAGS", raising=False)
     monkeypatch.delenv("ONEDNN_MAX_CPU_ISA", raising=False)
     monkeypatch.setenv("CT2_FORCE_CPU_ISA", "AVX2")
@@ -35,12 +35,12 @@ def test_its_name_and_what_it_multiplies_with(tmp_path, monkeypatch):
 
 
 def test_systems_without_a_description(tmp_path, monkeypatch):
-    """macOS and Windows do not have such a file."""
+    """macOS and Windows have no such file."""
     monkeypatch.setattr(processor.platform, "processor", lambda: "")
     monkeypatch.setattr(processor.platform, "machine", lambda: "arm64")
     described = describe_processor(tmp_path / "nowhere")
     assert (described["name"], described["instructions"]) == ("arm64", [])
 
 
-def test_this_one_has_a_name():
+def test_this_processor_has_a_name():
     assert re.search(r"\w", describe_processor()["name"])

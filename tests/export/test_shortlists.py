@@ -1,4 +1,4 @@
-"""Exports of a translator with a shortlist, whose searches are among the candidates."""
+"""Exports of a translator with a shortlist, which search among its candidates."""
 
 import json
 import zipfile
@@ -23,7 +23,7 @@ SENTENCES = ["in 17 weeks", "after 12 hours and 30 minutes", "45 days", "", "wee
 
 @pytest.fixture(scope="module")
 def restricted(light):
-    """A piece that the first translation is made of is in no list."""
+    """A shortlist that lacks a token of the first translation."""
     sources, targets = zip(*phrases()[:300], strict=True)
     learned = learn_shortlist(light, sources, targets, FIRST, BEST)
     source, target = (
@@ -42,7 +42,7 @@ def restricted(light):
 
 @pytest.fixture(autouse=True)
 def two_sizes(monkeypatch):
-    """Both ways of a search are in the exports: this vocabulary is smaller than their sizes."""
+    """Small sizes, so that exports contain both ways to search: this vocabulary is small."""
     monkeypatch.setattr(candidates, "SIZES", (48,))
 
 
@@ -55,13 +55,13 @@ def test_a_translator_searches_among_the_candidates(light, restricted):
     assert score == light.score(SENTENCES[:1], free[:1])[0], "given outputs: among all pieces"
 
 
-def test_copies_of_a_translator_keep_the_shortlist_or_have_another(light, restricted):
+def test_copies_of_a_translator_keep_the_shortlist_or_get_another(light, restricted):
     assert restricted.with_model(light.model).shortlist is restricted.shortlist
     assert restricted.with_shortlist(None).shortlist is light.shortlist is None
     assert restricted.with_shortlist(None).searched is light.model
 
 
-def test_agreement_with_the_search_among_all_pieces_is_a_figure(light, restricted):
+def test_agreement_with_the_search_among_all_tokens_is_a_metric(light, restricted):
     metrics = shortlist_metrics(restricted, SENTENCES)["shortlist"]
     ours, free = restricted(SENTENCES), light(SENTENCES)
     assert metrics["agreement"] == np.mean([a == b for a, b in zip(ours, free, strict=True)]) < 1
@@ -70,7 +70,7 @@ def test_agreement_with_the_search_among_all_pieces_is_a_figure(light, restricte
     assert shortlist_metrics(light, SENTENCES) == {}
 
 
-def test_the_summary_of_a_search_names_the_shortlist(light, restricted):
+def test_the_description_of_a_search_names_the_shortlist(light, restricted):
     summary = "greedy search, restricted to the candidates of a shortlist."
     assert ModelSearch(restricted, Beam(1)).summary != ModelSearch(light, Beam(1)).summary
     assert ModelSearch(restricted, Greedy()).summary == summary
@@ -112,7 +112,7 @@ def test_a_file_translates_as_the_run_does_with_the_same_shortlist(
 def test_a_saved_model_translates_as_the_run_does_with_the_same_shortlist(
     restricted, light, tmp_path
 ):
-    """Every signature is compared, through both loaders, while it is written."""
+    """Every signature is compared through both loaders while it is written."""
     report = export_saved_model(restricted, tmp_path, SENTENCES)
     assert report["shortlist"]["agreement"] < 1
     found = [result.text for result in SavedModelTranslator(tmp_path).translate_batch(SENTENCES)]

@@ -1,4 +1,7 @@
-"""The place of an export: refused before the work, or written whole, and nothing else stays."""
+"""The destination of an export: refused before the work, or written completely.
+
+No other file stays.
+"""
 
 import errno
 import os
@@ -23,7 +26,7 @@ CHECKS = {
 
 
 def kill(kind, place):
-    """A process is killed when its draft is half written, or when the older export is aside."""
+    """Kills a process when its draft is half written or the older export is moved aside."""
 
     def write(draft):
         if kind == "file":
@@ -58,7 +61,7 @@ def write_folder(draft):
 
 
 @pytest.mark.parametrize("kind", CHECKS)
-def test_a_place_that_can_be_written_is_left_as_it_is(tmp_path, kind):
+def test_a_writable_place_is_left_unchanged(tmp_path, kind):
     for place in (tmp_path, tmp_path / "new" / "place"):
         CHECKS[kind](place)
     assert listing(tmp_path) == []
@@ -73,8 +76,8 @@ def test_a_place_below_a_file_is_refused(tmp_path, kind):
 
 @pytest.mark.parametrize("kind", CHECKS)
 @pytest.mark.parametrize("number", [errno.EACCES, errno.EROFS, errno.ENOSPC, errno.EDQUOT])
-def test_a_place_where_nothing_can_be_made_is_refused(tmp_path, monkeypatch, kind, number):
-    """Tests may run as root, for whom every folder can be written."""
+def test_a_read_only_place_is_refused(tmp_path, monkeypatch, kind, number):
+    """Simulated, because tests may run as root, who can write to any folder."""
 
     def refuse(path, *args, **kwargs):
         raise OSError(number, os.strerror(number), str(path))
@@ -88,7 +91,7 @@ def test_a_place_where_nothing_can_be_made_is_refused(tmp_path, monkeypatch, kin
 
 
 @pytest.mark.parametrize("kind", CHECKS)
-def test_a_file_system_that_makes_no_folders_is_refused(kind):
+def test_a_file_system_that_cannot_create_folders_is_refused(kind):
     if not pathlib.Path("/proc/self").exists():
         pytest.skip("there is no /proc")
     with pytest.raises(OSError, match="/proc/x.* cannot be written: no file can be .* in /proc"):
@@ -96,7 +99,7 @@ def test_a_file_system_that_makes_no_folders_is_refused(kind):
 
 
 @pytest.mark.parametrize("quantize, needed", [("none", "4.0"), ("float16", "2.0"), ("int8", "1.0")])
-def test_a_disk_without_room_for_the_weights_is_refused(tmp_path, monkeypatch, quantize, needed):
+def test_a_disk_without_space_for_the_weights_is_refused(tmp_path, monkeypatch, quantize, needed):
     model = types.SimpleNamespace(count_params=lambda: 1_000_000)
     translator = types.SimpleNamespace(model=model)
     place_checks.check_space(tmp_path / "new" / "x", translator, quantize)
@@ -107,7 +110,7 @@ def test_a_disk_without_room_for_the_weights_is_refused(tmp_path, monkeypatch, q
         place_checks.check_space(tmp_path / "new" / "x", translator, quantize)
 
 
-def test_what_a_killed_export_of_versions_left_is_removed_by_the_next(tmp_path):
+def test_remains_of_a_killed_export_of_versions_are_removed_by_the_next(tmp_path):
     kill("versions", tmp_path / "new")
     assert len(listing(tmp_path)) == 4
     place_checks.check_place_of_versions(tmp_path / "new")
@@ -115,7 +118,7 @@ def test_what_a_killed_export_of_versions_left_is_removed_by_the_next(tmp_path):
     assert listing(tmp_path) == ["new", "new/1", "new/1/model.bin"]
 
 
-def test_what_a_killed_export_of_a_file_left_is_removed_by_the_next(tmp_path):
+def test_remains_of_a_killed_export_of_a_file_are_removed_by_the_next(tmp_path):
     kill("file", tmp_path / "x.tflite")
     assert len(listing(tmp_path)) == 1
     staging.place_file(tmp_path / "other.tflite", write_file)
@@ -123,7 +126,7 @@ def test_what_a_killed_export_of_a_file_left_is_removed_by_the_next(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["model", "model.v1"])
-def test_what_a_killed_export_of_a_folder_left_is_removed_by_the_next(tmp_path, name):
+def test_remains_of_a_killed_export_of_a_folder_are_removed_by_the_next(tmp_path, name):
     kill("folder", tmp_path / name)
     assert len(listing(tmp_path)) == 3
     place_checks.check_place_of_folder(tmp_path / name, NAMES)
@@ -132,8 +135,8 @@ def test_what_a_killed_export_of_a_folder_left_is_removed_by_the_next(tmp_path, 
 
 
 @pytest.mark.parametrize("name", ["model", "model.v1"])
-def test_an_older_export_that_a_killed_one_moved_aside_is_put_back(tmp_path, name):
-    """Between two renamings there is neither the old nor the new one at the place."""
+def test_an_older_export_that_a_killed_one_moved_aside_is_restored(tmp_path, name):
+    """Between two renamings neither the old nor the new export is in place."""
     (tmp_path / name).mkdir()
     (tmp_path / name / "model.bin").write_bytes(b"old")
     kill("swap", tmp_path / name)
@@ -151,7 +154,7 @@ def test_an_older_export_that_a_killed_one_moved_aside_is_put_back(tmp_path, nam
     assert listing(tmp_path) == [name, f"{name}/model.bin"]
 
 
-def test_an_older_export_is_replaced_although_a_name_of_old_is_taken(tmp_path):
+def test_an_older_export_is_replaced_even_if_its_temporary_name_is_taken(tmp_path):
     for name in ("model", ".model.old", ".model.0a1b2c3d.old"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "model.bin").write_bytes(b"old")
@@ -159,7 +162,7 @@ def test_an_older_export_is_replaced_although_a_name_of_old_is_taken(tmp_path):
     assert (tmp_path / "model" / "model.bin").read_bytes() == b"new"
 
 
-def test_exports_at_the_same_time_leave_each_others_drafts(tmp_path):
+def test_concurrent_exports_leave_each_others_drafts(tmp_path):
     def write(draft):
         write_folder(draft)
         staging.place_version(tmp_path, write_folder)
@@ -169,7 +172,7 @@ def test_exports_at_the_same_time_leave_each_others_drafts(tmp_path):
     assert listing(tmp_path) == names
 
 
-def test_a_numbered_folder_of_something_else_takes_its_number(tmp_path):
+def test_an_unrelated_numbered_folder_keeps_its_number(tmp_path):
     for path in ("2/saved_model.pb", "3/notes.txt"):
         (tmp_path / path).parent.mkdir()
         (tmp_path / path).touch()
@@ -177,14 +180,14 @@ def test_a_numbered_folder_of_something_else_takes_its_number(tmp_path):
     assert path == tmp_path / "4" and (tmp_path / "3" / "notes.txt").exists()
 
 
-def test_a_draft_of_another_name_that_still_runs_stays(tmp_path):
+def test_an_unfinished_draft_of_another_destination_stays(tmp_path):
     other = draft_of(tmp_path / "other")
     other.mkdir()
     staging.place_folder(tmp_path / "model", write_folder)
     assert sorted(os.listdir(tmp_path)) == sorted([other.name, "model"])
 
 
-def test_what_is_something_else_is_still_refused(tmp_path):
+def test_a_folder_with_other_files_is_still_refused(tmp_path):
     (tmp_path / "chapter.txt").touch()
     for kind in ("versions", "folder"):
         with pytest.raises(ExportError, match="contains something other"):

@@ -1,4 +1,4 @@
-"""Exports of what does not translate: a language model and a classifier."""
+"""Exports of models that do not translate: a language model and a classifier."""
 
 import dataclasses
 import json
@@ -78,17 +78,17 @@ def classifier(request, tokenizer):
 
 
 @pytest.fixture(scope="module")
-def made():
-    """Exports by what they are of: pytest would make them again for each pair of parameters."""
+def exports():
+    """Exports by kind, cached: pytest would make them again for each pair of parameters."""
     return {}
 
 
 @pytest.fixture(scope="module")
-def generator_files(generator, made, tmp_path_factory):
+def generator_files(generator, exports, tmp_path_factory):
     key = generator.model.config
-    if key not in made:
-        made[key] = export_generator(generator, tmp_path_factory.mktemp("generator"))
-    return made[key]
+    if key not in exports:
+        exports[key] = export_generator(generator, tmp_path_factory.mktemp("generator"))
+    return exports[key]
 
 
 def export_generator(generator, folder):
@@ -144,7 +144,7 @@ def test_texts_from_strings_begin_with_their_prompts(generator, generator_files)
     assert expected[2][0], "an empty prompt begins a text"
 
 
-def test_a_wrong_weight_of_a_language_model_is_found_out(tokenizer, tmp_path, monkeypatch):
+def test_a_wrong_weight_of_a_language_model_is_detected(tokenizer, tmp_path, monkeypatch):
     config = LanguageModelConfig(**sizes(tokenizer))
     generator = TextGenerator(randomise(LanguageModel(config)), tokenizer)
     module = "keras_transformer.export.litert.convert"
@@ -162,7 +162,7 @@ def test_a_wrong_weight_of_a_language_model_is_found_out(tokenizer, tmp_path, mo
 
 
 def test_forced_tokens_do_not_hide_a_wrong_score(generator):
-    """Logits that were put out of reach have no bearing on the size of rounding."""
+    """Masked logits do not affect the allowed rounding error."""
     from keras_transformer.export.scorer import Scorer
 
     source = [row[row > 0].tolist() for row in prompt_ids(generator).numpy()]
@@ -173,11 +173,11 @@ def test_forced_tokens_do_not_hide_a_wrong_score(generator):
 
 
 @pytest.fixture(scope="module")
-def classifier_files(classifier, made, tmp_path_factory):
+def classifier_files(classifier, exports, tmp_path_factory):
     key = classifier.model.config
-    if key not in made:
-        made[key] = export_classifier(classifier, tmp_path_factory.mktemp("classifier"))
-    return made[key]
+    if key not in exports:
+        exports[key] = export_classifier(classifier, tmp_path_factory.mktemp("classifier"))
+    return exports[key]
 
 
 def export_classifier(classifier, folder):
@@ -222,7 +222,7 @@ def test_files_of_a_classifier_give_its_probabilities(classifier, classifier_fil
 
 
 @pytest.mark.slow
-def test_rows_of_wrong_ids_have_no_probability_and_leave_the_others_alone(classifier_files):
+def test_rows_of_wrong_ids_have_no_probability_and_do_not_affect_others(classifier_files):
     _, files = classifier_files
     loaded = LiteRTSinglePass(files["none"]["path"])
     right = loaded.tokenizers.source.encode(["in 3 days"]).to_list()[0]
@@ -246,7 +246,7 @@ def test_a_request_of_wrong_ids_is_an_error(classifier_files):
                 model.run("tokens", source=np.array(wrong, np.int32))
 
 
-def test_a_classifier_that_answers_otherwise_is_not_kept(classifier, tmp_path, monkeypatch):
+def test_a_classifier_with_different_answers_is_not_kept(classifier, tmp_path, monkeypatch):
     before = classifier.model.get_weights()
 
     def disturbed(self, texts, batch_size=64):
@@ -275,7 +275,7 @@ def result(probabilities, truncated=False):
     return CODEC.results({name: value.numpy() for name, value in answers.items()})[0]
 
 
-def test_the_judgement_of_a_classifier():
+def test_the_comparison_of_a_classifier():
     ours = [result([0.2, 0.5, 0.3]), result([0.40003, 0.4, 0.19997])]
 
     def agreement(*quantize, **options):
@@ -308,7 +308,7 @@ def test_the_judgement_of_a_classifier():
 
 
 @pytest.mark.slow
-def test_a_file_of_another_task_is_named(classifier_files, generator_files):
+def test_a_file_of_another_task_is_reported(classifier_files, generator_files):
     version, files = classifier_files
     with pytest.raises(ValueError, match="none.tflite holds a model for classification"):
         LiteRTTranslator(files["none"]["path"])
@@ -346,7 +346,7 @@ def test_predict_opens_the_files(
     assert done.exit_code == 2 and "--beam has no effect on" in done.stderr
 
 
-def test_what_has_no_export_is_named(classifier, generator, tmp_path):
+def test_a_task_without_an_export_is_reported(classifier, generator, tmp_path):
     for pipeline in (classifier, generator):
         with pytest.raises(ExportError, match=f"no export to ctranslate2 .* {pipeline.task}"):
             export_ctranslate2(pipeline, tmp_path / "c", TEXTS)

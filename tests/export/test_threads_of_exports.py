@@ -1,4 +1,4 @@
-"""Threads that share an export get what one thread alone gets."""
+"""Threads that share an export get the results of a single thread."""
 
 import pathlib
 import pickle
@@ -31,7 +31,7 @@ TASKS = {
 }
 
 
-def test_no_two_threads_have_the_same_object():
+def test_no_two_threads_get_the_same_object():
     items, lent, most = [object() for _ in range(3)], [], []
     pool = Pool(items)
 
@@ -46,14 +46,14 @@ def test_no_two_threads_have_the_same_object():
 
     used = in_threads(use, range(THREADS))
     assert set(used) == set(items) and max(most) == 3
-    for _ in range(2):  # an error gives it back
+    for _ in range(2):  # an error returns the object
         for _ in items:
             with pytest.raises(KeyError), pool.borrow():
                 raise KeyError
     assert {use(0) for _ in range(9)} <= set(items)
 
 
-def test_one_thread_after_the_other_has_the_same_object():
+def test_threads_in_turn_get_the_same_object():
     pool, items = Pool([1, 2, 3]), []
     for _ in range(5):
         thread = threading.Thread(target=lambda: items.append(take(pool)))
@@ -75,7 +75,7 @@ def test_numbers_of_calls_are_positive_integers(wrong):
 
 
 def single_pass_jobs(folder):
-    """A .tflite file of each task that is answered in one pass, and a SavedModel of one."""
+    """A .tflite file of each single-pass task, and one SavedModel."""
     for make, examples in TASKS.items():
         pipeline, file = make(), folder / f"{make.__name__}.tflite"
         lengths = {"lengths": [11]} if pipeline.codec.longest == 11 else {}
@@ -102,8 +102,8 @@ def translator_jobs(folder):
 @pytest.mark.parametrize(
     "jobs_of", [translator_jobs, pytest.param(single_pass_jobs, marks=pytest.mark.long)]
 )
-def test_eight_threads_get_what_one_gets(jobs_of, tmp_path):
-    """In a process of its own: two threads in one interpreter of LiteRT can end the process."""
+def test_eight_threads_get_the_same_results_as_one(jobs_of, tmp_path):
+    """Runs in a process of its own: two threads in one LiteRT interpreter can crash it."""
     for package in ("ai_edge_litert", "ctranslate2"):
         pytest.importorskip(package)
     jobs = list(jobs_of(tmp_path))

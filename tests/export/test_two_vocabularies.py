@@ -1,4 +1,4 @@
-"""Exports of a model with a vocabulary for sources and another one for targets."""
+"""Exports of a model with separate vocabularies for sources and targets."""
 
 import pathlib
 
@@ -20,7 +20,7 @@ from keras_transformer.text.tokenizers.sentencepiece import SentencePieceTokeniz
 
 @pytest.fixture(scope="module")
 def two_vocabularies():
-    """A model whose source and target tokenizers differ in size and in pieces."""
+    """A model whose source and target tokenizers differ in size and in tokens."""
     from types import SimpleNamespace
 
     from phrases import phrases
@@ -45,7 +45,7 @@ def two_vocabularies():
 
 @pytest.mark.slow
 @pytest.mark.long
-def test_two_vocabularies_go_into_every_export(two_vocabularies, sentences, tmp_path):
+def test_two_vocabularies_are_exported_to_every_format(two_vocabularies, sentences, tmp_path):
     translator = two_vocabularies
     texts = sentences[:12]
     expected = translator(texts)
@@ -68,7 +68,7 @@ def test_two_vocabularies_go_into_every_export(two_vocabularies, sentences, tmp_
 
 
 @pytest.mark.slow
-def test_two_vocabularies_go_to_ctranslate2(two_vocabularies, sentences, tmp_path):
+def test_two_vocabularies_are_exported_to_ctranslate2(two_vocabularies, sentences, tmp_path):
     pytest.importorskip("ctranslate2")
     from keras_transformer.export.ctranslate2.runtime import CTranslate2Translator
 
@@ -83,7 +83,7 @@ def test_two_vocabularies_go_to_ctranslate2(two_vocabularies, sentences, tmp_pat
 
 @pytest.mark.slow
 @pytest.mark.long
-def test_a_summarizer_goes_into_every_export(two_vocabularies, sentences, tmp_path):
+def test_a_summarizer_is_exported_to_every_format(two_vocabularies, sentences, tmp_path):
     from keras_transformer import Summarizer, Summary
     from keras_transformer.export.litert.strings_runtime import LiteRTStringTranslator
 
@@ -111,7 +111,7 @@ def test_a_summarizer_goes_into_every_export(two_vocabularies, sentences, tmp_pa
     assert report["agreement"] == 1.0
 
 
-def test_a_file_of_no_known_task_is_named(two_vocabularies, tmp_path):
+def test_a_file_of_an_unknown_task_is_reported(two_vocabularies, tmp_path):
     from keras_transformer.export.litert.packed import pack, unpack
 
     path = tmp_path / "x.tflite"

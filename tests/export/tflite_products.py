@@ -6,7 +6,7 @@ TYPES = {number: name for name, number in vars(schema.TensorType).items()}
 
 
 def products(content):
-    """Of each FULLY_CONNECTED the types of what it multiplies, and whether the matrix is stored."""
+    """Returns for each FULLY_CONNECTED its operand types, and whether its matrix is stored."""
     model = schema.Model.GetRootAs(content, 0)
     kinds = []
     for graph in map(model.Subgraphs, range(model.SubgraphsLength())):

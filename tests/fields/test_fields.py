@@ -1,4 +1,4 @@
-"""Fields: a column of values as tensors, what of it can be used, and what a store is keyed by."""
+"""Fields: columns of values as tensors, invalid values, and the keys of a store."""
 
 import numpy as np
 import pytest
@@ -30,7 +30,7 @@ COLUMNS = {
 
 
 def encode(kind, column=None):
-    """The encoded column, from a graph."""
+    """Returns the encoded column, computed in a graph."""
     field = FIELDS[kind]()
     ragged = isinstance(column, tf.RaggedTensor)
     encoded = tf.function(field.encode)(column if ragged else tf.convert_to_tensor(column))
@@ -38,7 +38,7 @@ def encode(kind, column=None):
 
 
 @pytest.mark.parametrize("kind", FIELDS)
-def test_an_encoded_column_is_what_the_field_says(kind):
+def test_an_encoded_column_has_the_declared_shape_and_type(kind):
     column = COLUMNS[kind]
     field, encoded = encode(kind, column)
     assert isinstance(encoded, tf.RaggedTensor) == field.is_ragged
@@ -52,7 +52,7 @@ def test_an_encoded_column_is_what_the_field_says(kind):
 
 
 @pytest.mark.parametrize("kind", FIELDS)
-def test_an_identity_changes_with_what_the_encoding_depends_on(kind):
+def test_an_identity_changes_with_everything_that_affects_the_encoding(kind):
     assert FIELDS[kind]().identity() == FIELDS[kind]().identity()
     identities = [str(make().identity()) for make in FIELDS.values()]
     assert len(set(identities)) == len(FIELDS)
@@ -61,7 +61,7 @@ def test_an_identity_changes_with_what_the_encoding_depends_on(kind):
     assert Series(5, 3).identity() != Series(5, 2).identity()
 
 
-def test_texts_end_and_keep_their_end_when_they_are_cut():
+def test_a_truncated_text_keeps_its_end_token():
     field, encoded = encode("tokens", COLUMNS["tokens"])
     eos = tokenizer().eos_id
     assert all(row[-1] == eos for row in encoded.to_list())
@@ -73,7 +73,7 @@ def test_texts_end_and_keep_their_end_when_they_are_cut():
     assert field.files() == {".model": tokenizer().model}
 
 
-def test_a_text_without_tokens_is_empty_whatever_marks_it_has():
+def test_a_text_without_tokens_is_empty_whatever_its_special_tokens():
     special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"]
     field = Tokens(WordPieceTokenizer([*special, "a"]))
     encoded = field.encode(["a", ""])
@@ -100,7 +100,7 @@ def test_frames_are_sequences_of_vectors():
         Frames(0)
 
 
-def test_frames_of_a_data_set_come_in_batches_of_their_own_lengths():
+def test_batches_of_frames_are_padded_to_their_own_lengths():
     def examples():
         for length in (2, 5, 1):
             yield np.full((length, 3), length, "float32")
@@ -112,7 +112,7 @@ def test_frames_of_a_data_set_come_in_batches_of_their_own_lengths():
     assert batch.flat_values.shape == (8, 3)
 
 
-def test_what_cannot_be_used_is_told_apart():
+def test_values_that_cannot_be_used_are_distinguished():
     for kind, valid, words in (
         ("labels", [True, True, False], "one of the training data's labels, few, some"),
         ("spans", [True, True, False], "a span of the text that begins at the given position"),

@@ -1,8 +1,8 @@
-"""Stacks of other models in `transformers`: run by a Python that has it and torch, not by ours.
+"""Stacks of other models in `transformers`, run by a Python that has it and torch, not by ours.
 
-`python other_models.py FOLDER` writes `FOLDER/NAME.npz` for each of `MODELS`: its weights by their
-names, hidden states before the first block, `x` and of a decoder `memory`, and those after the last
-block, `out`.
+`python other_models.py FOLDER` writes `FOLDER/NAME.npz` for each of `MODELS`: its weights by name,
+the hidden states before the first block, `x`, for a decoder also `memory`, and the hidden states
+after the last block, `out`.
 """
 
 import pathlib
@@ -54,7 +54,7 @@ def without_positions(model, x, memory):
 
 
 def with_memory(model, x, memory):
-    """The decoder; the memory is that of the encoder."""
+    """Runs the decoder on the memory of the encoder."""
     return model(inputs_embeds=memory, decoder_inputs_embeds=x).last_hidden_state
 
 

@@ -1,4 +1,4 @@
-"""ALiBi: the formula, distances alone, 16 bits; and that a position may have weights of its own."""
+"""ALiBi: the formula, dependence on distances only, 16 bits; and positions with weights."""
 
 import keras
 import numpy as np
@@ -24,7 +24,7 @@ from keras_transformer import MultiHeadSelfAttention, PositionalEmbedding
 from keras_transformer.layers.positions import Position, distances
 from keras_transformer.layers.positions.alibi import alibi_slopes
 
-# Exponents of 1/2, by `get_slopes` in the authors' ofirpress/attention_with_linear_biases.
+# Exponents of 1/2, from `get_slopes` in the authors' ofirpress/attention_with_linear_biases.
 SLOPES = {
     1: [8],
     2: [4, 8],
@@ -42,7 +42,7 @@ def test_slopes(heads):
 
 
 @pytest.mark.parametrize("causal", [False, True])
-def test_attention_is_the_formula(causal):
+def test_attention_follows_the_formula(causal):
     layer = MultiHeadSelfAttention(H, d_k=K, d_v=KV, causal=causal, position="alibi")
     x, mask = normal(B, T, D), random_mask(B, T, T, seed=1)
     layer.build(x.shape)
@@ -60,13 +60,14 @@ def test_attention_is_the_formula(causal):
 
 @pytest.mark.parametrize(("policy_name", "digits"), [("mixed_bfloat16", 8), ("mixed_float16", 11)])
 def test_distances_are_not_rounded_to_16_bits(policy_name, digits):
-    """Queries of zeros: weights are a geometric sequence, rounded once, at the end."""
+    """Queries are zero: the weights are a geometric sequence that is rounded once, at the end."""
     layer = MultiHeadSelfAttention(1, causal=True, position="alibi", dtype=policy_name)
     length = 2053
     _, weights = layer(np.zeros((1, length, 2), "float32"), return_weights=True)
     exact = reference.softmax(-np.arange(length)[::-1] / 256)
     bias = to_numpy(weights)[0, 0, -1]
-    half_a_unit = np.maximum(2.0 ** (np.frexp(exact)[1] - digits - 1), 2.0**-25)  # subnormals
+    # The lower bound covers subnormals.
+    half_a_unit = np.maximum(2.0 ** (np.frexp(exact)[1] - digits - 1), 2.0**-25)
     assert np.all(np.abs(bias - exact) <= half_a_unit * 1.01)
 
 
@@ -83,7 +84,7 @@ def test_an_embedding_refuses_it():
 
 @keras.saving.register_keras_serializable(package="test")
 class Distances(Position):
-    """A learned bias for every distance, cut at 3, that distinguishes before from after."""
+    """A learned bias per distance, clipped at 3, with different values for before and after."""
 
     def build_attention(self, attention):
         shape = (7, attention.num_heads)
@@ -94,8 +95,8 @@ class Distances(Position):
         return ops.moveaxis(ops.take(attention.distances, far + 3, axis=0), -1, 0)
 
 
-def test_a_position_may_have_weights(policy):
-    """A new kind touches no file: formula, gradients, file, and a step at a time."""
+def test_a_custom_position_may_have_weights(policy):
+    """A new kind changes no file: formula, gradients, saving, and a step at a time."""
     layer = MultiHeadSelfAttention(H, d_k=K, d_v=KV, causal=True, position=Distances())
     x = normal(B, T, D)
     layer.build(x.shape)

@@ -1,4 +1,4 @@
-"""Attention as one operation of a runtime, and attention weights only for whoever asks for them."""
+"""Attention as one fused operation, and attention weights only on request."""
 
 import functools
 
@@ -26,7 +26,7 @@ X, MEMORY = normal(B, T, D), normal(B, S, D, seed=1)
 
 
 class Fused:
-    """Another form of the same attention: one key after the other, with an online softmax."""
+    """Another algorithm for the same attention: one key at a time, with an online softmax."""
 
     def __init__(self):
         self.calls = 0
@@ -51,7 +51,7 @@ class Fused:
 
 
 def pair(make, *shapes):
-    """A layer, one with the fused kernel and the same weights, and the kernel."""
+    """Returns a layer, one with the same weights and the fused kernel, and the kernel."""
     fused = Fused()
     layer, other = make(), make(kernels=Kernels(attend=fused))
     for built in (layer, other):
@@ -86,11 +86,11 @@ def test_a_fused_decoder():
     assert fused.calls == 4
     out, weights = other(X, MEMORY, memory_allowed=memory_allowed, return_weights=True)
     np.testing.assert_allclose(out, expected, **LAYER)
-    assert len(weights) == 4 and fused.calls == 4  # weights are those of the composed form
+    assert len(weights) == 4 and fused.calls == 4  # the composed form returns the weights
 
 
 @pytest.mark.parametrize("options", [{"score": "additive"}, {"position": "relative"}], ids=str)
-def test_what_is_no_product_does_not_use_the_kernel(options):
+def test_scores_that_are_not_products_do_not_use_the_kernel(options):
     make = functools.partial(MultiHeadSelfAttention, H, **BLOCK, **options)
     layer, other, fused = pair(make, (B, T, D))
     np.testing.assert_array_equal(other(X), layer(X))
@@ -117,7 +117,7 @@ LAYERS = {
 
 @pytest.fixture
 def weights_asked(monkeypatch):
-    """One entry for each attention that returned its weights."""
+    """A list with one entry for each attention that returned its weights."""
     asked = []
 
     def counting(*arguments, attend=multi_head.attend_with_weights, **options):
@@ -129,7 +129,7 @@ def weights_asked(monkeypatch):
 
 
 @pytest.mark.parametrize("name", LAYERS)
-def test_weights_only_if_they_are_asked_for(weights_asked, name):
+def test_weights_are_computed_on_request_only(weights_asked, name):
     make, inputs = LAYERS[name]
     layer = make()
     out = layer(*inputs)
@@ -140,7 +140,7 @@ def test_weights_only_if_they_are_asked_for(weights_asked, name):
 
 
 @pytest.mark.parametrize("decode", [greedy_decode, beam_decode])
-def test_searches_ask_for_weights_only_with_an_alignment(weights_asked, decode):
+def test_searches_request_weights_only_for_an_alignment(weights_asked, decode):
     model = randomise(Transformer(small_config()))
     source = np.array([[4, 5, 6, 3]])
     tokens = decode(model, source, max_length=5)[0]

@@ -14,7 +14,7 @@ LAYER = {"rtol": 0, "atol": 1e-5}
 
 
 def heads_first(x):
-    """[B, T, H, K] of the reference to [B, H, T, K] of the package, and back."""
+    """Converts [B, T, H, K] of the reference to [B, H, T, K] of the package, and back."""
     return np.swapaxes(x, 1, 2)
 
 
@@ -59,7 +59,7 @@ def test_weights_sum_to_one_over_allowed_keys_and_are_zero_elsewhere():
 
 
 def test_scores_are_scaled_before_they_overflow_float16():
-    """q k = 64 * 45^2 = 129,600 lies beyond float16's 65,504; divided by sqrt(64) it does not."""
+    """q k = 64 * 45^2 = 129,600 exceeds float16's 65,504; divided by sqrt(64) it does not."""
     query = np.full((1, 1, 1, 64), 45, "float16")
     key = np.stack([np.full(64, 45), np.full(64, -45)])[None, None].astype("float16")
     value = np.array([[[[1.0], [2.0]]]], "float16")
@@ -71,7 +71,7 @@ def test_scores_are_scaled_before_they_overflow_float16():
 @pytest.mark.parametrize("jit_compile", [False, True])
 @pytest.mark.parametrize(("dtype", "digits"), [("bfloat16", 8), ("float16", 11)])
 def test_the_softmax_is_not_taken_in_16_bits(dtype, digits, jit_compile):
-    """Scores that are exact in the dtype: the weights are rounded once, at the end."""
+    """The scores are exact in the dtype, and the weights are rounded once, at the end."""
     query = tf.ones((1, 1, 1, 1), dtype)
     key = tf.cast(normal(1, 1, 97, 1), dtype)
     attend = tf.function(dot_product_attention, jit_compile=jit_compile)
@@ -84,7 +84,7 @@ def test_the_softmax_is_not_taken_in_16_bits(dtype, digits, jit_compile):
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
 def test_a_query_that_may_attend_to_nothing(dtype):
-    """It gets zeros and zero gradients; the other queries do not notice."""
+    """It gets zeros and zero gradients; the other queries are unaffected."""
     tensors = [tf.cast(heads_first(x), dtype) for x in query_key_value()]
     mask = random_mask(B, 1, T, S, seed=6)
     full, _ = dot_product_attention(*tensors, allowed=mask)
@@ -105,7 +105,7 @@ def test_a_query_that_may_attend_to_nothing(dtype):
     assert np.all(gradients[0][1, :, 4] == 0)
 
 
-def test_dropout_falls_on_the_weights():
+def test_dropout_is_applied_to_the_weights():
     query, key, value = (heads_first(x) for x in query_key_value())
     _, weights = dot_product_attention(query, key, value)
     out, dropped = dot_product_attention(query, key, value, dropout=lambda w: w * 0.5)
@@ -149,7 +149,7 @@ def test_cross_attention(use_bias):
 
 
 @pytest.mark.parametrize("heads", [1, 2, 11, 22])
-def test_heads_have_size_d_model_over_num_heads_by_default(heads):
+def test_head_size_defaults_to_d_model_over_num_heads(heads):
     layer = MultiHeadSelfAttention(heads)
     x = normal(B, T, D)
     layer.build(x.shape)
@@ -182,7 +182,7 @@ def test_a_masked_key_has_no_influence():
     np.testing.assert_allclose(before[1:], shorter, **LAYER)
 
 
-def test_attention_does_not_know_the_order_of_keys():
+def test_attention_does_not_depend_on_the_order_of_keys():
     layer = MultiHeadCrossAttention(H, d_k=K, d_v=KV)
     x, memory, allowed = normal(B, T, D), normal(B, S, D, seed=1), random_mask(B, T, S, seed=2)
     order = np.random.default_rng(3).permutation(S)
@@ -193,8 +193,8 @@ def test_attention_does_not_know_the_order_of_keys():
     )
 
 
-def test_dropout_of_attention_is_for_training_only():
-    """At a rate of almost 1 nearly nothing is attended to, which leaves the output's bias."""
+def test_attention_dropout_is_active_in_training_only():
+    """At a rate of almost 1 almost nothing is attended to, and the output's bias remains."""
     layer = MultiHeadSelfAttention(H, d_k=K, d_v=KV, dropout=0.99999, use_bias=True)
     x = normal(B, T, D)
     layer.build(x.shape)

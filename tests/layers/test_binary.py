@@ -1,4 +1,4 @@
-"""Binary positions: exact digits, distinct codes, and what they refuse."""
+"""Binary positions: exact digits, distinct codes, and refused arguments."""
 
 import numpy as np
 import pytest
@@ -24,7 +24,7 @@ def test_65536_positions_have_different_codes():
 
 
 def test_an_embedding_adds_them_in_every_dtype(policy):
-    """Positions are exact: with a table of zeros they are all there is."""
+    """Positions are exact: with an embedding table of zeros, the output is the positions."""
     layer = PositionalEmbedding(V, D, position="binary", max_length=600)
     tokens = np.ones((B, T), "int32")
     layer.build(tokens.shape)
@@ -34,7 +34,7 @@ def test_an_embedding_adds_them_in_every_dtype(policy):
     assert len(layer.weights) == 1
 
 
-def test_the_sum_of_both():
+def test_the_sum_of_embedding_and_position():
     layer = PositionalEmbedding(V, D, position=Binary(), max_length=T)
     tokens = np.random.default_rng(0).integers(0, V, (B, T)).astype("int32")
     layer.build(tokens.shape)

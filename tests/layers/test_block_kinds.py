@@ -1,4 +1,4 @@
-"""The kinds of blocks that other models have: norms, gates, shared keys, one table for a stack."""
+"""Blocks as in other models: norms, gates, shared keys, one table of positions for a stack."""
 
 import types
 
@@ -12,11 +12,11 @@ from support import KV, B, D, F, S, T, normal, random_mask, randomise, to_numpy,
 from keras_transformer import Decoder, Encoder, EncoderBlock
 from keras_transformer.config.stack import StackConfig
 
-# Keras's own way of turning variables into arrays when it saves them.
+# Keras converts variables to arrays in this way when it saves them.
 pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
 
 LAYER = {"rtol": 0, "atol": 1e-5}
-HEADS, SIZE = 4, 6  # heads in two groups; a size that rotary positions can turn
+HEADS, SIZE = 4, 6  # heads in two groups; an even size, as rotary positions need
 BLOCK = {"num_heads": HEADS, "d_ff": F, "d_k": SIZE, "d_v": KV, "dropout": 0.0}
 KINDS = {
     "rms": {"norm_type": "rms"},
@@ -67,14 +67,14 @@ each_kind = pytest.mark.parametrize("kind", KINDS)
 each_norm = pytest.mark.parametrize("norm", ["post", "pre"])
 
 
-def made(layer_class, kind, norm, *shapes, **arguments):
+def built(layer_class, kind, norm, *shapes, **arguments):
     layer = layer_class(**arguments, **BLOCK, **KINDS[kind], norm=norm)
     layer.build(*shapes)
     return randomise(layer), weights_of(layer)
 
 
 def options_of(kind, norm):
-    """The arguments of the reference's blocks and stacks."""
+    """Returns the arguments for the reference's blocks and stacks."""
     flat = StackConfig.from_flat(**BLOCK, **KINDS[kind]).to_flat()
     return {
         "norm": norm,
@@ -86,8 +86,8 @@ def options_of(kind, norm):
 
 @each_kind
 @each_norm
-def test_stack_of_an_encoder(kind, norm):
-    encoder, weights = made(Encoder, kind, norm, (B, S, D), num_layers=2)
+def test_an_encoder_stack(kind, norm):
+    encoder, weights = built(Encoder, kind, norm, (B, S, D), num_layers=2)
     x, mask, record = normal(B, S, D), random_mask(B, 1, S, seed=1), {}
     allowed = np.broadcast_to(mask, (B, S, S))
     options = options_of(kind, norm)
@@ -102,9 +102,9 @@ def test_stack_of_an_encoder(kind, norm):
 
 @each_kind
 @each_norm
-def test_stack_of_a_decoder_and_its_steps(kind, norm):
-    """Whole sequences as the reference has them, and one position at a time with a cache."""
-    decoder, weights = made(Decoder, kind, norm, (B, T, D), (B, S, D), num_layers=2)
+def test_a_decoder_stack_and_its_steps(kind, norm):
+    """Compares whole sequences with the reference, and single positions with a cache."""
+    decoder, weights = built(Decoder, kind, norm, (B, T, D), (B, S, D), num_layers=2)
     x, memory = normal(B, T, D), normal(B, S, D, seed=1)
     memory_allowed = random_mask(B, 1, S, seed=3)
     seen = np.ones((B, T, T), bool), np.broadcast_to(memory_allowed, (B, T, S))
@@ -124,7 +124,7 @@ def test_stack_of_a_decoder_and_its_steps(kind, norm):
 
 @each_kind
 def test_a_cache_in_two_parts(kind):
-    decoder, _ = made(Decoder, kind, "pre", (B, T, D), (B, S, D), num_layers=2)
+    decoder, _ = built(Decoder, kind, "pre", (B, T, D), (B, S, D), num_layers=2)
     x, memory = normal(B, T, D), tf.constant(normal(B, S, D, seed=1))
     out, heads = decoder(x, memory), decoder.project_memory(memory)
     cache = decoder.empty_cache(B, 4)
@@ -138,7 +138,7 @@ def test_a_cache_in_two_parts(kind):
 
 @pytest.mark.parametrize("kind", ["t5", "llama"])
 def test_under_every_policy(policy, kind):
-    encoder, _ = made(Encoder, kind, "pre", (B, S, D), num_layers=2)
+    encoder, _ = built(Encoder, kind, "pre", (B, S, D), num_layers=2)
     x = tf.constant(normal(B, S, D))
     with tf.GradientTape() as tape:
         out = encoder(x, training=True)
@@ -151,7 +151,7 @@ def test_under_every_policy(policy, kind):
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["t5", "llama"])
 def test_compiled(kind):
-    decoder, _ = made(Decoder, kind, "pre", (B, T, D), (B, S, D), num_layers=2)
+    decoder, _ = built(Decoder, kind, "pre", (B, T, D), (B, S, D), num_layers=2)
     x, memory = normal(B, T, D), normal(B, S, D, seed=1)
     compiled = tf.function(decoder, jit_compile=True)
     np.testing.assert_allclose(compiled(x, memory), decoder(x, memory), **LAYER)
@@ -169,7 +169,7 @@ def test_saved_and_loaded(kind, tmp_path):
 
 
 def test_a_first_block_without_its_first_norm():
-    """As in ModernBERT, whose embeddings are normalised."""
+    """As in ModernBERT, whose embeddings are normalised instead."""
     options = {"norm": "pre", "first_norm": False, "embedding_norm": True}
     encoder = Encoder(2, **BLOCK, **options)
     encoder.build((B, S, D))
@@ -184,14 +184,14 @@ def test_a_first_block_without_its_first_norm():
 
 
 def test_a_shared_table_is_one_weight():
-    _, weights = made(Encoder, "t5", "pre", (B, S, D), num_layers=3)
+    _, weights = built(Encoder, "t5", "pre", (B, S, D), num_layers=3)
     tables = [name for name in weights if name.endswith("distance_bias")]
     assert tables == ["block_0/self_attention/distance_bias"]
 
 
-def test_grouped_keys_are_those_of_repeated_heads():
-    """Every group's key and value heads, written out for each of its heads, give the same."""
-    grouped, weights = made(EncoderBlock, "grouped", "post", (B, S, D))
+def test_grouped_keys_equal_repeated_heads():
+    """Copying the key and value heads of each group for every head gives the same output."""
+    grouped, weights = built(EncoderBlock, "grouped", "post", (B, S, D))
     whole = EncoderBlock(**BLOCK)
     whole.build((B, S, D))
     for weight in whole.weights:
@@ -233,7 +233,7 @@ def test_grouped_keys_are_those_of_repeated_heads():
     ],
     ids=str,
 )
-def test_what_does_not_fit_is_one_line(changes, message):
+def test_wrong_arguments_are_reported_in_one_line(changes, message):
     with pytest.raises((TypeError, ValueError), match=f"^{message}") as error:
         Decoder(**{"num_layers": 2, **BLOCK, **changes})
     assert "\n" not in str(error.value)

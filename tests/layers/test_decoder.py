@@ -19,7 +19,7 @@ def built(layer):
 
 
 def arguments():
-    """x, memory, a mask [B, T, T] that allows the diagonal, and a mask [B, 1, S]."""
+    """Returns x, memory, a mask [B, T, T] that allows the diagonal, and a mask [B, 1, S]."""
     allowed = random_mask(B, T, T, seed=2) | np.eye(T, dtype=bool)
     return normal(B, T, D), normal(B, S, D, seed=1), allowed, random_mask(B, 1, S, seed=3)
 
@@ -68,7 +68,7 @@ def test_a_changed_future_leaves_earlier_positions_unchanged(norm):
 
 
 def test_masked_memory_has_no_influence_in_any_layer():
-    """Keras's own attention loses an implicit mask after the first layer; ours is explicit."""
+    """Keras's own attention loses an implicit mask after the first layer; our mask is explicit."""
     decoder, _ = built(Decoder(num_layers=3, **BLOCK))
     x, memory, _, _ = arguments()
     allowed = np.ones((B, 1, S), bool)
@@ -82,8 +82,8 @@ def test_masked_memory_has_no_influence_in_any_layer():
 
 
 @pytest.mark.parametrize("norm", ["post", "pre"])
-def test_dropout_falls_on_each_sublayer_before_it_is_added(norm):
-    """At a rate of almost 1 all sublayers vanish: x stays, normalised three times in post-norm."""
+def test_dropout_is_applied_to_each_sublayer_before_the_sum(norm):
+    """At a rate of almost 1 all sublayers vanish: x remains, normalised thrice in post-norm."""
     block, weights = built(DecoderBlock(**{**BLOCK, "dropout": 0.99999}, norm=norm))
     x, memory, _, _ = arguments()
     expected = x.astype("float64")
@@ -131,8 +131,8 @@ def test_stack(norm):
 
 
 @pytest.mark.parametrize("norm", ["post", "pre"])
-def test_one_step_at_a_time_is_the_whole_sentence(norm):
-    """The cache holds more positions than the sentence has: what is not written is not seen."""
+def test_one_step_at_a_time_equals_the_whole_sentence(norm):
+    """The cache has more positions than the sentence: unwritten positions are not seen."""
     decoder, weights = built(Decoder(num_layers=2, **BLOCK, norm=norm))
     x, memory, _, memory_allowed = arguments()
     seen = np.broadcast_to(memory_allowed, (B, T, S))
@@ -146,12 +146,12 @@ def test_one_step_at_a_time_is_the_whole_sentence(norm):
         np.testing.assert_allclose(to_numpy(out)[:, 0], expected[:, t], **LAYER)
 
 
-def test_hypotheses_attend_to_where_their_ancestors_are():
-    """Three hypotheses change places at each step: the cache stays, the mask follows them."""
+def test_hypotheses_attend_to_the_places_of_their_ancestors():
+    """Three hypotheses change places at each step: the cache stays, and the mask follows."""
     decoder, weights = built(Decoder(num_layers=2, **BLOCK))
     _, memory, _, memory_allowed = arguments()
     width, length = 3, T + 4
-    x = normal(B, width, T, D)  # the whole sentence of each hypothesis
+    x = normal(B, width, T, D)  # whole sentence of each hypothesis
     rng = np.random.default_rng(4)
     places = np.array([rng.permutation(width) for _ in range(B * T)]).reshape(B, T, width)
     seen = np.broadcast_to(memory_allowed, (B, T, S))
@@ -160,9 +160,10 @@ def test_hypotheses_attend_to_where_their_ancestors_are():
     ]
     heads = decoder.project_memory(memory)
     cache = decoder.empty_cache(B, length, width)
-    allowed = np.zeros((B, width, length, width), bool)  # place now, position, place then
+    # Axes: current place, position, place at that position.
+    allowed = np.zeros((B, width, length, width), bool)
     for t in range(T):
-        now = places[:, t]  # [B, N]: where in the cache each hypothesis is
+        now = places[:, t]  # [B, N]: the place of each hypothesis in the cache
         allowed[:] = False
         step = np.zeros((B, width, D), "float32")
         for b, n in np.ndindex(B, width):

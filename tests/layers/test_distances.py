@@ -1,4 +1,4 @@
-"""Positions that are distances: shifts and padding before a sentence change nothing."""
+"""Relative positions: shifts and padding before a sentence change nothing."""
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ ABSOLUTE = {name: {"position": name} for name in ("sinusoidal", "learned", "bina
 
 @pytest.mark.parametrize("name", [*RELATIVE, *ABSOLUTE])
 def test_padding_before_a_source_changes_nothing(name):
-    """Where distances alone count; others show that a shifted source is another one."""
+    """For relative positions only; with others a shifted source is a different one."""
     model = randomise(Transformer(small_config(**{**RELATIVE, **ABSOLUTE}[name])))
     source, target = sentences([S, S]), sentences([T, 7], first=2)
     before = np.pad(source, [(0, 0), (4, 0)])
@@ -28,7 +28,7 @@ def test_padding_before_a_source_changes_nothing(name):
 
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("name", RELATIVE)
-def test_a_shifted_sentence_is_the_same(name, causal):
+def test_a_shifted_sentence_gives_the_same(name, causal):
     fields = {"num_heads": H, "d_ff": F, "d_k": K, "d_v": KV, "dropout": 0.0, **RELATIVE[name]}
     block = EncoderBlock(**fields, causal=causal)
     x = normal(B, T, D)
@@ -40,8 +40,8 @@ def test_a_shifted_sentence_is_the_same(name, causal):
 
 
 @pytest.mark.parametrize("name", ["relative", "t5", "alibi", "sinusoidal"])
-def test_a_source_and_its_reverse_differ_but_for_alibi(name):
-    """As its docstring warns: its distances have no direction, and a memory has no order."""
+def test_a_source_and_its_reverse_differ_except_with_alibi(name):
+    """As ALiBi's docstring warns: its distances have no direction, and a memory has no order."""
     model = randomise(Transformer(small_config(**{**RELATIVE, **ABSOLUTE}[name])))
     source, target = sentences([S, 5]), sentences([T, 7], first=2)
     logits = [model({"source": ids, "target": target}) for ids in (source, source[:, ::-1])]

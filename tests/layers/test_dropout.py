@@ -1,4 +1,4 @@
-"""Dropout sets to zero at its rate, scales what stays, and draws anew each time."""
+"""Dropout zeroes values at its rate, scales the others, and draws anew at each call."""
 
 import numpy as np
 import pytest
@@ -40,7 +40,7 @@ def test_without_training_or_rate_nothing_changes():
     np.testing.assert_array_equal(Dropout(1.0)(x, training=True), tf.zeros_like(x))
 
 
-def test_a_noise_shape_is_left_to_keras():
+def test_a_noise_shape_is_delegated_to_keras():
     out = Dropout(0.5, noise_shape=(None, 1), seed=1)(tf.ones([50, 7]), training=True).numpy()
     assert (out == out[:, :1]).all() and 0 < (out == 0).mean() < 1
 
@@ -54,6 +54,6 @@ def test_dtypes_and_xla(dtype):
     np.testing.assert_allclose(values, [0, 4 / 3], rtol=0.004)
 
 
-def test_it_is_saved_as_a_layer_of_keras_would_be():
+def test_it_is_saved_like_the_layer_of_keras():
     layer = Dropout.from_config(Dropout(0.2, seed=3, name="dropout").get_config())
     assert (layer.rate, layer.seed, layer.name) == (0.2, 3, "dropout")

@@ -14,7 +14,7 @@ V = 19
 
 
 def exact_sinusoids(positions, d_model):
-    """Section 3.5 in the widest floats at hand, angles included."""
+    """Computes section 3.5 in the widest available floats, angles included."""
     wide = np.longdouble
     i = np.arange(d_model // 2, dtype=wide)
     angle = np.asarray(positions, wide)[:, None] / wide(10000) ** (2 * i / wide(d_model))
@@ -23,22 +23,22 @@ def exact_sinusoids(positions, d_model):
     return table
 
 
-# Digits of the significand, the hidden one included.
+# Digits of the significand, including the hidden one.
 PRECISION = {"float32": 24, "bfloat16": 8, "float16": 11}
 SMALLEST_EXPONENT = {"float32": -125, "bfloat16": -125, "float16": -13}
 
 
 def half_a_unit_in_the_last_place(values, dtype):
-    """The largest distance from `values` to the nearest number of `dtype`."""
+    """Returns the largest distance from `values` to the nearest number of `dtype`."""
     _, exponent = np.frexp(np.asarray(values, "float64"))
     return 2.0 ** (np.maximum(exponent, SMALLEST_EXPONENT[dtype]) - PRECISION[dtype] - 1)
 
 
 def assert_rounded(values, exact, dtype):
-    """`values` are `exact` rounded once to `dtype`.
+    """Checks that `values` are `exact`, rounded once to `dtype`.
 
-    Beside half a unit in the last place: 1e-12 for an angle of up to 5,000 held in float64, and
-    half a unit of float32 for a table that was rounded to float32 before it was rounded again.
+    Besides half a unit in the last place, it allows 1e-12 for an angle of up to 5,000 in float64,
+    and half a unit of float32 for a table that was rounded to float32 first.
     """
     allowed = half_a_unit_in_the_last_place(exact, dtype) + 1e-12
     if dtype != "float32":
@@ -49,7 +49,7 @@ def assert_rounded(values, exact, dtype):
 
 
 def test_exact_sinusoids_are_the_formula():
-    """The table the tests below compare with, against Python's own sine, number by number."""
+    """Checks the table used in the tests below against Python's own sine, number by number."""
     np.testing.assert_allclose(
         exact_sinusoids(range(97), D).astype("float64"), reference.sinusoids(97, D), atol=1e-13
     )
@@ -63,7 +63,7 @@ def test_sinusoids_at_positions_0_to_5000(d_model):
 
 
 def test_the_first_rows_of_the_table():
-    """Sine and cosine alternate, the first position is 0, wavelengths grow from 2 pi."""
+    """Sine and cosine alternate, the first position is 0, and wavelengths grow from 2 pi."""
     table = to_numpy(sinusoids(3, 4))
     np.testing.assert_allclose(
         table,
@@ -77,7 +77,7 @@ def test_the_first_rows_of_the_table():
 
 
 def test_positions_0_to_5000_in_the_dtype_of_the_policy(policy):
-    """In bfloat16 a position above 256 has no name of its own: angles are not for that dtype."""
+    """bfloat16 has no exact numbers above 256, so angles need a wider dtype."""
     layer = PositionalEmbedding(V, D)
     tokens = np.zeros((1, 5001), "int32")
     layer.build(tokens.shape)
@@ -107,7 +107,7 @@ def test_embedding(position, start):
 
 @pytest.mark.parametrize("position", ["sinusoidal", "learned", "none"])
 def test_start_may_be_a_tensor(position):
-    """One token at a time, as a decoder with a cache meets them, is the sentence at once."""
+    """One token at a time, as in a decoder with a cache, gives the same as the sentence at once."""
     layer = PositionalEmbedding(V, D, position=position, max_length=T)
     tokens = np.random.default_rng(0).integers(0, V, (B, T)).astype("int32")
     whole = to_numpy(layer(tokens))
@@ -127,8 +127,8 @@ def test_logits_are_products_with_the_rows_of_the_table():
     np.testing.assert_allclose(layer(x, reverse=True), expected, rtol=0, atol=1e-5)
 
 
-def test_dropout_falls_on_the_sum_of_embedding_and_position():
-    """Section 5.4: each number is dropped or doubled; with a table of zeros, so are positions."""
+def test_dropout_is_applied_to_the_sum_of_embedding_and_position():
+    """Section 5.4: each number is dropped or doubled, also the positions (the table is zero)."""
     layer = PositionalEmbedding(V, D, dropout=0.5)
     tokens = np.ones((B, T), "int32")
     kept = to_numpy(layer(tokens))
@@ -155,14 +155,14 @@ def test_an_odd_width_has_no_sinusoids():
 
 
 @pytest.mark.parametrize("start", [0, 4])
-def test_more_tokens_than_learned_positions(start):
+def test_more_tokens_than_learned_positions_are_an_error(start):
     layer = PositionalEmbedding(V, D, position="learned", max_length=7)
     assert layer(np.ones((1, 7 - start), "int32"), start=start).shape == (1, 7 - start, D)
     with pytest.raises(ValueError, match=r"`max_length` .*Received: max_length=7, 8 positions"):
         layer(np.ones((1, 8 - start), "int32"), start=start)
 
 
-def test_sinusoids_have_no_end_where_the_length_is_known():
+def test_sinusoids_are_unlimited_if_the_length_is_known():
     layer = PositionalEmbedding(V, D, max_length=7)
     tokens = np.random.default_rng(0).integers(0, V, (B, T)).astype("int32")
     layer.build(tokens.shape)
@@ -174,7 +174,7 @@ def test_sinusoids_have_no_end_where_the_length_is_known():
 @pytest.mark.parametrize("jit_compile", [False, True])
 @pytest.mark.parametrize("position", ["sinusoidal", "learned"])
 def test_too_long_an_input_is_never_silently_wrong(position, jit_compile):
-    """Where the length is known only at run time, the table ends at `max_length`."""
+    """If the length is known only at run time, the table ends at `max_length`."""
     layer = PositionalEmbedding(V, D, position=position, max_length=7)
     signature = [tf.TensorSpec([None, None], tf.int32)]
     function = tf.function(layer, input_signature=signature, jit_compile=jit_compile)
@@ -186,7 +186,7 @@ def test_too_long_an_input_is_never_silently_wrong(position, jit_compile):
 @pytest.mark.parametrize("position", ["sinusoidal", "learned", "binary"])
 @pytest.mark.parametrize("length", [1, 3])
 def test_positions_after_the_table_in_a_compiled_loop(position, length):
-    """XLA reads the last rows of a table for whatever comes after them; positions are NaN there."""
+    """XLA reads the last rows of a table instead; the positions must be NaN."""
     layer = randomised_embedding(position)
     tokens = np.ones((B, length), "int32")
 
@@ -213,7 +213,7 @@ def test_positions_after_the_table_in_16_bits(policy_name):
 
 @pytest.mark.parametrize("run", ["eager", "graph", "xla"])
 @pytest.mark.parametrize("position", ["sinusoidal", "learned", "binary"])
-def test_every_sentence_may_start_elsewhere(position, run):
+def test_every_sentence_may_start_at_another_position(position, run):
     layer, tokens = randomised_embedding(position), np.ones((4, 3), "int32")
     function = layer if run == "eager" else tf.function(layer, jit_compile=run == "xla")
     start = np.array([0, 4, 2, 4], "int32")
@@ -232,14 +232,14 @@ def test_every_sentence_may_start_elsewhere(position, run):
 
 
 def randomised_embedding(position):
-    """One with room for 7 positions."""
+    """An embedding with 7 positions."""
     layer = PositionalEmbedding(V, D, position=position, max_length=7)
     layer.build((B, T))
     return randomise(layer)
 
 
 def assert_rows(layer, x, places):
-    """`x` `[..., T, D]`, embeddings of token 1, are at `places` `[..., T]`; NaN from 7 on."""
+    """Checks `x` `[..., T, D]`: token 1 at positions `places` `[..., T]`, and NaN from 7 on."""
     whole = to_numpy(layer(np.ones((1, 7), "int32")))[0]  # [7, D]
     expected = np.where((places < 7)[..., None], whole[np.minimum(places, 6)], np.nan)
     np.testing.assert_allclose(x, expected, rtol=0, atol=1e-6)
@@ -254,7 +254,7 @@ def test_an_integer_of_numpy_is_a_known_start():
         learned(tokens, start=np.int64(9))
 
 
-def test_places_after_the_sentence_are_never_silently_wrong():
+def test_positions_after_the_sentence_are_never_silently_wrong():
     layer = randomised_embedding("learned")
     tokens, places = np.ones((2, 3), "int32"), np.array([[0, 1, 2], [0, 3, 1]])
     x = tf.function(layer, jit_compile=True)(tokens, places=places)
@@ -262,8 +262,8 @@ def test_places_after_the_sentence_are_never_silently_wrong():
     assert np.isnan(x[1, 1]).all() and np.isfinite(tf.gather(x[1], [0, 2])).all()
 
 
-def test_a_zero_start_is_the_position_alone(policy):
-    """At position 0, wherever that stands in a row; and at no other position."""
+def test_a_start_token_embedded_as_zero_is_the_position_alone(policy):
+    """Wherever position 0 is in a row, and at no other position."""
     layer = PositionalEmbedding(V, D)
     tokens = np.random.default_rng(0).integers(0, V, (B, T)).astype("int32")
     plain = layer(tokens)

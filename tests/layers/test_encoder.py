@@ -45,7 +45,7 @@ def test_the_mask_may_be_the_same_for_every_query_or_absent():
 
 @pytest.mark.parametrize("norm", ["post", "pre"])
 def test_epsilon_is_inside_the_root(norm):
-    """Inputs so small that the variance is of the order of epsilon."""
+    """Inputs are so small that their variance is of the order of epsilon."""
     block, weights = built(EncoderBlock(**BLOCK, norm=norm, layer_norm_epsilon=0.03))
     x = normal(B, S, D) * 0.1
     allowed = np.ones((B, S, S), bool)
@@ -64,8 +64,8 @@ def test_post_norm_ends_in_a_norm_and_pre_norm_in_a_sum():
 
 
 @pytest.mark.parametrize("norm", ["post", "pre"])
-def test_dropout_falls_on_each_sublayer_before_it_is_added(norm):
-    """At a rate of almost 1 both sublayers vanish: x stays, normalised twice in post-norm."""
+def test_dropout_is_applied_to_each_sublayer_before_the_sum(norm):
+    """At a rate of almost 1 both sublayers vanish: x remains, normalised twice in post-norm."""
     block, weights = built(EncoderBlock(**{**BLOCK, "dropout": 0.99999}, norm=norm))
     x = normal(B, S, D).astype("float64")
     expected = x

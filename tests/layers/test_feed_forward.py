@@ -25,7 +25,7 @@ def test_feed_forward_is_equation_2(activation):
     np.testing.assert_allclose(layer(x), expected, rtol=0, atol=1e-5)
 
 
-def test_every_position_is_treated_alike_and_alone():
+def test_every_position_is_treated_alike_and_independently():
     layer = FeedForward(F)
     x = normal(B, T, D)
     out = to_numpy(layer(x))
@@ -36,7 +36,7 @@ def test_every_position_is_treated_alike_and_alone():
     assert list(np.flatnonzero(changed)) == [3]
 
 
-def test_dropout_falls_between_the_two_matrices_and_only_in_training():
+def test_dropout_is_applied_between_the_matrices_and_only_in_training():
     layer = FeedForward(F, dropout=0.99999)
     x = normal(B, T, D)
     layer.build(x.shape)

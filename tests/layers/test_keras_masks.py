@@ -1,4 +1,4 @@
-"""Keras's own masks: real positions do not notice how much padding there is, in any model."""
+"""Keras's own masks: padding does not change real positions, in any kind of model."""
 
 import keras
 import numpy as np
@@ -29,7 +29,7 @@ def tokens(lengths, more=0, seed=0):
 
 
 def assert_padding_changes_nothing(model, *sides):
-    """Real positions of the output, which has those of the first side, with 4 and 9 more pads."""
+    """Checks that real positions of the output stay the same with 4 and 9 more pads."""
     before = to_numpy(model(*[tokens(side, seed=n) for n, side in enumerate(sides)]))
     assert np.all(np.isfinite(before))
     for n in range(len(sides)):
@@ -58,14 +58,14 @@ each_embedding = pytest.mark.parametrize("embedding", EMBEDDINGS)
 
 
 def embedded(embedding, ids):
-    """Keras's embedding has padding 0 and no other."""
+    """Embeds ids with Keras's layer, whose padding id is always 0."""
     if isinstance(embedding, keras.layers.Embedding):
         ids = keras.ops.where(keras.ops.equal(ids, PAD), 0, ids)
     return embedding(ids)
 
 
 class Subclassed(keras.Model):
-    """Layers one after the other; those after the first may look at the second input as well."""
+    """A model of layers in sequence; later layers may also attend to the second input."""
 
     def __init__(self, embedding, *layers):
         super().__init__()
@@ -122,7 +122,7 @@ def test_sequential_with_and_without_an_input():
 
 
 def test_masks_of_features():
-    """Keras's `Masking`, for inputs that never were tokens."""
+    """Keras's `Masking`, for inputs that are not tokens."""
     block = EncoderBlock(**BLOCK)
     model = keras.Sequential([keras.Input((None, D)), keras.layers.Masking(9.0), block])
     randomise(model)
@@ -144,7 +144,7 @@ def test_saved_and_loaded_and_cloned(embedding, tmp_path):
         assert_padding_changes_nothing(lambda *ids, other=other: other(list(ids)), TARGETS, SOURCES)
 
 
-def test_keras_s_attention_takes_masks_off_the_tensors_of_its_caller():
+def test_keras_attention_removes_masks_from_the_tensors_of_its_caller():
     x, memory = (keras.layers.Embedding(V, D, mask_zero=True)(tokens(TARGETS)) for _ in range(2))
     assert memory._keras_mask is not None
     keras.layers.MultiHeadAttention(2, 4)(x, memory, memory)
@@ -152,12 +152,13 @@ def test_keras_s_attention_takes_masks_off_the_tensors_of_its_caller():
 
 
 @each_embedding
-def test_keras_s_attention_on_the_same_memory_in_a_functional_model(embedding):
-    """Before and between blocks that share the memory; its mask is part of the graph."""
+def test_keras_attention_on_the_same_memory_in_a_functional_model(embedding):
+    """It comes before and between blocks that share the memory; the mask is part of the graph."""
     source, target = (keras.Input((None,), dtype="int32") for _ in range(2))
     made = EMBEDDINGS[embedding]()
     x, memory = embedded(made, target), embedded(made, source)
-    for counts in (1.0, 0.0, 0.0):  # the second of Keras's would attend to padding itself
+    # Keras's second attention would otherwise attend to padding itself.
+    for counts in (1.0, 0.0, 0.0):
         x = x + counts * keras.layers.MultiHeadAttention(2, 4)(x, memory, memory)
         x = DecoderBlock(**BLOCK)(x, memory)
     model = randomise(keras.Model([target, source], x))
@@ -165,17 +166,17 @@ def test_keras_s_attention_on_the_same_memory_in_a_functional_model(embedding):
 
 
 @pytest.mark.parametrize("embedding", ["ours", pytest.param("of Keras", marks=pytest.mark.slow)])
-def test_keras_s_attention_on_the_same_memory_in_a_subclassed_model(embedding):
-    """What a layer of ours has seen on the memory, or has put there, it finds there again."""
+def test_keras_attention_on_the_same_memory_in_a_subclassed_model(embedding):
+    """A layer of ours finds the mask again that it saw on the memory or attached to it."""
     thief, first = keras.layers.MultiHeadAttention(2, 4), DecoderBlock(**BLOCK)
     stack, encoder = Decoder(2, **BLOCK), EncoderBlock(**BLOCK)
     made = EMBEDDINGS[embedding]()
 
     def model(target, source):
         x, memory = embedded(made, target), encoder(embedded(made, source))
-        x = x + thief(x, memory, memory)  # the encoder has put the mask there
+        x = x + thief(x, memory, memory)  # the encoder has attached the mask
         x = first(x, memory)
-        x = x + 0 * thief(x, memory, memory)  # without the mask of the memory
+        x = x + 0 * thief(x, memory, memory)  # has lost the mask of the memory
         return stack(x, memory)
 
     model(tokens(TARGETS), tokens(SOURCES))
@@ -185,8 +186,8 @@ def test_keras_s_attention_on_the_same_memory_in_a_subclassed_model(embedding):
     assert_padding_changes_nothing(tf.function(model, reduce_retracing=True), TARGETS, SOURCES)
 
 
-def test_masks_are_joined():
-    """Explicit, of Keras, and causal; a sentence of padding alone attends to nothing."""
+def test_masks_are_combined():
+    """Explicit, of Keras, and causal; a sentence of padding attends to nothing."""
     layer = randomise_built(MultiHeadSelfAttention(H, d_k=K, d_v=K, causal=True))
     rng = np.random.default_rng(0)
     x, allowed, mask = normal(3, 6, D), rng.random((3, 6, 6)) < 0.7, rng.random((3, 6)) < 0.7
@@ -209,7 +210,7 @@ def randomise_built(layer):
     return randomise(layer)
 
 
-def test_what_carries_the_mask_on():
+def test_layers_that_propagate_the_mask():
     embedding = PositionalEmbedding(V, D, pad_id=PAD)
     ids = tokens(SOURCES)
     x = embedding(ids)
@@ -226,15 +227,15 @@ def test_what_carries_the_mask_on():
 
 
 @pytest.mark.parametrize("pad_id", [-1, V, 2.0, "a", True])
-def test_a_pad_id_outside_of_the_vocabulary(pad_id):
+def test_a_pad_id_outside_the_vocabulary(pad_id):
     message = rf"`pad_id` must be an id .* Received: pad_id={pad_id!r}, vocab_size=19\."
     with pytest.raises(ValueError, match=message):
         PositionalEmbedding(V, D, pad_id=pad_id)
 
 
-def test_the_printed_classifier_does_not_average_padding():
+def test_the_documented_classifier_does_not_average_padding():
     classifier = randomise(run(blocks("docs/layers.md", "python")[:1])["classifier"])
-    ids = tokens(SOURCES) * (tokens(SOURCES) != PAD)  # its padding is 0
+    ids = tokens(SOURCES) * (tokens(SOURCES) != PAD)  # its padding id is 0
     expected = to_numpy(classifier(ids))
     for more in (1, 8):
         outputs = classifier(np.pad(ids, [(0, 0), (0, more)]))

@@ -1,4 +1,4 @@
-"""Explicit masks: `[B, S]` and `[B, T, S]` are taken, everything else is refused by name."""
+"""Explicit masks: `[B, S]` and `[B, T, S]` are accepted, all others are refused by name."""
 
 import functools
 import re
@@ -21,7 +21,7 @@ from keras_transformer import (
     padding_mask,
 )
 
-B = H  # a mask [B, S] could be taken for one of each head
+B = H  # so that a mask [B, S] could be mistaken for one per head
 SAME = {"rtol": 0, "atol": 1e-5}
 BLOCK = {"num_heads": H, "d_ff": F, "d_k": K, "d_v": KV, "dropout": 0.0}
 LAYERS = {
@@ -33,7 +33,7 @@ LAYERS = {
     "decoder_block": lambda: DecoderBlock(**BLOCK),
     "decoder": lambda: Decoder(2, **BLOCK),
 }
-# Layer, name of the mask, length of its keys.
+# Layer, name of the mask, number of keys.
 MASKS = [
     ("self", "allowed", T),
     ("causal", "allowed", T),
@@ -50,7 +50,7 @@ each_mask = pytest.mark.parametrize("layer, name, length", MASKS)
 
 @functools.cache
 def make(layer):
-    """The layer, built and with weights that differ, and what it is called with but masks."""
+    """Returns the layer, built with distinct weights, and its call arguments except masks."""
     inputs = [normal(B, T, D)]
     if layer in ("cross", "decoder_block", "decoder"):
         inputs.append(normal(B, S, D, seed=1))
@@ -60,12 +60,12 @@ def make(layer):
 
 
 def real_keys(length):
-    """Boolean `[B, length]`: another number of keys is real in each sentence."""
+    """Returns boolean `[B, length]` with a different number of real keys in each sentence."""
     return np.arange(length) < np.array([[length], [length - 4], [2]])
 
 
 @each_mask
-def test_two_axes_are_sentences_and_keys(layer, name, length):
+def test_a_mask_of_two_axes_is_sentences_and_keys(layer, name, length):
     made, inputs = make(layer)
     real = real_keys(length)
     out = made(*inputs, **{name: real})
@@ -73,11 +73,11 @@ def test_two_axes_are_sentences_and_keys(layer, name, length):
     wide = np.broadcast_to(real[:, None], (B, T, length))
     np.testing.assert_allclose(out, made(*inputs, **{name: wide}), **SAME)
     assert np.abs(out - made(*inputs)).max() > 0.01
-    for row in range(B):  # a sentence without its padding
+    for row in range(B):  # each sentence without its padding
         alone = [value[row : row + 1] for value in inputs]
         keys = 1 if len(inputs) > 1 and name != "allowed" or layer == "cross" else 0
         if keys == 0 and layer != "self" and len(inputs) == 2:
-            continue  # its queries go with its keys
+            continue  # the queries are also the keys
         count = real[row].sum()
         alone[keys] = alone[keys][:, :count]
         expected = made(*alone)
@@ -85,7 +85,7 @@ def test_two_axes_are_sentences_and_keys(layer, name, length):
 
 
 def wrong(length):
-    """Masks that do not fit, by what is wrong with them."""
+    """Returns masks that do not fit, by the reason."""
     return {
         "one axis": np.ones(length, bool),
         "four axes": np.ones((B, 1, 1, length), bool),
@@ -102,7 +102,7 @@ def wrong(length):
 
 @pytest.mark.parametrize("kind", wrong(T))
 @each_mask
-def test_what_does_not_fit_is_refused_by_name(layer, name, length, kind):
+def test_masks_that_do_not_fit_are_refused_by_name(layer, name, length, kind):
     made, inputs = make(layer)
     mask = wrong(length)[kind]
     message = (
@@ -122,7 +122,7 @@ def test_a_mask_of_keras_has_two_axes(shape):
 
 
 def at_run_time(layer, name, jit_compile=False):
-    """A graph of the layer in which of all shapes only the width is known."""
+    """Builds a graph of the layer in which only the width of all shapes is known."""
     made, inputs = make(layer)
 
     @tf.function(jit_compile=jit_compile, autograph=False)
@@ -167,8 +167,8 @@ def test_masks_are_checked_when_the_graph_runs(layer, name, length):
 
 
 @pytest.mark.parametrize("kind", ["one key", "one key for each query", "other keys"])
-def test_xla_refuses_them_as_well(kind):
-    """It leaves assertions out."""
+def test_xla_also_refuses_them(kind):
+    """XLA drops assertions."""
     made, inputs, concrete = at_run_time("encoder_block", "allowed", jit_compile=True)
     mask = fitting(T)["two axes"]
     np.testing.assert_allclose(concrete(mask)(inputs, mask), made(*inputs, allowed=mask), **SAME)
@@ -203,8 +203,8 @@ def operations(function):
     return [node.op for node in nodes]
 
 
-def test_the_transformer_checks_nothing_when_it_runs():
-    """Its masks come from the tokens that they mask: training and exports need no assertions."""
+def test_the_transformer_needs_no_checks_at_run_time():
+    """Its masks come from the masked tokens, so training and exports need no assertions."""
     model = Transformer(small_config())
     tokens = tf.TensorSpec([None, None], tf.int32)
     inputs = {"source": tokens, "target": tokens}
@@ -223,7 +223,7 @@ def test_the_transformer_checks_nothing_when_it_runs():
     assert operations(by_hand).count("Assert") == 1, "once, not in every block"
 
 
-def test_litert_converts_a_layer_that_checks_when_it_runs():
+def test_litert_converts_a_layer_with_checks_at_run_time():
     x, tokens = keras.Input((None, D)), keras.Input((None,), dtype="int32")
     model = keras.Model([x, tokens], EncoderBlock(**BLOCK)(x, PaddingMask()(tokens)[:, 0]))
     function = tf.function(lambda x, tokens: model([x, tokens])).get_concrete_function(

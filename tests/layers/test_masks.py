@@ -1,4 +1,4 @@
-"""Masks, drawn as the matrices they are: 1 where a query may attend to a key."""
+"""Masks, written as matrices: 1 where a query may attend to a key."""
 
 import keras
 import numpy as np
@@ -21,7 +21,7 @@ def test_padding_mask():
 
 
 def test_padding_mask_of_another_pad_id():
-    """The pad id decides, not the place: id 0 is a word here, and padding may stand anywhere."""
+    """The pad id decides, not the place: here id 0 is a word, and padding may be anywhere."""
     tokens = np.array([[9, 0, 4], [0, 9, 9]])
     np.testing.assert_array_equal(padding_mask(tokens, pad_id=9), [[[0, 1, 1]], [[1, 0, 0]]])
 
@@ -45,7 +45,7 @@ def test_causal_mask_of_one_position():
     np.testing.assert_array_equal(causal_mask(1), [[[1]]])
 
 
-def test_both_masks_together():
+def test_both_masks_combined():
     """The mask of a causal self-attention over a sentence of three tokens and one pad."""
     allowed = keras.ops.logical_and(causal_mask(4), padding_mask(np.array([[7, 8, 9, 0]]), 0))
     expected = [

@@ -1,4 +1,4 @@
-"""Layer normalisation, its output and its gradient, against the formula in float64."""
+"""Layer normalisation: its output and gradients against the formula in float64."""
 
 import keras
 import numpy as np
@@ -30,7 +30,7 @@ def norm(x, gamma, beta):
 
 
 def differences(function, argument, step=1e-6):
-    """Gradient of a function to a number, by central differences."""
+    """Returns the gradient of a scalar function by central differences."""
     out = np.empty_like(argument)
     for place in np.ndindex(argument.shape):
         ends = []
@@ -50,8 +50,8 @@ def make_layer(gamma, beta, dtype="float32"):
 
 
 @pytest.mark.parametrize("training, exact", [(False, True), (True, True), (True, False)])
-def test_output_and_gradients_are_those_of_the_formula(monkeypatch, training, exact):
-    """On a CPU, and as on machines that would round the factors of a product."""
+def test_output_and_gradients_follow_the_formula(monkeypatch, training, exact):
+    """On a CPU, and with the code for machines that may round the factors of a product."""
     monkeypatch.setattr(layer_norm, "products_are_exact", lambda: exact)
     x, gamma, beta, upstream = example()
     layer = make_layer(gamma, beta)
@@ -72,7 +72,7 @@ def test_output_and_gradients_are_those_of_the_formula(monkeypatch, training, ex
 
 
 @pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16", "float64"])
-def test_training_computes_what_inference_computes(policy):
+def test_training_computes_the_same_as_inference(policy):
     x, gamma, beta, _ = example()
     layer = make_layer(gamma, beta, policy)
     x = tf.constant(x, layer.compute_dtype)
@@ -83,13 +83,14 @@ def test_training_computes_what_inference_computes(policy):
     np.testing.assert_allclose(ours, theirs, rtol=2.0 ** (1 - digits), atol=2.0 ** (2 - digits))
 
 
-def test_large_values_with_little_spread_keep_their_digits():
-    """The variance is that of the centred values: no difference of two large squares."""
+def test_large_values_with_little_spread_keep_their_precision():
+    """The variance uses centred values and is not a difference of two large squares."""
     x = 1000 + np.random.default_rng(0).normal(size=(B, T, D))
-    x = x.astype("float32").astype("float64")  # what the layer sees: steps of 6e-5
+    x = x.astype("float32").astype("float64")  # the rounded input of the layer: steps of 6e-5
     layer = make_layer(np.ones(D), np.zeros(D))
     out = layer(tf.constant(x, "float32"), training=True)
-    # The error seen is 1.8e-4: float32 has steps of 6e-5 there, and so has the mean that is taken.
+    # The measured error is 1.8e-4: float32 has steps of 6e-5 there, also in the mean that is
+    # subtracted.
     np.testing.assert_allclose(out, norm(x, np.ones(D), np.zeros(D)), atol=5e-4)
 
 
@@ -97,7 +98,7 @@ def test_large_values_with_little_spread_keep_their_digits():
     "kinds, exact",
     [(["CPU"], True), (["CPU", "GPU"], False), (["CPU", "TPU_SYSTEM", "TPU"], False)],
 )
-def test_products_are_trusted_on_cpus_alone(monkeypatch, kinds, exact):
+def test_products_are_trusted_on_cpus_only(monkeypatch, kinds, exact):
     devices = [tf.config.LogicalDevice(f"/device:{kind}:0", kind) for kind in kinds]
     monkeypatch.setattr(tf.config, "list_logical_devices", lambda: devices)
     assert products_are_exact() == exact
@@ -116,7 +117,7 @@ def test_products_are_trusted_on_cpus_alone(monkeypatch, kinds, exact):
 
 
 @pytest.mark.parametrize("options", [{"axis": 1}, {"center": False}, {"scale": False}])
-def test_other_kinds_of_it_are_left_to_keras(options):
+def test_other_kinds_of_normalisation_are_delegated_to_keras(options):
     x = example("float32")[0]
     ours = LayerNormalization(epsilon=EPSILON, **options)
     theirs = keras.layers.LayerNormalization(epsilon=EPSILON, **options)
@@ -136,8 +137,8 @@ def test_other_kinds_of_it_are_left_to_keras(options):
     ],
     ids=str,
 )
-def test_other_arguments_are_those_of_keras(options):
-    """Output and gradients in training as Keras's layer has them."""
+def test_other_arguments_behave_as_in_keras(options):
+    """Output and gradients in training equal those of Keras's layer."""
     x, *_, upstream = example("float32")
     results = []
     for kind in (LayerNormalization, keras.layers.LayerNormalization):
@@ -160,6 +161,6 @@ def test_other_arguments_are_those_of_keras(options):
 
 
 @pytest.mark.parametrize("epsilon", [0, -1e-6, float("nan"), float("inf"), "a", None, True])
-def test_epsilon_is_a_number_above_0(epsilon):
+def test_epsilon_must_be_positive(epsilon):
     with pytest.raises((TypeError, ValueError), match=r"`epsilon` must be .*Received: epsilon="):
         LayerNormalization(epsilon=epsilon)

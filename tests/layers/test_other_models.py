@@ -1,6 +1,7 @@
-"""Stacks of Llama, Qwen2, GPT-2, T5, Whisper and ModernBERT against `transformers`, block by block.
+"""Stacks of other models against `transformers`, block by block.
 
-`KERAS_TRANSFORMER_TRANSFORMERS` names a Python with torch and transformers; without, it is ours.
+The models are Llama, Qwen2, GPT-2, T5, Whisper and ModernBERT. `KERAS_TRANSFORMER_TRANSFORMERS`
+names a Python with torch and transformers; the default is the Python of the tests.
 """
 
 import os
@@ -48,7 +49,7 @@ OPTIONS = {
         **{"layer_norm_epsilon": 1e-3},
     },
 }
-# Their name of a sublayer, ours. A block is `{}`.
+# Their name of a sublayer, and ours. `{}` is the number of a block.
 NAMES = {
     "llama": {
         "layers.{}.self_attn.q_proj": "self_attention/query",
@@ -113,7 +114,7 @@ def t5_names(stack):
 
 @pytest.fixture(scope="module")
 def arrays(tmp_path_factory):
-    """For each model the arrays that the script wrote."""
+    """The arrays that the script wrote for each model."""
     wanted = "import torch, transformers"
     if subprocess.run([PYTHON, "-c", wanted], capture_output=True).returncode:
         pytest.skip(f"{PYTHON} has no torch and transformers")
@@ -124,7 +125,7 @@ def arrays(tmp_path_factory):
 
 
 def fill(stack, names, theirs):
-    """Gives a stack the weights of another project; every one of its own must get a value."""
+    """Copies the weights of another project into a stack; every weight must get a value."""
     gain = "scale" if stack.config.block.norm_type == "rms" else "gamma"
     values = {}
     for name, ours in names.items():
@@ -134,7 +135,7 @@ def fill(stack, names, theirs):
                 theirs.get(f"{name.format(number)}.{kind}") for kind in ("weight", "bias")
             )
             if weight is not None and weight.ndim == 2:
-                is_stored_as_ours = ".c_" in name  # GPT-2's
+                is_stored_as_ours = ".c_" in name  # for GPT-2
                 values |= split(own, "kernel", weight if is_stored_as_ours else weight.T)
             elif weight is not None:
                 values[f"{own}/{gain}"] = weight
@@ -150,7 +151,7 @@ def fill(stack, names, theirs):
 
 
 def split(name, kind, value):
-    """Our weights of a sublayer, or of several that are one matrix, `attention/query,key,value`."""
+    """Splits a weight of theirs into ours; `attention/query,key,value` may be one matrix."""
     parent, _, sublayers = name.rpartition("/")
     parts = np.split(value, len(sublayers.split(",")), axis=-1)
     return {
@@ -168,7 +169,7 @@ def test_an_encoder(arrays, name):
     np.testing.assert_allclose(encoder(theirs["x"]), theirs["out"], rtol=0, atol=1e-5)
 
 
-def test_encoder_and_decoder_of_t5(arrays):
+def test_an_encoder_and_decoder_of_t5(arrays):
     theirs = arrays["t5"]
     encoder, decoder = Encoder(**T5, dropout=0.0), Decoder(**T5, dropout=0.0)
     encoder.build((None, None, D))

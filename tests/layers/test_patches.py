@@ -1,4 +1,4 @@
-"""Patches of images and their positions against loops, and what they refuse."""
+"""Patches of images and their positions against loops; refused arguments."""
 
 import math
 
@@ -19,7 +19,7 @@ def images(seed=0):
 
 
 def patches_reference(images, size):
-    """Dosovitskiy et al. (2021), section 3.1: one number at a time."""
+    """Dosovitskiy et al. (2021), section 3.1, one number at a time."""
     batch, height, width, channels = images.shape
     columns = width // size
     out = np.zeros((batch, height // size * columns, size * size * channels))
@@ -30,13 +30,13 @@ def patches_reference(images, size):
 
 
 def wave(position, feature, width):
-    """Section 3.5, one number."""
+    """Section 3.5, for one number."""
     angle = position / 10_000 ** (2 * (feature // 2) / width)
     return math.cos(angle) if feature % 2 else math.sin(angle)
 
 
 def grid_reference():
-    """Half of the features for the row, half for the column."""
+    """Half of the features encode the row, half the column."""
     out = np.zeros((PATCHES, D))
     for patch, feature in np.ndindex(out.shape):
         place = patch // COLUMNS if feature < D // 2 else patch % COLUMNS
@@ -44,13 +44,13 @@ def grid_reference():
     return out
 
 
-def test_patches_are_those_of_the_reference():
+def test_patches_equal_the_reference():
     np.testing.assert_array_equal(cut_patches(images(), SIZE), patches_reference(images(), SIZE))
 
 
 @pytest.mark.parametrize("class_token", [True, False])
 @pytest.mark.parametrize("position", ["sinusoidal", "learned", "none"])
-def test_the_embedding_is_that_of_the_reference(position, class_token):
+def test_the_embedding_equals_the_reference(position, class_token):
     layer = PatchEmbedding(SIZE, D, position, class_token)
     layer(images())
     weights = weights_of(randomise(layer))
@@ -66,14 +66,14 @@ def test_the_embedding_is_that_of_the_reference(position, class_token):
     np.testing.assert_allclose(to_numpy(layer(images())), x, **SAME)
 
 
-def test_a_row_of_patches_shares_its_half_and_every_place_differs():
+def test_patches_of_a_row_share_half_of_the_features_and_all_differ():
     table = SinusoidalGrid().grid_table(ROWS, COLUMNS, D).reshape(ROWS, COLUMNS, D)
     assert (table[:, :, : D // 2] == table[:, :1, : D // 2]).all()
     assert (table[:, :, D // 2 :] == table[:1, :, D // 2 :]).all()
     assert len(np.unique(table.reshape(PATCHES, D), axis=0)) == PATCHES
 
 
-def test_layout_and_offset_are_those_of_sinusoids():
+def test_layout_and_offset_work_as_for_sinusoids():
     table = SinusoidalGrid("halves", offset=3).grid_table(ROWS, COLUMNS, D)
     assert table[0, 0] == np.float32(math.sin(3)) and table[0, D // 4] == np.float32(math.cos(3))
 
@@ -87,7 +87,7 @@ def test_layout_and_offset_are_those_of_sinusoids():
         ((SIZE, D, Sinusoidal(), "yes"), "`class_token` must be True or False. Received:"),
     ],
 )
-def test_wrong_arguments_are_one_line(arguments, message):
+def test_wrong_arguments_are_reported_in_one_line(arguments, message):
     with pytest.raises((TypeError, ValueError), match=message) as error:
         PatchEmbedding(*arguments)
     assert "\n" not in str(error.value)
@@ -100,7 +100,7 @@ def test_wrong_arguments_are_one_line(arguments, message):
         (images()[0], r"`images` must be \[batch, height, width, channels\]"),
     ],
 )
-def test_wrong_images_are_one_line(value, message):
+def test_wrong_images_are_reported_in_one_line(value, message):
     with pytest.raises((TypeError, ValueError), match=message) as error:
         PatchEmbedding(SIZE, D)(value)
     assert "\n" not in str(error.value)
@@ -120,7 +120,7 @@ def test_images_of_another_size_are_refused():
         layer(images()[:, :4])
 
 
-def test_a_grid_is_nothing_for_tokens():
+def test_a_grid_is_refused_for_tokens():
     from keras_transformer import PositionalEmbedding
 
     with pytest.raises(ValueError, match="`SinusoidalGrid` is only for a `PatchEmbedding`"):

@@ -1,4 +1,4 @@
-"""Positions of every kind: the formula, what they do in a model, and what they refuse."""
+"""Positions of every kind: the formula, their effect in a model, and refused arguments."""
 
 import keras
 import numpy as np
@@ -46,7 +46,7 @@ each_kind = pytest.mark.parametrize("changes", EVERY.values(), ids=EVERY)
 
 @pytest.mark.parametrize("endpoint", [False, True])
 @pytest.mark.parametrize("layout", ["interleaved", "halves"])
-def test_waves_of_every_layout(layout, endpoint):
+def test_sinusoids_of_every_layout(layout, endpoint):
     table = sinusoids(37, D, layout, endpoint)
     np.testing.assert_allclose(table, reference.sinusoids(37, D, layout, endpoint), atol=1e-6)
 
@@ -79,7 +79,7 @@ def test_rotary_attention(causal):
     np.testing.assert_allclose(layer(x), expected, rtol=0, atol=1e-5)
 
 
-def test_rotary_scores_depend_on_distances_alone():
+def test_rotary_scores_depend_on_distances_only():
     rotary, heads = Rotary(), normal(B, H, T, K)
     near, far = (rotary.rotate(heads, np.arange(T) + first) for first in (0, 200))
     products = [np.einsum("bhtk,bhsk->bhts", x, x) for x in (near, far)]
@@ -96,11 +96,11 @@ def test_too_many_rotary_positions_are_never_silently_wrong(jit_compile):
     try:
         assert np.isnan(function(normal(B, 8, D))).all()
     except tf.errors.InvalidArgumentError:
-        assert not jit_compile  # the processor's own look-up checks
+        assert not jit_compile  # only the processor's look-up checks the range
 
 
 @each_kind
-def test_a_step_at_a_time_is_the_whole_sentence(changes):
+def test_a_step_at_a_time_equals_the_whole_sentence(changes):
     model = randomise(Transformer(small_config(**changes)))
     source, target = sentences([S, 5]), sentences([T, 7], first=2)
     expected = model({"source": source, "target": target})
@@ -113,7 +113,7 @@ def test_a_step_at_a_time_is_the_whole_sentence(changes):
 
 @pytest.mark.slow
 @each_kind
-def test_it_is_kept_in_a_file(changes, tmp_path):
+def test_it_is_saved_in_a_file(changes, tmp_path):
     model = randomise(Transformer(small_config(**changes)))
     model.save(tmp_path / "model.keras")
     loaded = keras.saving.load_model(tmp_path / "model.keras")
@@ -150,7 +150,7 @@ def test_a_position_is_serialised_with_its_options(position):
     assert type(again) is type(position) and again.get_config() == position.get_config()
 
 
-def test_what_does_not_fit_is_refused():
+def test_wrong_arguments_are_refused():
     names = "sinusoidal, learned, binary, rotary, relative, alibi, t5, none"
     message = rf"`position` must be one of {names}. Received: .*'spiral'"
     with pytest.raises(ValueError, match=message):

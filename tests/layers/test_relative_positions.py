@@ -1,4 +1,4 @@
-"""Shaw's and T5's positions: formulas, gradients, 16 bits, what they refuse."""
+"""Shaw's and T5's positions: formulas, gradients, 16 bits, refused arguments."""
 
 import keras
 import numpy as np
@@ -34,7 +34,7 @@ from keras_transformer import (
 )
 from keras_transformer.layers.positions.t5 import t5_buckets
 
-# Farther ones than these distances are in every sentence of 11 tokens.
+# Every sentence of 11 tokens has larger distances than these.
 POSITIONS = {"relative": Relative(4), "t5": T5Bias(9, 8)}
 each_position = pytest.mark.parametrize("name", POSITIONS)
 each_direction = pytest.mark.parametrize("causal", [False, True])
@@ -49,7 +49,7 @@ def attention(name, causal, **options):
 
 
 def expected_of(name, layer, x, seen):
-    """Output and weights by the reference, in float64."""
+    """Returns output and weights of the reference, in float64."""
     weights = weights_of(layer)
     if name == "t5":
         bias = reference.t5_bias(weights.pop("distance_bias"), T, 9, layer.causal)
@@ -63,7 +63,7 @@ def expected_of(name, layer, x, seen):
 
 @each_direction
 @each_position
-def test_attention_is_the_formula(name, causal):
+def test_attention_follows_the_formula(name, causal):
     layer, x, mask = attention(name, causal), normal(B, T, D), random_mask(B, T, T, seed=1)
     seen = mask & np.tri(T, dtype=bool) if causal else mask
     expected, expected_weights = expected_of(name, layer, x, seen)
@@ -71,7 +71,7 @@ def test_attention_is_the_formula(name, causal):
     np.testing.assert_allclose(out, expected, rtol=0, atol=1e-5)
     np.testing.assert_allclose(attended, expected_weights, rtol=0, atol=1e-5)
     tables = {"relative": ("relative_keys", "relative_values"), "t5": ("distance_bias",)}[name]
-    for table in tables:  # each of them counts
+    for table in tables:  # each of them affects the output
         table = getattr(layer, table)
         before = table.numpy()
         table.assign(np.zeros_like(before))
@@ -81,8 +81,8 @@ def test_attention_is_the_formula(name, causal):
 
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize(("buckets", "farthest"), [(32, 128), (8, 9), (8, 64), (4, 3), (12, 20)])
-def test_buckets_are_those_of_integers(buckets, farthest, causal):
-    """Also where the quotient of two logarithms is an integer, as for 16, 32 and 64 of 128."""
+def test_buckets_equal_exact_integer_computation(buckets, farthest, causal):
+    """Also where the ratio of two logarithms is an integer, as for 16, 32 and 64 of 128."""
     after = 0 if causal else farthest
     table = t5_buckets(after, farthest, buckets)
     for place, distance in enumerate(range(-after, farthest + 1)):
@@ -90,7 +90,7 @@ def test_buckets_are_those_of_integers(buckets, farthest, causal):
 
 
 def test_buckets_of_the_paper():
-    """32 of both directions: 0 to 7 alone; the others begin at 8, 12, 16, 23, 32, 46, 64, 91."""
+    """32 for both directions: 0 to 7 are single distances; the rest begin at 8, 12, 16, 23 ..."""
     both = t5_buckets(128, 128, 32)
     assert both[128:136].tolist() == [*range(8)] and both[127] == 17 and both.max() == 31
     first = [int(np.argmax(both[128:] == bucket)) for bucket in range(8, 16)]
@@ -102,8 +102,8 @@ def test_buckets_of_the_paper():
 
 @each_direction
 @each_position
-def test_every_dtype_has_the_formula_and_whole_gradients(name, causal, policy):
-    """Rows of a table that occur often: TensorFlow's own gradient would be a list of rows."""
+def test_every_dtype_follows_the_formula_with_dense_gradients(name, causal, policy):
+    """For a row that occurs often, TensorFlow's own gradient would be a list of rows."""
     layer, x = attention(name, causal), normal(B, T, D)
     seen = np.broadcast_to(np.tri(T, dtype=bool) if causal else np.ones((T, T), bool), (B, T, T))
     expected, _ = expected_of(name, layer, x, seen)
@@ -122,8 +122,8 @@ def test_every_dtype_has_the_formula_and_whole_gradients(name, causal, policy):
 
 
 @each_position
-def test_far_places_are_not_rounded_to_16_bits(name, policy):
-    """Near 20 million, where float32 knows even numbers alone, as near 0."""
+def test_distant_positions_are_not_rounded_to_16_bits(name, policy):
+    """Near 20 million, where float32 has even numbers only, it gives the same as near 0."""
     layer = attention(name, causal=False)
     heads = ops.cast(normal(B, H, 1, K), layer.compute_dtype)
     keys = np.arange(-6, 7)
@@ -149,12 +149,12 @@ KINDS = {
 }
 
 
-def test_each_attention_has_tables_of_its_own():
-    """Two vectors or one bias for every distance or bucket, in each of three self-attentions."""
+def test_each_attention_has_its_own_tables():
+    """Two vectors or one bias per distance or bucket, in each of three self-attentions."""
     counts = {
         name: Transformer(small_config(**changes)).count_params() for name, changes in KINDS.items()
     }
-    encoder, decoder = 2 * 4 + 1, 4 + 1  # keys after the query have no vectors in the decoder
+    encoder, decoder = 2 * 4 + 1, 4 + 1  # the decoder has no vectors for keys after the query
     assert counts["relative"] - counts["none"] == (encoder + 2 * decoder) * (K + KV)
     assert counts["t5"] - counts["none"] == 3 * 8 * H
     assert counts["alibi"] == counts["none"]
@@ -208,12 +208,12 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("make", "message"), REFUSED)
-def test_what_does_not_fit_is_refused(make, message):
+def test_wrong_arguments_are_refused(make, message):
     with pytest.raises(ValueError, match=message):
         make()
 
 
-def test_somebody_s_score_may_be_linear():
+def test_a_custom_score_may_be_linear():
     @keras.saving.register_keras_serializable(package="test")
     class Negative(Additive):
         is_linear = True

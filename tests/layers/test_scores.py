@@ -1,4 +1,4 @@
-"""Scores of every kind against one query and one key at a time; cached keys; 16 bits."""
+"""Scores of every kind against loops over queries and keys; cached keys; 16 bits."""
 
 import keras
 import numpy as np
@@ -33,7 +33,7 @@ each_score = pytest.mark.parametrize("name", NAMES)
 
 
 def score_reference(name, weights):
-    """The score of one query and one key of a head, in float64; takes its weights out."""
+    """Returns the score of one query and key of a head in float64; removes the used weights."""
     if name == "additive":
         matrices = weights.pop("score_query"), weights.pop("score_key")
         vector = weights.pop("score_vector")[:, 0, 0]
@@ -85,8 +85,8 @@ def test_cross_attention(name):
 
 
 @pytest.mark.parametrize("position", ["alibi", "rotary"])
-def test_a_score_and_a_position_together(position):
-    """First the heads are turned, then the score is taken, then the bias is added."""
+def test_a_score_and_a_position_combined(position):
+    """The heads are rotated first, then the score is computed, then the bias is added."""
     size = 6
     layer = MultiHeadSelfAttention(H, d_k=size, d_v=KV, score="dot_product", position=position)
     x = normal(B, T, D)
@@ -123,7 +123,7 @@ def test_every_score_has_gradients_for_all_its_weights(name, policy):
 
 
 def test_a_product_beyond_the_range_of_float16():
-    """q k = 129,600, of two keys that differ by 1 %: the larger one takes it all."""
+    """q k = 129,600 for two keys that differ by 1 %: the larger score takes all the weight."""
     layer = MultiHeadSelfAttention(1, score="dot_product", dtype="mixed_float16")
     layer.build((1, 1, 64))
     query = ops.full((1, 1, 1, 64), 45, "float16")
@@ -135,7 +135,7 @@ def test_a_product_beyond_the_range_of_float16():
 
 @each_score
 def test_only_dot_products_use_the_kernel(name):
-    """A runtime's own form of `Q K^T` is no form of any other score."""
+    """A runtime's fused form of `Q K^T` computes no other score."""
     calls = []
 
     def similarity(query, key):
@@ -149,7 +149,7 @@ def test_only_dot_products_use_the_kernel(name):
 
 @pytest.mark.slow
 @each_score
-def test_it_is_kept_in_a_file(name, small_model, tmp_path):
+def test_it_is_saved_in_a_file(name, small_model, tmp_path):
     model = small_model(score=name)
     model.save(tmp_path / "model.keras")
     loaded = keras.saving.load_model(tmp_path / "model.keras")
@@ -160,7 +160,7 @@ def test_it_is_kept_in_a_file(name, small_model, tmp_path):
         assert type(attention.score) is NAMES[name]
 
 
-def test_a_layer_of_before_there_were_scores():
+def test_a_layer_saved_before_there_were_scores():
     config = MultiHeadSelfAttention(H).get_config()
     del config["score"]
     assert type(MultiHeadSelfAttention.from_config(config).score) is ScaledDotProduct
@@ -171,7 +171,7 @@ def test_the_names_are_those_of_the_configuration():
     assert BlockConfig().score == TransformerConfig().score == "scaled_dot_product"
 
 
-def test_what_there_is_not_is_refused():
+def test_unknown_scores_are_refused():
     names = "scaled_dot_product, dot_product, general, additive"
     message = rf"`score` must be one of {names}\. .*'cosine'"
     with pytest.raises(ValueError, match=message):
@@ -181,7 +181,7 @@ def test_what_there_is_not_is_refused():
 
 
 def test_parameters_of_scores():
-    """In all five attentions of the model, one or a pair of [H, K, K], and one [H, K]."""
+    """In all five attentions of the model: one or two of [H, K, K], and one [H, K]."""
     from support import small_config
 
     counts = [Transformer(small_config(score=name)).count_params() for name in NAMES]
@@ -191,8 +191,8 @@ def test_parameters_of_scores():
     ]
 
 
-def test_a_general_score_begins_with_the_variance_of_eq_1():
-    """Of queries and keys of variance 1; that of `q k` would be `d_k`, 64."""
+def test_a_general_score_starts_with_the_variance_of_eq_1():
+    """For queries and keys of variance 1; the variance of `q k` would be `d_k`, 64."""
     layer = MultiHeadSelfAttention(2, score="general")
     layer.build((1, 1, 128))
     query, key = normal(1, 2, 400, 64), normal(1, 2, 400, 64, seed=1)

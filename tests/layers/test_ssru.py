@@ -20,7 +20,7 @@ def built(width=D, **options):
     return randomise(layer)
 
 
-def test_output_is_the_formula():
+def test_output_follows_the_formula():
     layer, x = built(), normal(B, T, D)
     weights = weights_of(layer)
     assert sorted(weights) == ["candidate/kernel", "forget/bias", "forget/kernel"]
@@ -42,7 +42,7 @@ def one_after_the_other(keep, add):
 
 @pytest.mark.parametrize("length", [1, 2, 3, 7, 8, 9, 61])
 @pytest.mark.parametrize(("dtype", "atol"), [("float64", 1e-13), ("float32", 1e-5)])
-def test_scan_and_its_gradients_are_those_of_a_loop(length, dtype, atol):
+def test_scan_and_its_gradients_equal_a_loop(length, dtype, atol):
     keep, add = (tf.constant(values, dtype) for values in gates(length))
     upstream = tf.constant(normal(B, length, D, seed=1), dtype)
     results = []
@@ -57,7 +57,7 @@ def test_scan_and_its_gradients_are_those_of_a_loop(length, dtype, atol):
 
 
 @pytest.mark.parametrize("jit", [False, pytest.param(True, marks=pytest.mark.slow)])
-def test_scan_of_a_length_that_the_graph_does_not_know(jit):
+def test_scan_of_a_length_unknown_to_the_graph(jit):
     graph = tf.function(
         linear_recurrence, input_signature=[tf.TensorSpec([None, None, D])] * 2, jit_compile=jit
     )
@@ -66,7 +66,7 @@ def test_scan_of_a_length_that_the_graph_does_not_know(jit):
         np.testing.assert_allclose(graph(keep, add), one_after_the_other(keep, add), **SAME)
 
 
-def test_a_step_at_a_time_is_the_call(policy):
+def test_a_step_at_a_time_equals_the_call(policy):
     layer, x = built(dtype=policy), normal(B, T, D)
     expected = layer(x)
     assert expected.dtype == layer.compute_dtype
@@ -74,14 +74,14 @@ def test_a_step_at_a_time_is_the_call(policy):
     for t in range(T):
         out, cache = layer.step(ops.cast(x[:, t : t + 1], layer.compute_dtype), cache, t)
         assert out.dtype == layer.compute_dtype and cache[0].dtype == "float32"
-        atol = 1e-5 if layer.compute_dtype == "float32" else 2e-2  # an ulp of a bfloat16 near 2
+        atol = 1e-5 if layer.compute_dtype == "float32" else 2e-2  # one ulp of a bfloat16 near 2
         np.testing.assert_allclose(to_numpy(out)[:, 0], to_numpy(expected)[:, t], rtol=0, atol=atol)
     assert layer.extended_cache(cache, 5) is cache
 
 
 @pytest.mark.parametrize("dtype", ["mixed_float16", "mixed_bfloat16"])
 def test_small_changes_of_a_state_are_not_lost_in_16_bits(dtype):
-    """Below 0.25 % of itself, which a bfloat16 does not keep: the state would stay at a half."""
+    """Changes below 0.25 % would be lost in bfloat16, and the state would stay at a half."""
     layer = built(1, dtype=dtype)
     layer.candidate.kernel.assign([[1.0]])
     layer.forget.kernel.assign([[0.0]])
@@ -94,7 +94,7 @@ def test_small_changes_of_a_state_are_not_lost_in_16_bits(dtype):
     assert states[-1] > 0.95
 
 
-def test_hypotheses_have_states_of_their_own():
+def test_each_hypothesis_has_its_own_state():
     layer, x = built(), normal(B * 3, T, D)
     expected = to_numpy(layer(x)).reshape(B, 3, T, D)
     cache = layer.empty_cache(B, T, width=3)
@@ -103,7 +103,7 @@ def test_hypotheses_have_states_of_their_own():
         np.testing.assert_allclose(out, expected[:, :, t], **SAME)
 
 
-def test_masked_positions_leave_the_state_as_it_is():
+def test_masked_positions_leave_the_state_unchanged():
     layer, x, real = built(), normal(B, T, D), random_mask(B, T)
     expected = reference.ssru(weights_of(layer), x, real)
     for mask in ({"allowed": real}, {"allowed": real[:, None]}, {"mask": real}):
@@ -116,14 +116,14 @@ def test_masked_positions_leave_the_state_as_it_is():
     np.testing.assert_allclose(layer(attached), expected, **SAME)
 
 
-def test_later_positions_change_nothing_earlier():
+def test_later_positions_do_not_affect_earlier_ones():
     layer, x = built(), normal(B, T, D)
     longer = np.concatenate([x, normal(B, 5, D, seed=1)], axis=1)
     np.testing.assert_allclose(layer(longer)[:, :T], layer(x), **SAME)
 
 
 @pytest.mark.parametrize("shape", [(B, T, T), (1, T, T), (B, 3, T)])
-def test_a_mask_that_depends_on_the_query_is_one_line(shape):
+def test_a_mask_that_depends_on_the_query_is_reported_in_one_line(shape):
     x, memory = normal(B, T, D), normal(B, S, D)
     mask, message = np.ones(shape, bool), r"`allowed` must be \[B, T\] or \[B, 1, T\] for an SSRU"
     with pytest.raises(ValueError, match=message) as error:
@@ -138,14 +138,14 @@ def test_a_mask_that_depends_on_the_query_is_one_line(shape):
         assert "\n" not in str(error.value)
 
 
-def test_a_mask_of_a_step_is_refused():
+def test_a_mask_for_a_step_is_refused():
     layer = built()
     with pytest.raises(ValueError, match=r"must be None .* a mask \(2, 1, 11\)"):
         layer.step(normal(B, 1, D), layer.empty_cache(B, T), 0, np.ones((B, 1, T), bool))
 
 
 @pytest.mark.parametrize("norm", ["post", "pre"])
-def test_a_block_with_it(norm):
+def test_a_block_with_an_ssru(norm):
     class Kind:
         decoder, position, score = "ssru", "none", "scaled_dot_product"
         num_key_value_heads = window = None
@@ -163,7 +163,7 @@ def test_a_block_with_it(norm):
     assert list(attended) == ["cross_attention"]
 
 
-def test_configuration_makes_the_same_layers():
+def test_a_configuration_makes_the_same_layers():
     for layer in (
         DecoderBlock(**BLOCK, autoregression="ssru"),
         Decoder(2, **BLOCK, autoregression="ssru"),

@@ -1,4 +1,4 @@
-"""Layers that extend ours, and what `help` shows of their arguments."""
+"""Layers that extend ours, and their arguments as `help` shows them."""
 
 import inspect
 import pathlib
@@ -19,7 +19,7 @@ X, MEMORY = normal(B, T, D), normal(B, S, D, seed=1)
 
 @keras.saving.register_keras_serializable("test_subclasses")
 class PassingDecoderBlock(kt.DecoderBlock):
-    """Everything is passed on."""
+    """A block that passes on all its arguments."""
 
     def call(self, x, *args, **kwargs):
         return super().call(x, *args, **kwargs)
@@ -37,7 +37,7 @@ class ByName(kt.EncoderBlock):
 
 
 class Pooled(kt.EncoderBlock):
-    """Another shape than that of the block, and the weights."""
+    """A block that returns another shape than ours, and the weights."""
 
     def call(self, x, *args, **kwargs):
         x, weights = super().call(x, *args, **{**kwargs, "return_weights": True})
@@ -75,8 +75,8 @@ def test_a_decoder_block_that_passes_its_arguments_on(tmp_path):
 
 
 @pytest.mark.parametrize("kind", [PassingEncoderBlock, ByName])
-def test_masks_reach_what_the_arguments_are_passed_on_to(kind):
-    """Also the masks that Keras attaches."""
+def test_masks_reach_the_parent_of_a_layer_that_passes_arguments_on(kind):
+    """Includes the masks that Keras attaches."""
     tokens = np.array([[4, 5, 6, 0, 0], [7, 8, 9, 4, 5]])
     embedding = kt.PositionalEmbedding(19, D, pad_id=0)
     layer, own = kt.EncoderBlock(H, F, **BLOCK), kind(H, F, **BLOCK)
@@ -89,7 +89,7 @@ def test_masks_reach_what_the_arguments_are_passed_on_to(kind):
     assert inspect.signature(own.call).parameters.keys() >= {"allowed", "mask", "training"}
 
 
-def test_what_a_subclass_returns_is_known_to_a_model():
+def test_the_output_shapes_of_a_subclass_are_known_to_a_model():
     inputs = keras.Input((T, D))
     pooled, weights = Pooled(H, F, **BLOCK)(inputs)
     assert (pooled.shape, weights.shape) == ((None, D), (None, H, T, T))
@@ -98,7 +98,7 @@ def test_what_a_subclass_returns_is_known_to_a_model():
     assert PooledDecoder(F)(inputs).shape == (None, D)
 
 
-def test_arguments_without_names_are_refused_with_the_signature():
+def test_positional_arguments_are_refused_with_the_signature():
     message = (
         r"^`Wrong.call` must take `\*\*kwargs` if it takes `\*args`, or name its arguments: "
         r"`def call\(self, x, allowed=None, .*mask=None\)`\. "
@@ -120,7 +120,7 @@ def test_arguments_without_names_are_refused_with_the_signature():
         (lambda: PassingDecoderBlock(H, F), r"`EncoderBlock\(\.\.\., causal=True\)`"),
     ],
 )
-def test_a_missing_memory_names_the_layer_that_needs_none(layer, instead):
+def test_a_missing_memory_is_reported_with_the_layer_that_needs_none(layer, instead):
     made = layer()
     for arguments in ((X,), (keras.KerasTensor((B, T, D)),), (X, None)):
         with pytest.raises(
@@ -146,7 +146,7 @@ def test_help_lists_every_argument(name):
     assert set(listed) == set(parameters) - {"self", "kwargs"}
     for option in expected - {"num_layers", "num_heads", "d_ff"}:
         assert parameters[option].default == OPTIONS[option].default
-    assert "attention_dropout=0.0" in text  # in the signature
+    assert "attention_dropout=0.0" in text  # as in the signature
 
 
 def test_the_page_of_the_layers_lists_every_argument():

@@ -1,4 +1,4 @@
-"""Wrong values and wrong types in Python: one clear line, before Keras can wrap it into ten."""
+"""Wrong values and types in Python: one clear line, before Keras can turn it into ten."""
 
 import re
 
@@ -112,7 +112,7 @@ def test_arguments_of_single_layers(make, name):
 
 
 @pytest.mark.parametrize("wrong", ["a", 2.0, -1, True, None])
-def test_ids_of_the_configuration(wrong):
+def test_ids_in_the_configuration(wrong):
     message = r"^`pad_id`, `bos_id` and `eos_id` must be in the vocabulary, .* Received: pad_id="
     with pytest.raises(ValueError, match=message):
         small_config(pad_id=wrong)
@@ -142,7 +142,7 @@ NOT_POSITIONS = {
 
 @pytest.mark.parametrize("kind", NOT_POSITIONS)
 @pytest.mark.parametrize("layer", [*ATTENDING, *TO_MEMORY])
-def test_what_is_not_embedded(layer, kind):
+def test_inputs_that_cannot_be_embedded(layer, kind):
     value, message = NOT_POSITIONS[kind]
     made = {**ATTENDING, **TO_MEMORY}[layer]()
     received = rf".* Received by '{made.name}': dtype=\w+, shape={re.escape(str(value.shape))}\.$"
@@ -180,7 +180,7 @@ def test_another_width_than_the_layer_was_built_for():
         network(X[:, :, :16])
 
 
-def test_sentences_without_a_memory_of_their_own():
+def test_sentences_with_a_memory_of_another_batch_size():
     rule = r"^`x` and `memory` must have the same batch size\."
     message = rule + r" Received by '.*': batch sizes 2 and 3\.$"
     for make in TO_MEMORY.values():
@@ -198,7 +198,7 @@ def test_sentences_without_a_memory_of_their_own():
         (IDS.astype(str), "must be integer token ids: "),
     ],
 )
-def test_what_is_no_token_ids(ids, message):
+def test_inputs_that_are_not_token_ids(ids, message):
     for layer, name in (
         (PositionalEmbedding(19, D), "inputs"),
         (Transformer(small_config()), "source"),
@@ -210,15 +210,15 @@ def test_what_is_no_token_ids(ids, message):
 
 
 @pytest.mark.parametrize("policy_name", ["float32", "mixed_bfloat16"])
-def test_ids_that_arrive_as_floats_are_not_rounded(policy_name):
-    """`keras.Input((None,))` is float32 by default; bfloat16 does not have 257."""
+def test_ids_given_as_floats_are_not_rounded(policy_name):
+    """`keras.Input((None,))` is float32 by default; bfloat16 cannot represent 257."""
     layer = PositionalEmbedding(300, D, dtype=policy_name)
     ids = np.array([[257, 299, 1]])
     expected = layer(ids)
     np.testing.assert_array_equal(layer(ids.astype("float32")), expected)
 
 
-def test_a_batch_of_targets_with_other_sources():
+def test_targets_with_a_different_number_of_sources():
     message = r"^`source` and `target` must have the same batch size\. .* batch sizes 2 and 1\.$"
     with pytest.raises(ValueError, match=message):
         Transformer(small_config())({"source": IDS, "target": IDS[:1]})
@@ -227,7 +227,7 @@ def test_a_batch_of_targets_with_other_sources():
 @pytest.mark.parametrize(
     "model, tokenizer, name", [([1], 3, "model"), (None, 3, "model"), ("runs/demo", 3, "model")]
 )
-def test_a_translator_of_other_things(model, tokenizer, name):
+def test_a_translator_built_from_wrong_objects(model, tokenizer, name):
     message = rf"^`{name}` must be a \w+; `Translator.from_run\(FOLDER\)` opens .* of type \w+\.$"
     with pytest.raises(TypeError, match=message):
         Translator(model, tokenizer)

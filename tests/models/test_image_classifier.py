@@ -41,14 +41,14 @@ def pixels(seed=0):
 
 
 def patches(images):
-    """`[B, 15, 12]`, by slices."""
+    """Cuts images into patches `[B, 15, 12]` by slicing."""
     cuts = [images[:, y : y + 2, x : x + 2] for y in range(0, 6, 2) for x in range(0, 10, 2)]
     return np.stack([cut.reshape(len(images), 12) for cut in cuts], axis=1)
 
 
 @pytest.mark.parametrize("norm", ["post", "pre"])
 @pytest.mark.parametrize("pooling", ["class", "mean", "max", "attention"])
-def test_logits_are_those_of_the_reference(pooling, norm):
+def test_logits_equal_the_reference(pooling, norm):
     model = model_of(pooling=pooling, norm=norm)
     weights = weights_of(model)
     x = patches(pixels().astype("float64") / 127.5 - 1)
@@ -70,8 +70,8 @@ def test_logits_are_those_of_the_reference(pooling, norm):
 
 
 @pytest.mark.parametrize("position", ["sinusoidal", "learned", "rotary", "alibi", "none"])
-def test_where_a_patch_is_matters_unless_there_is_no_position(position):
-    """Patches in another order, in the place of one another."""
+def test_the_order_of_patches_matters_unless_there_is_no_position(position):
+    """The patches are permuted."""
     changes = {"d_k": 6, "pooling": "mean", "position": position}
     model = randomise(ImageClassifier(config(**changes)))
     images = pixels()
@@ -81,7 +81,7 @@ def test_where_a_patch_is_matters_unless_there_is_no_position(position):
     assert (difference < 1e-5) == (position == "none")
 
 
-def test_attention_weights_are_those_of_all_layers():
+def test_attention_weights_of_all_layers_are_returned():
     weights = model_of().attention_weights(pixels())
     assert sorted(weights) == [f"encoder/block_{n}/self_attention" for n in (0, 1)]
     for value in weights.values():
@@ -99,13 +99,13 @@ def test_attention_weights_are_those_of_all_layers():
         (pixels().astype("uint8"), "`images` must be floating"),
     ],
 )
-def test_other_images_are_one_line(images, message):
+def test_images_of_another_shape_are_reported_in_one_line(images, message):
     with pytest.raises((TypeError, ValueError), match=message) as error:
         model_of()(images)
     assert "\n" not in str(error.value)
 
 
-def test_the_number_of_positions_follows():
+def test_the_number_of_positions_follows_from_the_sizes():
     assert config().max_length == 16 and config(pooling="mean").max_length == 15
     assert config(max_length=16).max_length == 16
 
@@ -120,6 +120,6 @@ def test_the_number_of_positions_follows():
         ({"position": "binary"}, "`position` must not be binary for patches, .*'binary'"),
     ],
 )
-def test_wrong_configurations_are_one_line(changes, message):
+def test_wrong_configurations_are_reported_in_one_line(changes, message):
     with pytest.raises(ValueError, match=message):
         config(**changes)

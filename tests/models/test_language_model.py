@@ -1,4 +1,4 @@
-"""The language model against the reference, and what padding, neighbours and futures change."""
+"""The language model against the reference; effects of padding, neighbours and later tokens."""
 
 import functools
 
@@ -33,23 +33,23 @@ VARIANTS = {
 
 
 def lm_config(**changes):
-    """The sizes of `small_config`, two layers deep."""
+    """Returns the sizes of `small_config`, with two layers."""
     return LanguageModelConfig(**small_fields(LanguageModelConfig, num_layers=2, **changes))
 
 
 @functools.cache
 def model_of(variant):
-    """One model for all tests of a variant; none of them changes a weight."""
+    """One model for all tests of a variant; no test changes its weights."""
     return randomise(LanguageModel(lm_config(**VARIANTS[variant])))
 
 
 def batch(pad_id=0, seed=0):
-    """Three texts of 11, 5 and 1 tokens, bos included."""
+    """Returns three texts of 11, 5 and 1 tokens, bos included."""
     return sentences([11, 5, 1], pad_id=pad_id, first=2, seed=seed)
 
 
 def logits_of_the_reference(model, tokens, record=None):
-    """Fig. 1, right, without its middle: the blocks of an encoder that see no future."""
+    """Right half of Fig. 1 without cross-attention: encoder blocks that see no later token."""
     config, weights = model.config, weights_of(model)
     length = tokens.shape[1]
     past = np.array([[s <= t for s in range(length)] for t in range(length)])
@@ -71,7 +71,7 @@ def logits_of_the_reference(model, tokens, record=None):
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_logits_are_those_of_the_reference(variant):
+def test_logits_equal_the_reference(variant):
     model = model_of(variant)
     tokens = batch(model.config.pad_id)
     logits = model(tokens)
@@ -80,7 +80,7 @@ def test_logits_are_those_of_the_reference(variant):
 
 
 @pytest.mark.parametrize("variant", ["paper", "pre_norm", "learned_positions"])
-def test_every_attention_weight_is_that_of_the_reference(variant):
+def test_every_attention_weight_equals_the_reference(variant):
     model, record = model_of(variant), {}
     logits_of_the_reference(model, batch(), record)
     attended = model.attention_weights(batch())
@@ -103,7 +103,7 @@ def test_a_future_token_changes_no_earlier_logit(variant):
 
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_padding_and_neighbours_change_nothing(variant):
-    """A text alone is the same text in a batch, and in a wider one."""
+    """A text alone equals the same text in a batch, and in a wider batch."""
     model = model_of(variant)
     pad_id = model.config.pad_id
     tokens = batch(pad_id)
@@ -117,8 +117,8 @@ def test_padding_and_neighbours_change_nothing(variant):
 
 
 @pytest.mark.parametrize("variant", ["paper", "untied", "learned_positions"])
-def test_one_step_at_a_time_is_the_whole_text(variant):
-    """Of two hypotheses of each text, which share a cache and not a prefix."""
+def test_one_step_at_a_time_equals_the_whole_text(variant):
+    """Two hypotheses of each text share a cache but not a prefix."""
     model, first, second = model_of(variant), batch(), batch(seed=3)
     expected = np.stack([to_numpy(model(first)), to_numpy(model(second))], axis=1)
     length = first.shape[1]
@@ -133,7 +133,7 @@ def test_one_step_at_a_time_is_the_whole_text(variant):
 
 
 @pytest.mark.parametrize("variant", ["paper", "untied"])
-def test_the_hidden_states_times_the_output_matrix_are_the_logits(variant):
+def test_logits_are_hidden_states_times_the_output_matrix(variant):
     model, tokens = model_of(variant), batch()
     assert model.output_matrix.shape == (19, D)
     hidden = to_numpy(model.hidden_states(tokens, training=False))
@@ -161,13 +161,13 @@ def test_every_weight_has_a_gradient():
 
 
 @pytest.mark.parametrize("norm", ["post", "pre"])
-def test_texts_of_nothing_but_padding_stay_finite(policy, norm):
+def test_texts_of_only_padding_stay_finite(policy, norm):
     model = randomise(LanguageModel(lm_config(norm=norm)))
     assert model.decoder.compute_dtype == policy.compute_dtype
     assert_padding_stays_finite(model, batch())
 
 
-def test_dropout_is_for_training_only():
+def test_dropout_is_active_in_training_only():
     model, plain = (randomise(LanguageModel(lm_config(dropout=rate))) for rate in (0.4, 0.0))
     tokens = batch()
     expected = to_numpy(plain(tokens))
@@ -212,7 +212,7 @@ def test_settings_that_a_language_model_does_not_have_are_refused(changes, messa
         LanguageModelConfig(**{**lm_config().to_flat(), **changes})
 
 
-def test_more_tokens_than_learned_positions():
+def test_more_tokens_than_learned_positions_are_an_error():
     model = randomise(LanguageModel(lm_config(position="learned", max_length=7)))
     with pytest.raises(ValueError, match=r"`max_length` .*Received: max_length=7, 11 positions"):
         model(batch())

@@ -16,10 +16,10 @@ IMAGE = {"image_height": 4, "image_width": 8, "patch_size": 2, "channels": 1}
 SERIES = {"inputs": ("a", "b"), "input_mean": (0.0, 0.0), "input_scale": (1.0, 1.0)}
 T, S = 9, 7
 IDS = np.random.default_rng(0).integers(4, 11, (2, T)).astype("int32")
-IDS[0, 3], IDS[1, 6:] = 2, 0  # a beginning within a row, and padding
+IDS[0, 3], IDS[1, 6:] = 2, 0  # a start token within a row, and padding
 PIXELS = np.random.default_rng(1).uniform(0, 255, (2, 4, 8, 1)).astype("float32")
 STEPS = np.random.default_rng(2).uniform(-2, 2, (2, T, 2)).astype("float32")
-# The smallest configuration of each kind, and what its model is called with.
+# The smallest configuration of each kind, and the inputs of its model.
 KINDS = {
     "Transformer": (TOKENS, {"source": IDS[:, :S], "target": IDS}),
     "LanguageModel": (TOKENS, IDS),
@@ -32,7 +32,7 @@ KINDS = {
     ),
     "SeriesRegressor": ({**STACK, **SERIES}, STEPS),
 }
-# Another value of each option.
+# Another value for each option.
 VALUES = {
     **{"num_layers": 3, "d_model": 12, "num_heads": 4, "num_key_value_heads": 1, "d_ff": 10},
     **{"d_k": 6, "d_v": 6, "dropout": 0.5, "attention_dropout": 0.5, "activation_dropout": 0.5},
@@ -50,17 +50,18 @@ VALUES = {
     **{"input_scale": (2.0, 3.0), "snow": ("a", "b"), "target_mean": 1.0, "target_scale": 2.0},
     **{"num_decoder_layers": 3, "max_length": 20, "pad_id": 1},
 }
-# Options that decide what searches, data and answers do, and not what the model computes.
+# Options that affect searches, data and answers but not the model's computation.
 ELSEWHERE = {
     **{"bos_id": "data, searches", "eos_id": "data, searches", "banned_ids": "searches"},
     **{"silent_ids": "searches", "forced_eos_id": "searches", "max_answer": "answers"},
     **{"stride": "windows", "resize": "files", "inputs": "names", "target": "name"},
     **{"table": "files", "scored": "windows"},
 }
-# The longest input and output, whatever the position; the padding of a language model.
+# Options that only set a limit: the maximum length, for any position; the padding id of a language
+# model.
 LIMITS = {("LanguageModel", "pad_id"), *((kind, "max_length") for kind in KINDS)}
 T5 = {"position": "t5", "relative_buckets": 4, "relative_distance": 3}
-# Other options, and those that may have another effect beside them; all if none are named.
+# Further base configurations, with the options to test on each; `None`: all options.
 BESIDE = [
     ("Transformer", {"position": "rotary"}, ["rotary_base", "position_offset"]),
     ("Transformer", {"position": "rotary", "window": 1}, ["local_rotary_base", "global_every"]),
@@ -89,7 +90,7 @@ ROWS = [(kind, c, name) for kind, c, name in ROWS if (kind, name) not in LIMITS 
 
 @functools.cache
 def computed(kind, fields):
-    """The weights' names and shapes, and outputs without and with dropout."""
+    """Returns names and shapes of the weights, and outputs without and with dropout."""
     model_class, inputs = getattr(kt, kind), KINDS[kind][1]
     config = model_class.config_class(**json.loads(fields))
     if kind == "ImageClassifier":
@@ -108,7 +109,7 @@ def differs(one, other):
 
 
 def row_of(kind, context, name):
-    """The arguments of a test; those that build most models are among the long tests."""
+    """Returns the arguments of a test; those that build the most models are marked as long."""
     marks = () if context.get("encoder") == "lstm" else pytest.mark.slow
     return pytest.param(kind, context, name, marks=marks, id=f"{kind}-{[*context.values()]}-{name}")
 

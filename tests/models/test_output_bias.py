@@ -1,4 +1,4 @@
-"""A bias of the logits, whatever the output weights are tied to."""
+"""A bias of the logits, for every way to tie the output weights."""
 
 import keras
 import numpy as np
@@ -37,7 +37,7 @@ def test_it_is_added_to_the_logits(changes, small_model, policy):
 
 
 @each_tie
-def test_at_first_it_is_nothing_and_it_is_trained(changes):
+def test_it_starts_at_zero_and_is_trained(changes):
     model = Transformer(small_config(output_bias=True, **changes))
     np.testing.assert_array_equal(model.output_bias, np.zeros(model.config.output_size))
     assert model.output_bias.path.endswith("logits/bias")
@@ -47,7 +47,7 @@ def test_at_first_it_is_nothing_and_it_is_trained(changes):
 
 
 @each_tie
-def test_it_is_kept_in_a_file(changes, small_model, tmp_path):
+def test_it_is_saved_in_a_file(changes, small_model, tmp_path):
     model = small_model(output_bias=True, **changes)
     model.save(tmp_path / "model.keras")
     loaded = keras.saving.load_model(tmp_path / "model.keras")

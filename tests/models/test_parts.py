@@ -1,4 +1,4 @@
-"""Parts of models: what is copied from one to another, and what a new head or input touches."""
+"""Parts of models: copying parts between models, and adding a new head or input."""
 
 import dataclasses
 
@@ -58,7 +58,7 @@ def values_of(model):
         (lambda: translation_model(tie="none"), "encoder", "source_embedding"),
     ],
 )
-def test_an_encoder_of_another_task_begins_a_classifier(make, stack, table):
+def test_an_encoder_of_another_task_initialises_a_classifier(make, stack, table):
     model, other = classifier(), make()
     before, theirs = values_of(model), values_of(other)
     copied = copy_parts(model, other, ["input", "encoder"])
@@ -71,7 +71,7 @@ def test_an_encoder_of_another_task_begins_a_classifier(make, stack, table):
         np.testing.assert_array_equal(value, expected, err_msg=path)
 
 
-def test_the_copied_encoder_computes_what_it_computed():
+def test_the_copied_encoder_computes_the_same():
     model, other = classifier(), translation_model()
     tokens = sentences((5, 9))
     copy_parts(model, other, ["input", "encoder"])
@@ -81,7 +81,7 @@ def test_the_copied_encoder_computes_what_it_computed():
 
 
 @pytest.mark.parametrize("tie", ["all", "target", "none"])
-def test_all_parts_are_all_weights(tie):
+def test_the_parts_contain_all_weights(tie):
     one, two = (
         translation_model(tie=tie),
         randomise(Transformer(small_config(tie=tie, num_layers=2))),
@@ -101,7 +101,7 @@ def test_all_parts_are_all_weights(tie):
         ({"position": "learned"}, "input", "the other model also has embedding/positions"),
     ],
 )
-def test_a_part_that_does_not_fit_stays_as_it_is(changes, part, reason):
+def test_a_part_that_does_not_fit_stays_unchanged(changes, part, reason):
     model, before = classifier(), values_of(classifier())
     copied = copy_parts(model, translation_model(**changes), ["input", "encoder"])
     assert reason in copied.new[part] and part not in copied.copied
@@ -115,7 +115,7 @@ def test_a_decoder_with_a_memory_is_no_encoder():
     copied = copy_parts(language_model(), translation_model(), ["decoder"])
     assert "the other model also has" in copied.new["decoder"]
     copied = copy_parts(classifier(), SeriesRegressor("tiny", num_layers=1), ["encoder", "decoder"])
-    assert "encoder" in copied.new and "decoder" not in copied.new  # which the classifier lacks
+    assert "encoder" in copied.new and "decoder" not in copied.new  # the classifier has no decoder
 
 
 def test_parts_have_names():
@@ -133,8 +133,8 @@ def test_parts_have_names():
     ],
 )
 @pytest.mark.parametrize("tie", ["all", "none"])
-def test_encoder_and_decoder_differ_in_anything(changes, tie, tmp_path):
-    """One matrix is one variable, also with two kinds of positions; cached decoding is the same."""
+def test_encoder_and_decoder_may_differ_in_every_option(changes, tie, tmp_path):
+    """A matrix is one variable even with two kinds of positions; cached decoding is the same."""
     model = randomise(Transformer(**small_config(tie=tie, **changes).to_flat()))
     tables = {id(w) for w in model.weights if w.path.endswith("table")}
     assert len(tables) == {"all": 1, "none": 2}[tie]
@@ -154,7 +154,7 @@ def test_encoder_and_decoder_differ_in_anything(changes, tie, tmp_path):
     )
 
 
-def test_options_without_a_configuration():
+def test_a_model_is_made_from_options_without_a_configuration():
     model = Transformer(num_layers=1, d_model=16, num_heads=2, d_ff=8, vocab_size=11)
     assert model.config == TransformerConfig(
         num_layers=1, d_model=16, num_heads=2, d_ff=8, vocab_size=11
@@ -164,7 +164,7 @@ def test_options_without_a_configuration():
         Transformer(model.config, d_ff=9)
 
 
-def test_a_value_that_differs_is_not_read_from_the_whole_model():
+def test_an_option_with_two_values_cannot_be_read_from_the_whole_model():
     config = small_config(encoder={"num_heads": 2}, d_model=22)
     assert config.d_model == 22 and config.decoder.block.num_heads == 3
     with pytest.raises(
@@ -202,7 +202,7 @@ def test_flat_options_and_parts_describe_the_same_configuration(name, changes):
     assert kind(**config.to_flat()) == config == kind.from_dict(config.to_dict())
 
 
-# A new kind of head: a configuration, a `Head`, and the line `head_class` of its model.
+# A new kind of head takes a configuration, a `Head`, and the line `head_class` in its model.
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -237,7 +237,7 @@ class Scorer(EncoderModel):
 
 
 def test_a_new_head_is_a_class_and_a_line(tmp_path):
-    """It is configured, built, trained, saved and started from another model's parts."""
+    """It is configured, built, trained, saved, and initialised from another model's parts."""
     model = Scorer(**small_fields(ScorerConfig, num_layers=2), scale=3.0)
     assert model.config.scale == 3.0 and "scale" in ScorerConfig.options()
     assert copy_parts(model, translation_model(), ["input", "encoder"]).copied

@@ -1,4 +1,4 @@
-"""`model.quantize`, with which Keras replaces the kernels of linear maps by integers and scales."""
+"""`model.quantize`: Keras replaces the kernels of linear layers by integers and scales."""
 
 import keras
 import numpy as np
@@ -11,7 +11,7 @@ from keras_transformer.decoding import Shortlisted
 from keras_transformer.export.errors import ExportError
 from keras_transformer.export.parity import in_float32
 
-# Keras names every layer that has nothing to quantise.
+# Keras names every layer without anything to quantise.
 pytestmark = [
     pytest.mark.filterwarnings("ignore:Layer .* does not have a `quantize"),
     pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning"),
@@ -38,14 +38,14 @@ def small(**changes):
     return model
 
 
-def test_the_logits_of_a_few_tokens_are_those_of_all(quantized):
+def test_the_logits_of_a_few_tokens_equal_those_of_all(quantized):
     hidden, tokens = quantized.hidden_states(INPUTS), np.array([3, 17, 5, 11], "int32")
     few = quantized.output_weights.of_tokens(tokens)(hidden)
     np.testing.assert_allclose(few, to_numpy(quantized(INPUTS))[..., tokens], rtol=0, atol=1e-5)
 
 
-def test_the_output_matrix_has_its_scale(quantized):
-    """Dense rounds what it multiplies to 8 bits: a row to 1 / 254 of its largest number."""
+def test_the_output_matrix_has_its_own_scale(quantized):
+    """Dense layers round their inputs to 8 bits: a row to 1 / 254 of its largest number."""
     hidden = to_numpy(quantized.hidden_states(INPUTS))
     matrix = to_numpy(quantized.output_matrix)
     logits = to_numpy(quantized(INPUTS)) - to_numpy(quantized.output_bias)
@@ -54,8 +54,8 @@ def test_the_output_matrix_has_its_scale(quantized):
     assert np.all(rounding < 0.1 * np.abs(logits).max())
 
 
-def test_a_shortlist_finds_the_most_probable_of_its_candidates(untied):
-    source, candidates = np.array([[9, 3]]), [*range(8), 9, 11, 40]  # 3 is the end
+def test_a_shortlist_finds_its_most_probable_candidate(untied):
+    source, candidates = np.array([[9, 3]]), [*range(8), 9, 11, 40]  # 3 is the end token
     shortlist = kt.Shortlist.from_counts([[9, 11, 3], [9, 40, 2]], 64, first=8)
     found = kt.Greedy()(Shortlisted(untied, shortlist), source, cache_length=5)
     tokens = found.tokens.numpy()[0, 0].tolist()
@@ -85,7 +85,7 @@ def test_a_model_is_saved_and_cloned(untied, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.long
-def test_blocks_in_somebody_s_model_are_saved(tmp_path):
+def test_blocks_in_a_users_model_are_saved(tmp_path):
     inputs = keras.Input((None, D))
     x = kt.EncoderBlock(H, F, d_k=4, d_v=4, name="first")(inputs)
     x = kt.Encoder(1, H, F, d_k=4, d_v=4, name="second")(x)
@@ -102,7 +102,7 @@ def test_blocks_in_somebody_s_model_are_saved(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_language_model_too():
+def test_a_language_model_can_be_quantised():
     model = randomise(kt.LanguageModel(_language_config(tie="none")))
     model.quantize("int8")
     hidden, tokens = model.hidden_states(INPUTS["target"]), np.array([3, 17, 5], "int32")

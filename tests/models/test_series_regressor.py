@@ -1,4 +1,4 @@
-"""Models of time series: against the reference, and blind to the future."""
+"""Models of time series: equal to the reference, and independent of later steps."""
 
 import dataclasses
 import functools
@@ -44,12 +44,12 @@ def scaled(values):
 
 
 def ended(weights, x):
-    """The linear map and the target's own unit."""
+    """Applies the linear output layer and converts to the target's unit."""
     out = reference.dense(reference.scope(weights, "output"), x)[..., 0]
     return out * FIELDS["target_scale"] + FIELDS["target_mean"]
 
 
-def test_the_transformer_is_that_of_the_reference():
+def test_the_transformer_equals_the_reference():
     model = model_of("transformer")
     weights = weights_of(model)
     x = reference.dense(reference.scope(weights, "embedding/projection"), scaled(series()))
@@ -76,7 +76,7 @@ def lstm_reference(weights, x):
 
 
 @pytest.mark.parametrize("encoder", ["lstm", "lstm_attention"])
-def test_the_lstm_is_that_of_the_reference(encoder):
+def test_the_lstm_equals_the_reference(encoder):
     model = model_of(encoder)
     weights = weights_of(model)
     x = scaled(series())
@@ -90,7 +90,7 @@ def test_the_lstm_is_that_of_the_reference(encoder):
 
 
 @pytest.mark.parametrize("encoder", ENCODERS)
-def test_no_step_sees_the_future(encoder):
+def test_no_step_sees_a_later_one(encoder):
     model, one = model_of(encoder), series()
     other = one.copy()
     other[:, 6:] = series(seed=1)[:, 6:]
@@ -102,8 +102,8 @@ def test_no_step_sees_the_future(encoder):
     assert np.abs(to_numpy(model(past))[:, 6] - first[:, 6]).max() > 1e-6, "but the past it does"
 
 
-def test_units_are_those_of_the_configuration():
-    """Inputs in other units with the same constants of scale give the same output in its unit."""
+def test_scaling_makes_units_irrelevant():
+    """Inputs in other units, with constants of scale to match, give the output in its own unit."""
     model = model_of("transformer")
     factor = np.array([1000.0, 0.1, 10.0])
     changes = {
@@ -118,7 +118,7 @@ def test_units_are_those_of_the_configuration():
     np.testing.assert_allclose(theirs, 10 * ours, rtol=1e-4, atol=1e-3)
 
 
-def test_the_embedding_is_a_linear_map_and_a_position():
+def test_the_embedding_is_a_linear_layer_plus_a_position():
     layer = SeriesEmbedding(10, "learned", max_length=STEPS)
     layer(series())
     weights = weights_of(randomise(layer))
@@ -127,7 +127,7 @@ def test_the_embedding_is_a_linear_map_and_a_position():
 
 
 def snow_reference(fallen, temperature, factor, offsets):
-    """Degree days in each zone, one step at a time, in float64: water and snow, `[T]` each."""
+    """Degree days in each zone in float64, one step at a time: water and snow, `[T]` each."""
     water, snow = np.zeros((2, len(fallen)))
     for offset in offsets:
         lying = 0.0
@@ -147,7 +147,7 @@ def weather(steps=37):
 
 
 @pytest.mark.parametrize(("factor", "offsets"), [(4.0, (-4.5, 0.0, 4.5)), (1.5, (0.0,))])
-def test_the_snow_account_is_that_of_the_reference(factor, offsets):
+def test_the_snow_model_equals_the_reference(factor, offsets):
     given = weather()
     out = to_numpy(SnowAccount(2, 1, 37, factor, offsets)(given.astype("float32")))
     for b in range(2):
@@ -167,7 +167,7 @@ def test_no_water_is_lost():
     )
 
 
-def test_of_a_series_longer_than_the_longest_old_snow_is_forgotten():
+def test_in_a_series_longer_than_the_maximum_old_snow_is_forgotten():
     winter = np.tile(np.array([[[0.0, -9.0, 3.0]]], "float32"), (1, 3, 1))
     long = np.concatenate([np.tile([[[0.0, 9.0, 0.0]]], (1, 1, 1)), winter], axis=1)
     np.testing.assert_allclose(SnowAccount(2, 1, 2, offsets=(0,))(long)[0, :, 1], [0, 3, 3, 3])
@@ -185,14 +185,14 @@ def test_of_a_series_longer_than_the_longest_old_snow_is_forgotten():
         ((0, 3), "must be indices of inputs, counted from 0. Received: 0 and 3, with 3 inputs"),
     ],
 )
-def test_wrong_snow_accounts_are_one_line(arguments, message):
+def test_wrong_snow_settings_are_reported_in_one_line(arguments, message):
     with pytest.raises(ValueError, match=message) as error:
         SnowAccount(*arguments)(weather().astype("float32"))
     assert "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize("encoder", ["transformer", "lstm"])
-def test_a_model_reads_water_and_snow_in_the_place_of_weather(encoder):
+def test_a_model_reads_water_and_snow_instead_of_weather(encoder):
     plain, given = model_of(encoder), weather(STEPS).astype("float32")
     model = model_of(encoder, snow=("c", "b"))
     model.set_weights(plain.get_weights())
@@ -210,7 +210,7 @@ def test_a_model_reads_water_and_snow_in_the_place_of_weather(encoder):
         (np.zeros((2, 5), "int32"), "`inputs` must be embedded, floating"),
     ],
 )
-def test_other_inputs_are_one_line(value, message):
+def test_inputs_of_another_shape_are_reported_in_one_line(value, message):
     with pytest.raises((TypeError, ValueError), match=message) as error:
         model_of("lstm")(value)
     assert "\n" not in str(error.value)
@@ -227,7 +227,7 @@ def test_other_inputs_are_one_line(value, message):
         ({"target_scale": 0.0}, "`target_scale` must be above 0"),
     ],
 )
-def test_wrong_configurations_are_one_line(changes, message):
+def test_wrong_configurations_are_reported_in_one_line(changes, message):
     with pytest.raises(ValueError, match=message):
         SeriesConfig(**{**FIELDS, **changes})
 

@@ -1,4 +1,4 @@
-"""The span predictor against the reference: logits of separator and passage alone."""
+"""The span predictor against the reference: only separator and passage have logits."""
 
 import numpy as np
 import reference
@@ -7,13 +7,13 @@ from support import randomise, small_fields, weights_of
 from keras_transformer import SpanPredictor, SpanPredictorConfig
 
 
-def test_logits_are_those_of_the_reference_and_of_separator_and_passage_alone():
+def test_logits_equal_the_reference_and_exist_for_separator_and_passage_only():
     fields = small_fields(SpanPredictorConfig, num_layers=2)
     model = randomise(SpanPredictor(SpanPredictorConfig(**fields)))
     tokens = np.array([[5, 6, 2, 7, 8, 9, 3], [2, 7, 3, 0, 0, 0, 0], [5, 6, 7, 8, 9, 4, 3]])
     passage = np.array([[0, 0, 1, 1, 1, 1, 0], [1, 1, 0, 0, 0, 0, 0], [0] * 7], bool)
     weights = weights_of(model)
-    after = np.array([[0, 0, 1, 1, 1, 1, 1], [1] * 7, [0] * 7])  # the separator
+    after = np.array([[0, 0, 1, 1, 1, 1, 1], [1] * 7, [0] * 7])  # from the separator on
     segments = reference.scope(weights, "segments")["table"][after]
     x = reference.encoder(
         reference.scope(weights, "encoder"),

@@ -1,4 +1,4 @@
-"""The text classifier against the reference, and what padding and neighbours change."""
+"""The text classifier against the reference; effects of padding and neighbours."""
 
 import functools
 import warnings
@@ -28,7 +28,7 @@ LABELS = ("bad", "so", "good", "best", "?")
 
 
 def classifier_config(**changes):
-    """The sizes of `small_config`, two layers deep."""
+    """Returns the sizes of `small_config`, with two layers."""
     labels, pooling = changes.pop("labels", LABELS), changes.pop("pooling", "mean")
     fields = small_fields(ClassifierConfig, num_layers=2, **changes)
     return ClassifierConfig(**fields, labels=labels, pooling=pooling)
@@ -36,17 +36,17 @@ def classifier_config(**changes):
 
 @functools.cache
 def model_of(pooling, **changes):
-    """One model for all tests of a kind; none of them changes a weight."""
+    """One model for all tests of a kind; no test changes its weights."""
     return randomise(TextClassifier(classifier_config(pooling=pooling, **changes)))
 
 
 def batch(pad_id=0, seed=0):
-    """Four texts of 13, 6, 1 and 9 tokens."""
+    """Returns four texts of 13, 6, 1 and 9 tokens."""
     return sentences([13, 6, 1, 9], pad_id=pad_id, seed=seed)
 
 
 def pooled(x, real, kind, query=None):
-    """One vector for a text, one token and one feature at a time."""
+    """Pools the tokens of each text into a vector, one token and one feature at a time."""
     out = np.zeros((len(x), x.shape[2]))
     for b, d in np.ndindex(out.shape):
         values = [x[b, s, d] for s in range(x.shape[1]) if real[b, s]]
@@ -63,8 +63,8 @@ def pooled(x, real, kind, query=None):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_pooling_is_that_of_its_formula(kind):
-    """Two of five and three of seven tokens are real, the last of them among others."""
+def test_pooling_follows_its_formula(kind):
+    """Two of five and three of seven tokens are real, in one text the last token."""
     x = np.random.default_rng(0).normal(size=(3, 7, 5)).astype("float32")
     real = np.array([[1, 1, 0, 0, 0, 0, 0], [1, 0, 1, 0, 0, 0, 1], [1] * 7], bool)
     layer = Pooling(kind)
@@ -76,7 +76,7 @@ def test_pooling_is_that_of_its_formula(kind):
 
 
 @pytest.mark.parametrize("kind", ["mean", "max", "attention"])
-def test_a_text_of_no_token_is_pooled_to_zeros(kind):
+def test_a_text_without_tokens_is_pooled_to_zeros(kind):
     x = np.random.default_rng(0).normal(size=(2, 3, 5)).astype("float32")
     allowed = np.array([[[False] * 3], [[True] * 3]])
     out = to_numpy(randomise(Pooling(kind))(x, allowed))
@@ -84,15 +84,15 @@ def test_a_text_of_no_token_is_pooled_to_zeros(kind):
     assert np.abs(out[1]).max() > 0.1
 
 
-def test_another_pooling_is_refused():
+def test_an_unknown_pooling_is_refused():
     with pytest.raises(ValueError, match="`kind` must be one of .*Received: kind='last'"):
         Pooling("last")
 
 
 @pytest.mark.parametrize("norm", ["post", "pre"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_logits_are_those_of_the_reference(kind, norm):
-    """Sections 3.1 to 3.5, pooling, and a linear map."""
+def test_logits_equal_the_reference(kind, norm):
+    """Sections 3.1 to 3.5, pooling, and a linear layer."""
     model = model_of(kind, norm=norm)
     tokens, weights, record = batch(), weights_of(model), {}
     x = reference.encoder(
@@ -137,7 +137,7 @@ def test_padding_and_neighbours_change_nothing(kind, pad_id):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_texts_of_nothing_but_padding_stay_finite(policy, kind):
+def test_texts_of_only_padding_stay_finite(policy, kind):
     model = randomise(TextClassifier(classifier_config(pooling=kind)))
     assert model.encoder.compute_dtype == policy.compute_dtype
     assert_padding_stays_finite(model, batch())
@@ -153,8 +153,8 @@ def test_every_weight_has_a_gradient():
         assert np.abs(to_numpy(tf.convert_to_tensor(gradient))).max() > 1e-2, variable.path
 
 
-def test_dropout_is_for_training_only():
-    """Section 5.4, and before the linear map."""
+def test_dropout_is_active_in_training_only():
+    """As in section 5.4, and before the linear layer."""
     model, plain = (
         randomise(TextClassifier(classifier_config(dropout=rate))) for rate in (0.4, 0.0)
     )
@@ -164,7 +164,7 @@ def test_dropout_is_for_training_only():
     first, second = (to_numpy(model(tokens, training=True)) for _ in range(2))
     assert np.abs(first - expected).max() > 0.1 < np.abs(first - second).max()
     rates = [x.rate for x in model._flatten_layers() if isinstance(x, keras.layers.Dropout)]
-    assert rates.count(0.4) == 1 + 2 + 1  # of the embedding, one for each block, of the pooling
+    assert rates.count(0.4) == 1 + 2 + 1  # for the embedding, for each block, for the pooling
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -179,13 +179,13 @@ def test_a_saved_model_is_the_same_with_its_labels(tmp_path, kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_text_of_one_token_gives_no_warning(kind):
-    """Keras's softmax takes an axis of length 1 for a mistake, and warns at every call."""
+    """Keras's softmax takes an axis of length 1 for a mistake and warns at every call."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         model_of(kind)(np.array([[3]]))
 
 
-def test_labels_are_a_tuple_whatever_json_makes_of_them():
+def test_labels_are_a_tuple_even_after_json():
     config = ClassifierConfig(**{**classifier_config().to_flat(), "labels": list(LABELS)})
     assert config == classifier_config() and hash(config) == hash(classifier_config())
     assert config.num_labels == 5

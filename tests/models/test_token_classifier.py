@@ -1,4 +1,4 @@
-"""The token classifier against the reference, and what padding changes."""
+"""The token classifier against the reference; effects of padding."""
 
 import functools
 
@@ -19,8 +19,8 @@ def model_of(**changes):
 
 
 @pytest.mark.parametrize("norm", ["post", "pre"])
-def test_logits_are_those_of_the_reference(norm):
-    """Sections 3.1 to 3.5, and a linear map of each token."""
+def test_logits_equal_the_reference(norm):
+    """Sections 3.1 to 3.5, and a linear layer for each token."""
     model, tokens = model_of(norm=norm), sentences([13, 6, 1, 9])
     weights = weights_of(model)
     x = reference.encoder(
@@ -47,6 +47,6 @@ def test_padding_and_neighbours_change_nothing():
 
 
 @pytest.mark.parametrize("labels", [("O",), ("O", "O"), "OX", ("O", 3)])
-def test_labels_are_different_strings(labels):
+def test_labels_must_be_distinct_strings(labels):
     with pytest.raises(ValueError, match="`labels` must .* Received: labels="):
         TokenClassifierConfig(labels=labels)

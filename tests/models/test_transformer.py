@@ -1,4 +1,4 @@
-"""The whole Transformer against the reference, and what padding, neighbours and futures change."""
+"""The whole Transformer against the reference; effects of padding, neighbours, later tokens."""
 
 import functools
 import re
@@ -35,12 +35,12 @@ VARIANTS = {
 
 @functools.cache
 def model_of(variant):
-    """One model for all tests of a variant; none of them changes a weight."""
+    """One model for all tests of a variant; no test changes its weights."""
     return randomise(Transformer(small_config(**VARIANTS[variant])))
 
 
 def batch(pad_id=0, seed=0):
-    """Three sentences of 13, 6 and 1 tokens; targets of 11, 5 and 8, bos included."""
+    """Returns three sentences of 13, 6 and 1 tokens; targets of 11, 5 and 8, bos included."""
     return {
         "source": sentences([13, 6, 1], pad_id=pad_id, seed=seed),
         "target": sentences([11, 5, 8], pad_id=pad_id, first=2, seed=seed + 1),
@@ -48,7 +48,7 @@ def batch(pad_id=0, seed=0):
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_logits_and_every_attention_weight(variant):
+def test_logits_and_every_attention_weight_equal_the_reference(variant):
     model = model_of(variant)
     inputs, record = batch(model.config.pad_id), {}
     expected = reference.transformer(
@@ -67,7 +67,7 @@ def test_logits_and_every_attention_weight(variant):
 
 
 @pytest.mark.parametrize("variant", ["paper", "pre_norm", "untied"])
-def test_attention_weights_sum_to_one_over_what_may_be_seen(variant):
+def test_attention_weights_sum_to_one_over_visible_positions(variant):
     model, inputs = model_of(variant), batch()
     source, target = inputs["source"] != 0, inputs["target"]
     past = np.tri(target.shape[1], dtype=bool)
@@ -85,7 +85,7 @@ def test_attention_weights_sum_to_one_over_what_may_be_seen(variant):
 
 
 def widened(inputs, pad_id, source=0, target=0):
-    """The same sentences with that many more columns of padding."""
+    """Adds columns of padding to source and target."""
     extra = {"source": source, "target": target}
     return {
         side: np.pad(tokens, [(0, 0), (0, extra[side])], constant_values=pad_id)
@@ -106,8 +106,8 @@ def test_added_padding_changes_no_logit_of_a_real_position(variant, more):
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_a_sentence_alone_is_the_same_sentence_in_a_batch(variant):
-    """Without neighbours, and without the padding that longer neighbours bring."""
+def test_a_sentence_alone_equals_the_same_sentence_in_a_batch(variant):
+    """Without neighbours, and without the padding that longer neighbours cause."""
     model = model_of(variant)
     pad_id = model.config.pad_id
     inputs = batch(pad_id)
@@ -143,8 +143,8 @@ def test_future_target_tokens_change_nothing(variant):
     assert np.all(np.abs(after[:, 4:] - before[:, 4:]).max(-1) > 1e-3)
 
 
-def test_the_pad_id_decides_what_is_hidden(small_model):
-    """One set of weights: token 7 is a word to one model and padding to the other."""
+def test_the_pad_id_determines_the_masks(small_model):
+    """With the same weights, token 7 is a word for one model and padding for the other."""
     inputs = {"source": np.array([[5, 9, 7, 7]]), "target": np.array([[2, 8]])}
     reader, padder = small_model(), small_model(pad_id=7)
     shorter = {**inputs, "source": inputs["source"][:, :2]}
@@ -155,8 +155,8 @@ def test_the_pad_id_decides_what_is_hidden(small_model):
 
 
 @pytest.mark.parametrize("norm", ["post", "pre"])
-def test_sentences_of_nothing_but_padding_stay_finite(policy, small_model, norm):
-    """Outputs and gradients; the real sentence beside the empty ones keeps its logits."""
+def test_sentences_of_only_padding_stay_finite(policy, small_model, norm):
+    """Outputs and gradients; a real sentence next to the empty ones keeps its logits."""
     model = small_model(norm=norm)
     assert model.encoder.compute_dtype == model.decoder.compute_dtype == policy.compute_dtype
     inputs = batch()
@@ -182,13 +182,14 @@ def test_every_weight_has_a_gradient(small_model):
     for variable, gradient in zip(model.trainable_variables, gradients, strict=True):
         largest = np.abs(to_numpy(tf.convert_to_tensor(gradient))).max()
         if variable.path.endswith("key/bias"):
-            # The same number is added to all scores of a query, which the softmax does not see.
+            # The bias of the keys adds the same number to all scores of a query, which softmax
+            # ignores.
             assert largest < 1e-2, variable.path
         else:
             assert largest > 1e-2, variable.path
 
 
-def test_encode_is_the_encoder_of_the_model(small_model):
+def test_encode_runs_the_encoder_of_the_model(small_model):
     model, inputs = small_model(**DEEPER), batch()
     memory, allowed = model.encode(inputs["source"])
     np.testing.assert_array_equal(allowed, (inputs["source"] != 0)[:, None])
@@ -199,7 +200,7 @@ def test_encode_is_the_encoder_of_the_model(small_model):
     np.testing.assert_allclose(memory, expected, **SAME)
 
 
-def test_one_step_at_a_time_is_the_whole_target():
+def test_one_step_at_a_time_equals_the_whole_target():
     model, inputs = model_of("paper"), batch()
     expected, attended = model(inputs), model.attention_weights(inputs)
     memory, allowed = model.encode(inputs["source"])
@@ -217,7 +218,7 @@ def test_one_step_at_a_time_is_the_whole_target():
             np.testing.assert_allclose(of_block, of_call, **SAME)  # [B, H, N=1, S]
 
 
-def test_dropout_is_for_training_only(small_model):
+def test_dropout_is_active_in_training_only(small_model):
     """Section 5.4 also drops from the sums of embeddings and positions, in both stacks."""
     model, plain = small_model(dropout=0.4), small_model()
     inputs = batch()
@@ -236,23 +237,24 @@ def test_the_rates_of_the_config_reach_every_layer():
     for layer in Transformer(config)._flatten_layers():
         if isinstance(layer, keras.layers.Dropout):
             rates[layer.rate] = rates.get(layer.rate, 0) + 1
-    # One for the shared embedding and one per block; one per attention; one per feed-forward.
+    # One for the shared embedding and one per block; one per attention; one per feed-forward
+    # network.
     assert rates == {0.11: 1 + 2 + 3, 0.22: 2 + 2 * 3, 0.33: 2 + 3}
 
 
 def test_logits_carry_no_implicit_mask(small_model):
-    """If they did, Keras would mask and rescale the loss by itself."""
+    """Otherwise Keras would mask and rescale the loss by itself."""
     assert getattr(small_model()(batch()), "_keras_mask", None) is None
 
 
 def test_a_source_of_one_token_gives_no_warning(small_model):
-    """Keras's softmax takes an axis of length 1 for a mistake, and warns at every call."""
+    """Keras's softmax takes an axis of length 1 for a mistake and warns at every call."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         small_model()({"source": np.array([[3]]), "target": np.array([[2]])})
 
 
-def test_a_preset_by_name():
+def test_a_preset_is_built_by_name():
     model = Transformer("tiny")
     assert model.config == TransformerConfig.preset("tiny")
 
@@ -269,14 +271,14 @@ def test_tied_matrices_are_one_variable(small_model):
 
 
 def test_embeddings_are_scaled_by_the_root_of_d_model(small_model):
-    """Section 3.4. Without it the positions would drown tokens of a table of deviation 1/22."""
+    """Section 3.4. Otherwise positions would dwarf embeddings with a deviation of 1/22."""
     model = small_model(position="none")
     table = weights_of(model)["embedding/table"]
     out = model.get_layer("embedding")(np.array([[5, 9]]))
     np.testing.assert_allclose(out, table[[[5, 9]]] * D**0.5, **SAME)
 
 
-def test_more_tokens_than_learned_positions(small_model):
+def test_more_tokens_than_learned_positions_are_an_error(small_model):
     model = small_model(position="learned", max_length=11)
     inputs = batch()
     with pytest.raises(ValueError, match=r"`max_length` .*Received: max_length=11, 13 positions"):
@@ -302,8 +304,8 @@ def test_summary_names_every_sublayer(small_model):
     assert [text.count(f"block_{n} ") for n in range(3)] == [2, 2, 1]
 
 
-def test_the_dropout_of_normalised_embeddings_comes_after_their_norm():
-    """What blocks without any weight of their own let through are then zeros and scaled values."""
+def test_dropout_of_normalised_embeddings_comes_after_their_norm():
+    """Without blocks, the outputs are zeros and scaled values."""
     model = Transformer(small_config(embedding_norm=True, dropout=0.5))
     assert model.source_embedding.dropout.rate == 0
     stack = model.encoder

@@ -1,4 +1,4 @@
-"""The page of attention weights in a headless Chromium, as it is opened from a disk."""
+"""The page of attention weights in a headless Chromium, opened from disk."""
 
 import json
 import time
@@ -14,9 +14,9 @@ EVIL = ["</script><img src=x onerror=hacked=1>", "<!--<script>", "{{data}}", "\u
 WORDS = "(side) => [...document.querySelectorAll(`#${side} .word`)].map((one) => one.textContent)"
 LINES = """[...document.querySelectorAll("#lines line")].map((line) =>
     ["y1", "y2", "stroke-opacity"].map((name) => Number(line.getAttribute(name))))"""
-ROW = 10  # of the page's lines
+ROW = 10  # height of a row on the page
 FAINTEST = 0.01
-TOLERANCE = 0.0011  # weights are written in thousandths, opacities too
+TOLERANCE = 0.0011  # weights and opacities are written in thousandths
 
 
 def attention(kind, queries, keys, layers=2, heads=3, **options):
@@ -61,7 +61,7 @@ def words(page, side):
 
 
 def shown(page, size):
-    """The weights as the lines show them, `[T, S]`; 0 where there is no line."""
+    """Returns the weights as the lines show them, `[T, S]`; 0 where there is no line."""
     weights = np.zeros(size)
     for begin, end, opacity in page.evaluate(LINES):
         weights[round(begin / ROW - 0.5), round(end / ROW - 0.5)] = opacity
@@ -69,7 +69,7 @@ def shown(page, size):
 
 
 def assert_shown(page, weights):
-    """Every weight has a line that is as strong; those that are too faint have none."""
+    """Checks that every weight has a line of equal opacity, except weights too faint to draw."""
     lines = shown(page, weights.shape)
     there = weights >= FAINTEST + TOLERANCE
     np.testing.assert_allclose(lines[there], weights[there], rtol=0, atol=TOLERANCE)
@@ -93,7 +93,7 @@ def press(page, *keys):
                       **text)  # fmt: skip
 
 
-def test_the_mean_of_all_comes_first(page):
+def test_the_mean_of_all_is_shown_first(page):
     opened, cross = page(), ATTENTIONS["cross"]
     assert words(opened, "queries") == cross.queries
     assert words(opened, "keys") == cross.keys
@@ -101,7 +101,7 @@ def test_the_mean_of_all_comes_first(page):
     assert opened.evaluate("document.title") == "Attention of the decoder to the source"
 
 
-def test_layer_head_and_kind_are_chosen(page):
+def test_layer_head_and_kind_can_be_chosen(page):
     opened, cross = page(), ATTENTIONS["cross"]
     choose(opened, "layer", "1")
     assert_shown(opened, cross.weights[1].mean(axis=0))
@@ -114,7 +114,7 @@ def test_layer_head_and_kind_are_chosen(page):
     assert_shown(opened, ATTENTIONS["encoder"].mean())
 
 
-def test_a_thumbnail_chooses_its_layer_and_head(page):
+def test_a_thumbnail_selects_its_layer_and_head(page):
     opened, cross = page(), ATTENTIONS["cross"]
     maps = opened.evaluate("[...document.querySelectorAll('.map')].map((map) => map.title)")
     assert maps == [f"layer {layer}, head {head}" for layer in (1, 2) for head in (1, 2, 3)]
@@ -131,7 +131,7 @@ def test_a_thumbnail_chooses_its_layer_and_head(page):
     np.testing.assert_allclose(pixels, expected, rtol=0, atol=1)
 
 
-def test_pointing_at_a_word_shows_its_lines_alone(page):
+def test_pointing_at_a_word_shows_only_its_lines(page):
     opened, cross = page(), ATTENTIONS["cross"]
     for side, place in (("queries", 1), ("keys", 2)):
         x, y = opened.evaluate(
@@ -157,7 +157,7 @@ def test_pointing_at_a_word_shows_its_lines_alone(page):
     assert_shown(opened, cross.mean())
 
 
-def test_a_keyboard_is_enough(page):
+def test_it_can_be_used_with_a_keyboard(page):
     opened, cross = page(), ATTENTIONS["cross"]
     opened.evaluate("headBox.focus()")
     press(opened, "Tab", "ArrowDown")
@@ -168,18 +168,18 @@ def test_a_keyboard_is_enough(page):
     only = np.zeros((3, 4))
     only[:, 1] = cross.mean()[:, 1]
     assert_shown(opened, only)
-    press(opened, "Enter", "Tab")  # it is kept when the focus goes on to the thumbnails
+    press(opened, "Enter", "Tab")  # the choice is kept when the focus moves to the thumbnails
     assert opened.evaluate("document.activeElement.title") == "layer 1, head 1"
     assert_shown(opened, only)
     press(opened, "Escape")
     assert_shown(opened, cross.mean())
     press(opened, "ArrowRight", "ArrowDown", "Enter")
     assert_shown(opened, cross.weights[1, 1])
-    press(opened, "ArrowDown", "ArrowDown")  # there is nothing
+    press(opened, "ArrowDown", "ArrowDown")  # there is no further one
     assert opened.evaluate("document.activeElement.title") == "layer 2, head 2"
 
 
-def test_what_it_shows_is_inert(page):
+def test_texts_are_not_interpreted(page):
     text = attention_page({"encoder": ATTENTIONS["encoder"]})
     assert text.count("<script") == text.count("</script>") == 2
     assert "<img" not in text and "<!--" not in text
@@ -192,7 +192,7 @@ def test_what_it_shows_is_inert(page):
     assert opened.evaluate("document.querySelectorAll('img').length") == 0
 
 
-def test_nothing_is_loaded(page):
+def test_nothing_is_loaded_from_elsewhere(page):
     opened = page()
     assert opened.evaluate("performance.getEntriesByType('resource').length") == 0
     assert opened.evaluate("document.querySelectorAll('[src], [href]').length") == 0
@@ -216,7 +216,7 @@ CONTRAST = """(() => {
 })()"""
 
 
-def test_it_is_legible_in_light_and_dark(page):
+def test_it_is_legible_in_light_and_dark_mode(page):
     papers = []
     for scheme in ("light", "dark"):
         opened = page()
@@ -229,7 +229,7 @@ def test_it_is_legible_in_light_and_dark(page):
     opened.call("Emulation.setEmulatedMedia", features=[])
 
 
-def test_one_matrix_leaves_nothing_to_choose(page):
+def test_a_single_matrix_has_no_menus(page):
     one = attention("cross", ["a", "b"], ["c", "d", "e"], 1, 1, complete=False)
     opened = page({"cross": one})
     hidden = "[...document.querySelectorAll('label, #overview')].map((part) => part.hidden)"

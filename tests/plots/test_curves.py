@@ -1,4 +1,4 @@
-"""The learning curves are pictures of histories."""
+"""Learning curves are drawn from histories."""
 
 import pytest
 
@@ -11,7 +11,7 @@ TASK = TASKS["translation"]
 
 
 def lines(figure):
-    """Title of each panel with its curves: label, updates and values."""
+    """Returns the title of each panel with its curves: label, updates and values."""
     return {
         axes.get_title(loc="left"): [
             (line.get_label(), *(values.tolist() for values in line.get_data()))
@@ -22,7 +22,7 @@ def lines(figure):
 
 
 def history(folder, name="history", task=TASK, **validations):
-    """A history with some validations, each at every second update."""
+    """Writes a history with some validations, one every second update."""
     made = History(folder / f"{name}.csv", columns_of(task))
     made.restore(0)  # writes the header
     for number, values in enumerate(zip(*validations.values(), strict=True), start=1):
@@ -45,7 +45,7 @@ def test_every_curve_is_drawn_in_its_panel(tmp_path):
     }
 
 
-def test_what_was_never_measured_has_no_panel(tmp_path):
+def test_a_metric_without_values_has_no_panel(tmp_path):
     history = History(tmp_path / "history.csv", columns_of(TASK))
     nothing = curve_figure(history, TASK)
     assert lines(nothing) == {}
@@ -54,8 +54,8 @@ def test_what_was_never_measured_has_no_panel(tmp_path):
     assert list(lines(curve_figure(history, TASK))) == ["loss per token", "perplexity"]
 
 
-def test_several_runs_are_lines_of_one_picture(tmp_path):
-    """Names that matplotlib would hide or read as formulas are shown as they are."""
+def test_several_runs_are_lines_of_one_figure(tmp_path):
+    """Names that matplotlib would hide or parse as formulas are shown literally."""
     one = history(tmp_path, "one", loss=[3, 2], bleu=[10, 20])
     two = history(tmp_path, "two", loss=[4, 3])
     figure = curves_figure({"_runs/$x_1$": (one, TASK), "runs/two": (two, TASK)})
@@ -82,15 +82,15 @@ def test_runs_of_several_tasks_have_the_panels_of_all(tmp_path):
     assert figure.axes[1].get_yscale() == "log" and figure.axes[0].get_yscale() == "linear"
 
 
-def test_a_run_that_was_never_validated_is_named(tmp_path):
+def test_a_run_without_validations_is_reported(tmp_path):
     one, two = history(tmp_path, "one", loss=[3]), history(tmp_path, "two")
     two.add(3, {"train/loss": 3})
     with pytest.raises(ValueError, match="`runs` must have been validated. Received: second,"):
         curves_figure({"first": (one, TASK), "second": (two, TASK)})
 
 
-def test_a_history_is_read_without_a_trace(tmp_path):
-    """`restore` would drop what lies after a checkpoint."""
+def test_a_history_is_read_without_changing_it(tmp_path):
+    """`restore` would drop the lines after a checkpoint."""
     written = history(tmp_path, loss=[3, 2])
     before = written.path.read_bytes()
     with open(written.path, "ab") as file:

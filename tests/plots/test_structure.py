@@ -1,4 +1,4 @@
-"""The picture of a structure has the boxes, shapes and numbers of the model."""
+"""The figure of a structure shows the boxes, shapes and numbers of the model."""
 
 import re
 
@@ -67,7 +67,7 @@ MODELS = {
 
 @pytest.mark.parametrize("name", MODELS)
 def test_the_parameters_add_up_to_those_of_the_model(name):
-    """Those outside of the frames, and those in a frame as often as its block is there."""
+    """Those outside of frames, plus those in a frame times the number of its blocks."""
     model = MODELS[name]()
     shown = texts(structure_figure(model))
     counts = numbers(r"([\d,]+) parameters", shown)
@@ -89,18 +89,18 @@ def test_shapes_have_letters_for_batch_and_lengths():
         "3 heads, d_k = 5, d_v = 7", "22 × 1,900", "sinusoidal\npositions", "× 1", "× 2",
     ):  # fmt: skip
         assert text in shown, text
-    assert shown.count("shared parameters") == 2  # of the target's embedding and the output
+    assert shown.count("shared parameters") == 2  # the target embedding and the output layer
 
 
 def boxes(figure):
-    """The titles of the boxes, from the lowest to the highest of each column."""
+    """Returns the titles of the boxes in each column, from bottom to top."""
     titles = [text for text in figure.axes[0].texts if text.get_weight() == "bold"]
     titles.sort(key=lambda text: (text.get_position()[0], text.get_position()[1]))
     return [text.get_text() for text in titles]
 
 
 def test_the_boxes_of_the_paper():
-    """Fig. 1, from below."""
+    """Fig. 1, from bottom to top."""
     encoder = ["Embedding", "Multi-head attention", "Add & norm", "Feed forward", "Add & norm"]
     decoder = [
         "Embedding", "Masked multi-head attention", "Add & norm", "Multi-head attention to memory",
@@ -117,7 +117,7 @@ def test_a_recurrent_decoder_has_no_self_attention():
     assert "state of 22" in texts(structure_figure(transformer(decoder="ssru")))
 
 
-def test_pre_norm_stands_before_the_sublayers_and_at_the_end():
+def test_pre_norm_comes_before_the_sublayers_and_at_the_end():
     sublayers = ["Norm", "Multi-head attention", "Add", "Norm", "Feed forward", "Add"]
     assert boxes(structure_figure(classifier())) == [
         "Embedding", *sublayers, "Norm", "Pooling", "Linear"
@@ -136,7 +136,7 @@ def test_a_language_model_has_one_column_and_its_bias():
 
 
 @pytest.mark.parametrize("name", ["post-norm", "classifier"])
-def test_no_text_reaches_beyond_the_figure_or_into_another(name, tmp_path):
+def test_no_text_leaves_the_figure_or_overlaps_another(name, tmp_path):
     figure = structure_figure(MODELS[name]())
     save_figure(figure, tmp_path / "x.png")
     renderer = FigureCanvasAgg(figure).get_renderer()
@@ -150,20 +150,21 @@ def test_no_text_reaches_beyond_the_figure_or_into_another(name, tmp_path):
 @pytest.mark.parametrize(
     "config", ["wmt14_en_de_base", "sst2", "language_model_multi30k", "multi30k_tokenized"]
 )
-def test_a_configuration_has_the_sizes_of_its_model_without_the_memory(config, monkeypatch):
-    monkeypatch.setenv("KERAS_TRANSFORMER_DATA", "data")  # which is not opened
+def test_a_configuration_has_the_sizes_of_its_model_without_allocating_it(config, monkeypatch):
+    monkeypatch.setenv("KERAS_TRANSFORMER_DATA", "data")  # it is not opened
     settings = load_settings(config)
     model = weightless_model(settings)
     assert all(weight._value is None for weight in model.weights), "no weight has a value"
     assert model.count_params() == sum(int(weight.shape.num_elements()) for weight in model.weights)
     if config == "wmt14_en_de_base":
-        # The paper's 65 million have 37,000 pieces: 512 features each, 6 blocks of both kinds.
+        # The paper's model of 65 million has 37,000 tokens of 512 features, and 6 blocks of both
+        # kinds.
         attention, feed, norm = 4 * 512**2, 2 * 512 * 2048 + 2048 + 512, 2 * 512
         blocks = 6 * (attention + feed + 2 * norm) + 6 * (2 * attention + feed + 3 * norm)
         assert model.count_params() == 37_000 * 512 + blocks
 
 
-def test_a_model_that_reads_no_tokens_is_named():
+def test_a_model_that_reads_no_tokens_is_reported():
     model = SeriesRegressor(SeriesConfig(num_layers=1, d_model=4, d_ff=5, num_heads=2))
     with pytest.raises(ValueError, match="`model` must read tokens .* Received: a SeriesRegressor"):
         structure_figure(model)

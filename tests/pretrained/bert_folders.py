@@ -1,4 +1,4 @@
-"""Folders as Hugging Face writes BERT, with random weights and a small vocabulary."""
+"""Checkpoints of BERT as Hugging Face writes them, with random weights and a small vocabulary."""
 
 import json
 
@@ -31,7 +31,7 @@ TEXTS = [
 
 
 def tensors_of(settings, seed=0):
-    """Random weights under the names of the file."""
+    """Returns random weights under the names of the file."""
     rng = np.random.default_rng(seed)
     width, inner = settings["hidden_size"], settings["intermediate_size"]
     base = "" if settings["architectures"] == ["BertModel"] else "bert."
@@ -72,7 +72,7 @@ def tensors_of(settings, seed=0):
 
 
 def tokenizer_json(lowercase=True):
-    """The vocabulary as a `tokenizer.json`."""
+    """Returns the vocabulary as a `tokenizer.json`."""
     return {
         "added_tokens": [{"id": 0, "content": "[PAD]", "special": True}],
         "normalizer": {"type": "BertNormalizer", "clean_text": True, "handle_chinese_chars": True,
@@ -85,9 +85,9 @@ def tokenizer_json(lowercase=True):
 
 
 def write_folder(folder, more=None, lines=True, dtype="float32", **changes):
-    """Writes a checkpoint; returns its settings, and its tensors in float64 as the file has them.
+    """Writes a checkpoint; returns its settings, and the stored tensors in float64.
 
-    `more`: tensors beside those of the model; `lines`: whether there is a `vocab.txt`, or else a
+    `more`: tensors besides those of the model; `lines`: writes `vocab.txt` if true, otherwise
     `tokenizer.json`.
     """
     folder.mkdir(parents=True, exist_ok=True)
@@ -103,7 +103,7 @@ def write_folder(folder, more=None, lines=True, dtype="float32", **changes):
 
 
 def random_rows(settings, lengths=(13, 5, 2), seed=0):
-    """Ids and token types of pairs of texts: `[CLS] one [SEP] other [SEP]` and padding."""
+    """Returns ids and token types of pairs of texts: `[CLS] one [SEP] other [SEP]`, padded."""
     rng = np.random.default_rng(seed)
     ids = np.zeros((len(lengths), max(lengths)), "int32")
     types = np.zeros_like(ids)

@@ -1,6 +1,6 @@
-"""BERT as Hugging Face computes it: float64 NumPy, from the file's own names, loops over heads.
+"""BERT in float64 NumPy with the names of the file and loops over heads, as in Hugging Face.
 
-Nothing here is shared with the package.
+It shares no code with the package.
 """
 
 import math
@@ -32,7 +32,7 @@ ACTIVATIONS = {"gelu": gelu, "gelu_new": gelu_new, "relu": lambda x: x * (x > 0)
 
 
 def attention(weights, name, x, real, heads):
-    """`real` [B, S]: which positions may be attended to."""
+    """Self-attention; `real` [B, S] marks the positions that may be attended to."""
     query, key, value = (linear(weights, f"{name}.self.{n}", x) for n in ("query", "key", "value"))
     size, out = x.shape[-1] // heads, np.zeros_like(x)
     for h in range(heads):
@@ -45,7 +45,7 @@ def attention(weights, name, x, real, heads):
 
 
 def forward(weights, settings, ids, types):
-    """Hidden states `[B, S, D]` and, where there is a classifier, logits `[B, C]`."""
+    """Returns hidden states `[B, S, D]` and, if there is a classifier, logits `[B, C]`."""
     weights = {name.removeprefix("bert."): values for name, values in weights.items()}
     epsilon, heads = settings["layer_norm_eps"], settings["num_attention_heads"]
     tables = [

@@ -1,9 +1,9 @@
-"""Marian models of `transformers`: run by a Python that has it and torch, not by ours.
+"""Marian models of `transformers`, run by a Python that has it and torch, not by ours.
 
-`python hugging_face.py FOLDER` reads `FOLDER/cases.json`, a dictionary from names to a class of
-models, the arguments of its configuration, the type of the file and keyword arguments of
-`generate`. For each case it writes `FOLDER/NAME/` as `save_pretrained` does, and beside it
-`NAME.npz`: inputs, encoder states, logits and what `generate` returns.
+`python hugging_face.py FOLDER` reads `FOLDER/cases.json`, a dictionary that maps names to a class
+of models, the arguments of its configuration, the type of the file and keyword arguments of
+`generate`. For each case it writes `FOLDER/NAME/` as `save_pretrained` does, and next to it
+`NAME.npz`: inputs, encoder states, logits and the result of `generate`.
 """
 
 import json
@@ -32,7 +32,7 @@ def sentences(config, left, seed, size, start=None):
 
 
 def randomise(model, seed):
-    """Weights that make a model doubt: some outputs end, and they depend on the source."""
+    """Sets weights so that some outputs end and all of them depend on the source."""
     generator = torch.Generator().manual_seed(seed)
     factors = {"embed_positions": 3.0, "q_proj": 3.0}
     with torch.no_grad():
@@ -60,7 +60,7 @@ def run(folder, name, case):
     torch.manual_seed(0)
     model = getattr(transformers, kind)(config).eval()
     randomise(model, case.get("seed", 0))
-    model.final_logits_bias[:, config.eos_token_id] += 3  # or next to nothing would end
+    model.final_logits_bias[:, config.eos_token_id] += 3  # otherwise almost no output would end
     model = model.to(getattr(torch, case.get("dtype", "float32"))).float()
     if case.get("sharpen"):
         with torch.no_grad():
@@ -69,7 +69,7 @@ def run(folder, name, case):
         setattr(model.generation_config, key, value)
     place = folder / name
     model.to(getattr(torch, case.get("dtype", "float32"))).save_pretrained(place)
-    # Read again, so that what the file does not have is exact.
+    # Loads the model again, so that tensors missing in the file are exact.
     model = type(model).from_pretrained(place, dtype=torch.float32).eval()
     out = {}
     size, target_size = config.vocab_size, getattr(config, "decoder_vocab_size", config.vocab_size)

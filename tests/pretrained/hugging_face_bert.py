@@ -1,9 +1,9 @@
-"""BERT of `transformers`: run by a Python that has it and torch, not by ours.
+"""BERT of `transformers`, run by a Python that has it and torch, not by ours.
 
-`python hugging_face_bert.py FOLDER` reads `FOLDER/cases.json`, a dictionary from names to a class
-of models, the arguments of its configuration and the type of the file. For each case it writes
-`FOLDER/NAME/` as `save_pretrained` does, and beside it `NAME.npz`: ids and token types of pairs of
-texts, the last hidden states and, of a classifier, the logits.
+`python hugging_face_bert.py FOLDER` reads `FOLDER/cases.json`, a dictionary that maps names to a
+class of models, the arguments of its configuration and the type of the file. For each case it
+writes `FOLDER/NAME/` as `save_pretrained` does, and next to it `NAME.npz`: ids and token types of
+pairs of texts, the last hidden states and, for a classifier, the logits.
 """
 
 import json

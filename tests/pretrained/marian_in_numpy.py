@@ -1,7 +1,7 @@
-"""Marian as Hugging Face computes it: float64 NumPy, from the file's own names, loops over heads.
+"""Marian in float64 NumPy with the names of the file and loops, as Hugging Face computes it.
 
-Nothing here is shared with the package. Weights are a dictionary of arrays by the names of the
-file, settings the dictionary of `config.json`.
+It shares no code with the package. Weights are a dictionary of arrays by the names of the file;
+settings are the dictionary of `config.json`.
 """
 
 import json
@@ -11,7 +11,7 @@ import numpy as np
 
 
 def read_tensors(path):
-    """All tensors of a safetensors file, in float64."""
+    """Reads all tensors of a safetensors file, in float64."""
     content = path.read_bytes()
     start = 8 + int.from_bytes(content[:8], "little")
     header = json.loads(content[8:start])
@@ -49,7 +49,7 @@ def activate(name, x):
 
 
 def attention(weights, name, x, memory, allowed, heads):
-    """`allowed` [B, T, S]; a query that may attend to nothing attends to all alike."""
+    """Attention; `allowed` [B, T, S]; a query without allowed keys attends to all equally."""
     query, key, value = (
         linear(weights, f"{name}.{which}_proj", of)
         for which, of in (("q", x), ("k", memory), ("v", memory))
@@ -124,7 +124,7 @@ def stack(weights, settings, side, x, allowed, memory=None, memory_allowed=None)
 
 
 def forward(weights, settings, source, target):
-    """Encoder states [B, S, D] and logits [B, T, V]; padding may stand on either side."""
+    """Returns encoder states [B, S, D] and logits [B, T, V]; padding may be on either side."""
     real = (source != settings["pad_token_id"])[:, None, :]  # [B, 1, S]
     memory = stack(weights, settings, "encoder", embed(weights, settings, "encoder", source), real)
     past = np.tri(target.shape[1], dtype=bool)[None]

@@ -1,4 +1,4 @@
-"""Folders as Hugging Face writes Marian models, with random weights and small vocabularies."""
+"""Marian checkpoints as Hugging Face writes them, with random weights and small vocabularies."""
 
 import functools
 import io
@@ -29,7 +29,7 @@ SIZES = {
 
 @functools.cache
 def spm(side, size=40):
-    """A SentencePiece model of one side's text, as OPUS-MT learns them."""
+    """Learns a SentencePiece model from one side's text, as OPUS-MT does."""
     model = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter({"source": SOURCE_TEXT, "target": TARGET_TEXT}[side] * 3),
@@ -48,7 +48,7 @@ def pieces(side):
 
 
 def vocabulary(*sides, codes=(), gap=0):
-    """Ids as in a `vocab.json`: the end, the unknown, the pieces, a gap, codes and padding."""
+    """Returns ids as in a `vocab.json`: end, unknown, tokens, a gap, codes and padding."""
     names = ["</s>", "<unk>"]
     for side in sides:
         names += [piece for piece in pieces(side) if piece not in names and piece != "<s>"]
@@ -59,7 +59,7 @@ def vocabulary(*sides, codes=(), gap=0):
 
 
 def tensors_of(settings, seed=0):
-    """Random weights under the names of the file; tables that are tied are there once."""
+    """Returns random weights under the names of the file; a tied table occurs once."""
     rng = np.random.default_rng(seed)
     width, inner = settings["d_model"], settings["encoder_ffn_dim"]
     tensors = {}
@@ -103,7 +103,7 @@ def tensors_of(settings, seed=0):
 
 
 def settings_of(vocab, target_vocab=None, extra=0, **changes):
-    """A `config.json` for these vocabularies, with `extra` ids above the last piece's."""
+    """Returns a `config.json` for these vocabularies, with `extra` ids after the last token."""
     size = max(vocab.values()) + 1 + extra
     target = size if target_vocab is None else max(target_vocab.values()) + 1 + extra
     special = {
@@ -124,7 +124,7 @@ def settings_of(vocab, target_vocab=None, extra=0, **changes):
 
 
 def write_vocabulary(folder, vocab, target_vocab=None):
-    """Writes everything of the text into a folder."""
+    """Writes all vocabulary files into a folder."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "vocab.json").write_text(json.dumps(vocab, ensure_ascii=False), "utf-8")
     if target_vocab is not None:
@@ -137,15 +137,15 @@ def write_vocabulary(folder, vocab, target_vocab=None):
 def write_folder(
     folder, separate=False, codes=(), gap=0, extra=0, dtype="float32", seed=0, more=None, **changes
 ):
-    """Writes a whole folder; returns its settings and its tensors in float64.
+    """Writes a whole checkpoint; returns its settings and its tensors in float64.
 
-    `more`: tensors to add or to replace; `changes`: of the settings, `None` takes one away.
+    `more`: tensors to add or to replace; `changes`: changed settings, where `None` removes one.
     """
     target_vocab = None
     vocab = vocabulary("source", "target", codes=codes, gap=gap)
     if separate:
         vocab, target_vocab = vocabulary("source"), vocabulary("target")
-        size = max(len(vocab), len(target_vocab))  # padding has one id on both sides
+        size = max(len(vocab), len(target_vocab))  # padding has the same id on both sides
         for ids in (vocab, target_vocab):
             ids["<pad>"] = size - 1
     settings = settings_of(vocab, target_vocab, extra, **changes)
@@ -158,11 +158,11 @@ def write_folder(
     return kept, {name: values.astype("float64") for name, values in tensors.items()}
 
 
-UNKNOWN = ["ж", "жж", "€", "漢字", "漢", "ÿ", "xyz", "▁ж"]  # pieces that no SentencePiece model has
+UNKNOWN = ["ж", "жж", "€", "漢字", "漢", "ÿ", "xyz", "▁ж"]  # tokens that no SentencePiece model has
 
 
 def with_unknown_pieces(folder):
-    """A folder whose `vocab.json` has them; returns it."""
+    """Adds these tokens to the `vocab.json` of a folder and returns the folder."""
     write_folder(folder, codes=CODES, extra=len(UNKNOWN))
     vocab = json.loads((folder / "vocab.json").read_text())
     size = len(vocab)
@@ -179,7 +179,7 @@ UNKNOWN_TEXTS = [
 
 
 def random_tokens(settings, lengths, seed=0, left=False, size="vocab_size", start=None):
-    """Random sentences `[B, max]`, padded on one side; each ends in the end of a text."""
+    """Returns random sentences `[B, max]`, padded on one side; each ends with the end token."""
     rng = np.random.default_rng(seed)
     pad, end = settings["pad_token_id"], settings["eos_token_id"]
     words = [token for token in range(settings[size]) if token not in (pad, end)]

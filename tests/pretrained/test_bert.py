@@ -1,4 +1,4 @@
-"""BERT's folders of Hugging Face's against their arithmetic in NumPy, and what is refused."""
+"""Hugging Face's checkpoints of BERT against their arithmetic in NumPy; refused checkpoints."""
 
 import json
 import re
@@ -64,7 +64,7 @@ def states(model, ids):
 
 
 def assert_equal_to_numpy(model, settings, tensors):
-    """Hidden states of pairs of texts, and logits if the file has a head."""
+    """Compares hidden states of pairs of texts, and logits if the file has a head."""
     ids, types = random_rows(settings)
     expected, logits = bert_in_numpy.forward(tensors, settings, ids, types)
     real = ids != 0
@@ -83,7 +83,7 @@ def test_states_and_logits(kind, tmp_path):
     assert len(checkpoint.model.config.labels) == (2 if headless else 3)
 
 
-def test_the_names_that_tensorflow_has_for_norms(tmp_path):
+def test_tensorflow_names_of_norms_are_read(tmp_path):
     settings, tensors = write_folder(tmp_path)
     names = {"LayerNorm.weight": "LayerNorm.gamma", "LayerNorm.bias": "LayerNorm.beta"}
     renamed = {}
@@ -111,7 +111,7 @@ def test_texts_get_the_labels_of_the_checkpoint(lines, tmp_path):
         assert found.label == ["NEGATIVE", "NEUTRAL", "POSITIVE"][shares.argmax()]
 
 
-def test_a_run_has_the_model_its_vocabulary_and_its_labels(tmp_path):
+def test_a_run_contains_the_model_its_vocabulary_and_its_labels(tmp_path):
     write_folder(tmp_path / "hf", _name_or_path="me/bert-mini")
     checkpoint = read_checkpoint(tmp_path / "hf")
     run = write_converted(checkpoint, tmp_path / "run")
@@ -123,7 +123,7 @@ def test_a_run_has_the_model_its_vocabulary_and_its_labels(tmp_path):
     assert ours.tokenizers.files() == theirs.tokenizers.files()
 
 
-def test_it_is_no_translator(tmp_path):
+def test_it_cannot_be_opened_as_a_translator(tmp_path):
     write_folder(tmp_path)
     with pytest.raises(TypeError, match="`model` must be a Transformer"):
         Translator.from_pretrained(tmp_path)
@@ -154,7 +154,7 @@ def change_json(path, change):
         ({"vocab_size": 3}, r"vocab\.txt: ids must be whole numbers from 0 to below 3"),
     ],
 )
-def test_settings_that_cannot_be_expressed_are_named(changes, message, tmp_path):
+def test_settings_that_cannot_be_expressed_are_reported(changes, message, tmp_path):
     write_folder(tmp_path)
     change_json(tmp_path / "config.json", lambda content: content.update(changes))
     with pytest.raises(ValueError, match=message) as error:
@@ -177,7 +177,7 @@ def test_settings_that_cannot_be_expressed_are_named(changes, message, tmp_path)
         (lambda c: c["model"].update(continuing_subword_prefix="@@"), r"_prefix` must be '##'"),
     ],
 )
-def test_vocabularies_that_cannot_be_expressed_are_named(change, message, tmp_path):
+def test_vocabularies_that_cannot_be_expressed_are_reported(change, message, tmp_path):
     write_folder(tmp_path, lines=False)
     assert tokenizer_json() == json.loads((tmp_path / "tokenizer.json").read_text())
     change_json(tmp_path / "tokenizer.json", change)
@@ -186,7 +186,7 @@ def test_vocabularies_that_cannot_be_expressed_are_named(change, message, tmp_pa
     assert "\n" not in str(error.value) and str(tmp_path) in str(error.value)
 
 
-def test_tensors_that_do_not_fit_and_files_that_are_missing_are_named(tmp_path):
+def test_wrong_tensors_and_missing_files_are_reported(tmp_path):
     write_folder(tmp_path, more={"bert.strange": np.zeros(3, "float32")})
     with pytest.raises(ValueError, match=r"must be used.*Unused: bert\.strange\."):
         read_checkpoint(tmp_path)
@@ -215,7 +215,7 @@ def test_the_commands_convert_and_print_the_names_of_labels(tmp_path):
 
 @pytest.mark.slow
 def test_a_saved_model_of_strings_and_a_tflite_file_of_ids(tmp_path):
-    """Both are kept only if they answer as the model in memory does."""
+    """Exports are only kept if they answer as the model in memory does."""
     write_folder(tmp_path / "hf")
     classifier = from_pretrained(tmp_path / "hf")
     report = export_saved_model(classifier, tmp_path / "saved", TEXTS)

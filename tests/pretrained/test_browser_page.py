@@ -48,7 +48,7 @@ def test_ids_and_text_are_those_of_the_tokenizers(options, tmp_path):
     rows = [rng.choices(range(target.vocab_size), k=k % 11) for k in range(300)]
     rows = [[id for id in row if id != target.eos_id] for row in rows]
     answer = call("vocabularies", files=files, sentences=SENTENCES, rows=rows)["result"]
-    expected = [row[:-1] for row in source.encode(SENTENCES).to_list()]  # without the end
+    expected = [row[:-1] for row in source.encode(SENTENCES).to_list()]  # without the end token
     assert dict(zip(SENTENCES, answer["ids"], strict=True)) == dict(
         zip(SENTENCES, expected, strict=True)
     )
@@ -63,8 +63,8 @@ def test_ids_and_text_are_those_of_the_tokenizers(options, tmp_path):
     assert answer["names"] == [target.pieces(row) for row in rows]
 
 
-def test_characters_that_the_vocabulary_alone_has_are_looked_up_as_in_python(tmp_path):
-    """There they are those of SentencePiece and `vocab.json`: see `test_opus_mt.py`."""
+def test_characters_known_only_to_the_vocabulary_are_looked_up_as_in_python(tmp_path):
+    """In Python they are the ids of SentencePiece and `vocab.json`: see `test_opus_mt.py`."""
     program("node")
     with_unknown_pieces(tmp_path / "hf")
     tokenizers = read_checkpoint(tmp_path / "hf").tokenizers

@@ -1,4 +1,4 @@
-"""A converted checkpoint as a run: what is in it, and what is not there if it fails."""
+"""A converted checkpoint as a run: its contents, and nothing left behind if it fails."""
 
 import dataclasses
 import json
@@ -36,7 +36,7 @@ KINDS = {
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_run_has_the_model_its_vocabulary_and_its_origin(kind, tmp_path):
+def test_a_run_contains_the_model_its_vocabulary_and_its_provenance(kind, tmp_path):
     settings, _ = write_folder(tmp_path / "hf", **KINDS[kind])
     checkpoint = read_checkpoint(tmp_path / "hf")
     run = write_converted(checkpoint, tmp_path / "new" / "run")
@@ -55,8 +55,8 @@ def test_a_run_has_the_model_its_vocabulary_and_its_origin(kind, tmp_path):
     )
 
 
-def test_the_rules_for_outputs_are_those_of_the_file_in_the_run(tmp_path):
-    """Whatever ids the model was saved with; `search.json` replaces the search alone."""
+def test_the_rules_for_outputs_come_from_the_file_in_the_run(tmp_path):
+    """The ids saved with the model do not matter; `search.json` replaces only the search."""
     write_folder(tmp_path / "hf")
     run = write_converted(read_checkpoint(tmp_path / "hf"), tmp_path / "run")
     assert not run.search.exists() and run.read_search() == run.read_generation().search
@@ -86,7 +86,7 @@ def test_the_rules_for_outputs_are_those_of_the_file_in_the_run(tmp_path):
         ("[3]", "json is damaged"),
     ],
 )
-def test_rules_that_do_not_fit_are_named(content, message, tmp_path):
+def test_rules_that_do_not_fit_are_reported(content, message, tmp_path):
     write_folder(tmp_path / "hf")
     run = write_converted(read_checkpoint(tmp_path / "hf"), tmp_path / "run")
     run.generation.write_text(content)
@@ -95,7 +95,7 @@ def test_rules_that_do_not_fit_are_named(content, message, tmp_path):
     assert "\n" not in str(error.value) and run.read_model_config() is None
 
 
-def test_it_has_no_data_of_its_own_and_is_trained_on_from(tmp_path):
+def test_it_has_no_data_of_its_own_and_can_be_fine_tuned(tmp_path):
     write_folder(tmp_path / "hf")
     run = write_converted(read_checkpoint(tmp_path / "hf"), tmp_path / "run")
     with pytest.raises(ValueError, match=r"this run was converted and has no data of its own"):
@@ -116,7 +116,7 @@ def test_it_has_no_data_of_its_own_and_is_trained_on_from(tmp_path):
     assert settings.model.model_copy(update={"start_from": None, "dropout": 0.1}) == fields
 
 
-def test_nothing_is_left_of_a_run_that_could_not_be_written(tmp_path, monkeypatch):
+def test_a_run_that_could_not_be_written_leaves_no_file(tmp_path, monkeypatch):
     write_folder(tmp_path / "hf")
     checkpoint = read_checkpoint(tmp_path / "hf")
 
@@ -129,7 +129,7 @@ def test_nothing_is_left_of_a_run_that_could_not_be_written(tmp_path, monkeypatc
     assert [path.name for path in tmp_path.iterdir()] == ["hf"]
 
 
-def test_what_is_there_is_not_replaced(tmp_path):
+def test_an_existing_run_is_not_replaced(tmp_path):
     write_folder(tmp_path / "hf")
     checkpoint = read_checkpoint(tmp_path / "hf")
     with pytest.raises(ValueError, match=r"hf must not exist yet, or be an empty folder\."):
@@ -138,7 +138,7 @@ def test_what_is_there_is_not_replaced(tmp_path):
     assert write_converted(checkpoint, tmp_path / "empty").model.is_file()
 
 
-def test_a_damaged_origin_is_named(tmp_path):
+def test_a_damaged_provenance_is_reported(tmp_path):
     run = Run(tmp_path)
     assert run.read_origin() == {}
     run.write_origin({"license": "MIT"})
@@ -156,7 +156,7 @@ def test_a_greedy_checkpoint_keeps_its_limit(tmp_path):
     assert translator.search_for(2) == Beam(4, max_length=7)
     assert line_of(translator.search) == " --greedy --max-output 7"
     bias = translator.model.output_bias.numpy()
-    bias[translator.model.config.eos_id] = -100  # outputs that run away
+    bias[translator.model.config.eos_id] = -100  # so that outputs do not end
     translator.model.output_bias.assign(bias)
     source = translator.encode(["a dog", "the cat sat on a mat"])[0]
     config = translator.model.config
@@ -180,14 +180,12 @@ def test_a_greedy_checkpoint_keeps_its_limit(tmp_path):
         ("marian", "Marian cannot express hf, a Marian model in Hugging Face's format: "),
     ],
 )
-def test_a_run_that_cannot_have_a_form_is_refused_before_its_weights_are_read(
-    form, message, tmp_path
-):
+def test_an_unsupported_export_format_is_refused_before_weights_are_read(form, message, tmp_path):
     write_folder(tmp_path / "hf", renormalize_logits=False)
     run = write_converted(read_checkpoint(tmp_path / "hf"), tmp_path / "run")
     with zipfile.ZipFile(run.model) as archive:
         config = archive.read("config.json")
-    with zipfile.ZipFile(run.model, "w") as archive:  # nothing else is left
+    with zipfile.ZipFile(run.model, "w") as archive:  # all other members are removed
         archive.writestr("config.json", config)
     (tmp_path / "lines").write_text("a dog\n")
     command = ["export", *form.split(), str(run.path), str(tmp_path / "out.tflite")]
@@ -207,7 +205,7 @@ def test_without_weights_the_configuration_of_a_run_can_be_read(tmp_path):
 
 
 @pytest.mark.slow
-def test_fine_tuning_lowers_the_loss_and_keeps_what_a_checkpoint_decides(tmp_path):
+def test_fine_tuning_lowers_the_loss_and_keeps_the_settings_of_the_checkpoint(tmp_path):
     write_folder(tmp_path / "hf", codes=CODES)
     (tmp_path / "hf" / "README.md").write_text("---\nlicense: cc-by-4.0\n---\n")
     run = write_converted(read_checkpoint(tmp_path / "hf"), tmp_path / "run")
@@ -241,7 +239,7 @@ def test_fine_tuning_lowers_the_loss_and_keeps_what_a_checkpoint_decides(tmp_pat
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["shared", "separate"])
-def test_a_student_of_it_has_its_pieces_its_rules_and_its_licence(kind, tmp_path):
+def test_a_student_of_it_inherits_its_tokens_its_rules_and_its_licence(kind, tmp_path):
     write_folder(tmp_path / "hf", **KINDS[kind])
     (tmp_path / "hf" / "README.md").write_text("---\nlicense: cc-by-4.0\n---\n")
     teacher = write_converted(read_checkpoint(tmp_path / "hf"), tmp_path / "teacher")
@@ -271,7 +269,7 @@ def test_a_student_of_it_has_its_pieces_its_rules_and_its_licence(kind, tmp_path
 
 
 @pytest.mark.slow
-def test_the_command_makes_a_run_and_prints_how_to_search_it(tmp_path, capfd):
+def test_the_command_makes_a_run_and_prints_its_search(tmp_path, capfd):
     write_folder(tmp_path / "hf", num_beams=3, length_penalty=0.8, no_repeat_ngram_size=2)
     command = ["convert", "hf", str(tmp_path / "hf"), str(tmp_path / "run")]
     done = CliRunner().invoke(cli, command)

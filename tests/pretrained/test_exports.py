@@ -1,4 +1,4 @@
-"""Exports of converted models: the rules of their outputs and the origin of their weights."""
+"""Exports of converted models: rules of their outputs and provenance of their weights."""
 
 import json
 import zipfile
@@ -34,7 +34,7 @@ def translator(tmp_path_factory):
     translator = Translator.from_pretrained(folder)
     model = translator.model
     factors = {"query/kernel": 3, "cross_attention/output/kernel": 6, "table": 2}
-    for weight in model.weights:  # or nothing would depend on the source
+    for weight in model.weights:  # otherwise nothing would depend on the source
         for path, factor in factors.items():
             if weight.path.endswith(path):
                 weight.assign(factor * weight)
@@ -47,7 +47,7 @@ def translator(tmp_path_factory):
 
 
 def test_a_saved_model_in_a_session_and_in_python(translator, tmp_path):
-    """`export_saved_model` compares every signature in both with the model in memory."""
+    """`export_saved_model` compares every signature with the model in memory in both."""
     report = export_saved_model(translator, tmp_path / "m", SENTENCES, search=BEAM, origin=ORIGIN)
     assert report["agreement"] == 1
     assert json.loads((tmp_path / "m/1/assets.extra/origin.json").read_text()) == ORIGIN
@@ -85,7 +85,7 @@ def test_a_tflite_file(translator, tmp_path):
 
 
 def test_a_folder_for_ctranslate2(translator, tmp_path):
-    """It has no forced end: the token is put where its limit, one shorter, came."""
+    """It has no forced end: the end token is added where its limit, shorter by one, was reached."""
     report = export_ctranslate2(translator, tmp_path / "m", SENTENCES, origin=ORIGIN)
     assert report["agreement"] == 1
     assert json.loads((tmp_path / "m/config.json").read_text())["origin"] == ORIGIN

@@ -1,4 +1,4 @@
-"""Every family of checkpoints, one row each: read, compared, saved, opened again and exported.
+"""Every family of checkpoints, one row each: read, compared, saved, reopened and exported.
 
 A new family is a file in `keras_transformer/pretrained/families/` and a row of this table.
 """
@@ -28,7 +28,7 @@ ROOT = pathlib.Path(__file__).parents[2]
 
 
 def opus_mt(folder):
-    """A checkpoint, a sentence, and a function that compares a model with the reference."""
+    """Returns a checkpoint, a sentence, and a function that compares a model to the reference."""
     settings, tensors = opus_folders.write_folder(folder)
 
     def compare(model):
@@ -92,7 +92,7 @@ def test_a_checkpoint_becomes_a_run_that_computes_the_same(name, tmp_path):
 
 
 def test_a_new_family_is_one_file(tmp_path, monkeypatch):
-    """Such as one whose checkpoints differ from BERT's in the name of their type."""
+    """For example a family whose checkpoints only differ from BERT's in the name of their type."""
     (tmp_path / "new").mkdir()
     (tmp_path / "new/robert.py").write_text(
         "from keras_transformer.pretrained.families.bert import Bert\n\n\n"
@@ -107,8 +107,8 @@ def test_a_new_family_is_one_file(tmp_path, monkeypatch):
         families.cache_clear()
 
 
-def test_nothing_names_a_family_but_its_exporter():
-    """The code that reads, fills, converts and opens checkpoints knows the interface alone."""
+def test_only_an_exporter_names_its_family():
+    """The code that reads, fills, converts and opens checkpoints knows only the interface."""
     modules = {family.__module__ for family in families()}
     assert bert.__name__ in modules
     for path in [*(ROOT / "keras_transformer").rglob("*.py"), *(ROOT / "training").rglob("*.py")]:

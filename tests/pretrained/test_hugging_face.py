@@ -1,6 +1,7 @@
 """Converted models against Hugging Face's own, with torch, in a process of its own.
 
-`KERAS_TRANSFORMER_TRANSFORMERS` names the Python with torch and transformers; without, it is ours.
+`KERAS_TRANSFORMER_TRANSFORMERS` names the Python with torch and transformers; the default is the
+Python of the tests.
 """
 
 import functools
@@ -25,7 +26,7 @@ PYTHON = os.environ.get("KERAS_TRANSFORMER_TRANSFORMERS", sys.executable)
 SCRIPT = pathlib.Path(__file__).with_name("hugging_face.py")
 VOCAB = vocabulary("source", "target")
 SIZE, PAD = len(VOCAB), VOCAB["<pad>"]
-LIMIT = 15  # of `generate`, which counts the first token
+LIMIT = 15  # limit of `generate`, which counts the first token
 
 BASE = {
     "vocab_size": SIZE, "d_model": 24, "encoder_layers": 2, "decoder_layers": 2,
@@ -91,7 +92,7 @@ CASES = {
     "mbart": case("MBart", seed=12),
     "bart": case("Bart", seed=13, normalize_before=False),
 }  # fmt: skip
-# How these classes' fixed order of sums is written in the settings of older Marian models.
+# Settings in which older Marian models state the fixed order of sums of these classes.
 FLAGS = {
     "pegasus": {"normalize_before": True, "add_final_layer_norm": True},
     "mbart": {
@@ -106,7 +107,7 @@ FLAGS = {
 
 @functools.cache
 def folder():
-    """All cases, computed once by the other Python."""
+    """Returns the folder of all cases, computed once by the other Python."""
     place = pathlib.Path(tempfile.mkdtemp())
     (place / "cases.json").write_text(json.dumps(CASES))
     probe = [PYTHON, "-c", "import torch, transformers"]
@@ -150,7 +151,7 @@ def test_logits_and_encoder_states(name, side):
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_the_arithmetic_in_numpy_is_that_of_torch(name):
+def test_the_arithmetic_in_numpy_equals_torch(name):
     _, expected = converted(name)
     settings = json.loads((folder() / name / "config.json").read_text())
     if name == "settings_not_read":
@@ -160,7 +161,7 @@ def test_the_arithmetic_in_numpy_is_that_of_torch(name):
     source, target = expected["left_source"], expected["target"]
     states, logits = marian.forward(weights, settings, source, target)
     real = source != PAD
-    # Torch computes in float32: its states are up to 1.1e-5 away.
+    # Torch computes in float32: its states differ by up to 1.1e-5.
     np.testing.assert_allclose(states[real], expected["left_states"][real], rtol=0, atol=2e-5)
     np.testing.assert_allclose(logits, expected["left_logits"], rtol=0, atol=1e-4)
 
@@ -178,7 +179,7 @@ def search_of(options):
     )
 
 
-# Beams that stop by count rank outputs that are cut after the others, which `generate` does not.
+# Beams that stop by count rank truncated outputs last, which `generate` does not.
 CUT = ("forced_end_of_its_own", "no_forced_end")
 
 
@@ -216,7 +217,7 @@ def test_searches_emit_the_same_tokens(name, search):
 
 @pytest.mark.parametrize("name", ["shared", "forced_end_of_its_own", "no_forced_end"])
 def test_greedy_search_stops_where_generate_does(name):
-    """The model has room for 31 tokens, the search of the checkpoint for fewer."""
+    """The model has 31 positions; the search of the checkpoint has a lower limit."""
     checkpoint, expected = converted(name)
     assert checkpoint.search == Greedy(max_length=LIMIT - 1)
     tokens = checkpoint.search(checkpoint.model, expected["right_source"].astype("int32"))[0]
@@ -226,8 +227,8 @@ def test_greedy_search_stops_where_generate_does(name):
     assert (theirs[:, LIMIT - 2] != PAD).any()
 
 
-def test_the_outputs_above_show_something():
-    """Some end before the limit, some at it, and they depend on the source."""
+def test_the_outputs_above_are_varied():
+    """Some end before the limit, some at the limit, and they depend on the source."""
     rows = [row for name in CASES for row in converted(name)[1]["right_beam4"]]
     lengths = [int((row[1:] != PAD).sum()) for row in rows]
     assert sum(length < LIMIT - 1 for length in lengths) > 10

@@ -1,6 +1,7 @@
 """Converted BERTs against Hugging Face's own, with torch, in a process of its own.
 
-`KERAS_TRANSFORMER_TRANSFORMERS` names the Python with torch and transformers; without, it is ours.
+`KERAS_TRANSFORMER_TRANSFORMERS` names the Python with torch and transformers; the default is the
+Python of the tests.
 """
 
 import functools
@@ -40,7 +41,7 @@ CASES = {
 
 @functools.cache
 def folder():
-    """All cases, computed once by the other Python."""
+    """Returns the folder of all cases, computed once by the other Python."""
     probe = [PYTHON, "-c", "import torch, transformers"]
     if subprocess.run(probe, capture_output=True).returncode:
         return None

@@ -1,4 +1,4 @@
-"""Marian folders of Hugging Face's against their arithmetic in NumPy, oddities among them."""
+"""Hugging Face's Marian checkpoints against their arithmetic in NumPy, oddities included."""
 
 import json
 import re
@@ -104,7 +104,8 @@ def test_logits_and_encoder_states(kind, left, tmp_path):
         kept = {name: value for name, value in settings.items() if name not in removed}
         (tmp_path / "config.json").write_text(json.dumps(kept))
     model = from_pretrained(tmp_path).model
-    if kind == "sinusoids in a file of float16":  # which has rounded them; the exact ones are used
+    # The file contains rounded sinusoids; the model uses exact ones.
+    if kind == "sinusoids in a file of float16":
         tensors |= {name: table.astype("float64") for name, table in sinusoidal().items()}
     assert_equal_to_numpy(model, settings, tensors, left)
     expected = {"learned positions in the file": "learned", "learned positions of BART": "learned"}
@@ -119,7 +120,7 @@ def test_logits_and_encoder_states(kind, left, tmp_path):
 
 
 @pytest.mark.parametrize("named", [["MarianMTModel"], None])
-def test_what_hugging_faces_marian_does_not_read_has_no_effect(named, tmp_path):
+def test_settings_that_hugging_faces_marian_ignores_have_no_effect(named, tmp_path):
     ignored = {
         "normalize_before": True,
         "normalize_embedding": True,
@@ -141,14 +142,14 @@ def test_what_hugging_faces_marian_does_not_read_has_no_effect(named, tmp_path):
     ]
 
 
-def test_a_table_of_positions_on_one_side_alone(tmp_path):
-    """The other side has sinusoids, as Hugging Face gives it."""
+def test_a_table_of_positions_on_one_side_only(tmp_path):
+    """The other side has sinusoids, as in Hugging Face."""
     name, table = next(iter(learned().items()))
     settings, tensors = write_folder(tmp_path, more={name: table})
     assert_equal_to_numpy(from_pretrained(tmp_path).model, settings, tensors)
 
 
-def test_a_table_of_positions_of_another_length_names_the_setting(tmp_path):
+def test_a_table_of_positions_of_another_length_is_reported_with_the_setting(tmp_path):
     refused(
         tmp_path,
         r"embed_positions\.weight must have the shape \[23, 12\], as `max_position_embeddings` "
@@ -175,7 +176,7 @@ def test_the_python_of_the_page_runs(page, tmp_path, monkeypatch):
     assert names.get("model", names["translator"].model) is names["translator"].model
 
 
-def test_the_copies_of_a_tied_table_may_be_in_the_file(tmp_path):
+def test_copies_of_a_tied_table_may_be_in_the_file(tmp_path):
     settings, tensors = write_folder(tmp_path)
     table = tensors["model.shared.weight"].astype("float32")
     names = ("model.encoder.embed_tokens.weight", "lm_head.weight")
@@ -183,7 +184,7 @@ def test_the_copies_of_a_tied_table_may_be_in_the_file(tmp_path):
     assert_equal_to_numpy(from_pretrained(tmp_path).model, settings, tensors)
 
 
-def test_what_the_files_say_of_a_search(tmp_path):
+def test_the_search_is_read_from_the_files(tmp_path):
     write_folder(tmp_path, length_penalty=0.8)
     checkpoint = read_checkpoint(tmp_path)
     config = checkpoint.model.config
@@ -208,8 +209,8 @@ def test_what_the_files_say_of_a_search(tmp_path):
     }
 
 
-def test_a_start_a_padding_and_a_forced_end_of_their_own(tmp_path):
-    """As tc-big has them: another forced end than the end."""
+def test_custom_start_padding_and_forced_end_tokens(tmp_path):
+    """As in tc-big models: the forced end differs from the end."""
     write_folder(
         tmp_path,
         decoder_start_token_id=1,
@@ -223,7 +224,7 @@ def test_a_start_a_padding_and_a_forced_end_of_their_own(tmp_path):
 
 
 def test_text_becomes_the_ids_of_hugging_face(tmp_path):
-    """Pieces by SentencePiece, ids by the table; unknown where it lacks the piece; codes first."""
+    """Tokens from SentencePiece, ids from the table, unknown if it lacks one; codes first."""
     vocab = vocabulary("source", "target", codes=CODES)
     write_folder(tmp_path, codes=CODES)
     translator = Translator.from_pretrained(tmp_path)
@@ -242,8 +243,8 @@ def test_text_becomes_the_ids_of_hugging_face(tmp_path):
     assert [row[: len(code)] for row, code in zip(sampled, codes, strict=True)] == codes
 
 
-def test_characters_that_the_vocabulary_alone_has_are_looked_up_as_hugging_face_does(tmp_path):
-    """The reference: SentencePiece's own pieces as strings, and `vocab.json`."""
+def test_characters_known_only_to_the_vocabulary_are_looked_up_as_in_hugging_face(tmp_path):
+    """The reference is SentencePiece's own pieces as strings, and `vocab.json`."""
     vocab = with_unknown_pieces(tmp_path)
     rng = np.random.default_rng(0)
     alphabet = [*"abdogcet ", *"жж€漢字ÿxyzüQ1"]
@@ -266,8 +267,8 @@ def test_characters_that_the_vocabulary_alone_has_are_looked_up_as_hugging_face_
         assert all({vocab["ж"], vocab["€"]} <= set(row) for row in sampled)
 
 
-def test_they_are_looked_up_in_a_saved_model_and_from_the_files_of_an_export(tmp_path):
-    """The program that serves a SavedModel has no Python: it is loaded as that program does."""
+def test_such_characters_are_looked_up_in_a_saved_model_and_from_exported_files(tmp_path):
+    """A server has no Python, so the SavedModel is loaded as a server loads it."""
     with_unknown_pieces(tmp_path / "hf")
     tokenizers = Translator.from_pretrained(tmp_path / "hf").tokenizers
     expected = tokenizers.source.encode(UNKNOWN_TEXTS)
@@ -288,7 +289,7 @@ def test_they_are_looked_up_in_a_saved_model_and_from_the_files_of_an_export(tmp
     assert again.encode(UNKNOWN_TEXTS).to_list() == expected.to_list()
 
 
-def test_ids_become_text_also_of_pieces_that_the_other_side_alone_has(tmp_path):
+def test_ids_become_text_also_for_tokens_of_the_other_side(tmp_path):
     write_folder(tmp_path, codes=CODES)
     translator = Translator.from_pretrained(tmp_path)
     vocab = vocabulary("source", "target", codes=CODES)
@@ -357,7 +358,7 @@ def refused(folder, message, **changes):
         ({"encoder_layers": 10**9}, r"encoder\.layers\.9+\.fc1\.weight is missing"),
     ],
 )
-def test_settings_that_cannot_be_expressed_are_named(changes, message, tmp_path):
+def test_settings_that_cannot_be_expressed_are_reported(changes, message, tmp_path):
     write_folder(tmp_path)
     settings = json.loads((tmp_path / "config.json").read_text())
     (tmp_path / "config.json").write_text(json.dumps({**settings, **changes}))
@@ -379,14 +380,14 @@ def test_settings_that_cannot_be_expressed_are_named(changes, message, tmp_path)
         ({"final_logits_bias": np.ones((1, 3))}, r"final_logits_bias must have the shape \[1, "),
     ],
 )
-def test_tensors_that_do_not_fit_are_named(more, message, tmp_path):
+def test_wrong_tensors_are_reported(more, message, tmp_path):
     settings, tensors = write_folder(tmp_path)
     if "lm_head.weight" in more:
         more = {"lm_head.weight": tensors["model.shared.weight"] + 1}
     refused(tmp_path, message, more=more)
 
 
-def test_a_missing_tensor_is_named(tmp_path):
+def test_a_missing_tensor_is_reported(tmp_path):
     _, tensors = write_folder(tmp_path)
     tensors = {name: values.astype("float32") for name, values in tensors.items()}
     del tensors["model.decoder.layers.1.encoder_attn.k_proj.bias"]
@@ -395,7 +396,7 @@ def test_a_missing_tensor_is_named(tmp_path):
         read_checkpoint(tmp_path)
 
 
-def test_missing_files_are_named_and_a_pickle_is_not_read(tmp_path):
+def test_missing_files_are_reported_and_a_pickle_is_not_read(tmp_path):
     write_folder(tmp_path)
     for name in ("source.spm", "vocab.json"):
         content = (tmp_path / name).read_bytes()
@@ -421,9 +422,9 @@ INDEX = "model.safetensors.index.json"
 
 
 def write_shards(folder, change=None, more=None):
-    """Splits the weights of a folder in two, with an index; returns the expected model.
+    """Splits the weights of a folder into two files and an index; returns the expected model.
 
-    `change`: of the index; `more`: tensors of the second file beside its own.
+    `change`: changes the index; `more`: further tensors in the second file.
     """
     settings, tensors = write_folder(folder)
     tensors = {name: values.astype("float32") for name, values in tensors.items()}
@@ -468,14 +469,14 @@ FIRST = "final_logits_bias"
         ({}, ["strange"], r"index\.json does not name strange, which is in model-00002"),
     ],
 )
-def test_an_index_that_is_not_that_of_the_files_is_named(change, more, message, tmp_path):
+def test_an_index_that_does_not_match_the_files_is_reported(change, more, message, tmp_path):
     write_shards(tmp_path, change, more)
     with pytest.raises(ValueError, match=message) as error:
         read_checkpoint(tmp_path)
     assert "\n" not in str(error.value) and str(tmp_path / INDEX) in str(error.value)
 
 
-def test_a_shard_that_is_a_link_out_of_the_folder_or_an_empty_index_is_named(tmp_path):
+def test_a_shard_linked_from_outside_or_an_empty_index_is_reported(tmp_path):
     write_shards(tmp_path / "a")
     (tmp_path / "a" / SHARDS[0]).rename(tmp_path / "outside")
     (tmp_path / "a" / SHARDS[0]).symlink_to(tmp_path / "outside")
@@ -486,7 +487,7 @@ def test_a_shard_that_is_a_link_out_of_the_folder_or_an_empty_index_is_named(tmp
         read_checkpoint(tmp_path / "a")
 
 
-def test_a_link_that_leaves_the_folder_is_refused(tmp_path):
+def test_a_link_out_of_the_folder_is_refused(tmp_path):
     write_folder(tmp_path / "a")
     (tmp_path / "a" / "model.safetensors").rename(tmp_path / "outside")
     (tmp_path / "a" / "model.safetensors").symlink_to(tmp_path / "outside")
@@ -511,7 +512,7 @@ def test_a_link_that_leaves_the_folder_is_refused(tmp_path):
         ("target_vocab.json", b"{}", r"target_vocab\.json must not be there, as config\.json"),
     ],
 )
-def test_damaged_files_are_named(name, content, message, tmp_path):
+def test_damaged_files_are_reported(name, content, message, tmp_path):
     write_folder(tmp_path)
     (tmp_path / name).write_bytes(content)
     with pytest.raises(ValueError, match=message) as error:

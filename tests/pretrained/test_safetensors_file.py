@@ -1,4 +1,4 @@
-"""Files of tensors that are damaged, cut, or made to harm."""
+"""Files of tensors that are damaged, truncated, or malicious."""
 
 import json
 
@@ -46,7 +46,7 @@ def test_every_type_is_read_as_float32(path):
 
 
 @pytest.mark.parametrize("kept", [0, 7, 8, 60, -1])
-def test_a_file_that_was_cut_is_named(kept, path):
+def test_a_truncated_file_is_reported(kept, path):
     safetensors.numpy.save_file(TENSORS, path)
     path.write_bytes(path.read_bytes()[:kept])
     with pytest.raises(ValueError, match=r"model\.safetensors is damaged"):
@@ -84,7 +84,7 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("kind", HOSTILE)
-def test_a_hostile_header_is_refused_in_one_line(kind, path):
+def test_a_malicious_header_is_refused_in_one_line(kind, path):
     header, data, length, message = HOSTILE[kind]
     write(path, header, data, length)
     with pytest.raises(ValueError, match=message) as error:

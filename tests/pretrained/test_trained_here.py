@@ -1,4 +1,4 @@
-"""A model that was trained here, as a checkpoint of Hugging Face's format and back again."""
+"""A model trained here, written as a Hugging Face checkpoint and converted back."""
 
 import json
 
@@ -31,7 +31,7 @@ NORMS = {**ATTENTIONS, "feed_forward": "final"}
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
-    """A translator that reverses digits, and numbers with their reverses."""
+    """A translator that reverses digits, and pairs of numbers and their reverses."""
     folder = tmp_path_factory.mktemp("trained")
     write_small_corpus(folder)
     write_pairs(folder, "train", 1500, seed=1)
@@ -58,7 +58,7 @@ def trained(tmp_path_factory):
 
 
 def tensors_of(model):
-    """The weights by the names of the file, PyTorch's way round."""
+    """Returns the weights by the names of the file, in PyTorch's orientation."""
     tensors = {
         "model.shared.weight": model.source_embedding.table.numpy(),
         "final_logits_bias": model.output_bias.numpy()[None],
@@ -87,7 +87,7 @@ def tensors_of(model):
 
 
 def write_checkpoint(translator, folder):
-    """Writes the folder; padding and beginning keep their probability and are never emitted."""
+    """Writes the checkpoint; padding and start keep their probability and are never emitted."""
     config, tokenizer = translator.model.config, translator.source_tokenizer
     settings = {
         "model_type": "marian",
@@ -139,7 +139,7 @@ def test_it_translates_as_the_run_does_token_for_token(trained, converted):
         np.testing.assert_allclose(one.scores, other.scores, atol=1e-4)
 
 
-def test_its_int8_file_passes_the_gate(trained, converted, tmp_path):
+def test_its_int8_file_passes_the_agreement_check(trained, converted, tmp_path):
     _, lines, references = trained
     options = {"references": references, "lengths": [20], "searches": [Greedy()]}
     report = export_litert(converted, tmp_path / "x.tflite", lines, "int8", **options)

@@ -1,4 +1,4 @@
-"""Budgets: what a new task and a new kind of input touch, with those of docs/architecture.md."""
+"""Budgets: the places that a new task or kind of input touches, as in docs/architecture.md."""
 
 import subprocess
 import sys
@@ -12,7 +12,7 @@ from keras_transformer.training.settings.schema import DATA_KINDS
 from keras_transformer.training.tasks import training_class
 from keras_transformer.training.tasks.task import Training
 
-# What each example shows at its end; all of it is in the block, and so is what it registers.
+# The output at the end of each example. A block contains all its code and registrations.
 RESULTS = {
     "new_task": 'print(sorted({*answers} | {"even", "odd"}), 0 <= accuracy <= 100)',
     "new_input": "print(corpus.size, corpus.cut > 0, losses[-1] < losses[0])",
@@ -23,7 +23,7 @@ SHOWN = {"new_task": "['even', 'odd'] True", "new_input": "64 True True"}
 @pytest.mark.slow
 @pytest.mark.parametrize("name", RESULTS)
 def test_a_new_task_and_a_new_input_train(name, tmp_path):
-    """In a process of their own: nothing but the block knows of them."""
+    """Each runs in a process of its own, so that only the block itself registers them."""
     (block,) = [b for b in blocks("docs/architecture.md", "python") if b.needs == name]
     (tmp_path / "example.py").write_text(f"{block.code}{RESULTS[name]}\n")
     command = [sys.executable, "example.py"]
@@ -33,8 +33,8 @@ def test_a_new_task_and_a_new_input_train(name, tmp_path):
 
 
 @pytest.mark.parametrize("name", TASKS)
-def test_a_task_names_its_training(name):
-    """One line in `TASKS`; all else is in the package of the task and of its training."""
+def test_a_task_declares_its_training(name):
+    """One line in `TASKS`; everything else is in the task's package and in its training."""
     kind = training_class(TASKS[name])
     assert issubclass(kind, Training)
     columns = TASKS[name].columns
@@ -43,7 +43,7 @@ def test_a_task_names_its_training(name):
 
 
 def test_two_tasks_do_not_share_a_name():
-    register(TASKS["translation"])  # once more
+    register(TASKS["translation"])  # registering again is allowed
     other = type("Other", (type(TASKS["labelling"]),), {"name": "translation"})()
     with pytest.raises(ValueError, match="must have a unique name. Received: 'translation'"):
         register(other)

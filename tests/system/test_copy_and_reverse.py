@@ -1,4 +1,4 @@
-"""The whole path on a task that needs attention to the source: copy digits, or reverse them."""
+"""The whole path on a task that needs attention to the source: copy or reverse digits."""
 
 import io
 
@@ -49,7 +49,7 @@ validate_every = 900
 
 
 def write_task(folder, split, count, seed):
-    """ "c 7 1 4" becomes "7 1 4" and "r 7 1 4" becomes "4 1 7", for 1 to 6 digits."""
+    """Writes "c 7 1 4" -> "7 1 4" and "r 7 1 4" -> "4 1 7", with 1 to 6 digits."""
     rng = np.random.default_rng(seed)
     sources, targets = [], []
     for number in range(count):
@@ -63,7 +63,7 @@ def write_task(folder, split, count, seed):
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
-    """A function from what a decoder reads its output by to the folder of a training."""
+    """A function that takes the kind of decoder and returns the folder of a training run."""
     folders = {}
 
     def of(decoder):
@@ -102,7 +102,7 @@ def lines(folder, name):
 @pytest.mark.slow
 @pytest.mark.parametrize("jit", [False, pytest.param(True, marks=pytest.mark.long)])
 def test_a_saved_model_of_a_recurrent_decoder_translates_as_the_run(jit, trained, tmp_path):
-    """Loaded anew, by the session loader as well: the export checks that."""
+    """The export also checks this with a newly loaded copy and the session loader."""
     folder = trained("ssru")
     translator, sources = Translator.from_run(folder / "run"), lines(folder, "test.source")
     shapes = {"batch_sizes": (4,), "lengths": (16,)} if jit else {}
@@ -124,7 +124,9 @@ def test_a_saved_model_of_a_recurrent_decoder_translates_as_the_run(jit, trained
         pytest.param("int8_static", marks=pytest.mark.long),
     ],
 )
-def test_a_litert_file_of_a_recurrent_decoder_passes_its_gate(quantize, trained, tmp_path):
+def test_a_litert_file_of_a_recurrent_decoder_passes_its_agreement_check(
+    quantize, trained, tmp_path
+):
     pytest.importorskip("ai_edge_litert")
     folder, path = trained("ssru"), tmp_path / "x.tflite"
     translator, sources = Translator.from_run(folder / "run"), lines(folder, "test.source")
@@ -144,8 +146,8 @@ def test_a_litert_file_of_a_recurrent_decoder_passes_its_gate(quantize, trained,
 
 @pytest.mark.slow
 @pytest.mark.long
-def test_a_student_learns_from_its_teacher_alone_and_ships(trained, tmp_path):
-    """The references of its training data are wrong; those of the validation are right."""
+def test_a_student_learns_from_its_teacher_only_and_can_be_exported(trained, tmp_path):
+    """The references of its training data are wrong; those of the validation data are right."""
     folder = trained("self_attention")
     (tmp_path / "wrong").write_text("0 0\n" * 20_000)
     student = [

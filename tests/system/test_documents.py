@@ -1,4 +1,4 @@
-"""Documents are true: code runs, commands and settings exist, links lead somewhere."""
+"""Documents are correct: code runs, commands and settings exist, and links lead somewhere."""
 
 import ast
 import doctest
@@ -52,7 +52,7 @@ MARKED = {
     "examples/browser/README.md": ["browser", "browser"],
     "examples/ios/README.md": ["phone"],
 }  # fmt: skip
-# The test that runs each kind, or why there is none.
+# The test that runs each kind of block, or the reason why there is none.
 RUN_BY = {
     "run": "tests/system/test_whole_path.py",
     "saved_model": "tests/system/test_whole_path.py",
@@ -74,16 +74,17 @@ RUN_BY = {
     "other": "none: it is code of another library",
     "download": "none: it downloads a checkpoint",
 }
-# Examples of docstrings that need a run or an export; the last tests of test_whole_path.py.
+# Examples in docstrings that need a run or an export; the last tests of test_whole_path.py run
+# them.
 UNRUN_EXAMPLES = {
     "CTranslate2Translator", "Classifier", "ImageRecognizer", "SentencePieceTokenizer",
     "SeriesSimulator", "Summarizer", "TextGenerator", "Translator", "from_pretrained",
 }  # fmt: skip
 # proto and yaml: test_serving_page.py; text: `run` of documents.py.
 LANGUAGES = {"python", "toml", "sh", "proto", "yaml", "text"}
-# Lines for a shell that tests parse, with what may come before the command.
+# Shell lines that the tests parse, including what may come before the command.
 PARSED = re.compile(r"|#.*|((echo .* \| |TF_CONFIG='.*' +)?keras-transformer|make) .*")
-# Options that are printed without a command and are those of another program.
+# Options mentioned without a command that belong to another program.
 FOREIGN = {*SERVER_OPTIONS, "--strict", "--folder", "--host"}
 PROJECT = ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")
 SECTIONS = ("model", "data", "vocabulary", "optimizer", "schedule", "training")
@@ -107,7 +108,7 @@ WITH_EXAMPLES = [module_name(path) for path in sources() if ">>>" in path.read_t
 
 @pytest.mark.parametrize("name", WITH_EXAMPLES)
 def test_the_examples_of_docstrings_run(name):
-    """Each as it stands, with nothing imported for it."""
+    """Each runs as it is, with no imports added."""
     module = importlib.import_module(name)
     runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)
     tests = [test for test in doctest.DocTestFinder().find(module, name) if test.examples]
@@ -157,7 +158,7 @@ def test_every_other_block_is_tested(page):
 
 
 def test_the_output_on_a_page_is_compared(tmp_path, monkeypatch):
-    """Of a block that needs nothing; a `text` block after other text or code belongs to none."""
+    """Only for a block that needs nothing; a `text` block elsewhere is not compared."""
     page = "```python\nprint(1)\n```\n\n```text\n{}\n```\n\nwords\n\n```text\n3\n```\n"
     monkeypatch.setattr("documents.ROOT", tmp_path)
     for output in "12":
@@ -175,7 +176,7 @@ def test_examples_that_no_doctest_runs_are_listed_here():
     assert {name for path in sources() for name, _ in unrun_examples(path)} == UNRUN_EXAMPLES
 
 
-# What a configuration may leave to the data: a student has the vocabulary of its teacher.
+# Settings that a configuration may leave to the data: a student has its teacher's vocabulary.
 OPEN = {"docs/distillation.md": ["vocabulary.size"]}
 CONFIGURATIONS = [block for page in PAGES for block in blocks(page, "toml")]
 
@@ -210,7 +211,7 @@ KEYS = set(settings())
 
 
 def our_commands(page):
-    """The words after `keras-transformer` in a page, up to where the shell takes over."""
+    """Yields the words after `keras-transformer` in a page, up to shell operators."""
     for line in shell(page):
         for rest in re.findall(r"(?:^|[\s|;&])keras-transformer +([a-z-].*)", line):
             words = shlex.split(rest, comments=True)
@@ -219,7 +220,7 @@ def our_commands(page):
 
 
 def check_command(words):
-    """Fails if there is no such command, option, choice or setting."""
+    """Fails if a command, option, choice or setting does not exist."""
     command, words = cli, [word for word in words if word != "..."]
     while isinstance(command, click.Group) and words:
         if words[0].startswith("-"):
@@ -235,7 +236,7 @@ def check_command(words):
     for parameter in command.params:
         given = values.get(parameter.name)
         for value in given if isinstance(given, (list, tuple)) else [given]:
-            if isinstance(value, str) and not value.isupper():  # a name for a value
+            if isinstance(value, str) and not value.isupper():  # not a placeholder
                 if not isinstance(parameter.type, click.Path):
                     parameter.type.convert(value, parameter, None)
                 if parameter.name == "overrides":
@@ -243,7 +244,7 @@ def check_command(words):
 
 
 def options(command):
-    """All options of a command and of the commands below it."""
+    """Returns all options of a command and its subcommands."""
     own = {option for parameter in command.params for option in parameter.opts}
     return own.union(*map(options, getattr(command, "commands", {}).values()))
 
@@ -301,7 +302,7 @@ def test_other_commands_exist(page):
 
 
 def anchors(page):
-    """The anchors of a page's headings, as GitHub and the site make them."""
+    """Yields the anchors of a page's headings, as GitHub and the site make them."""
     for heading in re.findall(r"^#+ (.*)$", prose(page), re.MULTILINE):
         yield re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-")
 
@@ -327,8 +328,8 @@ def test_the_site_has_every_page():
     assert sorted(f"docs/{name}" for name in listed) == sorted(set(PAGES) - {"README.md"})
 
 
-# Pages that are not written yet; settings.md is made by a command.
-WITHOUT_NEXT = {"examples", "scale", "settings"}
+# Pages without this section; settings.md is generated.
+WITHOUT_NEXT = {"examples", "settings"}
 GUIDES = {page.stem for page in (ROOT / "docs").glob("*.md")} - WITHOUT_NEXT
 
 
@@ -342,7 +343,7 @@ def test_a_guide_ends_with_what_to_read_next(page):
 
 
 def mapped(page):
-    """Files and folders in the tables of a page, below the folder that the heading names."""
+    """Yields files and folders in the tables of a page, below the folder in the heading."""
     for section in re.split(r"^#+ ", prose(page), flags=re.MULTILINE):
         folder = re.match(r"`([\w/]+/)`", section)
         for cell in re.findall(r"^\| (`.*?`) \|", section, re.MULTILINE):
@@ -350,7 +351,7 @@ def mapped(page):
                 yield f"{folder[1] if folder else ''}{name}"
 
 
-def test_the_map_is_of_these_files():
+def test_the_map_shows_existing_files_and_every_package():
     page = "docs/architecture.md"
     named = {x for x in spans(page) if re.match(r"(keras_transformer|training|export|tests)/", x)}
     named |= {*mapped(page)}
@@ -362,7 +363,7 @@ def test_the_map_is_of_these_files():
 
 
 def documented():
-    """Names in the reference, with the file and the name inside of it."""
+    """Yields names in the reference, with the file and the name inside the file."""
     for page in PAGES:
         for name in re.findall(r"^::: (\S+)", read(page), re.MULTILINE):
             module, _, inside = name.rpartition(".")
@@ -372,7 +373,7 @@ def documented():
 def test_the_reference_has_every_public_name():
     inside = [name for _, _, name in documented()]
     exports = importlib.import_module("keras_transformer.export").__all__
-    constants = {"PRESETS"}  # griffe shows what has a docstring
+    constants = {"PRESETS"}  # griffe only shows names with a docstring
     assert not {*PUBLIC, *exports} - {*inside} - constants
     assert len(inside) == len(set(inside))
 

@@ -1,4 +1,4 @@
-"""The examples: pages in Python whose figures are what their texts claim."""
+"""The examples: pages in Python whose numbers are those stated in their texts."""
 
 import ast
 import os
@@ -15,14 +15,14 @@ HEADINGS = ["Introduction", "Setup", "Data", "Model", "Training", "Evaluation", 
 
 
 def page(name):
-    """The text of an example: its strings at the top level, one after the other."""
+    """Returns the text of an example: its top-level strings in order."""
     body = ast.parse(read(f"examples/{name}.py")).body
     strings = [node.value for node in body if isinstance(node, ast.Expr)]
     return "\n".join(x.value for x in strings if isinstance(getattr(x, "value", None), str))
 
 
 def figures(name, epochs, **environment):
-    """Runs an example and returns what it prints as `title: number`."""
+    """Runs an example and returns its printed metrics as `title: number`."""
     done = subprocess.run(
         [sys.executable, "-W", "error::UserWarning", ROOT / "examples" / f"{name}.py"],
         env={**os.environ, "EPOCHS": str(epochs), **environment},
@@ -35,7 +35,7 @@ def figures(name, epochs, **environment):
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_an_example_is_a_page_with_its_sections(name):
+def test_an_example_is_a_page_with_all_sections(name):
     text = page(name)
     assert re.match(r"\nTitle: .+\nDate created: .+\nLast modified: .+\nDescription: .+\.\n", text)
     headings = re.findall(r"^## (.+)$", text, re.MULTILINE)
@@ -50,12 +50,12 @@ def test_every_example_is_in_the_tables(table):
     )
 
 
-# Figures. Trainings are shorter than by default; what is claimed must hold by far.
+# Results. Training is shorter than by default; the statements must hold by a wide margin.
 
 
 @pytest.mark.slow
 @pytest.mark.long
-def test_an_encoder_classifies_what_the_mean_of_embeddings_cannot():
+def test_an_encoder_classifies_better_than_the_mean_of_embeddings():
     results = figures("text_classification", epochs=4)
     assert results["Encoder, accuracy"] > 0.85 and results["LSTM, accuracy"] > 0.7
     assert results["Mean of embeddings, accuracy"] < 0.7
@@ -90,7 +90,7 @@ def test_a_language_model_comes_close_to_the_perplexity_of_the_grammar():
 
 @pytest.mark.slow
 @pytest.mark.long
-def test_words_are_labelled_by_what_is_around_them():
+def test_words_are_labelled_by_their_context():
     results = figures("token_labelling", epochs=4)
     assert results["Most frequent label of a word, accuracy"] < 0.8
     assert results["Encoder, accuracy"] > 0.98 and results["Encoder, F1 of names"] > 0.95
@@ -115,7 +115,7 @@ def test_summaries_are_exact():
 
 @pytest.mark.slow
 @pytest.mark.long
-def test_three_models_of_a_series_follow_the_state_of_the_soil():
+def test_three_models_of_a_series_track_the_state_of_the_soil():
     results = figures("time_series", epochs=6)
     assert results["Linear model of seven days, NSE"] < 0.65
     for name in ("Encoder", "LSTM", "GRU"):
@@ -133,7 +133,7 @@ def test_patches_of_digits_are_recognised():
 
 @pytest.mark.slow
 @pytest.mark.long
-def test_frozen_vectors_understand_words_without_an_example():
+def test_frozen_vectors_classify_words_without_an_example():
     results = figures("word_vectors", epochs=15)
     for name in ("Frozen", "Learned"):
         assert results[f"{name} vectors, accuracy with words of the training"] > 0.95
@@ -143,8 +143,8 @@ def test_frozen_vectors_understand_words_without_an_example():
 
 @pytest.mark.slow
 @pytest.mark.long
-def test_vectors_of_a_file_are_read(tmp_path):
-    """Vectors without meaning: each word of the file's own text has some."""
+def test_vectors_are_read_from_a_file(tmp_path):
+    """The vectors are random: one for each word of the file's own text."""
     rng = np.random.default_rng(0)
     words = sorted(set(re.findall(r"[a-z]+", read("examples/word_vectors.py"))))
     path = tmp_path / "vectors.txt"

@@ -1,4 +1,4 @@
-"""The structure that docs/architecture.md promises, read from the sources."""
+"""The structure described in docs/architecture.md, checked in the sources."""
 
 import ast
 import graphlib
@@ -10,7 +10,7 @@ import pytest
 
 ROOT = pathlib.Path(__file__).parents[2]
 FOLDERS = ("keras_transformer", "training", "export")
-# The files that import each heavy dependency, so that it can be replaced there.
+# The files that import each heavy dependency, so that it can be replaced in one place.
 WRAPPERS = {
     "tensorflow_text": {
         "keras_transformer/text/tokenizers/sentencepiece.py",
@@ -39,10 +39,11 @@ WRAPPERS = {
     "ctranslate2": {"export/ctranslate2/runtime.py"},
     "yaml": {"keras_transformer/pretrained/files/marian/settings.py"},
 }
-# Layers with a form or a check of their own for TensorFlow, which they do without elsewhere.
+# Layers with an implementation or check of their own for TensorFlow, which other backends do
+# without.
 BRANCHES = {"call_checks.py", "dropout.py", "normalization.py"}
-# The packages that the modules of a package may import; `.` are the modules in no such package.
-# Whatever all may import, checks and files, is not listed.
+# The packages that the modules of a package may import; `.` stands for modules outside of these
+# packages. Modules that all may import, such as checks and files, are not listed.
 PACKAGES = {
     "keras_transformer/.": {"text", "models", "config"},
     "keras_transformer/config": set(),
@@ -81,7 +82,7 @@ def sources():
 
 
 def imports(path):
-    """Every module that a file imports, anywhere in it, by its full name."""
+    """Yields the full name of every module that a file imports anywhere."""
     package = ["keras_transformer"] if path.parts[len(ROOT.parts)] != "keras_transformer" else []
     package += path.relative_to(ROOT).parent.parts
     for node in ast.walk(ast.parse(path.read_text())):
@@ -102,7 +103,7 @@ def owner(module):
 
 
 def modules(path):
-    """The files of this package that a file imports, and itself, relative to the root."""
+    """Yields the files of this package that a file imports, relative to the root."""
     for name in imports(path):
         parts = name.split(".")
         if parts[0] != "keras_transformer":
@@ -128,8 +129,10 @@ def test_imports_point_one_way():
 
 @pytest.mark.parametrize("package", PACKAGES)
 def test_packages_import_in_one_direction(package):
-    """layers <- models <- decoding <- tasks; losses <- tasks <- loop of the training; a format of
-    the exports knows no other format.
+    """The layers of the architecture import only downwards.
+
+    layers <- models <- decoding <- tasks; losses <- tasks <- the training loop; no export format
+    imports another.
     """
     top, name = package.split("/")
     folder = ROOT / top / name
@@ -143,10 +146,10 @@ def test_packages_import_in_one_direction(package):
 
 
 @pytest.mark.parametrize("whole", [True, False], ids=["packages", "modules"])
-def test_nothing_imports_what_imports_it(whole):
-    """Neither two packages, nested ones included, nor two modules, not even through others.
+def test_there_are_no_circular_imports(whole):
+    """Neither between packages, nested ones included, nor between modules, even indirectly.
 
-    An `__init__` only lists what a package offers.
+    An `__init__` only lists the public names of its package.
     """
     graph = {}
     for path in sources():
@@ -159,7 +162,7 @@ def test_nothing_imports_what_imports_it(whole):
             user, used = (file.parent, used.parent) if whole else (file, used)
             if used != user:
                 graph.setdefault(user, set()).add(used)
-    if whole:  # the few modules beside the packages are no package of their own
+    if whole:  # the few modules outside of packages do not form a package
         graph.pop(pathlib.Path("keras_transformer"), None)
     graphlib.TopologicalSorter(graph).prepare()  # raises a `CycleError` with the cycle
 
@@ -176,7 +179,7 @@ def test_each_heavy_dependency_has_few_importers(package):
 
 
 def test_the_layers_are_written_in_keras_ops():
-    """No layer knows TensorFlow but in a branch for it: they run on every Keras backend."""
+    """Layers use TensorFlow only in a branch for it, so they run on every Keras backend."""
     files = []
     for package in ("config", "layers", "models"):
         files += sorted((ROOT / "keras_transformer" / package).rglob("*.py"))
@@ -196,7 +199,7 @@ def test_the_library_neither_prints_nor_asserts():
 
 
 def test_no_test_needs_the_root_on_the_path():
-    """`pytest` alone does not put it there, as `python -m pytest` does."""
+    """`pytest` does not add the root to the path, unlike `python -m pytest`."""
     for path in (ROOT / "tests").rglob("*.py"):
         roots = {module.partition(".")[0] for module in imports(path)}
         assert not roots & {"training", "export", "benchmarks", "tests"}, path
@@ -209,7 +212,7 @@ def test_pytest_alone_collects_every_test():
     assert done.returncode == 0, done.stdout[-2000:]
 
 
-# Classes that share a name; one of each is to be renamed.
+# Classes that share a name; one of each should be renamed.
 SHARED_NAMES = {
     *("Encoder", "Format", "Images", "Limits"),
     *("Parts", "Series", "TextData", "TfdsData", "Words"),

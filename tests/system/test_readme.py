@@ -23,17 +23,17 @@ def table(heading):
         rows.append([cell.strip() for cell in line.strip("|").split("|")])
 
 
-def test_the_table_of_quality_is_that_of_the_results():
+def test_the_table_of_quality_has_the_results():
     assert table("quality") == RESULTS["quality"]["rows"]
 
 
-def test_the_table_of_speed_is_that_of_the_results():
+def test_the_table_of_speed_has_the_results():
     rows = RESULTS["decoding"]["rows"]
     assert table("milliseconds") == [[name, *map("{:,}".format, times)] for name, *times in rows]
 
 
-def test_the_results_are_those_of_the_benchmarks_page():
-    """A value that was measured again is replaced on both."""
+def test_the_results_equal_those_on_the_benchmarks_page():
+    """A value that is measured again must be replaced in both."""
     there = set(NUMBER.findall(read("docs/benchmarks.md")))
     values = [cell for row in table("quality") for cell in row[1:]]
     values += [cell for row in table("milliseconds") for cell in row[1:]]
@@ -43,7 +43,7 @@ def test_the_results_are_those_of_the_benchmarks_page():
 
 
 def test_the_chart_is_drawn_from_the_results(tmp_path, monkeypatch):
-    """The text of the committed chart is that of one drawn now; outlines depend on the fonts."""
+    """The texts of the committed chart equal those of a new one; outlines depend on fonts."""
     pytest.importorskip("matplotlib")
     spec = importlib.util.spec_from_file_location("chart", ROOT / "benchmarks" / "chart.py")
     chart = importlib.util.module_from_spec(spec)

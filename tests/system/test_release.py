@@ -1,4 +1,4 @@
-"""Releases: one version, one place for the address, and workflows whose commands exist."""
+"""Releases: a single version, a single place for the address, workflows with valid commands."""
 
 import pathlib
 import re
@@ -21,7 +21,7 @@ WORKFLOWS = sorted((ROOT / ".github/workflows").glob("*.yml"))
 
 @pytest.fixture
 def checkout(tmp_path):
-    """The files of this checkout that name the version or the address; here it is not known."""
+    """A copy of the files that name the version or the address, with the address unset."""
     for name in ("docs", "keras_transformer/__init__.py", "pyproject.toml", "mkdocs.yml",
                  "README.md", "CONTRIBUTING.md", "CITATION.cff", "CHANGELOG.md"):  # fmt: skip
         target = tmp_path / name
@@ -29,7 +29,7 @@ def checkout(tmp_path):
         (shutil.copytree if (ROOT / name).is_dir() else shutil.copy)(ROOT / name, target)
     project = tmp_path / "pyproject.toml"
     line = re.search(r'^repository = "(.*)"$', project.read_text("utf-8"), re.MULTILINE)
-    if line[1]:  # the address is known by now: as if it were not
+    if line[1]:  # removes an address that is already set
         for path in filter(pathlib.Path.is_file, tmp_path.rglob("*.*")):
             if line[1] in (text := path.read_text("utf-8", errors="surrogateescape")):
                 path.write_text(re.sub(rf".*{re.escape(line[1])}.*\n", "", text), "utf-8")
@@ -60,7 +60,7 @@ def test_the_citation_has_what_its_format_requires():
 # The repository's address
 
 
-def test_every_installation_clones_once_the_address_is_known(checkout):
+def test_all_install_instructions_use_the_address_once_it_is_set(checkout):
     changed = set_repository(checkout, ADDRESS)
     assert {"README.md", "pyproject.toml", "CITATION.cff", "mkdocs.yml"} <= {*changed}
     for path, text in texts(checkout).items():
@@ -112,11 +112,11 @@ def test_no_document_has_a_placeholder():
         ("```python\nlayers[0](x)\n```\n", None),
     ],
 )
-def test_links_of_the_readme_are_absolute_on_an_index(text, absolute):
+def test_links_of_the_readme_are_absolute_on_a_package_index(text, absolute):
     assert setup["with_absolute_links"](text, ADDRESS, "1") == (absolute or text)
 
 
-def test_the_description_has_no_link_into_the_repository():
+def test_the_package_description_has_no_relative_link():
     metadata = setup["metadata"](ADDRESS, VERSION)
     prose = re.sub(r"^```.*?^```$", "", metadata["long_description"], flags=re.M | re.DOTALL)
     targets = re.findall(r"\]\(([^)]*)\)", prose) + re.findall(r'(?:src|href)="([^"]*)"', prose)
@@ -129,7 +129,7 @@ def test_the_description_has_no_link_into_the_repository():
 # Tags and workflows
 
 
-def test_a_tag_is_released_with_a_version_a_date_and_an_address(checkout):
+def test_a_tag_needs_a_version_a_date_and_an_address(checkout):
     path = checkout / "CHANGELOG.md"
     text = path.read_text("utf-8")
     heading = re.search(r"^## .*$", text, re.MULTILINE)[0]
@@ -159,7 +159,7 @@ def test_the_commands_of_workflows_exist(path):
                 assert (ROOT / name).is_file()
 
 
-def test_nothing_is_uploaded_unless_a_maintainer_has_switched_it_on():
+def test_nothing_is_uploaded_unless_a_maintainer_enables_it():
     (release,) = [path for path in WORKFLOWS if path.name == "release.yml"]
     jobs = yaml.safe_load(release.read_text("utf-8"))["jobs"]
     uploading = [job for job in jobs.values() if "publish" in str(job["steps"])]

@@ -1,4 +1,4 @@
-"""Results and numbers that several pages state are the same everywhere."""
+"""Results that several pages state are the same on every page."""
 
 import re
 
@@ -8,7 +8,7 @@ from documents import blocks, read
 from keras_transformer.layers import positions
 
 NUMBER = r"\d[\d,.]*\d|\d"
-# A result, and how each page states it.
+# Each result, with the pattern that finds it on each page.
 REPEATED = {
     "training of the demo": {
         "README.md": r"trains for (\w+ to \w+) minutes",
@@ -35,13 +35,13 @@ WORDS = {"eight": "8"}
 
 
 def one(page, pattern):
-    """The only text on a page that a pattern captures; words of numbers become digits."""
+    """Returns the only match of a pattern on a page, with number words as digits."""
     (text,) = {found.lower() for found in re.findall(pattern, read(page))}
     return WORDS.get(text, text)
 
 
 def table(page, row):
-    """The rows of a table whose first cells a pattern matches: that cell, then all numbers."""
+    """Returns the rows whose first cell matches a pattern: that cell, then all numbers."""
     cells = re.findall(rf"^\| ({row}) \|(.*)$", read(page), re.MULTILINE)
     return {re.sub(r"\W", "", name).lower(): re.findall(NUMBER, rest) for name, rest in cells}
 
@@ -52,7 +52,7 @@ def test_a_result_is_the_same_on_every_page(result):
     assert len(set(stated.values())) == 1, stated
 
 
-def test_tables_that_two_pages_have_are_the_same():
+def test_tables_on_two_pages_are_the_same():
     kinds = '`?"?(?:sinusoidal|learned|binary|rotary|relative|alibi|ALiBi|t5|T5|none)"?`?'
     of_layers, of_benchmarks = (
         {name: row for name, row in table(page, kinds).items() if len(row) == 4}
@@ -74,7 +74,7 @@ def test_the_summary_of_the_benchmarks_repeats_its_sections():
     assert numbers <= set(re.findall(NUMBER, rest)), numbers - set(re.findall(NUMBER, rest))
 
 
-def test_the_ratio_of_training_speeds_is_explained_where_it_differs_from_that_of_the_medians():
+def test_the_ratio_of_training_speeds_is_explained_if_it_differs_from_the_medians():
     text = read("docs/benchmarks.md")
     ours, ratio = re.search(r"fastest peer \| ([\d,]+), ([\d.]+) \|", text).groups()
     peer = re.search(r"`torch.nn.Transformer` \| ([\d,]+),", text)[1]
@@ -84,7 +84,7 @@ def test_the_ratio_of_training_speeds_is_explained_where_it_differs_from_that_of
     )
 
 
-def test_the_kinds_whose_codes_are_fixed_are_those_that_can_be_drawn():
+def test_the_kinds_of_positions_with_fixed_codes_are_those_that_can_be_drawn():
     sentence = re.search(
         r"`--kind` selects\s(.*?), the two kinds", read("docs/pictures.md"), re.DOTALL
     )
@@ -92,7 +92,7 @@ def test_the_kinds_whose_codes_are_fixed_are_those_that_can_be_drawn():
     assert set(re.findall(r"`(\w+)`", sentence[1])) == fixed
 
 
-def test_the_digits_have_as_many_grey_levels_as_the_page_states():
+def test_the_digits_have_the_number_of_grey_levels_on_the_page():
     images = pytest.importorskip("sklearn.datasets").load_digits().images
     assert f"8 x 8 pixels with {len(set(images.flat))} grey levels" in read("docs/images.md")
 

@@ -1,4 +1,4 @@
-"""The files on docs/serving.md: what TensorFlow Serving and Kubernetes read, and that it fits."""
+"""The files on docs/serving.md for TensorFlow Serving and Kubernetes are valid and consistent."""
 
 import concurrent.futures
 import dataclasses
@@ -19,9 +19,9 @@ import serving_texts  # noqa: E402
 from tensorflow_serving.apis import get_model_status_pb2, model_service_pb2_grpc  # noqa: E402
 
 PAGE = "docs/serving.md"
-NAME = model_name(pathlib.Path("serving/translator"))  # the folder in every command of the page
+NAME = model_name(pathlib.Path("serving/translator"))  # the model name in every command of the page
 PORTS = {"grpc": 8500, "rest": 8501}
-# The first word of a text tells which file it is.
+# The first word of a text identifies its file.
 FIRST = {
     "model_config_list": "models.config",
     "prometheus_config": "monitoring.config",
@@ -31,14 +31,14 @@ FIRST = {
 
 @pytest.fixture(scope="module")
 def texts():
-    """The messages of the page, by the names of their files."""
+    """The messages on the page, by file name."""
     found = {FIRST[block.code.split()[0]]: block.code for block in blocks(PAGE, "proto")}
     return {name: serving_texts.read(name, text) for name, text in found.items()}
 
 
 @pytest.fixture(scope="module")
 def manifest():
-    """The objects of the manifest, by their kinds."""
+    """The objects of the manifest, by kind."""
     (block,) = blocks(PAGE, "yaml")
     objects = [*yaml.safe_load_all(block.code)]
     kinds = {item["kind"]: item for item in objects}
@@ -57,7 +57,7 @@ def server(pod):
     return container
 
 
-def test_every_file_of_the_server_is_on_this_page_and_no_other(texts):
+def test_the_page_has_exactly_the_files_of_the_server(texts):
     assert set(texts) == set(serving_texts.FILES)
     assert len(blocks(PAGE, "proto")) == len(texts)
     others = [page for page in PAGES if page != PAGE]
@@ -66,7 +66,7 @@ def test_every_file_of_the_server_is_on_this_page_and_no_other(texts):
     assert not [code for code in manifests if "apiVersion" in code]
 
 
-def test_the_labels_are_of_versions_that_are_served(texts):
+def test_the_labels_belong_to_served_versions(texts):
     (model,) = texts["models.config"].model_config_list.config
     assert (model.name, model.model_platform) == (NAME, "tensorflow")
     assert model.base_path == f"/models/{NAME}"
@@ -76,7 +76,7 @@ def test_the_labels_are_of_versions_that_are_served(texts):
     assert named and named < set(model.version_labels) == {"stable", "canary"}
 
 
-def test_the_batching_is_that_of_the_export_but_for_threads_and_the_queue(texts):
+def test_the_batching_equals_the_exports_except_for_threads_and_the_queue(texts):
     ours = texts["batching_parameters.txt"]
     written = serving_texts.read("batching_parameters.txt", batching_parameters())
     assert ours.num_batch_threads.value == 2
@@ -93,7 +93,7 @@ def test_options_of_the_server_exist(server):
     assert len(named) > 10 and set(named) <= SERVER_OPTIONS
 
 
-def test_page_and_exports_name_one_version_of_the_server(server):
+def test_page_and_exports_name_the_same_version_of_the_server(server):
     text = read(PAGE) + templates.PAGE.template
     images = set(re.findall(r"tensorflow/serving:?[\w.]*", text))
     assert images == {server["image"]} and re.fullmatch(r".*:\d+\.\d+\.\d+", server["image"])
@@ -118,7 +118,7 @@ def test_the_manifest_gives_the_server_its_files(manifest, texts, pod, server):
 
 
 def test_the_ports_of_the_manifest_are_those_of_the_server(manifest, pod, server):
-    """And the Service, the probes and Prometheus use them."""
+    """The Service, the probes and Prometheus use them."""
     assert {port["name"]: port["containerPort"] for port in server["ports"]} == PORTS
     service = manifest["Service"]["spec"]
     assert {port["name"]: port["port"] for port in service["ports"]} == PORTS
@@ -136,7 +136,7 @@ def test_the_ports_of_the_manifest_are_those_of_the_server(manifest, pod, server
     assert annotations["prometheus.io/path"] == prometheus.path
 
 
-def test_the_objects_of_the_manifest_name_each_other(manifest, pod):
+def test_the_objects_of_the_manifest_refer_to_each_other(manifest, pod):
     assert set(manifest) == {"ConfigMap", "Deployment", "Service", "HorizontalPodAutoscaler"}
     assert {item["metadata"]["name"] for item in manifest.values()} == {NAME}
     deployment, labels = manifest["Deployment"], pod["metadata"]["labels"]
@@ -149,15 +149,15 @@ def test_the_objects_of_the_manifest_name_each_other(manifest, pod):
     assert scaler["minReplicas"] == deployment["spec"]["replicas"] < scaler["maxReplicas"]
 
 
-def test_a_pod_ends_after_its_requests(pod, server):
-    """What waits before the end, and the longest request, fit into the time that it is given."""
+def test_a_pod_finishes_its_requests_before_it_ends(pod, server):
+    """The pause before the end and the longest request fit into the grace period."""
     (wait,) = server["lifecycle"]["preStop"]["exec"]["command"][1:]
     (timeout,) = [a for a in server["args"] if a.startswith("--rest_api_timeout_in_ms=")]
     seconds = int(wait) + int(timeout.partition("=")[2]) / 1000
     assert seconds < pod["spec"]["terminationGracePeriodSeconds"]
 
 
-def test_addresses_on_the_page_are_of_the_model():
+def test_addresses_on_the_page_name_the_model():
     text = read(PAGE)
     assert set(re.findall(r"/v1/models/(\w+)", text)) == {NAME}
     assert set(re.findall(r"localhost:(\d+)", text)) == {str(port) for port in PORTS.values()}
@@ -173,7 +173,7 @@ class Statuses(model_service_pb2_grpc.ModelServiceServicer):
         return answer
 
 
-def test_the_program_that_asks_for_the_status_prints_it(capsys):
+def test_the_program_that_queries_the_status_prints_it(capsys):
     service = grpc.server(concurrent.futures.ThreadPoolExecutor(1))
     model_service_pb2_grpc.add_ModelServiceServicer_to_server(Statuses(), service)
     port = service.add_insecure_port("localhost:0")

@@ -1,4 +1,4 @@
-"""Messages that docs/troubleshooting.md explains are those that the programs print."""
+"""The messages explained in docs/troubleshooting.md are those that the programs print."""
 
 import re
 import shlex
@@ -10,7 +10,7 @@ from documents import ROOT, blocks, read
 from keras_transformer.cli.main import cli
 
 PAGE = "docs/troubleshooting.md"
-# What stands in both, between the parts that depend on the case.
+# The parts of a message that page and code share, between the parts that vary.
 MESSAGES = [
     " is not a setting",
     " needs the environment variable ",
@@ -28,7 +28,7 @@ MESSAGES = [
 
 
 def messages():
-    """The code of the package, with texts of several lines joined."""
+    """Returns the code of the package, with strings of several lines joined."""
     folders = ("keras_transformer", "training", "export")
     files = [path for name in folders for path in sorted((ROOT / name).rglob("*.py"))]
     return re.sub(r'"\s*\n\s*f?"', "", "\n".join(path.read_text("utf-8") for path in files))
@@ -40,12 +40,12 @@ def code():
 
 
 @pytest.mark.parametrize("message", MESSAGES)
-def test_a_message_on_the_page_is_ours(message, code):
+def test_a_message_on_the_page_is_in_the_code(message, code):
     assert message in read(PAGE), "not on the page"
     assert message in code, f"no program prints this any more: {message}"
 
 
-def test_the_mistake_on_the_page_has_the_message_on_the_page(tmp_path, monkeypatch):
+def test_the_mistake_on_the_page_gives_the_message_on_the_page(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     first = next(iter(blocks(PAGE, "sh")))
     _, *words = shlex.split(first.code)
@@ -56,7 +56,7 @@ def test_the_mistake_on_the_page_has_the_message_on_the_page(tmp_path, monkeypat
 
 
 def test_every_quoted_message_is_compared():
-    """Those that begin a paragraph in bold and are ours, and not pip's or the shell's."""
+    """Messages in bold at the start of a paragraph, except those of pip and the shell."""
     quoted = re.findall(r"^\*\*(`.*?)\*\*", read(PAGE), re.MULTILINE)
     foreign = ("No matching distribution", "icudt77_dat", "ImportError", "command not found")
     ours = [text for text in quoted if not any(word in text for word in foreign)]

@@ -1,4 +1,4 @@
-"""The files of the source distribution, and those that `pip install` puts on a user's machine."""
+"""The contents of the source distribution, and of the wheel that `pip install` installs."""
 
 import importlib.metadata
 import os
@@ -22,7 +22,7 @@ ROOT = pathlib.Path(__file__).parents[2]
 
 @pytest.fixture(scope="module")
 def tracked():
-    """The names of the files that git has."""
+    """The names of the files tracked by git."""
     listing = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True)
     if listing.returncode:
         pytest.skip("a git checkout is needed to know which files belong to the package")
@@ -31,7 +31,7 @@ def tracked():
 
 @pytest.fixture(scope="module")
 def distributions(tracked, tmp_path_factory):
-    """Names of the files in the source distribution of a checkout in use, and the wheel from it."""
+    """Names of the files in the source distribution of a used checkout, and its wheel."""
     folder = tmp_path_factory.mktemp("distributions")
     # A copy: setuptools leaves `build/` and `*.egg-info` in the folder that it builds from.
     source = folder / "source"
@@ -62,22 +62,22 @@ def write(path, content):
 
 
 def ignored_files():
-    """Names of files that work leaves in a checkout: one for each line of .gitignore and folder."""
+    """Returns names of files that work leaves behind: one per line of .gitignore and folder."""
     for line in (ROOT / ".gitignore").read_text().split():
         name = line.replace("*", "x") + ("left.py" if line.endswith("/") else "")
         for folder in (".", "docs", "examples", "examples/browser", "tests/export", "export"):
             yield f"{folder}/{name}"
 
 
-def test_the_source_distribution_holds_the_files_of_the_repository(distributions, tracked):
-    """Documents, tests and examples among them, and nothing that git ignores."""
+def test_the_source_distribution_contains_the_files_of_the_repository(distributions, tracked):
+    """Includes documents, tests and examples, and nothing that git ignores."""
     names = {*distributions[0]}
     made = {name for name in names if name.startswith("keras_transformer_kit.egg-info/")}
     assert names - made - {"PKG-INFO", "setup.cfg"} == {*tracked} - {".gitignore"}
     assert {"CHANGELOG.md", "docs/serving.md", "tests/conftest.py"} < names
 
 
-def test_the_wheel_holds_the_package_and_nothing_else(wheel):
+def test_the_wheel_contains_only_the_package(wheel):
     names = zipfile.ZipFile(wheel).namelist()
     tops = {name.split("/")[0] for name in names}
     assert tops == {"keras_transformer", f"keras_transformer_kit-{__version__}.dist-info"}
@@ -93,8 +93,8 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel):
     assert any(name.endswith("LICENSE") for name in names)
 
 
-def test_an_index_accepts_both(distributions):
-    """The metadata is complete, and the description can be rendered."""
+def test_a_package_index_accepts_both(distributions):
+    """The metadata is complete and the description can be rendered."""
     command = [sys.executable, "-m", "twine", "check", "--strict", *distributions[1:]]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0 and done.stdout.count("PASSED") == 2, done.stdout + done.stderr
@@ -112,7 +112,7 @@ def test_the_metadata_is_that_of_the_project(wheel):
 
 
 def required(requirement, known):
-    """Adds to `known` the distributions that a requirement asks for, each with its extras."""
+    """Adds to `known` the distributions that a requirement needs, each with its extras."""
     requirement = Requirement(requirement)
     name = canonicalize_name(requirement.name)
     extras = {"", *requirement.extras, *known.get(name, ())}
@@ -126,10 +126,10 @@ def required(requirement, known):
 
 
 def link_what_is_required(site):
-    """Links into a folder all that the package requires, and nothing else, from where tests run.
+    """Links the requirements of the package, and nothing else, into a folder.
 
-    This is what pip installs, without the minutes that unpacking TensorFlow takes; that an index
-    has it all is shown by the environment of the tests, which pip has made.
+    The result equals that of pip without the minutes of unpacking TensorFlow. The environment of
+    the tests, made by pip, shows that the package index has all requirements.
     """
     known = {}
     required("keras-transformer-kit[all]", known)

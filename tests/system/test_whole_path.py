@@ -1,4 +1,4 @@
-"""The commands of `make demo`, one after the other, on a model that is too small to be good."""
+"""The commands of `make demo`, one after the other, on a model too small to be good."""
 
 import importlib
 import json
@@ -28,7 +28,8 @@ SMALL = {
 }
 
 
-NEEDS = ("run", "saved_model", "litert")  # what is there; a checkpoint is in tests/pretrained
+# Requirements that this test provides; tests/pretrained covers checkpoints.
+NEEDS = ("run", "saved_model", "litert")
 WITH_MODEL = [page for page in PAGES if any(b.needs in NEEDS for b in blocks(page, "python"))]
 
 
@@ -56,7 +57,7 @@ def folder(tmp_path_factory):
 
 
 @pytest.mark.slow
-def test_the_run_holds_what_the_readme_says(folder):
+def test_the_run_contains_the_files_listed_in_the_readme(folder):
     run = folder / "runs" / "demo"
     for name in ("config.toml", "tokenizer.model", "model.keras", "metrics.json", "attention.png"):
         assert (run / name).stat().st_size > 0
@@ -72,7 +73,7 @@ def test_the_run_holds_what_the_readme_says(folder):
 
 
 @pytest.mark.slow
-def test_the_model_computes_in_float32_whatever_it_was_trained_in(folder):
+def test_the_model_computes_in_float32_for_any_training_precision(folder):
     assert Run(folder / "runs" / "demo").load_model().policy.name == "float32"
 
 
@@ -96,7 +97,7 @@ def test_run_saved_model_and_litert_translate_alike(folder):
 
 
 @pytest.mark.slow
-def test_the_same_command_says_that_the_run_is_finished(folder):
+def test_repeating_the_command_reports_that_the_run_is_finished(folder):
     run = folder / "runs" / "demo"
     before = (run / "model.keras").read_bytes()
     done = command("train", run / "config.toml", "--output", run)

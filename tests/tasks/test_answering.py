@@ -1,4 +1,4 @@
-"""A question answerer in use: exact parts of passages, windows, figures of SQuAD."""
+"""A question answerer in use: exact parts of passages, windows, metrics of SQuAD."""
 
 import functools
 
@@ -23,7 +23,7 @@ PASSAGES = [
 ]  # fmt: skip
 
 LONG = "the big dog and the cat and a dog and the big cat runs"  # 14 segments
-ALONE = "日本語の文ไทย"  # of scripts without spaces
+ALONE = "日本語の文ไทย"  # scripts without spaces
 
 
 @functools.cache
@@ -33,7 +33,7 @@ def answerer(**changes):
 
 
 def segments_by_hand(passage):
-    """Letters, marks and digits together, any other character by itself, no white space."""
+    """Splits into runs of letters, marks and digits, and single other characters; no space."""
     import unicodedata
 
     spans, byte, before = [], 0, ""
@@ -66,7 +66,7 @@ def test_segments_are_parts_of_the_bytes():
 
 
 @pytest.mark.parametrize("stride", [None, 1, 3, 99])
-def test_windows_hold_every_piece_and_fit(stride):
+def test_windows_contain_every_token_and_fit(stride):
     read = read_passages(tokenizer(), tf.constant(PASSAGES))
     questions = tokenizer().encode(["a cat"] * len(PASSAGES))[:, :-1]
     windows = cut_windows(tokenizer(), questions, read, 11, stride)
@@ -84,7 +84,7 @@ def test_windows_hold_every_piece_and_fit(stride):
 
 
 def by_hand(model, question, passage, longest=11, max_answer=4):
-    """The score of every span of every window, one after the other, in float64."""
+    """Returns the score of every span of every window, one after the other, in float64."""
     spans = segments_by_hand(passage)
     q = tokenizer().encode([question]).to_list()[0][:-1][: longest // 2]
     pieces, owner = [], []
@@ -112,7 +112,7 @@ def by_hand(model, question, passage, longest=11, max_answer=4):
     return scores or {(0, 0): 0.0}
 
 
-def test_an_answer_is_the_best_part_of_any_window():
+def test_an_answer_is_the_best_span_of_any_window():
     examples = [(question, passage) for passage in PASSAGES for question in ("a cat", "dog")]
     examples += [("", PASSAGES[0]), (LONG, PASSAGES[2])]
     scores = [by_hand(answerer().model, *example) for example in examples]
@@ -120,7 +120,7 @@ def test_an_answer_is_the_best_part_of_any_window():
     for results in (alone, answerer().answer(examples, 4), answerer().answer(examples)):
         assert len({result.text for result in results}) > 5
         for (_, passage), result, right in zip(examples, results, scores, strict=True):
-            # In float32 probabilities near 1 are the same in two windows.
+            # In float32, probabilities near 1 are equal in two windows.
             assert right[result.begin, result.end] >= max(right.values()) - 1e-6
             assert passage.encode()[result.begin : result.end].decode() == result.text
             assert 0 < result.probability <= 1 and result.numbers.shape[0] == 2
@@ -130,8 +130,10 @@ def test_an_answer_is_the_best_part_of_any_window():
 
 
 def answer_of(codec, encoded, first, last):
-    """The answer of a model that is sure of two segments wherever it reads both, and elsewhere that
-    the answer is not there; and how many windows there are.
+    """Returns a result, the number of windows, and whether a window shows the whole answer.
+
+    The outputs are those of a model that is sure of two segments wherever it reads both of them,
+    and otherwise that there is no answer.
     """
     inputs, rest = encoded
     segment = segments_of_rows(rest, inputs["source"].shape[1]).numpy()
@@ -146,8 +148,8 @@ def answer_of(codec, encoded, first, last):
 
 
 @pytest.mark.parametrize("stride", [None, 2, 3])
-def test_a_window_shows_every_answer_wherever_it_is(stride):
-    """Those that are no longer than what two windows share and one more."""
+def test_every_answer_is_whole_in_some_window(stride):
+    """Holds for answers up to one segment longer than the overlap of two windows."""
     words, codec = LONG.split(), AnswerCodec(tokenizer(), 9, 30, stride)
     pieces = read_passages(tokenizer(), tf.constant([LONG]))
     first_pieces = [*pieces.first[0].numpy(), len(pieces.pieces[0])]
@@ -168,14 +170,14 @@ def test_a_window_shows_every_answer_wherever_it_is(stride):
     assert seen > len(words)
 
 
-def test_one_window_holds_a_short_passage():
+def test_a_short_passage_fits_into_one_window():
     codec = AnswerCodec(tokenizer(), 99, 30, None)
     encoded = codec.encode(tf.constant(["a"]), tf.constant([LONG]))
     result, windows, _ = answer_of(codec, encoded, 3, 5)
     assert windows == 1 and result.text == "and the cat"
 
 
-def test_a_long_question_is_cut():
+def test_a_long_question_is_truncated():
     short, cut = answerer().answer([("dog", "a cat"), ("the big dog and the cat " * 3, "a cat")])
     assert (short.truncated, cut.truncated) == (False, True)
 
@@ -186,7 +188,7 @@ def test_examples_are_pairs_of_strings(wrong):
         answerer().answer(wrong)
 
 
-def test_answers_are_normalised_as_squad_does():
+def test_answers_are_normalised_as_by_squad():
     assert normalized("The  Big, an dog!") == "big dog"
     assert token_f1("the big dog", "dog runs") == pytest.approx(0.5)
     assert token_f1("", "") == 1 and token_f1("the", "dog") == 0
@@ -196,8 +198,9 @@ def test_answers_are_normalised_as_squad_does():
 
 
 def words_by_hand(answer):
-    """The words that SQuAD's script compares, character by character: lower case, punctuation of
-    ASCII left out, then articles that stand alone become spaces.
+    """Normalises words character by character, as SQuAD's script compares them.
+
+    Lower case; ASCII punctuation is removed; then articles that stand alone become spaces.
     """
     text = "".join(c for c in answer.lower() if not 32 < ord(c) < 127 or c.isalnum())
     words, word = [], ""
@@ -226,7 +229,7 @@ def words_by_hand(answer):
         ("a\u00a0cat", "cat", 1, 1),
     ],
 )
-def test_exact_match_and_f1_are_those_of_squad(answer, reference, exact, f1):
+def test_exact_match_and_f1_equal_those_of_squad(answer, reference, exact, f1):
     ours, theirs = words_by_hand(answer), words_by_hand(reference)
     left, shared = list(theirs), 0
     for word in ours:
@@ -255,15 +258,16 @@ def test_lines_are_questions_and_passages(tmp_path):
         TASK.read_files(source, reference)
 
 
-def test_columns_are_examples_with_all_right_answers():
+def test_columns_are_examples_with_all_correct_answers():
     columns = {"question": ["a", "b"], "passage": ["x", "y"], "begin": [0, 0]}
-    columns["answers"] = [np.array([b"x", b"X"], object), "y"]  # of a file of text one answer
+    # A text file has one answer per example.
+    columns["answers"] = [np.array([b"x", b"X"], object), "y"]
     assert TASK.examples(columns) == [[("a", "x"), ("b", "y")], [["x", "X"], ["y"]]]
     with pytest.raises(ValueError, match="at least one question to answer. Received: none"):
         TASK.evaluate(answerer(), [[], []])
 
 
-def test_the_attention_of_the_first_window_has_a_row_for_each_piece():
+def test_the_attention_of_the_first_window_has_a_row_for_each_token():
     (attention,) = answerer().attention(f"dog\t{LONG}").values()
     row = answerer().codec.encode(tf.constant(["dog"]), tf.constant([LONG]))[0]["source"][0]
     assert attention.weights.shape == (2, 2, len(row), len(row)) and attention.truncated

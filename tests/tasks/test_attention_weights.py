@@ -1,4 +1,4 @@
-"""Attention weights of a pipeline belong to the pieces beside them."""
+"""Attention weights of a pipeline belong to the tokens next to them."""
 
 import numpy as np
 import pytest
@@ -22,7 +22,7 @@ LONG = "the big dog and the cat and a dog and the big cat runs"
 
 
 @pytest.mark.parametrize("pipeline", KINDS)
-def test_the_kinds_are_those_of_the_model_with_every_layer_and_head(pipeline):
+def test_kinds_layers_and_heads_are_those_of_the_model(pipeline):
     config = pipeline().model.config
     attentions = pipeline().attention(SENTENCE)
     assert list(attentions) == KINDS[pipeline]
@@ -40,11 +40,11 @@ def test_the_kinds_are_those_of_the_model_with_every_layer_and_head(pipeline):
         np.testing.assert_allclose(attention.mean(), expected, atol=1e-6)
 
 
-def test_a_translators_rows_belong_to_the_pieces_that_were_chosen():
+def test_a_translators_rows_belong_to_the_chosen_tokens():
     model, attentions = translator().model, translator().attention(SENTENCE)
     cross, encoder, decoder = attentions.values()
     assert "".join(cross.keys) == "".join(encoder.keys) == f"{READ}</s>" == "".join(encoder.queries)
-    # Each piece is the best one after those before it, which are all that its row has seen.
+    # Each token is the best continuation of those before it, which are all that its row sees.
     processor = sentencepiece.SentencePieceProcessor(model_proto=tokenizer().model)
     chosen = [processor.piece_to_id(piece) for piece in cross.queries]
     assert decoder.queries == decoder.keys == ["<s>", *cross.queries[:-1]]
@@ -70,7 +70,7 @@ def test_an_encoder_attends_to_its_text_and_its_end(pipeline):
     np.testing.assert_allclose(attention.weights[1], expected, atol=1e-6)
 
 
-def test_a_language_model_reads_the_beginning_and_the_text():
+def test_a_language_model_reads_the_start_token_and_the_text():
     attention = generator().attention(SENTENCE)["decoder"]
     assert "".join(attention.keys) == f"<s>{READ}" and attention.keys == attention.queries
     ids = np.array([[2, *tokenizer().encode([SENTENCE]).to_list()[0][:-1]]])
@@ -80,7 +80,7 @@ def test_a_language_model_reads_the_beginning_and_the_text():
 
 
 @pytest.mark.parametrize("pipeline", KINDS)
-def test_a_long_text_is_cut_and_marked(pipeline):
+def test_a_long_text_is_truncated_and_marked(pipeline):
     for attention in pipeline().attention(LONG).values():
         assert attention.truncated
         assert max(len(attention.queries), len(attention.keys)) <= 11
@@ -93,12 +93,12 @@ def test_an_empty_sentence_is_refused(sentence):
 
 
 @pytest.mark.parametrize("sentence", [["a cat"], b"a cat", None])
-def test_something_else_is_refused(sentence):
+def test_inputs_that_are_not_text_are_refused(sentence):
     with pytest.raises(TypeError, match="`sentence` must be a string. Received: "):
         classifier().attention(sentence)
 
 
-def test_a_model_that_reads_no_text_is_named():
+def test_a_model_that_reads_no_text_is_reported():
     config = SeriesConfig(num_layers=1, d_model=4, d_ff=5, num_heads=2)
     simulator = SeriesSimulator(randomise(SeriesRegressor(config)))
     with pytest.raises(ValueError, match="A model for time_series has no attention weights"):

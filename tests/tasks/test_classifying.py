@@ -1,4 +1,4 @@
-"""A classifier in use: the model's own probabilities, and figures that were computed by hand."""
+"""A classifier in use: the model's own probabilities, and metrics computed by hand."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ TASK = TASKS["classification"]
 
 
 def probabilities(text):
-    """Of one text alone, in float64, from the model."""
+    """Returns the model's probabilities of a single text, in float64."""
     ids = tokenizer().encode([text]).to_list()[0]
     words = ids[:-1][:10]
     logits = np.asarray(classifier().model(np.array([[*words, 3]]))[0], "float64")
@@ -35,7 +35,7 @@ def test_a_result_has_the_probabilities_of_the_model(batch_size):
     assert classifier()(TEXTS, batch_size) == [result.label for result in results]
 
 
-def test_a_long_text_is_cut_and_marked_as_truncated():
+def test_a_long_text_is_truncated_and_marked():
     long = "the big dog and the cat and a dog and the big cat runs"
     assert len(tokenizer().encode([long])[0]) > 11
     short, cut = classifier().classify(["a cat", long])
@@ -45,7 +45,7 @@ def test_a_long_text_is_cut_and_marked_as_truncated():
     assert shorter.classify(["a big dog"])[0].truncated
 
 
-def test_nothing_is_classified_as_nothing():
+def test_an_empty_list_gives_an_empty_list():
     assert classifier()([]) == [] == classifier().answer_batch([])
 
 
@@ -73,7 +73,7 @@ def test_another_model_tokenizer_or_length_is_refused():
         Classifier(model, tokenizer(), max_length="9")
 
 
-def test_a_run_is_opened_as_what_its_model_is_used_by(tmp_path):
+def test_a_run_is_opened_as_the_pipeline_of_its_task(tmp_path):
     for pipeline in (classifier(), generator()):
         run = Run(tmp_path / pipeline.task)
         run.path.mkdir()
@@ -89,11 +89,11 @@ def test_a_run_is_opened_as_what_its_model_is_used_by(tmp_path):
         type(generator()).from_run(tmp_path / "classification")
 
 
-# The task
+# Task
 
 
 class Fixed:
-    """Stands for a classifier whose answers are known."""
+    """A fake classifier with known answers."""
 
     labels = ("a", "b", "c")
 
@@ -115,8 +115,8 @@ def evaluate(answers, labels, **options):
     return results
 
 
-def test_figures_are_those_of_the_definition():
-    """Of a: 2 right of 2 answers and 3 texts, F1 4/5; of b: 1 of 3 and 2, 2/5; of c none."""
+def test_metrics_follow_their_definitions():
+    """a: 2 right of 2 answers and 3 texts, F1 4/5; b: 1 of 3 and 2, 2/5; c: none."""
     figures = evaluate(list("aabbcb"), ["a", "a ", "a", " b", "b", "c"], truncated=2)
     assert figures == {
         "accuracy": 50.0,
@@ -126,14 +126,14 @@ def test_figures_are_those_of_the_definition():
     }
 
 
-def test_a_label_that_neither_a_text_nor_an_answer_has_does_not_count():
-    """Of c there is neither precision nor recall; an answer alone has an F1 of 0."""
+def test_a_label_that_occurs_nowhere_does_not_count():
+    """c has neither precision nor recall; a label only in the answers has an F1 of 0."""
     assert evaluate(list("ab"), ["a", "b"])["macro_f1"] == pytest.approx(100)
     assert evaluate(list("ac"), ["a", "a"])["macro_f1"] == pytest.approx(100 * (2 / 3 + 0) / 2)
     assert evaluate(list("abc"), list("abc"))["macro_f1"] == pytest.approx(100)
 
 
-def test_an_unknown_label_and_no_text_are_one_line():
+def test_an_unknown_label_and_missing_texts_are_reported_in_one_line():
     message = "example 2: the label must be one of those in the training data, a, b, c. .*'d'"
     with pytest.raises(ValueError, match=message):
         evaluate(list("aa"), ["a", "d"])
@@ -147,7 +147,8 @@ def test_an_unknown_label_and_no_text_are_one_line():
         (["1", "0", "1"], ("0", "1")),
         (["10", "9", "-1.5", " 9 "], ("-1.5", "9", "10")),  # as numbers
         (["b", "10", "a", "9"], ("9", "10", "a", "b")),
-        (["1_0", "20", "infinity"], ("20", "1_0", "infinity")),  # words, though Python reads them
+        # These are words, although Python parses them as numbers.
+        (["1_0", "20", "infinity"], ("20", "1_0", "infinity")),
         (["gut", "schön", "schlecht"], ("gut", "schlecht", "schön")),
     ],
 )
@@ -156,5 +157,5 @@ def test_the_labels_are_those_of_the_data_in_their_order(labels, expected):
     assert TASK.survey(rows).fields == {"labels": expected}
 
 
-def test_a_model_of_such_a_task_is_a_text_classifier():
+def test_the_model_of_a_classification_task_is_a_text_classifier():
     assert TASK.pipeline_class().model_class is TextClassifier

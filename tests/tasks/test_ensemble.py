@@ -1,4 +1,4 @@
-"""Several models that answer together: the mean of their probabilities, in every task."""
+"""Ensembles: the mean of the probabilities of several models, in every task."""
 
 import functools
 import shutil
@@ -47,7 +47,7 @@ LONG = "the big dog and the cat and a dog and the big cat runs"
 
 
 def other_model(pipeline, **changes):
-    """Another model for the same answers, of another depth and with other weights."""
+    """Returns another model for the same task, with another depth and other weights."""
     config = pipeline.model.config
     fields = {**config.to_flat(), "num_layers": config.num_layers + 1, **changes}
     model = type(pipeline.model)(**fields)
@@ -59,25 +59,25 @@ def other_model(pipeline, **changes):
 
 
 @functools.cache
-def other(make):
-    """The pipeline of `other_model`."""
+def other_pipeline(make):
+    """Returns the pipeline of `other_model`."""
     return make().with_model(other_model(make()))
 
 
 @functools.cache
-def together(make):
-    return make().with_model([make().model, other(make).model])
+def ensemble(make):
+    return make().with_model([make().model, other_pipeline(make).model])
 
 
 @functools.cache
 def translators():
-    """Of two architectures: attention and SSRUs in the decoder."""
+    """Returns translators of two architectures: attention and SSRUs in the decoder."""
     models = [translator().model, recurrent_translator().model]
     return Translator(models, tokenizer()), Translator(models[::-1], tokenizer())
 
 
 def probabilities_of_translations(model, source, target):
-    """Of every token of one target, in float64."""
+    """Returns the probability of every token of one target, in float64."""
     (source,), (target,) = (tokenizer().encode([text]).to_list() for text in (source, target))
     inputs = {"source": np.array([source]), "target": np.array([[2, *target[:-1]]])}
     logits = np.asarray(model(inputs)[0], "float64")
@@ -88,7 +88,7 @@ def probabilities_of_translations(model, source, target):
 # Models that generate text
 
 
-def test_a_score_is_of_the_mean_of_the_probabilities():
+def test_a_score_uses_the_mean_of_the_probabilities():
     ours = translators()[0].score(SOURCES[:2], TARGETS[:2])
     for score, source, target in zip(ours, SOURCES, TARGETS, strict=False):
         each = [
@@ -103,14 +103,14 @@ def test_a_score_is_of_the_mean_of_the_probabilities():
 @pytest.mark.parametrize(
     "search", [Greedy(), pytest.param(Beam(3), marks=pytest.mark.long)], ids=str
 )
-def test_a_search_finds_the_same_whatever_the_order(search):
+def test_a_search_gives_the_same_in_any_order_of_models(search):
     ours, swapped = (one(SOURCES, search) for one in translators())
     assert ours == swapped
     alone = [one()(SOURCES, search) for one in (translator, recurrent_translator)]
     assert ours not in alone, "or the models could not be told apart"
 
 
-def test_one_model_in_a_list_is_that_model():
+def test_a_list_of_one_model_is_that_model():
     alone = translator().with_model([translator().model])
     assert alone.whole is alone.searched is translator().model
     assert classifier().with_model([classifier().model]).models == classifier().models
@@ -136,12 +136,12 @@ def test_a_model_with_itself_searches_as_alone(make, search):
 
 
 @pytest.mark.slow
-def test_texts_go_on_by_the_mean_from_their_prompts():
-    both = together(generator)
+def test_texts_continue_their_prompts_by_the_mean():
+    both = ensemble(generator)
     prompts = ["a cat", "", "the big"]
     for text, prompt in zip(both(prompts), prompts, strict=True):
         assert text.startswith(prompt)
-    rows = [make.score(LINES) for make in (generator(), other(generator), both)]
+    rows = [make.score(LINES) for make in (generator(), other_pipeline(generator), both)]
     for first, second, mean in zip(*rows, strict=True):
         assert min(first.score, second.score) - 1 < mean.score
         assert mean.score <= max(first.score, second.score) + mean.tokens * np.log(2)
@@ -154,7 +154,7 @@ def test_texts_go_on_by_the_mean_from_their_prompts():
 
 
 @pytest.mark.slow
-def test_an_alignment_is_the_mean_of_all():
+def test_an_alignment_is_the_mean_of_all_models():
     both = translators()[0]
     same = Translator([translator().model] * 2, tokenizer())
     for ours, theirs in zip(same.align(SOURCES), translator().align(SOURCES), strict=True):
@@ -165,18 +165,18 @@ def test_an_alignment_is_the_mean_of_all():
     pieces = {piece: number for number, piece in enumerate(tokenizer().pieces(range(30)))}
     target = [pieces[piece] for piece in found.target]
     inputs = {"source": source, "target": np.array([[2, *target[:-1]]])}
-    cross = []  # of the last layer, [H, T, S]
+    cross = []  # weights of the last layer, [H, T, S]
     for model in both.models:
         last = f"decoder/block_{model.config.decoder_layers - 1}/cross_attention"
         cross.append(model.attention_weights(inputs)[last][0])
     expected = np.mean([np.mean(weights, axis=0) for weights in cross], axis=0)
     np.testing.assert_allclose(found.weights, expected, atol=1e-5)
     with pytest.raises(ValueError, match=r"There are 1 layers and 2 heads.*alignment=\(1, 0\)"):
-        both.align(["a cat"], layer=1, head=0)  # the second model has that layer
+        both.align(["a cat"], layer=1, head=0)  # only the second model has that layer
 
 
 @pytest.mark.slow
-def test_a_shortlist_goes_with_several_models():
+def test_a_shortlist_can_be_used_with_several_models():
     shortlist = Shortlist.from_counts([[7, 12, 3], [8, 15, 5], [9, 20, 1]], 30, first=6)
     both, swapped = (one.with_shortlist(shortlist) for one in translators())
     assert both(SOURCES) == swapped(SOURCES) != translators()[0](SOURCES)
@@ -184,12 +184,15 @@ def test_a_shortlist_goes_with_several_models():
     assert same(SOURCES, Beam(2)) == translator().with_shortlist(shortlist)(SOURCES, Beam(2))
 
 
-# Models that answer in one pass
+# Single-pass models
 
 
 def test_probabilities_of_labels_are_means():
     texts = ["a cat", "the big dog runs", "", LONG]
-    rows = [one.classify(texts) for one in (classifier(), other(classifier), together(classifier))]
+    rows = [
+        one.classify(texts)
+        for one in (classifier(), other_pipeline(classifier), ensemble(classifier))
+    ]
     for first, second, mean in zip(*rows, strict=True):
         expected = (first.probabilities + second.probabilities) / 2
         np.testing.assert_allclose(mean.probabilities, expected, atol=1e-6)
@@ -202,7 +205,7 @@ def test_probabilities_of_labels_are_means():
 @pytest.mark.slow
 def test_probabilities_of_words_are_means():
     texts = ["a cat", "the big dog runs", LONG]
-    rows = [one.answer(texts) for one in (labeller(), other(labeller), together(labeller))]
+    rows = [one.answer(texts) for one in (labeller(), other_pipeline(labeller), ensemble(labeller))]
     for first, second, mean in zip(*rows, strict=True):
         expected = (first.probabilities + second.probabilities) / 2  # [W, C]
         np.testing.assert_allclose(mean.probabilities, expected, atol=1e-6)
@@ -214,9 +217,11 @@ def test_probabilities_of_words_are_means():
 
 @pytest.mark.slow
 def test_probabilities_of_both_ends_are_means():
-    """Of a passage that is read in one window; the best pair is chosen by their sums."""
+    """For a passage in one window; the best pair is chosen by their sums."""
     examples = [("a cat", "the big dog"), ("dog", "a cat runs"), ("the", "")]
-    rows = [one.answer(examples) for one in (answerer(), other(answerer), together(answerer))]
+    rows = [
+        one.answer(examples) for one in (answerer(), other_pipeline(answerer), ensemble(answerer))
+    ]
     for first, second, mean in zip(*rows, strict=True):
         expected = (first.probabilities + second.probabilities) / 2  # [2, G]
         np.testing.assert_allclose(mean.probabilities, expected, atol=1e-6)
@@ -225,7 +230,7 @@ def test_probabilities_of_both_ends_are_means():
             pairs = np.triu(pairs)
             assert mean.segments == np.unravel_index(pairs.argmax(), pairs.shape)
             assert mean.probability == pytest.approx(pairs.max(), abs=1e-6)
-    examples = [("a cat", LONG), ("dog", "a cat runs")]  # the first in several windows
+    examples = [("a cat", LONG), ("dog", "a cat runs")]  # the first example needs several windows
     same = answerer().with_model([answerer().model] * 2).answer(examples)
     for ours, theirs in zip(same, answerer().answer(examples), strict=True):
         assert ours == theirs or ours.probability == pytest.approx(theirs.probability, rel=1e-5)
@@ -235,7 +240,10 @@ def test_probabilities_of_both_ends_are_means():
 @pytest.mark.slow
 def test_probabilities_of_images_are_means():
     images = list(np.random.default_rng(3).integers(0, 256, (5, 4, 6, 1)).astype("uint8"))
-    rows = [one.classify(images) for one in (recognizer(), other(recognizer), together(recognizer))]
+    rows = [
+        one.classify(images)
+        for one in (recognizer(), other_pipeline(recognizer), ensemble(recognizer))
+    ]
     for first, second, mean in zip(*rows, strict=True):
         expected = (first.probabilities + second.probabilities) / 2
         np.testing.assert_allclose(mean.probabilities, expected, atol=1e-6)
@@ -260,7 +268,7 @@ def test_values_of_a_series_are_means_each_in_its_own_scale():
     np.testing.assert_allclose(swapped(series), expected, rtol=1e-5, atol=1e-5)
 
 
-# What several models must have in common
+# Requirements for models of an ensemble
 
 
 @pytest.mark.parametrize(
@@ -278,7 +286,7 @@ def test_series_of_another_kind_are_refused(changes, message):
         SeriesSimulator([simulator().model, simulator(**changes).model])
 
 
-def test_series_may_differ_in_the_number_of_steps_that_were_filled():
+def test_series_may_differ_in_the_number_of_filled_steps():
     tables = [{"fill": "linear", "filled": filled} for filled in (3, 4)]
     both = SeriesSimulator([simulator(table=table).model for table in tables])
     assert both(normal(20, 2)).shape == (20,)
@@ -295,7 +303,7 @@ def test_other_labels_are_refused():
             Classifier([classifier().model, model], tokenizer())
 
 
-def test_what_is_no_model_or_no_run_is_refused():
+def test_objects_that_are_not_models_or_runs_are_refused():
     with pytest.raises(TypeError, match="`model` must be a TextClassifier; .* type int"):
         Classifier([classifier().model, 3], tokenizer())
     with pytest.raises(TypeError, match="must be a TextClassifier; .* type list"):
@@ -314,7 +322,7 @@ def test_what_is_no_model_or_no_run_is_refused():
         in_float32,
     ],
 )
-def test_what_several_models_cannot_do_is_named(ask):
+def test_functions_without_ensemble_support_are_reported(ask):
     message = "Models of an ensemble .*: use one of them. Received: 2 models"
     with pytest.raises(ValueError, match=message):
         ask(translators()[0])
@@ -322,7 +330,7 @@ def test_what_several_models_cannot_do_is_named(ask):
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory):
-    """Runs of models that were never trained."""
+    """Runs with untrained models."""
     folder = tmp_path_factory.mktemp("runs")
     pieces = tokenizer(31)
     other_pieces = with_larger_weights(other_model(classifier(), vocab_size=31))
@@ -335,7 +343,7 @@ def runs(tmp_path_factory):
     return {name: write_run(one, folder / name) for name, one in made.items()}
 
 
-def test_runs_answer_together(runs):
+def test_several_runs_answer_as_an_ensemble(runs):
     both = [runs["one"], runs["two"]]
     opened = open_run(both)
     assert type(opened) is Translator and len(opened.models) == 2
@@ -349,7 +357,7 @@ def test_runs_answer_together(runs):
 
 
 @pytest.mark.slow
-def test_the_search_of_several_runs_is_that_of_all(runs, tmp_path):
+def test_the_search_of_several_runs_is_used_if_all_agree(runs, tmp_path):
     folders = [shutil.copytree(runs["one"], tmp_path / name) for name in "ab"]
     Run(folders[0]).write_search(Beam(3))
     assert Translator.from_run(folders).search == Greedy()
@@ -357,7 +365,7 @@ def test_the_search_of_several_runs_is_that_of_all(runs, tmp_path):
     assert Translator.from_run(folders).search == Beam(3)
 
 
-def test_pieces_in_another_order_are_another_vocabulary():
+def test_tokens_in_another_order_are_another_vocabulary():
     one, other = Tokenizers.of(tokenizer()), exchanged()
     assert vocabulary_difference(one, Tokenizers.of(tokenizer())) is None
     six, seven = tokenizer().pieces([6, 7])
@@ -365,14 +373,14 @@ def test_pieces_in_another_order_are_another_vocabulary():
     assert vocabulary_difference(one, other) == expected
 
 
-def test_the_longest_input_is_that_of_every_model():
+def test_the_maximum_input_length_is_limited_by_the_models():
     models = translators()[0].models
     with pytest.raises(ValueError, match="between 1 and the model's 11. Received: max_length=12"):
         Translator(models, tokenizer(), max_length=12)
 
 
 @pytest.mark.slow
-def test_runs_that_do_not_fit_are_named(runs, tmp_path):
+def test_runs_that_do_not_fit_are_reported(runs, tmp_path):
     with pytest.raises(ValueError, match="one and .*labels cannot form an ensemble: their tasks"):
         open_run([runs["one"], runs["labels"]])
     with pytest.raises(ValueError, match="labels/model.keras must hold a Transformer. Received"):
@@ -387,7 +395,7 @@ def test_runs_that_do_not_fit_are_named(runs, tmp_path):
 
 
 def exchanged():
-    """The same pieces with two of them in each other's places."""
+    """Returns a vocabulary of the same tokens in which two have swapped places."""
     proto = sentencepiece_model_pb2.ModelProto.FromString(tokenizer().model)
     six, seven = proto.pieces[6].piece, proto.pieces[7].piece
     proto.pieces[6].piece, proto.pieces[7].piece = seven, six

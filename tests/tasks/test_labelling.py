@@ -1,4 +1,4 @@
-"""A token labeller in use: words and their pieces, the model's own labels, and its task."""
+"""A token labeller in use: words and their tokens, the model's own labels, and its task."""
 
 import functools
 
@@ -36,13 +36,13 @@ def _model():
 
 
 def pieces_by_hand(text):
-    """The pieces of each word, one word at a time."""
+    """Returns the tokens of each word, one word at a time."""
     rows = [tokenizer().encode([word]).to_list()[0][:-1] for word in words_of(text)]
     return [row or [1] for row in rows]
 
 
 def labels_by_hand(text, longest=11):
-    """Of the text alone, in float64: a label for each word and its probabilities."""
+    """Returns the label and probabilities of each word of one text, in float64."""
     rows = pieces_by_hand(text)
     ids = [piece for row in rows for piece in row]
     logits = np.asarray(_model()(np.array([[*ids[: longest - 1], 3]]))[0], "float64")
@@ -59,7 +59,7 @@ def labels_by_hand(text, longest=11):
     return labels, np.array(probabilities).reshape(len(rows), len(LABELS)), place >= longest
 
 
-def test_pieces_are_those_of_the_words():
+def test_tokens_equal_those_of_the_separate_words():
     ids, first, truncated = encode_words(tokenizer(), tf.constant(TEXTS))
     for text, row, places in zip(TEXTS, ids.to_list(), first.to_list(), strict=True):
         rows = pieces_by_hand(text)
@@ -68,14 +68,14 @@ def test_pieces_are_those_of_the_words():
     assert not truncated.numpy().any()
 
 
-def test_pieces_of_words_are_those_of_the_text():
+def test_tokens_of_words_equal_those_of_the_text():
     texts = ["a cat runs", "the big dog", LONG]
     ids, *_ = encode_words(tokenizer(), tf.constant(texts))
     assert ids.to_list() == tokenizer().encode(texts).to_list()
 
 
-def test_words_of_a_text_that_begins_with_a_mark():
-    """BERT's texts begin with `[CLS]`: places move by one, and one token fewer fits."""
+def test_words_of_a_text_that_begins_with_a_special_token():
+    """BERT's texts begin with `[CLS]`: positions move by one, and one token fewer fits."""
     known = WordPieceTokenizer(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "a", "b", "##c"])
     texts = tf.constant(["a bc x a", "a"])
     ids, first, truncated = encode_words(known, texts)
@@ -94,7 +94,7 @@ def test_words_are_the_same_in_the_graph_and_in_python(white):
 
 
 @pytest.mark.parametrize("batch_size", [1, 3, 64])
-def test_labels_are_those_of_the_model(batch_size):
+def test_labels_are_the_most_probable_of_the_model(batch_size):
     results = labeller().answer([*TEXTS, LONG], batch_size)
     assert len({label for result in results for label in result.labels}) > 2
     for text, result in zip([*TEXTS, LONG], results, strict=True):
@@ -107,13 +107,13 @@ def test_labels_are_those_of_the_model(batch_size):
     assert labeller()(TEXTS, batch_size) == [result.text for result in results[:-1]]
 
 
-def test_a_shorter_limit_cuts_more():
+def test_a_lower_limit_truncates_more():
     result = labeller(max_length=3).answer(["a cat and a dog"])[0]
     labels, *_ = labels_by_hand("a cat and a dog", longest=3)
     assert result.truncated and list(result.labels) == labels
 
 
-def test_a_score_is_the_mean_of_what_was_read():
+def test_a_score_is_the_mean_over_the_words_that_were_read():
     probabilities = np.array([[0.5, 0.3, 0.2], [0.1, 0.8, 0.1], [0, 0, 0]], "float32")
     result = Labelling(("O", "B-X", "O"), True, probabilities)
     assert result.score == pytest.approx(np.log([0.5, 0.8]).mean(), abs=1e-6)
@@ -123,7 +123,7 @@ def test_a_score_is_the_mean_of_what_was_read():
     assert Labelling((), False, np.zeros((0, 3), "float32")).score == 0
 
 
-def test_a_tie_is_one_of_every_word_that_differs():
+def test_a_result_is_a_near_tie_only_if_every_different_word_is():
     close = np.array([[0.5, 0.49995, 0], [0.9, 0.1, 0]], "float32")
     result = Labelling(("O", "O"), False, close)
     assert result.is_tied(Labelling(("B-X", "O"), False, close), 1e-4)
@@ -131,11 +131,11 @@ def test_a_tie_is_one_of_every_word_that_differs():
     assert not result.is_tied(Labelling(("O",), False, close[:1]), 1e-4)
 
 
-# The task
+# Task
 
 
 class Fixed:
-    """Stands for a labeller whose answers are known."""
+    """A fake labeller with known answers."""
 
     labels = LABELS
 
@@ -147,7 +147,7 @@ class Fixed:
         return [Labelling(row, False, np.zeros((len(row), 5))) for row in rows]
 
 
-def test_an_evaluation_has_spans_and_words():
+def test_an_evaluation_has_metrics_of_spans_and_words():
     figures = TASK.evaluate(Fixed("B-X O", "O B-Y"), [["a b", "c d"], ["B-X O", "B-Y I-Y"]])
     assert figures.pop("seconds") >= 0
     assert figures["span_f1"] == 50.0 and figures["accuracy"] == 50.0
@@ -163,12 +163,12 @@ def test_an_evaluation_has_spans_and_words():
         ("a b", "O I-X", "example 2, word 2: I-X must follow B-X or I-X. Received: I-X after O"),
     ],
 )
-def test_wrong_labels_are_one_clear_line(text, labels, message):
+def test_wrong_labels_are_reported_in_one_line(text, labels, message):
     with pytest.raises(ValueError, match=message):
         TASK.evaluate(Fixed(), [["a", text], ["O", labels]])
 
 
-def test_no_word_to_label_is_one_clear_line():
+def test_texts_without_words_are_reported_in_one_line():
     with pytest.raises(ValueError, match="at least one word to label. Received: none"):
         TASK.evaluate(Fixed(), [[], []])
 
@@ -180,7 +180,7 @@ def rows(*labels):
 def test_the_labels_are_those_of_the_data():
     survey = TASK.survey(
         rows("B-B I-B O", "O B-A", "O", "B-B B-A", "B-AA")
-    )  # I-B is no error for B-B
+    )  # B-B may be followed by an I-B
     assert survey.fields == {"labels": ("O", "B-A", "B-AA", "B-B", "I-B")}
     assert survey.sentences == (
         "3 types of spans in BIO: A, AA, B.",
@@ -202,13 +202,13 @@ def test_the_labels_are_those_of_the_data():
         (["NN VB"], "the label must be O or one of B-TYPE, I-TYPE in BIO. Received: NN"),
     ],
 )
-def test_wrong_training_labels_are_one_clear_line(labels, message):
+def test_wrong_training_labels_are_reported_in_one_line(labels, message):
     with pytest.raises(ValueError, match=message):
         TASK.survey(rows(*labels))
 
 
 def test_only_ascii_white_space_separates_labels():
-    """As in the graph that a training splits them in."""
+    """As in the graph that splits them in training."""
     labels = ["B-a\u00a0b O", "O B-a\u00a0b"]
     rows = tf.data.Dataset.from_tensor_slices((["x y", "x y"], labels))
     assert TASK.survey(rows).fields["labels"] == ("O", "B-a\u00a0b")

@@ -1,4 +1,4 @@
-"""The labels that training data decide."""
+"""Class labels learned from the training data."""
 
 import itertools
 
@@ -13,12 +13,12 @@ def fields(*labels):
     return TASKS["classification"].survey(texts).fields
 
 
-def test_numbers_are_in_their_order_and_before_other_labels():
+def test_numbers_are_sorted_and_come_before_other_labels():
     assert fields("10", "2", "b", "-1", "a", " 2\t")["labels"] == ("-1", "2", "10", "a", "b")
 
 
 @pytest.mark.parametrize("odd", ["nan", "inf", "-inf"])
-def test_what_only_looks_like_a_number_has_one_place(odd):
+def test_labels_that_only_look_like_numbers_are_sorted_as_text(odd):
     for labels in itertools.permutations(["10", "2", odd]):
         assert fields(*labels)["labels"] == ("2", "10", odd)
 
@@ -28,7 +28,7 @@ def sentences(*labels):
     return TASKS["classification"].survey(rows).sentences
 
 
-def test_labels_are_shown_with_their_counts_so_that_a_header_is_seen():
+def test_labels_are_shown_with_their_counts_to_reveal_a_header():
     shown = sentences("label", *["0", " 0\t"] * 600, *["1"] * 3)
     assert shown == (
         "3 labels: '0' (1,200), '1' (3), 'label' (1).",
@@ -38,7 +38,7 @@ def test_labels_are_shown_with_their_counts_so_that_a_header_is_seen():
     assert sentences("0", "1", "0", "1") == ("2 labels: '0' (2), '1' (2).",)
 
 
-def test_a_label_that_occurs_once_is_named_with_the_one_that_it_looks_like():
+def test_a_label_that_occurs_once_is_reported_with_the_similar_one():
     labels = ["positive"] * 3 + ["negative"] * 2
     text, warning = sentences(*labels, "postive", "Negative", "neutral")
     assert text.startswith("5 labels: 'Negative' (1), 'negative' (2), 'neutral' (1),")
@@ -46,7 +46,8 @@ def test_a_label_that_occurs_once_is_named_with_the_one_that_it_looks_like():
     assert warning.endswith(
         ": 'Negative' (did you mean 'negative'?), 'neutral', 'postive' (did you mean 'positive'?)."
     )
-    assert "did you mean" not in sentences("100", "100", "10", "1000")[1]  # numbers are no typos
+    # Numbers are not typing errors.
+    assert "did you mean" not in sentences("100", "100", "10", "1000")[1]
 
 
 def test_of_many_labels_the_most_frequent_and_the_rarest_are_shown():

@@ -1,4 +1,4 @@
-"""A shortlist is learned from what the decoder attends to while it reads given translations."""
+"""A shortlist is learned from the decoder's attention while it reads given translations."""
 
 import collections
 
@@ -21,7 +21,7 @@ PAIRS = {
 
 
 def counted_by_hand(head):
-    """Pair by pair and position by position, with `attention_weights` of the model."""
+    """Counts pair by pair and position by position, with `attention_weights` of the model."""
     pipeline, shares, frequency = translator(), collections.Counter(), collections.Counter()
     config, tokenizer = pipeline.model.config, pipeline.source_tokenizer
     for source, target in PAIRS.items():
@@ -42,7 +42,7 @@ def counted_by_hand(head):
 
 
 @pytest.mark.parametrize(("head", "best"), [(None, 7), (1, 5), (None, 2)])
-def test_the_lists_hold_what_attends_most(head, best):
+def test_the_shortlist_has_the_tokens_with_most_attention(head, best):
     seen = []
     shortlist = learn_shortlist(
         translator(),
@@ -81,12 +81,12 @@ def test_the_lists_hold_what_attends_most(head, best):
         ({"layer": 1}, "`alignment` must be a pair"),
     ],
 )
-def test_wrong_arguments_are_named(changes, message):
+def test_wrong_arguments_are_reported(changes, message):
     arguments = {"sources": ["a", "cat"], "targets": ["a", "cat"], **changes}
     with pytest.raises(ValueError, match=message):
         learn_shortlist(translator(), **arguments)
 
 
-def test_a_model_without_a_decoder_has_none():
+def test_a_model_without_a_decoder_has_no_shortlist():
     with pytest.raises(TypeError, match="an encoder and a decoder. Received: Classifier"):
         learn_shortlist(classifier(), ["a"], ["a"])

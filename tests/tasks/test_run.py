@@ -11,14 +11,14 @@ from keras_transformer import Run, Transformer, TransformerConfig, Translator
 from keras_transformer.text.tokenizers import Tokenizer, Tokenizers
 
 
-def test_a_folder_that_is_no_run_is_named(tmp_path):
+def test_a_folder_that_is_not_a_run_is_reported(tmp_path):
     with pytest.raises(ValueError, match=r"nowhere is not a finished run: model\.keras is missing"):
         Run(tmp_path / "nowhere").load_model()
     with pytest.raises(ValueError, match=r"tokenizer\.model is missing.*keras-transformer train"):
         Run(tmp_path).load_tokenizers()
 
 
-def test_the_error_of_a_run_in_training_names_how_to_go_on(tmp_path):
+def test_the_error_for_an_unfinished_run_states_how_to_continue(tmp_path):
     run = Run(tmp_path / "run")
     run.checkpoints.mkdir(parents=True)
     run.config.write_text("")
@@ -32,7 +32,7 @@ def test_the_error_of_a_run_in_training_names_how_to_go_on(tmp_path):
         run.load_model()
 
 
-def test_damaged_metrics_are_named(tmp_path):
+def test_damaged_metrics_are_reported(tmp_path):
     run = Run(tmp_path)
     for content in ("{", "[1]"):
         run.metrics.write_text(content)
@@ -40,7 +40,7 @@ def test_damaged_metrics_are_named(tmp_path):
             run.update_metrics(bleu=1.0)
 
 
-def test_a_model_of_an_earlier_version_is_one_line(tmp_path):
+def test_a_model_of_an_earlier_version_is_reported_in_one_line(tmp_path):
     """Its configuration had no parts."""
     model = Transformer(small_config())
     model.save(tmp_path / "model.keras")
@@ -56,7 +56,7 @@ def test_a_model_of_an_earlier_version_is_one_line(tmp_path):
         Run(tmp_path).load_model()
 
 
-def test_a_damaged_model_is_named(tmp_path):
+def test_a_damaged_model_is_reported(tmp_path):
     run = Run(tmp_path)
     run.model.write_bytes(b"PK\x03\x04 not a model")
     with pytest.raises(ValueError, match=r"model\.keras is damaged: put back a copy of it"):
@@ -67,7 +67,7 @@ def test_a_damaged_model_is_named(tmp_path):
         run.load_model()
 
 
-def test_another_model_of_keras_is_named(tmp_path):
+def test_a_foreign_keras_model_is_reported(tmp_path):
     keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)]).save(Run(tmp_path).model)
     with pytest.raises(
         ValueError, match=r"must hold a model of this package\. Received: a Sequential"
@@ -78,7 +78,7 @@ def test_another_model_of_keras_is_named(tmp_path):
 
 
 class Sized(Tokenizer):
-    """A vocabulary that is nothing but its size."""
+    """A fake vocabulary that only has a size."""
 
     def __init__(self, size):
         super().__init__()
@@ -88,7 +88,7 @@ class Sized(Tokenizer):
         return {".model": bytes([self.vocab_size])}
 
 
-def test_the_vocabulary_of_another_run_is_named(tmp_path, monkeypatch):
+def test_the_vocabulary_of_another_run_is_reported(tmp_path, monkeypatch):
     config = TransformerConfig.preset("tiny", num_layers=1, d_model=8, d_ff=12, vocab_size=11)
     Transformer(config).save(Run(tmp_path).model)
     small, large = Sized(7), Sized(8)
@@ -105,7 +105,7 @@ def test_the_vocabulary_of_another_run_is_named(tmp_path, monkeypatch):
             Translator.from_run(tmp_path)
 
 
-def test_a_model_comes_back_with_its_weights(tmp_path):
+def test_a_model_is_loaded_with_its_weights(tmp_path):
     config = TransformerConfig.preset("tiny", num_layers=1, d_model=8, d_ff=12, vocab_size=11)
     model = Transformer(config)
     model.save(Run(tmp_path).model)
@@ -116,7 +116,7 @@ def test_a_model_comes_back_with_its_weights(tmp_path):
 
 
 @pytest.mark.slow
-def test_the_command_loads_a_model_though_it_imports_the_layers_late(tmp_path):
+def test_the_command_loads_a_model_although_it_imports_the_layers_late(tmp_path):
     config = TransformerConfig.preset("tiny", num_layers=1, d_model=8, d_ff=12, vocab_size=11)
     Transformer(config).save(Run(tmp_path).model)
     code = (
@@ -140,8 +140,8 @@ def test_metrics_are_added_and_replaced(tmp_path):
     "order",
     [pytest.param(order, marks=pytest.mark.slow) for order in ("tensorflow, keras", "keras")],
 )
-def test_the_models_are_known_to_keras_whoever_looks_for_it_first(order):
-    """TensorFlow looks for Keras without importing it."""
+def test_keras_knows_the_models_whoever_imports_it_first(order):
+    """TensorFlow finds Keras without importing it."""
     code = "import keras_transformer, importlib.util; importlib.util.find_spec('keras')"
     code += f"\nimport {order}\nname = 'keras_transformer>Transformer'"
     code += "\nassert name in keras.saving.get_custom_objects(), 'not registered'"

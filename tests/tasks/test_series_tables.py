@@ -1,4 +1,4 @@
-"""CSV files of series: dates, steps, signs and gaps, in whole files and line by line."""
+"""CSV files of series: dates, steps, signs and gaps, for whole files and line by line."""
 
 import datetime
 import itertools
@@ -33,7 +33,7 @@ BERLIN = zoneinfo.ZoneInfo("Europe/Berlin")
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("time", ["", " %H:%M", "T%H:%M:%S", " %H:%M:%S.%f"])
-def test_dates_are_those_that_the_standard_library_writes(form, order, time):
+def test_dates_equal_those_of_the_standard_library(form, order, time):
     first = datetime.datetime(1999, 12, 25)
     for number in range(40):
         date = first + number * (DAY + (17 * HOUR + HOUR / 7200 if time else 0 * HOUR))
@@ -61,7 +61,7 @@ def test_short_dates_and_offsets():
      "2005-08-31 14:60", "31/08-2005", "05-08-31", "31.08.05", "2005-08-31T14:00+25:00", "٢005-08",
      "2005-08-31x", " 2005-08-31", "2005-8-31-1", "1/2/3", "0000-01-01", "0001-01-01T00:00+02:00"],
 )  # fmt: skip
-def test_other_texts_are_no_dates(text):
+def test_other_texts_are_not_dates(text):
     assert parse_date(text, "day_first") is None
 
 
@@ -90,7 +90,7 @@ def moments(*texts):
         ("500 milliseconds", ["2005-08-31 14:00:00.0", "2005-08-31 14:00:00.5"]),
     ],
 )
-def test_the_step_of_a_series_is_found(text, dates):
+def test_the_step_of_a_series_is_detected(text, dates):
     series = moments(*dates)
     step = find_step(series)
     assert str(step) == text and TimeStep.parse(text) == step
@@ -110,7 +110,7 @@ def test_the_next_step_of_the_calendar():
     for before, after in (("2004-12-31", "2005-01-31"), ("2005-01-31", "2005-02-28")):
         assert TimeStep(months=1).after(*moments(before)) == moments(after)[0]
     assert TimeStep.parse("2 weeks").after(*moments("2005-02-21")) == moments("2005-03-07")[0]
-    for step in ("1 day", "1 month", "10000 years"):  # no step is after the last year
+    for step in ("1 day", "1 month", "10000 years"):  # the last year has no next step
         assert TimeStep.parse(step).after(*moments("9999-12-31")).local == datetime.datetime.max
 
 
@@ -157,8 +157,8 @@ def read(folder, lines, **options):
 @pytest.mark.parametrize(
     ("form", "order"), [("%Y-%m-%dT%H:%M", None), ("%d/%m/%Y", "day_first"), ("%m/%d/%Y", "month_")]
 )
-def test_signs_and_dates_are_found(tmp_path, separator, decimal, form, order):
-    """Whatever the signs are, with columns in another order and quotes around what needs them."""
+def test_separators_and_date_formats_are_detected(tmp_path, separator, decimal, form, order):
+    """For all signs, with columns in another order and quotes where they are needed."""
     first, rows = datetime.datetime(2005, 8, 28), []
     values = np.array([[0.5, -1.25, 7], [10, 2.5, NAN], [0, 1e-3, 3.5], [1, 2, 3], [4, 5, 6.75]])
     quote = '"{}"'.format if decimal == separator else str
@@ -182,7 +182,7 @@ def lines_of(dates, rows=None, separator=",", note="x"):
     return [header, *(f"{d},{row},{note}" for d, row in zip(dates, rows, strict=True))]
 
 
-def test_hours_through_a_change_of_the_clock(tmp_path):
+def test_hours_across_a_change_of_clock(tmp_path):
     first = datetime.datetime(2005, 10, 29, 12, tzinfo=datetime.timezone.utc)
     dates = [(first + n * HOUR).astimezone(BERLIN).isoformat() for n in range(24)]
     assert len({date[:13] for date in dates}) == 23
@@ -195,20 +195,20 @@ def test_hours_through_a_change_of_the_clock(tmp_path):
         read(tmp_path, lines_of([dates[0], local[1]]))
 
 
-def test_an_order_that_no_line_shows_is_refused(tmp_path):
+def test_an_ambiguous_order_of_day_and_month_is_refused(tmp_path):
     dates = [f"{n:02d}/02/2005" for n in range(1, 4)]
     with pytest.raises(ValueError, match="line 2: '01/02/2005' is 2005-02-01 or 2005-01-02, and "):
         read(tmp_path, lines_of(dates))
     assert read(tmp_path, lines_of(dates), date_order="day_first").table.step == "1 day"
     assert read(tmp_path, lines_of(dates), date_order="month_first").table.step == "1 month"
-    # A later line, or the steps themselves, show which.
+    # A later line, or the steps themselves, show the order.
     series = read(tmp_path, lines_of([*dates, *(f"{n:02d}/02/2005" for n in range(4, 15))]))
     assert series.table.date_order == "day_first"
     months = [f"{n:02d}/02/2005" for n in range(1, 13)] + ["01/02/2006", "02/02/2006"]
     assert read(tmp_path, lines_of(months)).table.date_order == "month_first"
 
 
-def test_a_wrong_date_among_days_and_months_is_named(tmp_path):
+def test_a_wrong_date_in_an_ambiguous_column_is_reported(tmp_path):
     dates = ["29/08/2005", "30/08/2005", "31/09/2005", "01/09/2005"]
     message = "line 4: the date must be such as .*, or 31/08/2005, with the day first. Rec.*'31/09/"
     with pytest.raises(ValueError, match=message):
@@ -230,7 +230,7 @@ def test_a_wrong_date_among_days_and_months_is_named(tmp_path):
         (["1,234,567", "2,5"], ";", "line 2: rain must be a number. Received: '1,234,567'."),
     ],
 )
-def test_signs_that_may_stand_between_thousands_are_refused(tmp_path, rows, separator, message):
+def test_signs_that_may_separate_thousands_are_refused(tmp_path, rows, separator, message):
     lines = [separator.join(["date", "rain", "warmth", "flow"])]
     lines += [
         separator.join([f"2005-08-{n}", row, "1", "2"]) for n, row in enumerate(rows, start=30)
@@ -239,14 +239,14 @@ def test_signs_that_may_stand_between_thousands_are_refused(tmp_path, rows, sepa
         read(tmp_path, lines)
 
 
-def test_a_named_decimal_sign_decides(tmp_path):
+def test_a_given_decimal_sign_decides(tmp_path):
     lines = ["date;rain;warmth;flow", "2005-08-31;1,234;0;2", "2005-09-01;-0;1;"]
     assert read(tmp_path, lines, decimal=",").inputs[0, 0] == np.float32(1.234)
     with pytest.raises(ValueError, match="line 2: rain must be .*'1,234', and the decimal sign is"):
         read(tmp_path, lines, decimal=".")
 
 
-def test_what_is_not_read_may_be_anything(tmp_path):
+def test_unused_columns_may_contain_anything(tmp_path):
     lines = ["note,date,rain,warmth,flow,note", '1_0,2005-08-31,0,1,2,"', ",2005-09-01,3,4,5,nan"]
     lines = [line.encode() for line in lines]
     latin = lines[1].replace(b"1_0", b"d\xe9bit")
@@ -286,12 +286,12 @@ def test_gaps_of_a_file_are_filled_and_counted(tmp_path):
         (None, 2, ["1,1,1", ",1,1", "1,1,1", "1,1,1"], "line 3: rain must be a number. Rec.*: ''"),
     ],
 )  # fmt: skip
-def test_gaps_that_are_not_filled_are_named(tmp_path, fill, limit, rows, message):
+def test_gaps_that_are_not_filled_are_reported(tmp_path, fill, limit, rows, message):
     with pytest.raises(ValueError, match=message):
         read(tmp_path, lines_of(GAPS, rows), fill=fill, fill_limit=limit)
 
 
-def test_another_step_than_the_named_one_is_refused(tmp_path):
+def test_a_step_other_than_the_given_one_is_refused(tmp_path):
     with pytest.raises(ValueError, match="line 3: every line must be 1 hour after the one before"):
         read(tmp_path, lines_of(["2005-08-30", "2005-08-31"]), step="1 hour")
 
@@ -308,7 +308,7 @@ def steps(lines, table, inputs=("rain", "warmth")):
 
 
 @pytest.mark.parametrize("fill", ["forward", "linear"])
-def test_line_by_line_a_file_is_read_as_in_whole(tmp_path, fill):
+def test_a_file_is_read_line_by_line_as_in_whole(tmp_path, fill):
     rows = ["1,10,0", "2,20,1", "8,30,2", f"{'' if fill == 'forward' else 9},40,3"]
     lines = [line.replace(",", ";").replace(".", ",") for line in lines_of(GAPS, rows)]
     whole = read(tmp_path, lines, fill=fill, fill_limit=2)
@@ -325,19 +325,20 @@ TABLE = TableFormat(separator=";", decimal=",", date_column="date", step="1 day"
 @pytest.mark.parametrize(
     ("lines", "rows"),
     [
-        (["1,5;2"], [[1.5, 2]]),  # without a header as in training
+        (["1,5;2"], [[1.5, 2]]),  # without a header, as in training
         (["warmth;rain", "1,5;2"], [[2, 1.5]]),
         (["warmth\tnote\train", "1,5\tx\t2"], [[2, 1.5]]),  # another separator in the header
         (['"warmth","rain"', '"1,5",2'], [[2, 1.5]]),
-        (["when;rain;warmth", "x;1;2", "x;3;4"], [[1, 2], [3, 4]]),  # other dates are not read
+        # Dates in another format are not read.
+        (["when;rain;warmth", "x;1;2", "x;3;4"], [[1, 2], [3, 4]]),
         (["date;rain;warmth", "2005-02-28;1;2", "01.03.2005;3;4"], [[1, 2], [3, 4]]),
     ],
 )
-def test_lines_are_read_as_the_training_s_were(lines, rows):
+def test_lines_are_read_like_the_training_data(lines, rows):
     assert np.concatenate(steps(lines, TABLE)[0]).tolist() == rows
 
 
-def test_a_single_column_may_have_the_decimal_sign_alone():
+def test_a_single_column_may_have_only_the_decimal_sign():
     assert steps(["rain", "1,5"], TABLE, ("rain",))[0][0].tolist() == [[1.5]]
 
 
@@ -354,12 +355,12 @@ def test_a_single_column_may_have_the_decimal_sign_alone():
         (["rain;warmth", "\udce9;1"], r"line 2: rain must be UTF-8. Received: b'\\xe9'."),
     ],
 )  # fmt: skip
-def test_a_wrong_line_is_named(lines, message):
+def test_a_wrong_line_is_reported(lines, message):
     with pytest.raises(ValueError, match=message):
         steps(lines, TABLE)
 
 
-def test_linear_filling_cannot_wait_for_the_next_line():
+def test_linear_filling_is_refused_as_it_needs_the_next_line():
     table = TableFormat(fill="linear", fill_limit=2)
     with pytest.raises(ValueError, match="line 2: rain must be a number. Received: ''."):
         steps(["1,2", ",3"], table)
@@ -373,7 +374,7 @@ def test_linear_filling_cannot_wait_for_the_next_line():
         ["date,rain", "2005-08-01,", "2005-08-02,1"],
     ],
 )
-def test_empty_cells_and_lines_that_are_missing_are_one_gap(tmp_path, lines):
+def test_empty_cells_and_missing_lines_are_one_gap(tmp_path, lines):
     table = TableFormat(date_column="date", step="1 day", fill="forward", fill_limit=2)
     with pytest.raises(ValueError, match="rain is empty up to here and cannot be filled: .*most 2"):
         steps(lines, table, ("rain",))
@@ -407,7 +408,7 @@ def test_references_are_numbers_or_empty(lines, values):
         (["flow;flow"], "reference, line 1: the column flow must occur once"),
     ],
 )
-def test_wrong_references_are_named(lines, message):
+def test_wrong_references_are_reported(lines, message):
     with pytest.raises(ValueError, match=message):
         read_targets(lines, "flow", TABLE)
 

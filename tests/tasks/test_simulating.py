@@ -1,4 +1,4 @@
-"""Series in use: figures by hand, windows, and lines of a CSV file."""
+"""Series in use: metrics by hand, windows, and lines of a CSV file."""
 
 import math
 
@@ -21,8 +21,8 @@ from keras_transformer.training.tasks.time_series import windows
 
 INPUTS = ("rain", "warmth")
 LENGTH, SCORED = 7, 3
-# By hand: means 4 and 5; variances 20 / 4 = 5 and (9 + 4 + 1 + 16) / 4 = 7.5; covariance
-# (-3 * -3 + -1 * -2 + 1 * 1 + 3 * 4) / 4 = 6; errors 1, 0, 1 and 2.
+# By hand: means 4 and 5; variances 20 / 4 = 5 and (9 + 4 + 1 + 16) / 4 = 7.5; covariance (-3 * -3 +
+# -1 * -2 + 1 * 1 + 3 * 4) / 4 = 6; errors 1, 0, 1 and 2.
 OBSERVED, SIMULATED = [1.0, 3.0, 5.0, 7.0], [2.0, 3.0, 6.0, 9.0]
 
 
@@ -33,7 +33,7 @@ def by_hand():
     return 1 - math.sqrt((r - 1) ** 2 + (beta - 1) ** 2 + (gamma - 1) ** 2), nse
 
 
-def test_figures_are_those_by_hand():
+def test_metrics_equal_those_by_hand():
     kge, nse = by_hand()
     assert kling_gupta(OBSERVED, SIMULATED) == pytest.approx(kge, abs=1e-12)
     assert nash_sutcliffe(OBSERVED, SIMULATED) == pytest.approx(nse, abs=1e-12)
@@ -42,13 +42,13 @@ def test_figures_are_those_by_hand():
     assert nash_sutcliffe(OBSERVED, [4.0] * 4) == 0
 
 
-def test_a_constant_has_no_efficiency():
+def test_a_constant_series_has_no_efficiency():
     assert math.isnan(nash_sutcliffe([2, 2], [1, 3])) and math.isnan(kling_gupta([2, 2], [1, 3]))
     with pytest.raises(ValueError, match="must be equally long and not empty"):
         nash_sutcliffe([], [])
 
 
-def test_metrics_of_batches_are_the_figures_of_all_steps_that_count():
+def test_metrics_of_batches_equal_those_of_all_evaluated_steps():
     rng = np.random.default_rng(0)
     observed, simulated = 100 + rng.gamma(2, size=(2, 3, 4, 5))
     counts = (rng.random((3, 4, 5)) < 0.6).astype("float64")
@@ -67,7 +67,7 @@ def test_metrics_of_batches_are_the_figures_of_all_steps_that_count():
 
 
 def test_metrics_take_a_weight_for_each_series():
-    """As many series as steps; a step that does not count has no weight in any series."""
+    """Also with as many series as steps; a step that does not count has no weight anywhere."""
     rng = np.random.default_rng(1)
     observed, simulated = 100 + rng.gamma(2, size=(2, 4, 4))
     counts = (rng.random((4, 4)) < 0.6).astype("float64")
@@ -88,8 +88,8 @@ def test_the_loss_is_in_units_of_the_target():
 
 
 @pytest.mark.parametrize("steps", [3, 5])
-def test_weights_of_the_loss_are_those_of_series(steps):
-    """Also where there are as many series as steps."""
+def test_weights_of_the_loss_belong_to_series(steps):
+    """Also with as many series as steps."""
     simulated = np.random.default_rng(1).normal(size=(3, steps)).astype("float32")
     labels = np.stack([np.zeros((3, steps)), np.ones((3, steps))], axis=-1).astype("float32")
     weights, squares = np.array([2.0, 0.0, 1.0], "float32"), simulated**2
@@ -104,7 +104,7 @@ def test_weights_of_the_loss_are_those_of_series(steps):
 # Windows
 
 
-def test_every_step_has_one_window_that_reaches_far_enough_back():
+def test_every_step_has_exactly_one_window_with_enough_history():
     for step in range(40):
         start = window_of(step, LENGTH, SCORED)
         assert start <= step < start + LENGTH
@@ -113,7 +113,7 @@ def test_every_step_has_one_window_that_reaches_far_enough_back():
 
 
 def test_windows_of_a_validation_count_every_known_step_once():
-    """And each in the very window that makes its output in use."""
+    """Each step is in the window that computes its output in use."""
     steps = 24
     target = np.arange(steps, dtype="float32")
     target[[0, 1, 5, 17]] = np.nan
@@ -166,7 +166,7 @@ def series(steps=25):
     return normal(steps, 2)
 
 
-def test_every_output_is_the_model_s_for_the_window_of_its_step(simulator):
+def test_every_output_is_computed_from_the_window_of_its_step(simulator):
     outputs = simulator(series())
     for step in range(len(series())):
         start = window_of(step, LENGTH, SCORED)
@@ -175,14 +175,14 @@ def test_every_output_is_the_model_s_for_the_window_of_its_step(simulator):
 
 
 @pytest.mark.parametrize("sizes", [[25], [1] * 25, [7, 1, 9, 8], [3, 22]])
-def test_a_series_that_grows_has_the_outputs_of_the_whole(simulator, sizes):
+def test_a_growing_series_has_the_outputs_of_the_whole_series(simulator, sizes):
     windowed, pieces = simulator.codec.windowed(simulator.run, batch_size=2), []
     for end, size in zip(np.cumsum(sizes), sizes, strict=True):
         pieces.append(windowed.extend(series()[end - size : end]))
     np.testing.assert_allclose(np.concatenate(pieces), simulator(series()), rtol=0, atol=1e-6)
 
 
-def test_what_is_past_is_forgotten():
+def test_steps_before_the_window_are_forgotten():
     windowed = Windowed(lambda cut: np.zeros(cut.shape[:2]), 2, LENGTH, SCORED)
     for _ in range(100):
         assert windowed.extend(series(5)).shape == (5,)
@@ -191,7 +191,7 @@ def test_what_is_past_is_forgotten():
 
 
 @pytest.mark.parametrize("wrong", [np.zeros(5), np.zeros((5, 3)), np.full((5, 2), np.nan)])
-def test_other_series_are_one_line(simulator, wrong):
+def test_wrong_series_are_reported_in_one_line(simulator, wrong):
     with pytest.raises(
         ValueError, match=r"`series` must be finite numbers \[steps, 2\]: rain, war"
     ):
@@ -239,13 +239,13 @@ def test_lines_are_answered_one_by_one(simulator):
         (["rain,warmth", "rain,warmth"], "line 2: rain must be a number. Received: 'rain'."),
     ],
 )
-def test_a_wrong_line_is_named(simulator, lines, message):
+def test_a_wrong_line_is_reported(simulator, lines, message):
     with pytest.raises(ValueError, match=message) as error:
         answers(simulator, lines)
     assert "\n" not in str(error.value)
 
 
-def test_facts_of_an_older_export_have_no_format(simulator):
+def test_metadata_of_an_older_export_has_no_format(simulator):
     facts, codec = simulator.codec.metadata(), type(simulator.codec)
     table = codec.from_metadata(facts, None).table
     assert table == simulator.codec.table == simulator.model.config.table
@@ -253,7 +253,7 @@ def test_facts_of_an_older_export_have_no_format(simulator):
     assert codec.from_metadata(facts, None).table == TableFormat()
 
 
-def test_an_evaluation_is_of_the_steps_whose_target_is_known(simulator):
+def test_an_evaluation_covers_the_steps_with_a_known_target(simulator):
     target = np.random.default_rng(3).gamma(2, size=25)
     target[[2, 3]] = np.nan
     known = np.isfinite(target)
@@ -269,8 +269,8 @@ def test_an_evaluation_is_of_the_steps_whose_target_is_known(simulator):
         TASKS["time_series"].evaluate(simulator, [list(series(3)), [np.nan] * 3])
 
 
-def test_scales_are_of_water_and_snow_where_the_model_reads_these():
-    given = np.abs(series(40)) * [9, -6] + [0, 4]  # rain, and warmth about 0
+def test_scales_are_those_of_water_and_snow_if_the_model_reads_them():
+    given = np.abs(series(40)) * [9, -6] + [0, 4]  # rain, and temperatures around 0
     data = tf.data.Dataset.from_tensor_slices((given.astype("float32"), np.arange(40.0)))
     facts = {"inputs": INPUTS, "snow": ("rain", "warmth")}
     plain, fields = (TASKS["time_series"].survey(data, known).fields for known in (None, facts))

@@ -1,4 +1,4 @@
-"""Spans of words: labels and back, broken ones, and F1 by the rules of the CoNLL evaluation."""
+"""Spans of words: to labels and back, broken spans, and F1 by the rules of conlleval."""
 
 import itertools
 
@@ -14,7 +14,7 @@ from keras_transformer.tasks.labelling.spans import (
 
 
 def all_spans(count, types=("X", "Y")):
-    """Every set of spans over some words, by choosing where each next one begins and ends."""
+    """Yields every set of spans over some words, by choosing each next start and end."""
 
     def beyond(start):
         yield []
@@ -28,7 +28,7 @@ def all_spans(count, types=("X", "Y")):
 
 
 @pytest.mark.parametrize("scheme", ["BIO", "BIOES"])
-def test_every_set_of_spans_comes_back(scheme):
+def test_every_set_of_spans_survives_a_round_trip(scheme):
     sets, seen = list(all_spans(4)), set()
     for spans in sets:
         labels = labels_of(spans, 4, scheme)
@@ -38,8 +38,8 @@ def test_every_set_of_spans_comes_back(scheme):
 
 
 @pytest.mark.parametrize("scheme", ["BIO", "BIOES"])
-def test_labels_without_a_problem_are_those_of_their_spans(scheme):
-    """Of all sequences of labels exactly those that stand for a set of spans are right."""
+def test_valid_labels_are_exactly_those_of_sets_of_spans(scheme):
+    """Checks all sequences of labels."""
     names = ["O", *(f"{p}-{t}" for p in "BIES" for t in "XY")]
     right = {tuple(labels_of(spans, 3, scheme)) for spans in all_spans(3)}
     for labels in itertools.product(names, repeat=3):
@@ -59,8 +59,8 @@ def test_labels_without_a_problem_are_those_of_their_spans(scheme):
         ("", []),
     ],
 )
-def test_broken_labels_have_the_spans_that_seqeval_gives_them(labels, expected):
-    """By its `start_of_chunk` and `end_of_chunk`, which are conlleval's."""
+def test_broken_labels_give_the_spans_of_seqeval(labels, expected):
+    """The rules are its `start_of_chunk` and `end_of_chunk`, taken from conlleval."""
     assert spans_of(labels.split()) == expected
 
 
@@ -78,13 +78,13 @@ def test_broken_labels_have_the_spans_that_seqeval_gives_them(labels, expected):
         ("NN", "BIOES", 0, "Received: NN."),
     ],
 )
-def test_a_broken_span_is_one_clear_line(labels, scheme, place, message):
+def test_a_broken_span_is_reported_in_one_line(labels, scheme, place, message):
     at, what = find_problem(labels.split(), scheme)
     assert at == place and message in what
 
 
-def test_figures_are_those_of_the_definition():
-    """Expected: 2 X and 2 Y. Predicted: 3 spans, of which one X is right; a Y has a wrong end."""
+def test_metrics_follow_their_definitions():
+    """Expected: 2 X and 2 Y. Predicted: 3 spans, of which one X is right; a Y ends wrongly."""
     expected = [["B-X", "I-X", "O", "B-Y"], ["B-X", "O", "B-Y", "I-Y"]]
     predicted = [["B-X", "I-X", "O", "B-X"], ["O", "O", "B-Y", "O"]]
     figures = span_metrics(predicted, expected)
@@ -97,8 +97,8 @@ def test_figures_are_those_of_the_definition():
     assert figures["types"]["Y"] == {"f1": 0.0, "precision": 0.0, "recall": 0.0, "spans": 2}
 
 
-def test_the_example_of_seqeval_has_its_figures():
-    """From its README: MISC is found with one word too few, PER is found; F1 is 0.50."""
+def test_the_example_of_seqeval_gives_its_metrics():
+    """From its README: MISC is found one word too short, PER is found; F1 is 0.50."""
     expected = [
         ["O", "O", "O", "B-MISC", "I-MISC", "I-MISC", "O"],
         ["B-PER", "I-PER", "O"],
@@ -112,6 +112,6 @@ def test_the_example_of_seqeval_has_its_figures():
     assert {name: of["f1"] for name, of in figures["types"].items()} == {"MISC": 0, "PER": 100}
 
 
-def test_nothing_to_count_is_zero():
+def test_without_spans_the_metrics_are_zero():
     figures = span_metrics([["O"]], [["O"]])
     assert figures == {"span_f1": 0.0, "precision": 0.0, "recall": 0.0, "types": {}}

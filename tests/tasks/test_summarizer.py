@@ -1,4 +1,4 @@
-"""Summarisation shares everything with translation but its measures and its names."""
+"""Summarisation equals translation except for its metrics and names."""
 
 import numpy as np
 import pytest
@@ -42,7 +42,7 @@ def length(text):
 
 
 @pytest.mark.slow
-def test_it_generates_what_a_translator_generates(model, summarizer):
+def test_it_generates_the_outputs_of_a_translator(model, summarizer):
     translator = Translator(model, tokenizer())
     for search in (Greedy(), Beam(3), Sample(temperature=2.0, seed=3)):
         assert summarizer(LINES, search) == translator(LINES, search)
@@ -52,7 +52,7 @@ def test_it_generates_what_a_translator_generates(model, summarizer):
     assert summarizer(LINES)[2] == "", "an empty text has an empty summary"
 
 
-def test_texts_that_are_cut_are_marked_and_counted(summarizer):
+def test_truncated_texts_are_marked_and_counted(summarizer):
     results = [result for result, *_ in summarizer.n_best(LINES, 1, Greedy())]
     assert [result.truncated for result in results] == [False, False, False, True]
     assert summarizer.count_truncated(LINES) == 1
@@ -60,8 +60,8 @@ def test_texts_that_are_cut_are_marked_and_counted(summarizer):
 
 
 @pytest.mark.parametrize("size", [1, 3])
-def test_the_lengths_of_a_beam_have_their_effect(summarizer, size):
-    """Whatever the weights are: limits hold for every hypothesis, penalties order them."""
+def test_the_length_settings_of_a_beam_have_an_effect(summarizer, size):
+    """For any weights: limits hold for every hypothesis, penalties order them."""
     texts = [line for line in LINES if line]
     for beam in (Beam(size, min_length=7, extra_length=None), Beam(size, max_length=4)):
         tokens = beam(summarizer.model, summarizer.encode(texts)[0], size).tokens.numpy()
@@ -73,7 +73,7 @@ def test_the_lengths_of_a_beam_have_their_effect(summarizer, size):
 
 
 @pytest.mark.parametrize("penalty", [0.5, 2.0])
-def test_a_score_is_divided_by_the_penalty_for_the_length(summarizer, penalty):
+def test_a_score_is_divided_by_the_length_penalty(summarizer, penalty):
     source = summarizer.encode([line for line in LINES if line])[0]
     beam = Beam(4, length_penalty=penalty, extra_length=None)
     found = beam(summarizer.model, source)
@@ -103,7 +103,7 @@ def test_evaluation_prints_rouge(summarizer):
 @pytest.mark.parametrize(
     ("kind", "pipeline_class"), [("summarization", Summarizer), ("translation", Translator)]
 )
-def test_the_settings_of_a_run_say_what_its_model_is_for(
+def test_the_settings_of_a_run_name_the_task_of_its_model(
     summarizer, kind, pipeline_class, tmp_path
 ):
     run = Run(tmp_path)
@@ -117,12 +117,12 @@ def test_the_settings_of_a_run_say_what_its_model_is_for(
         open_run(tmp_path)
 
 
-def test_a_task_of_other_models_changes_nothing():
+def test_a_task_of_other_models_is_ignored():
     assert pipeline_class_of(Transformer, "classification") is Translator
     assert pipeline_class_of(Transformer) is Translator
 
 
-def test_validation_without_rouge_is_refused_before_the_training(monkeypatch):
+def test_validation_without_rouge_is_refused_before_training(monkeypatch):
     import sys
     from types import SimpleNamespace
 

@@ -1,4 +1,4 @@
-"""A language model in use: what the searches find, and how probable a text is."""
+"""A language model in use: the results of the searches, and the probability of a text."""
 
 import math
 
@@ -37,7 +37,7 @@ def text_of(tokens):
 
 
 def log_probability(text):
-    """By one pass of the whole model over one text, in float64, its end included."""
+    """Computes one text with one pass of the whole model in float64, its end included."""
     ids = ids_of(text)
     logits = generator().model(np.array([[2, *ids[:-1]]]))
     rows = reference.log_probabilities(logits)[0]
@@ -53,7 +53,7 @@ def test_a_text_is_the_decoded_output_of_greedy_decoding():
         assert text.startswith(prompt)
 
 
-def test_a_beam_is_beam_decoding_and_goes_on_from_its_prompt():
+def test_a_beam_equals_beam_decoding_and_continues_its_prompt():
     best = generator().n_best(PROMPTS, 3, Beam(3, normalization="none", extra_length=None))
     for prompt, outputs in zip(PROMPTS, best, strict=True):
         tokens, scores = beam_decode(
@@ -65,7 +65,7 @@ def test_a_beam_is_beam_decoding_and_goes_on_from_its_prompt():
         assert all(type(output) is Generated for output in outputs)
 
 
-def test_samples_go_on_from_their_prompts_whatever_the_batch():
+def test_samples_continue_their_prompts_for_any_batch_size():
     search = Sample(temperature=2.0, seed=3)
     drawn = generator()(PROMPTS, search)
     assert all(text.startswith(prompt) for prompt, text in zip(PROMPTS, drawn, strict=True))
@@ -75,8 +75,8 @@ def test_samples_go_on_from_their_prompts_whatever_the_batch():
     assert generator()(["dog"], Sample(temperature=0)) == [text_of(tokens)]
 
 
-def test_an_empty_prompt_is_answered():
-    """Where a translation of nothing is nothing."""
+def test_an_empty_prompt_gets_a_text():
+    """The translation of an empty sentence, in contrast, is empty."""
     assert not generator().blank
     tokens, scores = greedy_decode(generator().model, np.array([[3]]))
     ((output,),) = generator().n_best([""], 1, Greedy())
@@ -95,7 +95,7 @@ def test_a_score_is_the_sum_of_the_log_probabilities():
     assert generator().score([]) == []
 
 
-def test_a_long_text_is_cut_and_marked_as_truncated():
+def test_a_long_text_is_truncated_and_marked():
     assert len(tokenizer().encode([LONG])[0]) > 11
     (score,) = generator().score([LONG])
     assert (score.truncated, score.tokens) == (True, 10), "the end is not the text's"
@@ -119,11 +119,11 @@ def test_wrong_texts_models_and_searches_are_refused():
     assert not issubclass(Translation, TextGenerator) and not hasattr(generator(), "align")
 
 
-# The task
+# Task
 
 
 class Fixed:
-    """Stands for a generator that finds each text as probable as in its table."""
+    """A fake generator with a table of the probabilities of texts."""
 
     def __init__(self, scores):
         self.scores = scores
@@ -138,8 +138,8 @@ def evaluate(scores, texts):
     return results
 
 
-def test_figures_are_those_of_the_definition():
-    """10 nats for 5 tokens of 4 + 7 characters, their ends included; the cut text is not one."""
+def test_metrics_follow_their_definitions():
+    """10 nats for 5 tokens of 4 + 7 characters, ends included, without the truncated text."""
     scores = {
         "dog": Score(-3.0, 2, False),
         "a näht": Score(-7.0, 3, False),
@@ -162,7 +162,7 @@ def test_the_perplexity_is_that_of_the_model():
     assert results["perplexity"] == pytest.approx(math.exp(-total / tokens), rel=1e-5)
 
 
-def test_nothing_to_measure_is_one_line():
+def test_no_texts_are_reported_in_one_line():
     with pytest.raises(ValueError, match="at least one text that is not empty. Received: none"):
         evaluate({}, ["", " "])
     with pytest.raises(ValueError, match="Every text is longer than the model's limit"):

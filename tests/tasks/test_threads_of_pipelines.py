@@ -1,4 +1,4 @@
-"""Threads that share a pipeline get what one thread alone gets, also if its graphs are not made."""
+"""Threads that share a pipeline get the results of one thread, even before graphs exist."""
 
 import threading
 import time
@@ -34,7 +34,7 @@ SEARCHES = {
 
 
 def fresh(make):
-    """One whose graphs nobody has made."""
+    """Returns a pipeline without any graphs."""
     return make().with_model(make().model)
 
 
@@ -45,7 +45,7 @@ FAST = "classification"
     "task",
     [FAST, *(pytest.param(task, marks=pytest.mark.slow) for task in TASKS if task != FAST)],
 )
-def test_models_that_answer_in_one_pass(task):
+def test_single_pass_models(task):
     make, examples = TASKS[task]
     pipeline, batches = fresh(make), turned(examples)
     answers = in_threads(lambda batch: answers_to(pipeline, batch), batches)
@@ -90,7 +90,7 @@ def test_different_calls_of_one_translator():
 
 
 def test_threads_share_the_graphs_of_a_pipeline():
-    """To trace one takes seconds, and eight threads at once eight times as long."""
+    """Tracing takes seconds, and eight times as long in eight threads at once."""
     traced = []
 
     def trace(*arguments):
@@ -105,7 +105,7 @@ def test_threads_share_the_graphs_of_a_pipeline():
 
 
 def test_one_graph_is_traced_at_a_time():
-    """In the whole process, whatever the pipeline: two at a time may end it."""
+    """In the whole process, for all pipelines: two traces at a time may crash it."""
     active, most = [], []
 
     class Graph:

@@ -28,7 +28,7 @@ SENTENCES = ["a cat", "the big dog runs", "", "dog", "a big cat and a dog", "   
 
 @pytest.fixture(scope="module")
 def translator():
-    """A model with random weights: its outputs are nonsense, but always the same."""
+    """A model with random weights: its outputs are meaningless but reproducible."""
     words = ["a cat runs", "the big dog", "a dog and a cat", "the cat and the big dog runs"] * 20
     model = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
@@ -57,7 +57,7 @@ def test_a_translation_is_the_decoded_output_of_greedy_decoding(translator):
             assert ours == tokenizer.decode(tokens)[0].numpy().decode()
 
 
-def test_the_outputs_differ_so_that_the_tests_here_can_fail(translator):
+def test_the_outputs_of_the_test_model_differ(translator):
     assert len(set(translator(SENTENCES))) >= 4
 
 
@@ -70,12 +70,12 @@ def test_empty_sentences_stay_empty_and_score_zero(translator):
 
 
 @pytest.mark.parametrize("batch_size", [1, 2, 3, 100])
-def test_the_order_is_kept_whatever_the_batches(translator, batch_size):
+def test_the_order_is_kept_for_any_batch_size(translator, batch_size):
     alone = [translator([sentence])[0] for sentence in SENTENCES]
     assert translator(SENTENCES, batch_size=batch_size) == alone
 
 
-def test_batches_go_by_length(translator):
+def test_sentences_of_similar_length_share_a_batch(translator):
     class Recorder:
         batches = []
 
@@ -92,7 +92,7 @@ def test_batches_go_by_length(translator):
     assert Recorder.batches == [["a", "bb"], ["ccc", "dddd"]]
 
 
-def test_a_long_source_is_cut_at_the_limit_and_ends_in_eos(translator):
+def test_a_long_source_is_truncated_at_the_limit_and_ends_in_eos(translator):
     long = "the big dog and a cat runs and the big cat runs"
     ids, truncated, _ = translator.encode(tf.constant(["dog", long]))
     whole = translator.source_tokenizer.encode([long]).to_tensor().numpy()[0]
@@ -105,7 +105,7 @@ def test_a_long_source_is_cut_at_the_limit_and_ends_in_eos(translator):
     ]
 
 
-def test_a_source_of_exactly_the_limit_is_whole(translator):
+def test_a_source_of_exactly_the_limit_is_not_truncated(translator):
     sentence = "dog"
     while len(translator.source_tokenizer.encode([sentence])[0]) < 11:
         sentence += "s"
@@ -113,8 +113,8 @@ def test_a_source_of_exactly_the_limit_is_whole(translator):
     assert ids.shape[1] == 11 and not truncated.numpy()[0]
 
 
-def test_there_is_a_translation_even_without_a_score():
-    """That of a model whose weights are not numbers; others that do not exist are left out."""
+def test_there_is_a_translation_even_without_a_valid_score():
+    """For a model whose weights are NaN; hypotheses that do not exist are left out."""
     outputs = {
         "text": tf.constant([["a", ""], ["b", "c"]]),
         "score": tf.constant([[np.nan, -1e9], [-1.0, -2.0]]),
@@ -128,7 +128,7 @@ def test_there_is_a_translation_even_without_a_score():
     assert np.isnan(translations[0][0].score) and translations[1][0].truncated
 
 
-def test_no_sentences_at_all(translator):
+def test_an_empty_list_of_sentences(translator):
     assert translator([]) == []
     assert translator.graph()(tf.constant([], tf.string))["text"].shape == (0, 1)
 
@@ -163,7 +163,7 @@ def test_limits_and_vocabularies_are_checked(translator):
         ([["dog"]], r"\['dog'\] at index 0\.$"),
     ],
 )
-def test_what_is_no_list_of_strings(translator, wrong, received):
+def test_inputs_that_are_not_lists_of_strings(translator, wrong, received):
     message = rf"^`{{}}` must be a list of strings\. Received: {received}"
     for call in (
         translator,
@@ -180,7 +180,7 @@ def test_what_is_no_list_of_strings(translator, wrong, received):
 
 
 @pytest.mark.parametrize("batch_size", [0, -1, 2.5, "a"])
-def test_a_batch_has_a_sentence(translator, batch_size):
+def test_a_batch_needs_at_least_one_sentence(translator, batch_size):
     with pytest.raises((TypeError, ValueError), match="^`batch_size` must be .* Received: batch_"):
         translator(["dog"], batch_size=batch_size)
 
@@ -194,8 +194,8 @@ def test_one_graph_serves_every_batch(translator):
 @pytest.mark.parametrize(
     "extra_length", [2, *(pytest.param(extra, marks=pytest.mark.slow) for extra in (0, 50, None))]
 )
-def test_a_beam_translates_what_beam_decoding_finds(translator, extra_length):
-    """At most so much longer than the source, its end counted as the output's is."""
+def test_a_beam_translates_as_beam_decoding(translator, extra_length):
+    """Limited relative to the source; the end counts on both sides."""
     tokenizer, model = translator.target_tokenizer, translator.model
     ours = translator(SENTENCES, Beam(3, length_penalty=1.0, extra_length=extra_length))
     for sentence, translation in zip(SENTENCES, ours, strict=True):
@@ -208,7 +208,7 @@ def test_a_beam_translates_what_beam_decoding_finds(translator, extra_length):
         assert translation == tokenizer.decode(tokens[:, 0])[0].numpy().decode()
 
 
-def test_a_beam_without_more_is_the_paper_s(translator):
+def test_a_beam_has_the_papers_settings_by_default(translator):
     paper = Beam()
     assert (paper.size, paper.length_penalty, paper.extra_length) == (4, 0.6, 50)
     assert paper.normalization == "gnmt"
@@ -218,7 +218,7 @@ def test_a_beam_without_more_is_the_paper_s(translator):
 
 
 @pytest.mark.parametrize("batch_size", [1, 3])
-def test_a_beam_keeps_the_order_whatever_the_batches(translator, batch_size):
+def test_a_beam_keeps_the_order_for_any_batch_size(translator, batch_size):
     expected = translator(SENTENCES, search=Beam(4))
     assert translator(SENTENCES, batch_size=batch_size, search=Beam(4)) == expected
     assert translator([], search=Beam(4)) == []
@@ -281,7 +281,7 @@ def test_the_arguments_of_a_beam_are_checked(translator, options, message):
         translator(["dog"], search=Beam(**{"size": 2, **options}))
 
 
-def test_what_a_beam_needs_is_named(translator):
+def test_the_requirements_of_a_beam_are_reported(translator):
     with pytest.raises(TypeError, match="must be a list of strings. Received: 'dog'"):
         translator.n_best("dog", 2)
     with pytest.raises(ValueError, match=r"Received: n_best=3, size=2\.$"):
@@ -296,8 +296,8 @@ def test_what_a_beam_needs_is_named(translator):
 
 
 @pytest.mark.slow
-def test_samples_are_those_of_sample_decoding_whatever_the_batches(translator):
-    """Each with the seed of its place in the list, and one graph for all controls."""
+def test_samples_equal_those_of_sample_decoding_for_any_batch_size(translator):
+    """Each has the seed of its place in the list; one graph serves all controls."""
     options = {"temperature": 1.5, "top_k": 9, "top_p": 0.9}
 
     def sample(sentences, batch_size=64, **options):
@@ -324,7 +324,7 @@ def test_samples_are_those_of_sample_decoding_whatever_the_batches(translator):
     assert sample([]) == []
 
 
-def test_scores_of_pairs_are_those_of_the_function_whatever_the_batches(translator):
+def test_scores_of_pairs_equal_those_of_the_function_for_any_batch_size(translator):
     targets = ["dog", "", "the cat runs", "a a a", "cat", "the", "big big"]
     scores = translator.score(SENTENCES, targets, batch_size=3)
     for sentence, target, ours in zip(SENTENCES, targets, scores, strict=True):
@@ -339,7 +339,7 @@ def test_scores_of_pairs_are_those_of_the_function_whatever_the_batches(translat
     assert translator.score([], []) == []
 
 
-def test_a_long_pair_is_cut_and_marked_as_truncated(translator):
+def test_a_long_pair_is_truncated_and_marked(translator):
     long = "the big dog and a cat runs and the big cat runs"
     for source, target in [(long, "dog"), ("dog", long), ("dog", "dog")]:
         (result,) = translator.score([source], [target])
@@ -349,7 +349,7 @@ def test_a_long_pair_is_cut_and_marked_as_truncated(translator):
 
 
 @pytest.mark.slow
-def test_alignments_have_a_row_for_each_piece(translator):
+def test_alignments_have_a_row_for_each_token(translator):
     for layer, head in [(-1, None), (0, 1)]:
         alignments = translator.align(SENTENCES, layer, head, batch_size=3)
         for sentence, ours in zip(SENTENCES, alignments, strict=True):

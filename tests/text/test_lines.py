@@ -13,7 +13,8 @@ from keras_transformer.text.lines import count_parallel, read_lines, read_parall
         (b"one\ntwo", ["one", "two"]),
         (b"one\r\n\r\ntwo\r\n", ["one", "", "two"]),
         ("\ufeffein Stra\u00dfe\n".encode(), ["ein Straße"]),
-        ("a\u2028b\x0bc\x85d\n".encode(), ["a\u2028b\x0bc\x85d"]),  # no line breaks of ours
+        # These separators do not end a line.
+        ("a\u2028b\x0bc\x85d\n".encode(), ["a\u2028b\x0bc\x85d"]),
     ],
 )
 def test_lines(tmp_path, text, lines):
@@ -22,7 +23,7 @@ def test_lines(tmp_path, text, lines):
     assert read_lines(path) == lines
 
 
-def test_a_line_that_is_not_utf8_is_named(tmp_path):
+def test_a_line_that_is_not_utf8_is_reported(tmp_path):
     path = tmp_path / "x.txt"
     path.write_bytes(b"one\nt\xffo\n")
     with pytest.raises(ValueError, match=r"x\.txt, line 2: not UTF-8\.$"):

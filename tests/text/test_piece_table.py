@@ -1,4 +1,4 @@
-"""Tables from SentencePiece's ids to those of a model."""
+"""Tables that map SentencePiece's ids to those of a model."""
 
 import types
 
@@ -23,7 +23,7 @@ def model():
 
 
 def table_of(model, missing=(), **changes):
-    """Ids in reverse order, with room for three more pieces, and without some."""
+    """Returns ids in reverse order, with room for three more tokens, and without some."""
     plain = SentencePieceTokenizer(model)
     size = plain.vocab_size + 3
     ids = [size - 1 - place for place in range(plain.vocab_size)]
@@ -57,14 +57,14 @@ def test_ids_are_those_of_the_table(model):
     assert tokenizer.pieces(expected[0]) == plain.pieces(plain.encode(TEXTS[:1])[0].numpy())
 
 
-def test_pieces_that_only_the_model_has_are_named_and_never_written(model):
+def test_tokens_known_only_to_the_model_have_names_and_are_never_encoded(model):
     tokenizer = SentencePieceTokenizer(model, table_of(model))
     assert tokenizer.pieces([1, 0, tokenizer.eos_id]) == [">>de<<", "<pad>", "</s>"]
     ids = tokenizer.encode(["a dog"]).to_list()[0]
     assert tokenizer.decode(tf.constant([[1, ids[0], 2, *ids[1:]]])).numpy() == [b"a dog"]
 
 
-def test_pieces_that_the_model_lacks_are_unknown(model):
+def test_tokens_that_the_model_lacks_are_unknown(model):
     plain = SentencePieceTokenizer(model)
     lost = plain.encode(["a dog"]).to_list()[0][0]
     tokenizer = SentencePieceTokenizer(model, table_of(model, missing=[lost]))
@@ -73,7 +73,7 @@ def test_pieces_that_the_model_lacks_are_unknown(model):
     assert "\u2047" in tokenizer.decode(tf.constant([ids])).numpy()[0].decode()
 
 
-def test_tables_are_kept_with_the_models(model):
+def test_tables_are_saved_with_the_models(model):
     both = Tokenizers.of(SentencePieceTokenizer(model, table_of(model)))
     files = both.files()
     assert set(files) == {"tokenizer.model", "tokenizer.ids.json"}
@@ -94,12 +94,12 @@ def test_tables_are_kept_with_the_models(model):
         ({"eos_id": 1}, "must give `eos_id` to the piece that ends a text"),
     ],
 )
-def test_a_table_of_other_pieces_is_refused(model, changes, message):
+def test_a_table_of_other_tokens_is_refused(model, changes, message):
     with pytest.raises(ValueError, match=message):
         SentencePieceTokenizer(model, table_of(model, **changes))
 
 
-def test_a_graph_has_the_table_inside(model, tmp_path):
+def test_a_graph_contains_the_table(model, tmp_path):
     tokenizer = SentencePieceTokenizer(model, table_of(model))
     module = tf.Module()
     module.tokenizer = tokenizer
@@ -112,7 +112,7 @@ def test_a_graph_has_the_table_inside(model, tmp_path):
     np.testing.assert_array_equal(ids, tokenizer.encode(TEXTS).to_tensor(0))
 
 
-def test_no_piece_of_a_text_is_padding(model):
+def test_no_token_of_a_text_is_padding(model):
     piece = SentencePieceTokenizer(model).encode(["dog"]).to_list()[0][0]
     table = table_of(model)
     with pytest.raises(ValueError, match="`table` must not give `pad_id` to a piece of text"):

@@ -1,4 +1,4 @@
-"""ROUGE against its definition in loops, and against rouge-score's own words."""
+"""ROUGE against its definition in loops, and against rouge-score's own tokenizer."""
 
 import re
 import sys
@@ -10,7 +10,7 @@ from keras_transformer.installation import install_hint
 from keras_transformer.text.rouge import KINDS, rouge
 
 pytest.importorskip("rouge_score")
-WORDS = ["a", "cat", "ran", "dog", "sat", "7", "ab"]  # no stem differs from its word
+WORDS = ["a", "cat", "ran", "dog", "sat", "7", "ab"]  # each word is its own stem
 
 
 def pairs_of(words):
@@ -54,7 +54,7 @@ def drawn(count, seed):
     return [rng.choice(WORDS, rng.integers(1, 7)).tolist() for _ in range(count)]
 
 
-def test_the_means_are_those_of_the_definition():
+def test_the_means_follow_the_definition():
     ours, theirs = drawn(23, 1), drawn(23, 2)
     expected = np.mean([reference(*pair) for pair in zip(ours, theirs, strict=True)], axis=0)
     figures = rouge([" ".join(words) for words in ours], [", ".join(words) for words in theirs])
@@ -63,7 +63,7 @@ def test_the_means_are_those_of_the_definition():
     assert figures["summaries"] == 23 and "rouge-score:" in figures["rouge_signature"]
 
 
-def test_ascii_text_has_the_words_of_rouge_score():
+def test_ascii_text_is_split_as_by_rouge_score():
     from rouge_score.tokenizers import DefaultTokenizer
 
     from keras_transformer.text.rouge import load_scorer
@@ -77,21 +77,21 @@ def test_ascii_text_has_the_words_of_rouge_score():
     assert ours.tokenize("Running cats_and dogs' 12.5") == ["run", "cat", "and", "dog", "12", "5"]
 
 
-def test_other_scripts_have_words():
-    """rouge-score's own tokenizer has none, and a perfect summary a score of 0."""
+def test_other_scripts_are_split_into_words():
+    """rouge-score's own tokenizer finds no words, so even a perfect summary scores 0."""
     text = "Übermut tut selten gut; Ένα δύο"
     figures = rouge([text, text], [text, "ένα"])
     assert figures["rouge1"] == pytest.approx((1 + 2 * (1 / 6) / (1 / 6 + 1)) / 2)
 
 
-def test_wrong_lists_are_one_line():
+def test_wrong_lists_are_reported_in_one_line():
     with pytest.raises(ValueError, match="one text for each summary. Received: 1 summaries, 2 ref"):
         rouge(["a"], ["a", "b"])
     with pytest.raises(ValueError, match="`references` must hold at least one text"):
         rouge([], [])
 
 
-def test_without_the_package_the_message_tells_how_to_get_it(monkeypatch):
+def test_without_the_package_the_message_gives_the_install_command(monkeypatch):
     monkeypatch.setitem(sys.modules, "rouge_score.rouge_scorer", None)
     with pytest.raises(ValueError, match=re.escape(install_hint("rouge"))):
         rouge(["a"], ["a"])

@@ -9,12 +9,12 @@ from keras_transformer import Shortlist
 
 
 def small():
-    """Five source tokens: lists of 0, 2, 0, 3 and 1 ids."""
+    """Five source tokens with lists of 0, 2, 0, 3 and 1 ids."""
     return Shortlist(3, 4, [0, 0, 2, 2, 5, 6], [5, 11, 4, 5, 9, 7])
 
 
 def by_hand(first, best, lists, magic=0xF11A48D5013417F5, checksum=None):
-    """The file as its description has it, number by number."""
+    """Encodes a file by its description, number by number."""
     body = struct.pack("<4Q", first, best, len(lists) + 1, sum(map(len, lists)))
     place = 0
     for number in (0, *map(len, lists)):
@@ -26,12 +26,12 @@ def by_hand(first, best, lists, magic=0xF11A48D5013417F5, checksum=None):
     for at in range(0, len(body) - 7, 8):
         (v,) = struct.unpack_from("<Q", body, at)
         h = (h ^ (v + 0x9E3779B9 + ((h << 6) % 2**64) + (h >> 2))) % 2**64
-        # The sum wraps around before it is combined, as it does in 64 bits.
+        # The sum overflows 64 bits before it is combined.
     return struct.pack("<2Q", magic, h if checksum is None else checksum) + body
 
 
 @pytest.mark.parametrize("last", [[7], [7, 8]])  # an odd number of ids, and an even one
-def test_the_bytes_are_those_of_the_description(last):
+def test_the_bytes_follow_the_description(last):
     lists = [[], [5, 11], [], [4, 5, 9], last]
     ends = np.cumsum([0, *map(len, lists)])
     shortlist = Shortlist(3, 4, ends, np.concatenate(lists).astype(int))
@@ -39,8 +39,8 @@ def test_the_bytes_are_those_of_the_description(last):
     assert shortlist.to_bytes()[:8].hex() == "f5173401d5481af1"  # the lowest byte first
 
 
-def test_a_file_comes_back_as_it_was(tmp_path):
-    content = by_hand(3, 4, [[], [11, 5], [], [4, 5, 9], [7]])  # a list in an order of its own
+def test_a_file_is_read_and_written_unchanged(tmp_path):
+    content = by_hand(3, 4, [[], [11, 5], [], [4, 5, 9], [7]])  # one list is not sorted
     (tmp_path / "a.bin").write_bytes(content)
     shortlist = Shortlist.read(tmp_path / "a.bin")
     assert (shortlist.first, shortlist.best, shortlist.vocab_size) == (3, 4, 5)
@@ -69,7 +69,8 @@ def test_the_most_frequent_pairs_are_kept():
         assert found.tolist() == sorted(t for _, t in row)
     nothing = Shortlist.from_counts([], 3)
     assert nothing.candidates([1]).tolist() == list(range(50))
-    # Marian 1.12.42: "shortlist indices are out of bounds", unless all lists begin before the end.
+    # Marian 1.12.42 reports "shortlist indices are out of bounds" unless all lists begin before the
+    # end.
     assert nothing.offsets.tolist() == [0, 0, 0, 1] and nothing.ids.tolist() == [0]
 
 
@@ -84,7 +85,7 @@ def test_the_most_frequent_pairs_are_kept():
         (lambda content: content[:32] + b"\xff" * 8 + content[40:], "18446744073709551615 offsets"),
     ],
 )
-def test_a_damaged_file_is_one_line(tmp_path, damage, message):
+def test_a_damaged_file_is_reported_in_one_line(tmp_path, damage, message):
     path = tmp_path / "short.bin"
     path.write_bytes(damage(small().to_bytes()))
     with pytest.raises(ValueError, match=message) as error:
@@ -92,7 +93,7 @@ def test_a_damaged_file_is_one_line(tmp_path, damage, message):
     assert str(path) in str(error.value) and "\n" not in str(error.value)
 
 
-def test_offsets_that_lead_out_of_the_file_are_refused():
+def test_offsets_beyond_the_file_are_refused():
     wrong = by_hand(1, 2, [[3], [4, 5]])
     numbers = list(struct.unpack("<9Q", wrong[: 9 * 8]))
     for place, value, message in ((7, 2**63, "a list ends after"), (7, 3, "longest list")):
@@ -120,7 +121,7 @@ def test_offsets_that_lead_out_of_the_file_are_refused():
         ((1, 1, [0, 1], [0.5]), "`ids` must be a vector of integers"),
     ],
 )
-def test_wrong_arguments_are_named(arguments, message):
+def test_wrong_arguments_are_reported(arguments, message):
     with pytest.raises(ValueError, match=message):
         Shortlist(*arguments)
 

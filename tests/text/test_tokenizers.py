@@ -1,4 +1,4 @@
-"""A pair of tokenizers: one or two vocabularies, the same special ids, files of their own."""
+"""A pair of tokenizers: one or two vocabularies, the same special ids, and files."""
 
 import io
 
@@ -31,7 +31,7 @@ def pair():
     return learned(LETTERS), learned(DIGITS, 11)
 
 
-def test_one_tokenizer_is_both(pair):
+def test_one_tokenizer_serves_both_sides(pair):
     both = Tokenizers.of(pair[0])
     assert both.source is both.target is pair[0] and both.shared
     assert Tokenizers.of(both) == both
@@ -40,7 +40,7 @@ def test_one_tokenizer_is_both(pair):
     assert Tokenizers.of([pair[0], same]).shared, "two readings of one file"
 
 
-def test_files_bring_them_back(pair):
+def test_they_are_restored_from_files(pair):
     for made, names in (
         (Tokenizers.of(pair[0]), ["tokenizer.model"]),
         (Tokenizers.of(pair), ["source.model", "target.model"]),
@@ -53,7 +53,7 @@ def test_files_bring_them_back(pair):
 
 
 @pytest.mark.parametrize("left", [[], ["source.model"], ["target.model"]])
-def test_files_that_are_not_there_are_named(pair, left):
+def test_missing_files_are_reported(pair, left):
     files = {name: pair[0].model for name in left}
     message = "there is neither tokenizer.model nor source.model and target.model."
     with pytest.raises(ValueError, match=message):
@@ -68,13 +68,13 @@ def test_files_that_are_not_there_are_named(pair, left):
         ("eos_id", {"eos_id": 1, "unk_id": 3}),
     ],
 )
-def test_special_ids_that_differ_are_refused(pair, name, ids):
+def test_different_special_ids_are_refused(pair, name, ids):
     with pytest.raises(ValueError, match=f"must be a pair with the same `{name}`. Received: "):
         Tokenizers.of((pair[0], learned(DIGITS, 11, **ids)))
 
 
 @pytest.mark.parametrize("wrong", ["a", None, (1, 2), []])
-def test_something_else_is_refused(pair, wrong):
+def test_other_objects_are_refused(pair, wrong):
     with pytest.raises(
         TypeError, match="must be a Tokenizer, or a pair of them for .* Received: tok"
     ):
@@ -83,7 +83,7 @@ def test_something_else_is_refused(pair, wrong):
         Tokenizers.of((pair[0],) * 3)
 
 
-def test_sizes_are_those_of_the_model(pair):
+def test_sizes_must_be_those_of_the_model(pair):
     config = small_config(vocab_size=12, target_vocab_size=11, tie="none")
     Tokenizers.of(pair).check_sizes(config)
     Tokenizers.of(pair[0]).check_sizes(small_config(vocab_size=12))
@@ -94,8 +94,8 @@ def test_sizes_are_those_of_the_model(pair):
         Tokenizers.of(pair[0]).check_sizes(config)
 
 
-def test_tokens_come_with_their_places(pair):
-    """Bytes, not characters; what a piece stands for is there, but for a space before it."""
+def test_tokens_come_with_their_positions(pair):
+    """Positions are bytes, not characters; the text of a token omits the space before it."""
     texts = ["abc cab", "", " bac", "é abc"]
     ids, begins, ends = pair[0].tokenize_with_offsets(texts)
     assert ids.to_list() == pair[0].tokenize(texts).to_list()
@@ -111,7 +111,7 @@ def test_tokens_come_with_their_places(pair):
             assert written == piece.replace("▁", "") or token == pair[0].unk_id
 
 
-def test_an_identity_is_that_of_the_ids(pair):
+def test_an_identity_depends_on_the_ids(pair):
     one, two = pair
     assert one.identity() == SentencePieceTokenizer(one.model).identity() != two.identity()
     size = one.vocab_size
@@ -140,7 +140,7 @@ class Letters(Tokenizer):
         return cls()
 
 
-def test_another_kind_of_tokenizer_is_a_class_and_a_line(pair, tmp_path, monkeypatch):
+def test_another_kind_of_tokenizer_takes_a_class_and_a_line(pair, tmp_path, monkeypatch):
     monkeypatch.setattr("keras_transformer.text.tokenizers.pair.KINDS", (*KINDS, Letters))
     run = Run(tmp_path)
     assert run.vocabulary() == ()

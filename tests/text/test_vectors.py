@@ -1,4 +1,4 @@
-"""Word vectors are read line by line, and whatever is wrong is named with its line."""
+"""Word vectors are read line by line, and errors are reported with their line."""
 
 import gzip
 import subprocess
@@ -43,13 +43,13 @@ EXPECTED = {
     ids=["GloVe", "word2vec", "spaces at the ends", "Windows", "no last line feed"],
 )
 def test_both_formats_are_read(file, content, name):
-    """A word with a space, as some of GloVe's have, is no wrong number of values."""
+    """A word with a space, as in some files of GloVe, is not a wrong number of values."""
     path = file(content, name)
     assert plain(read_vectors(path, WORDS, 3)) == EXPECTED
     check_vectors(path, 3)
 
 
-def test_pieces_are_looked_up_without_the_mark_of_the_space():
+def test_tokens_are_looked_up_without_the_symbol_for_a_space():
     pieces = ["<pad>", "<unk>", "<s>", "</s>", "▁dog", "dog", "▁", "ing", "▁Dog", "▁▁a"]
     assert words_of(pieces, {0, 1, 2, 3}) == {"dog": [4, 5], "ing": [7], "Dog": [8], "▁a": [9]}
 
@@ -77,7 +77,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("content", "line", "match"), WRONG)
-def test_a_wrong_line_is_named(file, content, line, match):
+def test_a_wrong_line_is_reported(file, content, line, match):
     path = file(content)
     with pytest.raises(ValueError, match=match) as error:
         read_vectors(path, WORDS, 3)
@@ -85,7 +85,7 @@ def test_a_wrong_line_is_named(file, content, line, match):
     assert "\n" not in str(error.value)
 
 
-def test_wrong_files_are_named(file, tmp_path):
+def test_wrong_files_are_reported(file, tmp_path):
     with pytest.raises(ValueError, match="must have at least one word"):
         read_vectors(file(""), WORDS, 3)
     for read in (check_vectors, lambda path, width: read_vectors(path, WORDS, width)):
@@ -113,8 +113,8 @@ print(len(vectors), tracemalloc.get_traced_memory()[1])
 """
 
 
-def test_memory_is_that_of_the_vocabulary(tmp_path):
-    """100 words of 64 values are 26 kB of a file of some 2 MB."""
+def test_memory_depends_on_the_vocabulary_and_not_on_the_file(tmp_path):
+    """100 words of 64 values are 26 kB; the file has about 2 MB."""
     path = tmp_path / "vectors.txt"
     values = " ".join(f"{number / 7:.5f}" for number in range(64))
     path.write_text("".join(f"w{number} {values}\n" for number in range(4000)))

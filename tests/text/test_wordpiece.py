@@ -1,4 +1,4 @@
-"""WordPiece against the algorithm in Python and, where it is installed, against `tokenizers`."""
+"""WordPiece against the algorithm in Python and, if it is installed, against `tokenizers`."""
 
 import collections
 import random
@@ -32,7 +32,7 @@ ALPHABETS = (
 
 
 def vocabulary(lines, lowercase):
-    """Letters, frequent words and their parts, of which WordPiece can choose."""
+    """Letters, frequent words and their parts, so that WordPiece has a choice."""
     texts = [word for line in lines for word in bert_in_python.words(line, lowercase) if word]
     letters = sorted({letter for word in [*texts, *SOME] for letter in word if letter != "x"})
     counts = collections.Counter(texts)
@@ -44,7 +44,7 @@ def vocabulary(lines, lowercase):
 
 
 def hostile(count, seed, points=None):
-    """Random strings, half of them of any code points that there are."""
+    """Returns random strings, half of them of arbitrary code points."""
     rng = random.Random(seed)
     everything = points or [chr(p) for p in range(0x110000) if not 0xD800 <= p < 0xE000]
     for _ in range(count):
@@ -53,7 +53,7 @@ def hostile(count, seed, points=None):
 
 
 def stable():
-    """Code points that have been what they are since Unicode 3.2, whatever Python this is."""
+    """Returns code points that are unchanged since Unicode 3.2, for any version of Python."""
     old = unicodedata.ucd_3_2_0
     points = [chr(point) for point in range(0x110000) if not 0xD800 <= point < 0xE000]
     return [
@@ -74,16 +74,16 @@ def assert_equal(texts, ours, theirs):
     assert not different, (len(different), different[:3])
 
 
-def made(ids, lowercase):
+def make_tokenizer(ids, lowercase):
     return WordPieceTokenizer(list(ids), BertNormalizer(lowercase=lowercase))
 
 
 @pytest.mark.parametrize("lowercase", [True, False])
-def test_ids_are_those_of_the_algorithm(lowercase):
+def test_ids_equal_those_of_the_algorithm(lowercase):
     ids = vocabulary(LINES, lowercase)
     texts = [*LINES, *hostile(3000, 1, stable())]
     expected = [bert_in_python.ids(text, ids, lowercase) for text in texts]
-    assert_equal(texts, rows(made(ids, lowercase), texts), expected)
+    assert_equal(texts, rows(make_tokenizer(ids, lowercase), texts), expected)
     kinds = {number for row in expected for number in row}
     assert len(kinds) > 100 and ids["[UNK]"] in kinds
 
@@ -100,8 +100,8 @@ def corpus(data_dir):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("lowercase", [True, False])
-def test_ids_are_those_of_the_package_tokenizers(corpus, lowercase):
-    """Multi30K, SST-2 and 100,000 strings of any code points."""
+def test_ids_equal_those_of_the_package_tokenizers(corpus, lowercase):
+    """Multi30K, SST-2 and 100,000 strings of arbitrary code points."""
     tokenizers = pytest.importorskip("tokenizers")
     ids = vocabulary([*LINES, *corpus[:20000]], lowercase)
     theirs = tokenizers.Tokenizer(tokenizers.models.WordPiece(ids, unk_token="[UNK]"))
@@ -110,7 +110,7 @@ def test_ids_are_those_of_the_package_tokenizers(corpus, lowercase):
     theirs.post_processor = tokenizers.processors.BertProcessing(
         ("[SEP]", ids["[SEP]"]), ("[CLS]", ids["[CLS]"])
     )
-    ours = made(ids, lowercase)
+    ours = make_tokenizer(ids, lowercase)
     for texts in (LINES, corpus, list(hostile(100_000, 2))):
         assert_equal(texts, rows(ours, texts), [e.ids for e in theirs.encode_batch(texts)])
 
@@ -124,7 +124,7 @@ def test_ids_are_those_of_the_package_tokenizers(corpus, lowercase):
         {"strip_accents": True, "lowercase": False},
     ],
 )
-def test_each_option_of_the_normaliser_is_that_of_tokenizers(options):
+def test_each_option_of_the_normaliser_works_as_in_tokenizers(options):
     normalizers = pytest.importorskip("tokenizers").normalizers
     pre_tokenizers = pytest.importorskip("tokenizers").pre_tokenizers
     ours, theirs = BertNormalizer(**options), normalizers.BertNormalizer(**options)
@@ -135,10 +135,10 @@ def test_each_option_of_the_normaliser_is_that_of_tokenizers(options):
     assert_equal(texts, [[w for w in text.decode().split(" ") if w] for text in found], expected)
 
 
-def test_it_works_in_a_saved_model_that_python_does_not_load(tmp_path):
+def test_it_works_in_a_saved_model_outside_python(tmp_path):
     ids = vocabulary(LINES, True)
     module = tf.Module()
-    module.tokenizer = made(ids, True)
+    module.tokenizer = make_tokenizer(ids, True)
     texts = tf.TensorSpec([None], tf.string, name="texts")
     encode = tf.function(
         lambda texts: {"ids": module.tokenizer.encode(texts).to_tensor(-1)}, input_signature=[texts]
@@ -153,7 +153,7 @@ def test_it_works_in_a_saved_model_that_python_does_not_load(tmp_path):
 
 
 def test_ids_become_text():
-    tokenizer = made(vocabulary(LINES, True), True)
+    tokenizer = make_tokenizer(vocabulary(LINES, True), True)
     encoded = tokenizer.encode(["A dog runs over the hill", "", "Straße"])
     texts = tokenizer.decode(encoded.to_tensor(tokenizer.pad_id)).numpy()
     assert [text.decode() for text in texts] == ["a dog runs over the hill", "", "straße"]
@@ -161,7 +161,7 @@ def test_ids_become_text():
     assert tokenizer.tokenize([""]).to_list() == [[]]
 
 
-def test_its_files_make_it_again():
+def test_it_is_restored_from_its_files():
     ids = vocabulary(LINES, False)
     tokenizer = WordPieceTokenizer(list(ids), BertNormalizer(lowercase=False), longest_word=7)
     files = Tokenizers.of(tokenizer).files()
@@ -169,15 +169,15 @@ def test_its_files_make_it_again():
     again = Tokenizers.from_files(files.get).source
     texts = [*LINES, "longest longester"]
     assert again.encode(texts).to_list() == tokenizer.encode(texts).to_list()
-    assert again.identity() == tokenizer.identity() != made(ids, True).identity()
+    assert again.identity() == tokenizer.identity() != make_tokenizer(ids, True).identity()
     with pytest.raises(ValueError, match=r"tokenizer\.wordpiece\.json: the WordPiece vocabulary"):
         Tokenizers.from_files({"tokenizer.wordpiece.json": b"{}"}.get)
 
 
-def test_wrong_pieces_are_named():
+def test_wrong_tokens_are_reported():
     with pytest.raises(ValueError, match=r"must not repeat a piece\. Received twice: 'a'\."):
         WordPieceTokenizer([*SPECIAL, "a", "b", "a"])
     with pytest.raises(ValueError, match=r"must have the piece '\[CLS\]', which is `bos`\."):
         WordPieceTokenizer(["[PAD]", "[UNK]", "[SEP]"])
     with pytest.raises(ValueError, match=r"WordPiece has no random segmentations"):
-        made(vocabulary(LINES, True), True).sample(["a"], 0.1, 1)
+        make_tokenizer(vocabulary(LINES, True), True).sample(["a"], 0.1, 1)

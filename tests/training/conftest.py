@@ -1,4 +1,4 @@
-"""A finished training that several files look at."""
+"""A finished training run that several files use."""
 
 import types
 
@@ -10,7 +10,7 @@ from keras_transformer.training.settings.toml import load_settings
 
 @pytest.fixture(scope="session")
 def six_updates(tmp_path_factory):
-    """A run of six updates, with the checkpoints of 2, 4 and 6, and the folder of its corpus.
+    """A run of six updates with the checkpoints 2, 4 and 6, and the folder of its corpus.
 
     No test writes to either: copy what you change.
     """

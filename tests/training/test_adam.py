@@ -1,4 +1,4 @@
-"""Adam is Adam, whichever tables are one: against Adam on dense gradients, in float64."""
+"""Adam equals Adam on dense gradients in float64, for every way to tie the tables."""
 
 import keras
 import numpy as np
@@ -13,7 +13,7 @@ from keras_transformer.training.loop.learner import Learner
 from keras_transformer.training.losses.cross_entropy import LabelSmoothedCrossEntropy
 
 UPDATES, RATE, SMOOTHING = 3, 0.01, 0.1
-# Large enough that roundings of gradients near 0 do not decide about a whole update.
+# Large enough that rounding gradients near 0 does not decide a whole update.
 EPSILON = 1e-4
 LENGTHS = [(7, 5), (2, 7), (4, 1), (3, 3)]  # of few different tokens: most occur twice
 TIES = {
@@ -21,7 +21,7 @@ TIES = {
     "target": {"tie": "target", "target_vocab_size": 23, "position": "learned"},
     "none": {"tie": "none", "target_vocab_size": 23, "position": "learned"},
 }
-# The look-up of an untied table is where gradients could go wrong; the others are slow.
+# Gradients could go wrong in the look-up of an untied table; the other tests are slow.
 each_tie = pytest.mark.parametrize(
     "tie",
     [pytest.param(tie, marks=() if tie == "none" else pytest.mark.slow) for tie in TIES],
@@ -42,7 +42,7 @@ def adam(clip=None):
 
 
 def dense_gradients(model, inputs, labels):
-    """Of the smoothed cross-entropy per real token, as whole tables."""
+    """Returns gradients of the smoothed cross-entropy per real token, as whole tables."""
     with tf.GradientTape() as tape:
         logits = model(inputs, training=True)
         size = logits.shape[-1]
@@ -55,7 +55,7 @@ def dense_gradients(model, inputs, labels):
 
 
 def weights_after_dense_adam(tie, clip):
-    """Kingma and Ba (2015), Algorithm 1, in the form of the end of its section 2."""
+    """Kingma and Ba (2015), Algorithm 1, in the form given at the end of section 2."""
     model = make_model(tie)
     weights = [weight.numpy().astype("float64") for weight in model.trainable_variables]
     means = [np.zeros_like(weight) for weight in weights]
@@ -95,7 +95,7 @@ def weights_of(model):
 @pytest.mark.parametrize("clip", [None, 0.1])
 @each_tie
 def test_a_plain_transformer(tie, clip):
-    """`compile` and `fit` as any user of Keras writes them."""
+    """Uses `compile` and `fit` like any user of Keras."""
     model = make_model(tie)
     model.compile(adam(clip), LabelSmoothedCrossEntropy(SMOOTHING), jit_compile=False)
     for inputs, labels in make_batches():
@@ -145,7 +145,7 @@ def test_two_replicas(tie):
 
 
 @pytest.mark.parametrize("optimizer", ["Adam", "AdamW", "Adagrad", "RMSprop", "Lion", "Nadam"])
-def test_any_optimizer_sees_one_gradient_for_each_row(optimizer):
+def test_any_optimizer_gets_one_gradient_per_row(optimizer):
     """An embedding alone, and the same look-up as a product, whose gradient is dense."""
     ids = np.array([[3, 3, 3, 1], [3, 1, 0, 0]])
     wanted = np.random.default_rng(0).normal(size=(2, 4, 6)).astype("float32")
@@ -169,8 +169,8 @@ def test_any_optimizer_sees_one_gradient_for_each_row(optimizer):
 
 
 @pytest.mark.parametrize("policy_name", ["mixed_bfloat16", "mixed_float16"])
-def test_gradients_of_a_frequent_token_are_added_up_in_float32(policy_name):
-    """In bfloat16 a sum of ones ends at 256."""
+def test_gradients_of_a_frequent_token_are_summed_in_float32(policy_name):
+    """In bfloat16 a sum of ones stops at 256."""
     layer = PositionalEmbedding(5, 4, position="none", dtype=policy_name)
     with tf.GradientTape() as tape:
         loss = tf.reduce_sum(tf.cast(layer(np.full((8, 500), 3)), "float32"))

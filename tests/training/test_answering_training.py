@@ -1,4 +1,4 @@
-"""The training of question answering: places of answers, windows, and wrong examples."""
+"""Training of question answering: positions of answers, windows, and wrong examples."""
 
 import json
 import os
@@ -34,7 +34,7 @@ def training(max_length=LIMIT):
 
 
 def columns(examples):
-    """The columns of examples, each answer at its first place."""
+    """Returns the columns of examples, with each answer at its first position."""
     questions, passages, answers = zip(*examples, strict=True)
     places = [len(passage[: passage.index(answer)].encode()) for _, passage, answer in examples]
     answers = [[answer, "another"] for answer in answers]
@@ -47,7 +47,7 @@ def columns(examples):
 
 
 def encoded(examples, limit):
-    """The rows and the places of the answers."""
+    """Returns the rows and the positions of the answers."""
     encoded = training(limit).encode(columns(examples))
     return encoded["tokens"], encoded["answers"]
 
@@ -56,7 +56,7 @@ def pieces_of(passage):
     return read_passages(tokenizer(), tf.constant([passage])).pieces[0].numpy().tolist()
 
 
-def test_ends_are_the_first_pieces_of_their_segments():
+def test_ends_are_the_first_tokens_of_their_segments():
     rows, ends = encoded(SHORT, 99)
     for row, (first, last), (question, passage, answer) in zip(
         rows.to_list(), ends.numpy(), SHORT, strict=True
@@ -69,8 +69,8 @@ def test_ends_are_the_first_pieces_of_their_segments():
         assert last - first == segment
 
 
-def test_of_a_long_passage_a_window_is_read():
-    """Its ends are those of the answer, or the separator's where it is not whole in the window."""
+def test_training_reads_one_window_of_a_long_passage():
+    """Its labels are the answer's, or the separator if the window does not contain the answer."""
     words = LONG.split()
     examples = [(question, LONG, words[1]) for question in ["a", "cat", "dog", "big dog", "runs a"]]
     examples += [(f"{number} a", LONG, "big cat runs") for number in "abcdefghij"]
@@ -85,15 +85,16 @@ def test_of_a_long_passage_a_window_is_read():
         if (first, last) == (separator, separator):
             continue
         whole += 1
-        read = row[first:-1][: len(right)]  # of its last segment the first piece must be there
+        # The first token of its last segment must be in the window.
+        read = row[first:-1][: len(right)]
         offset = read_passages(tokenizer(), tf.constant([answer])).first[0].numpy()[-1]
         assert read == right[: len(read)] and separator < first
         assert last - first == offset < len(read)
     assert 0 < whole < len(examples), "windows with an answer, and others"
 
 
-def test_every_second_passage_is_read_where_its_answer_is():
-    """Of windows of 10 pieces, 5 apart, the one from 15 has the most on both sides of 17 and 18."""
+def test_every_second_passage_is_read_at_its_answer():
+    """With windows of 10 tokens, 5 apart, the one from 15 has most context for 17 and 18."""
     passages, count, size, step = 60, 7, 10, 5
     total = passages * count
     windows = Windows(
@@ -127,7 +128,7 @@ def test_the_loss_is_the_mean_of_two_cross_entropies():
     assert float(metric.result()) == 0.5
 
 
-def test_rows_that_pad_a_batch_count_nothing():
+def test_padding_rows_have_no_weight():
     weights = training().weigh(tf.constant([[5, 2, 6, 3], [0, 0, 0, 0]]), None)
     np.testing.assert_array_equal(weights, [1, 0])
 
@@ -139,7 +140,7 @@ WRONG_TEXTS = ["", "x", "4\t", "-4", "4.0", " 4", "12345678901"]
 
 
 @pytest.mark.slow
-def test_an_answer_that_is_not_there_is_one_clear_line():
+def test_an_answer_missing_in_its_passage_is_reported_in_one_line():
     begin, answers = zip(*WRONG, (4, "dog"), strict=True)
     texts = {"question": ["a"] * len(begin), "passage": ["the dog"] * len(begin)}
     texts = {name: tf.constant(values) for name, values in texts.items()}
@@ -210,7 +211,7 @@ def settings(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.long
-def test_a_stopped_run_ends_like_one_that_was_not(settings, tmp_path):
+def test_a_resumed_run_ends_like_an_uninterrupted_one(settings, tmp_path):
     figures, _ = run_quietly(settings, tmp_path / "whole")
     assert {"loss", "accuracy", "exact_match", "f1"} <= set(figures["validation"])
     press = At(4, lambda: os.kill(os.getpid(), signal.SIGINT))
@@ -228,8 +229,8 @@ def test_settings_that_do_not_fit_are_refused(settings, tmp_path, name):
 
 @pytest.mark.slow
 @pytest.mark.long
-def test_text_files_are_learned_measured_and_answered(settings, tmp_path):
-    """A SQuAD file as a file of lines, and lines to answer and to compare with."""
+def test_text_files_can_be_trained_evaluated_and_answered(settings, tmp_path):
+    """Uses a SQuAD file, a file of lines, and lines to answer and to compare with."""
     for split in ("train", "validation"):
         rows = read_squad(tmp_path / f"{split}.json")
         lines = ["\t".join([*map(str, row[:3]), row[3][0]]) for row in rows]

@@ -1,4 +1,4 @@
-"""Tasks without text, images and time series: trained, stopped, resumed, averaged and refused."""
+"""Images and time series: trained, stopped, resumed, averaged and refused."""
 
 import io
 import json
@@ -43,7 +43,7 @@ def command(*arguments, data=b""):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_run_explains_itself(finished, kind):
+def test_a_run_is_self_contained(finished, kind):
     folder, figures = finished(kind)
     run, pipeline = Run(folder), open_run(folder)
     assert type(pipeline) is {"image_classification": ImageRecognizer}.get(kind, SeriesSimulator)
@@ -59,7 +59,7 @@ def test_a_run_explains_itself(finished, kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_settings_of_a_run_are_those_it_was_begun_with(finished, corpus, kind):
+def test_a_run_keeps_the_settings_it_was_started_with(finished, corpus, kind):
     assert load_settings(finished(kind)[0] / "config.toml") == load_settings(
         corpus / f"{kind}.toml"
     )
@@ -70,8 +70,8 @@ def test_the_settings_of_a_run_are_those_it_was_begun_with(finished, corpus, kin
     "kind",
     [pytest.param(kind, marks=() if kind == "time_series" else pytest.mark.long) for kind in KINDS],
 )
-def test_a_stopped_run_ends_like_one_that_was_not(finished, corpus, tmp_path, kind):
-    """Stopped in the middle of an epoch, of three batches or more."""
+def test_a_resumed_run_ends_like_an_uninterrupted_one(finished, corpus, tmp_path, kind):
+    """Stopped in the middle of an epoch of at least three batches."""
     settings = load_settings(corpus / f"{kind}.toml")
     press = At(4, lambda: os.kill(os.getpid(), signal.SIGINT))
     figures, shown = run_quietly(settings, tmp_path / "run", [press])
@@ -82,7 +82,7 @@ def test_a_stopped_run_ends_like_one_that_was_not(finished, corpus, tmp_path, ki
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_an_evaluation_is_that_of_the_validation(finished, kind):
+def test_an_evaluation_equals_the_validation(finished, kind):
     folder, figures = finished(kind)
     results = evaluate_split(folder, "validation")
     measured = figures["validation"]
@@ -109,7 +109,7 @@ def test_an_average_is_a_run(finished, tmp_path, kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_changed_corpus_is_not_gone_on_with(finished, corpus, tmp_path, kind):
+def test_training_is_not_resumed_with_a_changed_corpus(finished, corpus, tmp_path, kind):
     folder = shutil.copytree(finished(kind)[0], tmp_path / "run")
     copy = shutil.copytree(corpus, tmp_path / "corpus")
     if kind == "time_series":
@@ -130,7 +130,7 @@ def test_a_changed_corpus_is_not_gone_on_with(finished, corpus, tmp_path, kind):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_weights_of_a_run_are_started_from(finished, corpus, tmp_path, kind):
+def test_training_can_start_from_the_weights_of_a_run(finished, corpus, tmp_path, kind):
     folder, figures = finished(kind)
     overrides = [f'model.start_from="{folder}"', "training.updates=1", "schedule.peak=1e-9"]
     settings = load_settings(corpus / f"{kind}.toml", [*overrides, "training.validate_every=1"])
@@ -139,7 +139,7 @@ def test_the_weights_of_a_run_are_started_from(finished, corpus, tmp_path, kind)
     assert tuned["validation"]["loss"] == pytest.approx(figures["validation"]["loss"], rel=1e-5)
 
 
-def test_other_labels_do_not_fit_the_weights(finished, corpus, tmp_path):
+def test_weights_do_not_fit_other_labels(finished, corpus, tmp_path):
     copy = shutil.copytree(corpus, tmp_path / "corpus")
     for split in ("train", "validation"):
         (copy / split / "3").rename(copy / split / "4")
@@ -153,7 +153,7 @@ def test_other_labels_do_not_fit_the_weights(finished, corpus, tmp_path):
     assert shown in console.file.getvalue()
 
 
-def test_an_unknown_label_is_one_line(corpus, tmp_path):
+def test_an_unknown_label_is_reported_in_one_line(corpus, tmp_path):
     copy = shutil.copytree(corpus, tmp_path / "corpus")
     (copy / "validation" / "3").rename(copy / "validation" / "x")
     message = (
@@ -197,7 +197,7 @@ def test_paths_of_images_are_predicted(finished, corpus, tmp_path):
         ("time_series", "1,2\n1,x", "Error: line 2: warmth must be a number. Received: 'x'."),
     ],
 )
-def test_a_wrong_line_is_one_line(finished, tmp_path, monkeypatch, kind, line, message):
+def test_a_wrong_line_is_reported_in_one_line(finished, tmp_path, monkeypatch, kind, line, message):
     monkeypatch.chdir(tmp_path)
     keras.utils.save_img("large.png", np.zeros((9, 9, 1)))
     arguments = ["predict", str(finished(kind)[0]), "--strict"]
@@ -205,7 +205,7 @@ def test_a_wrong_line_is_one_line(finished, tmp_path, monkeypatch, kind, line, m
     assert done.exit_code == 1 and done.stderr.count("\n") == 1 and message in done.stderr
 
 
-def test_wrong_images_are_named(finished):
+def test_wrong_images_are_reported(finished):
     recognizer = ImageRecognizer.from_run(finished("image_classification")[0])
     good = np.zeros((4, 6, 1), "uint8")
     with pytest.raises(
@@ -229,8 +229,8 @@ def test_lines_of_a_series_are_predicted(finished, corpus):
     assert lines == ["flow", *(f"{value:.6g}" for value in expected)]
 
 
-def test_bytes_of_a_column_that_is_not_read_change_nothing(finished, corpus, tmp_path):
-    """In `predict`, in `evaluate` and in training; a line too few would change all that follow."""
+def test_bytes_of_an_unused_column_change_nothing(finished, corpus, tmp_path):
+    """In `predict`, `evaluate` and training; a missing line would change all later ones."""
     folder = finished("time_series")[0]
     clean = (corpus / "river.csv").read_bytes().splitlines(keepends=True)
     noted = [line.replace(b",", b",d\xe9bit,", 1) for line in clean]
@@ -249,7 +249,7 @@ def test_bytes_of_a_column_that_is_not_read_change_nothing(finished, corpus, tmp
         for data in (settings.data, load_settings(folder / "config.toml").data)
     )
     np.testing.assert_equal(noted_rows, rows)
-    noted[50] = noted[50].replace(b",", b"\xe9,", 1)  # the date
+    noted[50] = noted[50].replace(b",", b"\xe9,", 1)  # in the column of dates
     done = CliRunner().invoke(cli, ["predict", str(folder)], input=b"".join(noted))
     assert done.exit_code == 1
     assert done.stderr.startswith("Error: line 51: date must be UTF-8. Received: b'2001-03-20")
@@ -346,13 +346,13 @@ def test_options_without_effect_are_refused(finished, kind):
         ("time_series", ['data.snow=["rain", "flow"]'], "`snow` must name two of `inputs`, precip"),
     ],
 )
-def test_settings_without_effect_are_one_line(corpus, kind, overrides, message):
+def test_settings_without_effect_are_reported_in_one_line(corpus, kind, overrides, message):
     with pytest.raises(SettingsError, match=message) as error:
         load_settings(corpus / f"{kind}.toml", overrides)
     assert "\n" not in str(error.value)
 
 
-def test_tasks_and_data_that_do_not_fit_are_one_line(tmp_path):
+def test_tasks_and_data_that_do_not_fit_are_reported_in_one_line(tmp_path):
     config = tmp_path / "config.toml"
     config.write_text('[task]\nkind = "classification"\n[data]\nsource = "digits"\n')
     message = (

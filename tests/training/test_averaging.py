@@ -23,7 +23,7 @@ def folder(six_updates, tmp_path):
 
 
 def mean_of_archives(folder, updates):
-    """By path, in float64, straight from the files."""
+    """Returns the mean by path in float64, directly from the files."""
     files = [np.load(folder / "checkpoints" / f"update-{update:08d}.npz") for update in updates]
     return {
         key.split("/", 1)[1]: np.mean([file[key].astype("float64") for file in files], axis=0)
@@ -71,7 +71,7 @@ def test_the_new_run_is_used_like_any_other(folder, tmp_path):
     assert json.loads(Run(new).metrics.read_text())["saved_model_agreement"] == 100
 
 
-def test_a_run_that_is_not_finished_can_be_averaged_and_an_average_is_not_trained(folder):
+def test_an_unfinished_run_can_be_averaged_but_an_average_is_not_trained(folder):
     for name in ("model.keras", "metrics.json"):
         (folder / name).unlink()
     output = average_checkpoints(folder, 2)
@@ -81,12 +81,12 @@ def test_a_run_that_is_not_finished_can_be_averaged_and_an_average_is_not_traine
         train(load_settings(folder / "config.toml"), output)
 
 
-def test_a_training_that_goes_on_meanwhile_may_remove_a_checkpoint(folder, monkeypatch):
+def test_a_checkpoint_may_be_removed_meanwhile_by_a_running_training(folder, monkeypatch):
     checkpoints = folder / "checkpoints"
     reads = []
 
     def read(path):
-        if not reads:  # the training saves the next one and removes the oldest
+        if not reads:  # training saves the next one and removes the oldest
             shutil.copyfile(path, checkpoints / "update-00000008.npz")
             path.unlink()
         reads.append(path.name)
@@ -97,7 +97,7 @@ def test_a_training_that_goes_on_meanwhile_may_remove_a_checkpoint(folder, monke
     assert metrics["averaged"] == [f"update-0000000{n}.npz" for n in (4, 6, 8)]
 
 
-def test_the_checkpoint_that_is_only_the_best_is_not_among_the_last(folder):
+def test_a_checkpoint_kept_only_as_the_best_is_not_among_the_last(folder):
     config = folder / "config.toml"
     config.write_text(config.read_text().replace("keep_checkpoints = 9", "keep_checkpoints = 3"))
     checkpoints = folder / "checkpoints"
@@ -116,7 +116,7 @@ def refused(folder, *arguments):
 
 
 @pytest.mark.slow
-def test_mistakes_are_one_line_and_leave_no_file(folder, tmp_path):
+def test_mistakes_are_reported_in_one_line_and_leave_no_file(folder, tmp_path):
     known = sorted(tmp_path.rglob("*"))
     line = refused(folder)
     assert f"{folder} has 3 of the 5 checkpoints to average; a training keeps the last 9" in line
@@ -136,8 +136,8 @@ def test_mistakes_are_one_line_and_leave_no_file(folder, tmp_path):
 
 
 @pytest.mark.parametrize("size", [0, 2_000, 20_000])
-def test_a_full_disk_names_the_run_that_cannot_be_written(folder, full_disk, size):
-    """At the settings, at the vocabulary, or at the weights."""
+def test_a_full_disk_is_reported_with_the_run_that_cannot_be_written(folder, full_disk, size):
+    """While writing the settings, the vocabulary, or the weights."""
     output = folder.with_name("mean")
     with full_disk(size):
         line = refused(folder, "--last", 2, "--output", output)

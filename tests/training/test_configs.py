@@ -1,4 +1,4 @@
-"""The paper's configurations build their models and take a step, on made-up sentences."""
+"""The paper's configurations build their models and take a step on artificial sentences."""
 
 import io
 
@@ -11,15 +11,15 @@ from keras_transformer import TransformerConfig
 from keras_transformer.training.settings.toml import load_settings
 from keras_transformer.training.train import train
 
-# Parameters without the vocabulary, by hand from section 3, and d_model: 6 encoder layers of
-# 4 d^2 + 2 d f + f + 5 d, and 6 decoder layers of 8 d^2 + 2 d f + f + 7 d.
-# Each size and each language in one of two: the test below shows that the others are made of these.
+# Number of parameters without the vocabulary, computed by hand from section 3, and d_model: 6
+# encoder layers of 4 d^2 + 2 d f + f + 5 d, and 6 decoder layers of 8 d^2 + 2 d f + f + 7 d. The
+# table has each size and each language once: the test below shows that the others combine these.
 NAMES = {"wmt14_en_de_base": (44_101_632, 512), "wmt14_en_fr_big": (176_283_648, 1024)}
 
 
 @pytest.mark.parametrize("size", ["base", "big"])
-def test_french_differs_from_german_by_its_data_alone(size):
-    """And in the dropout of the big model, section 5.4 and Table 3."""
+def test_french_differs_from_german_only_in_its_data(size):
+    """The big model also has another dropout: section 5.4 and Table 3."""
     german, french = (load_settings(f"wmt14_en_{code}_{size}").used() for code in ("de", "fr"))
     assert french["data"].pop("name") == "wmt14_translate/fr-en"
     assert german["data"].pop("name") == "wmt14_translate/de-en"
@@ -46,7 +46,7 @@ def test_a_configuration_of_the_paper_takes_a_step(tmp_path, name):
 
 
 def step(name, run):
-    """Takes a step with a layer of six, and returns the metrics: all of them take 4 GB."""
+    """Takes a step with one layer of six and returns the metrics; all layers would take 4 GB."""
     preset = load_settings(name).model.preset
     assert TransformerConfig.preset(preset, vocab_size=60).num_layers == 6
     small = [
@@ -58,7 +58,7 @@ def step(name, run):
     short = [
         "training.updates=1",
         "schedule.warmup_steps=1",
-        "schedule.scale=0.01",  # or the first update would be as large as the 4,000th
+        "schedule.scale=0.01",  # otherwise the first update would be as large as the 4,000th
         "training.validate_sentences=0",
         "training.precision=float32",
     ]

@@ -1,4 +1,4 @@
-"""Scores are sacreBLEU's own, on files and on the splits of a run's data."""
+"""Scores are sacreBLEU's own, for files and for the splits of a run's data."""
 
 import json
 
@@ -28,7 +28,7 @@ def test_scores_and_signatures_are_sacrebleus():
     assert results["chrf_signature"].startswith("nrefs:1|case:mixed|eff:yes|nc:6|nw:0|")
 
 
-def test_options_are_used_and_named_in_the_signature():
+def test_options_are_applied_and_named_in_the_signature():
     plain = score(HYPOTHESES, REFERENCES)
     results = score(HYPOTHESES, REFERENCES, lowercase=True, tokenize="none")
     assert "case:lc|eff:no|tok:none" in results["bleu_signature"]
@@ -54,7 +54,7 @@ def test_lists_that_cannot_be_scored_are_refused():
 
 @pytest.fixture
 def echo(monkeypatch):
-    """A translator that returns its input stands in for that of a run."""
+    """A fake translator that returns its input, in place of the run's."""
 
     monkeypatch.setattr(module, "open_run", lambda run: lambda sentences, search=None: sentences)
 
@@ -67,7 +67,7 @@ def test_files_are_compared_line_by_line(tmp_path, run, echo):
     assert (results["sentences"], results["exact_match"]) == (4, 75)
 
 
-def test_files_that_cannot_be_compared_are_one_line(tmp_path, run, echo):
+def test_files_that_cannot_be_compared_are_reported_in_one_line(tmp_path, run, echo):
     source, reference = tmp_path / "source", tmp_path / "reference"
     source.write_text("a\nb\n")
     reference.write_text("a\n")
@@ -78,7 +78,7 @@ def test_files_that_cannot_be_compared_are_one_line(tmp_path, run, echo):
         evaluate_files(run, source, reference)
 
 
-def test_a_beam_is_used_and_named(tmp_path, run, monkeypatch):
+def test_a_beam_is_used_and_reported(tmp_path, run, monkeypatch):
     def named(sentences, search):
         return [f"{search.size} {search.length_penalty}" for _ in sentences]
 
@@ -113,7 +113,7 @@ def run(tmp_path):
     return tmp_path / "run"
 
 
-def test_the_figures_of_the_test_split_stay_in_the_run(run, echo):
+def test_metrics_of_the_test_split_are_stored_in_the_run(run, echo):
     (run / "metrics.json").write_text('{"updates": 7}')
     results = evaluate_split(run, search=Greedy())
     assert (results["sentences"], results["exact_match"]) == (2, 50)
@@ -125,15 +125,15 @@ def test_the_figures_of_the_test_split_stay_in_the_run(run, echo):
     }
 
 
-def test_other_splits_leave_no_figures(run, echo):
+def test_metrics_of_other_splits_are_not_stored(run, echo):
     assert evaluate_split(run, "validation")["sentences"] == 2
     assert not (run / "metrics.json").exists()
     with pytest.raises(ValueError, match="`split` must be one of train, validation, test"):
         evaluate_split(run, "dev")
 
 
-def test_a_later_evaluation_names_its_own_search(run, monkeypatch):
-    """Without a search as well: the figures of the run never stand under another one's name."""
+def test_a_later_evaluation_reports_its_own_search(run, monkeypatch):
+    """Also without a search: stored metrics never keep the name of an earlier search."""
 
     class Echo(Translator):
         def __init__(self):
@@ -158,7 +158,7 @@ def test_a_task_of_two_columns_is_evaluated_on_two_files(run, tmp_path, echo):
         evaluate_files(run, tmp_path / "source")
 
 
-def test_columns_of_several_runs_are_equal_where_a_target_is_unknown():
+def test_columns_of_several_runs_are_equal_even_with_unknown_targets():
     inputs = [np.array([1.0, 2.0], np.float32), np.array([3.0, 4.0], np.float32)]
     target = [np.float32("nan"), np.float32(2)]
     columns, copy = [inputs, target], [list(map(np.copy, inputs)), list(map(np.copy, target))]

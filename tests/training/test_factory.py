@@ -1,4 +1,4 @@
-"""The optimizer that the settings describe: what decays under AdamW, and by how much."""
+"""The optimizer described by the settings: the weights that decay with AdamW, and how much."""
 
 import keras
 import numpy as np
@@ -12,7 +12,7 @@ RATE, DECAY = 0.5, 0.03
 
 
 def after_updates(model, settings, count, gradient=0.0):
-    """The weights before and after some updates with one gradient for all."""
+    """Returns the weights before and after some updates with one constant gradient."""
     variables = model.trainable_variables
     before = [np.array(variable.numpy(), copy=True) for variable in variables]
     optimizer = make_optimizer(settings, RATE, variables)
@@ -24,8 +24,8 @@ def after_updates(model, settings, count, gradient=0.0):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("tie", ["all", "none"])
-def test_matrices_alone_decay_under_adamw(small_model, tie):
-    """With gradients of zero, three updates multiply them by (1 - rate * decay) ** 3."""
+def test_only_matrices_decay_with_adamw(small_model, tie):
+    """With zero gradients, three updates multiply them by (1 - rate * decay) ** 3."""
     model = small_model(tie=tie, attention_bias=True, position="learned")
     settings = OptimizerSettings(kind="adamw", weight_decay=DECAY)
     decayed = set()
@@ -41,7 +41,7 @@ def test_matrices_alone_decay_under_adamw(small_model, tie):
 
 
 @pytest.mark.slow
-def test_an_update_of_adamw_is_that_of_adam_after_the_decay(small_model):
+def test_an_adamw_update_is_an_adam_update_after_the_decay(small_model):
     first = OptimizerSettings(kind="adamw", weight_decay=DECAY)
     decayed = after_updates(small_model(), first, 1, gradient=0.2)
     plain = after_updates(small_model(), OptimizerSettings(), 1, gradient=0.2)
@@ -65,8 +65,8 @@ def test_every_other_option_reaches_both():
 
 
 @pytest.mark.slow
-def test_matrices_alone_decay_on_two_devices():
-    """Keras hands each replica's copy of a variable to the decay, not the variable."""
+def test_only_matrices_decay_on_two_devices():
+    """Keras passes each replica's copy of a variable to the decay, not the variable."""
     changes = on_two_devices("""
 from support import on_two_devices
 

@@ -1,4 +1,4 @@
-"""The training of token labelling: what counts, and wrong examples."""
+"""Training of token labelling: the tokens that count, and wrong examples."""
 
 import numpy as np
 import pytest
@@ -26,7 +26,7 @@ def corpus(texts=TEXTS, names=NAMES):
 
 
 def by_hand(text, names):
-    """A number at the first piece of each word, -1 elsewhere."""
+    """Returns the label's number at the first token of each word, -1 elsewhere."""
     numbers = []
     for word, name in zip(text.split(), names.split(), strict=True):
         pieces = tokenizer().encode([word]).to_list()[0][:-1]
@@ -34,7 +34,7 @@ def by_hand(text, names):
     return [*numbers, -1]
 
 
-def test_a_label_belongs_to_the_first_piece_of_its_word():
+def test_a_label_belongs_to_the_first_token_of_its_word():
     seen = []
     for tokens, labels in corpus().batches(24):
         for row, numbers in zip(tokens.numpy(), labels.numpy(), strict=True):
@@ -49,15 +49,16 @@ def test_a_label_belongs_to_the_first_piece_of_its_word():
     assert any(-1 in numbers[:-1] for _, numbers in expected), "a word has several pieces"
 
 
-def test_only_first_pieces_count():
+def test_only_first_tokens_count():
     labels = tf.constant([[1, -1, 0, -1], [2, -1, -1, -1], [0, 0, 0, 0]])
-    tokens = tf.constant([[5, 6, 7, 3], [5, 3, 0, 0], [0, 0, 0, 0]])  # the last pads a replica
+    # The last row is padding for a replica.
+    tokens = tf.constant([[5, 6, 7, 3], [5, 3, 0, 0], [0, 0, 0, 0]])
     weights = training().weigh(tokens, labels)
     np.testing.assert_array_equal(weights, [[1, 0, 1, 0], [1, 0, 0, 0], [0, 0, 0, 0]])
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.2])
-def test_the_loss_is_that_of_its_formula(smoothing):
+def test_the_loss_follows_its_formula(smoothing):
     labels = np.array([[1, -1, 2], [0, 2, -1]])
     logits = np.random.default_rng(0).normal(size=(2, 3, 3))
     settings = type("Settings", (), {"label_smoothing": smoothing})
@@ -68,8 +69,8 @@ def test_the_loss_is_that_of_its_formula(smoothing):
         assert float(losses[b, s]) == pytest.approx(expected, abs=1e-5)
 
 
-def test_every_word_counts_as_much_in_a_batch_of_any_length():
-    """A mean of the rows' means would count the words of short batches more."""
+def test_every_word_has_the_same_weight_in_any_batch():
+    """The mean of row means would give words in short batches more weight."""
     rng = np.random.default_rng(1)
     (metric,) = training().metrics()
     right = []
@@ -83,7 +84,7 @@ def test_every_word_counts_as_much_in_a_batch_of_any_length():
 
 
 @pytest.mark.parametrize("names", ["O B-Y I-X", "O B-X", "O B-X I-X O"])
-def test_wrong_labels_are_one_clear_line(names):
+def test_wrong_labels_are_reported_in_one_line(names):
     message = "train split of the data, example 2: `labels` must be a label for each word, .*B-X"
     with pytest.raises(ValueError, match=f"{message}.*Received: {names!r}"):
         corpus(["dog", "a cat runs"], ["B-X", names])

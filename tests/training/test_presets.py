@@ -1,4 +1,4 @@
-"""An update of every row of Table 3 compiles with XLA: the stand-in for a TPU."""
+"""An update of every row of Table 3 compiles with XLA, in place of a test on a TPU."""
 
 import dataclasses
 
@@ -14,7 +14,7 @@ from keras_transformer.training.losses.cross_entropy import LabelSmoothedCrossEn
 
 
 def presets_of_one_layer():
-    """The rows but for their depth, which repeats a block; each that is then left once."""
+    """Returns the presets with one layer per stack, without duplicates."""
     rows = {}
     for name in PRESETS:
         config = TransformerConfig.preset(name, vocab_size=60, max_length=16)
@@ -40,7 +40,7 @@ def test_an_update_compiles_for_static_shapes(name):
 @pytest.mark.slow
 @pytest.mark.long
 def test_an_update_of_several_layers_compiles():
-    """Three, of which the second begins and ends at another one."""
+    """Three layers, so that one of them is both preceded and followed by another."""
     config = TransformerConfig.preset("base", vocab_size=60, max_length=16)
     in_own_process(update, dataclasses.replace(config, num_layers=3, num_decoder_layers=None))
 

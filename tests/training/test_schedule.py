@@ -1,4 +1,4 @@
-"""The learning rate equals the paper's formula, computed by plain Python."""
+"""The learning rate equals the paper's formula, computed in plain Python."""
 
 import math
 
@@ -51,7 +51,7 @@ def cosine(n, peak, warmup_steps, updates):
     if n < warmup_steps:
         return peak * n / warmup_steps
     done = min(1, (n - warmup_steps) / (updates - warmup_steps))
-    return peak * math.cos(math.pi / 2 * done) ** 2  # half of one plus the cosine of twice that
+    return peak * math.cos(math.pi / 2 * done) ** 2  # (1 + cos(2 x)) / 2 = cos(x)^2
 
 
 @pytest.mark.slow
@@ -59,7 +59,7 @@ def cosine(n, peak, warmup_steps, updates):
     ("warmup_steps", "updates"), [(10, 50), (1, 7), (2, 3), (1, 2), (400, 977)]
 )
 def test_cosine_rises_to_the_peak_and_ends_at_zero(warmup_steps, updates):
-    """Counted like the others: the first update has a rate, the peak is at `n = warmup_steps`."""
+    """Counted as in the others: the first update has a rate, the peak is at `n = warmup_steps`."""
     schedule = warmup_cosine(0.002, warmup_steps, updates)
     rates = [float(schedule(step)) for step in range(updates + 5)]
     expected = [cosine(n, 0.002, warmup_steps, updates) for n in range(1, updates + 6)]

@@ -1,4 +1,7 @@
-"""Classifiers, language models and two vocabularies are trained, stopped, resumed and averaged."""
+"""Training of classifiers, language models and models with two vocabularies.
+
+Each is trained, stopped, resumed and averaged.
+"""
 
 import csv
 import os
@@ -72,13 +75,13 @@ MORE = {
     },
     "labelling": {},
     "language_modelling": {},
-    # Some of the sources are longer than four tokens, and no target is.
+    # Some sources are longer than four tokens; no target is.
     "summarization": {"data": "cut_source = true"},
-    # Words of letters and words of digits: no piece is in both vocabularies.
+    # Words of letters and words of digits: no token is in both vocabularies.
     "translation": {"model": 'tie = "target"', "vocabulary": "shared = false"},
 }
 KINDS = list(MORE)
-LABELS = ("2", "3", "10")  # as numbers, not as letters
+LABELS = ("2", "3", "10")  # sorted as numbers, not as text
 
 
 def line_of(kind, digits):
@@ -141,7 +144,7 @@ CLASSES = {
 }
 
 
-# Summaries are trained as translations are, labels as those of whole texts.
+# Summaries are trained like translations, and words are labelled like whole texts.
 @pytest.mark.parametrize(
     "kind",
     [
@@ -149,7 +152,7 @@ CLASSES = {
         for k in KINDS
     ],
 )
-def test_a_run_explains_itself(finished, corpus, kind):
+def test_a_run_is_self_contained(finished, corpus, kind):
     folder, figures = finished(kind)
     task, (model_class, pipeline_class, seen) = TASKS[kind], CLASSES[kind]
     run = Run(folder)
@@ -176,7 +179,7 @@ def test_a_run_explains_itself(finished, corpus, kind):
     "kind",
     [pytest.param(kind, marks=() if kind == "translation" else pytest.mark.long) for kind in KINDS],
 )
-def test_a_stopped_run_ends_like_one_that_was_not(finished, corpus, tmp_path, kind):
+def test_a_resumed_run_ends_like_an_uninterrupted_one(finished, corpus, tmp_path, kind):
     settings = load_settings(corpus / f"{kind}.toml")
     press = At(3, lambda: os.kill(os.getpid(), signal.SIGINT))
     figures, shown = run_quietly(settings, tmp_path / "run", [press])
@@ -190,14 +193,14 @@ def test_a_stopped_run_ends_like_one_that_was_not(finished, corpus, tmp_path, ki
 
 
 def test_examples_seen_are_counted(finished, corpus):
-    """An epoch has 40 texts; six updates of at most 90 tokens see each of them once or more."""
+    """An epoch has 40 texts; six updates of at most 90 tokens see each text at least once."""
     assert 40 <= finished("classification")[1]["examples_seen"] < 6 * 90 / 3
 
 
 def test_the_best_accuracy_becomes_the_model(finished, corpus):
     folder, figures = finished("classification")
     measured = [float(row["validation/accuracy"]) for row in table(folder)]
-    best = 2 * (1 + int(np.argmax(measured)))  # the first of equals
+    best = 2 * (1 + int(np.argmax(measured)))  # the first of equal ones
     assert (figures["best_update"], figures["model_update"]) == (best, best)
     assert figures["validation"]["accuracy"] == max(measured)
     texts, labels = columns(corpus, "classification")
@@ -223,13 +226,13 @@ def test_an_average_has_the_labels_and_the_mean_of_the_weights(finished, tmp_pat
 
 
 def changed(corpus, folder, kind, split, lines):
-    """A copy of the corpus with other lines in one of its files."""
+    """Returns a copy of the corpus with other lines in one of its files."""
     copy = shutil.copytree(corpus, folder / "corpus")
     (copy / f"{kind}.{split}.tsv").write_text("".join(f"{line}\n" for line in lines))
     return copy / f"{kind}.toml"
 
 
-def test_an_unknown_label_is_one_line(corpus, tmp_path):
+def test_an_unknown_label_is_reported_in_one_line(corpus, tmp_path):
     lines = ["12\t2", "345\tx", "6\t3"]
     config = changed(corpus, tmp_path, "classification", "validation", lines)
     message = (
@@ -243,7 +246,7 @@ def test_an_unknown_label_is_one_line(corpus, tmp_path):
 
 
 @pytest.mark.slow
-def test_spaces_around_a_label_are_none_of_it(corpus, tmp_path):
+def test_spaces_around_a_label_are_ignored(corpus, tmp_path):
     lines = [
         f"{text}\t {label} " for text, label in zip(*columns(corpus, "classification"), strict=True)
     ]
@@ -252,7 +255,7 @@ def test_spaces_around_a_label_are_none_of_it(corpus, tmp_path):
     assert 0 <= figures["validation"]["accuracy"] <= 1
 
 
-def test_one_label_alone_is_refused(corpus, tmp_path):
+def test_a_single_label_is_refused(corpus, tmp_path):
     config = changed(corpus, tmp_path, "classification", "train", ["12\ta", "3\ta"])
     message = "the training data must have at least two different labels. Received: a."
     with pytest.raises(ValueError, match=message):
@@ -265,7 +268,7 @@ def start_from(run, config, *overrides):
 
 
 @pytest.mark.slow
-def test_a_classifier_starts_with_the_weights_of_another(finished, corpus, tmp_path):
+def test_a_classifier_can_start_with_the_weights_of_another(finished, corpus, tmp_path):
     folder, figures = finished("classification")
     settings = start_from(folder, corpus / "classification.toml")
     tuned, shown = run_quietly(settings, tmp_path / "run")
@@ -302,8 +305,8 @@ def test_the_weights_of_another_task_are_refused(finished, corpus, tmp_path):
 # Language models
 
 
-def test_the_perplexity_of_a_validation_is_that_of_an_evaluation(finished, corpus, tmp_path):
-    """The learner's without its smoothing, and `evaluate`'s on the split and on a file of it."""
+def test_the_perplexity_of_a_validation_equals_an_evaluation(finished, corpus, tmp_path):
+    """The learner's without smoothing; `evaluate`'s on the split and on the split as a file."""
     folder, figures = finished("language_modelling")
     results = evaluate_split(folder, "validation")
     assert results["perplexity"] == pytest.approx(figures["validation"]["perplexity"], rel=1e-4)
@@ -316,7 +319,7 @@ def test_the_perplexity_of_a_validation_is_that_of_an_evaluation(finished, corpu
 
 
 def test_tokens_of_texts_are_counted(finished, corpus):
-    """Every digit is a piece, one begins a text (the space before it), and one ends it."""
+    """Each digit is a token, one token is the space before the text, and one ends it."""
     (texts,) = columns(corpus, "language_modelling")
     results = evaluate_split(finished("language_modelling")[0], "validation")
     assert results["tokens"] == sum(len(text) + 2 for text in texts)
@@ -327,17 +330,18 @@ def test_tokens_of_texts_are_counted(finished, corpus):
 
 
 @pytest.mark.slow
-def test_sources_that_are_cut_are_counted_at_the_start(corpus, tmp_path):
+def test_truncated_sources_are_counted_at_the_start(corpus, tmp_path):
     settings = load_settings(corpus / "summarization.toml", ["training.updates=1"])
     _, shown = run_quietly(settings, tmp_path / "run")
     texts, _ = columns(corpus, "summarization", "train")
-    longer = sum(len(text) + 2 > 5 for text in texts)  # the space before it, and the end
+    # The lengths include the space before the text, and the end.
+    longer = sum(len(text) + 2 > 5 for text in texts)
     assert 0 < longer < 40
     assert f"; 40 examples, {longer} sources cut to 5 tokens; " in " ".join(shown.split())
 
 
 @pytest.mark.slow
-def test_a_run_for_summaries_is_measured_by_rouge(finished):
+def test_a_summarization_run_is_evaluated_by_rouge(finished):
     pytest.importorskip("rouge_score")
     results = evaluate_split(finished("summarization")[0], "validation")
     assert set(results) == {
@@ -348,7 +352,7 @@ def test_a_run_for_summaries_is_measured_by_rouge(finished):
 
 
 @pytest.mark.slow
-def test_a_packed_training_that_was_stopped_ends_like_one_that_was_not(corpus, tmp_path):
+def test_a_resumed_packed_training_ends_like_an_uninterrupted_one(corpus, tmp_path):
     overrides = ["data.packed=true", "data.max_length=6", "data.batch_tokens=24"]
     settings = load_settings(corpus / "language_modelling.toml", overrides)
     figures, shown = run_quietly(settings, tmp_path / "whole")
@@ -376,7 +380,7 @@ def test_source_and_target_have_vocabularies_of_their_own(finished, corpus):
     letters, digits = columns(corpus, "translation")
     for tokenizer, own, other in ((source, letters, digits), (target, digits, letters)):
         assert [word.decode() for word in tokenizer.decode(tokenizer.encode(own)).numpy()] == own
-        assert 1 in tokenizer.encode(other[:1]).to_list()[0]  # unknown
+        assert 1 in tokenizer.encode(other[:1]).to_list()[0]  # the unknown token
     assert translator.model.config.target_vocab_size == 15
     assert not set("".join(translator(letters))) & set("abcdefghij")
     scores = translator.score(letters, digits)
@@ -385,7 +389,7 @@ def test_source_and_target_have_vocabularies_of_their_own(finished, corpus):
 
 
 @pytest.mark.slow
-def test_two_vocabularies_are_averaged_and_started_from(finished, corpus, tmp_path):
+def test_runs_with_two_vocabularies_can_be_averaged_and_started_from(finished, corpus, tmp_path):
     folder, figures = finished("translation")
     output = average_checkpoints(folder, 1, tmp_path / "average")
     files = [path.name for path in Run(output).vocabulary()]
@@ -399,7 +403,7 @@ def test_two_vocabularies_are_averaged_and_started_from(finished, corpus, tmp_pa
 
 
 @pytest.mark.parametrize("name", ["source.model", "target.model"])
-def test_half_of_two_vocabularies_is_named(finished, tmp_path, name):
+def test_a_missing_one_of_two_vocabularies_is_reported(finished, tmp_path, name):
     folder = shutil.copytree(finished("translation")[0], tmp_path / "run")
     (folder / name).unlink()
     with pytest.raises(ValueError, match=f"is not a finished run: {name} is missing"):
@@ -417,7 +421,7 @@ def test_half_of_two_vocabularies_is_named(finished, tmp_path, name):
     ],
 )
 def test_the_examples_of_docstrings_run(finished, tmp_path, monkeypatch, kind, module, folder):
-    """As tests/system/test_whole_path.py runs those of translations."""
+    """tests/system/test_whole_path.py runs the examples of translations."""
     shutil.copytree(finished(kind)[0], tmp_path / folder)
     monkeypatch.chdir(tmp_path)
     file = ROOT / "keras_transformer" / "tasks" / f"{module}.py"
@@ -426,7 +430,7 @@ def test_the_examples_of_docstrings_run(finished, tmp_path, monkeypatch, kind, m
     exec(compile(code, str(file), "exec"), {})
 
 
-# What has no effect
+# Settings without effect
 
 
 @pytest.mark.parametrize(
@@ -486,7 +490,7 @@ def test_the_examples_of_docstrings_run(finished, tmp_path, monkeypatch, kind, m
         ("translation", ["task.kind=tagging"], "task.kind must be .*'tagging'"),
     ],
 )
-def test_settings_without_effect_are_one_line(corpus, kind, overrides, message):
+def test_settings_without_effect_are_reported_in_one_line(corpus, kind, overrides, message):
     with pytest.raises(SettingsError, match=message) as error:
         load_settings(corpus / f"{kind}.toml", overrides)
     assert "\n" not in str(error.value)

@@ -1,4 +1,4 @@
-"""`train` leaves a whole run, and what is interrupted ends as if it had never been."""
+"""`train` leaves a complete run, and a resumed run ends like an uninterrupted one."""
 
 import json
 import os
@@ -40,14 +40,14 @@ def settings(corpus):
 
 @pytest.fixture(scope="module")
 def finished(settings, tmp_path_factory):
-    """A run that was never interrupted: its folder, what `train` returned and what it showed."""
+    """An uninterrupted run: its folder, the result of `train`, and the messages."""
     folder = tmp_path_factory.mktemp("finished") / "new" / "run"
     return folder, *run_quietly(settings, folder)
 
 
 @pytest.fixture(scope="module")
 def stopped(settings, tmp_path_factory):
-    """A run that got Ctrl-C in update 5: its folder, and what it showed."""
+    """A run that got Ctrl-C in update 5: its folder and its messages."""
     folder = tmp_path_factory.mktemp("stopped")
     press = At(5, lambda: os.kill(os.getpid(), signal.SIGINT))
     figures, shown = run_quietly(settings, folder, [press])
@@ -55,7 +55,7 @@ def stopped(settings, tmp_path_factory):
     return folder, shown
 
 
-def test_a_run_explains_itself(finished, settings):
+def test_a_run_is_self_contained(finished, settings):
     folder, figures, shown = finished
     run = Run(folder)
     assert load_settings(run.config) == settings
@@ -80,7 +80,7 @@ def test_a_run_explains_itself(finished, settings):
 
 
 def test_tokens_seen_are_counted_over_epochs(finished, corpus):
-    # One piece begins a line (the space before it), every digit is one, and one ends it.
+    # One token is the space before a line, every digit is a token, and one ends the line.
     figures, seen = finished[1], json.loads(Run(finished[0]).metrics.read_text())["tokens_seen"]
     lines = (corpus / "train.tgt").read_text().split()
     per_epoch = sum(len(line) + 2 for line in lines)
@@ -88,7 +88,7 @@ def test_tokens_seen_are_counted_over_epochs(finished, corpus):
     assert 2 * per_epoch < seen < 5 * per_epoch
 
 
-def test_a_finished_run_is_left_alone(finished, settings):
+def test_a_finished_run_is_left_unchanged(finished, settings):
     folder, figures, _ = finished
     before = {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
     again, shown = run_quietly(settings, folder)
@@ -97,7 +97,7 @@ def test_a_finished_run_is_left_alone(finished, settings):
     assert {path: path.stat().st_mtime_ns for path in folder.rglob("*")} == before
 
 
-def test_ctrl_c_saves_and_prints_how_to_go_on(stopped):
+def test_ctrl_c_saves_and_prints_how_to_resume(stopped):
     folder, shown = stopped
     assert "Stopped after update 5 of 11; everything is saved. The same command resumes" in shown
     assert Checkpoints(Run(folder).checkpoints).paths()[-1].name == "update-00000005.npz"
@@ -105,7 +105,7 @@ def test_ctrl_c_saves_and_prints_how_to_go_on(stopped):
     assert not Run(folder).metrics.exists()
 
 
-def test_a_stopped_run_ends_like_one_that_was_not(stopped, finished, settings, tmp_path):
+def test_a_resumed_run_ends_like_an_uninterrupted_one(stopped, finished, settings, tmp_path):
     folder = shutil.copytree(stopped[0], tmp_path / "run")
     _, shown = run_quietly(settings, folder)
     assert "Resuming after update 5 of 11." in shown
@@ -113,7 +113,7 @@ def test_a_stopped_run_ends_like_one_that_was_not(stopped, finished, settings, t
 
 
 @pytest.mark.slow
-def test_a_damaged_checkpoint_is_named_and_the_one_before_is_used(
+def test_a_damaged_checkpoint_is_reported_and_the_previous_one_is_used(
     stopped, finished, settings, tmp_path
 ):
     folder = shutil.copytree(stopped[0], tmp_path / "run")
@@ -141,7 +141,7 @@ train(load_settings(sys.argv[1]), sys.argv[2], callbacks=[Stop()])
 
 
 def terminating(function):
-    """A function that gets SIGTERM before it does anything."""
+    """Returns a function that gets SIGTERM before it does anything."""
 
     def wrapper(*arguments, **options):
         os.kill(os.getpid(), signal.SIGTERM)
@@ -153,7 +153,7 @@ def terminating(function):
 @pytest.mark.parametrize(
     ("phase", "left"),
     [
-        ("train.open_source", set()),  # nor a folder
+        ("train.open_source", set()),  # not even a folder
         ("data.store.StoreWriter.write", {"config.toml", "tokenizer.model", "store"}),
         ("inputs.strings", {"config.toml", "store"}),
         ("session.make_learner", {"config.toml", "tokenizer.model", "store"}),
@@ -186,7 +186,7 @@ def test_sigterm_before_the_first_update_leaves_no_lock_and_no_draft(
 
 
 @pytest.mark.slow
-def test_sigterm_in_the_training_and_at_its_end(settings, corpus, finished, tmp_path, monkeypatch):
+def test_sigterm_during_training_and_at_its_end(settings, corpus, finished, tmp_path, monkeypatch):
     folder = tmp_path / "run"
     press = At(3, lambda: os.kill(os.getpid(), signal.SIGTERM))
     with pytest.raises(KeyboardInterrupt) as error:
@@ -207,7 +207,7 @@ def test_sigterm_in_the_training_and_at_its_end(settings, corpus, finished, tmp_
 
 
 @pytest.mark.slow
-def test_a_process_holds_the_folder_until_it_is_killed_which_costs_what_was_not_saved(
+def test_a_process_holds_the_folder_until_it_is_killed_and_loses_only_unsaved_updates(
     settings, corpus, finished, tmp_path
 ):
     command = [sys.executable, "-c", STOPPED, str(corpus / "config.toml"), str(tmp_path / "run")]

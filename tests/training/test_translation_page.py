@@ -1,4 +1,4 @@
-"""The configuration of "Train your own" in docs/translation.md is valid, and trains."""
+"""The configuration in "Train your own" of docs/translation.md is valid and trains."""
 
 import io
 
@@ -30,7 +30,7 @@ WORDS = [
 
 @pytest.fixture
 def config(tmp_path):
-    """The very block, beside tiny files with the names that it gives."""
+    """The block of the page, next to tiny files with the names it uses."""
     block = section("docs/translation.md", "Train your own")
     rng = np.random.default_rng(3)
     for split, count in (("train", 200), ("val", 20)):
@@ -43,7 +43,7 @@ def config(tmp_path):
     return path
 
 
-def test_the_configuration_is_valid_as_it_stands(config):
+def test_the_configuration_is_valid_as_printed(config):
     settings = load_settings(config)
     assert settings.model.preset == "small" and settings.training.best_by == "bleu"
     data = open_source(settings.data)

@@ -1,4 +1,4 @@
-"""A vocabulary is the same bytes every time, loses nothing of the text, and fits its corpus."""
+"""A vocabulary is reproducible, loses no text, and fits its corpus."""
 
 import random
 import re
@@ -35,7 +35,7 @@ def processor(text=None, **changes):
 
 
 @pytest.mark.parametrize("model_type", ["bpe", "unigram"])
-def test_size_special_pieces_and_kind_are_as_requested(model_type):
+def test_size_special_tokens_and_kind_are_as_requested(model_type):
     pieces = processor(size=57, model_type=model_type)
     assert pieces.vocab_size() == 57
     assert [pieces.pad_id(), pieces.unk_id(), pieces.bos_id(), pieces.eos_id()] == [0, 1, 2, 3]
@@ -57,8 +57,8 @@ def test_the_same_text_gives_the_same_bytes(model_type):
     assert tempfile.gettempdir().encode() not in first  # no trace of the machine
 
 
-def test_of_a_large_corpus_the_same_sample_is_drawn(monkeypatch):
-    # 100 sentences with "x" to 900 without: a sample knows both, whichever comes first.
+def test_the_same_sample_of_a_large_corpus_is_drawn(monkeypatch):
+    # 100 sentences with "x" and 900 without: a sample contains both, in either order.
     text = ["x y"] * 100 + sample_text(900)
     monkeypatch.setattr(vocabulary, "MAX_SENTENCES", 150)
     first = learn_vocabulary(text, settings(size=75))
@@ -74,20 +74,20 @@ def test_of_a_large_corpus_the_same_sample_is_drawn(monkeypatch):
         ("m² ½ … ™ ﬁ Ω ～", "m² ½ … ™ ﬁ Ω ～"),  # nothing is folded
         ("Gro\u0308ße", "Größe"),
         ("nai\u0308ve", "naïve"),
-        ("e\u0323\u0302", "ệ"),  # both marks apart
-        ("\u1eb9\u0302", "ệ"),  # one mark apart
-        ("\u2126", "Ω"),  # the sign "ohm" is canonically the letter
+        ("e\u0323\u0302", "ệ"),  # both marks separate
+        ("\u1eb9\u0302", "ệ"),  # one mark separate
+        ("\u2126", "Ω"),  # the sign "ohm" is canonically equivalent to the letter
         ("ein\u00a0zwei\u202fdrei\u3000ein\tzwei", "ein zwei drei ein zwei"),
         ("  ein   zwei ", "ein zwei"),
         ("\ufeffein zw\u200bei", "ein zwei"),
     ],
 )
-def test_text_is_normalised_to_nfc_with_plain_spaces_and_not_further(text, expected):
+def test_text_is_normalised_to_nfc_with_plain_spaces_and_no_further(text, expected):
     pieces = processor()
     assert pieces.decode(pieces.encode(text)) == expected
 
 
-def test_every_character_of_unicode_is_composed_as_python_composes_it():
+def test_every_unicode_character_is_composed_as_in_python():
     pieces = processor()
     characters = [
         chr(code)
@@ -108,7 +108,7 @@ def test_every_character_of_unicode_is_composed_as_python_composes_it():
             assert pieces.normalize(character) == "▁" + character
 
 
-def test_digits_are_pieces_of_their_own():
+def test_every_digit_is_a_token():
     assert processor().encode("2024", out_type=str) == ["▁", "2", "0", "2", "4"]
     whole = processor(["2024 2025"] * 50, size=16, split_digits=False)
     assert len(whole.encode("2024", out_type=str)) < 5
@@ -124,7 +124,7 @@ def test_characters_beyond_the_coverage_are_unknown():
 
 
 @pytest.mark.parametrize("model_type", ["bpe", "unigram"])
-def test_a_size_that_the_text_cannot_fill_names_the_largest_that_it_can(model_type):
+def test_a_size_too_large_for_the_text_is_reported_with_the_largest_possible(model_type):
     text = sample_text(30)
     with pytest.raises(ValueError, match="`size` must be at most .* Received: size=9000") as error:
         learn_vocabulary(text, settings(size=9000, model_type=model_type))
@@ -135,7 +135,7 @@ def test_a_size_that_the_text_cannot_fill_names_the_largest_that_it_can(model_ty
         learn_vocabulary(text, settings(size=largest + 1, model_type=model_type))
 
 
-def test_a_size_that_cannot_hold_the_characters_names_the_smallest_that_can():
+def test_a_size_too_small_for_the_characters_is_reported_with_the_smallest_possible():
     text = sample_text()
     with pytest.raises(ValueError, match="`size` must be at least .* Received: size=20") as error:
         learn_vocabulary(text, settings(size=20))
@@ -146,18 +146,18 @@ def test_a_size_that_cannot_hold_the_characters_names_the_smallest_that_can():
 
 
 @pytest.mark.parametrize("text", [[], [""], ["  ", b""]])
-def test_no_text_is_refused(text):
+def test_an_empty_text_is_refused(text):
     with pytest.raises(ValueError, match="`strings` must contain text .* Received: no text at all"):
         learn_vocabulary(text, settings())
 
 
-def test_any_other_failure_is_one_line():
+def test_any_other_failure_is_reported_in_one_line():
     with pytest.raises(ValueError, match="the vocabulary cannot be learned: ") as error:
         learn_vocabulary(["ein"] * 9, settings(model_type="nonsense"))
     assert "\n" not in str(error.value)
 
 
-def test_an_error_of_the_source_stays_what_it_was():
+def test_an_error_of_the_source_is_passed_on_unchanged():
     def broken():
         yield "ein zwei"
         raise FileNotFoundError("train.en is gone")
@@ -176,7 +176,7 @@ def test_no_file_is_left_and_nothing_is_printed(tmp_path, monkeypatch, capfd):
 
 
 @pytest.mark.slow
-def test_real_text_comes_back_character_by_character(data_dir):
+def test_real_text_survives_a_round_trip_character_by_character(data_dir):
     folder = data_dir / "multi30k"
     text = [
         line.rstrip("\n")

@@ -1,9 +1,10 @@
-"""Bad inputs as tables: a command, what is wrong with its files, and the one line it must print.
+"""Bad inputs as tables: a command, the damage to its files, and the one line it must print.
 
-The names in capitals are made once for all cases and copied for each that mentions them: RUN, a run
-of two updates with two checkpoints; SAVED, FILE.tflite and CT2, its exports; CONFIG.toml, with
-which it was trained; DATA, its corpus, of training and validation only; IN.txt and OUT.txt, three
-sentences and translations; LONG.txt, four sentences; BYTES.txt, whose second line is not UTF-8.
+Files named in capitals are made once for all cases and copied for each case that mentions them:
+RUN, a run of two updates with two checkpoints; SAVED, FILE.tflite and CT2, its exports;
+CONFIG.toml, its configuration; DATA, its corpus, with training and validation data only; IN.txt
+and OUT.txt, three sentences and translations; LONG.txt, four sentences; BYTES.txt, whose second
+line is not UTF-8.
 """
 
 import dataclasses
@@ -20,11 +21,11 @@ class Case:
     """A command line that must fail.
 
     Args:
-        command: Its words.
-        status: The exit status: 2 for a wrong command line, 1 for anything else.
-        match: A regular expression that the line must match.
-        changes: What is done to the files before.
-        stdin: Bytes.
+        command: The arguments of the command.
+        status: The exit status: 2 for a wrong command line, 1 for any other error.
+        match: A regular expression that the printed line must match.
+        changes: Changes made to the files before the command runs.
+        stdin: Standard input, in bytes.
     """
 
     command: str
@@ -53,7 +54,7 @@ def fails(command, match, *changes, **options):
 
 @dataclasses.dataclass(frozen=True)
 class Change:
-    """Something that is done to a path in the folder of the case."""
+    """A change to a path in the folder of the case."""
 
     what: str
     path: str
@@ -67,7 +68,7 @@ class Change:
 
 
 def cut(path):
-    """The first half of a file."""
+    """Cuts a file in half."""
     return Change("cut", path, lambda file: file.write_bytes(halves(file)[0]))
 
 
@@ -81,7 +82,7 @@ def emptied(path):
 
 
 def spoiled(path, content=b"this is something else\n", what=None):
-    """Other bytes in place of a file, or a new file; `what` is what they are called."""
+    """Replaces or creates a file; `what` describes the new bytes in the name of the case."""
 
     def write(file):
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -91,7 +92,7 @@ def spoiled(path, content=b"this is something else\n", what=None):
 
 
 def scrambled(path):
-    """A file of the same size with other bytes in its middle."""
+    """Overwrites the middle of a file and keeps its size."""
 
     def scramble(file):
         first, second = halves(file)
@@ -113,7 +114,7 @@ def folder(path):
 
 
 def replaced(path, old, new):
-    """A text file in which something stands in place of something else."""
+    """Replaces a string in a text file."""
 
     def replace(file):
         text = file.read_text("utf-8")
@@ -124,7 +125,7 @@ def replaced(path, old, new):
 
 
 def without_member(path, member):
-    """A ZIP archive of which one file is missing."""
+    """Removes one file from a ZIP archive."""
 
     def rewrite(file):
         with zipfile.ZipFile(file) as archive:

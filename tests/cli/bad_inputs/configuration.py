@@ -1,4 +1,4 @@
-"""Wrong configurations: files, sections, keys, types, ranges, and settings that contradict."""
+"""Wrong configurations: files, sections, keys, types, ranges, and contradicting settings."""
 
 import json
 
@@ -8,7 +8,7 @@ TRAIN = "train CONFIG.toml --output NEW"
 
 
 def setting(override, match):
-    """A configuration that is right but for one setting."""
+    """A configuration with one wrong setting."""
     return fails(f"{TRAIN} --set {json.dumps(override)}", match)
 
 

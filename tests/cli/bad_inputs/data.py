@@ -110,7 +110,7 @@ CONLL = (
 
 
 def conll(match, train, validation=b"a B-X\n", settings=CONLL):
-    """A training with two CoNLL files."""
+    """A training run with two CoNLL files."""
     files = {"x.toml": settings, "a.conll": train, "b.conll": validation}
     changes = (spoiled(name, content) for name, content in files.items())
     return fails("train x.toml --output NEW", match, *changes)
@@ -141,7 +141,7 @@ PARAGRAPH = (
 
 
 def squad(match, train=PARAGRAPH, validation=PARAGRAPH, settings=SQUAD):
-    """A training with two files in SQuAD's format."""
+    """A training run with two files in SQuAD's format."""
     files = {"x.toml": settings, "a.json": train, "b.json": validation}
     changes = (spoiled(name, content) for name, content in files.items())
     return fails("train x.toml --output NEW", match, *changes)

@@ -1,4 +1,4 @@
-"""Damaged, missing and exchanged files of runs, checkpoints and exports."""
+"""Damaged, missing and swapped files of runs, checkpoints and exports."""
 
 import io
 import json
@@ -19,7 +19,7 @@ def archive(**arrays):
 
 
 def metadata(text):
-    """A .tflite file without a model, with metadata."""
+    """The bytes of a .tflite file with metadata but without a model."""
     file = io.BytesIO(b"\x1c\0\0\0TFL3")
     with zipfile.ZipFile(file, "a") as target:
         target.writestr("metadata.json", text)

@@ -1,4 +1,4 @@
-"""Contents of a .tflite file, a program that runs one without us, and a model to export."""
+"""The contents of a .tflite file, a program that runs one without us, and a model to export."""
 
 import zipfile
 
@@ -8,7 +8,7 @@ from tensorflow.lite.python import schema_py_generated as schema
 
 from keras_transformer import Transformer, TransformerConfig, Translator
 
-# The program of a phone: the interpreter and the ids, nothing of ours and no TensorFlow.
+# The program of a phone: the interpreter and token ids, without our package and TensorFlow.
 PHONE = """
 import json, sys
 import numpy as np
@@ -28,13 +28,13 @@ print(json.dumps(answers))
 
 
 def model_of(path):
-    """The file without what is packed after the model."""
+    """Returns the model in a file, without the archive after it."""
     with zipfile.ZipFile(path) as archive:
         return path.read_bytes()[: min(item.header_offset for item in archive.infolist())]
 
 
 def operators(path):
-    """Names of the builtin operators, and the operator that makes each output of a signature."""
+    """Returns the builtin operators, and the operator that makes each output of a signature."""
     model = schema.Model.GetRootAs(path.read_bytes(), 0)
     names = {number: name for name, number in vars(schema.BuiltinOperator).items()}
     codes = [
@@ -55,7 +55,7 @@ def operators(path):
 
 
 def tables(path, shape):
-    """The different contents of all tensors of a shape that are stored in the file."""
+    """Returns the distinct contents of all tensors of a shape that the file stores."""
     model = schema.Model.GetRootAs(path.read_bytes(), 0)
     buffers = set()
     for graph in map(model.Subgraphs, range(model.SubgraphsLength())):
@@ -68,7 +68,7 @@ def tables(path, shape):
 
 
 def codes_of(table):
-    """The table in int8, one scale per row, as plain loops."""
+    """Returns the table in int8 with one scale per row, computed by plain loops."""
     codes = np.zeros(table.shape, np.int8)
     for row, values in zip(codes, table.astype(np.float64), strict=True):
         scale = np.abs(values).max() / 127
@@ -77,7 +77,7 @@ def codes_of(table):
 
 
 def untrained_translator(tokenizer):
-    """One that has learned nothing: what it writes is long and different for each sentence."""
+    """An untrained translator, whose outputs are long and different for each sentence."""
     keras.utils.set_random_seed(0)
     config = TransformerConfig(
         vocab_size=tokenizer.vocab_size,

@@ -1,4 +1,4 @@
-"""A file on ARM's processors, under emulation: the decoding loop gives what it gives here."""
+"""A file on emulated ARM processors: the decoding loop gives the same results as here."""
 
 import json
 import lzma
@@ -16,7 +16,7 @@ from keras_transformer.export import export_litert
 pytest.importorskip("ai_edge_litert")
 pytestmark = pytest.mark.slow
 
-# The program of a phone: every signature of the files, on every source.
+# The program of a phone: runs every signature of the files on every source.
 PROGRAM = """
 import json, platform, sys
 import numpy as np
@@ -38,16 +38,16 @@ for path in sys.argv[2:]:
             rows.append([outputs["tokens"].tolist(), outputs["score"].ravel().tolist()])
 print(json.dumps([platform.machine(), answers]))
 """
-# With NEON alone, as in the first phones of 64 bits; with dot products in int8, as in phones since
-# 2018; and with products of matrices in int8, as in today's phones and servers. LiteRT has other
-# kernels for each.
+# With NEON only, as in the first 64-bit phones; with int8 dot products, as in phones since 2018;
+# and with int8 matrix products, as in today's phones and servers. LiteRT has different kernels for
+# each.
 PROCESSORS = ("cortex-a53", "cortex-a76", "neoverse-v1")
 BOUNDS = {"none": 1e-5, "int8": 2e-4}
 
 
 @pytest.fixture(scope="module")
 def arm():
-    """The emulator; without it the tests are skipped, and fail where `.ci/run` has prepared it."""
+    """The emulator. Without it the tests are skipped, or fail if `.ci/run` has prepared it."""
     try:
         return Arm(prepare())
     except UnavailableError as error:
@@ -76,8 +76,8 @@ def arguments(files, translator, sentences):
 
 
 @pytest.fixture(scope="module")
-def here(arguments):
-    """What this processor answers."""
+def local_outputs(arguments):
+    """The outputs on this processor."""
     command = [sys.executable, "-c", PROGRAM, *arguments]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr[-2000:]
@@ -85,12 +85,12 @@ def here(arguments):
 
 
 @pytest.mark.parametrize("processor", PROCESSORS)
-def test_arm_gives_the_same_tokens_and_scores(arm, files, arguments, here, processor):
+def test_arm_gives_the_same_tokens_and_scores(arm, files, arguments, local_outputs, processor):
     machine, there = json.loads(arm.python(processor, PROGRAM, *arguments))
     assert machine == "aarch64"
     for quantize, path in files.items():
         for name in ("greedy_1x20", "beam4_1x20"):
-            ours, theirs = (answers[f"{path} {name}"] for answers in (here, there))
+            ours, theirs = (answers[f"{path} {name}"] for answers in (local_outputs, there))
             assert [tokens for tokens, _ in theirs] == [tokens for tokens, _ in ours]
             np.testing.assert_allclose(
                 np.array([scores for _, scores in theirs]),
@@ -99,16 +99,16 @@ def test_arm_gives_the_same_tokens_and_scores(arm, files, arguments, here, proce
             )  # fmt: skip
 
 
-def test_the_comparison_tells_int8_from_float32(files, here):
-    """The phrases are real, their translations differ, and so do the scores of the two files."""
-    ours, theirs = (here[f"{path} greedy_1x20"] for path in files.values())
+def test_the_comparison_distinguishes_int8_from_float32(files, local_outputs):
+    """The phrases have different translations, and the scores of the two files differ."""
+    ours, theirs = (local_outputs[f"{path} greedy_1x20"] for path in files.values())
     assert len(ours) > 15 and len({str(tokens) for tokens, _ in ours}) > 12
     differences = [abs(one[1][0] - two[1][0]) for one, two in zip(ours, theirs, strict=True)]
     assert np.median(differences) > 2 * max(BOUNDS.values())
 
 
 @pytest.mark.parametrize("sent", [b"<html>Sign in</html>", lzma.compress(b"Package: qemu-user")])
-def test_a_mirror_that_sends_something_else_is_named(sent, monkeypatch, tmp_path):
+def test_a_mirror_that_sends_something_else_is_reported(sent, monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr("arm._download", lambda url: sent)
     monkeypatch.setattr("platform.machine", lambda: "x86_64")

@@ -30,7 +30,7 @@ def signatures(batch_sizes, lengths):
 
 
 def calls(lengths, batch_sizes, source_lengths):
-    """The names of the calls of a plan, of which every source is in one that holds it."""
+    """Returns the calls of a plan, each of which must hold its sources."""
     planned = plan(lengths, signatures(batch_sizes, source_lengths))
     numbers = [number for _, chosen in planned for number in chosen]
     assert sorted(numbers) == list(range(len(lengths)))
@@ -40,7 +40,7 @@ def calls(lengths, batch_sizes, source_lengths):
     return dict(collections.Counter(signature.name for signature, _ in planned))
 
 
-def test_as_many_sentences_as_a_batch_has_are_one_call():
+def test_a_full_batch_is_one_call():
     lengths = [3 + number % 40 for number in range(32)]
     assert calls(lengths, (1, 32), (16, 32, 64)) == {"32x64": 1}
     assert calls(sorted(lengths) * 2, (1, 32), (16, 32, 64)) == {"32x64": 1, "32x32": 1}
@@ -54,7 +54,7 @@ def test_few_sentences_are_not_padded_to_a_large_batch():
     assert calls([5] * 2, (32,), (16,)) == {"32x16": 1}
 
 
-def test_one_at_a_time_each_has_the_shortest_signature_that_holds_it():
+def test_a_single_sentence_gets_the_shortest_signature_that_holds_it():
     assert calls([3, 16, 17, 64, 40], (1,), (16, 32, 64)) == {"1x16": 2, "1x32": 1, "1x64": 2}
     assert calls([], (1, 32), (16, 64)) == {}
 
@@ -96,7 +96,7 @@ def test_the_command_translates_a_file_of_32_lines_in_one_call(
 
 
 @pytest.mark.slow
-def test_a_batch_whose_rows_are_mixed_up_is_found_out(translator, tmp_path, monkeypatch):
+def test_a_batch_with_swapped_rows_is_detected(translator, tmp_path, monkeypatch):
     """In a quantised file, without any other option."""
     pytest.importorskip("ai_edge_litert")
     search = conversion._search
@@ -126,7 +126,7 @@ def test_a_batch_whose_rows_are_mixed_up_is_found_out(translator, tmp_path, monk
 @pytest.mark.parametrize(
     "change, refused", [(0.0, False), (1e-4, False), (0.2, True), (np.nan, True)]
 )
-def test_scores_of_a_batch_are_those_of_its_sentences(tokenizer, change, refused):
+def test_scores_in_a_batch_equal_those_of_single_sentences(tokenizer, change, refused):
     def decode(sources, signature=None):
         tokens = np.array([[[7, 8, 3, 0]]] * len(sources))
         scores = np.full((len(sources), 1), -2.0)

@@ -1,4 +1,4 @@
-"""Beams of every kind in a .tflite file, and the search that a file has by default."""
+"""Beams of every kind in a .tflite file, and the default search of a file."""
 
 import json
 import re
@@ -50,7 +50,7 @@ def test_a_beam_of_another_kind_than_the_files_is_refused():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("beam", KINDS, ids=str)
-def test_it_finds_what_the_run_finds(light, tmp_path, beam):
+def test_it_returns_what_the_run_returns(light, tmp_path, beam):
     path = tmp_path / "x.tflite"
     options = {"lengths": [16], "batch_sizes": [1, 3], "n_best": 3}
     report = export_litert(light, path, SENTENCES, searches=[beam], **options)
@@ -70,7 +70,7 @@ def test_it_finds_what_the_run_finds(light, tmp_path, beam):
 
 
 @pytest.mark.slow
-def test_the_default_of_the_run_is_that_of_its_file(light, tmp_path):
+def test_the_default_of_the_run_is_the_default_of_its_file(light, tmp_path):
     path = tmp_path / "x.tflite"
     translator = Translator(light.model, light.tokenizers, search=NARROW)
     report = export_litert(translator, path, SENTENCES, lengths=[16], n_best=2)

@@ -21,14 +21,14 @@ WORDS = [
     for number in (2, 17, 38, 45, 60, 91, "½")
     for unit in ("days", "weeks", "Wochen", "Monaten", "months", "Stunden", "Minuten", "m²")
 ]
-# Letters and digits that are pieces, some that are not, several kinds of spaces, what the rules of
-# normalisation change, and what SentencePiece writes for a space.
+# Letters and digits with and without a token of their own, several kinds of spaces, text that
+# normalisation changes, and SentencePiece's symbol for a space.
 CHARACTERS = "inweksotafrm0127  ▁▁\t\n\u00a0\u3000\u200bé\u0301eßﬁ½¨日語\ue000\ufffd\0"
 
 
 @pytest.fixture(scope="module")
 def ours():
-    """A vocabulary as `train` learns it, with the rules of normalisation of this package."""
+    """A vocabulary learned as `train` does, with this package's rules of normalisation."""
     settings = types.SimpleNamespace(
         table=None, size=46, model_type="unigram", split_digits=True, character_coverage=1.0
     )
@@ -40,7 +40,7 @@ def unigram(request, ours, unigram_translator):
     return ours if request.param == "with our rules" else unigram_translator.source_tokenizer
 
 
-def test_the_pieces_of_any_text_are_those_of_the_tokenizer(unigram):
+def test_the_tokens_of_any_text_are_those_of_the_tokenizer(unigram):
     fast = FastTokenizer(unigram, LENGTH)
     encode_fast = tf.function(lambda text: fast.encode(text, LENGTH), autograph=False)
     rng = random.Random(0)
@@ -59,7 +59,7 @@ def test_the_pieces_of_any_text_are_those_of_the_tokenizer(unigram):
     }
 
 
-def test_the_text_of_any_pieces_is_that_of_the_tokenizer(unigram):
+def test_the_text_of_any_tokens_is_that_of_the_tokenizer(unigram):
     fast = FastTokenizer(unigram, LENGTH)
     decode = tf.function(fast.decode, autograph=False)
     rng = random.Random(0)
@@ -75,7 +75,7 @@ def test_the_text_of_any_pieces_is_that_of_the_tokenizer(unigram):
     assert len(set(texts)) > 400
 
 
-def test_a_shorter_source_is_cut_and_marked_as_truncated(ours):
+def test_a_source_is_cut_at_a_shorter_length_and_marked_as_truncated(ours):
     fast = FastTokenizer(ours, LENGTH)
     (whole,) = ours.encode(["in 17 weeks"]).to_list()
     source, truncated, _ = fast.encode(tf.constant(["in 17 weeks"]), len(whole))
@@ -85,7 +85,7 @@ def test_a_shorter_source_is_cut_and_marked_as_truncated(ours):
     assert truncated.numpy().tolist() == [True]
 
 
-def test_a_vocabulary_that_the_operators_cut_differently_is_refused(tokenizer, ours):
+def test_a_vocabulary_that_the_operators_split_differently_is_refused(tokenizer, ours):
     def bytes_for_unknown(proto):
         proto.pieces[9].type = proto.pieces[9].BYTE
 
@@ -132,7 +132,7 @@ def test_a_vocabulary_that_the_operators_cut_differently_is_refused(tokenizer, o
         FastTokenizer(tokenizer, LENGTH)
 
 
-def test_other_pieces_are_refused_with_the_text(tokenizer, unigram):
+def test_different_tokens_are_refused_with_the_text(tokenizer, unigram):
     FastTokenizer(unigram, LENGTH).require_same_pieces(WORDS)
     fast = FastTokenizer(unigram, LENGTH)
     fast._encoder = tensorflow_text.FastSentencepieceTokenizer(tokenizer.model)

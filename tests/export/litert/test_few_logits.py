@@ -1,4 +1,4 @@
-"""The logits of a few tokens in an int8 file: products of gathered rows."""
+"""The logits of a few tokens in an int8 file: products with gathered rows."""
 
 import keras
 import numpy as np
@@ -20,7 +20,7 @@ def table():
 
 
 def expected(x, matrix):
-    """Rows in 127 steps to each side of 0, each with a scale of its own; one after the other."""
+    """Quantises each row to 127 steps on each side of 0 with its own scale, in a loop."""
     columns = []
     for row in np.asarray(matrix, "float64")[TOKENS]:
         step = np.abs(row).max() / 127
@@ -29,7 +29,7 @@ def expected(x, matrix):
 
 
 def converted(weights, axis, x):
-    """A search's loop in small: the product is inside of it, the rows are gathered before it."""
+    """Converts a small search loop: rows are gathered before it and multiplied inside."""
     rows = Int8Rows([weights]) if axis == 0 else Int8Rows([], weights)
 
     def run(x, tokens):
@@ -58,7 +58,7 @@ def answer(content, x):
 
 @pytest.mark.parametrize("axis", [0, 1])
 def test_a_few_rows_are_multiplied_in_integers(axis):
-    """Hidden states are rounded as well: to 127 steps of their largest number."""
+    """Hidden states are also rounded: to 127 steps of their largest value."""
     weights, x = table(), normal(2, 3, D).astype("float32")
     matrix = weights.numpy()
     if axis == 1:
@@ -97,7 +97,7 @@ def test_a_bias_is_not_rounded():
 
 
 @pytest.mark.parametrize("axis", [0, 1])
-def test_without_rounding_it_is_the_product_with_the_rows(axis):
+def test_without_rounding_it_equals_the_product_with_the_rows(axis):
     weights, x = normal(V, D).astype("float32"), normal(2, 3, D).astype("float32")
     variable = keras.Variable(weights if axis == 0 else weights.T)
     found = restrict(variable, TOKENS, axis, "float32")(x)

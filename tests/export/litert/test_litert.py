@@ -22,17 +22,17 @@ pytest.importorskip("ai_edge_litert")
 
 @pytest.fixture(scope="module")
 def sources(translator, sentences):
-    """Ids of the sentences, cut as the translator cuts them, and what the model makes of them."""
+    """Ids of the sentences, truncated as by the translator, with the model's outputs."""
     ids = [ids[:19] + [3] for ids in translator.source_tokenizer.encode(sentences[:34]).to_list()]
     ids = [row[: row.index(3) + 1] for row in ids]
     padded = np.zeros((len(ids), 20), "int32")
     for row, sentence in zip(padded, ids, strict=True):
         row[: len(sentence)] = sentence
     tokens, scores = greedy_decode(translator.model, padded)
-    return ids, tokens.numpy()[:, None], scores.numpy()[:, None]  # n-best of one
+    return ids, tokens.numpy()[:, None], scores.numpy()[:, None]  # an n-best list of one
 
 
-def test_the_report_says_what_was_written_and_checked(export, sentences):
+def test_the_report_states_what_was_written_and_checked(export, sentences):
     path, report = export("none")
     assert report["path"] == str(path)
     assert report["bytes"] == path.stat().st_size
@@ -83,7 +83,7 @@ def test_signatures_are_named_and_of_fixed_shape(export):
         assert (outputs["score"]["shape"].tolist(), outputs["score"]["dtype"]) == ([1], np.float32)
 
 
-def test_the_length_is_that_of_the_tokens_before_the_padding(export, sources):
+def test_the_length_counts_the_tokens_before_the_padding(export, sources):
     from ai_edge_litert.interpreter import Interpreter
 
     ids, tokens, _ = sources
@@ -108,7 +108,7 @@ def test_a_phone_without_tensorflow_gives_the_same(export, sources, python):
 
 @pytest.mark.slow
 def test_a_process_that_ran_other_models_before_gives_the_same(export, sources):
-    """Dynamic shapes under XNNPACK gave tokens that depended on what lay in the memory."""
+    """Dynamic shapes under XNNPACK gave tokens that depended on leftover memory."""
     ids, tokens, _ = sources
     loaded = {q: LiteRTTranslator(export(q)[0]) for q in ("int8", "none", "float16")}
     first = {q: program.decode(ids[:12])[0] for q, program in loaded.items()}
@@ -121,7 +121,7 @@ def test_a_process_that_ran_other_models_before_gives_the_same(export, sources):
 
 
 def test_the_compiled_model_api_gives_the_same(export, sources):
-    """It returns garbage when an output of the graph is directly that of a WHILE."""
+    """That interface returns garbage if an output of the graph comes directly from a WHILE."""
     compiled_model = pytest.importorskip("ai_edge_litert.compiled_model")
     ids, tokens, _ = sources
     row = next(n for n, sentence in enumerate(ids) if len(sentence) <= 16)
@@ -139,15 +139,15 @@ def test_the_compiled_model_api_gives_the_same(export, sources):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("quantize", ["none", "float16", "int8"])
-def test_builtin_operators_only_and_none_ends_in_a_loop(export, quantize):
+def test_builtin_operators_only_and_no_output_comes_from_a_loop(export, quantize):
     names, ends = operators(export(quantize)[0])
     assert "WHILE" in names and "CUSTOM" not in names
-    assert "DYNAMIC_UPDATE_SLICE" in names  # how the cache is written, see `fast_step`
+    assert "DYNAMIC_UPDATE_SLICE" in names  # the cache is written with it, see `fast_step`
     assert len(ends) == 6 and "WHILE" not in ends.values()
 
 
 def attributes(model):
-    """The objects of every layer of a model, what a layer counts for itself left out."""
+    """Returns the attributes of every layer of a model, without the layers' own counters."""
     layers = [model, *model._flatten_layers(include_self=False)]
     return {
         (number, name): id(value)
@@ -157,10 +157,10 @@ def attributes(model):
 
 
 @pytest.mark.slow
-def test_nothing_of_a_model_changes_while_it_is_exported(
+def test_an_export_does_not_change_the_model(
     translator, sentences, calibration, tmp_path, monkeypatch
 ):
-    """No layer has another function at any time, and every weight is bitwise what it was."""
+    """No layer gets another function at any time, and every weight stays bitwise the same."""
     model, seen = translator.model, []
     translator.translate_batch(sentences[:1])
     before, weights = attributes(model), [weight.numpy().tobytes() for weight in model.weights]
@@ -187,12 +187,12 @@ def test_nothing_of_a_model_changes_while_it_is_exported(
 
 
 @pytest.mark.slow
-def test_a_model_translates_in_another_thread_while_it_is_exported(translator, sentences, tmp_path):
+def test_a_model_can_translate_in_another_thread_during_its_export(translator, sentences, tmp_path):
     expected, over, answers = translator.translate_batch(sentences[:4]), threading.Event(), []
 
     def translate():
         while not over.is_set():
-            # A graph of its own each time: a change of a layer would be traced into it.
+            # A new graph each time, so that a changed layer would be traced into it.
             fresh = Translator(translator.model, translator.source_tokenizer)
             answers.append(fresh.translate_batch(sentences[:4]))
 
@@ -209,7 +209,7 @@ def test_a_model_translates_in_another_thread_while_it_is_exported(translator, s
 @pytest.mark.slow
 @pytest.mark.parametrize("quantize", ["none", "float16", "int8"])
 def test_the_tied_table_is_stored_once(export, translator, quantize):
-    """It is used twice, to look up and for the logits, in each of two signatures."""
+    """It is used twice, for the embedding and for the logits, in each of two signatures."""
     table = translator.model.source_embedding.table.numpy()
     stored = {"none": table, "float16": table.astype(np.float16), "int8": codes_of(table)}
     assert tables(export(quantize)[0], table.shape) == [stored[quantize].tobytes()]
@@ -221,7 +221,7 @@ def test_other_weights_are_also_stored_once(export, translator):
 
 
 @pytest.mark.slow
-def test_sizes_follow_the_quantisation(export, translator):
+def test_sizes_depend_on_the_quantisation(export, translator):
     parameters = translator.model.count_params()
     vocabulary = len(translator.source_tokenizer.model)
     for quantize, bytes_per_weight in {"none": 4, "float16": 2, "int8": 1}.items():
@@ -230,7 +230,7 @@ def test_sizes_follow_the_quantisation(export, translator):
         assert 0 < graphs < 2 * 90_000, quantize  # two signatures, each with a loop
 
 
-def test_the_file_carries_its_vocabulary_and_its_metadata(export, translator):
+def test_the_file_contains_its_vocabulary_and_metadata(export, translator):
     path, report = export("float16")
     with zipfile.ZipFile(path) as archive:
         assert archive.testzip() is None
@@ -256,13 +256,13 @@ def test_the_file_carries_its_vocabulary_and_its_metadata(export, translator):
     ]
     for name in ("sentences", "agreement", "token_agreement"):
         assert metadata["agreement"][name] == report[name]
-    assert "differences" not in metadata["agreement"]  # no sentences travel with the model
+    assert "differences" not in metadata["agreement"]  # the file contains no sentences
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("quantize", ["float16", "int8", "int8_static"])
 def test_quantised_files_lose_little(export, quantize):
-    """Their products are exact in integers: no processor loses more than another."""
+    """Their products are exact in integers, so the loss is the same on every processor."""
     path, report = export(quantize)
     assert abs(report["score_loss"]) <= 0.02 and 0 < report["score_error"] <= 0.02
     assert report["processor"]["name"]
@@ -283,7 +283,7 @@ def test_batches_and_lengths_can_be_chosen(translator, sentences, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("alignment", [(1, None), pytest.param((0, 1), marks=pytest.mark.long)])
-def test_gives_what_each_token_attended_to(deep, sentences, sources, tmp_path, alignment):
+def test_it_returns_the_attention_of_each_token(deep, sentences, sources, tmp_path, alignment):
     from ai_edge_litert.interpreter import Interpreter
 
     path = tmp_path / "x.tflite"
@@ -314,14 +314,14 @@ def test_the_default_lengths_are_few():
     assert default_lengths(512) == [16, 64, 256, 512]
 
 
-def test_translations_are_the_same_in_any_order(export, translator, sentences):
+def test_translations_do_not_depend_on_the_order(export, translator, sentences):
     loaded = LiteRTTranslator(export("none")[0])
     ours = [output.text for output in map_sorted(loaded.translate_batch, sentences[::-1], 5)]
     assert ours == translator(sentences[::-1])
 
 
 def in_int8(preset, vocab_size, **changes):
-    """A model that knows nothing, with greedy search and a beam, as bytes; and its signatures."""
+    """Returns an untrained model with greedy search and a beam, as bytes, and its signatures."""
     model = Transformer(TransformerConfig.preset(preset, vocab_size=vocab_size, **changes))
     limit = model.config.max_length
     signatures = [
@@ -334,10 +334,10 @@ def in_int8(preset, vocab_size, **changes):
 
 @pytest.mark.slow
 def test_the_scales_of_a_large_table_are_stored_twice_and_not_rounded(tmp_path):
-    """Once to look up, once to describe the table in the body of all loops.
+    """Once for the embedding, once to describe the table in the bodies of all loops.
 
     The converter rounds constants of more than 1,024 numbers to 8 bits, and describes the table
-    anew in each of the four loops.
+    again in each of the four loops.
     """
     model, content = in_int8("tiny", 2000, num_layers=1, d_ff=8, d_model=32, max_length=20)
     table = model.source_embedding.table.numpy()
@@ -354,6 +354,6 @@ def test_the_scales_of_a_large_table_are_stored_twice_and_not_rounded(tmp_path):
     [("tiny", 10_000, 2.9), pytest.param("base", 4_000, 12.4, marks=pytest.mark.long)],
 )
 def test_int8_is_small(preset, vocab_size, megabytes):
-    """One layer shows what all are: a byte for each weight; the rest is eight graphs and scales."""
+    """One layer is representative: a byte per weight; the rest is eight graphs and scales."""
     model, content = in_int8(preset, vocab_size, max_length=128, num_layers=1)
     assert model.count_params() < len(content) < megabytes * 1e6

@@ -1,4 +1,4 @@
-"""The search with a beam in a .tflite file."""
+"""Beam search in a .tflite file."""
 
 import json
 import re
@@ -23,10 +23,10 @@ BEAM, BEST, LIMIT = Beam(4), 3, 20
 
 
 @pytest.fixture(scope="module")
-def made(deep, sentences, tmp_path_factory):
-    """A function from a quantisation to the path and the report of a file with a beam.
+def beam_export(deep, sentences, tmp_path_factory):
+    """A function that takes a quantisation and returns path and report of a file with a beam.
 
-    The hypotheses of two layers are of several lengths.
+    The model has two layers, so that its hypotheses have several lengths.
     """
     folder, files = tmp_path_factory.mktemp("beam"), {}
 
@@ -66,8 +66,8 @@ def padded(ids):
 
 @pytest.mark.slow
 @pytest.mark.long
-def test_the_report_says_how_both_searches_agree(made, sentences):
-    path, report = made()
+def test_the_report_states_the_agreement_of_both_searches(beam_export, sentences):
+    path, report = beam_export()
     searches = ("greedy_1x20", "greedy_3x20", "beam4_1x20", "beam4_3x20")
     assert report["signatures"] == list(searches)
     for metrics in (report, report["beam"]):
@@ -91,9 +91,11 @@ def test_the_report_says_how_both_searches_agree(made, sentences):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("length_penalty, extra_length", [(0.6, 50), (0, 50), (2.5, 1)])
-def test_token_for_token_the_n_best_of_the_model(made, deep, ids, length_penalty, extra_length):
+def test_n_best_tokens_equal_those_of_the_model(
+    beam_export, deep, ids, length_penalty, extra_length
+):
     beam = Beam(4, length_penalty, extra_length=extra_length)
-    loaded = LiteRTTranslator(made()[0], beam)
+    loaded = LiteRTTranslator(beam_export()[0], beam)
     tokens, scores = loaded.decode(ids)
     limits = tf.constant([len(row) + extra_length for row in ids])
     expected, expected_scores = beam_decode(
@@ -101,12 +103,12 @@ def test_token_for_token_the_n_best_of_the_model(made, deep, ids, length_penalty
     )
     np.testing.assert_array_equal(tokens, expected)
     np.testing.assert_allclose(scores, expected_scores, rtol=1e-4)
-    assert len({tuple(row) for row in tokens[:, 1]}) > 20  # the second best also differ
+    assert len({tuple(row) for row in tokens[:, 1]}) > 20  # the second-best outputs also differ
 
 
-def test_the_controls_are_inputs(made, ids):
-    """Other lengths and other winners come from the same file."""
-    path = made()[0]
+def test_the_controls_are_inputs(beam_export, ids):
+    """The same file gives other lengths and other best hypotheses."""
+    path = beam_export()[0]
     short = LiteRTTranslator(path, Beam(4, extra_length=0)).decode(ids)[0]
     assert all(
         len(row) >= np.count_nonzero(best) for row, best in zip(ids, short[:, 0], strict=True)
@@ -116,8 +118,8 @@ def test_the_controls_are_inputs(made, ids):
 
 
 @pytest.mark.slow
-def test_translates_as_the_run_does_with_a_beam(made, deep, sentences):
-    loaded = LiteRTTranslator(made()[0], Beam(4, 1.0))
+def test_a_beam_translates_as_in_the_run(beam_export, deep, sentences):
+    loaded = LiteRTTranslator(beam_export()[0], Beam(4, 1.0))
     expected = [best for (best,) in deep.n_best(sentences, 1, Beam(4, 1.0))]
     outputs = map_sorted(loaded.translate_batch, sentences, 5)
     assert [output.text for output in outputs] == [output.text for output in expected]
@@ -126,8 +128,8 @@ def test_translates_as_the_run_does_with_a_beam(made, deep, sentences):
     )
 
 
-def test_a_phone_without_tensorflow_gives_the_same(made, ids, python):
-    path = made()[0]
+def test_a_phone_without_tensorflow_gives_the_same(beam_export, ids, python):
+    path = beam_export()[0]
     controls = "max_length=np.array([20], np.int32), length_penalty=np.array([0.6], np.float32)"
     phone = PHONE.replace("run(source=source)", f"run(source=source, {controls})")
     assert phone != PHONE
@@ -136,9 +138,9 @@ def test_a_phone_without_tensorflow_gives_the_same(made, ids, python):
     np.testing.assert_array_equal(json.loads(answers), expected)
 
 
-def test_the_compiled_model_api_gives_the_same(made, ids):
+def test_the_compiled_model_api_gives_the_same(beam_export, ids):
     compiled_model = pytest.importorskip("ai_edge_litert.compiled_model")
-    path, report = made()
+    path, report = beam_export()
     model = compiled_model.CompiledModel.from_file(str(path))
     number = report["signatures"].index("beam4_1x20")
     number = [model.get_signature_by_index(n)["key"] for n in range(4)].index("beam4_1x20")
@@ -158,8 +160,8 @@ def test_the_compiled_model_api_gives_the_same(made, ids):
 
 
 @pytest.mark.slow
-def test_in_int8_it_loses_little_and_stores_the_table_once(made, deep):
-    path, report = made("int8")
+def test_in_int8_it_loses_little_and_stores_the_table_once(beam_export, deep):
+    path, report = beam_export("int8")
     assert abs(report["beam"]["score_loss"]) <= 0.02 and report["beam"]["score_error"] <= 0.02
     assert report["beam"]["hypotheses"] == BEST * report["sentences"]
     names, ends = operators(path)
@@ -167,8 +169,8 @@ def test_in_int8_it_loses_little_and_stores_the_table_once(made, deep):
     assert len(tables(path, deep.model.source_embedding.table.shape)) == 1
 
 
-def test_a_beam_that_the_file_does_not_have_is_named(made, export):
-    path = made()[0]
+def test_a_beam_that_the_file_does_not_have_is_reported(beam_export, export):
+    path = beam_export()[0]
     message = f"{path} has no beam of size 5, only of size 4. Export it again with --beam 5."
     with pytest.raises(ValueError, match=re.escape(message)):
         LiteRTTranslator(path, Beam(5))
@@ -179,12 +181,12 @@ def test_a_beam_that_the_file_does_not_have_is_named(made, export):
         LiteRTTranslator(export("none")[0], BEAM)
 
 
-def test_wrong_numbers_are_refused(made, deep, tmp_path, monkeypatch):
+def test_wrong_numbers_are_refused(beam_export, deep, tmp_path, monkeypatch):
     monkeypatch.setattr(generated, "convert", None)
     fixed = r"of a beam in a .tflite file must be .*Received: search=Beam\(.*\)\.$"
     for beam in (Beam(4, normalization="none"), Beam(4, min_length=2)):
         with pytest.raises(ValueError, match=fixed):
-            LiteRTTranslator(made()[0], beam)
+            LiteRTTranslator(beam_export()[0], beam)
         with pytest.raises(ValueError, match=fixed):
             export_litert(deep, tmp_path / "x.tflite", ["a"], searches=[beam])
     message = "`searches` must be a list of `Greedy()` and at most one `Beam`. Received: searches="
@@ -197,8 +199,8 @@ def test_wrong_numbers_are_refused(made, deep, tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_a_beam_that_disagrees_is_found_out(deep, sentences, tmp_path, monkeypatch):
-    """Greedy search is right and the beam is not: the file is not kept."""
+def test_a_beam_that_disagrees_is_detected(deep, sentences, tmp_path, monkeypatch):
+    """Greedy search agrees and the beam does not: the file is not kept."""
 
     class SecondBest(Beam):
         def __call__(self, model, source, n_best, *args, **kwargs):
@@ -218,11 +220,11 @@ def test_a_beam_that_disagrees_is_found_out(deep, sentences, tmp_path, monkeypat
 
 @pytest.mark.slow
 @pytest.mark.parametrize("wrong", ["order", "score"])
-def test_a_wrong_second_hypothesis_is_found_out(
-    made, deep, sentences, tmp_path, monkeypatch, wrong
+def test_a_wrong_second_hypothesis_is_detected(
+    beam_export, deep, sentences, tmp_path, monkeypatch, wrong
 ):
-    """The best one is right, in every sentence."""
-    content = model_of(made()[0])
+    """The best hypothesis is right in every sentence."""
+    content = model_of(beam_export()[0])
     monkeypatch.setattr(generated, "convert", lambda *args, **kwargs: content)
     decode = LiteRTTranslator.decode
 

@@ -1,4 +1,4 @@
-"""What is refused before a .tflite file is written, or when it does not agree."""
+"""Exports that are refused: before a .tflite file is written, or because it does not agree."""
 
 import re
 import sys
@@ -22,8 +22,8 @@ pytest.importorskip("ai_edge_litert")
 
 
 @pytest.fixture
-def ready_made(export, monkeypatch):
-    """Spares a test the conversion: the converter returns what it returned before."""
+def skip_conversion(export, monkeypatch):
+    """Skips the conversion in a test: the converter returns its earlier result."""
     content = model_of(export("none")[0])
     monkeypatch.setattr(generated, "convert", lambda *args, **kwargs: content)
 
@@ -49,7 +49,7 @@ def test_wrong_arguments_are_refused_before_any_work(translator, tmp_path, monke
     assert listing(tmp_path) == []
 
 
-def test_without_litert_it_refuses_before_any_work(translator, tmp_path, monkeypatch):
+def test_without_litert_the_export_is_refused_before_any_work(translator, tmp_path, monkeypatch):
     monkeypatch.setattr(generated, "convert", None)
     monkeypatch.setitem(sys.modules, "ai_edge_litert", None)
     monkeypatch.setitem(sys.modules, "ai_edge_litert.interpreter", None)
@@ -60,7 +60,7 @@ def test_without_litert_it_refuses_before_any_work(translator, tmp_path, monkeyp
 
 @pytest.mark.slow
 @pytest.mark.parametrize("inside", [False, True], ids=["ids", "strings"])
-def test_a_model_that_needs_more_is_refused_by_name(
+def test_a_model_that_needs_other_operators_is_refused_by_name(
     unigram_translator, tmp_path, monkeypatch, inside
 ):
     tokenizer = unigram_translator.source_tokenizer
@@ -72,7 +72,7 @@ def test_a_model_that_needs_more_is_refused_by_name(
     dense.activation = lambda x: tf.math.ndtri(tf.math.bessel_i0(x))
     monkeypatch.setattr(
         conversion, "copy_model", lambda model, kernels: model
-    )  # it has no such activation
+    )  # the model has no such activation
     message = "x.tflite: LiteRT has no builtin operator for BesselI0, Ndtri"
     with pytest.raises(ExportError, match=message):
         export_litert(translator, tmp_path / "x.tflite", ["in 3 weeks"], tokenizer=inside)
@@ -80,8 +80,8 @@ def test_a_model_that_needs_more_is_refused_by_name(
 
 
 @pytest.fixture(scope="module")
-def of_another_model(export, translator):
-    """The float32 file with one weight changed a little."""
+def file_of_another_model(export, translator):
+    """The float32 file with one weight changed slightly."""
     content = model_of(export("none")[0])
     table = translator.model.source_embedding.table.numpy()
     changed = table.copy()
@@ -90,10 +90,10 @@ def of_another_model(export, translator):
 
 
 @pytest.mark.slow
-def test_a_file_that_differs_by_one_weight_is_found_out(
-    of_another_model, translator, sentences, tmp_path, monkeypatch
+def test_a_file_that_differs_by_one_weight_is_detected(
+    file_of_another_model, translator, sentences, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(generated, "convert", lambda *args, **kwargs: of_another_model)
+    monkeypatch.setattr(generated, "convert", lambda *args, **kwargs: file_of_another_model)
     with pytest.raises(ExportError, match="x.tflite.* differ"):
         export_litert(translator, tmp_path / "new" / "x.tflite", sentences)
     assert listing(tmp_path) == []
@@ -101,7 +101,7 @@ def test_a_file_that_differs_by_one_weight_is_found_out(
 
 @pytest.fixture
 def damaged(export, translator, monkeypatch):
-    """The converter returns a model whose embeddings are wrong by a fifth."""
+    """A converter that returns a model whose embeddings are wrong by a fifth."""
     table = translator.model.source_embedding.table.numpy()
     rng = np.random.default_rng(0)
     wrong = (table + 0.2 * rng.normal(size=table.shape)).astype("float32")
@@ -110,7 +110,7 @@ def damaged(export, translator, monkeypatch):
 
 
 @pytest.mark.slow
-def test_a_quantisation_that_hurts_is_found_out(damaged, translator, sentences, tmp_path):
+def test_a_harmful_quantisation_is_detected(damaged, translator, sentences, tmp_path):
     path = tmp_path / "x.tflite"
     message = "x.tflite: .* by .* nats per token, but at most 0.1 .*% of the tokens are the same"
     with pytest.raises(ExportError, match=message):
@@ -119,9 +119,7 @@ def test_a_quantisation_that_hurts_is_found_out(damaged, translator, sentences, 
 
 
 @pytest.mark.slow
-def test_a_share_of_equal_tokens_is_a_limit_where_it_is_given(
-    damaged, translator, sentences, tmp_path
-):
+def test_a_required_share_of_equal_tokens_is_a_limit(damaged, translator, sentences, tmp_path):
     path = tmp_path / "x.tflite"
     with pytest.raises(ExportError, match="x.tflite: .*% of the tokens .* requires 90 %"):
         export_litert(translator, path, sentences, quantize="int8", min_agreement=0.9)
@@ -129,7 +127,7 @@ def test_a_share_of_equal_tokens_is_a_limit_where_it_is_given(
 
 
 @pytest.mark.slow
-def test_a_loss_of_bleu_is_found_out(damaged, translator, sentences, tmp_path):
+def test_a_loss_of_bleu_is_detected(damaged, translator, sentences, tmp_path):
     path = tmp_path / "x.tflite"
     right = translator(sentences)
 
@@ -155,7 +153,7 @@ def test_a_loss_of_bleu_is_found_out(damaged, translator, sentences, tmp_path):
 
 
 @pytest.mark.slow
-def test_an_older_export_is_replaced(ready_made, translator, tmp_path):
+def test_an_older_export_is_replaced(skip_conversion, translator, tmp_path):
     path = tmp_path / "x.tflite"
     path.write_bytes(b"\x1c\0\0\0TFL3 an older one")
     export_litert(translator, path, ["in 17 weeks"])
@@ -163,7 +161,7 @@ def test_an_older_export_is_replaced(ready_made, translator, tmp_path):
     assert listing(tmp_path) == ["x.tflite"]
 
 
-def test_what_is_no_export_is_left_alone(translator, tmp_path, monkeypatch):
+def test_a_file_that_is_not_an_export_is_left_alone(translator, tmp_path, monkeypatch):
     monkeypatch.setattr(generated, "convert", None)
     for content in (b"my thesis", b""):
         (tmp_path / "x.txt").write_bytes(content)
@@ -175,7 +173,7 @@ def test_what_is_no_export_is_left_alone(translator, tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_ctrl_c_leaves_nothing(ready_made, translator, tmp_path, monkeypatch):
+def test_ctrl_c_leaves_no_file(skip_conversion, translator, tmp_path, monkeypatch):
     def stop(*args, **kwargs):
         raise KeyboardInterrupt
 
@@ -189,7 +187,7 @@ def test_ctrl_c_leaves_nothing(ready_made, translator, tmp_path, monkeypatch):
     assert old.read_bytes() == b"\x1c\0\0\0TFL3 an older one"
 
 
-def test_a_full_disk_is_one_clear_line(ready_made, translator, tmp_path, full_disk):
+def test_a_full_disk_is_reported_in_one_line(skip_conversion, translator, tmp_path, full_disk):
     with pytest.raises(OSError, match="File too large"), full_disk(50_000):
         export_litert(translator, tmp_path / "x.tflite", ["in 17 weeks"])
     assert listing(tmp_path) == []

@@ -1,4 +1,4 @@
-"""What a conversion holds in memory: tables are variables, which all graphs share."""
+"""Memory that a conversion takes: tables are variables, which all graphs share."""
 
 import functools
 
@@ -13,8 +13,8 @@ from keras_transformer.export.parity import copy_model
 
 
 @pytest.mark.parametrize("in_int8", [False, True], ids=["float32", "int8"])
-def test_no_graph_holds_a_table(in_int8):
-    """A constant would be there once for every loop, and a file has many."""
+def test_no_graph_contains_a_table(in_int8):
+    """A constant would be stored once for every loop, and a file has many loops."""
     model = Transformer(small_config(vocab_size=997))
     model = copy_model(model, _kernels(model, in_int8, None, True))
     signature = FixedSignature("greedy_1x5", 1, 5, 29)
@@ -22,4 +22,4 @@ def test_no_graph_holds_a_table(in_int8):
     graph = _trace(search, signature, model.config).graph.as_graph_def()
     nodes = [*graph.node, *(node for one in graph.library.function for node in one.node_def)]
     constants = [node.attr["value"].tensor.ByteSize() for node in nodes if node.op == "Const"]
-    assert len(constants) > 50 and max(constants) < 4 * 997  # bytes of the scales
+    assert len(constants) > 50 and max(constants) < 4 * 997  # bytes of the quantisation scales

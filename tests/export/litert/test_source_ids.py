@@ -1,4 +1,4 @@
-"""Token ids that are no sentence: what a .tflite file and its translator make of them."""
+"""Token ids that are not a sentence, in a .tflite file and in its translator."""
 
 import itertools
 
@@ -77,7 +77,7 @@ def checked(model, quantize):
 
 @pytest.fixture(scope="module")
 def unchecked(model, quantize):
-    """The same without the check."""
+    """The same functions without the check of the ids."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
             signatures.Signature, "lenient", lambda self, **inputs: self.function(**inputs)
@@ -109,7 +109,7 @@ def is_nothing(outputs, row):
 
 
 @pytest.mark.slow
-def test_right_ids_give_bit_for_bit_what_they_gave_without_the_check(checked, unchecked):
+def test_valid_ids_give_bitwise_the_outputs_without_the_check(checked, unchecked):
     batches = {"1": [[row] for row in RIGHT], "3": [RIGHT]}
     for name, run in checked.items():
         for batch in batches[name[-1]]:
@@ -121,7 +121,7 @@ def test_right_ids_give_bit_for_bit_what_they_gave_without_the_check(checked, un
 
 
 @pytest.mark.parametrize("kind", WRONG)
-def test_wrong_ids_give_nothing(checked, kind):
+def test_wrong_ids_give_an_empty_output(checked, kind):
     for name in ("greedy_1", "beam_1"):
         outputs = checked[name]([WRONG[kind]])
         shape = (1, LIMIT) if name == "greedy_1" else (1, 2, LIMIT)
@@ -130,7 +130,7 @@ def test_wrong_ids_give_nothing(checked, kind):
 
 
 @pytest.mark.parametrize("place", range(3))
-def test_wrong_ids_in_a_batch_do_not_touch_the_other_rows(checked, place):
+def test_wrong_ids_in_a_batch_do_not_affect_the_other_rows(checked, place):
     for name, wrong in itertools.product(("greedy_3", "beam_3"), WRONG.values()):
         expected = checked[name](RIGHT)
         outputs = checked[name]([*RIGHT[:place], wrong, *RIGHT[place + 1 :]])
@@ -141,8 +141,8 @@ def test_wrong_ids_in_a_batch_do_not_touch_the_other_rows(checked, place):
         np.testing.assert_allclose(outputs["score"][others], expected["score"][others], rtol=1e-5)
 
 
-def test_a_vocabulary_without_a_bos_of_its_own_loses_no_id():
-    """Where decoding begins with eos or pad, those have the rules of eos and pad."""
+def test_a_vocabulary_without_its_own_start_token_loses_no_id():
+    """If decoding starts with eos or pad, that token follows the rules of eos or pad."""
     for bos in (PAD, EOS):
         config = TransformerConfig(
             vocab_size=VOCABULARY, num_layers=1, d_model=8, d_ff=8, num_heads=1, bos_id=bos
@@ -197,12 +197,12 @@ def test_the_translator_refuses_wrong_ids(file, source, message):
 
 
 @pytest.mark.parametrize("sources", [[7, 3], ["in 3 weeks"], "in 3 weeks"])
-def test_the_translator_refuses_what_is_no_list_of_lists(file, sources):
+def test_the_translator_refuses_anything_but_a_list_of_lists(file, sources):
     with pytest.raises(TypeError, match="`sources` must be a list of lists of token ids. Received"):
         LiteRTTranslator(file).decode(sources)
 
 
-def test_a_signature_that_is_given_takes_no_longer_ids(file):
+def test_a_given_signature_takes_no_longer_ids(file):
     loaded = LiteRTTranslator(file)
     short, long = loaded.signatures
     with pytest.raises(ValueError, match="has 7 tokens, .* signature, greedy_1x6, takes 6"):

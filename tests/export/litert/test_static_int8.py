@@ -41,7 +41,7 @@ def ranges(translator, calibration):
 @pytest.mark.slow
 def test_real_sentences_give_a_file_that_agrees(export, sentences):
     path, report = export("int8_static")
-    assert abs(report["score_loss"]) <= 0.02 and report["score_error"] <= 0.02  # seen: 0.003
+    assert abs(report["score_loss"]) <= 0.02 and report["score_error"] <= 0.02  # measured: 0.003
     assert (report["quantize"], report["sentences"]) == ("int8_static", len(sentences))
     assert report["bytes"] == path.stat().st_size < export("none")[0].stat().st_size
 
@@ -63,7 +63,7 @@ def test_the_file_records_how_it_was_calibrated(export):
 @pytest.mark.slow
 @pytest.mark.parametrize("wrong", WRONG)
 def test_a_wrong_calibration_fails(wrong, translator, sentences, tmp_path, monkeypatch):
-    monkeypatch.setattr(generated, "convert", None)  # it fails before
+    monkeypatch.setattr(generated, "convert", None)  # it fails before converting
     with pytest.raises(ExportError, match="x.tflite: .* % of the activations .* lie out") as error:
         export_litert(
             translator, tmp_path / "x.tflite", sentences, "int8_static", calibration=WRONG[wrong]
@@ -73,8 +73,10 @@ def test_a_wrong_calibration_fails(wrong, translator, sentences, tmp_path, monke
 
 
 @pytest.mark.slow
-def test_ranges_that_cut_too_much_fail_by_agreement(translator, sentences, tmp_path, monkeypatch):
-    """The check is that of every quantised file."""
+def test_ranges_that_clip_too_much_fail_the_agreement_check(
+    translator, sentences, tmp_path, monkeypatch
+):
+    """The check is the one of every quantised file."""
 
     def narrow(translator, sentences):
         return {name: 0.25 * values for name, values in calibrate(translator, sentences).items()}
@@ -91,15 +93,15 @@ def test_ranges_that_cut_too_much_fail_by_agreement(translator, sentences, tmp_p
 
 
 @pytest.mark.slow
-def test_what_was_calibrated_is_what_the_steps_of_greedy_search_compute(translator, calibration):
-    """One sentence at a time, by the loop itself and not with its result given beforehand."""
+def test_the_steps_of_greedy_search_are_calibrated(translator, calibration):
+    """Each sentence runs alone, with the loop itself and not with its result given in advance."""
     chosen = calibration[:4]
     names = {dense.path: name for name, dense in products(translator.model).items()}
     seen = {name: ([0.0], [0.0]) for name in names.values()}
 
     def watch(values):
         def watched(x):
-            if tf.executing_eagerly():  # and not while the model is built
+            if tf.executing_eagerly():  # skips values computed while the model is built
                 values.extend([x.numpy().min(), x.numpy().max()])
             return x
 
@@ -121,10 +123,11 @@ def test_what_was_calibrated_is_what_the_steps_of_greedy_search_compute(translat
 
 
 @pytest.mark.slow
-def test_which_share_lies_outside(translator, calibration, ranges):
+def test_the_share_outside_the_ranges(translator, calibration, ranges):
     assert share_outside(translator, calibration, ranges) == 0
     nothing = {name: np.zeros_like(values) for name, values in ranges.items()}
-    inner = 4 / (2 * len(ranges))  # what a relu gave, about half of it zeros, and what reads it
+    # The output of a relu, about half of it zeros, and the input of the next layer.
+    inner = 4 / (2 * len(ranges))
     assert 1 - 2 * inner < share_outside(translator, calibration, nothing) < 1 - 0.2 * inner
 
 
@@ -135,7 +138,7 @@ def test_sentences_without_a_token_are_refused(translator):
 
 
 class Graphs:
-    """The graphs of a .tflite file as lists of operators, each of a name and of its tensors."""
+    """The graphs of a .tflite file: lists of operators with their names and tensors."""
 
     def __init__(self, content):
         self.model = schema.Model.GetRootAs(content, 0)
@@ -165,26 +168,26 @@ INT8, INT32, FLOAT32 = (getattr(schema.TensorType, dtype) for dtype in ("INT8", 
 
 
 def check_products(graphs, vocab_size, expected):
-    """All products with weights are of int8 with int8; returns the scales before and after."""
+    """Checks that all products with weights are int8 x int8; returns the scales on both sides."""
     static = []
     for _, (x, weights, *bias), (y,) in graphs.all("FULLY_CONNECTED"):
         assert weights.Type() == INT8 and len(scales(weights)) == weights.Shape(0)
-        if weights.Shape(0) == vocab_size:  # logits: rounded when they are computed
+        if weights.Shape(0) == vocab_size:  # the logits are rounded when they are computed
             assert (x.Type(), y.Type()) == (FLOAT32, FLOAT32)
         else:
             assert (x.Type(), y.Type()) == (INT8, INT8)
             assert all(tensor.Type() == INT32 for tensor in bias)
             static.append((tuple(weights.ShapeAsNumpy()), *scales(x), *scales(y)))
     assert len(static) == expected
-    for _, inputs, outputs in graphs.all("BATCH_MATMUL"):  # an attention's own
+    for _, inputs, outputs in graphs.all("BATCH_MATMUL"):  # products within an attention
         assert {tensor.Type() for tensor in (*inputs, *outputs)} == {FLOAT32}
     assert all(outputs[0].Type() == FLOAT32 for _, _, outputs in graphs.all("SOFTMAX"))
     return static
 
 
 @pytest.mark.slow
-def test_products_are_of_int8_with_the_ranges_of_the_calibration(export, ranges):
-    """Each signature has a graph for the encoder and one for the step, each with its own."""
+def test_products_are_int8_with_the_calibrated_ranges(export, ranges):
+    """Each signature has a graph for the encoder and one for the step, with ranges of its own."""
     graphs = Graphs(model_of(export("int8_static")[0]))
     static = check_products(graphs, 130, 2 * (6 + 10))
     expected = {tuple((high - low) / 255 for low, high in inputs) for inputs in ranges.values()}
@@ -198,8 +201,8 @@ def test_products_are_of_int8_with_the_ranges_of_the_calibration(export, ranges)
 
 
 @pytest.mark.slow
-def test_no_weight_of_an_attention_is_rounded(export):
-    """The output of a softmax is read by the mask, in float32."""
+def test_attention_weights_are_not_rounded(export):
+    """The mask reads the output of the softmax in float32."""
     graphs = Graphs(model_of(export("int8_static")[0]))
     for graph in graphs.graphs:
         made = {id_of(outputs[0]) for name, _, outputs in graph if name == "SOFTMAX"}
@@ -213,7 +216,7 @@ def id_of(tensor):
 
 
 @pytest.mark.slow
-def test_builtin_operators_only_and_none_ends_in_a_loop(export):
+def test_builtin_operators_only_and_no_output_comes_from_a_loop(export):
     names, ends = operators(export("int8_static")[0])
     assert "WHILE" in names and "CUSTOM" not in names
     assert len(ends) == 6 and "WHILE" not in ends.values()
@@ -267,7 +270,7 @@ def test_with_a_beam(translator, sentences, calibration, tmp_path):
         {"tie": "none", "attention_bias": True, "position": "learned"},
     ],
 )
-def test_every_kind_of_model_has_its_products_in_int8(tokenizer, changes):
+def test_every_kind_of_model_has_int8_products(tokenizer, changes):
     config = TransformerConfig(
         vocab_size=tokenizer.vocab_size,
         **{"num_layers": 1, "d_model": 8, "d_ff": 12, "num_heads": 2, "max_length": 6, **changes},
@@ -281,8 +284,8 @@ def test_every_kind_of_model_has_its_products_in_int8(tokenizer, changes):
     assert run(source=np.array([[5, 6, 3, 0, 0, 0]], np.int32))["tokens"].shape == (1, 6)
 
 
-def test_a_product_that_the_converter_left_in_float32_is_named():
-    """It does so in a loop where nothing is rounded outside of it."""
+def test_a_product_that_the_converter_left_in_float32_is_reported():
+    """The converter does so in a loop if no value is rounded outside of the loop."""
     weights = tf.Variable(np.random.default_rng(0).normal(size=(32, 32)).astype("float32"))
 
     def rounded(x):

@@ -29,7 +29,7 @@ OPERATORS = [
 ]
 STRINGS = ["translate_1x16", "translate_1x20", "translate_beam3_1x16", "translate_beam3_1x20"]
 
-# The program of a phone: an interpreter with TensorFlow Text's operators, and nothing of ours.
+# The program of a phone: an interpreter with TensorFlow Text's operators, without our package.
 STRING_PHONE = """
 import json, sys
 import numpy as np
@@ -49,8 +49,8 @@ print(json.dumps(answers))
 
 
 @pytest.fixture(scope="module")
-def made(unigram_translator, sentences, tmp_path_factory):
-    """A function from a quantisation to the path and the report; in float32 with a beam."""
+def string_export(unigram_translator, sentences, tmp_path_factory):
+    """A function that takes a quantisation and returns path and report; float32 has a beam."""
     folder, files = tmp_path_factory.mktemp("strings"), {}
 
     def of(quantize="none"):
@@ -74,8 +74,8 @@ def same(outputs, expected):
 
 
 @pytest.mark.slow
-def test_the_report_and_the_metadata_name_what_is_inside(made, sentences):
-    path, report = made()
+def test_the_report_and_the_metadata_name_the_contents(string_export, sentences):
+    path, report = string_export()
     assert report["signatures"][-4:] == STRINGS
     metrics = report["strings"]
     assert metrics["agreement"] == metrics["beam"]["agreement"] == 1
@@ -89,8 +89,8 @@ def test_the_report_and_the_metadata_name_what_is_inside(made, sentences):
 
 
 @pytest.mark.slow
-def test_translates_as_the_model_in_memory(made, unigram_translator, sentences):
-    loaded = LiteRTStringTranslator(made()[0])
+def test_it_translates_as_the_model_in_memory(string_export, unigram_translator, sentences):
+    loaded = LiteRTStringTranslator(string_export()[0])
     odd = ["", " ", "▁", "x" * 5000, "in 3 \ue000 weeks", "\ue000" * 5000 + " in 3 weeks", "a\0b"]
     odd += ["in 12 weeks " * 500, "in 17 weeks ▁"]
     batch = [*sentences, *odd]
@@ -102,8 +102,8 @@ def test_translates_as_the_model_in_memory(made, unigram_translator, sentences):
 
 
 @pytest.mark.slow
-def test_every_signature_gives_the_same(made, unigram_translator, sentences):
-    loaded = LiteRTStringTranslator(made()[0])
+def test_every_signature_gives_the_same(string_export, unigram_translator, sentences):
+    loaded = LiteRTStringTranslator(string_export()[0])
     short = sentences[:5]
     expected = unigram_translator.translate_batch(short)
     for signature in loaded.signatures:
@@ -112,8 +112,8 @@ def test_every_signature_gives_the_same(made, unigram_translator, sentences):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("options", [{}, {"length_penalty": 1.5, "extra_length": 2}])
-def test_the_beam_gives_the_same(made, unigram_translator, sentences, options):
-    loaded = LiteRTStringTranslator(made()[0], Beam(3, **options))
+def test_the_beam_gives_the_same(string_export, unigram_translator, sentences, options):
+    loaded = LiteRTStringTranslator(string_export()[0], Beam(3, **options))
     assert [signature.name for signature in loaded.signatures] == STRINGS[2:]
     batch = [*sentences[-15:], " ", "in 3 \ue000"]
     same(
@@ -123,33 +123,35 @@ def test_the_beam_gives_the_same(made, unigram_translator, sentences, options):
 
 
 @pytest.mark.slow
-def test_a_phone_gives_the_same(made, unigram_translator, sentences, python):
-    answers = json.loads(python(STRING_PHONE, made()[0], json.dumps(sentences)))
+def test_a_phone_gives_the_same(string_export, unigram_translator, sentences, python):
+    answers = json.loads(python(STRING_PHONE, string_export()[0], json.dumps(sentences)))
     expected = unigram_translator.translate_batch(sentences)
     assert answers == [[output.text, output.truncated] for output in expected]
 
 
 @pytest.mark.slow
-def test_without_the_operators_the_other_signatures_run(made, unigram_translator, python):
-    """A runtime meets an operator that it lacks when it runs the signature that needs it."""
+def test_without_the_operators_the_other_signatures_run(string_export, unigram_translator, python):
+    """A runtime only fails at a missing operator when it runs a signature that needs it."""
     from ai_edge_litert.interpreter import Interpreter
 
-    path, _ = made()
+    path, _ = string_export()
     ids = unigram_translator.encode(tf.constant(["in 17 weeks"]))[0].numpy()
     answers = python(PHONE, path, "greedy_1x16", json.dumps(ids.tolist()))
     text = unigram_translator.source_tokenizer.decode(tf.constant(json.loads(answers))).numpy()
     assert text[0].decode() == unigram_translator(["in 17 weeks"])[0]
     interpreter = Interpreter(str(path))
-    interpreter.allocate_tensors()  # the main graph is one of token ids
+    interpreter.allocate_tensors()  # the main graph takes token ids
     assert {detail["dtype"] for detail in interpreter.get_input_details()} <= {np.int32, np.float32}
     with pytest.raises(RuntimeError, match="unresolved custom op: TFText>ByteSplit"):
         interpreter.get_signature_runner("translate_1x16")(sentence=np.array([b"in 17 weeks"]))
 
 
 @pytest.mark.slow
-def test_without_the_operators_the_compiled_model_api_runs_the_others(made, unigram_translator):
+def test_without_the_operators_the_compiled_model_api_runs_the_others(
+    string_export, unigram_translator
+):
     compiled_model = pytest.importorskip("ai_edge_litert.compiled_model")
-    model = compiled_model.CompiledModel.from_file(str(made()[0]))
+    model = compiled_model.CompiledModel.from_file(str(string_export()[0]))
     index = model.get_signature_index("greedy_1x16")
     inputs, outputs = model.create_input_buffers(index), model.create_output_buffers(index)
     ids = unigram_translator.encode(tf.constant(["in 17 weeks"]))[0].numpy()
@@ -163,8 +165,8 @@ def test_without_the_operators_the_compiled_model_api_runs_the_others(made, unig
 
 @pytest.mark.slow
 @pytest.mark.parametrize("quantize", ["float16", "int8"])
-def test_quantised_files_return_by_strings_what_they_return_by_ids(made, sentences, quantize):
-    path, report = made(quantize)
+def test_quantised_files_give_the_same_from_strings_as_from_ids(string_export, sentences, quantize):
+    path, report = string_export(quantize)
     translations = LiteRTStringTranslator(path).translate_batch(sentences)
     same(translations, LiteRTTranslator(path).translate_batch(sentences))
     assert 0.9 <= report["strings"]["token_agreement"] <= 1
@@ -172,27 +174,29 @@ def test_quantised_files_return_by_strings_what_they_return_by_ids(made, sentenc
 
 
 @pytest.mark.slow
-def test_a_process_that_ran_other_models_before_gives_the_same(made, sentences):
-    loaded = {name: LiteRTStringTranslator(made(name)[0]) for name in ("none", "int8", "float16")}
+def test_a_process_that_ran_other_models_before_gives_the_same(string_export, sentences):
+    loaded = {
+        name: LiteRTStringTranslator(string_export(name)[0]) for name in ("none", "int8", "float16")
+    }
     first = {name: program.translate_batch(sentences[:12]) for name, program in loaded.items()}
     for _ in range(3):
         for name, program in loaded.items():
-            for run in (program, LiteRTStringTranslator(made(name)[0])):
+            for run in (program, LiteRTStringTranslator(string_export(name)[0])):
                 assert run.translate_batch(sentences[:12]) == first[name]
 
 
 @pytest.mark.slow
-def test_vocabulary_and_weights_are_stored_once(made, unigram_translator):
-    path, _ = made()
+def test_vocabulary_and_weights_are_stored_once(string_export, unigram_translator):
+    path, _ = string_export()
     table = unigram_translator.model.source_embedding.table.numpy()
     assert path.read_bytes().count(table.tobytes()) == 1
-    piece = b"\0 Wochen\0"  # as the operators write it, for joining pieces
+    piece = b"\0 Wochen\0"  # a token as the operators store it, for joining tokens
     assert path.read_bytes().count(piece) == 1
 
 
 @pytest.mark.slow
-def test_no_output_is_that_of_a_loop(made):
-    _, ends = operators(made()[0])
+def test_no_output_comes_from_a_loop(string_export):
+    _, ends = operators(string_export()[0])
     assert "WHILE" not in ends.values()
     assert {name for name, _ in ends} >= {signature.encode() for signature in STRINGS}
 
@@ -207,16 +211,16 @@ def test_by_default_there_is_no_tokenizer_inside(export):
 
 
 @pytest.mark.slow
-def test_a_beam_that_is_not_inside_is_named(made):
+def test_a_missing_beam_is_reported(string_export):
     with pytest.raises(ValueError, match="has no beam of size 5, only of size 3"):
-        LiteRTStringTranslator(made()[0], Beam(5))
+        LiteRTStringTranslator(string_export()[0], Beam(5))
 
 
 @pytest.mark.slow
-def test_a_longest_output_is_no_setting_of_a_string(made, unigram_translator, tmp_path):
+def test_strings_have_no_maximum_output_length(string_export, unigram_translator, tmp_path):
     beam, message = Beam(3, max_length=5), "`search` must have no `max_length` .*max_length=5"
     with pytest.raises(ValueError, match=message):
-        LiteRTStringTranslator(made()[0], beam)
+        LiteRTStringTranslator(string_export()[0], beam)
     with pytest.raises(ValueError, match=message):
         options = {"searches": [beam], "tokenizer": True}
         export_litert(unigram_translator, tmp_path / "x.tflite", ["a"], **options)
@@ -231,16 +235,16 @@ def test_a_bpe_vocabulary_is_refused_before_any_work(translator, sentences, tmp_
 
 
 @pytest.fixture
-def ready_made(made, monkeypatch):
-    """Spares a test the conversion: the converter returns what it returned before."""
-    content = model_of(made()[0])
+def skip_conversion(string_export, monkeypatch):
+    """Skips the conversion in a test: the converter returns its earlier result."""
+    content = model_of(string_export()[0])
     monkeypatch.setattr(generated, "convert", lambda *args, **kwargs: content)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("wrong", ["all", "edges"])
-def test_strings_that_are_translated_differently_are_found_out(
-    ready_made, unigram_translator, sentences, tmp_path, monkeypatch, wrong
+def test_strings_that_are_translated_differently_are_detected(
+    skip_conversion, unigram_translator, sentences, tmp_path, monkeypatch, wrong
 ):
     class Wrong(LiteRTStringTranslator):
         def _translate(self, sentence, signatures):
@@ -257,6 +261,6 @@ def test_strings_that_are_translated_differently_are_found_out(
 
 
 @pytest.mark.slow
-def test_the_vocabulary_of_the_file_is_that_of_the_run(made, unigram_translator):
-    with zipfile.ZipFile(made()[0]) as archive:
+def test_the_vocabulary_of_the_file_is_that_of_the_run(string_export, unigram_translator):
+    with zipfile.ZipFile(string_export()[0]) as archive:
         assert archive.read("tokenizer.model") == unigram_translator.source_tokenizer.model

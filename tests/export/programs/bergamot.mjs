@@ -1,5 +1,5 @@
-// node bergamot.mjs PACKAGE MODEL.bin VOCAB.spm [SHORTLIST] < LINES: translates as browsers do, line
-// by line.
+// node bergamot.mjs PACKAGE MODEL.bin VOCAB.spm [SHORTLIST] < LINES: translates line by line, as
+// browsers do.
 import {readFileSync} from 'node:fs';
 import {join} from 'node:path';
 import {pathToFileURL} from 'node:url';

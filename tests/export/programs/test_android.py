@@ -1,7 +1,8 @@
-"""The project in `examples/android`: compiled, and its token ids beside the Python package's.
+"""The project in `examples/android`: compiled, with the token ids of the Python package.
 
-LiteRT's library for Android does not run here: what the program uses of it and of Android are empty
-classes in `kotlin/`, which the compiler checks it against. Gradle builds all of it where it can.
+LiteRT's library for Android does not run here: `kotlin/` has empty classes for the parts of it and
+of Android that the program uses, and the compiler checks the program against them. Gradle builds
+the whole project where an SDK is installed.
 """
 
 import os
@@ -34,7 +35,7 @@ def without_kotlin():
 
 
 def without_sdk():
-    """Why the project cannot be built here, or nothing."""
+    """Returns the reason why the project cannot be built here, or `None`."""
     if not os.environ.get("ANDROID_HOME"):
         return "building the project needs an Android SDK in ANDROID_HOME"
     if not shutil.which("gradle"):
@@ -42,8 +43,8 @@ def without_sdk():
     return ""
 
 
-def test_what_the_files_of_the_project_name_is_there():
-    """What Android's tools look up while they build."""
+def test_files_that_the_project_names_exist():
+    """Android's tools look up these names when they build."""
     main = EXAMPLE / "src" / "main"
     manifest, layout, strings = (
         ET.parse(main / name)
@@ -82,7 +83,7 @@ def test_the_versions_of_the_project_agree():
 @pytest.mark.long
 @pytest.mark.skipif(bool(without_sdk()), reason=without_sdk() or "it is built")
 def test_the_project_builds(export, tmp_path):
-    """With the small model, which lies in the package as it is: it can be mapped."""
+    """The small model is stored uncompressed in the package, so that it can be mapped."""
     project = tmp_path / "android"
     shutil.copytree(EXAMPLE, project, ignore=shutil.ignore_patterns("build", ".gradle", "assets"))
     assets = project / "src" / "main" / "assets"
@@ -96,12 +97,12 @@ def test_the_project_builds(export, tmp_path):
         model = archive.getinfo("assets/model.tflite")
         assert model.compress_type == zipfile.ZIP_STORED
         assert archive.read(model) == (assets / "model.tflite").read_bytes()
-        assert any(name.endswith(".so") for name in archive.namelist())  # LiteRT
+        assert any(name.endswith(".so") for name in archive.namelist())  # LiteRT's native library
 
 
 @pytest.fixture(scope="module")
 def program(tmp_path_factory):
-    """All of it, compiled with a `main` that tokenises."""
+    """The project's code, compiled with a `main` that tokenises."""
     jar = tmp_path_factory.mktemp("kotlin") / "x.jar"
     command = ["kotlinc", "-Werror", "-include-runtime", "-d", jar, SOURCES, HERE / "kotlin"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=280)
@@ -127,7 +128,7 @@ def test_ids_and_texts_are_those_of_the_tokenizer(program, model, tmp_path):
     pack(path, b"the bytes of a model", Tokenizers.of(tokenizer), {"format": 2})
     rng = random.Random(3)
     sentences = plain_text(rng) + odd_text(rng)
-    # At the limit of 64 bytes for each of 7 tokens, also within a character.
+    # At the limit of 64 bytes for each of 7 tokens, also inside a character.
     sentences += ["ж" * 223, "ж" * 224, "ж" * 225, "a" + "語" * 200, "in" + " " * 500]
     done = subprocess.run(
         ["java", "-cp", program, "MainKt", path],

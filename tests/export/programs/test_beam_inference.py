@@ -1,4 +1,4 @@
-"""The program in `examples/beam`: a SavedModel in `RunInference`, by Beam's DirectRunner."""
+"""The program in `examples/beam`: a SavedModel in `RunInference`, run by Beam's DirectRunner."""
 
 import importlib.util
 import pathlib
@@ -19,7 +19,9 @@ pytestmark = [
 ]
 
 
-def test_a_pipeline_answers_the_lines_of_files_as_the_model_does(serving, translator, tmp_path):
+def test_a_pipeline_returns_the_answers_of_the_model_for_lines_of_files(
+    serving, translator, tmp_path
+):
     directory, _ = serving
     lines = ["in 17 weeks", "in 3 days", "", "weeks", "in 17 weeks and 3 days", "Grüße aus Köln"]
     for number in range(2):

@@ -27,7 +27,7 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
 
 @pytest.fixture(scope="session")
 def site(tmp_path_factory):
-    """A folder with the page, as it would be served, yet without a model."""
+    """A folder with the page as it would be served, but without a model."""
     modules = PAGE / "node_modules"
     if not modules.exists():
         missing(f"{modules} is missing: run `npm install` in examples/browser to test the page")
@@ -71,7 +71,7 @@ def test_the_page_translates_as_the_interpreter_does(page, site, sentences):
 
 
 def open_blank(browser, site):
-    """An empty page of the site: its modules run there alone."""
+    """Opens an empty page of the site, which runs only the page's modules."""
     (site / "blank.html").write_text("<!doctype html><title>Blank</title>", "utf-8")
     browser.call("Page.navigate", url=f"{browser.address}/blank.html")
     for _ in range(100):
@@ -82,8 +82,8 @@ def open_blank(browser, site):
 
 
 @pytest.mark.slow
-def test_many_sentences_are_translated_a_batch_at_a_time(browser, site, translator, sentences):
-    """Of those that are not empty some are left for the signatures of one."""
+def test_many_sentences_are_translated_in_batches(browser, site, translator, sentences):
+    """Sentences that do not fill a batch are translated by the signatures of one sentence."""
     sentences = sentences[1:]
     path = site / "batched.tflite"
     export_litert(translator, path, sentences, lengths=[16, 20], batch_sizes=[1, 4])
@@ -134,8 +134,8 @@ READ_TABLE = """[...document.querySelectorAll("#weights tr")].map((row) =>
     [...row.cells].map((cell) => cell.style.getPropertyValue("--weight") || cell.textContent))"""
 
 
-def test_the_attention_is_drawn_when_the_model_returns_it(page, site):
-    """Position t of the output is row t, and the weights of the padding are left out."""
+def test_the_attention_is_drawn_if_the_model_returns_it(page, site):
+    """Row t belongs to position t of the output; the weights of padding are left out."""
     page.evaluate(FAKE_ALIGNMENT, worker=True)
     assert page.translate("in 17 weeks")["attention"]
     tokenizer = LiteRTTranslator(site / "model.tflite").tokenizers.source
@@ -163,7 +163,8 @@ def test_the_attention_is_that_of_the_model_in_memory(browser, site, translator,
         assert header == ["", *expected.source]
         assert [row[0] for row in rows] == expected.target
         weights = [[float(weight) for weight in row[1:]] for row in rows]
-        np.testing.assert_allclose(weights, expected.weights, atol=6e-4)  # three decimals
+        # The page rounds to three decimals.
+        np.testing.assert_allclose(weights, expected.weights, atol=6e-4)
 
 
 BLOCK = """import("./litert.js").then(({ loadLiteRt }) => loadLiteRt())
@@ -179,7 +180,7 @@ BLOCK = """import("./litert.js").then(({ loadLiteRt }) => loadLiteRt())
 
 
 def test_the_page_stays_responsive_while_it_translates(page):
-    """A timer of the page comes while a translation that takes long is on its way."""
+    """A timer of the page fires during a long translation."""
     page.evaluate(BLOCK, worker=True)
     code = """new Promise((resolve) => {
         const field = document.getElementById("source"), line = document.getElementById("status");
@@ -204,13 +205,13 @@ LOADED = """
 
 
 def in_blank_page(browser, site, code):
-    """Runs JavaScript in a page without anything but a `WorkerTranslator` of the small model."""
+    """Runs JavaScript in an empty page with a `WorkerTranslator` of the small model."""
     open_blank(browser, site)
     return browser.evaluate(f"(async () => {{ {LOADED} {code} }})()")
 
 
-def test_the_newest_sentence_counts(page, site):
-    """The first runs already and is dropped, the second is never run."""
+def test_only_the_newest_sentence_is_translated(page, site):
+    """The first is already running and its result is dropped; the second never runs."""
     in_blank_page(page, site, "Object.assign(globalThis, { translator, outcome });")
     page.evaluate(BLOCK, worker=True)
     answers = page.evaluate(
@@ -244,7 +245,7 @@ def test_a_newer_sentence_on_the_page_replaces_the_older_one(page):
     assert page.evaluate("document.getElementById('target').textContent") == "nach 9 Stunden"
 
 
-def test_a_translator_that_was_closed_rejects(page, site):
+def test_a_closed_translator_rejects_sentences(page, site):
     code = """const first = translator.translate("in 17 weeks");
         translator.close();
         return (await Promise.allSettled([first, translator.translate("in 3")])).map(outcome);"""
@@ -253,7 +254,7 @@ def test_a_translator_that_was_closed_rejects(page, site):
 
 
 def test_a_worker_that_fails_is_reported(page, site):
-    """Whatever it says afterwards is not taken for an answer."""
+    """Messages that it sends afterwards are not taken for answers."""
     code = """const first = translator.translate("in 17 weeks");
         translator.worker.dispatchEvent(new ErrorEvent("error", { message: "out of memory" }));
         return (await Promise.allSettled([first, translator.translate("in 3")])).map(outcome);"""
@@ -271,13 +272,13 @@ def test_a_missing_worker_is_reported_in_one_line(browser, site):
     assert status == "The page's worker failed: worker.js is missing."
 
 
-def test_progress_reaches_the_page(page, site):
+def test_progress_is_shown_on_the_page(page, site):
     shares = in_blank_page(page, site, "return shares;")
     assert shares == sorted(shares) and shares[-1] == 1
 
 
-def test_the_model_is_warm_when_it_is_loaded(page, site):
-    """It has run several times, with a source that it takes, and what it found was freed."""
+def test_the_model_is_warmed_up_when_it_is_loaded(page, site):
+    """It has run several times on a valid source, and the outputs were freed."""
     open_blank(page, site)
     code = """import("./translate.js").then(async ({ Translator }) => {
         const run = Translator.prototype.run, calls = [];
@@ -296,10 +297,10 @@ def test_the_model_is_warm_when_it_is_loaded(page, site):
 
 
 @pytest.mark.slow
-def test_the_first_translation_takes_as_long_as_later_ones(page, site, tmp_path):
-    """In a browser that has just started; without warming up it takes 3 to 20 times as long."""
+def test_the_first_translation_is_as_fast_as_later_ones(page, site, tmp_path):
+    """In a freshly started browser; without warm-up it takes 3 to 20 times as long."""
     ratios = []
-    for number in range(3):  # whatever else the machine does makes one of them slow by chance
+    for number in range(3):  # other load on the machine may slow one of them by chance
         with chromium(tmp_path / f"{number}") as process:
             new = Browser(process, page.address)
             assert new.open() == "Ready."
@@ -343,7 +344,8 @@ def test_a_missing_runtime_is_reported_in_one_line(browser, site):
     browser.call("Network.clearBrowserCache")
     os.rename(site / "node_modules", site / "elsewhere")
     try:
-        seen = {browser.open("?model=text.tflite") for _ in range(10)}  # whichever arrives first
+        # The files may arrive in any order.
+        seen = {browser.open("?model=text.tflite") for _ in range(10)}
     finally:
         os.rename(site / "elsewhere", site / "node_modules")
     assert seen == {

@@ -1,4 +1,4 @@
-"""The modules of the page in `examples/browser` under Node.js, beside the Python package."""
+"""The modules of `examples/browser` under Node.js, compared with the Python package."""
 
 import functools
 import io
@@ -34,7 +34,7 @@ def plain_text(rng):
 
 
 def odd_text(rng):
-    """Sentences that no user types, and every odd piece alone."""
+    """Returns sentences that no user would type, and every odd token on its own."""
     pieces = WORDS + ODD + list("abcdefghij 0123456789.,-")
     sentences = [
         "".join(piece + rng.choice(["", " ", "", "  "]) for piece in rng.choices(pieces, k=length))
@@ -92,7 +92,7 @@ def test_ids_and_text_are_those_of_the_tokenizer(model, tmp_path):
 
 
 def change(**fields):
-    """A change of a model, such as `trainer_spec__byte_fallback=True`."""
+    """Returns a function that changes a model, such as `trainer_spec__byte_fallback=True`."""
 
     def apply(proto):
         for name, value in fields.items():
@@ -139,7 +139,7 @@ def test_a_damaged_vocabulary_is_refused(tmp_path):
         assert answer["error"] == "The vocabulary is damaged."
 
 
-def test_sentences_are_cut_where_the_translator_cuts_them(tmp_path):
+def test_sentences_are_truncated_as_by_the_translator(tmp_path):
     program("node")
     (tmp_path / "tokenizer.model").write_bytes(vocabulary("bpe", True))
     tokenizer = SentencePieceTokenizer(vocabulary("bpe", True))
@@ -180,7 +180,7 @@ def test_the_archive_after_a_file_is_read(tmp_path):
 @pytest.mark.parametrize(
     ("required", "outcome"), [("", pytest.skip.Exception), ("1", pytest.fail.Exception)]
 )
-def test_what_is_missing_skips_a_test_but_fails_it_in_ci(monkeypatch, required, outcome):
+def test_missing_programs_skip_a_test_but_fail_it_in_ci(monkeypatch, required, outcome):
     monkeypatch.setenv("KERAS_TRANSFORMER_REQUIRE_BROWSER", required)
     with pytest.raises(outcome, match="is not tested: no nothing-of-this-name here"):
         program("nothing-of-this-name")

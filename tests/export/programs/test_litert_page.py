@@ -1,4 +1,4 @@
-"""The program in docs/litert.md, as it stands there."""
+"""The program in docs/litert.md, exactly as on the page."""
 
 import pytest
 from documents import blocks, run
@@ -10,7 +10,7 @@ pytest.importorskip("ai_edge_litert")
 
 @pytest.fixture
 def program(export, tmp_path, monkeypatch, capsys):
-    """The names and the output of the program, run beside a file of the name that it opens."""
+    """The names and the output of the program, run next to a file of the name that it opens."""
     (tmp_path / "demo.tflite").symlink_to(export("none")[0])
     monkeypatch.chdir(tmp_path)
     names = run(blocks("docs/litert.md", "python"))
@@ -21,16 +21,14 @@ def test_it_prints_the_translation_of_its_sentence(program, translator):
     assert program[1] == f"{(translator(['in 17 weeks'])[0], False)}\n"
 
 
-def test_it_translates_sentences_of_every_length_and_reports_what_was_cut(
-    program, export, sentences
-):
+def test_it_translates_sentences_of_every_length_and_reports_truncation(program, export, sentences):
     translate, vocabulary = program[0]["translate"], program[0]["vocabulary"]
-    limit = 64 * 20  # of bytes, for 20 tokens; what lies beyond is not read
+    limit = 64 * 20  # in bytes, for 20 tokens; the rest is not read
     longest = ["in 17 weeks" + "\u3000" * limit, "ж" * (limit // 2), "a" + "ж" * (limit // 2)]
     edges = ["weeks " * words for words in (15, 16, 19, 20)]
     sentences = [*sentences, *edges, *longest]
     lengths = {len(vocabulary.encode(sentence)) + 1 for sentence in sentences}
-    assert {16, 17, 20, 21} <= lengths  # the signatures are for 16 and 20 tokens
+    assert {16, 17, 20, 21} <= lengths  # the signatures take 16 and 20 tokens
     expected = LiteRTTranslator(export("none")[0]).translate_batch(sentences)
     assert {output.truncated for output in expected} == {True, False}
     assert [translate(sentence) for sentence in sentences] == [

@@ -1,8 +1,8 @@
-"""A stand-in for a model server, for tests. It is not TensorFlow Serving.
+"""A stand-in for a model server in tests. It is not TensorFlow Serving.
 
-It has in common with it that it loads a version with TensorFlow's session loader, from the graph
-alone, answers the requests in `assets.extra` while it does, and speaks the same gRPC. Neither
-batching nor version handling nor REST's HTTP is here. It imports nothing of this package.
+Like TensorFlow Serving it loads a version with TensorFlow's session loader from the graph alone,
+answers the requests in `assets.extra` while loading, and speaks the same gRPC. It has no batching,
+no version handling and no HTTP for REST. It imports nothing of this package.
 """
 
 import concurrent.futures
@@ -31,7 +31,8 @@ class Server(prediction_service_pb2_grpc.PredictionServiceServicer):
             self.answer(log.predict_log.request)
 
     def run(self, signature, **inputs):
-        if signature not in self.signatures:  # which would make an empty one of that name
+        # Calling an unknown signature would add an empty one of that name.
+        if signature not in self.signatures:
             raise KeyError(f"Serving signature name: {signature} not found")
         known = self.signatures[signature]
         outputs = {name: info.name for name, info in known.outputs.items()}
@@ -57,7 +58,7 @@ class Server(prediction_service_pb2_grpc.PredictionServiceServicer):
             context.abort(grpc.StatusCode.INVALID_ARGUMENT, error.message)
 
     def rest(self, body):
-        """The answer of the REST interface to the body of a request in columns, without HTTP."""
+        """Returns the REST interface's answer to a request body in columns, without HTTP."""
         signature = body.get("signature_name", "serving_default")
         known = self.signatures[signature].inputs
         assert set(body["inputs"]) == set(known)
@@ -82,7 +83,7 @@ class Server(prediction_service_pb2_grpc.PredictionServiceServicer):
 
 
 def read_warmup(path):
-    """The `PredictionLog`s of a version."""
+    """Returns the `PredictionLog`s of a version."""
     file = pathlib.Path(path, "assets.extra", "tf_serving_warmup_requests")
     records = tf.data.TFRecordDataset([str(file)]).as_numpy_iterator()
     return [prediction_log_pb2.PredictionLog.FromString(record) for record in records]

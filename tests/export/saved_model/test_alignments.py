@@ -1,4 +1,4 @@
-"""The signature that returns what each token of a translation attended to."""
+"""The signature that returns the attention of each token of a translation."""
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ from keras_transformer.export.saved_model.loaders import SessionModel
     ],
 )
 def exported(request, serving, translator):
-    """A version, its layer and head, and how it searches: ids to ids."""
+    """A version, its layer and head, and its search from ids to ids."""
     spec = tf.TensorSpec([None, None], tf.int32)
     if request.param == "greedy":
         search = tf.function(lambda source: greedy_decode(translator.model, source)[0], [spec])
@@ -32,7 +32,7 @@ def exported(request, serving, translator):
 
 @pytest.fixture(scope="module")
 def run(exported):
-    """A function from strings to the outputs of the signature, as a server loads it."""
+    """A function from strings to the signature's outputs, loaded as by a server."""
     with SessionModel(exported[0]) as model:
         yield lambda batch: model.run("alignment", sentences=np.array(batch, object))
 
@@ -42,7 +42,7 @@ def lengths(strings):
 
 
 def attention(model, source, tokens, alignment):
-    """The attention of the model to a source while it reads given tokens, `[T, S]`."""
+    """Returns the model's attention to a source while it reads given tokens, `[T, S]`."""
     layer, head = alignment
     layer %= model.config.decoder_layers
     target = np.concatenate([[2], tokens[:-1]])[None].astype(np.int32)
@@ -51,7 +51,9 @@ def attention(model, source, tokens, alignment):
     return weights.mean(axis=0) if head is None else weights[head]
 
 
-def test_rows_are_the_models_attention_and_name_their_pieces(run, exported, translator, sentences):
+def test_rows_are_the_attention_of_the_model_and_name_their_tokens(
+    run, exported, translator, sentences
+):
     _, alignment, search = exported
     sentences = sentences[-12:]
     answer, tokenizer = run(sentences), translator.source_tokenizer
@@ -77,11 +79,11 @@ def test_rows_are_the_models_attention_and_name_their_pieces(run, exported, tran
             expected = attention(translator.model, source, output, alignment)
             np.testing.assert_allclose(weights[: len(output), : len(source)], expected, atol=1e-5)
             spread.append(np.ptp(expected, axis=0).max())
-    # Rows that are alike would show little.
+    # Rows that are alike would prove little.
     assert len(spread) >= len(sentences) - 2 and np.median(spread) > 0.3
 
 
-def test_the_pieces_are_the_text(run, sentences):
+def test_the_tokens_join_to_the_text(run, sentences):
     answer = run(sentences)
     for pieces, text in zip(answer["target_pieces"], answer["translation"], strict=True):
         words = b"".join(piece for piece in pieces if piece != b"</s>").decode()
@@ -98,7 +100,7 @@ def test_translations_and_scores_are_those_of_the_default_signature(run, exporte
     assert answer["score"].tolist() == pytest.approx(scores, abs=1e-4)
 
 
-def test_a_sentence_alone_has_the_alignment_that_it_has_among_others(run, sentences):
+def test_a_sentence_alone_has_the_same_alignment_as_in_a_batch(run, sentences):
     together = run(sentences)
     for number in (0, 3, len(sentences) - 4, len(sentences) - 2):
         alone = run(sentences[number : number + 1])
@@ -120,15 +122,15 @@ def test_empty_translations_have_no_rows(run, batch):
 
 
 @pytest.mark.slow
-def test_a_picture_of_the_export_shows_what_the_run_attends_to(serving, translator, sentences):
+def test_a_figure_of_the_export_shows_the_attention_of_the_run(serving, translator, sentences):
     exported = SavedModelTranslator(serving[0])
-    for sentence in (sentences[0], sentences[-3]):  # the second is cut
+    for sentence in (sentences[0], sentences[-3]):  # the second is truncated
         (cross,) = exported.attention(sentence).values()
         expected = translator.attention(sentence)["cross"]
         assert (cross.kind, cross.complete) == ("cross", False)
         assert (cross.queries, cross.keys) == (expected.queries, expected.keys)
         assert cross.truncated == expected.truncated == (sentence == sentences[-3])
-        last = expected.weights[-1].mean(axis=0)  # of all heads
+        last = expected.weights[-1].mean(axis=0)  # mean of all heads
         np.testing.assert_allclose(cross.weights, last[None, None], atol=1e-5)
     with pytest.raises(ValueError, match="`sentence` must not be empty"):
         exported.attention(" ")

@@ -6,7 +6,7 @@ from keras_transformer.export.saved_model.buckets import BucketedSearch, Buckets
 
 
 def search(source):
-    """Instead of a search: returns what it was given, and the shape of it."""
+    """A fake search that returns its input and the shape of its input."""
     shape = tf.repeat(tf.expand_dims(tf.shape(source), 0), tf.shape(source)[0], axis=0)
     return {"shape": shape, "total": tf.reduce_sum(source, axis=1), "source": source[:, :1]}
 

@@ -19,7 +19,7 @@ BEAM = Beam(3, length_penalty=1.5, normalization="average", min_length=4)
 
 @pytest.fixture(scope="module")
 def call(translator):
-    """A function that calls the endpoints of a beam of 3, which give 2."""
+    """A function that calls the endpoints of a beam of 3 that return 2."""
     endpoints = {
         signature.name: signature for signature in make_endpoints(translator, BEAM, n_best=2)
     }
@@ -33,7 +33,7 @@ def call(translator):
 
 
 @pytest.mark.slow
-def test_with_a_beam_the_default_is_that_beams_best(call, translator, sentences):
+def test_with_a_beam_the_default_is_the_best_of_the_beam(call, translator, sentences):
     answer = call("serving_default", sentences)
     ours = translator.translate_batch(sentences, BEAM)
     assert [text.decode() for text in answer["translation"]] == [output.text for output in ours]
@@ -43,7 +43,7 @@ def test_with_a_beam_the_default_is_that_beams_best(call, translator, sentences)
 
 
 @pytest.mark.slow
-def test_the_settings_of_the_beam_are_those_of_all(call, translator, sentences):
+def test_all_endpoints_have_the_settings_of_the_beam(call, translator, sentences):
     source = translator.encode(tf.constant(sentences))[0]
     limit = np.minimum(tf.reduce_sum(tf.cast(source != 0, tf.int32), axis=1) + 50, 20)
     tokens, scores = beam_decode(translator.model, source, 3, 2, 1.5, "average", 4, limit)
@@ -57,7 +57,7 @@ def test_the_settings_of_the_beam_are_those_of_all(call, translator, sentences):
     np.testing.assert_array_equal(call("tokens", sentences)["tokens"], tokens)
 
 
-def test_several_translations_of_an_empty_sentence_are_empty(call):
+def test_the_n_best_of_an_empty_sentence_are_empty(call):
     answer = call("n_best", ["in 17 weeks", " "])
     assert answer["translation"][1].tolist() == [b"", b""]
     assert answer["score"][1].tolist() == [0.0, 0.0]
@@ -72,7 +72,7 @@ def test_there_are_no_more_translations_than_hypotheses(translator):
         make_endpoints(translator, n_best=0)
 
 
-def test_an_export_searches_greedily_or_with_a_beam(translator):
+def test_an_export_has_greedy_search_or_a_beam(translator):
     message = r"`search` must be a `Greedy` or a `Beam`\. Received: search=Sample\(.*\)\.$"
     with pytest.raises(TypeError, match=message):
         make_endpoints(translator, Sample())
@@ -88,7 +88,7 @@ def shapes(translator, **options):
 
 @pytest.fixture(scope="module")
 def never_ending(tokenizer):
-    """A model that always emits 7: its last layer norm gives ones, its output weights the rest."""
+    """A model that always emits 7: the last norm gives ones, and the output weights prefer 7."""
     config = TransformerConfig(
         vocab_size=tokenizer.vocab_size,
         num_layers=1,

@@ -1,4 +1,4 @@
-"""The copy of the output weights: a search sees the same logits, however they are stored."""
+"""The copy of the output weights: a search gets the same logits, however they are stored."""
 
 import numpy as np
 import pytest
@@ -40,6 +40,6 @@ def test_the_logits_are_those_of_the_table(rows, jit, shapes, compiled):
     np.testing.assert_allclose(project(x), expected, rtol=0, atol=1e-6)
 
 
-def test_a_model_with_a_matrix_of_its_own_keeps_it():
+def test_a_model_with_its_own_matrix_keeps_it():
     transformer = _transformer(tie="none")
     assert output_kernels(transformer) == (DEFAULT, [])

@@ -21,7 +21,7 @@ from keras_transformer.export.saved_model.signatures import make_endpoints
 
 SIGNATURES = ["serving_default", "n_best", "tokens", "beam_tokens", "search"]
 
-# A server's program: TensorFlow and TensorFlow Text, nothing of ours. Bytes are hexadecimal.
+# A server's program: TensorFlow and TensorFlow Text without our package. Bytes are hexadecimal.
 SERVER = """
 import json, sys
 import numpy as np
@@ -58,7 +58,7 @@ def graph_of(path):
 
 @pytest.fixture(scope="module")
 def operations(serving):
-    """Names of all operations in the graph and in its library of functions."""
+    """The names of all operations in the graph and in its library of functions."""
     graph = graph_of(serving[0] / "1")
     nodes = [*graph.node, *(node for f in graph.library.function for node in f.node_def)]
     return {node.op for node in nodes} - {f.signature.name for f in graph.library.function}
@@ -69,7 +69,7 @@ def serve(serving):
     return tf.saved_model.load(serving[0] / "1").signatures["serving_default"]
 
 
-def test_the_report_says_what_was_written_and_checked(serving, sentences):
+def test_the_report_states_what_was_written_and_checked(serving, sentences):
     directory, report = serving
     assert report["path"] == str(directory / "1")
     assert (report["sentences"], report["agreement"]) == (len(sentences), 1.0)
@@ -78,7 +78,7 @@ def test_the_report_says_what_was_written_and_checked(serving, sentences):
     assert json.loads(json.dumps(report)) == report
 
 
-def test_the_folder_is_as_tensorflow_serving_expects_it(serving):
+def test_the_folder_has_the_layout_of_tensorflow_serving(serving):
     directory, _ = serving
     assert os.listdir(directory) == ["1"]
     assert {
@@ -128,7 +128,7 @@ def test_a_server_without_our_package_gives_the_same(answers, translator, senten
 
 
 @pytest.mark.slow
-def test_so_do_the_other_signatures(answers, translator, sentences):
+def test_other_signatures_give_the_same_on_a_server(answers, translator, sentences):
     for endpoint in make_endpoints(translator, alignment=(-1, None))[1:]:
         ours = endpoint.function(**endpoint.example(sentences))
         answer = answers[endpoint.name]
@@ -143,10 +143,10 @@ def test_so_do_the_other_signatures(answers, translator, sentences):
 
 
 @pytest.mark.slow
-def test_every_operation_is_tensorflows_or_one_of_sentencepieces_three(answers, operations):
+def test_operations_are_those_of_tensorflow_and_three_of_sentencepiece(answers, operations):
     assert len(operations) > 30
     pieces = {"SentencepieceOp", "SentencepieceTokenizeOp", "SentencepieceDetokenizeOp"}
-    assert set(answers["foreign"]) == pieces  # what TensorFlow alone does not know
+    assert set(answers["foreign"]) == pieces  # operations that TensorFlow alone does not know
     assert not [name for name in operations if name.startswith("Xla")]
 
 
@@ -174,16 +174,16 @@ def test_any_batch_gets_its_answers(serve, translator):
         assert len(texts) == len(batch), name
 
 
-def test_bytes_that_are_not_utf8_do_not_disturb_their_neighbours(serve):
+def test_bytes_that_are_not_utf8_do_not_affect_their_neighbours(serve):
     batch = [b"in 17 weeks", b"in \xff\xfe 17 weeks", b"\x80", b"\xed\xa0\x80"]
     together = serve(sentences=tf.constant(batch))["translation"].numpy()
     assert together[0] == serve(sentences=tf.constant(batch[:1]))["translation"].numpy()[0]
     for text in together:
-        text.decode()  # the answers are UTF-8
+        text.decode()  # fails unless the answers are UTF-8
 
 
 @pytest.mark.slow
-def test_versions_are_counted_up_and_mixed_precision_becomes_float32(light, sentences, tmp_path):
+def test_version_numbers_increase_and_mixed_precision_becomes_float32(light, sentences, tmp_path):
     directory = tmp_path / "serving"
     for version in ("2", "10"):
         (directory / version).mkdir(parents=True)
@@ -203,8 +203,8 @@ BROKEN = b"in \xff weeks"
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("load", "program"), LOADERS)
-def test_a_string_that_is_not_utf8_is_translated_as_translate_does(serving, load, program):
-    """Nothing, and the other sentences of the batch are as without it."""
+def test_a_string_that_is_not_utf8_is_translated_as_by_translate(serving, load, program):
+    """Its translation is empty, and the other sentences of the batch are unaffected."""
     strings = [b"in 3 weeks", BROKEN, b"after 12 hours"]
     with load(serving[0] / "1") as model:
         for name in ("serving_default", "n_best", "alignment"):
@@ -231,7 +231,7 @@ def test_a_string_that_is_not_utf8_is_translated_as_translate_does(serving, load
 
 @pytest.mark.slow
 def test_tensors_of_a_wrong_rank_are_refused(serving):
-    """TensorFlow Serving does so by itself; a column was answered as if it were a list."""
+    """TensorFlow Serving refuses them itself; a column used to be answered like a list."""
     model = tf.saved_model.load(str(serving[0] / "1"))
     sentence, ids = tf.constant("in 3 weeks"), tf.constant([7, 3])
     wrong = {
@@ -277,7 +277,7 @@ def test_a_function_refuses_tensors_of_other_shapes(tmp_path):
         assert re.search(WRONG_SHAPE, reason(caught.value))
 
 
-def test_the_reason_of_an_error_is_not_where_in_a_graph_it_rose():
+def test_an_error_message_omits_the_place_in_the_graph():
     places = "Graph execution error:\n\nDetected at node X defined at (most recent call last):\n"
     for trace in ("<stack traces unavailable>\n", '  File "x.py", line 7, in f\n'):
         error = ValueError(f"{places}{trace}It is wrong.\n\t [[{{{{node X}}}}]]")

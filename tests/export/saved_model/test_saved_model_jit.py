@@ -16,7 +16,7 @@ from keras_transformer.export.saved_model.signatures import make_endpoints
 
 slow = pytest.mark.slow  # the export of all shapes takes a minute
 
-# Counts what XLA compiles: it writes every program that it is given to a folder.
+# Counts what XLA compiles: XLA writes every program that it compiles to a folder.
 COUNT = """
 import glob, json, sys
 sys.modules["keras_transformer"] = None  # to import it is an error
@@ -49,7 +49,7 @@ def model(version):
 
 
 @slow
-def test_tokens_are_those_of_the_search_without_a_compiler(model, compiled, translator):
+def test_tokens_equal_those_of_the_search_without_a_compiler(model, compiled, translator):
     sentences = [source for source, _ in phrases()[4480:4580]]
     source = translator.encode(tf.constant(sentences))[0]
     tokens, scores = greedy_decode(translator.model, source)
@@ -70,7 +70,7 @@ def test_tokens_are_those_of_the_search_without_a_compiler(model, compiled, tran
 
 
 @slow
-def test_no_sentences_and_odd_ones(model, compiled, translator):
+def test_an_empty_batch_and_odd_sentences(model, compiled, translator):
     for batch in ([], [""], ["in 3 weeks", " ", "x" * 5000, ""]):
         ours = [output.text for output in translator.translate_batch(batch, compiled[0])]
         for signature in ("serving_default", "alignment"):
@@ -95,7 +95,7 @@ def test_all_is_compiled_when_the_model_is_loaded_and_nothing_later(
 
 
 @slow
-def test_the_readme_says_for_what_and_how_to_start_the_server(version):
+def test_the_readme_gives_the_shapes_and_the_start_of_the_server(version):
     text = (version / "README.md").read_text("utf-8")
     assert "batches of 2 and sources of\n16 and 20 tokens" in text
     assert "tensorflow/serving:2.20.0 --xla_cpu_compilation_enabled=true\n" in text
@@ -110,5 +110,5 @@ def test_every_search_is_compiled(version):
         .graph_def.library.function
     )
     compiled = [function for function in functions if function.attr["_XlaMustCompile"].b]
-    # The best, the n best, greedy search, what a request asks for, and with attention.
+    # The best, the n best, greedy search, the search of a request, and with attention.
     assert len({function.signature.name for function in compiled}) == 5

@@ -1,4 +1,4 @@
-"""What is refused before a SavedModel is written, or when it does not agree."""
+"""Exports that are refused: before a SavedModel is written, or because it does not agree."""
 
 import pathlib
 
@@ -27,7 +27,7 @@ def refuse(monkeypatch):
     monkeypatch.setattr(tf.saved_model, "save", save)
 
 
-def test_a_folder_of_something_else_is_left_alone(translator, tmp_path, monkeypatch):
+def test_a_folder_with_other_contents_is_left_alone(translator, tmp_path, monkeypatch):
     refuse(monkeypatch)
     (tmp_path / "thesis").mkdir()
     (tmp_path / "thesis" / "chapter.txt").write_text("1")
@@ -37,7 +37,7 @@ def test_a_folder_of_something_else_is_left_alone(translator, tmp_path, monkeypa
     assert listing(tmp_path) == before
 
 
-def test_neither_a_file_nor_a_version_is_a_place_for_versions(translator, tmp_path, monkeypatch):
+def test_versions_cannot_be_written_to_a_file_or_a_version(translator, tmp_path, monkeypatch):
     refuse(monkeypatch)
     (tmp_path / "file").write_text("1")
     with pytest.raises(ExportError, match="file is a file"):
@@ -56,7 +56,7 @@ def test_sizes_to_compile_for_are_checked_before_any_work(translator, tmp_path, 
 
 
 @pytest.mark.parametrize("lengths", [(16,), (16, 32)])
-def test_lengths_end_in_the_longest(translator, tmp_path, monkeypatch, lengths):
+def test_the_last_length_is_the_longest(translator, tmp_path, monkeypatch, lengths):
     refuse(monkeypatch)
     message = f"`lengths` must end in the pipeline's `max_length`, 20. Received: .*{lengths[-1]}"
     with pytest.raises(ValueError, match=message):
@@ -64,14 +64,16 @@ def test_lengths_end_in_the_longest(translator, tmp_path, monkeypatch, lengths):
     assert listing(tmp_path) == []
 
 
-def test_a_layer_that_is_not_there_is_refused_before_any_work(translator, tmp_path, monkeypatch):
+def test_a_layer_that_does_not_exist_is_refused_before_any_work(translator, tmp_path, monkeypatch):
     refuse(monkeypatch)
     with pytest.raises(ValueError, match=r"`alignment` must be a pair .*alignment=\(2, None\)"):
         export_saved_model(translator, tmp_path / "x", ["in 3"], alignment=(2, None))
     assert listing(tmp_path) == []
 
 
-def test_nothing_to_check_with_is_refused_before_any_work(translator, tmp_path, monkeypatch):
+def test_an_export_without_check_sentences_is_refused_before_any_work(
+    translator, tmp_path, monkeypatch
+):
     refuse(monkeypatch)
     with pytest.raises(ValueError, match="at least one sentence"):
         export_saved_model(translator, tmp_path / "serving", [])
@@ -82,10 +84,10 @@ def test_nothing_to_check_with_is_refused_before_any_work(translator, tmp_path, 
 @pytest.mark.parametrize(
     "which, place", [(0, (7, 3)), pytest.param(-1, (3, 7), marks=pytest.mark.long)]
 )
-def test_an_export_that_differs_by_one_weight_is_found_out(
+def test_an_export_that_differs_by_one_weight_is_detected(
     light, sentences, tmp_path, monkeypatch, which, place
 ):
-    """The table, or the copy of it that makes the logits."""
+    """The table, or the copy of it that computes the logits."""
     save = tf.saved_model.save
 
     def save_another(module, *args, **kwargs):
@@ -103,7 +105,7 @@ def test_an_export_that_differs_by_one_weight_is_found_out(
 
 
 @pytest.mark.slow
-def test_what_only_python_can_load_is_found_out(light, tmp_path, monkeypatch):
+def test_a_model_that_only_python_can_load_is_detected(light, tmp_path, monkeypatch):
     """Python finds variables that are saved as part of a Keras model; a server does not."""
     save, copies = tf.saved_model.save, []
 
@@ -125,7 +127,7 @@ def test_what_only_python_can_load_is_found_out(light, tmp_path, monkeypatch):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SIGNATURES)
 def test_every_signature_is_checked(serving, translator, sentences, name, monkeypatch):
-    """With each sentence's answer in the place of another's, from the loaded model."""
+    """The loaded model returns the answers of the sentences in the wrong order."""
     run = SessionModel.run
 
     def exchanged(model, signature, **inputs):
@@ -166,7 +168,7 @@ def test_every_output_of_an_alignment_is_checked(serving, translator, sentences,
 
 
 @pytest.mark.slow
-def test_an_alignment_of_another_layer_is_found_out(deep, sentences, tmp_path, monkeypatch):
+def test_an_alignment_of_another_layer_is_detected(deep, sentences, tmp_path, monkeypatch):
     def make(translator, search, n_best, graph_of=None, alignment=None):
         if graph_of is None:
             return make_endpoints(translator, search, n_best, alignment=alignment)
@@ -180,16 +182,14 @@ def test_an_alignment_of_another_layer_is_found_out(deep, sentences, tmp_path, m
 
 
 @pytest.mark.slow
-def test_a_request_that_the_server_could_not_answer_at_its_start_is_found_out(
-    serving, translator, sentences
-):
+def test_a_warmup_request_that_the_server_cannot_answer_is_detected(serving, translator, sentences):
     expected = map_sorted(translator.translate_batch, sentences, 64)
     request = Request("tokens", {"source": [[5, 6]]})
     with pytest.raises(ExportError, match="could not run it: .*must end each row in the id 3"):
         verify(serving[0] / "1", "x", make_endpoints(translator), sentences, [request], expected)
 
 
-def test_operations_that_a_server_lacks_are_named():
+def test_operations_that_a_server_lacks_are_reported():
     graph = tf.compat.v1.GraphDef()
     for operation in ("Add", "XlaSharding", "SentencepieceOp", "TokenizerFromHub", "AddV2"):
         graph.node.add(op=operation)
@@ -198,7 +198,7 @@ def test_operations_that_a_server_lacks_are_named():
         check_operations(graph)
 
 
-def test_ctrl_c_leaves_nothing(light, tmp_path, monkeypatch):
+def test_ctrl_c_leaves_no_file(light, tmp_path, monkeypatch):
     def stop(module, folder, **kwargs):
         pathlib.Path(folder, "variables").mkdir()
         pathlib.Path(folder, "variables", "half").write_bytes(b"of it")
@@ -216,7 +216,7 @@ def test_ctrl_c_leaves_nothing(light, tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_a_full_disk_is_one_clear_line(light, tmp_path, full_disk):
+def test_a_full_disk_is_reported_in_one_line(light, tmp_path, full_disk):
     with pytest.raises(OSError, match="serving .*File too large") as caught, full_disk(50_000):
         export_saved_model(light, tmp_path / "serving", ["in 17 weeks"])
     assert "\n" not in str(caught.value)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import tensorflow as tf
-from doubt import talkative
+from uncertain_models import talkative
 
 from keras_transformer import Beam, Translator, beam_decode, greedy_decode
 from keras_transformer.export.saved_model.buckets import BucketedSearch, Buckets
@@ -18,7 +18,7 @@ LONGEST = 12
 
 @pytest.fixture(scope="module")
 def doubting(tokenizer):
-    """A translator with random weights, which knows many ways to go on."""
+    """A translator with random weights and several likely outputs."""
     return Translator(talkative("post", tokenizer.vocab_size), tokenizer, LONGEST)
 
 
@@ -46,7 +46,7 @@ def answer(call):
     return call()
 
 
-def test_each_sentence_gets_what_beam_decode_finds_with_its_settings(answer, doubting):
+def test_each_sentence_gets_the_result_of_beam_decode_with_its_settings(answer, doubting):
     assert answer["translation"].shape == answer["score"].shape == (6, 3)
     source = doubting.encode(tf.constant(SENTENCES))[0]
     for row, (size, penalty, length) in enumerate(zip(SIZES, PENALTIES, LENGTHS, strict=True)):
@@ -64,7 +64,7 @@ def test_each_sentence_gets_what_beam_decode_finds_with_its_settings(answer, dou
         assert answer["score"][row, count:].tolist() == [-1e9] * (3 - count)
 
 
-def test_alone_is_the_same_as_among_others(answer, call):
+def test_a_sentence_alone_gets_the_same_as_in_a_batch(answer, call):
     for row in (0, 2, 4):
         alone = call(*(values[row : row + 1] for values in (SENTENCES, SIZES, PENALTIES, LENGTHS)))
         assert alone["translation"].tolist() == answer["translation"][row : row + 1].tolist()
@@ -72,7 +72,7 @@ def test_alone_is_the_same_as_among_others(answer, call):
 
 
 @pytest.mark.slow
-def test_it_is_what_a_translator_gives(call, doubting):
+def test_it_equals_the_result_of_a_translator(call, doubting):
     beam = Beam(4, length_penalty=1.5, extra_length=None)
     ours = doubting.translate_batch(SENTENCES, beam)
     answer = call(sizes=[4] * 6, penalties=[1.5] * 6, lengths=[LONGEST] * 6)
@@ -94,7 +94,7 @@ def test_one_hypothesis_is_greedy_search(call, doubting):
     np.testing.assert_allclose(answer["score"][spoken, 0], scores[spoken], atol=1e-4)
 
 
-def test_no_sentences(call):
+def test_an_empty_batch(call):
     assert call([], [], [], [])["score"].shape == (0, 3)
 
 
@@ -118,7 +118,7 @@ def test_settings_out_of_range_are_an_error(call, name, values, message):
         call(**{name: values})
 
 
-def test_a_shortest_output_is_the_least_max_length(doubting):
+def test_the_least_max_length_is_the_minimum_length(doubting):
     endpoints = make_endpoints(doubting, Beam(2, min_length=4))
     endpoint = {signature.name: signature for signature in endpoints}["search"]
     example = endpoint.example(SENTENCES)
@@ -128,7 +128,7 @@ def test_a_shortest_output_is_the_least_max_length(doubting):
         endpoint.function(**example)
 
 
-def test_an_example_has_settings_of_every_kind_whatever_the_batch(endpoint):
+def test_an_example_has_settings_of_every_kind_for_any_batch_size(endpoint):
     sentences = ["x" * count for count in range(12)]
     example = endpoint.example(sentences)
     assert set(example["beam_size"].numpy()) == {1, 2, 3, 4}
@@ -139,7 +139,7 @@ def test_an_example_has_settings_of_every_kind_whatever_the_batch(endpoint):
         assert values[7] == alone[name][0]
 
 
-def test_each_answer_is_judged_by_its_own_settings(endpoint):
+def test_each_answer_is_compared_under_its_own_settings(endpoint):
     example, beams = endpoint.example(SENTENCES), endpoint.searches(SENTENCES)
     assert [beam.length_penalty for beam in beams] == example["length_penalty"].numpy().tolist()
     assert [beam.max_length for beam in beams] == example["max_length"].numpy().tolist()
@@ -148,8 +148,8 @@ def test_each_answer_is_judged_by_its_own_settings(endpoint):
     }
 
 
-def test_settings_go_with_their_sentences_into_a_compiled_batch():
-    """A stand-in for the search, which gives back what it was called with."""
+def test_settings_stay_with_their_sentences_in_a_compiled_batch():
+    """Uses a fake search that returns its arguments."""
     inputs = (
         tf.TensorSpec([None, None], tf.int32),
         tf.TensorSpec([None], tf.int32),

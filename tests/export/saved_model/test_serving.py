@@ -1,4 +1,4 @@
-"""Exports as a client and a server of TensorFlow Serving read them."""
+"""Exports as read by a client and by a server of TensorFlow Serving."""
 
 import json
 import re
@@ -72,10 +72,10 @@ def test_strings_over_grpc_are_translated_as_in_memory(predict, translator, sent
     assert answer["score"].tolist() == pytest.approx([output.score for output in ours], abs=1e-4)
 
 
-def test_n_best_over_grpc_is_that_of_the_beam(predict, translator, sentences):
+def test_n_best_over_grpc_equals_the_beam(predict, translator, sentences):
     answer = predict("n_best", sentences=sentences)
     assert answer["translation"].shape == answer["score"].shape == (len(sentences), 4)
-    lists = translator.n_best(sentences, 4)  # which names each text once
+    lists = translator.n_best(sentences, 4)  # it returns each text once
     assert max(map(len, lists)) == 4
     for texts, scores, ours in zip(answer["translation"], answer["score"], lists, strict=True):
         hypotheses = {}
@@ -86,7 +86,7 @@ def test_n_best_over_grpc_is_that_of_the_beam(predict, translator, sentences):
         assert list(hypotheses.values()) == pytest.approx(expected, abs=1e-4)
 
 
-def test_ids_over_grpc_are_those_of_the_strings(predict, translator, sentences):
+def test_ids_over_grpc_give_the_same_as_strings(predict, translator, sentences):
     source = translator.encode(tf.constant(sentences))[0].numpy()
     best, several = predict("tokens", source=source), predict("beam_tokens", source=source)
     assert best["tokens"].shape == (len(sentences), 20)
@@ -100,7 +100,7 @@ def test_ids_over_grpc_are_those_of_the_strings(predict, translator, sentences):
         assert texts[spoken].tolist() == answer[spoken].tolist()
 
 
-def test_warmup_requests_are_those_of_the_real_messages(version, translator):
+def test_warmup_requests_are_the_official_messages(version, translator):
     logs = read_warmup(version)
     warmups = []
     for log in logs:
@@ -111,7 +111,7 @@ def test_warmup_requests_are_those_of_the_real_messages(version, translator):
         again.model_spec.signature_name = request.model_spec.signature_name
         for name, value in request.inputs.items():
             again.inputs[name].CopyFrom(tf.make_tensor_proto(tf.make_ndarray(value)))
-        assert request == again  # nothing else is in it
+        assert request == again  # they contain nothing else
         (value,) = (
             tf.make_ndarray(request.inputs[name])
             for name in ("sentences", "source")
@@ -148,7 +148,7 @@ def test_a_server_that_cannot_read_an_input_gives_the_reason(predict):
             assert message in caught.value.details()
 
 
-def test_what_follows_the_end_of_a_source_does_not_matter(predict):
+def test_ids_after_the_end_of_a_source_do_not_matter(predict):
     """TensorFlow Serving pads the rows of a batch with the first id of a request."""
     alone = [np.array([[13, 21, 8, 3]], "int32"), np.array([[30, 9, 17, 44, 12, 3]], "int32")]
     batch = np.array([[13, 21, 8, 3, 13, 13], [30, 9, 17, 44, 12, 3]], "int32")
@@ -158,7 +158,7 @@ def test_what_follows_the_end_of_a_source_does_not_matter(predict):
             single = predict(signature, source=source)
             np.testing.assert_array_equal(together["tokens"][row], single["tokens"][0])
             np.testing.assert_allclose(together["score"][row], single["score"][0], atol=1e-4)
-    wide = np.pad(batch, [(0, 0), (0, 40)])  # more columns than a source may have ids
+    wide = np.pad(batch, [(0, 0), (0, 40)])  # more columns than the maximum source length
     np.testing.assert_array_equal(
         predict("tokens", source=wide)["tokens"], predict("tokens", source=batch)["tokens"]
     )
@@ -176,7 +176,7 @@ HOSTILE = {
 
 @pytest.mark.parametrize("name", HOSTILE)
 @pytest.mark.parametrize("signature", ["serving_default", "n_best", "alignment"])
-def test_hostile_sentences_get_an_answer_each(predict, translator, signature, name):
+def test_hostile_sentences_each_get_an_answer(predict, translator, signature, name):
     batch = HOSTILE[name]
     answer = predict(signature, sentences=np.array(batch, object))
     assert {len(value) for value in answer.values()} == {len(batch)}
@@ -188,7 +188,7 @@ def test_hostile_sentences_get_an_answer_each(predict, translator, signature, na
         assert alone["translation"].tolist() == answer["translation"][-1:].tolist()
 
 
-def test_no_ids_get_no_answers(predict):
+def test_an_empty_batch_gets_an_empty_answer(predict):
     for shape in ((0, 5), (0, 0)):
         assert predict("tokens", source=np.zeros(shape, "int32"))["tokens"].shape == (0, 20)
         assert predict("beam_tokens", source=np.zeros(shape, "int32"))["score"].shape == (0, 4)
@@ -254,7 +254,7 @@ def test_the_readmes_python_works_without_this_package(
 
 
 @pytest.mark.slow
-def test_without_that_import_python_fails_as_the_readme_says(readme, version, python):
+def test_without_that_import_python_fails_as_the_readme_states(readme, version, python):
     _, code = re.findall(r"```python\n(.*?)```", readme, re.DOTALL)
     code = re.sub("(?m)^import tensorflow_text.*$", "", code)
     (message,) = re.findall('loading fails with "(.*?)"', readme)
@@ -284,13 +284,13 @@ def test_the_readmes_rest_requests_work(readme, server, translator, sentences):
 
 
 @pytest.mark.slow
-def test_without_an_alignment_the_readme_says_nothing_of_it(translator):
+def test_without_an_alignment_the_readme_does_not_mention_it(translator):
     text = page_of("x", make_endpoints(translator), "in 3 weeks").text("x")
     assert "align" not in text and "pieces" not in text and "T:" not in text
     assert text.count("curl") == 5
 
 
-def test_the_readmes_commands_name_what_is_there(readme, version):
+def test_the_readmes_commands_name_existing_files(readme, version):
     assert "-e MODEL_NAME=serving" in readme and ":/models/serving" in readme
     (file,) = re.findall(r'batching_parameters_file=.*/([^"/]+)"\n', readme)
     assert (version / file).exists()
@@ -316,7 +316,7 @@ def test_the_program_of_the_page_warms_up_every_signature(version, tmp_path, mon
     assert {x.model_spec.signature_name for x in requests} == set(names["signatures"]) == set(NAMES)
 
 
-def test_batching_parameters_are_what_the_server_reads(version):
+def test_batching_parameters_can_be_parsed_by_the_server(version):
     text = (version / "batching_parameters.txt").read_text()
     plain = read("batching_parameters.txt", text)
     assert plain.max_batch_size.value == 32 and not plain.allowed_batch_sizes
@@ -327,7 +327,7 @@ def test_batching_parameters_are_what_the_server_reads(version):
 
 @pytest.mark.slow
 def test_every_endpoint_gives_one_answer_for_each_input(translator):
-    """TensorFlow Serving cuts the outputs of a batch along their first axis."""
+    """TensorFlow Serving splits the outputs of a batch along their first axis."""
     for endpoint in make_endpoints(translator, alignment=(0, 0)):
         assert all(spec.shape[0] is None for spec in endpoint.inputs)
         specs = endpoint.function.get_concrete_function().structured_outputs

@@ -1,4 +1,4 @@
-"""The student that Marian trained, read without the package where that is possible."""
+"""The student that Marian trained, read without the package as far as possible."""
 
 import types
 
@@ -16,7 +16,7 @@ def rows(path):
 
 @pytest.fixture(scope="session")
 def student(data_dir):
-    """Its weights and settings, its vocabulary, and what the engines gave for 200 sentences."""
+    """Its weights, settings and vocabulary, and the engines' outputs for 200 sentences."""
     folder = data_dir / "marian_student"
     arrays = dict(np.load(folder / "model.npz"))
     settings = yaml.safe_load(bytes(arrays.pop(SETTINGS)).rstrip(b"\0"))

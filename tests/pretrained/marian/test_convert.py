@@ -1,4 +1,4 @@
-"""Marian's models as Transformers: what they compute, and what is refused."""
+"""Marian's models as Transformers: equal results, and refused files."""
 
 import functools
 
@@ -76,7 +76,7 @@ def sources(made):
 
 
 @pytest.mark.parametrize("name", VARIANTS)
-def test_log_probabilities_are_marians(variant, name):
+def test_log_probabilities_equal_those_of_marian(variant, name):
     made, marian = variant(name)
     target = np.array([[made.model.config.bos_id, 5, 9, 22, 7, 3]])
     for source in sources(made)[:2]:
@@ -91,7 +91,7 @@ def test_log_probabilities_are_marians(variant, name):
 
 
 @pytest.mark.parametrize("name", VARIANTS)
-def test_searches_are_marians(variant, name):
+def test_searches_equal_those_of_marian(variant, name):
     made, marian = variant(name)
     rows = sources(made)
     pad_id = made.model.config.pad_id
@@ -111,7 +111,7 @@ def test_searches_are_marians(variant, name):
 
 
 @pytest.mark.parametrize("name", ["student", "self_attention", "two_vocabularies"])
-def test_a_training_goes_on_with_the_same_configuration(variant, name):
+def test_training_continues_with_the_same_configuration(variant, name):
     made, _ = variant(name)
     config = made.model.config
     ours = model_config(settings_of(config, made.tokenizers), made.tokenizers)
@@ -136,7 +136,7 @@ GELU = {"transformer_ffn_activation": "gelu"}
         ("v1.12.3 keras-transformer", "exact"),
     ],
 )
-def test_the_version_tells_which_gelu_a_file_means(version, form):
+def test_the_version_in_a_file_determines_its_gelu(version, form):
     settings = marian_models.settings(**GELU, version=version)
     assert gelu.form_of(settings, "a.npz") == (form, [])
 
@@ -153,7 +153,7 @@ def test_without_a_version_a_warning_names_the_option(tmp_path):
     assert form == "exact" and "(it names 'mine')" in note
 
 
-def test_an_option_chooses_the_gelu_whatever_the_version(tmp_path):
+def test_an_option_overrides_the_gelu_of_the_version(tmp_path):
     options = marian_models.settings(**GELU, version="v1.12.42 b7be0e964 2025-05-24")
     vocabularies = write_vocabularies(tmp_path, options)
     write_npz(tmp_path / "a.npz", marian_models.arrays(options))
@@ -169,14 +169,14 @@ def test_an_option_chooses_the_gelu_whatever_the_version(tmp_path):
         read_checkpoint(tmp_path / "a.npz", vocabularies=vocabularies, gelu="exact")
 
 
-def test_the_variants_emit_something_else_than_the_end(variant):
+def test_the_outputs_of_the_variants_are_not_empty(variant):
     lengths = [
         len(variant(name)[1].greedy(row, LIMIT)[0]) for name in VARIANTS for row in ([5, 0],)
     ]
     assert max(lengths) > 2
 
 
-def test_the_entry_that_marian_does_not_have_is_never_emitted(variant):
+def test_the_token_that_marian_does_not_have_is_never_emitted(variant):
     made, _ = variant("student")
     config = made.model.config
     assert config.pad_id == config.bos_id == 37
@@ -197,7 +197,7 @@ def test_a_float_bin_file_gives_the_same_model(tmp_path, variant):
         np.testing.assert_array_equal(one, other)
 
 
-def test_a_quantised_bin_file_gives_the_floats_that_it_stands_for(tmp_path, variant):
+def test_a_quantised_bin_file_gives_the_dequantised_values(tmp_path, variant):
     arrays = marian_models.arrays(marian_models.settings())
     for name, array in list(arrays.items()):
         if "_W" in name and "_ln_" not in name or name == "Wemb":
@@ -219,7 +219,7 @@ def test_the_old_name_of_the_output_is_read(tmp_path, variant):
         np.testing.assert_array_equal(one, other)
 
 
-def test_output_weights_of_fewer_pieces_are_named(tmp_path):
+def test_output_weights_for_fewer_tokens_are_reported(tmp_path):
     options = marian_models.settings(**VARIANTS["nothing_tied"])
     arrays = marian_models.arrays(options)
     arrays["decoder_ff_logit_out_Wt"] = arrays["decoder_ff_logit_out_Wt"][:30]
@@ -227,7 +227,7 @@ def test_output_weights_of_fewer_pieces_are_named(tmp_path):
         converted(tmp_path, options, arrays)
 
 
-def test_without_a_bias_the_entry_that_pads_has_no_probability_either(tmp_path):
+def test_without_a_bias_the_padding_token_also_has_no_probability(tmp_path):
     options = marian_models.settings(output_omit_bias=True)
     arrays = marian_models.arrays(options)
     bias = arrays.pop("decoder_ff_logit_out_b")
@@ -265,7 +265,7 @@ def test_without_a_bias_the_entry_that_pads_has_no_probability_either(tmp_path):
         ({"transformer_decoder_dim_ffn": 7}, "`transformer-decoder-dim-ffn` must be 0"),
     ],
 )
-def test_settings_that_cannot_be_expressed_are_named(tmp_path, changes, message):
+def test_settings_that_cannot_be_expressed_are_reported(tmp_path, changes, message):
     arrays = marian_models.arrays(marian_models.settings())
     changed = marian_models.settings(**changes)
     arrays[SETTINGS] = marian_models.as_array(changed)
@@ -303,14 +303,14 @@ def test_settings_that_cannot_be_expressed_are_named(tmp_path, changes, message)
         ),
     ],
 )
-def test_weights_that_are_missing_or_wrong_are_named(tmp_path, change, message):
+def test_missing_or_wrong_weights_are_reported(tmp_path, change, message):
     arrays = marian_models.arrays(marian_models.settings())
     change(arrays)
     with pytest.raises(ValueError, match=message):
         converted(tmp_path, marian_models.settings(), arrays)
 
 
-def test_vocabularies_are_found_beside_the_model(tmp_path):
+def test_vocabularies_are_found_next_to_the_model(tmp_path):
     options = marian_models.settings(**VARIANTS["two_vocabularies"])
     path = tmp_path / "model.npz"
     write_npz(path, marian_models.arrays(options))
@@ -326,7 +326,7 @@ def test_vocabularies_are_found_beside_the_model(tmp_path):
         from_pretrained(path)
 
 
-def test_a_vocabulary_that_is_smaller_than_the_models_is_noted(tmp_path):
+def test_a_vocabulary_smaller_than_the_models_is_mentioned(tmp_path):
     options = marian_models.settings()
     assert converted(tmp_path, options).notes == []
     small = tmp_path / "small.spm"
@@ -335,7 +335,7 @@ def test_a_vocabulary_that_is_smaller_than_the_models_is_noted(tmp_path):
     assert note.startswith(f"{small} has 31 pieces, the model 37 entries for them")
 
 
-def test_vocabularies_that_do_not_belong_are_named(tmp_path):
+def test_vocabularies_that_do_not_fit_are_reported(tmp_path):
     options = marian_models.settings()
     write_npz(tmp_path / "model.npz", marian_models.arrays(options))
     large = tmp_path / "large.spm"

@@ -1,4 +1,4 @@
-"""Marian's `.npz` and `.bin`: what is written is read back, and what is damaged is named."""
+"""Marian's `.npz` and `.bin`: files are read and written unchanged; damage is reported."""
 
 import io
 import struct
@@ -48,7 +48,7 @@ def same(ours, theirs):
 
 
 @pytest.mark.parametrize("suffix", [".npz", ".bin"])
-def test_what_is_written_is_read_and_written_again_byte_by_byte(tmp_path, suffix):
+def test_a_file_is_read_and_written_again_byte_by_byte(tmp_path, suffix):
     first, second = tmp_path / f"a{suffix}", tmp_path / f"b{suffix}"
     WRITERS[suffix](first, floats())
     same(floats(), read(first))
@@ -56,7 +56,7 @@ def test_what_is_written_is_read_and_written_again_byte_by_byte(tmp_path, suffix
     assert first.read_bytes() == second.read_bytes()
 
 
-def test_a_quantised_file_too_and_every_array_begins_at_a_multiple_of_256(tmp_path):
+def test_arrays_of_a_quantised_file_are_aligned_to_256_bytes(tmp_path):
     first, second = tmp_path / "a.bin", tmp_path / "b.bin"
     write_bin(first, quantized())
     same(quantized(), read_bin(first))
@@ -73,7 +73,7 @@ def test_a_quantised_file_too_and_every_array_begins_at_a_multiple_of_256(tmp_pa
     )
 
 
-def test_marians_own_number_of_the_type_is_read_as_well(tmp_path):
+def test_marians_own_type_number_is_also_read(tmp_path):
     path = tmp_path / "a.bin"
     write_bin(path, quantized())
     path.write_bytes(
@@ -82,7 +82,7 @@ def test_marians_own_number_of_the_type_is_read_as_well(tmp_path):
     same(quantized(), read_bin(path))
 
 
-def test_a_quantised_matrix_is_off_by_half_a_step_at_most():
+def test_a_quantised_matrix_is_off_by_at_most_half_a_step():
     matrix = floats()["encoder_l1_self_Wq"]
     step = np.abs(matrix).max() / 127
     assert np.abs(Quantized.of(matrix).floats() - matrix).max() <= step * 0.501
@@ -96,7 +96,7 @@ def test_weights_in_floats_have_no_multipliers_and_no_settings():
 
 
 @pytest.mark.parametrize("name", ["encoder_l1_self_Wq_QuantMultA", "none_QuantMultA"])
-def test_a_missing_multiplier_is_named(name):
+def test_a_missing_multiplier_is_reported(name):
     arrays = quantized()
     del arrays[name]
     with pytest.raises(ValueError, match=f"a.bin: the multiplier {name} is missing"):
@@ -106,12 +106,12 @@ def test_a_missing_multiplier_is_named(name):
         check_multipliers(arrays, "a.bin")
 
 
-def test_a_file_of_dynamic_ranges_has_none():
+def test_a_file_with_dynamic_ranges_has_no_multipliers():
     arrays = {name: array for name, array in quantized().items() if "QuantMultA" not in name}
     check_multipliers(arrays, "a.bin")
 
 
-def test_values_that_are_no_numbers_are_named():
+def test_values_that_are_not_finite_are_reported():
     arrays = floats()
     arrays["Wemb"] = np.full((11, 4), np.nan, "float32")
     with pytest.raises(ValueError, match="Wemb contains NaN or infinite"):
@@ -119,7 +119,7 @@ def test_values_that_are_no_numbers_are_named():
 
 
 @pytest.mark.parametrize("arrays", [floats, quantized])
-def test_a_bin_file_that_is_cut_anywhere_is_one_clear_line(tmp_path, arrays):
+def test_a_bin_file_truncated_anywhere_is_reported_in_one_line(tmp_path, arrays):
     path = tmp_path / "a.bin"
     write_bin(path, arrays())
     content = path.read_bytes()
@@ -154,7 +154,7 @@ def test_a_hostile_table_is_refused_before_anything_is_read(tmp_path, place, num
         read_bin(path)
 
 
-def test_a_shape_that_is_too_large_or_negative_is_named(tmp_path):
+def test_a_too_large_or_negative_shape_is_reported(tmp_path):
     path = tmp_path / "a.bin"
     write_bin(path, floats())
     content = path.read_bytes()
@@ -165,7 +165,7 @@ def test_a_shape_that_is_too_large_or_negative_is_named(tmp_path):
             read_bin(path)
 
 
-def test_a_multiplier_behind_a_matrix_must_be_a_number(tmp_path):
+def test_a_multiplier_after_a_matrix_must_be_a_number(tmp_path):
     path = tmp_path / "a.bin"
     arrays = quantized()
     arrays["Wemb"] = arrays["Wemb"]._replace(multiplier=np.float32("nan"))
@@ -174,7 +174,7 @@ def test_a_multiplier_behind_a_matrix_must_be_a_number(tmp_path):
         read_bin(path)
 
 
-def test_an_npz_file_that_is_cut_or_something_else_is_one_clear_line(tmp_path):
+def test_a_truncated_or_wrong_npz_file_is_reported_in_one_line(tmp_path):
     path = tmp_path / "a.npz"
     write_npz(path, floats())
     content = path.read_bytes()
@@ -217,14 +217,14 @@ def npz(path, array, compression=zipfile.ZIP_STORED, header=None):
         (np.zeros((2, 3), "float32"), {"header": (b"NUMPY", b"NIMPY")}, "damaged: Wemb"),
     ],
 )
-def test_an_array_of_another_kind_is_named(tmp_path, array, options, message):
+def test_an_array_of_another_type_is_reported(tmp_path, array, options, message):
     path = tmp_path / "a.npz"
     npz(path, array, **options)
     with pytest.raises(ValueError, match=message):
         read_npz(path)
 
 
-def test_other_files_are_refused_by_their_name(tmp_path):
+def test_other_files_are_refused_by_name(tmp_path):
     with pytest.raises(ValueError, match="`path` must end in .npz or .bin"):
         read(tmp_path / "model.pt")
 
@@ -239,7 +239,7 @@ def test_other_files_are_refused_by_their_name(tmp_path):
         (b"\xff\xfe", "is not YAML"),
     ],
 )
-def test_settings_that_cannot_be_read_are_named(content, message):
+def test_unreadable_settings_are_reported(content, message):
     arrays = {} if content is None else {"special:model.yml": np.frombuffer(content, "int8")}
     with pytest.raises(ValueError, match=message):
         read_settings(arrays, "a.npz")
@@ -256,7 +256,7 @@ def test_settings_are_read_as_they_were_written():
 @pytest.mark.parametrize(
     "text",
     [
-        "a: &a [1, 2]\ntype: *a",  # with some more of them few bytes are billions of values
+        "a: &a [1, 2]\ntype: *a",  # a few more of these turn few bytes into billions of values
         "type: 2001-99-99",
         "type: !!int ''",
         "type: !!bool abc",
@@ -266,7 +266,7 @@ def test_settings_are_read_as_they_were_written():
         "type: !!python/object/apply:os.getcwd []",
     ],
 )
-def test_settings_made_to_harm_are_one_line(text):
+def test_malicious_settings_are_reported_in_one_line(text):
     arrays = {"special:model.yml": np.frombuffer(text.encode() + b"\0", "int8")}
     with pytest.raises(ValueError, match="file.npz is damaged: special:model.yml") as error:
         read_settings(arrays, "file.npz")
@@ -274,7 +274,7 @@ def test_settings_made_to_harm_are_one_line(text):
 
 
 @pytest.mark.parametrize("shape", ["(-2, -4)", "(True,)", "(1,) * 2", f"({'1,' * 70})"])
-def test_shapes_of_an_npz_file_that_no_array_has_are_named(shape, tmp_path):
+def test_impossible_shapes_of_an_npz_file_are_reported(shape, tmp_path):
     content = b"x" * {"(-2, -4)": 32}.get(shape, 4)
     header = f"{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}}}\n".encode()
     with zipfile.ZipFile(tmp_path / "a.npz", "w") as archive:
@@ -284,7 +284,7 @@ def test_shapes_of_an_npz_file_that_no_array_has_are_named(shape, tmp_path):
         read_npz(tmp_path / "a.npz")
 
 
-def test_an_array_of_too_many_axes_in_a_bin_file_is_named(tmp_path):
+def test_an_array_with_too_many_axes_in_a_bin_file_is_reported(tmp_path):
     header = struct.pack("<2Q4Q", 1, 1, 1, 0x404, 100, 400) + b"a"
     (tmp_path / "a.bin").write_bytes(header + struct.pack("<100iQ", *[1] * 100, 0) + bytes(400))
     with pytest.raises(ValueError, match="a.bin is damaged: a has 100 axes"):

@@ -1,4 +1,4 @@
-"""The student that Marian trained, as a Transformer: what Marian itself gave for 200 sentences."""
+"""The student that Marian trained, as a Transformer, against Marian's outputs for 200 sentences."""
 
 import pytest
 import tensorflow as tf
@@ -22,7 +22,7 @@ def converted(student):
 
 
 def batches(converted, texts):
-    """Ids and Marian's limit, of 50 sentences at a time."""
+    """Yields ids and Marian's limits for 50 sentences at a time."""
     for first in range(0, len(texts), 50):
         ids = converted.tokenizers.source.encode(texts[first : first + 50])
         limits = tf.cast(3 * ids.row_lengths(), tf.int32)
@@ -79,7 +79,7 @@ def test_the_beam_gives_marians_hypotheses_and_scores_for_all_sentences(student,
     assert number == 800
 
 
-def test_its_files_are_written_as_they_were(student, tmp_path):
+def test_its_files_are_written_unchanged(student, tmp_path):
     path = student.folder / "model.intgemm.alphas.bin"
     write_bin(tmp_path / "model.bin", read_bin(path))
     assert (tmp_path / "model.bin").read_bytes() == path.read_bytes()
@@ -89,7 +89,7 @@ def test_its_files_are_written_as_they_were(student, tmp_path):
         assert again[name].tobytes() == array.tobytes() and again[name].shape == array.shape
 
 
-def test_its_matrices_are_quantised_as_marian_quantised_them(student):
+def test_its_matrices_are_quantised_as_by_marian(student):
     floats, packed = student.weights, read_bin(student.folder / "model.intgemm.alphas.bin")
     matrices = {name: array for name, array in packed.items() if isinstance(array, Quantized)}
     assert len(matrices) == 30

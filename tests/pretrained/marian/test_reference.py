@@ -1,4 +1,4 @@
-"""The references in `marian_reference.py` against what Marian and Bergamot themselves gave."""
+"""The references in `marian_reference.py` against outputs of Marian and Bergamot themselves."""
 
 import pytest
 from marian_reference import Marian, SaturatingMarian
@@ -24,12 +24,12 @@ def is_marians_greedy_search(student, count):
         assert abs(total - float(score)) / len(tokens) < 1e-5
 
 
-def test_greedy_search_is_marians(student):
+def test_greedy_search_equals_marians(student):
     is_marians_greedy_search(student, 40)
 
 
 @pytest.mark.slow
-def test_greedy_search_is_marians_for_all_sentences(student):
+def test_greedy_search_equals_marians_for_all_sentences(student):
     assert len(student.greedy) == 200
     is_marians_greedy_search(student, 200)
 
@@ -49,18 +49,18 @@ def is_marians_beam(student, count):
             assert abs(normalized - float(ranked)) < 1e-4
 
 
-def test_the_beam_is_marians(student):
+def test_the_beam_equals_marians(student):
     is_marians_beam(student, 6)
 
 
 @pytest.mark.slow
 @pytest.mark.long
-def test_the_beam_is_marians_for_all_sentences(student):
+def test_the_beam_equals_marians_for_all_sentences(student):
     is_marians_beam(student, 200)
 
 
 def agreement(student, count):
-    """The number of the browsers' sentences that the emulator also gives."""
+    """Counts the sentences for which the emulator and the browsers' engine agree."""
     arrays = read_bin(student.folder / "model.intgemm.alphas.bin")
     marian, same = SaturatingMarian(arrays, student.settings), 0
     for (text, *_), expected in zip(student.greedy[:count], student.int8, strict=False):
@@ -70,11 +70,11 @@ def agreement(student, count):
     return same
 
 
-def test_the_emulator_is_the_browsers_engine(student):
+def test_the_emulator_equals_the_browsers_engine(student):
     assert agreement(student, 8) == 8
 
 
 @pytest.mark.slow
-def test_the_emulator_is_the_browsers_engine_for_98_percent_of_all_sentences(student):
+def test_the_emulator_equals_the_browsers_engine_for_98_percent_of_all_sentences(student):
     same = agreement(student, 200)
     assert same >= 196

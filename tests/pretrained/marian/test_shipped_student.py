@@ -1,4 +1,7 @@
-"""The student that Marian trained, in every runtime, and trained on: the files that users get."""
+"""The student that Marian trained, in every runtime and trained further.
+
+It covers the files that users get.
+"""
 
 import dataclasses
 
@@ -15,7 +18,7 @@ from keras_transformer.training.settings.toml import load_settings
 from keras_transformer.training.train import train
 
 pytestmark = pytest.mark.slow
-LIMIT = 64  # of a sentence; one of the first 40 goes on for ever
+LIMIT = 64  # maximum length; the output of one of the first 40 sentences never ends
 BEAM = Beam(4, 0.6, normalization="power", stopping="narrow")
 
 
@@ -65,13 +68,13 @@ def test_int8_is_a_quarter_and_passes_its_check(translator, sentences, tmp_path)
         )["bytes"]
         for quantize in ("none", "int8")
     }
-    assert sizes["int8"] < 0.4 * sizes["none"]  # 0.35 seen: the vocabulary is in both
+    assert sizes["int8"] < 0.4 * sizes["none"]  # measured: 0.35; both files contain the vocabulary
 
 
-def test_training_goes_on_and_marian_can_have_it_back(
+def test_it_can_be_trained_further_and_exported_to_marian(
     run, translator, sentences, data_dir, tmp_path
 ):
-    """On 100 pairs that it does not know: their loss falls, whatever that is good for."""
+    """The loss of 100 pairs that it does not know falls, whatever their quality."""
     for code in ("en", "de"):
         lines = (data_dir / "multi30k" / f"val.{code}").read_text("utf-8").splitlines()[:100]
         (tmp_path / f"pairs.{code}").write_text("\n".join(lines) + "\n", "utf-8")

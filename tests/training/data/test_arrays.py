@@ -1,4 +1,4 @@
-"""A corpus of arrays: every example once an epoch, in an order that seed and epoch decide."""
+"""A corpus of arrays: every example once per epoch, in an order set by seed and epoch."""
 
 import numpy as np
 import pytest
@@ -26,7 +26,7 @@ def columns(size=SIZE):
 
 
 class Pairs:
-    """Columns of a training."""
+    """The columns of a training task."""
 
     columns = ("images", "labels")
     fields = {"images": Series(2, 3), "labels": Number()}
@@ -62,7 +62,7 @@ def test_batches_are_the_examples_in_their_order():
         np.testing.assert_array_equal(np.concatenate(column), whole)
 
 
-def test_an_epoch_holds_every_example_once_in_an_order_of_its_own():
+def test_an_epoch_contains_every_example_once_in_its_own_order():
     first, second = epoch_of(0), epoch_of(1)
     for epoch in (first, second):
         assert sorted(map(len, epoch)) == [3, 4, 4]
@@ -77,7 +77,7 @@ def test_rows_stay_together():
 
 
 @pytest.mark.parametrize("skip", [0, 1, 2, 3, 5, 7])
-def test_a_training_goes_on_with_the_batch_that_would_have_come_next(skip):
+def test_a_training_resumes_with_the_next_batch(skip):
     epochs = corpus(vary=noisy).epochs(BATCH, 5)
     whole = list(endless_batches(epochs).take(9))
     rest = list(endless_batches(epochs, skip=skip).take(9 - skip))
@@ -85,7 +85,7 @@ def test_a_training_goes_on_with_the_batch_that_would_have_come_next(skip):
         np.testing.assert_array_equal(one, two)
 
 
-def test_two_batches_of_an_update_are_those_that_follow_each_other():
+def test_the_micro_batches_of_an_update_are_consecutive_batches():
     epochs = corpus().epochs(BATCH, 5)
     single = numbers(endless_batches(epochs).take(6))
     pairs = list(endless_batches(epochs, accumulate=2).take(3))
@@ -96,7 +96,7 @@ def noisy(draws, columns):
     return {**columns, "images": columns["images"] + tf.reshape(draws[:, 0], (-1, 1, 1))}
 
 
-def test_what_is_varied_follows_from_example_seed_and_epoch():
+def test_augmentation_depends_on_example_seed_and_epoch():
     def added(epoch, seed=5, size=BATCH):
         found = {}
         for images, labels in corpus(vary=noisy).epochs(size, seed).batches(epoch):
@@ -109,10 +109,10 @@ def test_what_is_varied_follows_from_example_seed_and_epoch():
     assert len(set(one)) == SIZE
     assert one != added(1) and one != added(0, seed=6)
     for image, _ in corpus(vary=noisy).batches(SIZE):
-        np.testing.assert_array_equal(image, columns()[0])  # a validation varies nothing
+        np.testing.assert_array_equal(image, columns()[0])  # validation is not augmented
 
 
-def test_a_fingerprint_is_of_every_number_in_its_place():
+def test_a_fingerprint_depends_on_every_number_and_its_place():
     ours = corpus().fingerprint
     assert ours == corpus(vary=noisy).fingerprint
     for change in (
@@ -123,6 +123,6 @@ def test_a_fingerprint_is_of_every_number_in_its_place():
         assert corpus(arrays=change(*columns())).fingerprint != ours
 
 
-def test_no_example_is_refused():
+def test_an_empty_corpus_is_refused():
     with pytest.raises(ValueError, match="at least one example. Received: none."):
         corpus(size=0)

@@ -1,4 +1,4 @@
-"""The phrases follow from their source text alone, read like phrases, and are built whole."""
+"""The phrases: a source text has one target, phrases read naturally, and builds are complete."""
 
 import itertools
 import os
@@ -48,7 +48,7 @@ def refused(options, match):
     assert "\n" not in str(error.value)
 
 
-# The phrases
+# Phrases
 
 
 @pytest.mark.slow
@@ -61,7 +61,7 @@ def test_no_source_text_has_two_targets(languages):
     assert len(meanings) > 5000
 
 
-def test_dates_that_read_alike_in_two_formats_keep_one_target(book):
+def test_dates_that_are_equal_in_two_formats_keep_one_target(book):
     """ "May 4, 2025" is both the long and the medium format of English, not of German."""
     dice = Dice(1)
     meanings = dict(book.date(dice) for _ in range(5000))
@@ -73,8 +73,8 @@ def test_dates_that_read_alike_in_two_formats_keep_one_target(book):
 
 
 @pytest.mark.slow
-def test_both_sides_are_what_babel_makes_of_one_value(book):
-    """A second reading of the phrases: parsed in one language, rendered in the other."""
+def test_both_sides_are_rendered_by_babel_from_one_value(book):
+    """Parses the phrases in one language and renders them in the other."""
     counts = dict.fromkeys(("time", "number", "medium date", "weeks", "percent"), 0)
     for source, target in itertools.islice(book.draw(9), 20000):
         if match := re.fullmatch(r"(\d+):(\d\d) (AM|PM)", source):
@@ -133,7 +133,7 @@ def test_phrases_are_short_and_typed_with_plain_spaces(phrases):
         assert not re.search("[\u00a0\u2000-\u200f\u202f\u00ad]", text)
 
 
-def test_the_seed_decides_the_phrases(book, phrases):
+def test_the_seed_determines_the_phrases(book, phrases):
     assert PhraseBook(Locale("en"), Locale("de")).phrases(8000, seed=3) == phrases
     fewer = book.phrases(1000, seed=3)
     assert list(fewer.items()) == list(phrases.items())[:1000]
@@ -141,20 +141,20 @@ def test_the_seed_decides_the_phrases(book, phrases):
     assert len(other.keys() & fewer.keys()) < 200
 
 
-def test_words_that_would_be_ambiguous_are_left_out():
+def test_ambiguous_words_are_left_out():
     words = Words(Locale("en"), Locale("de"))
     names = [pair for pool in (words.countries, words.languages) for pair in pool]
     assert len(dict(names)) == len(set(names))
     assert ("Georgia", "Georgien") in words.countries
     assert ("Georgian", "Georgisch") in words.languages
     assert not {"Unknown Region", "Pseudo-Accents", "Unknown language"} & dict(names).keys()
-    # German has one word for the purity of gold and the mass of a diamond, English two.
+    # German has one word for the purity of gold and for the mass of a diamond, English has two.
     assert {"concentr-karat", "mass-carat"} <= set(words.units)
     back = Words(Locale("de"), Locale("en"))
     assert len({"concentr-karat", "mass-carat"} & set(back.units)) == 1
 
 
-def test_money_is_in_currencies_of_today():
+def test_amounts_are_in_current_currencies():
     currencies = Words(Locale("en"), Locale("de")).currencies
     names = {numbers.get_currency_name(code, locale="en") for code in currencies}
     assert {"Euro", "US Dollar", "Japanese Yen", "Swiss Franc"} <= names
@@ -162,7 +162,7 @@ def test_money_is_in_currencies_of_today():
 
 
 @pytest.mark.parametrize("language", ["aa", "chr", "cch", "en_Shaw", "pt_BR", "zh_Hant", "ar_EG"])
-def test_a_locale_with_few_words_has_the_phrases_that_it_can(language):
+def test_a_locale_with_few_words_has_fewer_kinds_of_phrases(language):
     """Some locales lack names, units, currencies or whole formats."""
     for languages in (("en", language), (language, "en")):
         book = PhraseBook(*map(Locale.parse, languages))
@@ -173,14 +173,14 @@ def test_a_locale_with_few_words_has_the_phrases_that_it_can(language):
         assert len(book.phrases(300, seed=1)) == 300
 
 
-def test_more_phrases_than_there_are_are_refused(book):
+def test_more_phrases_than_possible_are_refused(book):
     few = PhraseBook(Locale("en"), Locale("de"))
     few._kinds = [few.relative_time]
     with pytest.raises(ValueError, match="`examples` must not .*examples=2000, but en and de gave"):
         few.phrases(2000, seed=1)
 
 
-# The dataset
+# Dataset
 
 
 def test_the_splits_share_no_source_text(tmp_path):
@@ -200,7 +200,7 @@ def test_the_splits_share_no_source_text(tmp_path):
 
 
 def test_two_thousand_pairs_are_held_out_of_a_large_corpus(monkeypatch):
-    """Not built to disk: the split generator alone."""
+    """Tests the split generator without building to disk."""
     builder = cldr.CldrPhrases(config=cldr.CldrConfig(examples=30000), data_dir="/nonexistent")
     monkeypatch.setattr(builder, "_generate_examples", list)
     monkeypatch.setattr(
@@ -212,13 +212,13 @@ def test_two_thousand_pairs_are_held_out_of_a_large_corpus(monkeypatch):
         "validation": 2000,
         "test": 2000,
     }
-    for name in ("validation", "test"):  # from the whole range, not from its end
+    for name in ("validation", "test"):  # sampled from the whole range, not from its end
         indices = [int(source) for source, _ in splits[name]]
         assert min(indices) < 300 and max(indices) > 29700
 
 
 @pytest.mark.slow
-def test_built_once_and_read_again(tmp_path, capfd):
+def test_a_dataset_is_built_once_and_read_again(tmp_path, capfd):
     first = pairs_of(open_source(settings(tmp_path)))
     files = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.tfrecord*")}
     assert len(files) == 3
@@ -229,14 +229,14 @@ def test_built_once_and_read_again(tmp_path, capfd):
 
 
 @pytest.mark.slow
-def test_other_settings_are_other_data(tmp_path):
+def test_other_settings_make_other_data(tmp_path):
     base = pairs_of(open_source(settings(tmp_path)))
     for changes in ({"seed": 2}, {"examples": 310}, {"target_language": "fr"}):
         assert pairs_of(open_source(settings(tmp_path, **changes))) != base
     assert pairs_of(open_source(settings(tmp_path))) == base
 
 
-def test_without_a_folder_it_is_where_tfds_keeps_its_data(tmp_path, monkeypatch):
+def test_the_default_folder_is_that_of_tfds(tmp_path, monkeypatch):
     options = settings(tmp_path)
     del options.data_dir
     made = []
@@ -248,7 +248,7 @@ def test_without_a_folder_it_is_where_tfds_keeps_its_data(tmp_path, monkeypatch)
     assert made == [None]
 
 
-def test_a_build_that_breaks_off_leaves_nothing_and_can_be_repeated(tmp_path, monkeypatch):
+def test_an_interrupted_build_leaves_nothing_and_can_be_repeated(tmp_path, monkeypatch):
     generate = cldr.CldrPhrases._generate_examples
 
     def broken(self, pairs):
@@ -264,7 +264,7 @@ def test_a_build_that_breaks_off_leaves_nothing_and_can_be_repeated(tmp_path, mo
 
 
 def test_two_processes_may_build_at_once(tmp_path, monkeypatch):
-    """The other one is finished while this one is in the middle."""
+    """One of them finishes while the other is in the middle."""
     generate, others = cldr.CldrPhrases._generate_examples, []
 
     def slow(self, pairs):
@@ -278,7 +278,7 @@ def test_two_processes_may_build_at_once(tmp_path, monkeypatch):
     assert not [name for name in os.listdir(tmp_path / "cldr_phrases") if "incomplete" in name]
 
 
-def test_a_folder_that_cannot_be_written_is_named(tmp_path):
+def test_a_read_only_folder_is_reported(tmp_path):
     (tmp_path / "file").write_text("no folder")
     refused(settings(tmp_path / "file"), "`data_dir` must be a folder that can be written. .*file")
 
@@ -287,7 +287,7 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path):
     "language, similar",
     [("engl", "en"), ("pt_XX", "pt_"), ("", "en, de"), ("zh-Hans-XX", "zh_Hans"), (7, "en, de")],
 )
-def test_an_unknown_locale_is_one_line_with_valid_ones(tmp_path, language, similar):
+def test_an_unknown_locale_is_reported_in_one_line_with_valid_ones(tmp_path, language, similar):
     for argument in ("source_language", "target_language"):
         refused(
             settings(tmp_path, **{argument: language}),
@@ -300,7 +300,7 @@ def test_the_same_locale_twice_is_refused(tmp_path):
     refused(settings(tmp_path, target_language="EN"), "must differ. Received: 'en' and 'EN'")
 
 
-def test_locales_may_be_written_as_on_the_web(tmp_path):
+def test_locales_may_be_written_as_in_web_standards(tmp_path):
     data = open_source(settings(tmp_path, source_language="pt-br", target_language="zh-Hant"))
     assert "pt_BR-zh_Hant-300-seed1-babel" in data.description
     assert data.count("train") == 240

@@ -1,4 +1,4 @@
-"""CoNLL files: what is read of them, and mistakes that name their file and line."""
+"""CoNLL files: their contents, and mistakes reported with file and line."""
 
 import gzip
 import itertools
@@ -65,14 +65,14 @@ def test_only_ascii_white_space_separates_columns(tmp_path):
 @pytest.mark.parametrize(
     ("iob1", "bio"),
     [
-        # Ramshaw and Marcus (1995): B-X only where two spans of a type touch.
+        # Ramshaw and Marcus (1995): B-X only between adjacent spans of one type.
         ("O I-X O", "O B-X O"),
         ("I-X I-X O", "B-X I-X O"),
         ("I-X I-Y I-Y", "B-X B-Y I-Y"),
         ("I-X B-X I-X", "B-X B-X I-X"),
         ("I-X I-X B-X B-X", "B-X I-X B-X B-X"),
         ("I-X O I-X I-Y B-Y I-X", "B-X O B-X B-Y B-Y B-X"),
-        ("B-X I-X O B-Y", "B-X I-X O B-Y"),  # what is BIO already stays
+        ("B-X I-X O B-Y", "B-X I-X O B-Y"),  # BIO stays unchanged
         ("O O", "O O"),
     ],
 )
@@ -85,8 +85,8 @@ def test_iob1_is_read_as_bio(tmp_path, iob1, bio):
     assert find_problem([label for _, label in first]) is None
 
 
-def test_every_set_of_spans_comes_back_from_iob1(tmp_path):
-    """To IOB1 by its definition, and back."""
+def test_every_set_of_spans_survives_a_round_trip_through_iob1(tmp_path):
+    """Converts to IOB1 by its definition, and back."""
     for prefixes in itertools.product(("O", "B-X", "I-X", "B-Y", "I-Y"), repeat=4):
         if find_problem(prefixes) is not None:
             continue
@@ -98,8 +98,8 @@ def test_every_set_of_spans_comes_back_from_iob1(tmp_path):
         assert [label for _, label in read_conll(path, 2, "IOB1")[0]] == [*prefixes]
 
 
-def test_a_label_that_only_iob1_has_is_known_by_its_bio(tmp_path):
-    """I-Y begins the spans of both files, and no file has an I-Y of BIO."""
+def test_a_label_that_occurs_only_in_iob1_is_known_by_its_bio_form(tmp_path):
+    """I-Y starts the spans in both files; after conversion to BIO no file has an I-Y."""
     given = settings(tmp_path, "a I-Y\n\nb O\n", "c O\nd I-Y\n", scheme="IOB1")
     rows = open_source(given).rows("validation").as_numpy_iterator()
     assert next(rows)[1] == b"O B-Y"
@@ -145,7 +145,7 @@ def test_a_source_has_words_and_labels(tmp_path):
         (b"a O\n\xff B-X\n", "a O\n", "train.conll, line 2: must be UTF-8"),
     ],
 )
-def test_a_mistake_names_its_file_and_line(tmp_path, train, validation, message):
+def test_a_mistake_is_reported_with_file_and_line(tmp_path, train, validation, message):
     with pytest.raises(ValueError, match=message) as error:
         open_source(settings(tmp_path, train, validation))
     assert "\n" not in str(error.value)
@@ -160,7 +160,7 @@ def test_spans_without_an_end_are_mistakes_in_bioes(tmp_path):
         open_source(given)
 
 
-def test_a_missing_file_and_a_missing_column_are_named(tmp_path):
+def test_a_missing_file_and_a_missing_column_are_reported(tmp_path):
     given = settings(tmp_path, FILE, FILE)
     given.train = [str(tmp_path / "none.conll")]
     with pytest.raises(ValueError, match="none.conll: cannot be read: No such file"):

@@ -1,4 +1,4 @@
-"""Batches: every pair once, the same every time, few shapes, little padding, and fast."""
+"""Batches: every pair once, reproducible, few shapes, little padding, and fast."""
 
 import itertools
 import time
@@ -35,18 +35,18 @@ def corpus(tokenizer):
 
 @pytest.fixture(scope="module")
 def expected(tokenizer):
-    """Sentences that must arrive: ids of the kept pairs, by the `sentencepiece` package."""
+    """The sentences that must arrive: ids of the kept pairs, from the `sentencepiece` package."""
     pieces = sentencepiece.SentencePieceProcessor(model_proto=tokenizer.model)
     pairs = [tuple((*pieces.encode(side), 3) for side in pair) for pair in text_pairs()]
     return [pair for pair in pairs if min(map(len, pair)) > 1 and max(map(len, pair)) <= 40]
 
 
-# Widths and cuts
+# Widths and batches
 
 
 @pytest.mark.parametrize("buckets", [1, 2, 3, 4, 9])
-def test_the_widths_need_the_least_padding_of_all(buckets):
-    """Against every possible choice."""
+def test_the_chosen_widths_need_the_least_padding(buckets):
+    """Compared with every possible choice."""
     rng = np.random.default_rng(buckets)
     lengths = rng.integers(1, 10, size=50) + rng.integers(0, 3, size=50)
     longest = lengths.max()
@@ -67,7 +67,7 @@ def test_the_widths_need_the_least_padding_of_all(buckets):
 
 
 @pytest.mark.parametrize("batch_tokens, buckets", [(37, 5), (100, 1), (64, 40), (10_000, 7)])
-def test_a_plan_takes_every_sentence_once_and_keeps_to_its_budget(batch_tokens, buckets):
+def test_a_plan_contains_every_sentence_once_and_keeps_to_its_budget(batch_tokens, buckets):
     lengths = np.random.default_rng(0).integers(1, 38, size=501)
     counts = np.bincount(lengths)
     plan = plan_batches(counts, batch_tokens, choose_widths(counts, buckets))
@@ -92,7 +92,7 @@ def test_a_plan_takes_every_sentence_once_and_keeps_to_its_budget(batch_tokens, 
     np.testing.assert_array_equal(plan.ends, [(lengths <= width).sum() for width in plan.widths])
 
 
-def test_widths_beyond_the_longest_are_left_out():
+def test_widths_above_the_longest_sentence_are_left_out():
     counts = np.bincount([2, 3, 3, 5])
     plan = plan_batches(counts, 20, np.array([3, 8, 13]))
     assert plan.widths.tolist() == [3, 8] and plan.ends.tolist() == [3, 4]
@@ -106,7 +106,7 @@ def test_a_sentence_longer_than_a_batch_is_refused(corpus):
         corpus.batches(12)
 
 
-# The corpus
+# Corpus
 
 
 def test_empty_and_long_pairs_are_left_out_and_counted(corpus, expected):
@@ -116,7 +116,7 @@ def test_empty_and_long_pairs_are_left_out_and_counted(corpus, expected):
     assert corpus.tokens == tuple(sum(len(pair[side]) for pair in expected) for side in (0, 1))
 
 
-def test_max_length_counts_the_end_of_the_sentence(tokenizer):
+def test_max_length_includes_the_end_token(tokenizer):
     pairs = [("ein", "ein"), ("ein ein", "ein")]
     lengths = tokenizer.encode(["ein", "ein ein"]).row_lengths().numpy().tolist()
     for limit, size in ((lengths[1], 2), (lengths[1] - 1, 1), (lengths[0], 1)):
@@ -126,12 +126,12 @@ def test_max_length_counts_the_end_of_the_sentence(tokenizer):
         corpus_of(pairs, tokenizer, 1)
 
 
-def test_nothing_left_is_refused(tokenizer):
+def test_a_corpus_without_pairs_is_refused(tokenizer):
     with pytest.raises(ValueError, match="The data must contain .*Received: 2 empty and 0 longer"):
         corpus_of([("", "ein"), ("ein", "")], tokenizer, max_length=10)
 
 
-def test_a_vocabulary_beyond_16_bits_is_kept_whole(expected):
+def test_a_vocabulary_beyond_16_bits_is_stored_correctly(expected):
     """Ids above 65,535 need more than two bytes."""
 
     class Words:
@@ -159,7 +159,7 @@ def test_a_vocabulary_beyond_16_bits_is_kept_whole(expected):
 # Batches
 
 
-def test_a_row_is_source_begun_target_and_ended_labels(corpus, expected):
+def test_a_row_is_the_source_the_shifted_target_and_the_labels(corpus, expected):
     left = sorted(expected)
     for source, target, labels in arrays(corpus.batches(200)):
         widths = source.shape[1], target.shape[1]
@@ -190,7 +190,7 @@ def test_all_batches_but_one_have_one_of_few_shapes(corpus):
     assert sum(200 // width != count for count, width in shapes) <= 1
 
 
-def test_padding_is_counted_as_it_is(corpus):
+def test_padding_is_counted_correctly(corpus):
     for batch_tokens, buckets in ((200, 16), (200, 2), (1000, 5)):
         batches = arrays(corpus.batches(batch_tokens, buckets=buckets))
         pads = sum((source == 0).sum() + (labels == 0).sum() for source, _, labels in batches)
@@ -198,7 +198,7 @@ def test_padding_is_counted_as_it_is(corpus):
         assert corpus.padding(batch_tokens, buckets) == pytest.approx(pads / places)
 
 
-def test_seed_and_epoch_decide_the_order(corpus):
+def test_seed_and_epoch_determine_the_order(corpus):
     def epoch(**options):
         return arrays(corpus.batches(200, **options))
 
@@ -207,7 +207,7 @@ def test_seed_and_epoch_decide_the_order(corpus):
     assert not same(first, epoch(shuffle=True, seed=1, epoch=1))
     assert not same(first, epoch(shuffle=True, seed=2, epoch=0))
     assert same(epoch(), epoch(seed=9, epoch=9))  # not shuffled
-    # Pairs meet other pairs, and long batches do not come after all the short ones.
+    # Pairs change their neighbours, and long batches do not come last.
     second = epoch(shuffle=True, seed=1, epoch=1)
     groups = [{frozenset(map(tuple, s.tolist())) for s, _, _ in one} for one in (first, second)]
     assert len(groups[0] & groups[1]) < len(groups[0]) / 4
@@ -215,7 +215,7 @@ def test_seed_and_epoch_decide_the_order(corpus):
     assert widths != sorted(widths)
 
 
-def test_order_does_not_depend_on_other_readers(corpus, tokenizer):
+def test_the_order_does_not_depend_on_other_readers(corpus, tokenizer):
     """Another corpus of the same pairs, read by another pipeline, as after a restart."""
     again = corpus_of(text_pairs(), tokenizer)
     options = {"shuffle": True, "seed": 3, "epoch": 2}
@@ -229,7 +229,7 @@ def test_the_fingerprint_distinguishes_corpora(corpus, tokenizer):
     for changed in (
         pairs,
         pairs[::-1],  # another order
-        [("ein", "drei"), ("zwei vier", "fünf")],  # the same tokens, cut elsewhere
+        [("ein", "drei"), ("zwei vier", "fünf")],  # the same tokens, split differently
         [(target, source) for source, target in pairs],
     ):
         prints.add(corpus_of(changed, tokenizer).fingerprint)
@@ -237,7 +237,7 @@ def test_the_fingerprint_distinguishes_corpora(corpus, tokenizer):
 
 
 @pytest.mark.parametrize("shuffle", [False, True])
-def test_skipped_batches_are_only_left_out(corpus, shuffle):
+def test_skipping_batches_leaves_the_rest_unchanged(corpus, shuffle):
     options = {"shuffle": shuffle, "seed": 7, "epoch": 3}
     whole = arrays(corpus.batches(200, **options))
     for skip in (0, 1, 5, len(whole) - 1, len(whole), len(whole) + 3):
@@ -259,7 +259,7 @@ def test_every_epoch_has_one_element_spec(corpus):
         assert batches.element_spec == ({"source": ids, "target": ids}, ids)
 
 
-def test_the_strings_are_those_of_the_columns_of_every_row():
+def test_the_strings_are_the_columns_of_every_row():
     pairs = text_pairs()
     texts = list(strings(dataset(pairs), (0, 1)))
     assert sorted(texts) == sorted(side.encode() for pair in pairs for side in pair)
@@ -309,7 +309,7 @@ def test_padding_and_speed_on_real_sentences(multi30k):
     assert speed > 100_000
 
 
-def test_validation_loses_no_real_sentence(multi30k):
+def test_validation_drops_no_real_sentence(multi30k):
     data, tokenizer = multi30k
     training = TranslationTraining(tokenizer)
     batches = Corpus.from_rows(data.rows("validation"), training, 2048).batches(2048)

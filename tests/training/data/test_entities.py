@@ -1,4 +1,4 @@
-"""The generated sentences: exact spans, the same every time, and no content in two splits."""
+"""The generated sentences: exact spans, reproducible, and no content in two splits."""
 
 from types import SimpleNamespace
 
@@ -27,7 +27,7 @@ def content(words, labels):
 
 @pytest.mark.parametrize("scheme", ["BIO", "BIOES"])
 def test_spans_are_exact(scheme):
-    """What is left of a sentence without its spans is one of those it is made from."""
+    """A sentence without its spans is one of the templates."""
     frames = {" ".join("*" if w.isupper() and len(w) > 1 else w for w in frame.split())
               for frame in SENTENCES}  # fmt: skip
     data, types = open_source(settings(scheme=scheme)), set()
@@ -43,12 +43,12 @@ def test_spans_are_exact(scheme):
     assert types == TYPES
 
 
-def test_no_content_is_in_two_splits_and_none_twice():
+def test_no_content_is_in_two_splits_or_occurs_twice():
     data = open_source(settings())
     assert [data.count(split) for split in data.splits] == [320, 40, 40]
     every = [content(*row) for split in data.splits for row in examples(data, split)]
     assert len(set(every)) == len(every) == 400
 
 
-def test_a_seed_decides():
+def test_the_seed_determines_the_sentences():
     assert draw_sentences(50, 3) == draw_sentences(50, 3) != draw_sentences(50, 4)

@@ -1,4 +1,4 @@
-"""One protocol of epochs, of a corpus and of sampled pieces: skipped, shared out, kept together."""
+"""The protocol of epochs, with and without sampled tokens: skipping, sharing, whole examples."""
 
 import itertools
 
@@ -15,7 +15,7 @@ from keras_transformer.training.settings.schema import VocabularySettings
 from keras_transformer.training.tasks import training_class
 from keras_transformer.training.vocabulary import learn_vocabulary
 
-# These sample no pieces: test_labelling_training.py and test_answering_training.py.
+# These sample no tokens: test_labelling_training.py and test_answering_training.py test them.
 FIXED = ("labelling", "question_answering")
 KINDS = [name for name in TASKS if TASKS[name].texts and name not in FIXED]
 BATCH_TOKENS, MAX_LENGTH = 90, 30
@@ -50,7 +50,7 @@ def tokenizer():
 
 @pytest.fixture(scope="module")
 def epochs(tokenizer):
-    """A function from a kind of task, and whether pieces are sampled, to its `Epochs`."""
+    """A function that takes a kind of task, and whether tokens are sampled; returns `Epochs`."""
     made = {}
 
     def make(kind, sampled):
@@ -69,7 +69,7 @@ def epochs(tokenizer):
 
 
 def plain(batches):
-    """Batches as nested lists, which compare."""
+    """Returns batches as nested lists, which can be compared."""
     return [[tensor.numpy().tolist() for tensor in tf.nest.flatten(batch)] for batch in batches]
 
 
@@ -79,7 +79,7 @@ each_way = pytest.mark.parametrize("sampled", [False, True], ids=["usual", "samp
 
 @each_way
 @each_kind
-def test_every_epoch_has_as_many_batches_in_an_order_of_its_own(epochs, kind, sampled):
+def test_every_epoch_has_as_many_batches_in_its_own_order(epochs, kind, sampled):
     made = epochs(kind, sampled)
     orders = [plain(made.batches(epoch)) for epoch in (0, 1, 1, tf.constant(2, tf.int64))]
     assert {len(batches) for batches in orders} == {made.steps} and made.steps > 4
@@ -90,7 +90,7 @@ def test_every_epoch_has_as_many_batches_in_an_order_of_its_own(epochs, kind, sa
 @pytest.mark.slow
 @each_way
 def test_batches_are_skipped_and_shared_out(epochs, sampled):
-    """Of all batches of all epochs, numbered on, every third belongs to the same of three."""
+    """Numbered over all epochs, every third batch goes to the same of three workers."""
     made = epochs("classification", sampled)
     whole = [plain(made.batches(epoch)) for epoch in range(2)]
     for skip in (0, 1, made.steps - 1, made.steps):
@@ -107,7 +107,7 @@ def test_batches_are_skipped_and_shared_out(epochs, sampled):
 
 @pytest.mark.slow
 @each_way
-def test_an_endless_stream_is_one_epoch_after_the_other(epochs, sampled):
+def test_an_endless_stream_is_one_epoch_after_another(epochs, sampled):
     made = epochs("language_modelling", sampled)
     whole = [batch for epoch in range(3) for batch in plain(made.batches(epoch))]
     assert plain(endless_batches(made).take(len(whole))) == whole
@@ -120,7 +120,7 @@ def test_an_endless_stream_is_one_epoch_after_the_other(epochs, sampled):
 @each_way
 @each_kind
 def test_the_columns_of_an_example_stay_together(epochs, tokenizer, kind, sampled):
-    """Whatever the order and the pieces; and what a decoder reads is what it predicts, shifted."""
+    """In any order and with any tokens; the decoder's input is its labels, shifted."""
     texts = set(make_rows(kind)[1])
     seen = set()
     for inputs, labels in epochs(kind, sampled).batches(1):
@@ -143,10 +143,10 @@ def test_the_columns_of_an_example_stay_together(epochs, tokenizer, kind, sample
             length = np.count_nonzero(label)
             assert label[length - 1] == 3 and np.count_nonzero(row) == length
             assert row[:length].tolist() == [2, *label[: length - 1]]
-    assert len(seen) >= 0.8 * len(texts)  # of sampled pieces the last batches may not fit
+    assert len(seen) >= 0.8 * len(texts)  # with sampled tokens the last batches may not fit
 
 
-def test_what_is_no_label_is_named_by_its_place(tokenizer):
+def test_an_unknown_label_is_reported_with_its_place(tokenizer):
     texts = ["wal"] * 1500
     labels = ["few"] * 1200 + ["none"] + ["few"] * 299
     rows = tf.data.Dataset.from_tensor_slices((texts, labels))
@@ -160,7 +160,7 @@ def test_what_is_no_label_is_named_by_its_place(tokenizer):
         Corpus.from_rows(rows, training, MAX_LENGTH)
 
 
-def test_long_and_empty_texts_take_their_labels_with_them(tokenizer):
+def test_long_and_empty_texts_are_dropped_with_their_labels(tokenizer):
     rows = [("wal", "few"), ("", "some"), (" ".join(WORDS * 5), "some"), ("over tal", "many")]
     dataset = tf.data.Dataset.from_tensor_slices(tuple(map(list, zip(*rows, strict=True))))
     training = training_class(TASKS["classification"])(

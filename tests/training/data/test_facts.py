@@ -1,4 +1,4 @@
-"""The generated questions: exact places, distractors, and passages that are in one split alone."""
+"""The generated questions: exact answers, distractors, and passages in a single split."""
 
 import re
 from types import SimpleNamespace
@@ -8,7 +8,7 @@ from keras_transformer.training.data.sources.facts import FACTS, NAMES, draw_que
 
 
 def patterns(texts):
-    """An expression for each text: what NAME and ANSWER are."""
+    """Returns a regular expression for each text, with groups for NAME and ANSWER."""
     groups = {name: f"(?P<{name.lower()}>.+)" for name in ("NAME", "ANSWER")}
     return [
         re.compile(re.sub("NAME|ANSWER", lambda match: groups[match[0]], re.escape(text)))
@@ -20,7 +20,7 @@ KINDS = [(kind, patterns(statements), patterns(questions)) for kind, statements,
 
 
 def matches(text, column):
-    """Pairs of a kind and what its patterns match in a whole text."""
+    """Yields pairs of a kind and the match of its patterns with a whole text."""
     return [
         (kinds[0], match)
         for kinds in KINDS
@@ -30,7 +30,7 @@ def matches(text, column):
 
 
 def facts_of(passage):
-    """The kind, the name and the answer of each sentence."""
+    """Returns the kind, name and answer of each sentence."""
     facts = []
     for sentence in re.split(r"(?<=[.]) (?=[A-Z][a-z]+ )", passage):
         for kind, match in matches(sentence, 1):
@@ -39,14 +39,14 @@ def facts_of(passage):
     return facts
 
 
-def test_the_answer_is_that_of_its_name_and_its_kind_alone():
+def test_only_one_sentence_answers_a_question():
     right = same_kind = same_name = 0
     for question, passage, byte, (text,) in draw_questions(200, seed=1):
         assert passage.encode()[byte:].startswith(text.encode())
         ((kind, match),) = matches(question, 2)
         facts = facts_of(passage)
         both = [fact for fact in facts if fact[:2] == (kind, match["name"])]
-        if len(both) == 1:  # a phrase with a full stop in it may hide a sentence from this test
+        if len(both) == 1:  # a full stop inside a phrase may hide a sentence from this test
             right += both[0][2] == text
         same_kind += sum(fact[0] == kind for fact in facts) > 1
         same_name += sum(fact[1] == match["name"] for fact in facts) > 1
@@ -61,10 +61,10 @@ def test_no_passage_is_in_two_splits():
         for split in data.splits
         for row in data.rows(split).as_numpy_iterator()
     ]
-    assert len(answers) == 300 and len({*answers}) > 290  # of few facts that the test can read
+    assert len(answers) == 300 and len({*answers}) > 290  # a few facts are not parsed by this test
 
 
-def test_a_seed_decides():
+def test_the_seed_determines_the_questions():
     assert draw_questions(20, 3) == draw_questions(20, 3) != draw_questions(20, 4)
     passages = [passage for _, passage, *_ in draw_questions(200, 3)]
     assert len({*passages}) == 200

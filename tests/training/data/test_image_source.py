@@ -43,7 +43,7 @@ def examples(source, split):
     return [(image, label.decode()) for image, label in source.rows(split).as_numpy_iterator()]
 
 
-def test_folders_are_labels(folder):
+def test_folder_names_are_labels(folder):
     (folder / "train" / "a" / "notes.txt").write_text("no image")
     source = open_source(settings(folder))
     assert source.splits == ("train", "validation") and source.count("train") == 2
@@ -59,14 +59,14 @@ def test_a_jpeg_is_read(folder):
     assert label == "c" and np.abs(image.astype(int) - 200).max() < 4
 
 
-def test_images_are_made_grey(folder):
+def test_images_are_converted_to_grey(folder):
     ((image, _),) = examples(open_source(settings(folder, channels=1)), "validation")
     assert image.shape == (5, 7, 1)
     grey = draw(seed=2) @ [0.299, 0.587, 0.114]
     assert np.abs(image[..., 0] - grey).max() <= 1.5
 
 
-def test_images_are_resized_where_a_size_is_given(folder):
+def test_images_are_resized_to_a_given_size(folder):
     write(folder / "train" / "a" / "9.png", np.full((20, 10, 3), 77, "uint8"))
     source = open_source(settings(folder, image_size=[4, 6]))
     assert source.facts() == {"resize": True}
@@ -84,7 +84,7 @@ def test_images_are_resized_where_a_size_is_given(folder):
         ("train/a/4.jpg", b"", "4.jpg: is not a readable PNG or JPEG image."),
     ],
 )
-def test_a_wrong_file_is_named(folder, name, content, message):
+def test_a_wrong_file_is_reported(folder, name, content, message):
     if isinstance(content, bytes):
         (folder / name).write_bytes(content)
     else:
@@ -94,7 +94,7 @@ def test_a_wrong_file_is_named(folder, name, content, message):
     assert "\n" not in str(error.value)
 
 
-def test_a_folder_that_cannot_be_read_is_an_image_that_cannot(folder):
+def test_an_unreadable_folder_is_reported_like_an_unreadable_image(folder):
     (folder / "train" / "a" / "4.png").mkdir()
     with pytest.raises(ValueError, match="4.png: cannot be read: Is a directory."):
         open_source(settings(folder))
@@ -107,13 +107,13 @@ def test_a_folder_that_cannot_be_read_is_an_image_that_cannot(folder):
         ("train/a", "a: must contain a folder for"),
     ],
 )
-def test_a_wrong_folder_is_named(folder, name, message):
+def test_a_wrong_folder_is_reported(folder, name, message):
     with pytest.raises(ValueError, match=message):
         open_source(settings(folder, test=str(folder / name)))
 
 
 @pytest.mark.parametrize("second", ["validation", "test"])
-def test_a_folder_of_two_splits_is_refused(tmp_path, second):
+def test_one_folder_for_two_splits_is_refused(tmp_path, second):
     config = tmp_path / "config.toml"
     splits = {"train": "a", "validation": "b", "test": "c", second: "a"}
     lines = "".join(f'{split} = "{folder}"\n' for split, folder in splits.items())
@@ -151,11 +151,11 @@ def test_digits_are_those_of_scikit_learn():
         split: [(image.tobytes(), label) for image, label in examples(source, split)]
         for split in source.splits
     }
-    # All of them, and none twice: the images differ, so no two splits share one.
+    # All of them occur once: the images differ, so no two splits share one.
     assert len({image for image, _ in expected}) == len(expected) == len(digits.target)
     assert sorted(row for rows in splits.values() for row in rows) == expected
-    # "Decides which fifth is the test split and which tenth validates; each has the same share of
-    # every digit", to the nearest image.
+    # The settings page states "Decides which fifth is the test split and which tenth validates;
+    # each has the same share of every digit", to the nearest image.
     whole = collections.Counter(digits.target.tolist())
     for split, share, most in (("test", 0.2, 0.5), ("validation", 0.1, 0.5), ("train", 0.7, 1.0)):
         assert source.count(split) == len(splits[split])
@@ -177,7 +177,7 @@ def test_without_scikit_learn_there_is_one_line(monkeypatch):
         open_source(types.SimpleNamespace(source="digits", seed=1))
 
 
-def test_images_are_moved_and_their_edges_repeated():
+def test_images_are_shifted_and_their_edges_repeated():
     image = np.arange(20, dtype="uint8").reshape(1, 4, 5, 1)
     for down in range(-2, 3):
         for right in range(-2, 3):

@@ -1,4 +1,4 @@
-"""One training at a time writes into a folder; one that was killed keeps nobody out."""
+"""Only one training run writes to a folder at a time; a killed one does not block others."""
 
 import json
 import os
@@ -28,7 +28,7 @@ except lock.RunLocked as error:
 
 
 def start(folder, seconds):
-    """A process that takes the lock, without TensorFlow."""
+    """Starts a process that takes the lock, without TensorFlow."""
     command = [sys.executable, "-c", HOLDS, module.__file__, str(folder), str(seconds)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 
@@ -43,7 +43,7 @@ def holder(tmp_path):
 
 
 def sign(folder, silent, **changes):
-    """The record that a training on another machine left, so many seconds ago."""
+    """Writes the record of a training run on another machine, `silent` seconds old."""
     record = {"host": "elsewhere", "pid": 17, "since": "1970", "boot": "other", "token": "x"}
     path = folder / "lock.json"
     path.write_text(json.dumps({**record, **changes}))
@@ -52,7 +52,7 @@ def sign(folder, silent, **changes):
     return path
 
 
-def test_the_error_of_the_second_names_the_holder_of_the_lock(holder, tmp_path):
+def test_the_second_process_gets_an_error_that_names_the_holder(holder, tmp_path):
     message = (
         f"^{tmp_path} is in use by another training, process {holder.pid} on "
         rf"{socket.gethostname()} since \d{{4}}-\d\d-\d\d \S+. Wait until it ends, stop it, or "
@@ -63,7 +63,7 @@ def test_the_error_of_the_second_names_the_holder_of_the_lock(holder, tmp_path):
     assert json.loads((tmp_path / "lock.json").read_text())["pid"] == holder.pid
 
 
-def test_one_that_was_killed_keeps_nobody_out(holder, tmp_path):
+def test_a_killed_process_does_not_block_others(holder, tmp_path):
     os.kill(holder.pid, signal.SIGKILL)
     holder.wait()
     assert (tmp_path / "lock.json").exists()
@@ -73,7 +73,7 @@ def test_one_that_was_killed_keeps_nobody_out(holder, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_signature_cut_short_by_a_power_cut_is_judged_by_its_age(tmp_path):
+def test_a_truncated_record_is_judged_by_its_age(tmp_path):
     path = tmp_path / "lock.json"
     path.write_text('{"host": "her')
     with pytest.raises(RunLocked, match="in use by another training. Wait"), RunLock(tmp_path):
@@ -98,15 +98,15 @@ def test_another_machine_holds_the_lock_until_it_has_been_silent(tmp_path):
         assert json.loads(path.read_text())["host"] == socket.gethostname()
 
 
-def test_a_machine_that_was_started_again_waits_for_the_silence(tmp_path):
+def test_a_restarted_machine_waits_for_the_silence(tmp_path):
     sign(tmp_path, silent=5, host=socket.gethostname(), pid=os.getpid())
     with pytest.raises(RunLocked, match="on .* since 1970"), RunLock(tmp_path):
         pass
 
 
 @pytest.mark.parametrize("silent", [5, SILENCE + 5])
-def test_without_locks_of_the_file_system_the_signature_decides(tmp_path, monkeypatch, silent):
-    """Also between two processes of one machine, of which one was killed."""
+def test_without_file_system_locks_the_record_decides(tmp_path, monkeypatch, silent):
+    """Also between two processes of one machine, one of which was killed."""
 
     def flock(*_):
         raise OSError(38, "Function not implemented")
@@ -123,7 +123,7 @@ def test_without_locks_of_the_file_system_the_signature_decides(tmp_path, monkey
             pass
 
 
-def test_two_at_once_of_which_one_holds_it(tmp_path):
+def test_of_two_simultaneous_processes_one_gets_the_lock(tmp_path):
     processes = [start(tmp_path, 60) for _ in range(4)]
     lines = [process.stdout.readline() for process in processes]
     for process in processes:
@@ -132,7 +132,7 @@ def test_two_at_once_of_which_one_holds_it(tmp_path):
     assert sorted(text == "held\n" for text in lines) == [False, False, False, True]
 
 
-def test_signs_of_life_go_on_and_end(tmp_path, monkeypatch):
+def test_heartbeats_continue_and_end(tmp_path, monkeypatch):
     monkeypatch.setattr(module, "BEAT", 0.02)
     with RunLock(tmp_path) as lock:
         os.utime(lock.record, (0, 0))
@@ -143,7 +143,7 @@ def test_signs_of_life_go_on_and_end(tmp_path, monkeypatch):
         assert lock.record.stat().st_mtime > 0
 
 
-def test_whoever_slept_too_long_gets_an_error_and_leaves_the_others_lock_alone(tmp_path):
+def test_a_process_that_slept_too_long_gets_an_error_and_keeps_the_new_lock(tmp_path):
     with RunLock(tmp_path) as lock:
         path = sign(tmp_path, silent=0)
         with pytest.raises(RunLocked, match="process 17 on elsewhere"):
@@ -152,7 +152,7 @@ def test_whoever_slept_too_long_gets_an_error_and_leaves_the_others_lock_alone(t
     assert path.read_text() == content
 
 
-def test_a_folder_that_cannot_be_made_is_named(tmp_path):
+def test_a_folder_that_cannot_be_created_is_reported(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(OSError, match="file"), RunLock(tmp_path / "file"):
         pass

@@ -1,4 +1,4 @@
-"""Texts that share rows: where each token goes, and that no text learns of another."""
+"""Packing: texts share rows, every token has a place, and texts do not affect each other."""
 
 import numpy as np
 import pytest
@@ -30,21 +30,21 @@ def tokenizer():
 
 
 def drawn(count, longest, seed=0, shortest=1):
-    """Texts of distinct lengths, as ids, each with its end."""
+    """Returns texts of distinct lengths as ids, each with its end."""
     rng = np.random.default_rng(seed)
     lengths = rng.integers(shortest, longest + 1, count)
     return [[*rng.integers(4, 19, length - 1).tolist(), EOS] for length in lengths]
 
 
 def packed(texts, max_length):
-    """Packs lists of ids; returns a ragged tensor, and how many were cut."""
+    """Packs lists of ids; returns a ragged tensor and the number of truncated texts."""
     lengths = np.array(list(map(len, texts)))
     rows, cut = pack_texts(Column(np.concatenate(texts), lengths), max_length)
     return tf.RaggedTensor.from_row_lengths(tf.cast(rows.values, tf.int32), rows.lengths), cut
 
 
 def split(row):
-    """The texts of a row: each ends in `EOS`."""
+    """Returns the texts of a row, each of which ends in `EOS`."""
     texts = [[]]
     for token in row:
         texts[-1].append(token)
@@ -53,7 +53,7 @@ def split(row):
     return [text for text in texts if text]
 
 
-def test_every_token_of_every_text_is_in_one_row():
+def test_every_token_of_every_text_is_in_exactly_one_row():
     texts = drawn(211, 13)
     rows, cut = packed(texts, 13)
     assert cut == 0 and max(rows.row_lengths().numpy()) <= 13
@@ -62,7 +62,7 @@ def test_every_token_of_every_text_is_in_one_row():
     assert len(rows.to_list()) <= 1.05 * sum(map(len, texts)) / 13, "rows are full"
 
 
-def test_longer_texts_are_cut_into_pieces_of_a_row():
+def test_longer_texts_are_split_into_parts_that_fit_a_row():
     texts = [[5, 6, 7, 8, 9, 10, 11, EOS], [12, EOS], [13, 14, 15, 16, 17, 18, 5, 6, EOS], [7, EOS]]
     rows, cut = packed(texts, 4)
     assert cut == 2
@@ -76,7 +76,7 @@ def test_longer_texts_are_cut_into_pieces_of_a_row():
     ]
 
 
-def test_boxes_are_never_too_full_and_few():
+def test_rows_never_overflow_and_are_few():
     rng = np.random.default_rng(1)
     sizes = rng.integers(1, 30, 500)
     boxes = best_fit(sizes, 30)
@@ -87,7 +87,7 @@ def test_boxes_are_never_too_full_and_few():
     assert best_fit(np.array([3, 7, 4, 6]), 10).tolist() == [0, 0, 1, 1]
 
 
-def test_a_row_is_read_as_its_texts():
+def test_a_row_can_be_split_into_its_texts():
     labels = tf.constant([[5, 6, EOS, 7, EOS, EOS, PAD, PAD], [5, 6, 7, 8, 9, 10, 11, 12]])
     inputs = {name: value.numpy().tolist() for name, value in read(labels).items()}
     assert inputs == {
@@ -110,15 +110,15 @@ def make(position, **changes):
 
 
 def alone(texts):
-    """The texts, one in each row: what is read and the labels, padded."""
+    """Returns inputs and labels with each text in its own row, padded."""
     labels = tf.ragged.constant(texts).to_tensor(PAD)
     tokens = tf.concat([tf.fill([len(texts), 1], BOS), labels[:, :-1]], axis=1)
     return tf.where(tf.equal(tokens, EOS) | tf.equal(labels, PAD), PAD, tokens), labels
 
 
 @pytest.mark.parametrize("position", POSITIONS)
-def test_no_text_of_a_row_sees_another(position):
-    """Hidden states, loss and gradients are those of the texts alone."""
+def test_texts_of_a_row_do_not_see_each_other(position):
+    """Hidden states, loss and gradients equal those of the separate texts."""
     model = make(position, tie="none" if position == "alibi" else "all")
     texts = drawn(17, 11, seed=2)
     rows = packed(texts, 13)[0].to_tensor(PAD)
@@ -156,12 +156,12 @@ def gradients_of(model, objective, inputs, labels):
     return loss.numpy(), [to_numpy(tf.convert_to_tensor(gradient)) for gradient in gradients]
 
 
-def test_a_call_does_not_take_the_tokens_alone():
+def test_a_call_needs_more_than_the_tokens():
     with pytest.raises(TypeError, match="rows of several texts go through `hidden_states`"):
         make("none")(read(tf.constant([[5, EOS]])))
 
 
-def test_a_changed_text_changes_no_neighbour():
+def test_a_changed_text_does_not_change_its_neighbours():
     model = make("sinusoidal")
     labels = np.array([[5, 6, EOS, 7, 8, 9, EOS, 10, EOS, PAD]], np.int32)
     before = to_numpy(model.hidden_states(read(tf.constant(labels))))

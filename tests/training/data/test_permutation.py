@@ -38,7 +38,7 @@ def test_numbers_of_several_sizes_are_permuted_together():
     assert sorted(together[:3]) == [0, 1, 2] and sorted(together[3:5]) == [0, 1]
 
 
-def test_a_part_of_an_order_is_that_of_the_whole():
+def test_part_of_an_order_equals_the_whole():
     whole = order(36_000, 1, 2)
     part = compiled(np.arange(700, 900), 36_000, key_of(1, 2)).numpy()
     np.testing.assert_array_equal(part, whole[700:900])
@@ -53,7 +53,7 @@ def test_orders_of_very_many_numbers():
     assert (abs(quarters - 1250) < 5 * np.sqrt(1250)).all()
 
 
-def test_every_seed_and_epoch_has_an_order_of_its_own():
+def test_every_seed_and_epoch_has_its_own_order():
     orders = {tuple(order(30, *pair)) for pair in itertools.product(range(12), repeat=2)}
     assert len(orders) == 144
 
@@ -74,7 +74,7 @@ def test_all_orders_are_equally_frequent(size):
     assert squares < degrees + 5 * np.sqrt(2 * degrees)
 
 
-def test_every_number_comes_to_every_place_equally_often():
+def test_every_number_is_equally_often_in_every_place():
     size, orders = 30, 6000
     keys = key_of(np.arange(orders), 4)[:, None]
     moved = permuted(np.tile(np.arange(size), (orders, 1)), size, keys).numpy()

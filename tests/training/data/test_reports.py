@@ -1,4 +1,4 @@
-"""Each report has one summary, which can be read out of it, and no summary is in two splits."""
+"""Each report determines its summary, and no summary is in two splits."""
 
 import re
 from types import SimpleNamespace
@@ -29,8 +29,8 @@ def first(patterns, report):
 
 
 def read(report):
-    """The summary of a report, by a reading of its own."""
-    end = r"\.(?= (?:The|All|It|An|A|Last|Somebody|There) |$)"  # not that of "St. Lucia"
+    """Derives the summary of a report with an independent parser."""
+    end = r"\.(?= (?:The|All|It|An|A|Last|Somebody|There) |$)"  # not the full stop of "St. Lucia"
     place = first(
         [rf"The customer is from (.*?){end}", rf"The goods are sent to (.*?){end}"], report
     )
@@ -41,7 +41,7 @@ def read(report):
     return summary + (f", due on {day}." if day else ".")
 
 
-def test_a_summary_can_be_read_out_of_its_report(pairs):
+def test_a_summary_can_be_derived_from_its_report(pairs):
     for report, summary in pairs:
         assert read(report) == summary
     lengths = [
@@ -50,7 +50,7 @@ def test_a_summary_can_be_read_out_of_its_report(pairs):
     assert min(lengths) == 1 and max(lengths) == 6
 
 
-def test_most_reports_have_what_a_summary_leaves_out(pairs):
+def test_most_reports_have_details_that_the_summary_omits(pairs):
     others = [reports.OTHER_PLACE, reports.OTHER_PRICE, reports.OTHER_DAY]
     others += [reports.LANGUAGE, reports.WEIGHT]
     for templates in others:
@@ -63,12 +63,12 @@ def test_most_reports_have_what_a_summary_leaves_out(pairs):
         assert 0.8 < share < 0.9
 
 
-def test_a_seed_decides_the_reports(pairs):
+def test_the_seed_determines_the_reports(pairs):
     assert Reports().pairs(50, seed=3) == pairs[:50]
     assert Reports().pairs(50, seed=4) != pairs[:50]
 
 
-def test_held_out_contents_are_in_one_split_alone(tmp_path):
+def test_held_out_contents_are_in_a_single_split(tmp_path):
     data = open_source(settings(tmp_path))
     rows = {split: list(data.rows(split).as_numpy_iterator()) for split in SPLITS}
     assert {split: len(found) for split, found in rows.items()} == {
@@ -82,6 +82,6 @@ def test_held_out_contents_are_in_one_split_alone(tmp_path):
     assert [(a.decode(), b.decode()) for a, b in rows["train"]] == [
         pair for pair in Reports().pairs(300, 1) if pair[0].encode() in dict(rows["train"])
     ]
-    again = open_source(settings(tmp_path))  # from the disk
+    again = open_source(settings(tmp_path))  # from disk
     assert list(again.rows("test").as_numpy_iterator()) == rows["test"]
     assert "cldr_reports/300-seed1-babel" in data.description

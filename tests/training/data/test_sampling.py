@@ -1,4 +1,4 @@
-"""Sampled epochs: other pieces, the same sentences, the same every time."""
+"""Sampled epochs: different tokens, the same sentences, reproducible."""
 
 import itertools
 
@@ -52,7 +52,7 @@ def epoch(parts, number, **options):
 
 
 def sentences(parts, batches):
-    """The texts of the rows of both sides, and their ids."""
+    """Returns the texts of the rows on both sides, and their ids."""
     model = sentencepiece.SentencePieceProcessor(model_proto=parts[2].model)
     rows = [
         tuple([token for token in side if token] for side in pair)
@@ -63,7 +63,7 @@ def sentences(parts, batches):
     return [tuple(model.decode(side[:-1]) for side in pair) for pair in rows], rows
 
 
-def test_the_sentences_stay_and_their_pieces_change(parts):
+def test_the_sentences_stay_and_their_tokens_change(parts):
     strings = parts[3]
     ids = []
     for number in range(3):
@@ -75,7 +75,7 @@ def test_the_sentences_stay_and_their_pieces_change(parts):
     assert sum(ids[0][text] != ids[1][text] for text in common) > 0.5 * len(common)
 
 
-def test_the_pieces_are_those_of_the_vocabulary_at_rate_almost_nothing():
+def test_at_a_rate_of_almost_zero_the_tokens_are_those_of_the_vocabulary():
     pairs, strings = make_pairs()
     text = [side.encode() for pair in strings for side in pair]
     tokenizer = SentencePieceTokenizer(learn_vocabulary(text, VocabularySettings(size=60)))
@@ -90,7 +90,7 @@ def test_the_pieces_are_those_of_the_vocabulary_at_rate_almost_nothing():
 
 
 @pytest.mark.slow
-def test_the_seed_and_the_epoch_decide(parts):
+def test_seed_and_epoch_determine_the_tokens(parts):
     def flat(batches):
         return [side.tolist() for batch in batches for side in batch]
 
@@ -99,7 +99,7 @@ def test_the_seed_and_the_epoch_decide(parts):
     assert flat(epoch(parts, 1)) != flat(epoch(parts, 1, seed=6))
 
 
-def test_no_batch_is_larger_and_no_sentence_longer_than_allowed(parts):
+def test_no_batch_or_sentence_exceeds_its_limit(parts):
     corpus, pairs, tokenizer, _ = parts
     lengths = [
         len(ids)
@@ -114,7 +114,7 @@ def test_no_batch_is_larger_and_no_sentence_longer_than_allowed(parts):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("accumulate", [1, 3])
-def test_the_stream_goes_on_anywhere(parts, accumulate):
+def test_the_stream_resumes_at_any_batch(parts, accumulate):
     def take(skip, count):
         updates = endless_batches(
             sampler(parts).epochs(BATCH_TOKENS), skip=skip, accumulate=accumulate
@@ -133,8 +133,8 @@ def test_the_stream_goes_on_anywhere(parts, accumulate):
         assert take(skip, count - skip) == whole[size * skip :]
 
 
-def test_windows_hold_all_examples_in_another_order_in_every_epoch(parts):
-    """There are 4 windows of at most 11; each has a new mixture of all lengths."""
+def test_windows_contain_all_examples_in_another_order_in_every_epoch(parts):
+    """There are 4 windows of at most 11; each mixes all lengths anew."""
     windowed = sampler(parts, window=11)
     assert windowed.windows == 4
     epochs = [

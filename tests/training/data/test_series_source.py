@@ -1,4 +1,4 @@
-"""Series from CSV files: periods, the window before them, and one line for every mistake."""
+"""Series from CSV files: periods, the history before them, and one line for every mistake."""
 
 import dataclasses
 import datetime
@@ -15,7 +15,7 @@ DAYS = 12
 
 
 def lines(**changes):
-    """A header and twelve days over the end of a February; `changes` are by number of the line."""
+    """Returns a header and twelve days around the end of February; `changes` by line number."""
     made = ["date,rain,noise,warmth,flow"]
     for day in range(DAYS):
         flow = "" if day == 8 else day + 0.5
@@ -55,7 +55,7 @@ def rows(source, split):
     return np.array(inputs), np.array(target)
 
 
-def test_a_split_is_its_days_and_the_window_before_it(tmp_path):
+def test_a_split_is_its_days_and_the_history_before_it(tmp_path):
     source = open_source(settings(tmp_path))
     inputs, target = rows(source, "validation")
     np.testing.assert_array_equal(inputs, [[-day, day] for day in range(3, 10)])
@@ -64,13 +64,13 @@ def test_a_split_is_its_days_and_the_window_before_it(tmp_path):
     assert source.count("validation") == 4 and source.splits == ("train", "validation")
 
 
-def test_where_the_file_begins_there_is_less_before_a_split(tmp_path):
+def test_at_the_start_of_the_file_a_split_has_less_history(tmp_path):
     inputs, target = rows(open_source(settings(tmp_path)), "train")
     np.testing.assert_array_equal(inputs[:, 1], range(6))
     np.testing.assert_array_equal(target, [np.nan, np.nan, 2.5, 3.5, 4.5, 5.5])
 
 
-def test_what_the_model_must_know_of_the_data(tmp_path):
+def test_the_model_gets_names_and_scales_from_the_data(tmp_path):
     facts = open_source(settings(tmp_path)).facts()
     sizes = {"max_length": 4, "scored": 2}
     table = dataclasses.asdict(TableFormat(date_column="date", step="1 day", fill_limit=3))
@@ -80,7 +80,7 @@ def test_what_the_model_must_know_of_the_data(tmp_path):
     assert open_source(settings(tmp_path, snow=snow)).facts()["snow"] == ("rain", "warmth")
 
 
-def test_a_byte_order_mark_and_spaces_are_no_part_of_it(tmp_path):
+def test_a_byte_order_mark_and_spaces_are_ignored(tmp_path):
     content = lines(_1="\ufeffdate, rain ,noise,warmth,flow", _3=f"{day(1)} , 1,x, -1 , 1.5")
     inputs, _ = rows(open_source(settings(tmp_path, content)), "train")
     np.testing.assert_array_equal(inputs[:, 1], range(6))
@@ -109,13 +109,13 @@ def test_a_byte_order_mark_and_spaces_are_no_part_of_it(tmp_path):
          "including date, warmth, rain, flow. Received: 4."),
     ],
 )  # fmt: skip
-def test_a_wrong_line_is_named(tmp_path, changes, message):
+def test_a_wrong_line_is_reported(tmp_path, changes, message):
     with pytest.raises(ValueError, match=message) as error:
         open_source(settings(tmp_path, lines(**changes)))
     assert "\n" not in str(error.value) and str(tmp_path) in str(error.value)
 
 
-def test_a_period_that_is_not_there_is_named(tmp_path):
+def test_a_missing_period_is_reported(tmp_path):
     message = "`data.test` must be a period in .*river.csv, which covers 2001-02-26 to 2001-03-09"
     last = datetime.date.max
     for days in ([day(3), day(12)], [day(-1), day(2)], [day(5), day(4)], [day(3), last]):
@@ -127,7 +127,7 @@ HOUR = datetime.timedelta(hours=1)
 
 
 def hourly(folder, offset="", **changes):
-    """Thirty hours of two days, from 20:00 on."""
+    """Returns thirty hours over two days, from 20:00 on."""
     first = datetime.datetime(2001, 2, 27, 20)
     content = ["date,rain,warmth,flow"]
     content += [f"{(first + n * HOUR).isoformat()}{offset},{n},0,1" for n in range(30)]
@@ -144,15 +144,15 @@ def hourly(folder, offset="", **changes):
         ([datetime.datetime(2001, 2, 28, 23, 30), datetime.datetime(2001, 3, 1, 1)], [28, 29]),
     ],
 )
-def test_a_period_is_in_dates_or_in_times(tmp_path, period, steps):
-    """A last date includes all of its day."""
+def test_a_period_is_given_as_dates_or_as_times(tmp_path, period, steps):
+    """A last date includes the whole day."""
     source = hourly(tmp_path, train=period)
     assert source.count("train") == len(steps)
     inputs, _ = rows(source, "train")
     assert inputs[-len(steps) :, 0].tolist() == list(steps)
 
 
-def test_a_period_may_have_an_offset_where_the_file_has_one(tmp_path):
+def test_a_period_may_have_an_offset_if_the_file_has_one(tmp_path):
     zone = datetime.timezone(3 * HOUR)
     period = [datetime.datetime(2001, 2, 27, hour, tzinfo=zone) for hour in (23, 23)]
     inputs, _ = rows(hourly(tmp_path, "+01:00", train=period), "train")
@@ -173,14 +173,14 @@ def test_periods_of_months(tmp_path):
     assert source.count("validation") == 1
 
 
-def test_degree_days_need_days(tmp_path):
+def test_degree_days_need_daily_data(tmp_path):
     with pytest.raises(
         ValueError, match="`data.snow` computes degree days: .*1 day. Received: 1 hour"
     ):
         hourly(tmp_path, train=[day(1), day(1)], inputs=["rain", "warmth"], snow=["rain", "warmth"])
 
 
-def test_a_file_that_cannot_be_read_is_named(tmp_path):
+def test_an_unreadable_file_is_reported(tmp_path):
     wanted = settings(tmp_path)
     wanted.file = str(tmp_path / "nowhere.csv")
     with pytest.raises(ValueError, match="nowhere.csv: cannot be read: No such file"):

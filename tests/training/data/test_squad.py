@@ -1,4 +1,4 @@
-"""SQuAD's format: places in bytes, several answers, and mistakes that name the question."""
+"""SQuAD's format: positions in bytes, several answers, and mistakes that name the question."""
 
 import json
 
@@ -22,7 +22,7 @@ def answer(text, begin=None):
     return {"text": text, "answer_start": PASSAGE.index(text) if begin is None else begin}
 
 
-def test_places_are_bytes_and_texts_stay_as_they_are(tmp_path):
+def test_positions_are_bytes_and_texts_stay_unchanged(tmp_path):
     path = written(tmp_path, [answer("liegt\nam Rhein"), answer("Rhein")])
     ((question, passage, byte, answers),) = read_squad(path)
     assert question == "Wo\tliegt Köln?" and passage == PASSAGE
@@ -30,7 +30,7 @@ def test_places_are_bytes_and_texts_stay_as_they_are(tmp_path):
     assert passage.encode()[byte:].decode().startswith(answers[0]) and byte == 11
 
 
-def test_rows_have_as_many_answers_as_there_are():
+def test_rows_may_have_several_answers():
     rows = [("a", "b c", 0, ["b"]), ("d", "e", 0, ["e", "E"]), ("f", "g", 0, ["g"])]
     data = MemoryData({"train": rows}, "questions").rows("train")
     assert [[a.decode() for a in row[3]] for row in data.as_numpy_iterator()] == [
@@ -64,7 +64,7 @@ def test_rows_have_as_many_answers_as_there_are():
         ([answer("Rhein")], {"question": 3}, "question 1: `question` must be a string. .*: 3[.]"),
     ],
 )  # fmt: skip
-def test_a_mistake_names_its_question(tmp_path, answers, more, message):
+def test_a_mistake_is_reported_with_its_question(tmp_path, answers, more, message):
     with pytest.raises(ValueError, match=message) as error:
         read_squad(written(tmp_path, answers, **more))
     assert "\n" not in str(error.value)
@@ -84,7 +84,7 @@ def test_a_mistake_names_its_question(tmp_path, answers, more, message):
         (b'{"data": []}', "x.json must contain at least one question"),
     ],
 )
-def test_another_file_is_one_clear_line(tmp_path, content, message):
+def test_another_file_is_reported_in_one_line(tmp_path, content, message):
     path = tmp_path / "x.json"
     path.write_bytes(content)
     with pytest.raises(ValueError, match=message):

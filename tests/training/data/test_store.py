@@ -1,4 +1,4 @@
-"""Stores: the same numbers as without one, written once, whole or not at all."""
+"""Stores: the same numbers as without a store, written once, completely or not at all."""
 
 import re
 import threading
@@ -35,7 +35,7 @@ def training():
 
 @pytest.fixture
 def small_chunks(monkeypatch):
-    """Chunks of 40 examples, of which the pairs have eleven."""
+    """Chunks of 40 examples, so that the pairs have eleven chunks."""
     for module in (encoding, store_writer):
         monkeypatch.setattr(module, "BATCH", 10)
         monkeypatch.setattr(module, "CHUNK", 4)
@@ -55,7 +55,7 @@ def content(store):
     return {path.name: path.read_bytes() for path in store.folder.iterdir()}
 
 
-def test_chunks_change_nothing_but_the_checksum(tmp_path, training, small_chunks):
+def test_chunks_only_change_the_checksum(tmp_path, training, small_chunks):
     store = take(tmp_path, training)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(encoding, "CHUNK", 10**6)
@@ -76,7 +76,7 @@ def test_a_store_is_written_once(tmp_path, training):
 
 
 @pytest.mark.parametrize("chunks", [1, 5, 10])
-def test_what_was_encoded_before_a_kill_is_kept(
+def test_chunks_encoded_before_a_kill_are_kept(
     tmp_path, training, small_chunks, monkeypatch, chunks
 ):
     expected = content(take(tmp_path / "whole", training))
@@ -100,7 +100,7 @@ def test_what_was_encoded_before_a_kill_is_kept(
     assert content(store) == expected
 
 
-def test_a_kill_while_files_are_put_together_costs_no_encoding(tmp_path, training, monkeypatch):
+def test_a_kill_while_files_are_joined_loses_no_encoded_chunk(tmp_path, training, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(store_writer, "block_checksums", lambda path: 1 / 0)
         with pytest.raises(ZeroDivisionError):
@@ -117,11 +117,11 @@ def test_another_key_is_another_store(tmp_path, training):
     )
     assert len({first.folder, other.folder, cut.folder}) == len(list(tmp_path.iterdir())) == 3
     validation = take(tmp_path, training, split="validation", shared=True)
-    third = take(tmp_path, training, data="third pairs")  # in a folder of one run
+    third = take(tmp_path, training, data="third pairs")  # in the folder of a single run
     assert {path.name for path in tmp_path.iterdir()} == {validation.folder.name, third.folder.name}
 
 
-def test_whoever_finds_another_process_writing_waits(tmp_path, training):
+def test_a_process_waits_while_another_one_writes(tmp_path, training):
     folder = take(tmp_path / "a", training).folder
     part = tmp_path / "b" / f".{folder.name}.part"
     stores = []
@@ -130,12 +130,12 @@ def test_whoever_finds_another_process_writing_waits(tmp_path, training):
         thread.start()
         time.sleep(1.5)
         assert thread.is_alive() and not stores
-        folder.rename(tmp_path / "b" / folder.name)  # which the other process has written
+        folder.rename(tmp_path / "b" / folder.name)  # as if the other process had written it
     thread.join(30)
     assert stores[0].size == 400
 
 
-def test_a_damaged_store_is_named(tmp_path, training):
+def test_a_damaged_store_is_reported(tmp_path, training):
     store = take(tmp_path, training)
     file = store.folder / "source.values"
     file.write_bytes(file.read_bytes()[:-1])
@@ -149,7 +149,7 @@ FIRST, LAST = 0, 399  # rows of the pairs
 
 
 def flip(path, place):
-    """Changes one bit of a file, whose size remains."""
+    """Flips one bit of a file and keeps its size."""
     content = bytearray(path.read_bytes())
     content[place] ^= 4
     path.write_bytes(content)
@@ -157,7 +157,7 @@ def flip(path, place):
 
 @pytest.mark.parametrize("name", ["source.values", "source.offsets", "target.values"])
 @pytest.mark.parametrize(("place", "row"), [(1, FIRST), (-1, LAST)])
-def test_a_flipped_bit_is_found_when_its_block_is_read(
+def test_a_flipped_bit_is_detected_when_its_block_is_read(
     tmp_path, training, monkeypatch, name, place, row
 ):
     monkeypatch.setattr(checksums, "BLOCK", 64)
@@ -165,7 +165,7 @@ def test_a_flipped_bit_is_found_when_its_block_is_read(
     flip(folder / name, place)
     store = take(tmp_path, training, unread)
     widths = {"source": 40, "target": 40}
-    store.gather([LAST - row], widths)  # the other end of the files
+    store.gather([LAST - row], widths)  # a row at the other end of the files
     message = f"{re.escape(str(folder / name))} is damaged: the checksum of its block [0-9]+ is "
     message += f"wrong. Remove the folder {re.escape(str(folder))} to have it written again.$"
     with pytest.raises(DamagedStore, match=message):
@@ -175,19 +175,19 @@ def test_a_flipped_bit_is_found_when_its_block_is_read(
         list(batches)
 
 
-def test_a_flipped_bit_of_a_string_is_found(tmp_path, training):
+def test_a_flipped_bit_of_a_string_is_detected(tmp_path, training):
     store = take(tmp_path, training, texts=("source",))
     flip(store.folder / "source.text.values", 0)
     with pytest.raises(DamagedStore, match="source.text.values is damaged"):
         store.texts("source", [FIRST])
 
 
-def test_other_errors_of_tensorflow_stay():
+def test_other_errors_of_tensorflow_are_unchanged():
     with pytest.raises(tf.errors.AbortedError), plain_damage():
         raise tf.errors.AbortedError(None, None, "a worker is lost")
 
 
-def test_blocks_are_read_once_and_only_if_they_are_needed(tmp_path, training, monkeypatch):
+def test_blocks_are_read_once_and_only_if_needed(tmp_path, training, monkeypatch):
     monkeypatch.setattr(checksums, "BLOCK", 64)
     folder = take(tmp_path, training).folder
     compared = []
@@ -226,7 +226,7 @@ def test_a_training_with_a_damaged_store_ends_with_one_line(tmp_path):
         run_quietly(settings, tmp_path / "run")
 
 
-def test_strings_are_kept_beside_their_examples(tmp_path, training):
+def test_strings_are_stored_with_their_examples(tmp_path, training):
     store = take(tmp_path, training, texts=("source",))
     sources = store.texts("source", range(store.size))
     for number in (0, 17, store.size - 1):
@@ -236,7 +236,7 @@ def test_strings_are_kept_beside_their_examples(tmp_path, training):
 
 
 def test_each_column_has_its_own_width():
-    """The sides of a bucket are padded to the longest of each, not to the longer one of both."""
+    """Each side of a bucket is padded to its own longest row, not to the longer of both sides."""
     rng = np.random.default_rng(0)
     pairs = [("5 " * long, "6 " * rng.integers(1, 1 + long // 3)) for long in range(3, 60)]
 
@@ -249,7 +249,7 @@ def test_each_column_has_its_own_width():
 
 
 class Clips:
-    """A training of sequences of frames with pictures."""
+    """A task with sequences of frames and pictures."""
 
     columns = ("frames", "picture")
     fields = {"frames": Frames(3), "picture": Images(2, 5, 1)}
@@ -260,7 +260,7 @@ class Clips:
 
     def encode(self, columns):
         frames = tf.io.decode_raw(columns["frames"], tf.float32)
-        lengths = columns["picture"][:, 0, 0, 0]  # how many frames are real
+        lengths = columns["picture"][:, 0, 0, 0]  # the number of real frames
         frames = tf.reshape(frames, [tf.shape(frames)[0], -1, 3])
         frames = tf.RaggedTensor.from_tensor(frames, tf.cast(lengths, tf.int64))
         encode = self.fields["picture"].encode
@@ -292,7 +292,7 @@ def test_any_field_is_stored():
 
 
 @pytest.mark.slow
-def test_a_restart_reads_no_text_and_shows_the_same(tmp_path, monkeypatch):
+def test_a_restart_reads_no_text_and_prints_the_same(tmp_path, monkeypatch):
     write_small_corpus(tmp_path)
     with open(tmp_path / "train.src", "a") as source, open(tmp_path / "train.tgt", "a") as target:
         source.write("1" * 30 + "\n")
@@ -313,7 +313,7 @@ def test_a_restart_reads_no_text_and_shows_the_same(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_runs_share_a_folder(tmp_path, monkeypatch):
+def test_runs_can_share_a_folder(tmp_path, monkeypatch):
     write_small_corpus(tmp_path)
     changes = ["training.updates=1", f'data.store="{tmp_path / "shared"}"']
     run_quietly(load_settings(tmp_path / "config.toml", changes), tmp_path / "a")

@@ -1,4 +1,4 @@
-"""A stream of epochs goes on anywhere with the batch that would have come next."""
+"""A stream of epochs resumes anywhere with the next batch."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ BATCH_TOKENS = 12
 
 @pytest.fixture(scope="module")
 def corpus():
-    """Pairs of 2 to 6 tokens, every one different."""
+    """Pairs of 2 to 6 tokens, all different."""
     rng = np.random.default_rng(0)
     rows = [[10 + number] * rng.integers(1, 6) + [3] for number in range(PAIRS)]
     return corpus_of_numbers(rows)
@@ -24,7 +24,7 @@ def take(corpus, count, **options):
     return [labels.numpy().tolist() for _, labels in dataset.take(count)]
 
 
-def test_every_epoch_holds_every_pair_once_in_an_order_of_its_own(corpus):
+def test_every_epoch_contains_every_pair_once_in_its_own_order(corpus):
     steps = corpus.steps(BATCH_TOKENS)
     batches = take(corpus, 3 * steps)
     epochs = [batches[start : start + steps] for start in range(0, 3 * steps, steps)]
@@ -35,7 +35,7 @@ def test_every_epoch_holds_every_pair_once_in_an_order_of_its_own(corpus):
 
 
 @pytest.mark.slow
-def test_it_goes_on_from_any_batch(corpus):
+def test_it_resumes_at_any_batch(corpus):
     steps = corpus.steps(BATCH_TOKENS)
     assert steps > 4
     whole = take(corpus, 3 * steps)
@@ -49,14 +49,14 @@ def test_another_seed_gives_another_order(corpus):
     assert [y.numpy().tolist() for _, y in one] != [y.numpy().tolist() for _, y in two]
 
 
-def test_the_shape_of_a_batch_is_open_so_that_one_graph_serves_all(corpus):
+def test_batch_shapes_are_open_so_that_one_graph_serves_all(corpus):
     inputs, labels = endless_batches(corpus.epochs(BATCH_TOKENS)).element_spec
     assert labels == tf.TensorSpec([None, None], tf.int32)
     assert inputs == {"source": labels, "target": labels}
 
 
 @pytest.mark.slow
-def test_updates_of_several_batches_are_the_same_batches(corpus):
+def test_updates_of_several_batches_use_the_same_batches(corpus):
     whole = take(corpus, 12)
     for skip in (0, 1, 2):
         updates = endless_batches(corpus.epochs(BATCH_TOKENS, seed=5), skip=skip, accumulate=3)

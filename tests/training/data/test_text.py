@@ -1,4 +1,4 @@
-"""Text files give their pairs in order, and every mistake in them names the file and the line."""
+"""Text files: pairs in order, and every mistake reported with file and line."""
 
 import gzip
 import io
@@ -20,7 +20,7 @@ def write(folder, name, lines, end="\n"):
 
 
 def settings(folder, source=("a b", "c"), target=("A B", "C"), **changes):
-    """Training files with the given lines; the validation is one good pair."""
+    """Returns settings for the given training lines; the validation data is one good pair."""
     fields = {
         "source": "text",
         "train_source": write(folder, "train.en", source),
@@ -57,7 +57,7 @@ def test_pairs_come_in_order_from_every_split(tmp_path):
     assert data.empty == {"train": 0, "validation": 0, "test": 0}
 
 
-def test_a_split_that_was_not_given_is_refused(tmp_path):
+def test_a_missing_split_is_refused(tmp_path):
     data = open_source(settings(tmp_path))
     assert data.splits == ("train", "validation")
     for method in (data.rows, data.count):
@@ -74,14 +74,14 @@ def test_a_split_that_was_not_given_is_refused(tmp_path):
         b"\xef\xbb\xbfone\r\ntwo",
     ],
 )
-def test_line_ends_and_byte_order_marks_are_no_text(tmp_path, content):
+def test_line_ends_and_byte_order_marks_are_not_text(tmp_path, content):
     data = open_source(settings(tmp_path, content, ["1", "2"]))
     assert strings(data) == [("one", "1"), ("two", "2")]
 
 
 @pytest.mark.parametrize("tabs", [False, True])
-def test_the_text_is_the_one_that_is_evaluated_and_predicted(tmp_path, tabs):
-    """Carriage returns before a line feed are its end; inside of a line they are text."""
+def test_training_reads_lines_like_evaluate_and_predict(tmp_path, tabs):
+    """Carriage returns before a line feed belong to the line end; elsewhere they are text."""
     sides = [b"a\rb\r\n\rc\r\r\nd\r", b"A\r\rB\nC\nD"]
     options = settings(tmp_path, *sides)
     if tabs:
@@ -121,10 +121,10 @@ def test_pairs_with_an_empty_side_are_dropped_and_counted(tmp_path):
     assert data.empty == {"train": 4, "validation": 0}
 
 
-def test_what_counts_as_empty_is_what_pairs_leaves_out(tmp_path):
+def test_empty_is_what_pairs_leaves_out(tmp_path):
     spaces = [chr(code) for code in range(0x110000) if chr(code).isspace() and chr(code) != "\n"]
     spaces.remove("\r")  # part of a line end
-    source = [*spaces, "\u200b", "\x00", "x"]  # the last three are no white space
+    source = [*spaces, "\u200b", "\x00", "x"]  # the last three are not white space
     data = open_source(settings(tmp_path, source, ["y"] * len(source)))
     assert data.empty["train"] == len(spaces)
     assert [source for source, _ in strings(data)] == ["\u200b", "\x00", "x"]
@@ -141,7 +141,7 @@ def test_different_numbers_of_lines_are_refused(tmp_path):
 
 
 @pytest.mark.parametrize("side", ["source", "target"])
-def test_a_line_that_is_not_utf8_is_named(tmp_path, side):
+def test_a_line_that_is_not_utf8_is_reported(tmp_path, side):
     options = settings(tmp_path)
     setattr(options, f"train_{side}", write(tmp_path, "latin1.txt", b"fine\nGr\xf6\xdfe\n"))
     refused(options, r"latin1.txt, line 2: must be UTF-8. Received: byte 0xf6 at position 3 of")
@@ -149,7 +149,7 @@ def test_a_line_that_is_not_utf8_is_named(tmp_path, side):
     refused(options, "utf16.txt, line 1: must be UTF-8. Received: byte 0xff at position 1 of")
 
 
-def test_a_file_that_cannot_be_read_is_named(tmp_path):
+def test_an_unreadable_file_is_reported(tmp_path):
     refused(
         settings(tmp_path, train_source=str(tmp_path / "nowhere.en")),
         "nowhere.en: cannot be read: No such file",
@@ -171,7 +171,7 @@ def test_a_wrong_kind_of_source_is_refused():
     refused(SimpleNamespace(source="csv"), "`source` must be one of cldr, text, tfds, .*'csv'")
 
 
-def test_real_files_are_read_whole(data_dir):
+def test_real_files_are_read_completely(data_dir):
     folder = data_dir / "multi30k"
     data = open_source(
         SimpleNamespace(
@@ -205,7 +205,7 @@ def test_several_corpora_come_one_after_the_other(tmp_path):
     assert data.weights("train") is None and data.weights("validation") is None
 
 
-def test_a_weight_is_that_of_every_pair_of_its_corpus(tmp_path):
+def test_a_weight_applies_to_every_pair_of_its_corpus(tmp_path):
     options = settings(tmp_path, ["a", "", "c"], ["A", "B", "C"], train_weights=[1.0, 0.25])
     options.train_source = [options.train_source, write(tmp_path, "more.en", ["d", "e", "f"])]
     options.train_target = [options.train_target, write(tmp_path, "more.de", ["D", "E", "F"])]
@@ -216,8 +216,8 @@ def test_a_weight_is_that_of_every_pair_of_its_corpus(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("mark", [b"line", b"\xef\xbb\xbfline"])
-def test_gzip_in_several_members_is_read_whole(tmp_path, mark):
-    """As `bgzip`, `pigz` and `cat a.gz b.gz` write it."""
+def test_gzip_with_several_members_is_read_completely(tmp_path, mark):
+    """As written by `bgzip`, `pigz` and `cat a.gz b.gz`."""
     lines = [f"line {n} é" for n in range(3000)]
     members = [gzip.compress(f"{line[4:]}\nline".encode()) for line in lines]
     content = gzip.compress(mark) + b"".join([*members[:-1], gzip.compress(" 2999 é\n".encode())])
@@ -226,15 +226,15 @@ def test_gzip_in_several_members_is_read_whole(tmp_path, mark):
     assert strings(open_source(options)) == [(line, line.upper()) for line in lines]
 
 
-def test_what_follows_an_empty_member_of_gzip_is_read(tmp_path):
-    """TensorFlow's own reader would end there without a word."""
+def test_text_after_an_empty_gzip_member_is_read(tmp_path):
+    """TensorFlow's own reader would silently stop there."""
     first, empty, last = (gzip.compress(text) for text in (b"a\n", b"", b"c\n"))
     options = settings(tmp_path, target=["A", "C"])
     options.train_source = write(tmp_path, "x.gz", first + empty + last)
     assert strings(open_source(options)) == [("a", "A"), ("c", "C")]
 
 
-def test_one_file_with_tabs(tmp_path):
+def test_one_file_with_tab_separated_columns(tmp_path):
     both = ["a b\tA B", "\t", "c\t ", '"d\t"D', "e\tE"]
     options = settings(tmp_path, train_source=None, train_target=None)
     for name in ("pairs.tsv", "pairs.tsv.gz", "marked.tsv"):
@@ -247,7 +247,7 @@ def test_one_file_with_tabs(tmp_path):
         assert (data.count("train"), data.empty["train"]) == (3, 2)
 
 
-def test_columns_are_chosen(tmp_path):
+def test_columns_can_be_chosen(tmp_path):
     path = write(tmp_path, "scored.tsv", ["0.5\tA\ta\tx", "0.1\tB\tb", "0\t\tc\t\t"])
     options = settings(tmp_path, train_source=None, train_target=None, train=path)
     options.tsv_columns = [3, 2]
@@ -258,13 +258,13 @@ def test_columns_are_chosen(tmp_path):
     refused(options, r"scored.tsv, line 1: must have 1 tab, or `tsv_columns` .*: 4 columns\.")
 
 
-def test_a_line_without_a_tab_is_named(tmp_path):
+def test_a_line_without_a_tab_is_reported(tmp_path):
     path = write(tmp_path, "pairs.tsv", ["a\tA", "b B"])
     options = settings(tmp_path, train_source=None, train_target=None, train=path)
     refused(options, r"pairs.tsv, line 2: must have a tab between source and target")
 
 
-def test_a_damaged_gzip_file_is_named(tmp_path):
+def test_a_damaged_gzip_file_is_reported(tmp_path):
     whole = gzip.compress("".join(f"{n}\n" for n in range(9000)).encode())
     options = settings(tmp_path)
     options.train_source = write(tmp_path, "short.gz", whole[: len(whole) // 2])

@@ -1,4 +1,4 @@
-"""Translation datasets are found by name, read whole, and refused in one line."""
+"""Translation datasets: found by name, read completely, or refused in one line."""
 
 import contextlib
 import os
@@ -24,7 +24,7 @@ def settings(name, source=None, target=None, data_dir=None, features=None):
 
 @contextlib.contextmanager
 def mocked(examples=7):
-    """TFDS without files, and without `train` standing for every split."""
+    """TFDS without files, in which `train` does not stand for every split."""
     with tfds.testing.mock_data(num_examples=examples, policy=tfds.testing.MockPolicy.USE_CODE):
         yield
 
@@ -36,7 +36,7 @@ def refused(options, match):
 
 
 class LocalPairs(tfds.core.GeneratorBasedBuilder):
-    """A dataset that is really written to disk, one file after the other."""
+    """A dataset that is actually written to disk, one file per split."""
 
     VERSION = tfds.core.Version("1.0.0")
 
@@ -97,7 +97,7 @@ def test_well_known_datasets_are_read_in_either_direction(name, source, target):
             pairs = list(data.rows(split).as_numpy_iterator())
             assert pairs == [(example[source], example[target]) for example in raw]
         assert len(raw) == 7
-        assert data.count("train") is None  # a mock does not know
+        assert data.count("train") is None  # a mock does not know it
     assert name in data.description
 
 
@@ -111,7 +111,7 @@ def test_any_two_texts_of_a_dataset_are_source_and_target(features):
         assert len(raw) == 7 and data.splits == ("train", "validation", "test")
 
 
-def test_a_prepared_dataset_of_texts_is_read_whole(tmp_path):
+def test_a_prepared_dataset_of_texts_is_read_completely(tmp_path):
     data = open_source(settings("local_texts", features=["text", "summary"], data_dir=tmp_path))
     expected = [(f"validation {n} größer".encode(), f"{n}".encode()) for n in range(12)]
     assert list(data.rows("validation").as_numpy_iterator()) == expected
@@ -125,13 +125,13 @@ def test_a_prepared_dataset_of_texts_is_read_whole(tmp_path):
         (["number", "text"], "texts of local_texts, and those .* Received: 'number'"),
     ],
 )
-def test_features_that_are_no_texts_are_refused(features, match, tmp_path):
+def test_features_that_are_not_texts_are_refused(features, match, tmp_path):
     options = settings("local_texts", features=features, data_dir=tmp_path)
     refused(options, f"`features` must be {match}")
     assert not list(tmp_path.iterdir())
 
 
-def test_a_dataset_without_texts_says_so(tmp_path):
+def test_a_dataset_without_texts_is_reported(tmp_path):
     options = settings("mnist", features=["image", "label"], data_dir=tmp_path)
     refused(
         options, "`features` must be features of text in mnist, which has none. Received: 'image'"
@@ -162,11 +162,11 @@ def test_a_prepared_dataset_is_read_as_tfds_reads_it(tmp_path):
         ("zzzzzzzzzzzz", "Received: name='zzzzzzzzzzzz'. Some datasets: abstract_reasoning"),
     ],
 )
-def test_an_unknown_name_is_one_line_with_similar_ones(name, match, tmp_path):
+def test_an_unknown_name_is_reported_in_one_line_with_similar_ones(name, match, tmp_path):
     refused(settings(name, "en", "de", tmp_path), f"`name` must be a dataset of Tens.*{match}")
 
 
-def test_a_language_that_the_dataset_lacks_is_named_before_anything_is_downloaded(tmp_path):
+def test_a_language_missing_in_a_dataset_is_reported_before_any_download(tmp_path):
     name = "wmt14_translate/de-en"
     refused(
         settings(name, "fr", "de", tmp_path),
@@ -190,7 +190,7 @@ def test_a_dataset_without_validation_is_refused(tmp_path):
     )
 
 
-def test_what_goes_wrong_while_preparing_is_one_line(tmp_path):
+def test_errors_while_preparing_are_reported_in_one_line(tmp_path):
     refused(
         settings("local_broken", "en", "de", tmp_path),
         "can prepare here.*'local_broken', and in .*local_broken.*ConnectionError: the server is",

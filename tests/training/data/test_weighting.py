@@ -1,4 +1,4 @@
-"""Weighted corpora: expected shares, taking turns, one number of batches, and exact resuming."""
+"""Weighted corpora: expected shares, even spreading, equal numbers of batches, exact resuming."""
 
 import gzip
 from fractions import Fraction
@@ -20,7 +20,7 @@ from keras_transformer.training.vocabulary import learn_vocabulary, strings
 
 
 class OfPairs:
-    """`WeightedEpochs` of pairs in any order, whose groups are counted here."""
+    """`WeightedEpochs` of pairs in any order, with groups counted here."""
 
     def __init__(self, weights, lengths):
         self.order = np.lexsort((weights, lengths))
@@ -35,7 +35,7 @@ class OfPairs:
 
 
 def counts(epochs, number, first=0):
-    """The number of times that each pair is drawn in some epochs, [epochs, pairs]."""
+    """Counts how often each pair is drawn in some epochs, [epochs, pairs]."""
     drawn = [epochs.numbers(epoch) for epoch in range(first, first + number)]
     return np.stack([np.bincount(numbers, minlength=PAIRS) for numbers in drawn])
 
@@ -46,8 +46,8 @@ LENGTHS = RNG.integers(2, 30, PAIRS)
 WEIGHTS = RNG.choice([1.0, 0.25, 2.5, 0.1], PAIRS)
 
 
-def test_every_pair_is_drawn_as_often_as_its_weight_demands():
-    """Within one draw more or less for each factor of ten, as the golden ratio spreads points."""
+def test_every_pair_is_drawn_as_often_as_its_weight_requires():
+    """Within one draw per factor of ten, as the golden ratio spreads points."""
     drawn = counts(OfPairs(WEIGHTS, LENGTHS), 400)
     np.testing.assert_allclose(drawn.sum(axis=0), 400 * WEIGHTS, atol=4)
     whole = np.floor(WEIGHTS)
@@ -65,27 +65,28 @@ def test_every_epoch_has_the_shares_of_the_weights():
         assert np.abs(shares.mean() - weight * mine.sum()) < 1
 
 
-def test_a_quarter_of_a_corpus_is_another_one_in_every_epoch():
+def test_a_quarter_of_a_corpus_changes_from_epoch_to_epoch():
     weights = np.where(np.arange(PAIRS) < 300, 1.0, 0.25)
     drawn = counts(OfPairs(weights, np.full(PAIRS, 9)), 4)
     assert (drawn[:, :300] == 1).all()
     assert (drawn[:, 300:].sum(axis=1) == 100).all()
-    # Four equal distances would be exactly one each; the golden ratio comes close at every length.
+    # Four equal distances would give exactly one each; the golden ratio comes close at every
+    # length.
     assert (drawn[:, 300:].sum(axis=0) >= 1).mean() > 0.7
     eight = counts(OfPairs(weights, np.full(PAIRS, 9)), 8)
     assert (eight[:, 300:].sum(axis=0) >= 1).all()
 
 
 def test_the_plan_of_lengths_holds_in_every_epoch():
-    """Place k never holds a pair that is longer than what its batch was planned for."""
+    """No place holds a pair longer than its batch was planned for."""
     epochs = OfPairs(WEIGHTS, LENGTHS)
     assert (np.diff(epochs.lengths) >= 0).all() and len(epochs.lengths) == epochs.size
     slack = [epochs.lengths - LENGTHS[epochs.numbers(epoch)] for epoch in range(60)]
     assert np.min(slack) >= 0 and np.mean(slack) < 0.1
 
 
-def test_numbers_are_those_of_exact_arithmetic():
-    """Systematic sampling once more, in fractions, one point at a time."""
+def test_numbers_equal_exact_arithmetic():
+    """Repeats systematic sampling in fractions, one point at a time."""
     lengths, weights = [3, 1, 2, 2, 1], [1.0, 0.5, 2.0, 0.25, 0.25]
     order = sorted(range(5), key=lambda pair: (lengths[pair], weights[pair]))
     epochs = OfPairs(np.array(weights), np.array(lengths))
@@ -118,14 +119,14 @@ def sampler_of(weighted, tokenizer, alpha):
 
 
 def mixed():
-    """Half of the pairs count a quarter; the pairs that are left out have weights of their own."""
+    """Half of the pairs have a weight of a quarter; omitted pairs have weights of their own."""
     weights = np.ones(len(text_pairs()))
     weights[200:] = 0.25
     return weights
 
 
 @pytest.mark.slow
-def test_batches_hold_the_drawn_pairs(tokenizer):
+def test_batches_contain_the_drawn_pairs(tokenizer):
     weighted = corpus(tokenizer, mixed())
     plain = list(rows(corpus(tokenizer, None).batches(10**6)))  # sorted by length, stable
     for epoch in range(3):
@@ -139,7 +140,7 @@ def test_batches_hold_the_drawn_pairs(tokenizer):
     assert 0 < weighted.padding(200) < 0.5
 
 
-def test_weights_of_one_change_no_batch_but_the_order(tokenizer):
+def test_weights_of_one_change_only_the_order(tokenizer):
     weighted, plain = corpus(tokenizer, np.ones(len(text_pairs()))), corpus(tokenizer, None)
     options = {"shuffle": True, "seed": 3, "epoch": 2}
     assert sorted(rows(weighted.batches(200, **options))) == sorted(
@@ -150,7 +151,7 @@ def test_weights_of_one_change_no_batch_but_the_order(tokenizer):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("sampled", [False, True])
-def test_a_training_goes_on_with_the_very_batch_that_came_next(tokenizer, sampled):
+def test_a_training_resumes_with_the_next_batch(tokenizer, sampled):
     weighted = corpus(tokenizer, mixed())
     epochs = weighted.epochs(200, seed=4)
     if sampled:
@@ -166,7 +167,7 @@ def test_a_training_goes_on_with_the_very_batch_that_came_next(tokenizer, sample
         assert same(batches(skip), whole[skip:])
 
 
-def test_sampled_pieces_are_those_of_the_drawn_pairs(tokenizer):
+def test_sampled_tokens_are_those_of_the_drawn_pairs(tokenizer):
     weighted = corpus(tokenizer, mixed())
     sampler = sampler_of(weighted, tokenizer, 0.3)
     numbers = weighted.drawn(tf.range(weighted.drawn_size, dtype=tf.int64), 0).numpy()
@@ -184,7 +185,7 @@ def test_sampled_pieces_are_those_of_the_drawn_pairs(tokenizer):
     assert sorted(drawn) == expected
 
 
-def test_the_fingerprint_knows_the_weights(tokenizer):
+def test_the_fingerprint_depends_on_the_weights(tokenizer):
     other = mixed()
     other[150:200] = 0.25
     prints = [corpus(tokenizer, weights).fingerprint for weights in (None, mixed(), other)]
@@ -192,14 +193,14 @@ def test_the_fingerprint_knows_the_weights(tokenizer):
     assert corpus(tokenizer, mixed()).fingerprint == prints[1]
 
 
-def test_weights_must_be_as_many_as_pairs(tokenizer):
+def test_there_must_be_as_many_weights_as_pairs(tokenizer):
     with pytest.raises(ValueError, match="`weights` must contain .* Received: 3 for 408"):
         corpus(tokenizer, np.ones(3))
 
 
 @pytest.mark.slow
 def test_a_training_sees_pairs_in_proportion_to_the_weights(tmp_path):
-    """One update of one batch: all of the first file, and 10 of the 40 equal pairs of the other."""
+    """An update of one batch: all of the first file, and 10 of 40 equal pairs of the other."""
     write_pairs(tmp_path, "train", 40, seed=1)
     write_pairs(tmp_path, "validation", 7, seed=2)
     sides = [(tmp_path / f"train.{side}").read_text().split() for side in ("src", "tgt")]

@@ -1,4 +1,4 @@
-"""Replicas that train on arrays end with the weights of one device."""
+"""Replicas trained on arrays end with the weights of a single device."""
 
 import json
 import subprocess
@@ -16,7 +16,7 @@ from keras_transformer.training.data.shards import cut
 from keras_transformer.training.settings.toml import load_settings
 from keras_transformer.training.tasks import training_class
 
-# No dropout: replicas would draw masks of their own. The last batch of an epoch has one row.
+# No dropout: replicas would draw different masks. The last batch of an epoch has one row.
 OVERRIDES = ["model.dropout=0.0", "data.batch_size=4", "training.final_model=last"]
 SCRIPT = """
 import io, json, sys
@@ -56,7 +56,7 @@ def test_two_replicas_equal_one_device(tmp_path, kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_rows_of_padding_count_nothing(kind):
+def test_padding_rows_have_no_weight(kind):
     """Five examples on three replicas: one row of padding."""
     training = training_class(TASKS[kind])()
     labels = np.array([2, 0, 1, 0, 2], "int32")

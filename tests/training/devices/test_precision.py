@@ -4,7 +4,7 @@ from keras_transformer.training.devices.precision import dtype_policy
 
 
 @pytest.mark.parametrize("policy", ["float32", "mixed_bfloat16", "mixed_float16"])
-def test_a_policy_stands_for_itself(policy):
+def test_an_explicit_policy_is_kept(policy):
     assert dtype_policy(policy) == policy
 
 
@@ -16,14 +16,14 @@ def test_a_policy_stands_for_itself(policy):
         ("fpu sse avx2 avx512f", "float32"),
     ],
 )
-def test_auto_is_bfloat16_where_the_processor_multiplies_it(tmp_path, monkeypatch, flags, expected):
+def test_auto_is_bfloat16_if_the_processor_multiplies_it(tmp_path, monkeypatch, flags, expected):
     monkeypatch.delenv("ONEDNN_MAX_CPU_ISA", raising=False)
     cpuinfo = tmp_path / "cpuinfo"
     cpuinfo.write_text(f"model name\t: Some CPU\nflags\t\t: {flags}\n")
     assert dtype_policy("auto", cpuinfo) == expected
 
 
-def test_auto_is_float32_where_nothing_is_known(tmp_path):
+def test_auto_is_float32_if_nothing_is_known(tmp_path):
     assert dtype_policy("auto", tmp_path / "missing") == "float32"
 
 

@@ -1,4 +1,4 @@
-"""Replicas and processes that train together end with the weights of one device."""
+"""Replicas and processes that train together end with the weights of a single device."""
 
 import json
 import os
@@ -23,7 +23,7 @@ from keras_transformer.training.loop.checkpoint import Checkpoints
 from keras_transformer.training.settings.toml import load_settings
 
 UPDATES = 10
-# The gradient is clipped at every update, and no dropout: replicas would draw masks of their own.
+# The gradient is clipped at every update. No dropout: replicas would draw different masks.
 OVERRIDES = [
     "model.dropout=0.0",
     "model.attention_dropout=0.0",
@@ -32,8 +32,8 @@ OVERRIDES = [
     f"training.updates={UPDATES}",
 ]
 
-# Trains in this process. argv: configuration, run, strategy, overrides, then what this process
-# does to itself: the number of an update and a signal, or 0 and 0.
+# Trains in this process. argv: configuration, run, strategy, overrides, then the number of an
+# update and the signal that this process sends itself then, or 0 and 0.
 PROCESS = """
 import json, os, sys
 import keras, rich.console, tensorflow as tf
@@ -67,7 +67,7 @@ except (ValueError, OSError, KeyboardInterrupt) as error:
 
 @pytest.fixture(scope="module")
 def config(tmp_path_factory):
-    """A configuration whose last batch of an epoch has one row, and others odd numbers of rows."""
+    """A configuration whose last batch has one row, and whose other batches have odd numbers."""
     folder = tmp_path_factory.mktemp("corpus")
     rng = np.random.default_rng(1)
     for split, count in (("train", 29), ("validation", 7)):
@@ -83,14 +83,14 @@ def config(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def one_device(config, tmp_path_factory):
-    """The run that one device makes of it, never interrupted, and what `train` returned."""
+    """The uninterrupted run of a single device, and the result of `train`."""
     folder = tmp_path_factory.mktemp("one_device")
     return folder, run_quietly(load_settings(config, OVERRIDES), folder)[0]
 
 
 def begin(config, run, strategy, overrides=(), at=(0, 0), **environment):
     overrides = [*OVERRIDES, *overrides]
-    if at is None:  # by the command line
+    if at is None:  # with the command line
         command = [sys.executable, "-m", "keras_transformer", "train", str(config)]
         command += ["--output", str(run), "--strategy", strategy]
         command += [word for override in overrides for word in ("--set", override)]
@@ -107,7 +107,7 @@ def begin(config, run, strategy, overrides=(), at=(0, 0), **environment):
 
 
 def begin_two_workers(config, run, overrides=((), ()), at=((0, 0), (0, 0))):
-    """Two processes of one cluster, on free ports."""
+    """Starts two processes of one cluster, on free ports."""
     sockets = [socket.socket() for _ in range(2)]
     for sock in sockets:
         sock.bind(("localhost", 0))
@@ -125,7 +125,7 @@ def begin_two_workers(config, run, overrides=((), ()), at=((0, 0), (0, 0))):
 
 
 def ends(*processes):
-    """The last line and the messages of each process; no process hangs."""
+    """Returns the last line and the messages of each process; no process may hang."""
     try:
         results = [process.communicate(timeout=120) for process in processes]
     finally:
@@ -135,7 +135,7 @@ def ends(*processes):
 
 
 def assert_same_weights(run, one_device):
-    """Model, optimizer and tokens seen are those of one device, but for rounding."""
+    """Checks model, optimizer and tokens seen against a single device, up to rounding."""
     folder, figures = one_device
     ours, theirs = Run(run), Run(folder)
     for one, two in zip(ours.load_model().weights, theirs.load_model().weights, strict=True):
@@ -153,7 +153,7 @@ def assert_same_weights(run, one_device):
 
 
 def losses(run):
-    """The curve of the training loss that TensorBoard shows."""
+    """Returns the curve of the training loss as TensorBoard shows it."""
     curve = {}
     for file in sorted(run.logs.glob("events*")):
         for event in tf.compat.v1.train.summary_iterator(str(file)):
@@ -164,7 +164,7 @@ def losses(run):
 
 
 def test_the_batches_of_this_file_are_uneven(config):
-    """One replica of two gets nothing of the last batch, and one row more of others."""
+    """One replica of two gets no row of the last batch, and one row more of others."""
     settings = load_settings(config, OVERRIDES)
     run = open_source(settings.data).rows("train")
     lengths = [len(source.numpy().decode()) + 2 for source, _ in run]
@@ -175,7 +175,7 @@ def test_the_batches_of_this_file_are_uneven(config):
 
 
 @pytest.mark.parametrize("rows", [1, 2, 3, 4, 7, 9])
-def test_a_piece_is_every_nth_row_filled_up_with_padding(rows):
+def test_a_share_of_a_batch_is_every_nth_row_padded(rows):
     batch = np.arange(1, rows * 5 + 1, dtype="int32").reshape(rows, 5)
     pieces = cut(tf.constant(batch), 3, 77).numpy()
     size = max(len(batch[i::3]) for i in range(3))
@@ -243,16 +243,16 @@ def two_replicas():
 
 
 @pytest.mark.slow
-def test_an_overflow_on_one_replica_is_one_on_all(two_replicas):
-    """The update is left out and the scale is halved; the next gradient is summed and unscaled."""
+def test_an_overflow_on_one_replica_counts_for_all(two_replicas):
+    """The update is skipped and the scale halved; the next gradient is summed and unscaled."""
     overflow, sound = two_replicas[0]
     assert overflow == [[0.0, 0.0], [0.0, 0.0], 4.0, 4.0]
     assert sound == [[-3.0, 2.0], [-3.0, 2.0], 4.0, 4.0]
 
 
 @pytest.mark.slow
-def test_replicas_get_their_pieces_of_any_structure(two_replicas):
-    """Here of two micro-batches of different sizes; 99 is padding."""
+def test_replicas_get_their_shares_of_any_structure(two_replicas):
+    """The structure is two micro-batches of different sizes; 99 is padding."""
     source, labels = np.arange(15).reshape(5, 3), np.arange(20).reshape(5, 4)
     expected = [
         [source[::2], [*source[1::2], [99] * 3]],
@@ -292,11 +292,11 @@ def test_two_workers_equal_one_device(config, one_device, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_killed_chief_ends_the_others_and_one_device_can_go_on(config, one_device, tmp_path):
+def test_killing_the_chief_ends_the_others_and_one_device_can_resume(config, one_device, tmp_path):
     kill = (5, signal.SIGKILL)
     first, second = ends(*begin_two_workers(config, tmp_path, at=(kill, None)))
     assert first[0] == ""
-    # Where the chief is gone TensorFlow may end the process before Python can print the reason.
+    # Without a chief, TensorFlow may end the process before Python can print the reason.
     reported = "Error: another worker has ended" in second[1]
     assert reported or "coordination" in second[1].lower(), second
     _, shown = run_quietly(load_settings(config, OVERRIDES), tmp_path)
@@ -305,15 +305,15 @@ def test_a_killed_chief_ends_the_others_and_one_device_can_go_on(config, one_dev
 
 
 @pytest.mark.slow
-def test_a_signal_and_a_kill_cost_only_what_was_not_saved(config, one_device, tmp_path):
+def test_a_signal_and_a_kill_lose_only_unsaved_updates(config, one_device, tmp_path):
     at = ((0, 0), (5, signal.SIGTERM))
     first, second = ends(*begin_two_workers(config, tmp_path, at=at))
     assert first[0] == "KeyboardInterrupt: ", first
-    assert second[0] == f"KeyboardInterrupt: {signal.SIGTERM:d}", second  # ends with 143
+    assert second[0] == f"KeyboardInterrupt: {signal.SIGTERM:d}", second  # the exit status is 143
     assert f"Stopped after update 5 of {UPDATES}; everything is saved." in first[1]
     assert Checkpoints(Run(tmp_path).checkpoints).paths()[-1].name == "update-00000005.npz"
 
-    kill = (2, signal.SIGKILL)  # at update 7, the second of this process
+    kill = (2, signal.SIGKILL)  # at update 7, the second update of this process
     first, second = ends(*begin_two_workers(config, tmp_path, at=(None, kill)))
     assert second[0] == ""
     message = "Error: another worker has ended or cannot be reached. Start all workers again with"
@@ -336,7 +336,7 @@ def test_workers_with_different_settings_are_refused(config, tmp_path):
 
 
 @pytest.mark.slow
-def test_what_fails_on_the_chief_ends_all_workers(config, tmp_path):
+def test_a_failure_of_the_chief_ends_all_workers(config, tmp_path):
     overrides = (["vocabulary.size=5000"],) * 2
     first, second = ends(*begin_two_workers(config, tmp_path, overrides))
     assert first[0].startswith("UnfitSize: `size` must be at most"), first
@@ -346,7 +346,7 @@ def test_what_fails_on_the_chief_ends_all_workers(config, tmp_path):
 
 
 @pytest.mark.slow
-def test_an_address_in_use_is_one_line(config, tmp_path):
+def test_an_address_in_use_is_reported_in_one_line(config, tmp_path):
     with socket.socket() as taken:
         taken.bind(("localhost", 0))
         taken.listen()
@@ -367,7 +367,7 @@ def test_a_cluster_of_one_equals_one_device(config, one_device, tmp_path):
     assert_same_weights(tmp_path, one_device)
 
 
-def test_the_command_line_names_what_is_wrong(config, monkeypatch, tmp_path):
+def test_the_command_line_reports_mistakes(config, monkeypatch, tmp_path):
     monkeypatch.delenv("TF_CONFIG", raising=False)
     arguments = ["train", str(config), "--output", str(tmp_path / "run"), "--strategy"]
     result = CliRunner().invoke(cli, [*arguments, "multi_worker"])

@@ -1,4 +1,4 @@
-"""The strategy that is chosen, and what cannot be chosen, in one line."""
+"""The choice of the strategy, and invalid choices reported in one line."""
 
 import re
 
@@ -23,7 +23,7 @@ def test_the_default_is_one_device():
         workers.chief_first(lambda: {}["this"])
 
 
-def test_a_lost_worker_is_one_line():
+def test_a_lost_worker_is_reported_in_one_line():
     workers = Workers(make_strategy("default"))
     text = "Graph execution error:\n\nCollective ops is aborted by: Socket closed\nThe error could"
     error = tf.errors.UnavailableError(None, None, text)
@@ -35,7 +35,7 @@ def test_a_lost_worker_is_one_line():
         raise error
 
 
-def test_an_unknown_strategy_is_named():
+def test_an_unknown_strategy_is_reported():
     with pytest.raises(ValueError, match="one of default, mirrored, .* Received: name='two'"):
         make_strategy("two")
 
@@ -56,7 +56,7 @@ def test_an_unknown_strategy_is_named():
         (tf_config(index="0"), "must have a task.index from 0 to 1"),
     ],
 )
-def test_a_wrong_cluster_is_one_line(monkeypatch, tmp_path, text, problem):
+def test_a_wrong_cluster_is_reported_in_one_line(monkeypatch, tmp_path, text, problem):
     monkeypatch.delenv("TF_CONFIG", raising=False)
     if text is not None:
         monkeypatch.setenv("TF_CONFIG", text)
@@ -67,7 +67,7 @@ def test_a_wrong_cluster_is_one_line(monkeypatch, tmp_path, text, problem):
     assert "\n" not in str(error.value)
 
 
-def test_a_cluster_comes_before_any_computation(monkeypatch):
+def test_a_cluster_is_set_up_before_any_computation(monkeypatch):
     tf.constant(1)
     monkeypatch.setenv("TF_CONFIG", tf_config())
     with pytest.raises(ValueError, match="multi_worker must be created before TensorFlow computes"):
@@ -75,7 +75,7 @@ def test_a_cluster_comes_before_any_computation(monkeypatch):
 
 
 @pytest.mark.slow
-def test_no_tpu_is_one_line(monkeypatch):
+def test_a_missing_tpu_is_reported_in_one_line(monkeypatch):
     monkeypatch.delenv("TPU_NAME", raising=False)
     with pytest.raises(ValueError, match="no TPU found: TPU_NAME is not set. Set TPU_NAME to"):
         make_strategy("tpu")
@@ -92,7 +92,7 @@ VERSIONS += ": .*"
 
 
 @pytest.mark.parametrize("name", ["_maybe_symbolic_build", "make_train_function"])
-def test_a_keras_with_other_methods_is_refused_in_one_line(monkeypatch, small_model, name):
+def test_a_keras_with_changed_methods_is_refused_in_one_line(monkeypatch, small_model, name):
     model = small_model()
     monkeypatch.setattr(keras.Model, name, lambda self, batch: None)
     for strategy in (tf.distribute.get_strategy(), tf.distribute.OneDeviceStrategy("CPU:0")):
@@ -112,7 +112,7 @@ def test_a_keras_without_a_method_is_refused_in_one_line(monkeypatch):
         check_methods(keras.Model, {"no_such_method": ["self"]})
 
 
-def test_the_strategies_of_the_command_line_are_all(monkeypatch):
+def test_the_command_line_offers_all_strategies(monkeypatch):
     from keras_transformer.training.devices.strategy import STRATEGIES
 
     (option,) = [

@@ -1,4 +1,4 @@
-"""Distillation: what teachers generate is what the student learns, and nothing else."""
+"""Distillation: the student learns exactly the texts that its teachers generate."""
 
 import dataclasses
 import io
@@ -82,7 +82,7 @@ def write_run(run, pipeline):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """Sources, references, and two teachers that were never trained; nobody writes to it."""
+    """Sources, references and two untrained teachers; no test writes to this folder."""
     folder = tmp_path_factory.mktemp("distillation")
     for split, count, seed in (("train", 11, 1), ("validation", 3, 2)):
         for side, other in (("a", 0), ("b", 10)):
@@ -102,7 +102,7 @@ def settings_of(folder, *overrides):
 
 
 def call(folder, run, *names, settings=None, **options):
-    """Distils quietly; returns the figures and what was shown."""
+    """Distils quietly; returns the metrics and the messages."""
     text = io.StringIO()
     console = rich.console.Console(file=text, width=200)
     options = {"search": Beam(3), **options}
@@ -112,7 +112,7 @@ def call(folder, run, *names, settings=None, **options):
 
 
 class Reader:
-    """A teacher that reads and makes `n` texts of each sentence, the last one the longest."""
+    """A fake teacher that returns `n` texts for each sentence, the last one the longest."""
 
     calls = 0
     stop = None
@@ -138,7 +138,7 @@ class Reader:
 
 @pytest.fixture
 def reader(monkeypatch):
-    """No model is loaded and nothing is trained: what teachers generate is the source reversed."""
+    """A fake without models and training: the teachers' outputs are the reversed sources."""
     kind = type("Counted", (Reader,), {})
     monkeypatch.setattr(module, "Searcher", kind)
     monkeypatch.setattr(module, "train", lambda *arguments, **options: {})
@@ -148,13 +148,13 @@ def reader(monkeypatch):
 
 @pytest.fixture(scope="module")
 def student(folder, tmp_path_factory):
-    """A run of two updates, and what distilling it returned."""
+    """A run of two updates, and the result of its distillation."""
     run = Run(tmp_path_factory.mktemp("student") / "run")
     figures, shown = call(folder, run.path)
     return types.SimpleNamespace(run=run, figures=figures, shown=shown.getvalue())
 
 
-def test_the_texts_are_those_of_the_teacher_at_the_same_search(folder, student):
+def test_the_texts_are_those_of_the_teacher_with_the_same_search(folder, student):
     written = [lines(student.run.distillation / f"train.{side}") for side in ("source", "target")]
     sources = lines(folder / "train.a")
     expected = [best for best, *_ in translator().n_best(sources, 1, Beam(3))]
@@ -180,7 +180,7 @@ def test_the_texts_are_those_of_the_teacher_at_the_same_search(folder, student):
     assert "generated 11 of 11" in student.shown and "sentences/s  0:00 left" in student.shown
 
 
-def test_the_student_was_trained_on_them_and_is_validated_on_references(folder, student):
+def test_the_student_is_trained_on_them_and_validated_on_references(folder, student):
     settings = load_settings(student.run.config)
     task, training = settings.task.get(), training_class(TASKS["translation"])(tokenizer())
     data = open_source(settings.data, task.columns)
@@ -194,7 +194,7 @@ def test_the_student_was_trained_on_them_and_is_validated_on_references(folder, 
     assert settings.data.source_language == "en" and settings.data.target_language == "xx"
 
 
-def test_vocabulary_and_origin_travel_and_no_part_is_left(folder, student):
+def test_vocabulary_and_provenance_are_copied_and_no_draft_is_left(folder, student):
     run = student.run
     assert run.load_tokenizers().files() == Run(folder / "one").load_tokenizers().files()
     assert run.read_origin() == {
@@ -210,7 +210,7 @@ def test_vocabulary_and_origin_travel_and_no_part_is_left(folder, student):
     assert len(Translator.from_run(run.path)(["a cat runs"])) == 1
 
 
-def test_a_finished_student_is_finished_and_may_be_moved(folder, student, tmp_path, reader):
+def test_a_finished_student_stays_finished_and_may_be_moved(folder, student, tmp_path, reader):
     moved = Run(student.run.path.rename(tmp_path / "moved"))
     try:
         assert (
@@ -252,7 +252,7 @@ def test_several_teachers_search_with_the_mean_of_their_probabilities(folder):
     assert [best.text for best, *_ in alone] != [best.text for best, *_ in outputs]
 
 
-def test_sources_that_are_too_long_for_the_teacher_are_left_out(folder, tmp_path, reader):
+def test_sources_too_long_for_the_teacher_are_left_out(folder, tmp_path, reader):
     file = tmp_path / "more"
     file.write_text(f"{LONG}\n\nthe cat\n")
     facts = call(folder, tmp_path / "run", monolingual=[file])[0]["distilled"]
@@ -270,8 +270,8 @@ def test_sources_that_are_too_long_for_the_teacher_are_left_out(folder, tmp_path
 
 
 @pytest.mark.parametrize("stop", [1, 3, 4])
-def test_a_call_that_stops_goes_on_there(folder, tmp_path, reader, stop):
-    """Parts of four: after the first, the third or the fourth batch of two in the first call."""
+def test_an_interrupted_call_resumes_where_it_stopped(folder, tmp_path, reader, stop):
+    """Parts of four sentences: stops after the first, third or fourth batch of two."""
     whole, run = Run(tmp_path / "whole"), Run(tmp_path / "run")
     call(folder, whole.path, batch_size=2)
     assert reader.calls == 6
@@ -287,7 +287,7 @@ def test_a_call_that_stops_goes_on_there(folder, tmp_path, reader, stop):
 
 
 class Disk:
-    """`replacing`, which fails at the write of number `full`, from 1."""
+    """A fake `replacing` that fails at write number `full`, counted from 1."""
 
     count = full = 0
 
@@ -301,14 +301,15 @@ class Disk:
         return self._replacing(path)
 
 
-def test_a_call_that_fails_at_any_write_goes_on_there(folder, tmp_path, reader, monkeypatch):
+def test_a_call_that_fails_at_any_write_resumes_there(folder, tmp_path, reader, monkeypatch):
     disk, texts = Disk(files.replacing), module.Texts.read(settings_of(folder))
-    monkeypatch.setattr(module.Texts, "read", lambda *arguments: texts)  # once is enough
+    monkeypatch.setattr(module.Texts, "read", lambda *arguments: texts)  # generating once is enough
     for writer in (files, student_files):
         monkeypatch.setattr(writer, "replacing", disk)
     whole = contents(folder, tmp_path / "whole")
     writes = disk.count
-    assert writes == 4 + 2 + 6 + 4  # parts, facts, texts; origin, settings, pieces, metrics
+    # Writes: parts, metadata and texts; then provenance, settings, tokenizer and metrics.
+    assert writes == 4 + 2 + 6 + 4
     for disk.full in range(1, writes + 1):
         run, disk.count = tmp_path / str(disk.full), 0
         with pytest.raises(OSError, match="full"):
@@ -318,12 +319,12 @@ def test_a_call_that_fails_at_any_write_goes_on_there(folder, tmp_path, reader, 
 
 
 def contents(folder, run):
-    """What a distillation leaves, a dictionary from names to bytes."""
+    """Returns the files of a distillation, a dictionary from names to bytes."""
     call(folder, run, original=2.0)
     return {path.relative_to(run): path.is_file() and path.read_bytes() for path in run.rglob("*")}
 
 
-def test_a_teacher_of_summaries_has_students_too(folder, tmp_path, reader):
+def test_a_teacher_of_summaries_can_have_students(folder, tmp_path, reader):
     pytest.importorskip("rouge_score")
     kind = '[task]\nkind = "summarization"\n'
     config = CONFIG.replace('source_language = "en"\ntarget_language = "xx"\n', "")
@@ -340,7 +341,7 @@ def test_a_teacher_of_summaries_has_students_too(folder, tmp_path, reader):
     assert lines(tmp_path / "run" / "distillation" / "train.target")
 
 
-def test_the_output_most_like_the_reference_is_learned(folder, tmp_path, reader):
+def test_the_output_closest_to_the_reference_is_learned(folder, tmp_path, reader):
     file = tmp_path / "more"
     file.write_text("the cat\n")
     sources = lines(folder / "train.a")
@@ -354,7 +355,7 @@ def test_the_output_most_like_the_reference_is_learned(folder, tmp_path, reader)
     assert written == [*references, "tac eht"]
 
 
-def test_original_pairs_are_learned_as_often_as_wanted(folder, tmp_path, reader):
+def test_original_pairs_are_learned_as_often_as_requested(folder, tmp_path, reader):
     call(folder, tmp_path / "run", original=0.5)
     data = load_settings(tmp_path / "run" / "config.toml").data
     source = open_source(data, ("source", "target"))
@@ -365,7 +366,7 @@ def test_original_pairs_are_learned_as_often_as_wanted(folder, tmp_path, reader)
     np.testing.assert_array_equal(source.weights("train"), [1.0] * 11 + [0.5] * 11)
 
 
-def test_a_vocabulary_of_its_own_is_learned_by_the_training(folder, tmp_path, reader):
+def test_a_vocabulary_of_the_student_is_learned_in_training(folder, tmp_path, reader):
     call(folder, tmp_path / "run")
     assert Run(tmp_path / "run").vocabulary()
     settings = settings_of(folder, "vocabulary.size=25")
@@ -376,8 +377,8 @@ def test_a_vocabulary_of_its_own_is_learned_by_the_training(folder, tmp_path, re
         call(folder, tmp_path / "other", settings=settings)
 
 
-def test_there_is_no_configuration_before_there_is_the_vocabulary(folder, tmp_path, monkeypatch):
-    """With it alone `train` would learn another one."""
+def test_the_configuration_is_written_after_the_vocabulary(folder, tmp_path, monkeypatch):
+    """With only the configuration, `train` would learn another vocabulary."""
     run, settings = Run(tmp_path), settings_of(folder)
     teacher = Teacher(Run(tmp_path / "teacher"), settings, translator().tokenizers)
     prepare_run(run, settings, teacher, ORIGIN)
@@ -388,8 +389,8 @@ def test_there_is_no_configuration_before_there_is_the_vocabulary(folder, tmp_pa
     assert not run.vocabulary() and not run.config.exists()
 
 
-def test_a_student_in_training_keeps_its_vocabulary(folder, tmp_path, reader):
-    """Also where the settings of both are the same."""
+def test_an_unfinished_student_keeps_its_vocabulary(folder, tmp_path, reader):
+    """Even if the settings of both are the same."""
     run = tmp_path / "run"
     settings = settings_of(folder, "vocabulary.size=30")
     for own, whose in ((False, "the teacher's"), (True, "its own")):
@@ -415,7 +416,7 @@ CHANGES = {
 
 @pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize("complete", [True, False])
-def test_what_was_generated_otherwise_is_not_mixed(
+def test_texts_generated_differently_are_not_mixed(
     folder, tmp_path, reader, change, complete, monkeypatch
 ):
     monkeypatch.chdir(folder)
@@ -430,10 +431,10 @@ def test_what_was_generated_otherwise_is_not_mixed(
     with pytest.raises(ValueError, match=f"was begun with {change}.*Choose another folder"):
         call(folder, tmp_path / "run", *names, settings=settings_of(folder, *overrides), **options)
     reader.stop = None
-    call(folder, tmp_path / "run", batch_size=3)  # the size of a batch may change
+    call(folder, tmp_path / "run", batch_size=3)  # the batch size may change
 
 
-def test_options_may_change_until_something_is_generated(folder, tmp_path, reader):
+def test_options_may_change_until_texts_are_generated(folder, tmp_path, reader):
     reader.stop = 1
     with pytest.raises(KeyboardInterrupt):
         call(folder, tmp_path / "run")
@@ -443,7 +444,7 @@ def test_options_may_change_until_something_is_generated(folder, tmp_path, reade
     )
 
 
-def test_the_checksum_of_a_teacher_is_of_model_and_vocabulary(folder):
+def test_the_checksum_of_a_teacher_covers_model_and_vocabulary(folder):
     task = settings_of(folder).task.get()
     one, two = open_teachers([folder / "one", folder / "two"], task)
     assert one.digest() == open_teachers([folder / "one"], task)[0].digest() != two.digest()
@@ -451,7 +452,7 @@ def test_the_checksum_of_a_teacher_is_of_model_and_vocabulary(folder):
     assert one.digest() != other.digest()
 
 
-def test_damage_is_named(folder, tmp_path, reader):
+def test_damaged_files_are_reported(folder, tmp_path, reader):
     reader.stop = 5
     with pytest.raises(KeyboardInterrupt):
         call(folder, tmp_path / "run", batch_size=2)
@@ -468,7 +469,7 @@ def test_damage_is_named(folder, tmp_path, reader):
         call(folder, tmp_path / "run")
 
 
-def test_what_does_not_fit_is_one_line(folder, tmp_path, student):
+def test_settings_that_do_not_fit_are_reported_in_one_line(folder, tmp_path, student):
     write_other_runs(tmp_path)
     run = tmp_path / "run"
     cases = {
@@ -523,7 +524,7 @@ def write_other_runs(folder):
         ({"search": None}, "`search` must be a `Beam`"),
     ],
 )
-def test_wrong_values_are_one_line(options, message):
+def test_wrong_values_are_reported_in_one_line(options, message):
     with pytest.raises((ValueError, TypeError), match=message):
         Distillation(**options)
 
@@ -544,7 +545,7 @@ def test_wrong_values_are_one_line(options, message):
         ([{"name": "x", "license": "MIT"}, {}], ("student of x, 1", "MIT")),
     ],
 )
-def test_an_origin_names_all_teachers_and_licences(origins, expected, tmp_path):
+def test_the_provenance_names_all_teachers_and_licences(origins, expected, tmp_path):
     from keras_transformer.training.distillation.student import origin_of
 
     teachers = []
@@ -563,8 +564,8 @@ def test_texts_are_lines(tmp_path):
     assert translations.one_line("a\r\nb\nc\u2028d") == "a  b c\u2028d"
 
 
-def test_shards_search_their_parts_and_a_call_without_one_goes_on(folder, tmp_path, reader):
-    """In any order, into one folder; the texts are those of a call that searches everything."""
+def test_shards_search_their_parts_and_a_call_without_a_shard_continues(folder, tmp_path, reader):
+    """In any order and into one folder; the texts equal those of a call for everything."""
     whole, parts = Run(tmp_path / "whole"), Run(tmp_path / "parts")
     call(folder, whole.path)
     calls = reader.calls

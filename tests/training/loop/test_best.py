@@ -1,4 +1,4 @@
-"""The best validation is remembered, and when it is time to stop."""
+"""The best validation is remembered, and patience decides when to stop."""
 
 import pytest
 
@@ -37,7 +37,7 @@ def test_the_best_is_remembered_until_patience_ends(by, values, best, stop):
         assert looked.results == {by: values[best - 1], "loss": -best}
 
 
-def test_a_best_validation_can_be_forgotten_without_new_patience():
+def test_the_best_validation_can_be_forgotten_without_new_patience():
     best = Best(FIGURES, "bleu", patience=2)
     for update, value in enumerate([5.0, 4.0]):
         best.see(update, {"bleu": value})
@@ -47,7 +47,7 @@ def test_a_best_validation_can_be_forgotten_without_new_patience():
     assert (best.update, best.waited) == (2, 0)
 
 
-def test_without_a_measure_nothing_is_best_and_nothing_stops():
+def test_without_a_metric_nothing_is_best_and_nothing_stops():
     best = Best(FIGURES)
     for update in range(9):
         best.see(update, {"perplexity": 1.0})

@@ -1,4 +1,4 @@
-"""Callbacks: figures that are shown, logged and saved between the updates."""
+"""Callbacks: metrics that are shown, logged and saved between updates."""
 
 import io
 import os
@@ -36,7 +36,7 @@ def clock():
 
 
 def fit(clock, callbacks, updates, seconds=4, unit="tokens"):
-    """Calls callbacks as `fit` does; an update takes some seconds and counts 1,000 tokens."""
+    """Calls callbacks as `fit` does; an update takes some seconds and has 1,000 tokens."""
     for callback in callbacks:
         callback.set_model(Model(unit))
         callback.on_train_begin()
@@ -52,7 +52,7 @@ def fit(clock, callbacks, updates, seconds=4, unit="tokens"):
 
 
 class Model:
-    """The attributes of a model that the callbacks touch."""
+    """The attributes of a model that the callbacks use."""
 
     def __init__(self, unit):
         self.unit = unit
@@ -79,7 +79,7 @@ def on_paper():
 
 
 @pytest.mark.parametrize("unit", ["tokens", "examples"])
-def test_progress_in_a_file_is_a_line_now_and_then(clock, unit):
+def test_progress_in_a_file_is_an_occasional_line(clock, unit):
     stopwatch = Stopwatch(clock)
     progress = Progress(start=100, total=120, console=on_paper(), stopwatch=stopwatch)
     fit(clock, [stopwatch, progress], updates=20, unit=unit)
@@ -96,10 +96,10 @@ def test_progress_on_a_terminal_is_a_bar(clock):
     fit(clock, [stopwatch, progress], updates=2, seconds=10)
     progress.close()
     assert "update 2 of 2  loss 2.900  100 tokens/s  0:00 left" in console.file.getvalue()
-    assert "\x1b[?25h" in console.file.getvalue()  # the cursor is back
+    assert "\x1b[?25h" in console.file.getvalue()  # the cursor is visible again
 
 
-def test_what_happens_between_updates_is_no_part_of_the_speed(clock, tmp_path):
+def test_time_between_updates_does_not_count_in_the_speed(clock, tmp_path):
     """A minute of validation, ten seconds of a checkpoint, five of a callback of the user."""
     stopwatch = Stopwatch(clock)
     history = History(None, columns_of(TASKS["translation"]))
@@ -115,19 +115,21 @@ def test_what_happens_between_updates_is_no_part_of_the_speed(clock, tmp_path):
         assert "  250 tokens/s  " in line
     speeds = read_scalars(tmp_path / "logs")["train/tokens_per_second"]
     assert speeds == [(8, 250.0), (12, 250.0), (16, 250.0), (20, 250.0)]
-    # 16 updates of 4 seconds; then, of a length that is known by now, 3 validations, 1 checkpoint.
+    # 16 updates of 4 seconds; then 3 validations and 1 checkpoint, whose durations are known by
+    # now.
     assert lines[3].endswith("  1:04 left")
     assert lines[5].endswith(f"  {duration(14 * 4 + 3 * 60)} left")
-    assert lines[9].endswith(f"  {duration(10 * 4 + 3 * 60)} left")  # that of update 10 is to come
+    # The checkpoint of update 10 is still to come.
+    assert lines[9].endswith(f"  {duration(10 * 4 + 3 * 60)} left")
     assert lines[10].endswith(f"  {duration(9 * 4 + 2 * 60 + 10)} left")
     assert lines[19].endswith(f"  {duration(60 + 10)} left")
     assert validation.seconds_left() == saving.seconds_left() == 0
 
 
-def test_a_training_that_goes_on_counts_what_is_left_of_it(clock):
-    """Of 22 updates 13 are done: every fifth and the last are validated, 15, 20 and 22."""
+def test_a_resumed_training_estimates_its_remaining_time(clock):
+    """13 of 22 updates are done: validations after every fifth and the last, 15, 20 and 22."""
     validation = Validation(13, 22, 5, lambda update: clock.wait(7), now=clock)
-    assert validation.seconds_left() == 0  # nothing is known yet
+    assert validation.seconds_left() == 0  # nothing has been measured yet
     left = []
     after = keras.callbacks.LambdaCallback(
         on_train_batch_end=lambda *_: left.append(validation.seconds_left())
@@ -146,7 +148,7 @@ def read_scalars(folder):
     return points
 
 
-def test_logs_are_tensorboards(tmp_path, clock):
+def test_logs_can_be_read_by_tensorboard(tmp_path, clock):
     history = History(tmp_path / "history.csv", columns_of(TASKS["translation"]))
     stopwatch = Stopwatch(clock)
     logs = attached(Logs(10, 15, tmp_path / "logs", 2, history, stopwatch))
@@ -159,7 +161,7 @@ def test_logs_are_tensorboards(tmp_path, clock):
         logs.on_train_batch_end(batch, {"loss": mean, "tokens": 100 * batch})
     logs.write(15, {"bleu": 33.0}, prefix="validation")
     points = read_scalars(tmp_path / "logs")
-    # Each point is the mean since the last one; the last update always has one.
+    # Each point is the mean since the previous one; the last update always has one.
     assert points["train/loss"] == [(12, 0.5), (14, 2.5), (15, 4.0)]
     assert points["train/tokens_per_second"] == [(14, 200.0), (15, 200.0)]
     assert points["train/learning_rate"] == [(12, 0.25), (14, 0.25), (15, 0.25)]
@@ -168,7 +170,7 @@ def test_logs_are_tensorboards(tmp_path, clock):
         assert list(zip(*history.curve(name), strict=True)) == points[name]
 
 
-def test_validation_and_saving_come_at_their_updates_and_at_the_end():
+def test_validation_and_saving_happen_at_their_updates_and_at_the_end():
     looked, saved = [], []
     validation = attached(Validation(4, 11, 3, lambda update: looked.append(update) or {}))
     saving = attached(
@@ -181,7 +183,7 @@ def test_validation_and_saving_come_at_their_updates_and_at_the_end():
     assert saved == [5, 7, 10, 11]
 
 
-def test_what_stops_training_is_saved():
+def test_the_state_is_saved_if_training_stops():
     saved = []
     saving = attached(Saving(0, 11, 5, saved.append, no_checkpoint))
     saving.model.stop_training = True
@@ -190,7 +192,7 @@ def test_what_stops_training_is_saved():
 
 
 @pytest.mark.parametrize("loss", [np.nan, np.inf])
-def test_a_loss_that_is_no_number_is_never_saved(loss):
+def test_a_loss_that_is_not_finite_is_never_saved(loss):
     saved = []
     saving = attached(Saving(0, 9, 2, saved.append, lambda: "Go back to x.npz"))
     saving.on_train_batch_end(0, {"loss": 1.0})
@@ -214,7 +216,7 @@ def test_the_first_signal_waits_for_the_update_and_the_second_does_not(number):
             assert (interrupts.received, received) == (number, [])
             interrupts.on_train_batch_end(1, {})
             assert interrupts.model.stop_training
-            os.kill(os.getpid(), number)  # no longer ours
+            os.kill(os.getpid(), number)  # the default handler is back
             assert received == [number]
         assert signal.getsignal(number) is mine
     finally:

@@ -1,4 +1,4 @@
-"""A checkpoint gives back what was saved, or is named as damaged and passed over."""
+"""A checkpoint restores what was saved, or is reported as damaged and skipped."""
 
 import errno
 import os
@@ -33,7 +33,7 @@ def same(variables, others):
     )
 
 
-def test_values_and_state_come_back_bit_for_bit(tmp_path, variables):
+def test_values_and_state_are_restored_bit_for_bit(tmp_path, variables):
     state = {"update": 7, "epoch": 1, "seconds": 0.1 + 0.2}
     path = Checkpoints(tmp_path / "new").save(7, variables, state)
     assert path.name == "update-00000007.npz"
@@ -60,7 +60,7 @@ def test_only_the_newest_are_kept_and_the_newest_is_restored(tmp_path, variables
 
 
 @pytest.mark.slow
-def test_no_flipped_bit_changes_a_value_unseen(tmp_path):
+def test_no_flipped_bit_changes_a_value_unnoticed(tmp_path):
     checkpoints = Checkpoints(tmp_path)
     good, newer, loaded = make_variables(1), make_variables(2), make_variables(3)
     checkpoints.save(1, good, {"update": 1})
@@ -71,7 +71,7 @@ def test_no_flipped_bit_changes_a_value_unseen(tmp_path):
         path.write_bytes(content[:place] + bytes([content[place] ^ 16]) + content[place + 1 :])
         damaged = []
         state = checkpoints.restore(loaded, lambda path, reason, seen=damaged: seen.append(path))
-        # Some bytes of a zip archive, such as the time in its headers, mean nothing to us.
+        # Some bytes of a ZIP archive, such as the time in its headers, have no effect.
         assert same(loaded, good if damaged else newer), place
         assert state == {"update": 1 if damaged else 2}
         noticed += damaged == [path]
@@ -79,7 +79,7 @@ def test_no_flipped_bit_changes_a_value_unseen(tmp_path):
 
 
 @pytest.mark.parametrize("length", [0, 10, 500, -1])
-def test_a_file_cut_short_is_found(tmp_path, variables, length):
+def test_a_truncated_file_is_detected(tmp_path, variables, length):
     checkpoints = Checkpoints(tmp_path)
     path = checkpoints.save(1, variables, {})
     path.write_bytes(path.read_bytes()[:length])
@@ -97,8 +97,8 @@ def test_a_file_cut_short_is_found(tmp_path, variables, length):
         (None, "its arrays cannot be read"),
     ],
 )
-def test_what_is_no_checkpoint_is_never_called_pickled(tmp_path, variables, damage, reason):
-    """NumPy takes it for Python objects, and advises to load them all the same."""
+def test_a_file_that_is_no_checkpoint_is_never_called_pickled(tmp_path, variables, damage, reason):
+    """NumPy takes it for Python objects and suggests loading them anyway."""
     checkpoints = Checkpoints(tmp_path)
     path = checkpoints.save(1, variables, {})
     if damage:
@@ -125,7 +125,7 @@ def test_the_state_is_read_without_the_variables(tmp_path, variables):
         read_state(path)
 
 
-def test_a_full_disk_leaves_the_previous_one_usable(tmp_path, variables, monkeypatch):
+def test_a_full_disk_leaves_the_previous_checkpoint_usable(tmp_path, variables, monkeypatch):
     checkpoints = Checkpoints(tmp_path, keep=1)
     checkpoints.save(1, variables, {"update": 1})
 
@@ -140,7 +140,7 @@ def test_a_full_disk_leaves_the_previous_one_usable(tmp_path, variables, monkeyp
     assert checkpoints.restore(make_variables(3)) == {"update": 1}
 
 
-def test_the_first_checkpoint_on_a_full_disk_has_none_before_it(tmp_path, variables, monkeypatch):
+def test_the_first_checkpoint_on_a_full_disk_has_no_predecessor(tmp_path, variables, monkeypatch):
     def full(descriptor):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
@@ -149,7 +149,7 @@ def test_the_first_checkpoint_on_a_full_disk_has_none_before_it(tmp_path, variab
         Checkpoints(tmp_path).save(2, variables, {})
 
 
-def test_a_file_that_may_not_grow_leaves_the_previous_checkpoint(tmp_path):
+def test_a_file_size_limit_leaves_the_previous_checkpoint(tmp_path):
     """The operating system's own error, in the middle of the file."""
     resource = pytest.importorskip("resource")
     checkpoints = Checkpoints(tmp_path)
@@ -165,7 +165,7 @@ def test_a_file_that_may_not_grow_leaves_the_previous_checkpoint(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["update-00000001.npz"]
 
 
-def test_the_best_one_stays_however_old_it_is(tmp_path, variables):
+def test_the_best_checkpoint_stays_however_old_it_is(tmp_path, variables):
     checkpoints = Checkpoints(tmp_path, keep=2)
     for update, best in ((1, 1), (2, 2), (3, 2), (4, 2), (5, 2), (6, 6)):
         checkpoints.save(update, variables, {"update": update}, best=best)
@@ -174,7 +174,7 @@ def test_the_best_one_stays_however_old_it_is(tmp_path, variables):
     assert checkpoints.paths() == [checkpoints.path(number) for number in (5, 6)]
 
 
-def test_a_later_one_that_is_damaged_pushes_out_none_that_is_whole(tmp_path, variables):
+def test_a_damaged_later_checkpoint_does_not_replace_an_intact_one(tmp_path, variables):
     checkpoints = Checkpoints(tmp_path, keep=1)
     checkpoints.save(4, variables, {"update": 4})
     checkpoints.path(8).write_bytes(b"half")
@@ -183,7 +183,7 @@ def test_a_later_one_that_is_damaged_pushes_out_none_that_is_whole(tmp_path, var
     assert checkpoints.last_good() == f"The last good checkpoint is {checkpoints.path(6)}"
 
 
-def test_one_checkpoint_is_loaded_or_named_as_damaged(tmp_path, variables):
+def test_a_given_checkpoint_is_loaded_or_reported_as_damaged(tmp_path, variables):
     checkpoints = Checkpoints(tmp_path)
     for update in (1, 2):
         checkpoints.save(update, make_variables(update), {"update": update})
@@ -195,7 +195,7 @@ def test_one_checkpoint_is_loaded_or_named_as_damaged(tmp_path, variables):
             checkpoints.load(checkpoints.path(update), variables)
 
 
-def test_what_a_killed_process_left_is_never_read(tmp_path, variables):
+def test_drafts_of_a_killed_process_are_never_read(tmp_path, variables):
     checkpoints = Checkpoints(tmp_path)
     checkpoints.save(1, variables, {"update": 1})
     (tmp_path / ".update-00000002.4711.npz").write_bytes(b"half")

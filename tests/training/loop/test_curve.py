@@ -1,4 +1,4 @@
-"""The picture of the learning curve: when it is drawn, and what must not stop a training."""
+"""The figure of the learning curve: when it is drawn, and errors that must not stop training."""
 
 import io
 import types
@@ -13,7 +13,7 @@ from keras_transformer.training.loop.history import History, columns_of
 
 @pytest.fixture
 def make(tmp_path):
-    """A function from options to a curve of a history with one row, and what it says."""
+    """A function from options to a curve of a history with one row, and its messages."""
     pytest.importorskip("matplotlib")
     history = History(None, columns_of(TASKS["translation"]))
     history.add(1, {"train/loss": 3.0})
@@ -26,7 +26,7 @@ def make(tmp_path):
     return curve
 
 
-def test_a_young_picture_is_not_drawn_again(make):
+def test_a_recent_figure_is_not_drawn_again(make):
     curve = make(draws=True, every=1e6)
     curve.follow()
     assert not curve.run.curve.exists()
@@ -39,14 +39,14 @@ def test_a_young_picture_is_not_drawn_again(make):
     assert curve.run.curve.stat().st_mtime_ns > first
 
 
-def test_one_process_draws(make):
+def test_only_one_process_draws(make):
     curve = make(draws=False, every=0)
     curve.follow()
     curve.draw()
     assert not curve.run.curve.exists()
 
 
-def test_a_picture_that_cannot_be_written_stops_nothing(make, tmp_path):
+def test_a_figure_that_cannot_be_written_does_not_stop_training(make, tmp_path):
     (tmp_path / "folder.png").mkdir()
     curve = make(path=tmp_path / "folder.png", draws=True)
     curve.draw()

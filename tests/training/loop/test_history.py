@@ -1,4 +1,4 @@
-"""The table of a training grows from row to row, whatever happens to the process."""
+"""The table of a training run grows row by row and survives interruptions."""
 
 import csv
 import errno
@@ -31,7 +31,7 @@ def fill(history, updates):
             history.add(update, {"validation/bleu": 10 * update})
 
 
-def test_a_row_holds_what_was_measured_at_an_update(history):
+def test_a_row_contains_the_metrics_of_an_update(history):
     fill(history, [1, 2, 5])
     assert [row["update"] for row in table(history)] == ["1", "2"]  # row 5 may still get more
     history.flush()
@@ -55,7 +55,7 @@ def test_rows_after_the_checkpoint_are_dropped(history):
     assert [row["update"] for row in table(again)] == [str(update) for update in range(1, 9)]
 
 
-def test_every_length_a_power_cut_can_leave_is_read(history):
+def test_every_length_after_a_power_cut_is_read(history):
     fill(history, range(1, 5))
     history.flush()
     content = history.path.read_bytes()
@@ -87,7 +87,7 @@ def test_another_table_is_replaced(history):
     assert table(history) == []
 
 
-def test_updates_must_grow(history):
+def test_updates_must_increase(history):
     fill(history, [1, 3])
     with pytest.raises(ValueError, match="`update` must increase.* Received: update=2 after 3."):
         history.add(2, {})
@@ -96,7 +96,7 @@ def test_updates_must_grow(history):
         history.add(3, {})
 
 
-def test_a_full_disk_is_one_line(history, monkeypatch):
+def test_a_full_disk_is_reported_in_one_line(history, monkeypatch):
     def full(*_):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 

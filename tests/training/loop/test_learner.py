@@ -1,4 +1,4 @@
-"""The learner trains a Transformer on token means, and counts what it has seen."""
+"""The learner trains a Transformer on the mean over tokens and counts the tokens seen."""
 
 import itertools
 import subprocess
@@ -47,14 +47,12 @@ def test_losses_of_evaluate_are_means_over_tokens_of_unequal_batches(tiny_model)
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("rows", "jit_compile"), [(1, False), (4, False), (100, False), (4, True)])
-def test_figures_of_evaluate_are_those_of_the_metrics_for_compile(
-    tiny_model, monkeypatch, rows, jit_compile
-):
-    """However many positions a chunk of logits has."""
+def test_evaluate_returns_the_metrics_of_compile(tiny_model, monkeypatch, rows, jit_compile):
+    """For any number of positions in a chunk of logits."""
     model = tiny_model()
     monkeypatch.setattr(projection, "CHUNK_BYTES", rows * 4 * model.config.vocab_size)
     inputs, labels = batch([(7, 5), (2, 3), (4, 1), (3, 6)], seed=3, width=8)
-    labels[0, :2] = np.argmax(model(inputs), -1)[0, :2]  # or not one would be right
+    labels[0, :2] = np.argmax(model(inputs), -1)[0, :2]  # otherwise no prediction would be right
     figures = make_learner(model, jit_compile=jit_compile).evaluate(
         datasets((inputs, labels)), verbose=0, return_dict=True
     )
@@ -69,7 +67,7 @@ def test_figures_of_evaluate_are_those_of_the_metrics_for_compile(
 
 
 @pytest.mark.slow
-def test_a_batch_of_padding_changes_no_figure(tiny_model):
+def test_a_batch_of_padding_changes_no_metric(tiny_model):
     learner = make_learner(tiny_model())
     inputs, labels = batch(LENGTHS)
     padding = {name: np.zeros_like(tokens) for name, tokens in inputs.items()}
@@ -80,8 +78,8 @@ def test_a_batch_of_padding_changes_no_figure(tiny_model):
     assert figures[0] == figures[1]
 
 
-def test_no_tensor_of_a_validation_holds_all_logits(tiny_model, monkeypatch):
-    """Shapes are known under XLA: every tensor with logits is one of a chunk's positions."""
+def test_no_tensor_of_a_validation_contains_all_logits(tiny_model, monkeypatch):
+    """XLA knows all shapes: every tensor of logits has the positions of a chunk."""
     model = tiny_model()
     inputs, labels = batch([(7, 5), (2, 3), (4, 1), (3, 6)], width=8)
     size = model.config.vocab_size
@@ -132,8 +130,8 @@ print(peak())
 
 @pytest.mark.slow  # two processes that import TensorFlow
 @pytest.mark.long
-def test_a_validation_needs_no_more_memory_than_the_training():
-    """At 37,000 pieces and 2,000 tokens, where the logits alone are 282 MB."""
+def test_a_validation_needs_no_more_memory_than_training():
+    """With 37,000 tokens in the vocabulary and 2,000 positions; the logits alone take 282 MB."""
     pytest.importorskip("resource")
     peaks = {}
     for what in ("fit", "evaluate"):
@@ -145,8 +143,8 @@ def test_a_validation_needs_no_more_memory_than_the_training():
     assert peaks["evaluate"] <= peaks["fit"], peaks
 
 
-def test_one_update_is_that_of_plain_keras(tiny_model):
-    """`fit` does the same to the learner's Transformer as to a Transformer compiled by itself."""
+def test_one_update_equals_that_of_plain_keras(tiny_model):
+    """`fit` changes the learner's Transformer as it changes a Transformer compiled by itself."""
     inputs, labels = batch(LENGTHS)
     wrapped, plain = tiny_model(), tiny_model()
     sgd = keras.optimizers.SGD  # Adam's first update is the sign of the gradient, even of 1e-9
@@ -159,8 +157,8 @@ def test_one_update_is_that_of_plain_keras(tiny_model):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("tie", ["all", "none"])
-def test_a_bias_of_the_logits_is_learned_and_measured(small_model, tie):
-    """An update and the figures are those of the model's own logits."""
+def test_an_output_bias_is_trained_and_evaluated(small_model, tie):
+    """The update and the metrics are those of the model's own logits."""
     model = small_model(tie=tie, output_bias=True)
     inputs, labels = batch(LENGTHS)
     learner = make_learner(model, keras.optimizers.SGD(0.1))
@@ -182,7 +180,7 @@ def test_tokens_seen_are_real_target_tokens(tiny_model):
 
 
 @pytest.mark.slow
-def test_the_gradient_accumulates_nothing_from_padding(tiny_model):
+def test_padding_contributes_nothing_to_the_gradient(tiny_model):
     inputs, labels = batch(LENGTHS)
     wide = {name: np.pad(tokens, ((0, 1), (0, 4))) for name, tokens in inputs.items()}
     one, two = tiny_model(), tiny_model()
@@ -196,7 +194,7 @@ def test_the_gradient_accumulates_nothing_from_padding(tiny_model):
 
 
 @pytest.mark.parametrize("jit_compile, positions", [(False, 5 + 3 + 1), (True, 3 * 5)])
-def test_logits_of_padding_are_computed_only_where_shapes_are_static(
+def test_logits_of_padding_are_computed_only_if_shapes_are_static(
     tiny_model, monkeypatch, jit_compile, positions
 ):
     projected = []
@@ -229,8 +227,8 @@ def test_half_precision_learns(tiny_model, policy):
 
 
 @pytest.mark.slow
-def test_four_batches_of_two_are_one_of_eight(tiny_model):
-    """Accumulation over batches of unequal widths gives the update of all sentences at once."""
+def test_four_batches_of_two_equal_one_of_eight(tiny_model):
+    """Accumulation over batches of different widths gives the update of all sentences at once."""
     lengths = [(7, 5), (2, 3), (4, 1), (6, 6), (3, 2), (1, 7), (5, 4), (2, 2)]
     inputs, labels = batch(lengths, width=8)
     batches = []
@@ -252,8 +250,8 @@ def test_four_batches_of_two_are_one_of_eight(tiny_model):
 
 
 @pytest.mark.slow
-def test_an_evaluation_between_updates_leaves_the_loss_of_the_training(tiny_model):
-    """`fit` logs the mean since its epoch began, whatever was measured meanwhile."""
+def test_an_evaluation_between_updates_does_not_affect_the_training_loss(tiny_model):
+    """`fit` logs the mean since the epoch began, whatever was evaluated meanwhile."""
     losses = []
     other = datasets(batch([(5, 7)], seed=9))
     for evaluates in (False, True):
@@ -271,7 +269,7 @@ def test_an_evaluation_between_updates_leaves_the_loss_of_the_training(tiny_mode
     assert losses[0] == losses[1]
 
 
-def test_a_loss_that_is_not_that_of_each_label_is_refused(tiny_model):
+def test_a_loss_that_returns_no_value_per_label_is_refused(tiny_model):
     def total(labels, logits):
         return tf.reduce_mean(logits)
 
@@ -292,13 +290,13 @@ def test_another_loss_with_r_drop_is_refused(tiny_model):
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
     with pytest.raises(ValueError, match=message):
         learner.compile("sgd", loss)
-    with pytest.raises(ValueError, match=message):  # nor one that needs all logits
+    with pytest.raises(ValueError, match=message):  # nor a loss that needs all logits
         learner.compile("sgd", LabelSmoothedCrossEntropy(0.1), ["sparse_categorical_accuracy"])
     learner.compile("sgd", LabelSmoothedCrossEntropy(0.1))
 
 
 @pytest.mark.slow
-def test_a_jitted_update_equals_an_interpreted_one(tiny_model):
+def test_a_jitted_update_equals_an_uncompiled_one(tiny_model):
     inputs, labels = batch(LENGTHS)
     one, two = tiny_model(), tiny_model()
     for model, jit_compile in ((one, False), (two, True)):

@@ -1,4 +1,4 @@
-"""The moving average is in the model for the length of a block, and never longer."""
+"""The moving average is in the model for the duration of a block only."""
 
 import keras
 import numpy as np
@@ -12,7 +12,7 @@ BATCHES = [batch(LENGTHS, seed) for seed in range(3)]
 
 
 class Trace(keras.callbacks.Callback):
-    """The weights after every update."""
+    """Records the weights after every update."""
 
     def on_train_begin(self, logs=None):
         self.weights = []
@@ -22,7 +22,7 @@ class Trace(keras.callbacks.Callback):
 
 
 class Averaged(Trace):
-    """The weights in the block after every update, and those that come back after it."""
+    """Records the weights inside the block after every update, and the restored weights."""
 
     def on_train_begin(self, logs=None):
         super().on_train_begin()
@@ -52,7 +52,7 @@ def tiny_model(small_model):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("policy", ["float32", "mixed_float16"])
-def test_the_block_sees_the_average_and_the_training_does_not(tiny_model, policy):
+def test_the_block_sees_the_average_and_training_does_not(tiny_model, policy):
     plain = trained(tiny_model, Trace(), policy)
     ours = trained(tiny_model, Averaged(), policy, use_ema=True, ema_momentum=0.6)
     for mine, others in zip(ours.weights, plain.weights, strict=True):
@@ -69,12 +69,12 @@ def test_the_block_sees_the_average_and_the_training_does_not(tiny_model, policy
 
 
 @pytest.mark.slow
-def test_the_trained_weights_come_back_after_an_exception(tiny_model):
+def test_the_trained_weights_are_restored_after_an_exception(tiny_model):
     learner = make_learner(tiny_model(), keras.optimizers.Adam(0.01, use_ema=True))
     callback = Trace()
     learner.fit(datasets(*BATCHES), verbose=0, shuffle=False, callbacks=[callback])
     for weight, value in zip(learner.trainable_variables, callback.weights[-1], strict=True):
-        weight.assign(value)  # `fit` leaves the average
+        weight.assign(value)  # `fit` leaves the average in the model
     with pytest.raises(KeyboardInterrupt), averaged_weights(learner):
         assert not np.array_equal(copies(learner)[0], callback.weights[-1][0])
         raise KeyboardInterrupt

@@ -1,4 +1,4 @@
-"""Any Keras loss in the learner: its mean over the labels that count, whatever the batches."""
+"""Any Keras loss in the learner: its mean over the counted labels, for any batches."""
 
 import keras
 import numpy as np
@@ -30,16 +30,16 @@ def make_classifier():
 
 
 def texts(lengths, labels, width=None, seed=0):
-    """A batch of texts, a length of 0 being a row of padding, and of their labels."""
+    """Returns a batch of texts and labels; a length of 0 is a row of padding."""
     return sentences(lengths, width=width, seed=seed), np.array(labels, "int32")
 
 
-# Rows of padding have a label as well: that of no text.
+# Rows of padding also have a label: the label of an empty text.
 BATCHES = [texts([5, 0, 9, 2], [2, 0, 0, 1]), texts([3, 1], [1, 1], width=4, seed=1)]
 
 
 def counted(inputs, labels):
-    """The texts with the label `b` count a quarter, rows of padding nothing."""
+    """Returns weights: a quarter for texts with the label `b`, zero for rows of padding."""
     real = tf.reduce_any(tf.not_equal(inputs, 0), axis=1)
     weights = tf.where(tf.equal(labels, 1), 0.25, 1.0)
     return tf.where(real, weights, 0.0)
@@ -54,7 +54,7 @@ def make_learner(model, weigh=counted, rate=RATE, **options):
 
 
 def by_hand(model, batches):
-    """Losses and weights of all texts, padding among them, in float64."""
+    """Returns losses and weights of all texts, padding included, in float64."""
     losses, weights, right = [], [], []
     for tokens, labels in batches:
         for row, label in zip(tokens, labels, strict=True):
@@ -66,7 +66,7 @@ def by_hand(model, batches):
 
 
 def after_a_plain_step(model, batches):
-    """One step of gradient descent on the weighted mean over all texts of all batches."""
+    """Takes a step of gradient descent on the weighted mean over all texts of all batches."""
     with tf.GradientTape() as tape:
         losses, weights = [], []
         for tokens, labels in batches:
@@ -84,7 +84,7 @@ def after_a_plain_step(model, batches):
     ("accumulate", "jit_compile"),
     [(1, False), (2, False), pytest.param(1, True, marks=pytest.mark.slow)],
 )
-def test_an_update_is_that_of_a_plain_step(accumulate, jit_compile):
+def test_an_update_equals_a_plain_step(accumulate, jit_compile):
     batches = BATCHES[:accumulate]
     model = make_classifier()
     expected = after_a_plain_step(model, batches)
@@ -98,7 +98,7 @@ def test_an_update_is_that_of_a_plain_step(accumulate, jit_compile):
     assert history["examples"] == [int(weights.sum())] == [learner.seen.numpy()]
 
 
-def test_rows_of_padding_change_no_update():
+def test_padding_rows_do_not_change_an_update():
     tokens, labels = BATCHES[0]
     models = []
     for rows in ([0, 1, 2, 3], [0, 2, 3]):
@@ -109,12 +109,12 @@ def test_rows_of_padding_change_no_update():
         np.testing.assert_allclose(ours.numpy(), theirs.numpy(), rtol=0, atol=1e-6)
 
 
-def test_figures_of_evaluate_are_weighted_means_over_unequal_batches():
+def test_evaluate_returns_weighted_means_over_unequal_batches():
     model = make_classifier()
     losses, weights, right = by_hand(model, BATCHES)
     assert 0 < np.average(right, weights=weights) < 1
     learner = make_learner(model)
-    for _ in range(2):  # each time anew
+    for _ in range(2):  # metrics are reset in between
         figures = learner.evaluate(datasets(*BATCHES), verbose=0, return_dict=True)
         assert set(figures) == {"loss", "accuracy"}
         for name, values in (("loss", losses), ("accuracy", right)):
@@ -125,8 +125,8 @@ def test_figures_of_evaluate_are_weighted_means_over_unequal_batches():
     assert again == figures
 
 
-def test_somebody_s_model_learns_by_the_name_of_a_loss():
-    """The same as in plain Keras, where each label counts once."""
+def test_a_users_model_learns_with_the_name_of_a_loss():
+    """The result equals plain Keras, where each label has a weight of 1."""
     rng = np.random.default_rng(0)
     x, y = rng.normal(size=(13, 3)).astype("float32"), rng.normal(size=13).astype("float32")
     ours, plain = (
@@ -146,8 +146,8 @@ def test_somebody_s_model_learns_by_the_name_of_a_loss():
 
 
 @pytest.mark.slow
-def test_the_cross_entropy_of_all_logits_is_the_one_without_logits():
-    """A language model learns the same whether its logits ever exist whole or not."""
+def test_cross_entropy_with_and_without_whole_logits_is_the_same():
+    """A language model learns the same whether or not all of its logits exist at once."""
     labels = sentences([7, 3, 1], seed=1, width=8)
     tokens = np.roll(labels, 1, axis=1)
     tokens[:, 0] = 2

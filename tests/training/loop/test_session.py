@@ -1,4 +1,4 @@
-"""Outputs of a training besides the last weights: an average, the best ones, the curves."""
+"""Outputs of training besides the last weights: an average, the best weights, the curves."""
 
 import csv
 import errno
@@ -26,7 +26,7 @@ MOMENTUM = 0.7
 
 @pytest.fixture(scope="module")
 def configured(tmp_path_factory):
-    """A function from changes to the settings of a small training."""
+    """A function from changes to the settings of a small training run."""
     folder = tmp_path_factory.mktemp("corpus")
     write_small_corpus(folder)
 
@@ -42,13 +42,13 @@ def configured(tmp_path_factory):
 
 
 def archives(folder):
-    """The arrays of every checkpoint of a run, by its number."""
+    """Returns the arrays of every checkpoint of a run, by its number."""
     paths = sorted(Run(folder).checkpoints.glob("update-*.npz"))
     return {int(path.stem.split("-")[1]): dict(np.load(path)) for path in paths}
 
 
 def trained(arrays):
-    """The weights among the arrays of a checkpoint, by path."""
+    """Returns the weights among the arrays of a checkpoint, by path."""
     return {
         key.split("/", 1)[1]: value
         for key, value in arrays.items()
@@ -85,13 +85,13 @@ def ema_settings(configured):
 
 @pytest.fixture(scope="module")
 def averaged(ema_settings, tmp_path_factory):
-    """A run with a moving average: its folder and its figures."""
+    """A run with a moving average: its folder and its metrics."""
     folder = tmp_path_factory.mktemp("averaged") / "run"
     return folder, run_quietly(ema_settings, folder)[0]
 
 
 @pytest.mark.slow
-def test_a_moving_average_leaves_the_trained_weights_as_they_were(averaged, configured, tmp_path):
+def test_a_moving_average_does_not_change_the_trained_weights(averaged, configured, tmp_path):
     run_quietly(configured(keep_checkpoints=9), tmp_path)
     ours, theirs = archives(averaged[0]), archives(tmp_path)
     assert list(ours) == list(theirs) == [1, 2, 3, 4, 5, 6]
@@ -100,7 +100,7 @@ def test_a_moving_average_leaves_the_trained_weights_as_they_were(averaged, conf
 
 
 @pytest.mark.slow
-def test_the_model_and_its_validation_are_those_of_the_moving_average(averaged):
+def test_the_model_and_its_validation_use_the_moving_average(averaged):
     folder, figures = averaged
     first, *others = [trained(arrays) for arrays in archives(folder).values()]
     average = {path: value.astype("float64") for path, value in first.items()}
@@ -114,7 +114,7 @@ def test_the_model_and_its_validation_are_those_of_the_moving_average(averaged):
 
 
 def perplexity(folder):
-    """Of the run's model on its validation split, one sentence at a time, in float64."""
+    """Returns the perplexity of the run's model on its validation split, in float64."""
     run = Run(folder)
     model, (_, tokenizer) = run.load_model(), run.load_tokenizers()
     data = load_settings(run.config).data
@@ -160,14 +160,14 @@ def test_the_best_model_is_kept_and_may_be_the_final_one(configured, tmp_path, f
     row = rows[update - 1]
     assert figures["validation"]["perplexity"] == float(row["validation/perplexity"])
     assert f"from update {update}." in shown
-    # A thousandth of the average is from the updates before.
+    # A thousandth of the average comes from earlier updates.
     assert_equal(model_weights(tmp_path), trained(kept[update]), rtol=0, atol=2e-3)
     assert perplexity(tmp_path) == pytest.approx(float(row["validation/perplexity"]), rel=1e-4)
 
 
 @pytest.fixture(scope="module")
 def patient(configured):
-    """Nothing is learned, so BLEU stays what it is after the first validation."""
+    """Settings with which nothing is learned, so BLEU stays constant."""
     return configured(
         updates=50, validate_every=2, validate_sentences=3, checkpoint_every=5,
         best_by="bleu", patience=2, schedule__peak=1e-9,
@@ -181,7 +181,7 @@ def stopped_early(patient, tmp_path_factory):
 
 
 @pytest.mark.slow
-def test_training_stops_when_nothing_improves(stopped_early, patient):
+def test_training_stops_if_nothing_improves(stopped_early, patient):
     folder, figures, shown = stopped_early
     assert (figures["updates"], figures["stopped_early"]) == (6, True)
     assert (figures["best_update"], figures["model_update"]) == (2, 6)
@@ -207,9 +207,7 @@ def test_a_resumed_training_stops_at_the_same_update(stopped_early, patient, tmp
 
 
 @pytest.mark.slow
-def test_a_process_killed_before_the_model_was_written_only_writes_it(
-    stopped_early, patient, tmp_path
-):
+def test_a_process_killed_before_writing_the_model_only_writes_it(stopped_early, patient, tmp_path):
     folder = shutil.copytree(stopped_early[0], tmp_path / "run")
     for name in ("model.keras", "metrics.json"):
         (folder / name).unlink()
@@ -220,8 +218,8 @@ def test_a_process_killed_before_the_model_was_written_only_writes_it(
 
 
 @pytest.mark.slow
-def test_a_best_checkpoint_that_is_gone_is_not_needed(stopped_early, patient, tmp_path):
-    """As after damage: the one that pushed it out cannot be read, and it is no longer there."""
+def test_a_missing_best_checkpoint_is_not_needed(stopped_early, patient, tmp_path):
+    """As after damage: the checkpoint that replaced it is unreadable, and it is deleted."""
     folder = shutil.copytree(stopped_early[0], tmp_path / "run")
     for name in ("model.keras", "metrics.json", "checkpoints/update-00000002.npz"):
         (folder / name).unlink()
@@ -245,7 +243,7 @@ train(load_settings(sys.argv[1]), sys.argv[2], callbacks=[Kill()])
 
 
 @pytest.mark.slow
-def test_the_history_grows_from_row_to_row_after_a_kill(configured, tmp_path):
+def test_the_history_grows_row_by_row_after_a_kill(configured, tmp_path):
     settings = configured(updates=8, checkpoint_every=4, log_every=1)
     config = tmp_path / "config.toml"
     save_settings(settings, config)
@@ -266,7 +264,7 @@ def test_the_history_grows_from_row_to_row_after_a_kill(configured, tmp_path):
 
 
 class Break(At):
-    """After the update of that number in this call one weight is no number any more."""
+    """Sets one weight to NaN after a given update of this call."""
 
     def __init__(self, number):
         super().__init__(number, self.damage)
@@ -284,9 +282,7 @@ class Break(At):
         (4, r"\S+ is no longer finite after update 4", "is .*update-00000002.npz;"),
     ],
 )
-def test_a_diverged_training_names_the_checkpoint_that_is_on_the_disk(
-    configured, tmp_path, number, what, good
-):
+def test_a_diverged_training_names_the_checkpoint_on_disk(configured, tmp_path, number, what, good):
     settings = configured(checkpoint_every=2)
     with pytest.raises(ValueError, match=rf"^{what}. The last good checkpoint {good}") as error:
         run_quietly(settings, tmp_path, [Break(number)])
@@ -303,7 +299,7 @@ def test_a_training_that_diverges_at_once_has_no_checkpoint(configured, tmp_path
 
 @pytest.mark.slow
 def test_the_same_pairs_in_another_order_are_other_data(tmp_path):
-    """A training that continued would see some pairs twice in an epoch and others never."""
+    """A resumed training would otherwise see some pairs twice in an epoch and others never."""
     write_small_corpus(tmp_path)
     settings = load_settings(tmp_path / "config.toml", ["training.updates=6"])
     assert run_quietly(settings, tmp_path / "run", [press_ctrl_c(2)])[0] is None
@@ -316,7 +312,7 @@ def test_the_same_pairs_in_another_order_are_other_data(tmp_path):
 
 @pytest.mark.slow
 def test_the_command_ends_with_the_error(configured, tmp_path):
-    """A process that ends while tf.data still runs ahead must not wait for it."""
+    """The process must not wait for tf.data, which still prefetches."""
     config, run = tmp_path / "config.toml", tmp_path / "run"
     save_settings(configured(schedule__peak=1e38, updates=50), config)
     process = subprocess.run(
@@ -328,7 +324,7 @@ def test_the_command_ends_with_the_error(configured, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_full_disk_is_one_line_and_the_training_goes_on_from_before(
+def test_a_full_disk_is_reported_in_one_line_and_training_resumes(
     configured, tmp_path, monkeypatch
 ):
     def full(path):

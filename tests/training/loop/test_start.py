@@ -1,4 +1,4 @@
-"""A training may begin with the weights and the vocabulary of another run."""
+"""Training can start with the weights and the vocabulary of another run."""
 
 import json
 import shutil
@@ -56,7 +56,7 @@ def tuning(folder, *overrides):
 
 
 @pytest.mark.slow
-def test_a_training_begins_where_the_other_run_ended(folder, tmp_path):
+def test_training_starts_where_the_other_run_ended(folder, tmp_path):
     first = json.loads(Run(folder / "first").metrics.read_text())
     write_pairs(folder, "new", 30, seed=5)
     new_data = [f'data.train_{side}="{folder}/new.{end}"' for side, end in
@@ -80,7 +80,7 @@ def test_a_training_begins_where_the_other_run_ended(folder, tmp_path):
     assert iterations == [2], "the optimizer is fresh"
 
 
-def test_what_is_left_out_is_the_other_runs(folder):
+def test_settings_that_are_left_out_come_from_the_other_run(folder):
     theirs, ours = load_settings(Run(folder / "first").config), tuning(folder)
     assert ours.model.start_from == str(folder / "first")
     assert ours.model.dropout == 0.0 and theirs.model.dropout == 0.2
@@ -91,7 +91,7 @@ def test_what_is_left_out_is_the_other_runs(folder):
     assert tuning(folder, "model.preset=base").model.num_layers is None
 
 
-def test_what_came_from_the_other_run_goes_when_nothing_was_trained_of_it(folder, tmp_path):
+def test_copied_files_are_removed_if_nothing_was_trained(folder, tmp_path):
     run, settings = Run(tmp_path), tuning(folder)
     _claim(run, settings)
     run.write_origin({"license": "MIT"})
@@ -105,7 +105,7 @@ def test_what_came_from_the_other_run_goes_when_nothing_was_trained_of_it(folder
 
 
 @pytest.mark.slow
-def test_a_run_is_complete_when_the_one_it_started_from_is_gone(folder, tmp_path):
+def test_a_run_is_complete_without_the_run_it_started_from(folder, tmp_path):
     moved = shutil.copytree(folder, tmp_path / "moved")
     overrides = [f'model.start_from="{moved / "first"}"']
     settings = tuning(folder, *overrides)
@@ -113,7 +113,7 @@ def test_a_run_is_complete_when_the_one_it_started_from_is_gone(folder, tmp_path
     shutil.rmtree(moved)
     second = Run(tmp_path / "second")
     loaded = load_settings(second.config)
-    assert loaded == complete(settings, loaded)  # numbers that were left out are there
+    assert loaded == complete(settings, loaded)  # it contains the derived numbers
     longer = load_settings(second.config, ["training.updates=3"])
     figures, shown = run_quietly(longer, tmp_path / "second")
     assert "Resuming after update 2 of 3." in shown and "Starting with" not in shown
@@ -129,7 +129,7 @@ def test_a_run_is_complete_when_the_one_it_started_from_is_gone(folder, tmp_path
         ("model.preset=tiny", "num_layers is 4 here and 1 there, model.d_model is 128 here "),
     ],
 )
-def test_a_mismatch_is_named_and_nothing_is_trained(folder, tmp_path, override, message):
+def test_a_mismatch_is_reported_and_nothing_is_trained(folder, tmp_path, override, message):
     with pytest.raises(ValueError, match=message) as error:
         run_quietly(tuning(folder, override), tmp_path / "second")
     assert "\n" not in str(error.value)
@@ -173,7 +173,7 @@ def labelled(folder):
 
 
 @pytest.mark.slow
-def test_an_encoder_of_a_translation_begins_a_classifier(folder, labelled, tmp_path):
+def test_an_encoder_of_a_translation_model_initialises_a_classifier(folder, labelled, tmp_path):
     settings = load_settings(labelled)
     theirs = load_settings(Run(folder / "first").config)
     assert settings.model.d_ff == theirs.model.d_ff and settings.model.pooling == "max"
@@ -197,7 +197,7 @@ def test_an_encoder_of_a_translation_begins_a_classifier(folder, labelled, tmp_p
         ('model.parts=["body"]', "must be 'input', 'encoder', 'decoder' or 'head'"),
     ],
 )
-def test_parts_that_do_not_fit_are_one_line(labelled, tmp_path, override, message):
+def test_parts_that_do_not_fit_are_reported_in_one_line(labelled, tmp_path, override, message):
     with pytest.raises(ValueError, match=message) as error:
         run_quietly(load_settings(labelled, [override]), tmp_path / "run")
     assert "\n" not in str(error.value)
@@ -210,7 +210,7 @@ def test_parts_need_another_run(folder):
         load_settings(Run(folder / "first").config, ['model.parts=["input"]'])
 
 
-def test_a_run_that_is_not_finished_is_one_line(folder, tmp_path):
+def test_an_unfinished_run_is_reported_in_one_line(folder, tmp_path):
     stopped = shutil.copytree(folder / "first", tmp_path / "stopped")
     (stopped / "model.keras").unlink()
     message = (
@@ -228,14 +228,14 @@ def test_a_run_that_is_not_finished_is_one_line(folder, tmp_path):
         tuning(folder, "model.start_from=$NOT_SET_HERE/run")
 
 
-def test_a_run_does_not_start_from_itself(folder):
+def test_a_run_cannot_start_from_itself(folder):
     settings = tuning(folder)
     with pytest.raises(SettingsError, match=r"model.start_from \(nothing, now .* cannot change"):
         train(settings, folder / "first")
 
 
-def test_keys_of_the_vocabulary_that_are_not_written_are_those_of_the_other_run(tmp_path):
-    """So that an error names no key but those that somebody has written."""
+def test_vocabulary_keys_that_are_not_written_come_from_the_other_run(tmp_path):
+    """So an error only names keys that the user has written."""
     other = Run(tmp_path / "first")
     other.path.mkdir()
     data = '[data]\nsource = "cldr"\n'

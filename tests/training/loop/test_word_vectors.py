@@ -1,4 +1,4 @@
-"""Trainings that begin with word vectors: which rows are set, and what stays as it is."""
+"""Training with word vectors: rows that are set, and rows that stay unchanged."""
 
 import os
 import signal
@@ -11,7 +11,7 @@ from keras_transformer.tasks.run import Run
 from keras_transformer.training.settings.toml import SettingsError, load_settings
 
 WIDTH = 16
-DIGITS = "01234567"  # of ten; the other two have no vector
+DIGITS = "01234567"  # of ten digits; two have no vector
 STEP = ["training.updates=1", "schedule.peak=1e-20", "training.validate_every=1"]
 
 
@@ -42,7 +42,7 @@ def table_of(path):
 
 
 def rows_of(path):
-    """The row of each digit in the source embedding, and the rows of all other pieces."""
+    """Returns each digit's row of the source embedding, and the rows of all other tokens."""
     tokenizer = Run(path).load_tokenizers().source
     pieces = [piece.removeprefix("▁") for piece in tokenizer.pieces(range(tokenizer.vocab_size))]
     table = table_of(path)
@@ -52,7 +52,7 @@ def rows_of(path):
 
 
 @pytest.mark.slow
-def test_rows_of_pieces_are_set_and_the_others_begin_as_without(folder, tmp_path):
+def test_rows_of_tokens_are_set_and_the_others_start_as_usual(folder, tmp_path):
     figures, shown = run_quietly(settings_of(folder, *STEP), tmp_path / "run")
     run_quietly(load_settings(folder / "config.toml", STEP), tmp_path / "plain")
     known, others = rows_of(tmp_path / "run")
@@ -69,8 +69,8 @@ def test_rows_of_pieces_are_set_and_the_others_begin_as_without(folder, tmp_path
 
 @pytest.mark.slow
 @pytest.mark.parametrize("tie", ["none", pytest.param("target", marks=pytest.mark.long)])
-def test_a_frozen_table_is_bit_for_bit_what_it_was(folder, tmp_path, tie):
-    """Under decay and with a moving average of the weights, stopped in the middle."""
+def test_a_frozen_table_does_not_change_in_a_single_bit(folder, tmp_path, tie):
+    """With weight decay and a moving average, and stopped in the middle."""
     overrides = [
         f'model.tie="{tie}"', "model.freeze_vectors=true", 'optimizer.kind="adamw"',
         "optimizer.weight_decay=0.5", "optimizer.ema_momentum=0.5", "training.updates=4",
@@ -100,7 +100,7 @@ def test_a_frozen_table_is_bit_for_bit_what_it_was(folder, tmp_path, tie):
 
 @pytest.mark.slow
 @pytest.mark.long
-def test_vectors_that_may_learn_do(folder, tmp_path):
+def test_unfrozen_vectors_are_trained(folder, tmp_path):
     run_quietly(settings_of(folder, "training.updates=2"), tmp_path / "run")
     known, _ = rows_of(tmp_path / "run")
     assert all(np.any(known[word] != vector) for word, vector in vectors().items())
@@ -115,7 +115,7 @@ def test_vectors_that_may_learn_do(folder, tmp_path):
         (["model.freeze_vectors=1"], "model.freeze_vectors must be a valid boolean"),
     ],
 )
-def test_settings_without_effect_are_one_line(folder, overrides, message):
+def test_settings_without_effect_are_reported_in_one_line(folder, overrides, message):
     with pytest.raises(SettingsError, match=message) as error:
         settings_of(folder, *overrides)
     assert "\n" not in str(error.value)
@@ -126,7 +126,7 @@ def test_freezing_without_vectors_has_no_effect(folder):
         load_settings(folder / "config.toml", ["model.freeze_vectors=false"])
 
 
-def test_a_wrong_file_is_named_before_anything_is_written(folder, tmp_path):
+def test_a_wrong_file_is_reported_before_anything_is_written(folder, tmp_path):
     for content, match in (
         ("", "must have at least one word"),
         ("1 2 3\n", "line 1: must have 16 values, as many as `d_model`. Received: 2"),

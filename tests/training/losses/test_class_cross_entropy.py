@@ -1,4 +1,4 @@
-"""The smoothed cross-entropy of classes against a loop over them."""
+"""The smoothed cross-entropy of classes against a loop over classes."""
 
 import keras
 import numpy as np
@@ -16,7 +16,7 @@ def example(scale=1.0):
 
 
 def reference(labels, logits, smoothing):
-    """Losses [B] and the gradient of their mean [B, C], one class at a time, in float64."""
+    """Returns losses [B] and gradients of their mean [B, C], class by class, in float64."""
     losses, gradient = np.zeros(B), np.zeros((B, C))
     for b in range(B):
         p = np.exp(logits[b] - logits[b].max())
@@ -29,7 +29,7 @@ def reference(labels, logits, smoothing):
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.6])
-def test_loss_and_gradient_are_those_of_the_formula(smoothing):
+def test_loss_and_gradient_follow_the_formula(smoothing):
     labels, logits = example(scale=3)
     variable = tf.Variable(logits, dtype="float32")
     with tf.GradientTape() as tape:
@@ -41,7 +41,7 @@ def test_loss_and_gradient_are_those_of_the_formula(smoothing):
     np.testing.assert_allclose(unreduced, losses, rtol=1e-5)
 
 
-def test_without_smoothing_it_is_keras_s():
+def test_without_smoothing_it_equals_keras():
     labels, logits = example()
     plain = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
     weights = np.random.default_rng(1).random(B).astype("float32")
@@ -55,7 +55,7 @@ def test_large_logits_stay_finite():
     assert np.isfinite(float(ClassCrossEntropy(0.1)(labels, logits.astype("float32"))))
 
 
-def test_its_configuration_keeps_the_smoothing():
+def test_its_configuration_contains_the_smoothing():
     loss = keras.losses.deserialize(keras.losses.serialize(ClassCrossEntropy(0.3)))
     assert type(loss) is ClassCrossEntropy and loss.label_smoothing == 0.3
     labels, logits = example()

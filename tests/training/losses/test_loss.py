@@ -30,7 +30,7 @@ def smoothed_target(label, size, smoothing):
 
 
 def reference(labels, logits, smoothing):
-    """Loss of every position, and its gradient, from explicit targets in float64."""
+    """Returns loss and gradient of every position from explicit targets in float64."""
     losses, gradients = np.zeros(labels.shape), np.zeros(logits.shape)
     for place in np.ndindex(labels.shape):
         target = smoothed_target(labels[place], logits.shape[-1], smoothing)
@@ -77,7 +77,7 @@ def test_half_precision_logits_are_computed_in_float32(batch, dtype):
     expected, slopes = reference(labels, tf.cast(halves, "float32").numpy(), 0.1)
     assert (losses.dtype, gradient.dtype) == ("float32", dtype)
     np.testing.assert_allclose(losses, expected, atol=1e-5)
-    # The gradient is rounded once, to the dtype of the logits: half a unit in the last place.
+    # The gradient is rounded once to the dtype of the logits: half a unit in the last place.
     rounding = {"bfloat16": 2**-8, "float16": 2**-11}[dtype]
     np.testing.assert_allclose(tf.cast(gradient, "float32"), slopes, atol=1e-5, rtol=rounding)
 
@@ -112,7 +112,7 @@ def test_the_number_of_padding_positions_changes_nothing(batch):
     np.testing.assert_allclose(loss(wider, more), loss(labels, logits), rtol=1e-6)
 
 
-def test_a_batch_of_padding_alone_has_loss_zero():
+def test_a_batch_of_only_padding_has_loss_zero():
     logits = tf.Variable(np.ones((2, 3, V), "float32"))
     with tf.GradientTape() as tape:
         loss = LabelSmoothedCrossEntropy(pad_id=PAD)(np.full((2, 3), PAD), logits)
@@ -128,7 +128,7 @@ def test_an_implicit_keras_mask_changes_nothing(batch):
     assert loss(labels, masked) == loss(labels, tf.constant(logits))
 
 
-def test_loss_and_metrics_serialise(batch):
+def test_loss_and_metrics_can_be_serialised(batch):
     labels, logits = batch
     loss = LabelSmoothedCrossEntropy(0.3, pad_id=PAD)
     again = keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(loss))
@@ -144,7 +144,7 @@ def test_loss_and_metrics_serialise(batch):
 def test_metrics_count_real_tokens_over_several_batches(batch):
     labels, logits = batch
     real = labels != PAD
-    # Batches of different numbers of rows, columns and real tokens.
+    # Batches with different numbers of rows, columns and real tokens.
     areas = [(slice(0, 1), slice(0, 3)), (slice(1, 3), slice(0, 5))]
     perplexity, accuracy = Perplexity(PAD), TokenAccuracy(PAD)
     for area in areas:
@@ -156,12 +156,12 @@ def test_metrics_count_real_tokens_over_several_batches(batch):
     np.testing.assert_allclose(accuracy.result(), right.mean(), rtol=1e-6)
 
 
-def test_arguments_that_mean_nothing_here_are_refused(batch):
+def test_unsupported_arguments_are_refused(batch):
     with pytest.raises(ValueError, match="`label_smoothing` must be at least 0 .* Received: .*=1"):
         LabelSmoothedCrossEntropy(1.0)
 
 
-def test_metrics_weigh_positions_beside_the_padding(batch):
+def test_metrics_apply_weights_of_positions_besides_padding(batch):
     labels, logits = batch
     weights = np.random.default_rng(3).random(labels.shape).astype("float32")
     weights[0, 0] = 0.0
@@ -177,9 +177,9 @@ def test_metrics_weigh_positions_beside_the_padding(batch):
 
 
 def counted_per_sentence():
-    """Rows that differ in their loss, for every form in which Keras passes a weight per sentence.
+    """Rows with different losses, for every form in which Keras passes a weight per sentence.
 
-    As many sentences as positions: [B] must not be taken for [T].
+    There are as many sentences as positions: [B] must not be taken for [T].
     """
     rng = np.random.default_rng(5)
     labels = rng.integers(0, V, (T, T)).astype("int32")
@@ -190,7 +190,7 @@ def counted_per_sentence():
 
 
 @pytest.mark.parametrize("form", ["[B]", "[B, 1]", "[B, T]", "[B, T, 1]", "list"])
-def test_a_weight_per_sentence_holds_for_its_real_tokens(form):
+def test_a_weight_per_sentence_applies_to_its_real_tokens(form):
     labels, logits, weights, own = counted_per_sentence()
     given = {
         "[B]": weights,
@@ -213,7 +213,7 @@ def test_a_weight_per_sentence_holds_for_its_real_tokens(form):
 
 
 def test_evaluate_with_a_weight_per_sentence():
-    """The whole way through Keras, in batches of unequal weight."""
+    """All the way through Keras, in batches of different weight."""
     labels, logits, weights, own = counted_per_sentence()
     model = keras.Sequential([keras.Input((T, V)), keras.layers.Identity()])
     metrics = [Perplexity(PAD), TokenAccuracy(PAD)]
@@ -228,7 +228,7 @@ def test_evaluate_with_a_weight_per_sentence():
 
 
 def test_labels_may_have_an_axis_of_one():
-    """As from a data set whose every label is a row of its own."""
+    """As from a data set in which every label is a row of its own."""
     labels, logits, weights, _ = counted_per_sentence()
     for make in (Perplexity, TokenAccuracy):
         flat, deep = make(PAD), make(PAD)
@@ -285,5 +285,5 @@ def test_two_replicas_of_unequal_length_equal_one_device():
     (loss, table), (replicas_loss, replicas_table) = json.loads(process.stdout.splitlines()[-1])
     np.testing.assert_allclose(replicas_loss, loss, atol=1e-6)
     np.testing.assert_allclose(replicas_table, table, atol=1e-6)
-    # A mean of the replicas' means would have moved the table elsewhere.
+    # The mean of the replicas' means would have moved the table elsewhere.
     assert not np.allclose(table, np.eye(7), atol=1e-2)

@@ -1,4 +1,4 @@
-"""The loss without logits equals the loss of the logits, to the last chunk."""
+"""The loss without whole logits equals the loss of the logits, for any size of chunks."""
 
 import itertools
 
@@ -14,7 +14,7 @@ N, D, V = 23, 5, 13
 
 
 def reference(hidden, table, labels, weights, smoothing, bias=None):
-    """The smoothed cross-entropy and its gradients, one position at a time, in float64."""
+    """Returns smoothed cross-entropy and gradients, one position at a time, in float64."""
     loss, by_hidden, by_table = 0.0, np.zeros_like(hidden), np.zeros_like(table)
     by_bias = np.zeros(len(table))
     for n in range(len(hidden)):
@@ -63,8 +63,8 @@ def measure(hidden, table, labels, weights, smoothing, dtype="float32", bias=Non
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
-@pytest.mark.parametrize("rows", [1, 4, 6, 22, 23, 100])  # of a chunk; 23 is all
-def test_loss_and_gradients_are_those_of_the_formula(monkeypatch, rows, smoothing):
+@pytest.mark.parametrize("rows", [1, 4, 6, 22, 23, 100])  # rows of a chunk; 23 is all rows
+def test_loss_and_gradients_follow_the_formula(monkeypatch, rows, smoothing):
     monkeypatch.setattr(projection, "CHUNK_BYTES", rows * 4 * V)
     loss, by_hidden, by_table = measure(*example(), smoothing)
     expected, expected_by_hidden, expected_by_table = reference(*example(), smoothing)
@@ -80,7 +80,7 @@ def logits_bias():
 @pytest.mark.parametrize("jit_compile", [False, True])
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 @pytest.mark.parametrize("rows", [1, 6, 23])
-def test_a_bias_of_the_logits(monkeypatch, rows, smoothing, jit_compile):
+def test_an_output_bias(monkeypatch, rows, smoothing, jit_compile):
     monkeypatch.setattr(projection, "CHUNK_BYTES", rows * 4 * V)
     bias = logits_bias()
     loss, *gradients = measure(*example(), smoothing, bias=bias, jit_compile=jit_compile)
@@ -93,8 +93,8 @@ def test_a_bias_of_the_logits(monkeypatch, rows, smoothing, jit_compile):
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 @pytest.mark.parametrize("r_drop", [0.0, 5.0])
-def test_with_a_bias_it_is_the_loss_of_whole_logits(monkeypatch, smoothing, r_drop):
-    """With R-Drop a bias is one more feature that is 1 everywhere: the same loss and gradient."""
+def test_with_a_bias_it_equals_the_loss_of_whole_logits(monkeypatch, smoothing, r_drop):
+    """With R-Drop a bias is another feature that is always 1: the same loss and gradient."""
     monkeypatch.setattr(projection, "CHUNK_BYTES", 6 * 4 * V)
     hidden, table, labels, weights = (x[:22] if len(x) == N else x for x in example())
     labels, weights = np.tile(labels[:11], 2), np.tile(weights[:11], 2)
@@ -121,7 +121,7 @@ def test_with_a_bias_it_is_the_loss_of_whole_logits(monkeypatch, smoothing, r_dr
 
 
 @pytest.mark.parametrize("rows", [1, 6, 23])
-def test_figures_of_a_validation_with_a_bias(monkeypatch, rows):
+def test_metrics_of_a_validation_with_a_bias(monkeypatch, rows):
     monkeypatch.setattr(projection, "CHUNK_BYTES", rows * 4 * V)
     hidden, table, labels, weights = example()
     z = hidden @ table.T + logits_bias()
@@ -148,7 +148,7 @@ def test_xla_and_an_unknown_number_of_positions(monkeypatch):
         np.testing.assert_allclose(by_table, 3 * expected[2], atol=1e-5)
 
 
-def test_no_positions_at_all():
+def test_an_empty_batch_of_positions():
     hidden, table, labels, weights = example()
     loss, by_hidden, by_table = measure(hidden[:0], table, labels[:0], weights[:0], 0.1)
     assert loss == 0
@@ -156,8 +156,8 @@ def test_no_positions_at_all():
     np.testing.assert_array_equal(by_table, np.zeros((V, D)))
 
 
-def test_large_logits_overflow_nothing():
-    """Logits of some hundreds, where most probabilities are zero in float32."""
+def test_large_logits_do_not_overflow():
+    """Logits of some hundreds, for which most probabilities are zero in float32."""
     loss, by_hidden, by_table = measure(*example(scale=200), 0.1)
     assert np.isfinite(loss)
     hidden, table, labels, weights = example(scale=200)
@@ -169,7 +169,7 @@ def test_large_logits_overflow_nothing():
 
 
 @pytest.mark.parametrize(("dtype", "tolerance"), [("bfloat16", 0.03), ("float16", 0.004)])
-def test_half_precision_is_as_near_as_its_rounding(dtype, tolerance):
+def test_half_precision_is_as_accurate_as_its_rounding(dtype, tolerance):
     loss, by_hidden, by_table = measure(*example(), 0.1, dtype)
     expected = reference(*example(), 0.1)
     assert loss.dtype == "float32" and by_hidden.dtype == by_table.dtype == dtype
@@ -185,7 +185,7 @@ def relative_error(actual, expected):
 
 @pytest.mark.parametrize(("dtype", "tolerance"), [("bfloat16", 0.01), ("float16", 0.002)])
 def test_small_weights_lose_no_digits(dtype, tolerance):
-    """Weights of one in 100,000 tokens, and a loss that is scaled up as under float16."""
+    """Weights of one in 100,000 tokens, and a loss that is scaled up as in float16."""
     hidden, table, labels, weights = example()
     hidden, table = (np.asarray(tf.cast(tf.cast(x, dtype), "float64")) for x in (hidden, table))
     weights = (weights > 0) * 1e-5
@@ -202,7 +202,7 @@ def test_small_weights_lose_no_digits(dtype, tolerance):
 
 @pytest.mark.bfloat16
 def test_a_confident_model_still_has_a_gradient_in_bfloat16():
-    """A label at 0.9985, which is 1 in bfloat16: what is left to learn is not rounded away."""
+    """A label at 0.9985, which is 1 in bfloat16: the rest to learn is not rounded away."""
     table = np.eye(D)
     hidden = 8.0 * table[:1]  # label 0 at e^8 / (e^8 + 4)
     _, expected, _ = reference(hidden, table, [0], [1.0], 0.0)
@@ -210,8 +210,8 @@ def test_a_confident_model_still_has_a_gradient_in_bfloat16():
     assert relative_error(by_hidden, 3 * expected) < 0.02
 
 
-def test_no_tensor_holds_all_logits(monkeypatch):
-    """Whatever the graph makes, forward and backward, is smaller than [N, V]."""
+def test_no_tensor_contains_all_logits(monkeypatch):
+    """Every tensor of the graph, forward and backward, is smaller than [N, V]."""
     monkeypatch.setattr(projection, "CHUNK_BYTES", 6 * 4 * V)
     hidden, table, labels, weights = example()
 
@@ -233,5 +233,5 @@ def test_no_tensor_holds_all_logits(monkeypatch):
         for node in itertools.chain(graph.node, *functions)
         for shape in node.attr["_output_shapes"].list.shape
     ]
-    assert [6, V] in shapes  # the chunk's; so the search finds what it looks for
+    assert [6, V] in shapes  # the logits of a chunk, which shows that the search works
     assert max(np.prod(shape) for shape in shapes if shape and min(shape) > 0) < N * V

@@ -1,4 +1,4 @@
-"""R-Drop adds the divergences between two passes, and their gradients."""
+"""R-Drop adds the divergence between two passes and its gradient."""
 
 import keras
 import numpy as np
@@ -12,7 +12,7 @@ from keras_transformer.training.losses.cross_entropy import LabelSmoothedCrossEn
 from keras_transformer.training.losses.projected import projected_cross_entropy
 from keras_transformer.training.losses.r_drop import disagreement
 
-N, D, V = 11, 5, 13  # positions of each of two passes
+N, D, V = 11, 5, 13  # N is the number of positions in each of two passes
 
 
 def example():
@@ -61,8 +61,8 @@ def measure(hidden, table, labels, weights, smoothing, r_drop, **options):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "rows, jit_compile", [(1, False), (4, False), (4, True), (10, False), (11, False), (100, False)]
-)  # rows of a chunk and pass; 11 is all
-def test_loss_and_gradients_are_those_of_the_definition(monkeypatch, rows, jit_compile):
+)  # rows of a chunk in each pass; 11 is all rows
+def test_loss_and_gradients_follow_the_definition(monkeypatch, rows, jit_compile):
     monkeypatch.setattr(projection, "CHUNK_BYTES", rows * 2 * 4 * V)
     outputs = measure(*example(), 0.1, 5.0, jit_compile=jit_compile)
     expected = reference(*example(), 0.1, 5.0)
@@ -71,7 +71,7 @@ def test_loss_and_gradients_are_those_of_the_definition(monkeypatch, rows, jit_c
         np.testing.assert_allclose(ours, theirs, atol=2e-5)
 
 
-def test_two_passes_that_agree_cost_nothing():
+def test_two_equal_passes_add_nothing():
     logits = np.random.default_rng(0).normal(size=(N, V)).astype("float32")
     logits = np.concatenate([logits, logits + 3])  # the same predictions
     apart, by_logits = disagreement(tf.nn.softmax(logits), tf.nn.log_softmax(logits))
@@ -79,7 +79,7 @@ def test_two_passes_that_agree_cost_nothing():
     np.testing.assert_allclose(by_logits, 0, atol=1e-6)
 
 
-def test_predictions_that_exclude_each_other_overflow_nothing():
+def test_contradictory_predictions_do_not_overflow():
     logits = tf.constant([[300.0, 0.0, -300.0], [-300.0, 0.0, 300.0]])
     apart, by_logits = disagreement(tf.nn.softmax(logits), tf.nn.log_softmax(logits))
     np.testing.assert_allclose(apart, [600, 600])
@@ -107,7 +107,7 @@ def test_without_dropout_an_update_is_the_same(small_model, jit_compile):
 
 @pytest.mark.slow
 def test_it_makes_passes_agree(small_model):
-    """After the same updates the predictions of two passes through dropout are nearer."""
+    """After the same number of updates, two passes with dropout are closer to each other."""
     inputs, labels = batch(LENGTHS)
     apart = []
     for r_drop in (0.0, 5.0):

@@ -1,4 +1,4 @@
-"""A run goes on with other settings where they decide nothing that it has learned."""
+"""A run can be resumed with changed settings unless they affect what it has learned."""
 
 import csv
 import json
@@ -16,7 +16,7 @@ from keras_transformer.training.settings.toml import SettingsError, load_setting
 
 @pytest.fixture(scope="module")
 def configured(six_updates):
-    """A function from overrides to the settings of a small training."""
+    """A function from overrides to the settings of a small training run."""
     return lambda *overrides: load_settings(six_updates.corpus / "config.toml", overrides)
 
 
@@ -31,8 +31,9 @@ def table(folder):
 
 
 @pytest.mark.slow
-def test_a_finished_run_that_is_made_longer_is_the_longer_training(folder, configured, tmp_path):
-    Run(folder).update_metrics(bleu=12.0)  # as `evaluate` does, of the model that is no longer
+def test_extending_a_finished_run_equals_the_longer_training(folder, configured, tmp_path):
+    # A metric as `evaluate` writes it, of the model that will be replaced.
+    Run(folder).update_metrics(bleu=12.0)
     settings = configured("training.updates=11")
     figures, shown = run_quietly(settings, folder)
     assert (
@@ -53,7 +54,7 @@ def test_a_finished_run_that_is_made_longer_is_the_longer_training(folder, confi
 
 
 def begun(folder, settings, done=5):
-    """A run of which only the settings and a checkpoint's name can be seen."""
+    """Returns a run with only settings and the name of a checkpoint."""
     run = Run(folder)
     run.checkpoints.mkdir(parents=True)
     Checkpoints(run.checkpoints).path(done).write_bytes(b"")
@@ -61,7 +62,7 @@ def begun(folder, settings, done=5):
     return run
 
 
-def test_what_must_stay_is_named_key_by_key(configured, tmp_path):
+def test_settings_that_must_stay_are_reported_key_by_key(configured, tmp_path):
     before = configured()
     run = begun(tmp_path / "run", before)
     changes = ["training.seed=9", "model.d_ff=25", "optimizer.clip_norm=1.0", "training.updates=20"]
@@ -78,7 +79,7 @@ def test_what_must_stay_is_named_key_by_key(configured, tmp_path):
     check_changes(run, before, configured(*changes[3:]))
 
 
-def test_a_training_cannot_be_shorter_than_it_is(configured, tmp_path):
+def test_training_cannot_end_before_the_current_update(configured, tmp_path):
     run = begun(tmp_path / "run", configured())
     message = (
         f"training.updates must be at least 5, the number of updates that {run.path} has done. "
@@ -89,7 +90,7 @@ def test_a_training_cannot_be_shorter_than_it_is(configured, tmp_path):
     check_changes(run, configured(), configured("training.updates=5"))
 
 
-def test_what_may_change_exists_and_is_nothing_that_decides_the_weights():
+def test_changeable_settings_exist_and_do_not_affect_the_weights():
     sections = {name: field.annotation for name, field in Settings.model_fields.items()}
     sections = {**sections, "data": DATA_KINDS["tfds"]}
     free = {
@@ -112,7 +113,7 @@ def test_what_may_change_exists_and_is_nothing_that_decides_the_weights():
 LINEAR = ('schedule.kind="linear"', "schedule.peak=0.5", "schedule.warmup_steps=2")
 
 
-def test_a_schedule_that_ends_with_the_training_ends_with_the_longer_one(configured):
+def test_a_schedule_until_the_end_of_training_is_extended_with_it(configured):
     """Keras's 0-based step 6 is update 7: the line from 0.5 at 2 to zero at 11, or at 20."""
     before, after = (configured(*LINEAR, f"training.updates={n}") for n in (11, 20))
     now, then = 0.5 * (20 - 7) / 18, 0.5 * (11 - 7) / 9
@@ -124,7 +125,7 @@ def test_a_schedule_that_ends_with_the_training_ends_with_the_longer_one(configu
     assert describe_changes(before, before, 6) == []
 
 
-def test_a_run_without_checkpoints_is_not_trained_from_the_beginning(folder, configured):
+def test_a_run_without_checkpoints_does_not_start_again(folder, configured):
     run = Run(folder)
     shutil.rmtree(run.checkpoints)
     before = run.model.read_bytes(), run.history.read_bytes()
@@ -136,8 +137,8 @@ def test_a_run_without_checkpoints_is_not_trained_from_the_beginning(folder, con
 
 
 @pytest.mark.slow
-def test_a_stopped_run_may_end_where_it_is(folder, configured):
-    """The checkpoint of update 4 is made the newest; its validation was never measured."""
+def test_a_stopped_run_may_end_at_its_last_checkpoint(folder, configured):
+    """Checkpoint 4 is made the newest; its validation was never computed."""
     run = Run(folder)
     Checkpoints(run.checkpoints).path(6).unlink()
     for file in (run.model, run.metrics):
@@ -161,7 +162,7 @@ def impatient(configured, tmp_path_factory):
 
 
 @pytest.mark.slow
-def test_a_larger_patience_lets_a_run_go_on(impatient, configured, tmp_path):
+def test_more_patience_resumes_a_run(impatient, configured, tmp_path):
     folder = shutil.copytree(impatient[0], tmp_path / "run")
     longer = configured("training.patience=1", "training.updates=20", *impatient[1])
     figures, shown = run_quietly(longer, folder)
@@ -172,7 +173,7 @@ def test_a_larger_patience_lets_a_run_go_on(impatient, configured, tmp_path):
 
 
 @pytest.mark.slow
-def test_another_measure_looks_for_the_best_anew(impatient, configured, tmp_path):
+def test_another_metric_restarts_the_search_for_the_best(impatient, configured, tmp_path):
     folder = shutil.copytree(impatient[0], tmp_path / "run")
     overrides = ["training.patience=1", *impatient[1], "training.best_by=perplexity"]
     figures, shown = run_quietly(configured(*overrides, "training.updates=6"), folder)
@@ -181,7 +182,7 @@ def test_another_measure_looks_for_the_best_anew(impatient, configured, tmp_path
 
 
 @pytest.mark.slow
-def test_a_finished_run_may_get_its_best_model(impatient, configured, tmp_path):
+def test_a_finished_run_can_switch_to_its_best_model(impatient, configured, tmp_path):
     folder = shutil.copytree(impatient[0], tmp_path / "run")
     assert json.loads(Run(folder).metrics.read_text())["model_update"] == 4
     best = configured("training.patience=1", *impatient[1], "training.final_model=best")
@@ -193,8 +194,10 @@ def test_a_finished_run_may_get_its_best_model(impatient, configured, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_damaged_best_checkpoint_keeps_no_training_from_its_end(impatient, configured, tmp_path):
-    """The next best is used: that of update 4, since that of update 3 is damaged as well."""
+def test_a_damaged_best_checkpoint_does_not_prevent_the_end_of_training(
+    impatient, configured, tmp_path
+):
+    """The next best is used: checkpoint 4, since checkpoint 3 is damaged as well."""
     folder = shutil.copytree(impatient[0], tmp_path / "run")
     run = Run(folder)
     for file in (run.model, run.metrics):

@@ -1,4 +1,4 @@
-"""Numbers that a configuration leaves out follow from the size of the data."""
+"""Settings that a configuration leaves out are derived from the size of the data."""
 
 import io
 import signal
@@ -43,7 +43,7 @@ def numbers(derived):
 @pytest.mark.parametrize(
     ("steps", "expected"),
     [
-        (3, (1000, 100, 100, 100)),  # some hundred sentences
+        (3, (1000, 100, 100, 100)),  # a few hundred sentences
         (120, (2400, 240, 240, 240)),  # 29,000 pairs in batches of 4,096 tokens
         (237, (4740, 474, 474, 474)),
         (1000, (20_000, 2000, 1000, 1000)),
@@ -51,14 +51,14 @@ def numbers(derived):
         (90_000, (100_000, 4000, 1000, 1000)),
     ],
 )
-def test_the_size_of_the_data_decides(steps, expected):
+def test_numbers_depend_on_the_size_of_the_data(steps, expected):
     derived = derive(settings(), steps, BASE, vocab_size=4000)
     assert numbers(derived) == expected
     assert left_out(derived) == []
     assert derived.vocabulary.size == 4000
 
 
-def test_the_paper_s_corpus_has_the_paper_s_schedule():
+def test_the_papers_corpus_gives_the_papers_schedule():
     schedule = derive(settings(), 5000, BASE).schedule
     assert (schedule.kind, schedule.warmup_steps) == ("inverse_sqrt", 4000)
     assert schedule.peak is schedule.scale is None  # Eq. 3
@@ -72,7 +72,7 @@ def test_the_paper_s_corpus_has_the_paper_s_schedule():
 
 
 def learned(tmp_path, source, target, **vocabulary):
-    """The sizes of the vocabularies of some texts, and what was announced."""
+    """Returns the sizes of the vocabularies of some texts, and the messages."""
     data = MemoryData({"train": list(zip(source, target, strict=True))}, "texts")
     console = rich.console.Console(file=io.StringIO())
     tmp_path.mkdir()
@@ -82,14 +82,15 @@ def learned(tmp_path, source, target, **vocabulary):
     return sizes, console.file.getvalue().splitlines()
 
 
-def test_a_vocabulary_without_a_size_has_one_that_the_text_allows(tmp_path):
+def test_the_default_vocabulary_size_fits_the_text(tmp_path):
     numbers = [str(n) for n in range(100)]
     (size, same), shown = learned(tmp_path / "few", numbers, numbers[::-1])
     assert size == same < 40
     assert shown == [f"Learning a vocabulary of {n:,} tokens." for n in (4000, size)]
     with pytest.raises(ValueError, match=f"`size` must be at most {size} .*Received: size=4000"):
         learned(tmp_path / "set", numbers, numbers, size=4000)
-    many = [chr(0x4E00 + n) for n in range(4100)]  # Chinese characters, once as words of two
+    # Chinese characters, alone and combined to words of two.
+    many = [chr(0x4E00 + n) for n in range(4100)]
     pairs = [first + second for first in many[:90] for second in many[:90]]
     (size, _), shown = learned(tmp_path / "many", [*many, *pairs], [*many, *pairs])
     assert 4100 < size <= 2 * 4105 and len(shown) > 1
@@ -109,7 +110,7 @@ def test_a_short_warm_up_does_not_raise_the_peak_of_equation_3(d_model):
     assert schedule.peak == pytest.approx((d_model * 4000) ** -0.5, rel=0.005)
 
 
-def test_what_is_given_stays_and_the_rest_follows_from_it():
+def test_given_settings_stay_and_others_are_derived_from_them():
     assert numbers(derive(settings({"updates": 3000}), 3, BASE)) == (3000, 300, 300, 300)
     assert numbers(derive(settings({"updates": 3}), 3, BASE)) == (3, 1, 1, 1)
     assert numbers(derive(settings(None, {"warmup_steps": 4000}), 3, BASE))[:2] == (8000, 4000)
@@ -131,7 +132,7 @@ def test_a_task_without_text_has_no_vocabulary():
     assert "vocabulary.size" not in left_out(images)
 
 
-def test_a_run_that_goes_on_has_the_numbers_that_it_was_begun_with():
+def test_a_resumed_run_keeps_its_derived_numbers():
     before = derive(settings(), 120, BASE, 4000)
     assert complete(settings(), before) == before
     longer = complete(settings({"updates": 5000}), before)
@@ -139,7 +140,7 @@ def test_a_run_that_goes_on_has_the_numbers_that_it_was_begun_with():
     assert longer.schedule.peak == before.schedule.peak
     assert (
         complete(Settings.model_validate({"data": {"source": "cldr"}}), settings()) == settings()
-    )  # of a run without them
+    )  # a run without derived numbers
     shorter = settings({"updates": 239})
     with pytest.raises(
         ValueError, match="`training.updates` must be at least 240: the run was beg"
@@ -172,7 +173,7 @@ validate_sentences = 0
 
 @pytest.mark.slow
 def test_a_run_of_a_small_corpus_keeps_its_numbers(tmp_path):
-    """It is stopped after two updates, made shorter, and then its corpus grows."""
+    """It is stopped after two updates and shortened; then its corpus grows."""
     write_small_corpus(tmp_path)
     config, run = tmp_path / "small.toml", Run(tmp_path / "run")
     write_text(config, SMALL)

@@ -1,4 +1,4 @@
-"""A configuration is read as written, or refused in one line that names what would be right."""
+"""A configuration is read as written, or refused in one line that states what is valid."""
 
 import re
 from pathlib import Path
@@ -69,7 +69,7 @@ def test_data_alone_gives_the_defaults(tmp_path):
         == Settings.model_validate({"data": {"source": "cldr"}})
         == load_settings(write(tmp_path, ""), ["data.source=cldr"])
     )
-    # Section 5.3 and 5.4 of the paper.
+    # Sections 5.3 and 5.4 of the paper.
     adam = settings.optimizer
     assert (adam.beta_1, adam.beta_2, adam.epsilon) == (0.9, 0.98, 1e-9)
     assert settings.training.label_smoothing == 0.1
@@ -87,7 +87,7 @@ def test_values_of_the_file_are_used(tmp_path):
     assert settings.schedule.peak == 1e-3
 
 
-def test_model_has_every_field_that_neither_the_tokenizers_nor_the_data_decide():
+def test_the_model_has_every_field_not_set_by_tokenizers_or_data():
     known = {name for task in TASKS.values() for name in task.config_class.options()}
     decided = {"vocab_size", "eos_id", "labels", "image_height", "max_length"}
     for task in TASKS.values():
@@ -144,7 +144,7 @@ def test_a_storage_address_is_left_alone(tmp_path):
         DEMO + "[optimizer]\nclip_norm = 1\n",
     ],
 )
-def test_saved_settings_load_equal(tmp_path, text):
+def test_saved_settings_are_loaded_unchanged(tmp_path, text):
     settings = load_settings(write(tmp_path, text))
     saved = tmp_path / "run" / "config.toml"
     saved.parent.mkdir()
@@ -163,7 +163,7 @@ def test_paths_below_the_file_move_with_it(tmp_path):
     assert load_settings(moved / "config.toml").data.train_source == [str(moved / "train.en")]
     other = tmp_path / "other" / "config.toml"
     other.parent.mkdir()
-    save_settings(load_settings(path), other)  # from elsewhere they are absolute
+    save_settings(load_settings(path), other)  # in a file elsewhere they are absolute
     assert load_settings(other) == load_settings(path)
 
 
@@ -349,7 +349,7 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize("case", MISTAKES)
-def test_a_mistake_is_one_line(tmp_path, case):
+def test_a_mistake_is_reported_in_one_line(tmp_path, case):
     text, expected = MISTAKES[case]
     if "[data]" not in text and not text.startswith("data"):
         text += f"\n{DEMO}"
@@ -368,7 +368,7 @@ def test_a_mistake_is_one_line(tmp_path, case):
     ],
 )
 def test_a_warm_up_longer_than_the_training_is_refused(tmp_path, kind, warmup, updates, limit):
-    """For every kind, in the file and by `--set`; one update fewer is accepted."""
+    """For every kind, in the file and with `--set`; one update fewer is accepted."""
     text = f'{DEMO}[schedule]\nkind = "{kind}"\npeak = 1e-3\n'
     overrides = [f"training.updates={updates}", f"schedule.warmup_steps={warmup}"]
     expected = (
@@ -381,12 +381,13 @@ def test_a_warm_up_longer_than_the_training_is_refused(tmp_path, kind, warmup, u
     overrides[1] = f"schedule.warmup_steps={warmup - 1}"
     assert load_settings(write(tmp_path, text), overrides).schedule.warmup_steps == warmup - 1
     keys = ["training.updates", "schedule.warmup_steps"]
-    for given, other in (keys, keys[::-1]):  # one alone is no error: the other follows from it
+    # One alone is not an error: the other is derived from it.
+    for given, other in (keys, keys[::-1]):
         assert other in left_out(load_settings(write(tmp_path, text), [f"{given}=3000"]))
 
 
-def test_an_error_of_two_keys_shows_which_of_them_nobody_has_written(tmp_path):
-    """Neither message blames a default alone."""
+def test_an_error_about_two_keys_marks_defaults(tmp_path):
+    """No message blames only a default value."""
     short = refused(tmp_path, DEMO + "[model]\nmax_length = 64\n")
     assert "Received: data.max_length=100 (the default), model.max_length=64." in short
     long = refused(tmp_path, DEMO + "max_length = 2000\nbatch_tokens = 2000\n")
@@ -412,11 +413,11 @@ def test_an_error_of_two_keys_shows_which_of_them_nobody_has_written(tmp_path):
         ("data.data_dir=$NO_SUCH_VARIABLE", "needs the environment variable NO_SUCH_VARIABLE"),
     ],
 )
-def test_a_mistake_in_an_override_is_one_line(tmp_path, override, message):
+def test_a_mistake_in_an_override_is_reported_in_one_line(tmp_path, override, message):
     assert message in refused(tmp_path, DEMO, [override])
 
 
-def test_a_file_that_cannot_be_read_is_one_line(tmp_path):
+def test_an_unreadable_file_is_reported_in_one_line(tmp_path):
     with pytest.raises(SettingsError, match="no such configuration file. .*demo, .*multi30k, "):
         load_settings(tmp_path / "nowhere.toml")
     with pytest.raises(SettingsError, match=r"^dmeo: no such .*; did you mean demo\? Config"):

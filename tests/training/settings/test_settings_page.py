@@ -1,4 +1,4 @@
-"""The page of settings is the schema: every key, and `docs/settings.md` is equal to it."""
+"""The page of settings has every key of the schema, and equals `docs/settings.md`."""
 
 import pathlib
 import re
@@ -23,13 +23,13 @@ def by_name():
     return {table.name: {setting.key: setting for setting in table.settings} for table in tables()}
 
 
-def test_every_key_has_a_type_a_default_and_a_meaning():
+def test_every_key_has_a_type_a_default_and_a_description():
     models = {name: field.annotation for name, field in Settings.model_fields.items()}
     models = {**models, **DATA_KINDS}
     del models["data"]
     page, general = by_name(), set(by_name()["model"])
     of_tasks = {table.name for table in tables("model")} - {"model"}
-    assert of_tasks == set(TASKS) - {"summarization"}  # which has the model of translation
+    assert of_tasks == set(TASKS) - {"summarization"}  # it uses the model of translation
     assert set(page) == set(models) | of_tasks
     for task in of_tasks:
         keys = set(model_settings(TASKS[task].config_class).model_fields)
@@ -64,7 +64,7 @@ def test_types_and_defaults_are_those_of_the_schema():
     assert [setting.key for setting in tables("tfds")[0].settings][0] == "source"
 
 
-def test_what_a_run_that_goes_on_may_change_is_marked():
+def test_settings_that_a_resumed_run_may_change_are_marked():
     marked = {
         f"{name}.{key}"
         for name, settings in by_name().items()
@@ -75,8 +75,8 @@ def test_what_a_run_that_goes_on_may_change_is_marked():
     assert not {"training.seed", "model.d_model", "vocabulary.size", "schedule.peak"} & marked
 
 
-def test_the_model_s_settings_are_those_of_the_dataclass():
-    """Types, defaults and meanings are written once, in the dataclasses."""
+def test_model_settings_are_those_of_the_dataclass():
+    """Types, defaults and descriptions are written once, in the dataclasses."""
     page, base = by_name()["model"], TransformerConfig()
     assert page["d_model"].kind == "integer"
     assert page["d_model"].default == f"the preset's, {base.d_model} in base"
@@ -97,7 +97,7 @@ def test_the_model_s_settings_are_those_of_the_dataclass():
     assert {"start_from", "preset"} <= set(list(ModelSettings.model_fields)[:4])
 
 
-def test_the_page_in_docs_is_the_schema_s():
+def test_the_page_in_docs_is_generated_from_the_schema():
     page = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
     assert page == as_markdown() + "\n", "run `make docs`"
 
@@ -132,7 +132,7 @@ def test_the_command_prints_one_section(section, headings):
     assert max(map(len, done.stdout.splitlines())) <= 100
 
 
-def test_the_command_prints_all_of_them_or_the_page():
+def test_the_command_prints_all_sections_or_the_page():
     assert CliRunner().invoke(cli, ["settings"]).stdout == as_text() + "\n"
     assert CliRunner().invoke(cli, ["settings", "--markdown"]).stdout == as_markdown() + "\n"
 
@@ -151,7 +151,7 @@ def test_the_command_prints_all_of_them_or_the_page():
         (["model", "--markdown"], "Error: --markdown has no effect on one section: it prints"),
     ],
 )
-def test_a_wrong_section_is_one_line(arguments, message):
+def test_a_wrong_section_is_reported_in_one_line(arguments, message):
     done = CliRunner().invoke(cli, ["settings", *arguments])
     assert done.exit_code != 0 and done.stdout == ""
     lines = [x for x in done.stderr.splitlines() if x and not x.startswith(("Usage:", "Try "))]
@@ -159,7 +159,7 @@ def test_a_wrong_section_is_one_line(arguments, message):
     assert len(lines) == 1 and lines[0].startswith(first) and last in lines[0]
 
 
-def test_the_command_needs_no_tensorflow(tmp_path):
+def test_the_command_does_not_import_tensorflow(tmp_path):
     (tmp_path / "tensorflow").mkdir()
     (tmp_path / "tensorflow" / "__init__.py").write_text("raise SystemExit('TensorFlow loaded')")
     begin = time.perf_counter()

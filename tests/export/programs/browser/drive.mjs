@@ -1,9 +1,9 @@
 /**
  * Drives a headless Chromium: `node drive.mjs CHROMIUM EMPTY_FOLDER`.
  *
- * Reads one step a line from standard input, `{"method": ..., "params": ...}` of the DevTools
- * protocol, for the one page that is open, or with `"worker": true` for the worker that it started
- * last, and answers each with a line: its result, or `{"error"}`.
+ * Reads one step per line from standard input, `{"method": ..., "params": ...}` in the DevTools
+ * protocol, for the only open page, or with `"worker": true` for the worker that the page started
+ * last. Answers each step with a line: its result, or `{"error"}`.
  */
 import { spawn } from "node:child_process";
 import { createInterface } from "node:readline";
@@ -14,7 +14,7 @@ const flags = [
   "--disable-background-networking", "--disable-component-update", "--disable-sync",
   "--window-size=1000,900", `--user-data-dir=${folder}`, "--remote-debugging-pipe",
 ];
-// The protocol comes through two pipes, 3 and 4, so that no WebSocket is needed.
+// The protocol uses two pipes, 3 and 4, so that no WebSocket is needed.
 const stdio = ["ignore", "ignore", "ignore", "pipe", "pipe"];
 const browser = spawn(chromium, flags, { stdio });
 const waiting = new Map();

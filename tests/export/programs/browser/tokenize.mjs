@@ -1,4 +1,4 @@
-/** `node tokenize.mjs PAGE < request`: what the page's modules make of sentences, ids and files. */
+/** `node tokenize.mjs PAGE < request`: runs the page's modules on sentences, ids and files. */
 import { readFileSync } from "node:fs";
 import { pathToFileURL } from "node:url";
 
@@ -24,7 +24,7 @@ const commands = {
       return [tokens.map(({ id }) => id), cut, empty];
     });
   },
-  /** The ids and the pieces of sentences, and the texts of rows of ids of the target. */
+  /** Returns the ids and tokens of sentences, and the texts of rows of target ids. */
   vocabularies({ files, sentences, rows }) {
     const members = Object.entries(files).map(([name, path]) => [name, readFileSync(path)]);
     const { source, target } = readVocabularies(Object.fromEntries(members));

@@ -1,4 +1,4 @@
-/** What `MainActivity.kt` uses of Android's activities, to compile it without an SDK. */
+/** The parts of Android's activities that `MainActivity.kt` uses, to compile it without an SDK. */
 package android.app
 
 import android.os.Bundle

@@ -1,4 +1,4 @@
-/** What `Translator.kt` uses of LiteRT's library for Android, to compile it without that. */
+/** The parts of LiteRT for Android that `Translator.kt` uses, to compile it without the library. */
 package org.tensorflow.lite
 
 import java.nio.ByteBuffer

@@ -1,4 +1,4 @@
-/** What `Translator.kt` uses of the JSON reader that Android has, to compile it without that. */
+/** The parts of Android's JSON reader that `Translator.kt` uses, to compile it without Android. */
 package org.json
 
 class JSONObject(val text: String) {

@@ -1,6 +1,6 @@
 /**
- * Prints for each line of the input its token ids, the text that these make, and then the ids that a
- * model of 7 tokens gets and whether the line was cut for it.
+ * Prints for each input line its token ids, the text of these ids, and then the ids for a model of at
+ * most 7 tokens and whether the line was truncated for that model.
  */
 import java.io.File
 import java.nio.ByteBuffer

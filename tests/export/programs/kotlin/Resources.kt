@@ -1,4 +1,4 @@
-/** What Android's tools make of the folder `res`, to compile `MainActivity.kt` without them. */
+/** The code that Android's tools generate from `res`, to compile `MainActivity.kt` without them. */
 package translate
 
 object R {

@@ -1,4 +1,4 @@
-/** What `MainActivity.kt` uses of Android's widgets, to compile it without an SDK. */
+/** The parts of Android's widgets that `MainActivity.kt` uses, to compile it without an SDK. */
 package android.widget
 
 open class TextView {

@@ -1,4 +1,4 @@
-"""Tokens that a model never emits, the end that it is given, and beams that stop by score."""
+"""Tokens that a model never emits, a forced end, and beams that stop by score."""
 
 import dataclasses
 import functools
@@ -6,7 +6,7 @@ import functools
 import numpy as np
 import pytest
 import reference
-from doubt import BOS, EOS, PAD, logits_of, sources, talkative, unpadded
+from uncertain_models import BOS, EOS, PAD, logits_of, sources, talkative, unpadded
 
 from keras_transformer import (
     Beam,
@@ -26,7 +26,7 @@ SCORES = {"rtol": 0, "atol": 1e-4}
 
 @functools.cache
 def model_of(banned=(), forced=None):
-    """The talkative model with rules of its own."""
+    """Returns the talkative model with its own rules for outputs."""
     model = talkative()
     fields = {"banned_ids": banned, "forced_eos_id": forced}
     changed = Transformer(dataclasses.replace(model.config, **fields))
@@ -35,7 +35,7 @@ def model_of(banned=(), forced=None):
 
 
 def log_probabilities_of(banned=(), forced=None):
-    """Those of the talkative model with the rules, written a second time."""
+    """A second implementation of the talkative model's log-probabilities under the rules."""
     logits = logits_of(talkative())
 
     def of_next(source, target, last):
@@ -68,7 +68,7 @@ def test_greedy_search(banned, forced):
         np.testing.assert_allclose(total, expected, **SCORES)
 
 
-def test_the_sentences_above_show_every_rule():
+def test_the_test_sentences_show_every_rule():
     free, _ = searched(Greedy(), model_of())
     assert np.isin(free, BANNED[:2]).any()
     ends = [unpadded(row)[-1] == EOS for row in free[:, 0]]
@@ -96,7 +96,7 @@ def test_a_beam_that_stops_by_score(banned, forced, exponent, size):
         np.testing.assert_allclose(scores[b], [total for total, _ in expected], **SCORES)
 
 
-def test_the_best_of_a_beam_does_not_depend_on_how_many_are_returned():
+def test_the_best_of_a_beam_does_not_depend_on_the_number_returned():
     search = Beam(4, 1.0, normalization="power", stopping="score")
     every, scores = searched(search, model_of(BANNED, EOS), n_best=4)
     best, best_scores = searched(search, model_of(BANNED, EOS))
@@ -104,7 +104,7 @@ def test_the_best_of_a_beam_does_not_depend_on_how_many_are_returned():
     np.testing.assert_array_equal(best_scores[:, 0], scores[:, 0])
 
 
-def test_beams_of_several_sizes_in_one_batch_stop_as_each_alone_does():
+def test_beams_of_several_sizes_in_a_batch_stop_as_each_alone_does():
     source, sizes = sources(), [1, 2, 5, 3, 4]
     options = {"normalization": "power", "length_penalty": 1.0, "stopping": "score"}
     tokens, scores = beam_decode(
@@ -128,7 +128,7 @@ def test_power_with_the_exponent_1_is_the_average():
         np.testing.assert_allclose(one, other, **SCORES)
 
 
-def test_every_output_of_a_beam_that_counts_ends_where_an_end_is_forced():
+def test_every_returned_output_ends_where_an_end_is_forced():
     for search in (Beam(3), Beam(3, extra_length=0)):
         tokens, scores = searched(search, model_of(BANNED, EOS), n_best=3)
         assert (scores > -1e8).all()
@@ -136,7 +136,7 @@ def test_every_output_of_a_beam_that_counts_ends_where_an_end_is_forced():
         assert not np.isin(tokens, BANNED[:2]).any()
 
 
-def test_samples_hold_no_banned_token_and_end():
+def test_samples_contain_no_banned_token_and_end():
     model = model_of(BANNED, EOS)
     outcome = Sample(temperature=3.0)(model, np.repeat(sources(), 8, 0), cache_length=LIMIT)
     rows = [unpadded(row) for row in outcome.tokens.numpy()[:, 0]]
@@ -144,20 +144,20 @@ def test_samples_hold_no_banned_token_and_end():
     assert len({tuple(row) for row in rows}) > 20
 
 
-def test_a_score_divides_the_probability_of_banned_tokens_among_the_others():
+def test_a_score_redistributes_the_probability_of_banned_tokens():
     model = model_of(BANNED)
     tokens, scores = greedy_decode(model, sources(), LIMIT)
     np.testing.assert_allclose(score(model, sources(), tokens)[1], scores, **SCORES)
 
 
-def test_a_prefix_may_hold_a_banned_token():
+def test_a_prefix_may_contain_a_banned_token():
     constraints = Constraints(prefix=np.array([[5, 8]] * 5))
     tokens, _ = searched(Greedy(), model_of(BANNED, EOS), constraints=constraints)
     assert (tokens[:, 0, :2] == [5, 8]).all() and not np.isin(tokens[:, 0, 2:], BANNED[:2]).any()
 
 
-def test_a_beam_still_ranks_after_a_prefix_that_is_banned():
-    """What follows it scores as after any prefix: three such tokens left no hypothesis at all."""
+def test_a_beam_still_ranks_after_a_banned_prefix():
+    """The continuation scores as after any prefix; three such tokens once left no hypothesis."""
     prefix = np.array([[5, 11, 5]] * 5)
     search = Beam(3, normalization="none", extra_length=None)
     rules = {"constraints": Constraints(prefix=prefix), "token_scores": True}
@@ -169,7 +169,7 @@ def test_a_beam_still_ranks_after_a_prefix_that_is_banned():
 
 
 @pytest.mark.parametrize("ids", [3, None, "34"])
-def test_ids_are_a_list(ids):
+def test_ids_must_be_a_list(ids):
     with pytest.raises(TypeError, match=r"^`banned_ids` must be a list of ids\. Received: "):
         dataclasses.replace(talkative().config, banned_ids=ids)
 
@@ -190,12 +190,12 @@ def test_ids_are_a_list(ids):
         ({"forced_eos_id": 9, "silent_ids": (9,)}, r"`forced_eos_id` must be .* `silent_ids`\."),
     ],
 )
-def test_wrong_rules_are_named(fields, message):
+def test_wrong_rules_are_reported(fields, message):
     with pytest.raises(ValueError, match=message):
         dataclasses.replace(talkative().config, **fields)
 
 
-def test_a_wrong_way_to_stop_is_named():
+def test_a_wrong_stopping_rule_is_reported():
     with pytest.raises(
         ValueError, match=r"`stopping` must be one of count, score, narrow\. Received: "
     ):
@@ -214,7 +214,7 @@ def test_the_rules_are_saved_with_the_model(tmp_path):
     assert keras.saving.load_model(tmp_path / "m.keras").config == model.config
 
 
-def test_the_score_of_an_output_that_was_given_an_end_is_that_of_its_search():
+def test_the_score_of_an_output_with_a_forced_end_is_the_score_of_its_search():
     config = dataclasses.replace(talkative().config, forced_eos_id=EOS)
     model = Transformer(config)
     model.set_weights(talkative().get_weights())

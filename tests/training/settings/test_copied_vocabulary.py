@@ -44,7 +44,7 @@ max_length = 14
 batch_tokens = 60
 """
 VOCABULARY = {"size": 28, "model_type": "unigram", "split_digits": False}
-COVERAGE = 0.9995  # which SentencePiece keeps as a float32
+COVERAGE = 0.9995  # stored by SentencePiece as a float32
 
 
 def learned(texts, **changes):
@@ -53,7 +53,7 @@ def learned(texts, **changes):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """A folder with a run `first`, of one vocabulary, `pair`, of two, and a file of other ids."""
+    """A folder with runs `first` (one vocabulary) and `pair` (two), and a file of other ids."""
     folder = tmp_path_factory.mktemp("vocabularies")
     write_small_corpus(folder)
     one, two = learned(WORDS, character_coverage=COVERAGE), learned([x[::-1] for x in WORDS])
@@ -97,7 +97,7 @@ def taken(settings, path):
 @pytest.mark.parametrize(
     "places", ['"first"', '"one.model"', '["one.model"]', '"first/tokenizer.model"']
 )
-def test_a_vocabulary_is_copied_as_it_is(folder, tmp_path, places):
+def test_a_vocabulary_is_copied_unchanged(folder, tmp_path, places):
     settings = taking(folder, places)
     assert settings.vocabulary.description() == {
         "shared": True, **VOCABULARY, "character_coverage": COVERAGE,
@@ -109,7 +109,7 @@ def test_a_vocabulary_is_copied_as_it_is(folder, tmp_path, places):
 
 
 @pytest.mark.parametrize("places", ['"pair"', '["one.model", "two.model"]'])
-def test_two_vocabularies_are_copied_as_they_are(folder, tmp_path, places):
+def test_two_vocabularies_are_copied_unchanged(folder, tmp_path, places):
     settings = taking(folder, places)
     assert settings.vocabulary.shared is False
     tokenizers, _ = taken(settings, tmp_path / "run")
@@ -121,7 +121,7 @@ def test_two_vocabularies_are_copied_as_they_are(folder, tmp_path, places):
     ]
 
 
-def test_the_settings_of_the_run_need_what_it_was_taken_from_no_more(folder, tmp_path):
+def test_the_settings_of_a_run_do_not_need_the_source_of_its_vocabulary(folder, tmp_path):
     copy = shutil.copytree(folder / "first", tmp_path / "copy")
     settings = taking(folder, f'"{copy}"')
     save_settings(settings, tmp_path / "config.toml")
@@ -133,7 +133,7 @@ def test_the_settings_of_the_run_need_what_it_was_taken_from_no_more(folder, tmp
         taking(folder, f'"{copy}"')
 
 
-def test_special_ids_of_the_model_are_those_of_the_file(folder, tmp_path):
+def test_special_ids_of_the_model_come_from_the_file(folder, tmp_path):
     settings = taking(folder, '"special.model"')
     tokenizers, _ = taken(settings, tmp_path / "run")
     config = model_config(settings, tokenizers)
@@ -141,8 +141,8 @@ def test_special_ids_of_the_model_are_those_of_the_file(folder, tmp_path):
 
 
 @pytest.mark.parametrize("run", [True, False])
-def test_a_table_of_ids_beside_a_file_is_copied_as_well(folder, tmp_path, run):
-    """As in the run of a converted checkpoint, whose ids are not SentencePiece's own."""
+def test_a_table_of_ids_next_to_a_file_is_copied_as_well(folder, tmp_path, run):
+    """As in the run of a converted checkpoint, whose ids are not those of SentencePiece."""
     plain = SentencePieceTokenizer((folder / "one.model").read_bytes())
     ids = list(range(plain.vocab_size + 1, 1, -1))
     table = PieceTable(
@@ -189,14 +189,14 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_a_vocabulary_that_does_not_fit_is_one_line(folder, case):
+def test_a_vocabulary_that_does_not_fit_is_reported_in_one_line(folder, case):
     places, more, options, message = CASES[case]
     with pytest.raises(SettingsError, match=message) as error:
         taking(folder, places, more, **options)
     assert "\n" not in str(error.value)
 
 
-def test_a_vocabulary_comes_with_weights_or_by_itself(folder):
+def test_a_vocabulary_comes_with_weights_or_separately(folder):
     path = folder / "tuning.toml"
     path.write_text(f'[model]\nstart_from = "first"\n{DATA}[vocabulary]\nfrom = "first"\n')
     message = "`vocabulary.from` and `model.start_from` cannot be combined: the weights of a run c"
@@ -215,7 +215,7 @@ def test_two_vocabularies_need_two_sides(folder):
         load_settings(path)
 
 
-def test_a_file_that_has_changed_since_is_refused(folder, tmp_path):
+def test_a_changed_file_is_refused(folder, tmp_path):
     file = shutil.copy(folder / "one.model", tmp_path / "copy.model")
     settings = taking(folder, f'"{file}"')
     shutil.copy(folder / "two.model", file)
@@ -224,7 +224,7 @@ def test_a_file_that_has_changed_since_is_refused(folder, tmp_path):
         taken(settings, tmp_path / "run")
 
 
-def test_a_student_with_its_teacher_s_vocabulary_takes_no_other(folder):
+def test_a_student_with_its_teachers_vocabulary_takes_no_other(folder):
     teacher = types.SimpleNamespace(
         run=Run(folder / "first"), settings=load_settings(folder / "own.toml")
     )
@@ -238,7 +238,7 @@ def test_a_student_with_its_teacher_s_vocabulary_takes_no_other(folder):
 
 
 @pytest.mark.slow
-def test_a_run_that_took_a_vocabulary_is_trained_and_goes_on_alone(folder, tmp_path):
+def test_a_run_with_a_copied_vocabulary_is_trained_and_resumed_alone(folder, tmp_path):
     copy = shutil.copytree(folder, tmp_path / "copy")
     settings = taking(copy, '"special.model"', "[training]\nupdates = 2\nvalidate_sentences = 3")
     figures, shown = run_quietly(settings, tmp_path / "run")
@@ -250,7 +250,7 @@ def test_a_run_that_took_a_vocabulary_is_trained_and_goes_on_alone(folder, tmp_p
     assert figures["updates"] == 3 and "Taking" not in shown
 
 
-def test_a_vocabulary_that_comes_with_weights_is_refused(tmp_path):
+def test_a_vocabulary_in_addition_to_weights_is_refused(tmp_path):
     special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "a"]
     Run(tmp_path).write_tokenizers(Tokenizers.of(WordPieceTokenizer(special)))
     message = "must name a vocabulary of SentencePiece. Received: .*, a vocabulary of WordPiece, wh"

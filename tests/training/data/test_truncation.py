@@ -1,4 +1,4 @@
-"""Sources that are too long are cut, keep their end and their example; targets never are."""
+"""Truncation: long sources are cut but keep their end and example; targets are never cut."""
 
 import numpy as np
 import pytest
@@ -24,7 +24,7 @@ def tokenizer():
     return SentencePieceTokenizer(learn_vocabulary(texts, VocabularySettings(size=60)))
 
 
-def test_cut_texts_are_beginnings_with_an_end(tokenizer):
+def test_truncated_texts_are_beginnings_with_an_end(tokenizer):
     cut_texts = Tokens(tokenizer).cut
     texts = tf.ragged.constant([[5, 3], [3], [5, 6, 7, 8, 3], [5, 6, 7, 3], [5, 6, 3]])
     assert cut_texts(texts, 4).to_list() == [[5, 3], [3], [5, 6, 7, 3], [5, 6, 7, 3], [5, 6, 3]]
@@ -52,7 +52,7 @@ def test_long_sources_are_kept_and_counted(training):
     assert corpus.fingerprint != left_out.fingerprint
 
 
-def test_sampled_pieces_are_cut_as_well(training):
+def test_sampled_tokens_are_truncated_as_well(training):
     limit = 12
     corpus = Corpus.from_rows(dataset(PAIRS), training, Limits(limit, cut_source=True), texts=SIDES)
     sampler = SubwordSampler(corpus, training, limit, 0.5, 1)

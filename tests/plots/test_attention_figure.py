@@ -1,4 +1,4 @@
-"""The pictures of attention show the weights, beside the pieces that they belong to."""
+"""The figures of attention show the weights next to their tokens."""
 
 import re
 import subprocess
@@ -27,7 +27,7 @@ def cross(**changes):
 
 
 def panels(figure):
-    """The axes with an image, without the colour bar."""
+    """Returns the axes with an image, without the colour bar."""
     return [axes for axes in figure.axes if axes.images]
 
 
@@ -77,7 +77,7 @@ def test_an_export_has_one_matrix():
 @pytest.mark.parametrize(
     ("layers", "heads", "pieces"), [(6, 8, 30), (1, 1, 1), (2, 16, 3), (12, 16, 60)]
 )
-def test_figures_of_any_size_have_a_size_that_can_be_printed(layers, heads, pieces):
+def test_figures_of_any_size_have_a_printable_size(layers, heads, pieces):
     names = ["▁piece"] * pieces
     attention = Attention("encoder", names, names, weights(layers, heads, pieces, pieces))
     figure = attention_figure(attention, layers=layers < 12)
@@ -98,8 +98,8 @@ def test_a_kind_is_chosen_and_the_first_is_the_default():
 @pytest.mark.parametrize(
     ("suffix", "magic"), [(".png", b"\x89PNG"), (".pdf", b"%PDF"), (".SVG", b"<?xml")]
 )
-def test_a_file_is_written_whole_and_twice_the_same(tmp_path, suffix, magic):
-    """Pieces with a dollar are no formula, in which `$_b^$` would be an error."""
+def test_a_file_is_written_completely_and_reproducibly(tmp_path, suffix, magic):
+    """Tokens with a dollar are not formulas, in which `$_b^$` would be an error."""
     first, second = tmp_path / "new" / f"a{suffix}", tmp_path / "new" / f"b{suffix}"
     for path in (first, second):
         save_figure(attention_figure(cross(), layers=True), path)
@@ -109,14 +109,14 @@ def test_a_file_is_written_whole_and_twice_the_same(tmp_path, suffix, magic):
 
 
 @pytest.mark.parametrize("name", ["x.jpg", "x", "x.png.gz"])
-def test_another_ending_is_refused(tmp_path, name):
+def test_an_unknown_extension_is_refused(tmp_path, name):
     rule = r"`path` must end in .png or .svg or .pdf. Received: "
     with pytest.raises(ValueError, match=rule):
         save_figure(attention_figure(cross()), tmp_path / "new" / name)
     assert not list(tmp_path.iterdir())
 
 
-def test_what_was_there_stays_if_writing_fails(tmp_path, monkeypatch):
+def test_an_existing_file_stays_if_writing_fails(tmp_path, monkeypatch):
     path, figure = tmp_path / "x.png", attention_figure(cross())
     path.write_bytes(b"old")
 
@@ -132,14 +132,14 @@ def test_what_was_there_stays_if_writing_fails(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     "name", ["matplotlib", "matplotlib.figure", "matplotlib.backends.backend_agg"]
 )
-def test_without_matplotlib_one_line_says_what_to_install(monkeypatch, name):
+def test_without_matplotlib_one_line_gives_the_install_command(monkeypatch, name):
     monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(ValueError, match=re.escape(install_hint("plot"))):
         attention_figure(cross())
 
 
 @pytest.mark.slow
-def test_matplotlib_is_needed_only_to_draw():
+def test_matplotlib_is_only_imported_to_draw():
     code = (
         "import sys; sys.modules['matplotlib'] = None; from keras_transformer.plots "
         "import masks, attention, attention_page, curves, positions, schedule, structure"

@@ -1,4 +1,4 @@
-"""Strings that are not UTF-8, on their way into a model."""
+"""Input strings that are not UTF-8."""
 
 import random
 
@@ -27,7 +27,7 @@ def decodes(content):
     return True
 
 
-def test_utf8_is_what_python_decodes():
+def test_valid_utf8_is_what_python_decodes():
     draw = random.Random(0)
     strings = [bytes(draw.choices(BYTES, k=draw.randint(1, 6))) for _ in range(5000)] + EDGES
     expected = [decodes(string) for string in strings]
@@ -36,7 +36,7 @@ def test_utf8_is_what_python_decodes():
 
 
 @pytest.mark.parametrize("make", [translator, generator])
-def test_what_is_not_utf8_has_no_output_and_leaves_the_others_alone(make):
+def test_invalid_utf8_has_no_output_and_does_not_affect_others(make):
     pipeline, seen = make(), []
 
     def decode(ids):

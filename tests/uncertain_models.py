@@ -1,4 +1,4 @@
-"""A model in doubt, for the tests of the searches, and its logits of a whole sentence."""
+"""Models with several likely continuations, for tests of the searches, and their logits."""
 
 import functools
 
@@ -13,11 +13,11 @@ PAD, BOS, EOS = 0, 2, 3
 
 @functools.cache
 def talkative(norm="pre", vocab_size=19, **changes):
-    """A model in doubt, whose sentences differ in their words and in their lengths.
+    """A model with several likely outputs, which differ in their words and lengths.
 
-    Its learned positions weigh much and its own earlier tokens little, since random weights
-    otherwise repeat one token for ever. Padding and the beginning of a sentence are never its first
-    choice, so that it can be compared with greedy search, which would take them.
+    Its learned positions have large weights and its own earlier tokens small ones, because random
+    weights would otherwise repeat one token for ever. Padding and the start token are never its
+    first choice, so that it can be compared with greedy search, which would emit them.
     """
     config = small_config(
         vocab_size=vocab_size,
@@ -48,7 +48,7 @@ def talkative(norm="pre", vocab_size=19, **changes):
 
 @functools.cache
 def talkative_text():
-    """A language model in doubt, whose texts differ in their words and in their lengths."""
+    """A language model with several likely texts, which differ in their words and lengths."""
     config = LanguageModelConfig(
         vocab_size=19, num_layers=2, d_model=D, d_ff=F, num_heads=H, d_k=K, d_v=KV, dropout=0.0,
         max_length=29, position="learned", attention_bias=True, norm="pre", tie="none",
@@ -67,7 +67,7 @@ def talkative_text():
 
 
 def text_prompts():
-    """Prompts of 0 to 6 words, each ending in `EOS`."""
+    """Returns prompts of 0 to 6 words, each ending in `EOS`."""
     prompt = sentences([3, 1, 6, 4, 1], width=8, seed=11)
     prompt[4] = 0
     for row in prompt:
@@ -84,7 +84,7 @@ def sources(vocab_size=19):
 
 @functools.cache
 def logits_of(model):
-    """Logits of the whole target at once: what a search without a cache looks at."""
+    """Returns a function that computes the logits of a whole target, without a cache."""
     tokens = tf.TensorSpec([None, None], tf.int32)
     return tf.function(
         lambda source, target: model({"source": source, "target": target}),
@@ -93,5 +93,5 @@ def logits_of(model):
 
 
 def unpadded(row):
-    """The tokens of a result without the padding after them."""
+    """Returns the tokens of a result without the padding after them."""
     return row[: np.count_nonzero(row)].tolist()

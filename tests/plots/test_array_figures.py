@@ -1,4 +1,4 @@
-"""Pictures of images and of time series."""
+"""Figures of images and of time series."""
 
 import datetime
 
@@ -37,7 +37,7 @@ def image(channels=1):
     return np.random.default_rng(0).integers(0, 256, shape).astype("uint8")
 
 
-def test_the_attention_is_the_class_token_s_of_every_patch_in_its_place():
+def test_the_attention_of_the_class_token_to_every_patch_is_in_place():
     (attention,) = recognizer().attention(image()).values()
     weights = attention.weights
     assert weights.shape == (LAYERS, HEADS, ROWS, COLUMNS) and attention.label in ("a", "b")
@@ -69,7 +69,7 @@ def test_without_a_class_token_there_is_nothing_to_draw():
         recognizer("mean").attention(image())
 
 
-def test_an_image_has_no_page_of_pieces():
+def test_an_image_has_no_page_of_tokens():
     with pytest.raises(ValueError, match="`attentions` must be .* tokens.*Received: kind='class'"):
         attention_page(recognizer().attention(image()))
 
@@ -99,7 +99,7 @@ def test_a_hydrograph_is_drawn():
 
 @pytest.mark.parametrize("step", [datetime.timedelta(hours=1), datetime.timedelta(days=1), 0.5])
 @pytest.mark.parametrize("array", [list, np.array])
-def test_bars_of_the_rain_are_as_wide_as_a_step(step, array):
+def test_bars_of_rain_are_as_wide_as_a_step(step, array):
     first = 0.0 if step == 0.5 else datetime.datetime(2005, 8, 31)
     dates = [first + n * step for n in (0, 1, 2, 5)]
     if array is np.array and step != 0.5:
@@ -109,6 +109,6 @@ def test_bars_of_the_rain_are_as_wide_as_a_step(step, array):
     np.testing.assert_allclose(widths, step if step == 0.5 else step / datetime.timedelta(days=1))
 
 
-def test_series_of_another_length_are_named():
+def test_series_of_another_length_are_reported():
     with pytest.raises(ValueError, match="`rain` must have a number for each of 5 dates. Received"):
         hydrograph_figure(days(5), np.zeros(5), np.zeros(5), rain=np.zeros(4))

@@ -1,4 +1,4 @@
-"""Pictures of what a model is given: positional codes, masks, learning rates."""
+"""Figures of the inputs of a model: position encodings, masks, learning rates."""
 
 import numpy as np
 import pytest
@@ -37,7 +37,7 @@ def test_a_kind_without_fixed_codes_is_refused(kind):
         positions_figure(kind)
 
 
-def test_positions_of_ones_own_are_drawn_as_well():
+def test_custom_positions_are_drawn():
     class Steps(Position):
         def table(self, length, d_model):
             return np.arange(length * d_model).reshape(length, d_model)
@@ -59,7 +59,7 @@ def test_wrong_sizes_of_positions_are_refused(options, message):
         positions_figure(**options)
 
 
-def test_masks_are_those_of_the_model():
+def test_masks_equal_those_of_the_model():
     figure = masks_figure(length=7, real=4)
     allowed = {axes.get_title(): axes.images[0].get_array() for axes in figure.axes if axes.images}
     assert list(allowed) == ["Padding", "Causal", "Padding and causal"]
@@ -77,12 +77,12 @@ def test_more_tokens_than_positions_are_refused():
 
 
 def rate(n, d_model=16, warmup=5):
-    """Eq. 3."""
+    """Computes Eq. 3."""
     return d_model**-0.5 * min(n**-0.5, n * warmup**-1.5)
 
 
 def test_a_schedule_is_drawn_over_the_numbers_of_the_updates():
-    """From the first update, whose number is 1 and not 0."""
+    """It starts at the first update, whose number is 1 and not 0."""
     figure = schedule_figure({"a $b": (WarmupInverseSqrt(16, 5), 40)})
     updates, rates = figure.axes[0].get_lines()[0].get_data()
     assert updates.tolist() == list(range(1, 41))
@@ -119,6 +119,6 @@ def test_several_schedules_share_axes(scale, tmp_path):
         ({"x": (WarmupConstant(0.3, 2), 0)}, "log", "`updates` must be at least 1"),
     ],
 )
-def test_what_cannot_be_drawn_is_refused(schedules, scale, message):
+def test_schedules_that_cannot_be_drawn_are_refused(schedules, scale, message):
     with pytest.raises(ValueError, match=message):
         schedule_figure(schedules, scale)
