@@ -1,6 +1,7 @@
 """Predictor of a `LanguageModel`, which decodes one position at a time with a key/value cache."""
 
 import typing
+from typing import Any
 
 import tensorflow as tf
 
@@ -8,6 +9,7 @@ from keras_transformer.decoding.ancestors import Ancestors
 from keras_transformer.decoding.constraints import NEVER
 from keras_transformer.decoding.model_predictor import ModelPredictor
 from keras_transformer.decoding.predictor import Step
+from keras_transformer.tensors import Tensor
 
 
 class DecoderOnlyState(typing.NamedTuple):
@@ -39,7 +41,7 @@ class DecoderOnly(ModelPredictor):
     stacks = ("decoder",)
     example = "LanguageModel"
 
-    def __init__(self, model, alignment=None):
+    def __init__(self, model: Any, alignment: tuple[int, int | None] | None = None):
         super().__init__(model)
         if alignment is not None:
             raise ValueError(
@@ -47,13 +49,13 @@ class DecoderOnly(ModelPredictor):
                 f"Received: alignment={alignment!r}."
             )
 
-    def begin(self, inputs, length, width=1):  # noqa: D102
+    def begin(self, inputs: Any, length: int, width: int = 1):  # noqa: D102
         prompt = tf.convert_to_tensor(inputs, tf.int32)
         batch = tf.shape(prompt)[0]
         cache = self.model.decoder.empty_cache(batch, length, width)
         return DecoderOnlyState(cache, Ancestors.none_yet(batch, length, width), prompt)
 
-    def step(self, tokens, state, index):  # noqa: D102
+    def step(self, tokens: Tensor, state: Any, index: Tensor):  # noqa: D102
         ancestors = state.ancestors.with_position(index)
         logits, cache, _ = self.model.step(tokens, state.cache, index, ancestors.allowed())
         # One position of padding, which forces no token, for all steps after the longest prompt.
@@ -62,7 +64,7 @@ class DecoderOnly(ModelPredictor):
         forced = tf.expand_dims(tf.gather(prompt, place, axis=1), 1)  # [B, 1]
         return Step(self._follow(logits, forced), state._replace(cache=cache, ancestors=ancestors))
 
-    def logits(self, inputs, tokens):  # noqa: D102
+    def logits(self, inputs: Any, tokens: Tensor):  # noqa: D102
         prompt = tf.convert_to_tensor(inputs, tf.int32)
         length = tf.shape(tokens)[1]
         missing = tf.maximum(length - tf.shape(prompt)[1], 0)

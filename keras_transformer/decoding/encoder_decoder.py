@@ -2,12 +2,14 @@
 
 import numbers
 import typing
+from typing import Any
 
 import tensorflow as tf
 
 from keras_transformer.decoding.ancestors import Ancestors
 from keras_transformer.decoding.model_predictor import ModelPredictor
 from keras_transformer.decoding.predictor import Step, pick
+from keras_transformer.tensors import Tensor
 
 
 class EncoderDecoderState(typing.NamedTuple):
@@ -42,7 +44,9 @@ class EncoderDecoder(ModelPredictor):
     stacks = ("encoder", "decoder")
     example = "Transformer"
 
-    def __init__(self, model, alignment=None, output=None):
+    def __init__(
+        self, model: Any, alignment: tuple[int, int | None] | None = None, output: Any = None
+    ):
         super().__init__(model)
         check_alignment(alignment, model.config)
         self.alignment = alignment
@@ -50,11 +54,11 @@ class EncoderDecoder(ModelPredictor):
         self.grows = not self.moves_cache
         self.output = output
 
-    def sizes(self, inputs):  # noqa: D102
+    def sizes(self, inputs: Any):  # noqa: D102
         shape = tf.shape(inputs)  # [B, S]
         return shape[0], None if self.alignment is None else shape[1]
 
-    def begin(self, inputs, length, width=1):  # noqa: D102
+    def begin(self, inputs: Any, length: int, width: int = 1):  # noqa: D102
         source = tf.convert_to_tensor(inputs, tf.int32)
         memory, memory_allowed = self.model.encode(source)
         cache, memory_heads = self.model.start(memory, length, width)
@@ -62,7 +66,7 @@ class EncoderDecoder(ModelPredictor):
         ancestors = Ancestors.none_yet(tf.shape(source)[0], length, places)
         return EncoderDecoderState(cache, ancestors, memory_heads, memory_allowed)
 
-    def step(self, tokens, state, index):  # noqa: D102
+    def step(self, tokens: Tensor, state: Any, index: Tensor):  # noqa: D102
         ancestors = state.ancestors.with_position(index)
         logits, cache, weights = self.model.step(
             tokens,
@@ -80,12 +84,12 @@ class EncoderDecoder(ModelPredictor):
             logits = self.vocabulary.without_banned(logits)
         return Step(logits, state, weights)
 
-    def follow(self, state, parents):  # noqa: D102
+    def follow(self, state: Any, parents: Tensor):  # noqa: D102
         if self.moves_cache:  # one state of fixed size for each hypothesis
             return state._replace(cache=pick(state.cache, parents))
         return super().follow(state, parents)
 
-    def logits(self, inputs, tokens):  # noqa: D102
+    def logits(self, inputs: Any, tokens: Tensor):  # noqa: D102
         inputs = {"source": tf.convert_to_tensor(inputs, tf.int32), "target": tokens}
         return self.vocabulary.without_banned(self.model(inputs, training=False))
 

@@ -1,11 +1,14 @@
 """Ensembles: one search over the averaged predictions of several models."""
 
 import math
+from collections.abc import Sequence
+from typing import Any
 
 import tensorflow as tf
 
 from keras_transformer.decoding.model_predictor import predictor_of
 from keras_transformer.decoding.predictor import Predictor, Step
+from keras_transformer.tensors import Tensor
 
 
 class Ensemble(Predictor):
@@ -35,7 +38,7 @@ class Ensemble(Predictor):
         TensorShape([1, 5])
     """
 
-    def __init__(self, models, alignment=None):
+    def __init__(self, models: Sequence[Any], alignment: tuple[int, int | None] | None = None):
         self.models = tuple(models)
         self.members = [predictor_of(model, alignment) for model in self.models]
         if not self.members:
@@ -50,17 +53,17 @@ class Ensemble(Predictor):
         super().__init__(vocabulary, min(member.max_length for member in self.members))
         self.grows = any(member.grows for member in self.members)
 
-    def sizes(self, inputs):  # noqa: D102
+    def sizes(self, inputs: Any):  # noqa: D102
         batches, positions = zip(*(member.sizes(inputs) for member in self.members), strict=True)
         return batches[0], None if None in positions else positions[0]
 
-    def lengths(self, inputs):  # noqa: D102
+    def lengths(self, inputs: Any):  # noqa: D102
         return self.members[0].lengths(inputs)
 
-    def begin(self, inputs, length, width=1):  # noqa: D102
+    def begin(self, inputs: Any, length: int, width: int = 1):  # noqa: D102
         return tuple(member.begin(inputs, length, width) for member in self.members)
 
-    def step(self, tokens, state, index):  # noqa: D102
+    def step(self, tokens: Tensor, state: Any, index: Tensor):  # noqa: D102
         steps = [
             member.step(tokens, of_member, index)
             for member, of_member in zip(self.members, state, strict=True)
@@ -72,22 +75,22 @@ class Ensemble(Predictor):
             None if any(value is None for value in weights) else tf.add_n(weights) / len(weights),
         )
 
-    def extend(self, state, length):  # noqa: D102
+    def extend(self, state: Any, length: int):  # noqa: D102
         return tuple(
             member.extend(of_member, length)
             for member, of_member in zip(self.members, state, strict=True)
         )
 
-    def follow(self, state, parents):  # noqa: D102
+    def follow(self, state: Any, parents: Tensor):  # noqa: D102
         return tuple(
             member.follow(of_member, parents)
             for member, of_member in zip(self.members, state, strict=True)
         )
 
-    def logits(self, inputs, tokens):  # noqa: D102
+    def logits(self, inputs: Any, tokens: Tensor):  # noqa: D102
         return log_mean([member.logits(inputs, tokens) for member in self.members])
 
-    def predictor(self, alignment=None):  # noqa: D102
+    def predictor(self, alignment: tuple[int, int | None] | None = None):  # noqa: D102
         return self if alignment is None else Ensemble(self.models, alignment)
 
 

@@ -1,6 +1,9 @@
 """`Field`, the interface that turns a column of a data set into tensors."""
 
 import abc
+from typing import Any
+
+from keras_transformer.tensors import Tensor
 
 
 class Field(abc.ABC):
@@ -25,7 +28,7 @@ class Field(abc.ABC):
     padding: float = 0
 
     @abc.abstractmethod
-    def encode(self, column):
+    def encode(self, column: Tensor):
         """Encodes the column of a batch as numbers; runs in a graph.
 
         Args:
@@ -36,7 +39,7 @@ class Field(abc.ABC):
             `[B, *item_shape]`.
         """
 
-    def cut(self, encoded, max_length):
+    def cut(self, encoded: Any, max_length: int):
         """Truncates encoded sequences to `max_length` items.
 
         Args:
@@ -45,7 +48,7 @@ class Field(abc.ABC):
         """
         return encoded[:, :max_length]
 
-    def is_valid(self, encoded):
+    def is_valid(self, encoded: Any):
         """Returns a boolean `[B]`, true for examples that can be used, or `None` if all can."""
         return None
 

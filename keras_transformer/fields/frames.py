@@ -1,8 +1,11 @@
 """Sequences of feature vectors, such as a spectrum of speech every 10 milliseconds."""
 
+from typing import Any
+
 import tensorflow as tf
 
 from keras_transformer.fields.field import Field
+from keras_transformer.tensors import Tensor
 
 
 class Frames(Field):
@@ -34,7 +37,7 @@ class Frames(Field):
             )
         self.item_shape, self.dtype = (num_features,), dtype
 
-    def encode(self, column):  # noqa: D102
+    def encode(self, column: Tensor):  # noqa: D102
         if not isinstance(column, tf.RaggedTensor):
             column = tf.RaggedTensor.from_tensor(column, ragged_rank=1)
         features = column.flat_values if column.ragged_rank == 1 else column.values.to_tensor()
@@ -46,7 +49,7 @@ class Frames(Field):
         features = tf.ensure_shape(tf.cast(features, tf.float32), [None, *self.item_shape])
         return tf.RaggedTensor.from_row_splits(features, column.row_splits, validate=False)
 
-    def is_valid(self, encoded):
+    def is_valid(self, encoded: Any):
         """Returns a boolean `[B]`, true for sequences of finite numbers."""
         finite = tf.reduce_all(tf.math.is_finite(encoded.flat_values), axis=1)  # [frames]
         return tf.reduce_all(encoded.with_flat_values(finite), axis=1)

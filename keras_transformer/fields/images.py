@@ -3,6 +3,7 @@
 import tensorflow as tf
 
 from keras_transformer.fields.field import Field
+from keras_transformer.tensors import Tensor
 
 
 class Images(Field):
@@ -24,7 +25,7 @@ class Images(Field):
     def __init__(self, height: int, width: int, channels: int):
         self.item_shape = (height, width, channels)
 
-    def encode(self, column):  # noqa: D102
+    def encode(self, column: Tensor):  # noqa: D102
         return tf.ensure_shape(tf.cast(column, tf.uint8), [None, *self.item_shape])
 
     def explain(self):  # noqa: D102

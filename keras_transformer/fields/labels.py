@@ -1,8 +1,12 @@
 """Class labels of examples and of their tokens."""
 
+from collections.abc import Sequence
+from typing import Any
+
 import tensorflow as tf
 
 from keras_transformer.fields.field import Field
+from keras_transformer.tensors import Tensor
 
 NONE, WRONG = -1, -2  # the ids of a token without a label, and of a name that is not a label
 
@@ -22,15 +26,15 @@ class Labels(Field):
 
     padding = NONE
 
-    def __init__(self, names):
+    def __init__(self, names: Sequence[str]):
         self.names = tuple(names)
 
-    def encode(self, column):  # noqa: D102
+    def encode(self, column: Tensor):  # noqa: D102
         equal = tf.equal(tf.expand_dims(tf.strings.strip(column), 1), tf.constant(self.names))
         index = tf.argmax(equal, axis=1, output_type=tf.int32)  # [B], of [B, C]
         return tf.where(tf.reduce_any(equal, axis=1), index, WRONG)
 
-    def is_valid(self, encoded):
+    def is_valid(self, encoded: Any):
         """Returns a boolean `[B]`, true for labels that are among the names."""
         return encoded > WRONG
 
@@ -57,11 +61,11 @@ class TokenLabels(Labels):
 
     is_ragged = True
 
-    def encode(self, column):  # noqa: D102
+    def encode(self, column: Tensor):  # noqa: D102
         names = tf.strings.split(column)  # [B, (W)]
         return names.with_flat_values(super().encode(names.flat_values))
 
-    def is_valid(self, encoded):
+    def is_valid(self, encoded: Any):
         """Returns a boolean `[B]`, true for examples all of whose labels are among the names."""
         return tf.reduce_all(encoded.with_flat_values(encoded.flat_values > WRONG), axis=1)
 

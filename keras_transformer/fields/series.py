@@ -1,8 +1,11 @@
 """Windows of a time series."""
 
+from typing import Any
+
 import tensorflow as tf
 
 from keras_transformer.fields.field import Field
+from keras_transformer.tensors import Tensor
 
 
 class Series(Field):
@@ -25,10 +28,10 @@ class Series(Field):
     def __init__(self, window: int, num_values: int):
         self.item_shape = (window, num_values)
 
-    def encode(self, column):  # noqa: D102
+    def encode(self, column: Tensor):  # noqa: D102
         return tf.ensure_shape(tf.cast(column, tf.float32), [None, *self.item_shape])
 
-    def is_valid(self, encoded):
+    def is_valid(self, encoded: Any):
         """Returns a boolean `[B]`, true for windows of finite numbers."""
         return tf.reduce_all(tf.math.is_finite(encoded), axis=[1, 2])
 

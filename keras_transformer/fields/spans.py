@@ -1,8 +1,11 @@
 """Spans of a text, given by their first and last token."""
 
+from typing import Any
+
 import tensorflow as tf
 
 from keras_transformer.fields.field import Field
+from keras_transformer.tensors import Tensor
 
 
 class Spans(Field):
@@ -18,10 +21,10 @@ class Spans(Field):
     item_shape = (2,)
     padding = -1
 
-    def encode(self, column):  # noqa: D102
+    def encode(self, column: Tensor):  # noqa: D102
         return tf.ensure_shape(tf.cast(column, tf.int32), [None, 2])
 
-    def is_valid(self, encoded):
+    def is_valid(self, encoded: Any):
         """Returns a boolean `[B]`, true for texts that contain the span."""
         return tf.reduce_all(encoded >= 0, axis=1)
 

@@ -1,8 +1,11 @@
 """Text, encoded as token ids."""
 
+from typing import Any
+
 import tensorflow as tf
 
 from keras_transformer.fields.field import Field
+from keras_transformer.tensors import Tensor
 
 COMPACT = 2**16  # size of the largest vocabulary whose ids fit into 2 bytes
 
@@ -22,7 +25,7 @@ class Tokens(Field):
 
     is_ragged = True
 
-    def __init__(self, tokenizer):
+    def __init__(self, tokenizer: Any):
         self.tokenizer = tokenizer
         self.dtype = "uint16" if tokenizer.vocab_size <= COMPACT else "int32"
         self.padding = tokenizer.pad_id
@@ -32,10 +35,10 @@ class Tokens(Field):
         """One token, plus the ids that mark the beginning and the end."""
         return self.tokenizer.num_marks + 1
 
-    def encode(self, column):  # noqa: D102
+    def encode(self, column: Tensor):  # noqa: D102
         return self.tokenizer.encode(column)
 
-    def cut(self, encoded, max_length):
+    def cut(self, encoded: Any, max_length: int):
         """Truncates texts to `max_length` tokens and keeps the end token: see `Field.cut`."""
         beginnings = encoded[:, : max_length - 1]
         longer = encoded.row_lengths() > beginnings.row_lengths()

@@ -13,7 +13,7 @@ from keras_transformer.layers.dot_product import attend_to_parts
 from keras_transformer.layers.masks import causal_mask, join_masks, window_mask
 from keras_transformer.layers.multi_head import MultiHeadAttention
 from keras_transformer.layers.scores import AttentionScore
-from keras_transformer.tensors import Tensor
+from keras_transformer.tensors import Shape, Tensor
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
@@ -85,11 +85,18 @@ class MultiHeadSelfAttention(MultiHeadAttention):
         self.causal, self.window = causal, window
         self.position = positions.get("none" if position is None else position)
 
-    def build(self, x_shape, allowed_shape=None):  # noqa: D102
+    def build(self, x_shape: Shape, allowed_shape: Shape | None = None):  # noqa: D102
         self._build_projections(x_shape, x_shape)
         self.position.build_attention(self)
 
-    def call(self, x, allowed=None, return_weights=False, training=None, mask=None):  # noqa: D102
+    def call(
+        self,
+        x: Tensor,
+        allowed: Tensor | None = None,
+        return_weights: bool = False,
+        training: bool | None = None,
+        mask: Tensor | None = None,
+    ):  # noqa: D102
         places = ops.arange(ops.shape(x)[1], dtype="int32")  # [T]
         past = causal_mask(ops.shape(x)[1]) if self.causal else None  # [1, T, T]
         allowed = join_masks(past, self._near(places, places), allowed, mask)  # [B, T, T]

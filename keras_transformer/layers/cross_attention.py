@@ -4,7 +4,7 @@ import keras
 
 from keras_transformer.layers.masks import join_masks
 from keras_transformer.layers.multi_head import MultiHeadAttention
-from keras_transformer.tensors import Tensor
+from keras_transformer.tensors import Shape, Tensor
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
@@ -56,18 +56,23 @@ class MultiHeadCrossAttention(MultiHeadAttention):
     keys_of = {"allowed": "memory", "mask": "x", "memory_mask": "memory"}
     without_memory = "`MultiHeadSelfAttention`"
 
-    def build(self, x_shape, memory_shape, allowed_shape=None):  # noqa: D102
+    def build(
+        self,
+        x_shape: Shape,
+        memory_shape: Shape,
+        allowed_shape: Shape | None = None,
+    ):  # noqa: D102
         self._build_projections(x_shape, memory_shape)
 
     def call(  # noqa: D102
         self,
-        x,
-        memory,
-        allowed=None,
-        return_weights=False,
-        training=None,
-        mask=None,
-        memory_mask=None,
+        x: Tensor,
+        memory: Tensor,
+        allowed: Tensor | None = None,
+        return_weights: bool = False,
+        training: bool | None = None,
+        mask: Tensor | None = None,
+        memory_mask: Tensor | None = None,
     ):
         allowed = join_masks(allowed, memory_mask)  # [B, T, S]
         key, value = self.project_memory(memory)  # [B, G, S, K] twice

@@ -12,7 +12,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_transformer.tensors import Tensor
+from keras_transformer.tensors import Shape, Tensor
 
 
 def padding_mask(tokens: Tensor, pad_id: int = 0) -> Tensor:
@@ -162,14 +162,14 @@ class PaddingMask(keras.Layer):
         self.pad_id = pad_id
         self.built = True
 
-    def call(self, tokens):  # noqa: D102
+    def call(self, tokens: Tensor):  # noqa: D102
         return padding_mask(tokens, self.pad_id)
 
-    def compute_output_shape(self, tokens_shape):  # noqa: D102
+    def compute_output_shape(self, tokens_shape: Shape):  # noqa: D102
         batch, length = tokens_shape
         return batch, 1, length
 
-    def compute_output_spec(self, tokens):  # noqa: D102
+    def compute_output_spec(self, tokens: Tensor):  # noqa: D102
         return keras.KerasTensor(self.compute_output_shape(tokens.shape), dtype="bool")
 
     def get_config(self):  # noqa: D102

@@ -1,5 +1,7 @@
 """Causal language model: a decoder without encoder and cross-attention (Fig. 1, right)."""
 
+from typing import Any
+
 import keras
 from keras import ops
 
@@ -62,7 +64,7 @@ class LanguageModel(TokenOutput, ConfiguredModel):
             )
         return super().__call__(inputs, *args, **kwargs)
 
-    def make_parts(self, config, policy, kernels):  # noqa: D102
+    def make_parts(self, config: Any, policy: Any, kernels: Any):  # noqa: D102
         tokens = EmbeddedTokens(config, policy, kernels)
         return Parts(
             input=tokens,
@@ -73,11 +75,11 @@ class LanguageModel(TokenOutput, ConfiguredModel):
             head=NextTokenLogits(config, policy, kernels, embedding=tokens.embedding),
         )
 
-    def roles(self, parts):  # noqa: D102
+    def roles(self, parts: Any):  # noqa: D102
         own = {"embedding": parts.input.embedding, "decoder": parts.decoder}
         return {**own, **parts.head.layers}
 
-    def connect(self, parts, inputs):  # noqa: D102
+    def connect(self, parts: Any, inputs: Any):  # noqa: D102
         return parts.head(parts.decoder(parts.input(inputs)))  # [B, T, V]
 
     def hidden_states(

@@ -1,5 +1,7 @@
 """Regression of time series: a causal encoder and a linear output at every step."""
 
+from typing import Any
+
 import keras
 
 from keras_transformer.config import SeriesConfig
@@ -153,11 +155,11 @@ class SeriesRegressor(EncoderModel):
     input_class, head_class = ScaledSteps, Number
     default_name = "series_regressor"
 
-    def __init__(self, *args, **kwargs):
+    def __init__(self, *args: Any, **kwargs: Any):
         super().__init__(*args, **kwargs)
         self.widths = {"inputs": self.config.num_inputs}
 
-    def make_encoder(self, stack, policy, kernels):  # noqa: D102
+    def make_encoder(self, stack: Any, policy: Any, kernels: Any):  # noqa: D102
         if stack.has_blocks:
             return super().make_encoder(stack, policy, kernels, causal=True)
         return RecurrentEncoder(stack, policy, kernels)

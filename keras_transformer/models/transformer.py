@@ -1,6 +1,7 @@
 """The Transformer as one functional Keras model (Fig. 1)."""
 
 from collections.abc import Callable
+from typing import Any
 
 import keras
 from keras import ops
@@ -58,7 +59,7 @@ class Transformer(TokenOutput, ConfiguredModel):
     config_class = TransformerConfig
     default_name = "transformer"
 
-    def make_parts(self, config, policy, kernels):  # noqa: D102
+    def make_parts(self, config: Any, policy: Any, kernels: Any):  # noqa: D102
         tied = config.tie == "all"
         name = "embedding" if tied else "source_embedding"
         source = EmbeddedTokens(config, policy, kernels, side="source_", name=name)
@@ -71,7 +72,7 @@ class Transformer(TokenOutput, ConfiguredModel):
             head=NextTokenLogits(config, policy, kernels, embedding=decoder.embedding),
         )
 
-    def roles(self, parts):  # noqa: D102
+    def roles(self, parts: Any):  # noqa: D102
         return {
             **parts.input.layers,
             "target_embedding": parts.decoder.embedding,
@@ -80,11 +81,11 @@ class Transformer(TokenOutput, ConfiguredModel):
             **parts.head.layers,
         }
 
-    def symbols(self, parts):  # noqa: D102
+    def symbols(self, parts: Any):  # noqa: D102
         target = keras.Input((None,), dtype="int32", name="target")
         return {"source": parts.input.symbol(), "target": target}
 
-    def connect(self, parts, inputs):
+    def connect(self, parts: Any, inputs: Any):
         """Returns the logits for token ids, as in Fig. 1."""
         return parts.head(_hidden(parts, inputs))  # [B, T, V]
 
@@ -97,7 +98,7 @@ class Transformer(TokenOutput, ConfiguredModel):
         return keras.Model.__call__(self, inputs, *args, **kwargs)
 
     @fitting_masks()  # the masks are computed from the same tokens as the embeddings
-    def call(self, inputs, training=None, mask=None):  # noqa: D102
+    def call(self, inputs: Any, training: bool | None = None, mask: Tensor | None = None):  # noqa: D102
         return super().call(inputs, training=training, mask=mask)
 
     @fitting_masks()

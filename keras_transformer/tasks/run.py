@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import zipfile
+from typing import Any
 
 import keras
 import tomlkit
@@ -36,7 +37,7 @@ class Run:
         self.generation = self.path / "generation.json"  # that checkpoint's rules for outputs
         self.search = self.path / "search.json"  # replaces the search in generation.json
 
-    def load(self, model_class):
+    def load(self, model_class: type):
         """Returns the trained model and its `Tokenizers`, or `None` if it has no vocabulary.
 
         Args:
@@ -48,7 +49,7 @@ class Run:
         model = self.load_model(model_class)
         return model, self.load_tokenizers_of(model) if model.config.has_vocabulary else None
 
-    def load_tokenizers_of(self, model):
+    def load_tokenizers_of(self, model: Any):
         """Returns the run's `Tokenizers` after checking that they fit a model.
 
         Args:
@@ -71,7 +72,7 @@ class Run:
             ) from None
         return tokenizers
 
-    def load_model(self, model_class=None):
+    def load_model(self, model_class: type | None = None):
         """Returns the trained model.
 
         Args:
@@ -155,7 +156,7 @@ class Run:
                 f"{self.path}/{error} Put back a copy: the run's exports contain one."
             ) from error
 
-    def write_tokenizers(self, tokenizers):
+    def write_tokenizers(self, tokenizers: Any):
         """Writes the vocabularies, each file atomically."""
         for name, model in tokenizers.files().items():
             write_bytes(self.path / name, model)
@@ -172,7 +173,7 @@ class Run:
         for name in (*FILES, self.generation.name):
             (self.path / name).unlink(missing_ok=True)
 
-    def require_finished(self, vocabulary=True):
+    def require_finished(self, vocabulary: bool = True):
         """Refuses a folder in which a file of a finished run is missing.
 
         Args:
@@ -224,7 +225,7 @@ class Run:
         """
         return read_json(self.origin, dict) or {}
 
-    def write_origin(self, origin):
+    def write_origin(self, origin: Any):
         """Writes `origin.json` unless `origin` is empty."""
         if origin:
             write_json(self.origin, origin)
@@ -244,7 +245,7 @@ class Run:
         search, generation = read_json(self.search, from_dict), self.read_generation()
         return search or (generation and generation.search)
 
-    def write_search(self, search):
+    def write_search(self, search: Any):
         """Writes `search.json` unless `search` is `None`."""
         from keras_transformer.decoding.search import as_dict
 
@@ -264,12 +265,12 @@ class Run:
 
         return read_json(self.generation, Generation.from_dict)
 
-    def write_generation(self, generation):
+    def write_generation(self, generation: Any):
         """Writes `generation.json` unless `generation` is `None`."""
         if generation is not None:
             write_json(self.generation, generation.to_dict())
 
-    def configure(self, config):
+    def configure(self, config: Any):
         """Returns a model's configuration with the token ids in `generation.json`.
 
         Raises:
@@ -281,7 +282,7 @@ class Run:
         except (TypeError, ValueError) as error:
             raise ValueError(f"{self.generation} does not fit the model: {error}") from error
 
-    def inherit(self, other):
+    def inherit(self, other: Any):
         """Copies from another `Run`: the provenance, the rules for outputs and the search."""
         self.write_origin(other.read_origin())
         self.write_generation(other.read_generation())

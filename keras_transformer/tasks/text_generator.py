@@ -74,7 +74,7 @@ class TextGenerator(Generator):
 
         return map_sorted(score, check_sentences(texts, "texts"), batch_size)
 
-    def reading(self, sentence):
+    def reading(self, sentence: str):
         """Returns the tokens of the text, after the start token; see `TextPipeline.reading`."""
         ids, truncated, _ = self.encode(tf.constant([sentence]))  # [1, T], its end included
         inputs = [self.model.config.bos_id, *ids[0].numpy()[:-1].tolist()]

@@ -3,11 +3,13 @@
 import dataclasses
 import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from keras_transformer.checks import check_count
 from keras_transformer.files import write_bytes
+from keras_transformer.tensors import Tensor
 
 MAGIC = 0xF11A48D5013417F5  # identifies the format and its version
 HEADER = 6  # words of 64 bits: magic, checksum, first, best, number of offsets, number of ids
@@ -84,7 +86,7 @@ class Shortlist:
         """Length of the longest list."""
         return int(np.diff(self.offsets).max())
 
-    def candidates(self, source, always=(), shared: bool = False) -> np.ndarray:
+    def candidates(self, source: Tensor, always: Any = (), shared: bool = False) -> np.ndarray:
         """Returns the candidates for the output of a source.
 
         Args:
@@ -119,7 +121,9 @@ class Shortlist:
             )
 
     @classmethod
-    def from_counts(cls, counts, vocab_size: int, first: int = 50, best: int = 50) -> "Shortlist":
+    def from_counts(
+        cls, counts: Any, vocab_size: int, first: int = 50, best: int = 50
+    ) -> "Shortlist":
         """Returns the shortlist of the most frequent pairs of a source and a target token.
 
         If the list of the last source token is empty, it becomes `[0]`, because Marian rejects a
@@ -147,7 +151,7 @@ class Shortlist:
         return cls(first, best, np.concatenate([[0], np.cumsum(lengths)]), ids)
 
     @classmethod
-    def read(cls, path) -> "Shortlist":
+    def read(cls, path: str | os.PathLike) -> "Shortlist":
         """Reads a file in Marian's binary format.
 
         The header is compared with the size of the file before anything else is read.
@@ -189,7 +193,7 @@ class Shortlist:
         except ValueError as error:
             raise ValueError(f"the shortlist is damaged: {error}") from error
 
-    def write(self, path):
+    def write(self, path: str | os.PathLike):
         """Writes a file in Marian's binary format, whole or not at all.
 
         Raises:

@@ -299,7 +299,7 @@ def test_other_labels_are_refused():
         (labels[:2], r"`labels` is \['bad', 'good', 'so so'\] and \['bad', 'good'\]"),
     ):
         model = other_model(classifier(), labels=changed)
-        with pytest.raises(ValueError, match=f"model 1 and model 2 cannot .* together: {message}"):
+        with pytest.raises(ValueError, match=f"model 1 and model 2 cannot .* ensemble: {message}"):
             Classifier([classifier().model, model], tokenizer())
 
 

@@ -292,7 +292,7 @@ def test_gaps_that_are_not_filled_are_reported(tmp_path, fill, limit, rows, mess
 
 
 def test_a_step_other_than_the_given_one_is_refused(tmp_path):
-    with pytest.raises(ValueError, match="line 3: every line must be 1 hour after the one before"):
+    with pytest.raises(ValueError, match="line 3: every line must be 1 hour after the previous"):
         read(tmp_path, lines_of(["2005-08-30", "2005-08-31"]), step="1 hour")
 
 

@@ -229,7 +229,7 @@ def test_lines_are_answered_one_by_one(simulator):
     [
         (
             ["1,2", "1"],
-            "line 2: must have 2 columns with a comma between them, rain, warmth among ",
+            "line 2: must have 2 columns with a comma between them, including rain, warmth",
         ),
         (["1,2", ""], "line 2: must have 2 columns"),
         (["1,2", "1,x"], "line 2: warmth must be a number. Received: 'x'."),

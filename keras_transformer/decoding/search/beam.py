@@ -10,6 +10,7 @@ from keras_transformer.decoding.beam import beam_decode
 from keras_transformer.decoding.loop import check_lengths
 from keras_transformer.decoding.search.base import Search, inputs_of
 from keras_transformer.search_settings import NORMALIZATIONS, UNLIMITED, BeamSettings
+from keras_transformer.tensors import Tensor
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,7 +53,7 @@ class Beam(BeamSettings, Search):
         check_count("size", self.size)
         super().__post_init__()
 
-    def check(self, vocabulary, longest, n_best=1):  # noqa: D102
+    def check(self, vocabulary: int, longest: int, n_best: int = 1):  # noqa: D102
         if not 1 <= n_best <= self.size:
             raise ValueError(
                 "`n_best` must be between 1 and the `size` of the beam. "
@@ -65,14 +66,14 @@ class Beam(BeamSettings, Search):
             )
         check_lengths(longest, self.min_length)
 
-    def values(self, numbers):  # noqa: D102
+    def values(self, numbers: Tensor):  # noqa: D102
         penalty, *lengths = super().values(numbers)
         return [penalty, *map(_bounded, lengths)]
 
-    def penalty(self, tokens):  # noqa: D102
+    def penalty(self, tokens: Tensor):  # noqa: D102
         return NORMALIZATIONS[self.normalization](tokens, self.length_penalty)
 
-    def limit(self, source_length, longest):  # noqa: D102
+    def limit(self, source_length: Tensor, longest: int):  # noqa: D102
         wanted = tf.minimum(_bounded(self.max_length), source_length + _bounded(self.extra_length))
         return tf.minimum(tf.maximum(wanted, self.min_length), longest)
 

@@ -5,6 +5,7 @@ import dataclasses
 from keras_transformer.decoding.greedy import greedy_decode
 from keras_transformer.decoding.search.base import Search
 from keras_transformer.search_settings import GreedySettings
+from keras_transformer.tensors import Tensor
 
 
 @dataclasses.dataclass(frozen=True)
@@ -25,7 +26,7 @@ class Greedy(GreedySettings, Search):
         TensorShape([1, 1, 9])
     """
 
-    def limit(self, source_length, longest):  # noqa: D102
+    def limit(self, source_length: Tensor, longest: int):  # noqa: D102
         return longest if self.max_length is None else min(self.max_length, longest)
 
     def _decode(self, predictor, source, n_best, longest, options):

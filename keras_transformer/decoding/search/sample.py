@@ -8,6 +8,7 @@ import tensorflow as tf
 from keras_transformer.decoding.sampling import sample_decode
 from keras_transformer.decoding.search.base import Search, inputs_of
 from keras_transformer.search_settings import SampleSettings
+from keras_transformer.tensors import Tensor
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,7 +36,7 @@ class Sample(SampleSettings, Search):
 
     inputs: typing.ClassVar[tuple] = inputs_of(SampleSettings)
 
-    def values(self, numbers):  # noqa: D102
+    def values(self, numbers: Tensor):  # noqa: D102
         seeds = [(self.seed, number) for number in numbers]
         return [*super().values(numbers)[:-1], tf.constant(seeds, tf.int32, [len(seeds), 2])]
 

@@ -90,7 +90,7 @@ class Shortlisted:
         """Configuration of the model; for an ensemble, that of the first model."""
         return self.models[0].config
 
-    def predictor(self, alignment=None):
+    def predictor(self, alignment: tuple[int, int | None] | None = None):
         """Returns the `Predictor` for searches, see `predictor_of`."""
         return Restricted(self, alignment)
 

@@ -12,7 +12,7 @@ from keras_transformer.layers.call_checks import check_ids, check_positions
 from keras_transformer.layers.composite import CompositeLayer
 from keras_transformer.layers.dropout import Dropout
 from keras_transformer.layers.positions.tables import rows_or_nan, token_places
-from keras_transformer.tensors import Tensor
+from keras_transformer.tensors import Shape, Tensor
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
@@ -100,7 +100,7 @@ class PositionalEmbedding(CompositeLayer):
         self.widths = {"inputs": d_model}  # of hidden states
         self.dropout = Dropout(dropout, dtype=self.dtype_policy, name="dropout")
 
-    def build(self, inputs_shape=None):  # noqa: D102
+    def build(self, inputs_shape: Shape | None = None):  # noqa: D102
         # With variance 1 / d_model, scaled embeddings have variance 1, and so have the logits.
         normal = keras.initializers.RandomNormal(stddev=self.d_model**-0.5)
         self.table = self.add_weight(
@@ -111,17 +111,23 @@ class PositionalEmbedding(CompositeLayer):
         )
         self.position.build(self)
 
-    def checked_arguments(self, given):  # noqa: D102
+    def checked_arguments(self, given: dict[str, Any]):  # noqa: D102
         if given.get("reverse"):
             check_positions(given.get("inputs"), "inputs", self, ndim=3)
         else:
             check_ids(given.get("inputs"), "inputs", self)
-        start = given.get("start")
+        start: Any = given.get("start")
         # Keras would convert a NumPy integer to a tensor, whose value is unknown in a graph.
         return {"start": int(start)} if is_integer(start) else {}
 
     def call(  # noqa: D102
-        self, inputs, start=0, reverse=False, training=None, places=None, zero_start=False
+        self,
+        inputs: Any,
+        start: Tensor = 0,
+        reverse: bool = False,
+        training: bool | None = None,
+        places: Tensor | None = None,
+        zero_start: bool = False,
     ):
         if reverse:
             return self.project(inputs)
@@ -148,11 +154,11 @@ class PositionalEmbedding(CompositeLayer):
         """Returns the rows of the table `[B, T, D]` for token ids `[B, T]`, without scaling."""
         return ops.cast(self.kernels.look_up(self.table, tokens), self.compute_dtype)
 
-    def compute_output_shape(self, inputs_shape):  # noqa: D102
+    def compute_output_shape(self, inputs_shape: Shape):  # noqa: D102
         last = self.vocab_size if len(inputs_shape) == 3 else self.d_model  # hidden states or ids
         return (*inputs_shape[:2], last)
 
-    def compute_mask(self, inputs, previous_mask=None):  # noqa: D102
+    def compute_mask(self, inputs: Any, previous_mask: Tensor | None = None):  # noqa: D102
         if self.pad_id is None or len(inputs.shape) == 3:  # hidden states
             return previous_mask
         real = ops.not_equal(inputs, self.pad_id)  # [B, T]

@@ -12,7 +12,7 @@ from keras_transformer.layers.composite import CompositeLayer
 from keras_transformer.layers.dropout import Dropout
 from keras_transformer.layers.positions.grid import SinusoidalGrid
 from keras_transformer.layers.positions.position import Position
-from keras_transformer.tensors import Tensor
+from keras_transformer.tensors import Shape, Tensor
 
 KINDS = {"sinusoidal": SinusoidalGrid, "learned": positions.Learned, "none": Position}
 
@@ -103,7 +103,7 @@ class PatchEmbedding(CompositeLayer):
         )
         self.dropout = Dropout(dropout, dtype=self.dtype_policy, name="dropout")
 
-    def build(self, images_shape):  # noqa: D102
+    def build(self, images_shape: Shape):  # noqa: D102
         self._shape = tuple(images_shape[1:])
         height, width, channels = self._shape
         if height % self.patch_size or width % self.patch_size:
@@ -122,11 +122,11 @@ class PatchEmbedding(CompositeLayer):
             )
         self.position.build(self)
 
-    def checked_arguments(self, given):  # noqa: D102
+    def checked_arguments(self, given: dict[str, Any]):  # noqa: D102
         check_images(given.get("images"), "images", self, getattr(self, "_shape", None))
         return {}
 
-    def call(self, images, training=None):  # noqa: D102
+    def call(self, images: Tensor, training: bool | None = None):  # noqa: D102
         patches = cut_patches(ops.cast(images, self.compute_dtype), self.patch_size)
         x = self.projection(patches)  # [B, P, D]
         if self.has_class_token:
@@ -135,7 +135,7 @@ class PatchEmbedding(CompositeLayer):
         position = self.position.embed(self, 0, x)  # [P, D] or [1 + P, D]
         return self.dropout(x if position is None else x + position, training=training)
 
-    def compute_output_shape(self, images_shape):  # noqa: D102
+    def compute_output_shape(self, images_shape: Shape):  # noqa: D102
         batch, height, width, _ = images_shape
         patches = (height // self.patch_size) * (width // self.patch_size)
         return batch, patches + self.has_class_token, self.d_model

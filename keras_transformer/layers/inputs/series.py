@@ -9,6 +9,7 @@ from keras_transformer.layers import positions
 from keras_transformer.layers.call_checks import check_positions
 from keras_transformer.layers.composite import CompositeLayer
 from keras_transformer.layers.dropout import Dropout
+from keras_transformer.tensors import Shape, Tensor
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
@@ -70,23 +71,23 @@ class SeriesEmbedding(CompositeLayer):
         )
         self.dropout = Dropout(dropout, dtype=self.dtype_policy, name="dropout")
 
-    def build(self, x_shape):  # noqa: D102
+    def build(self, x_shape: Shape):  # noqa: D102
         self.widths = {"x": x_shape[-1]}
         self.projection.build(x_shape)
         self.position.build(self)
 
-    def checked_arguments(self, given):  # noqa: D102
+    def checked_arguments(self, given: dict[str, Any]):  # noqa: D102
         check_positions(given.get("x"), "x", self, ndim=3)
         return {}
 
-    def call(self, x, training=None):  # noqa: D102
+    def call(self, x: Tensor, training: bool | None = None):  # noqa: D102
         projected = self.projection(x)  # [B, T, D]
         position = self.position.embed(self, 0, projected)  # [T, D]
         if position is not None:
             projected = projected + position
         return self.dropout(projected, training=training)
 
-    def compute_output_shape(self, x_shape):  # noqa: D102
+    def compute_output_shape(self, x_shape: Shape):  # noqa: D102
         return (*x_shape[:2], self.d_model)
 
     def get_config(self):  # noqa: D102

@@ -7,6 +7,7 @@ import numpy as np
 from keras import ops
 
 from keras_transformer.layers.positions.position import AttentionPosition, distances
+from keras_transformer.tensors import Tensor
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
@@ -26,7 +27,7 @@ class Alibi(AttentionPosition):
 
     kind = "alibi"
 
-    def bias(self, attention, heads, queries, keys):  # noqa: D102
+    def bias(self, attention: keras.Layer, heads: Tensor, queries: Tensor, keys: Tensor):  # noqa: D102
         # float32 represents distances up to 16,777,216 exactly, float16 only up to 2,048.
         queries, keys = ops.cast(queries, "float32"), ops.cast(keys, "float32")
         far = ops.abs(distances(queries, keys))  # [T, S]

@@ -17,10 +17,10 @@ class Binary(FixedPosition):
     has the wavelength `2^(n + 1)`. The values are exact in every dtype.
     """
 
-    def check(self, embedding):  # noqa: D102
+    def check(self, embedding: keras.Layer):  # noqa: D102
         check_digits(embedding.max_length, embedding.d_model)
 
-    def table(self, length, d_model):  # noqa: D102
+    def table(self, length: int, d_model: int):  # noqa: D102
         return binary_digits(length, d_model)
 
 

@@ -1,5 +1,7 @@
 """`Position`, the interface of position encodings to embeddings and self-attention layers."""
 
+from typing import Any
+
 import keras
 import numpy as np
 from keras import ops
@@ -30,22 +32,22 @@ class Position:
     """
 
     @classmethod
-    def of_embedding(cls, config):
+    def of_embedding(cls, config: Any):
         """Returns the `Position` of the embedding that a `TransformerConfig` describes."""
         return cls()
 
     @classmethod
-    def of_attention(cls, config):
+    def of_attention(cls, config: Any):
         """Returns the `Position` of the self-attention that a `BlockConfig` describes."""
         return Position()
 
-    def check(self, embedding):
+    def check(self, embedding: keras.Layer):
         """Raises `ValueError` if it does not fit a `PositionalEmbedding`."""
 
-    def build(self, embedding):
+    def build(self, embedding: keras.Layer):
         """Adds weights to a `PositionalEmbedding`."""
 
-    def build_attention(self, attention):
+    def build_attention(self, attention: keras.Layer):
         """Adds weights to a `MultiHeadSelfAttention`."""
 
     def embed(self, embedding: keras.Layer, start: Tensor, tokens: Tensor) -> Tensor | None:
@@ -119,7 +121,7 @@ class Position:
         return {}
 
     @classmethod
-    def from_config(cls, config):
+    def from_config(cls, config: Any):
         """Returns the position that `get_config` described."""
         return cls(**config)
 

@@ -1,6 +1,7 @@
 """Relative positions: a learned vector for each distance, added to keys and values."""
 
 import functools
+from typing import Any
 
 import keras
 from keras import ops
@@ -10,6 +11,7 @@ from keras_transformer.config.positions import RELATIVE_DISTANCE, check_linear
 from keras_transformer.layers.dot_product import for_every_position
 from keras_transformer.layers.kernels import look_up
 from keras_transformer.layers.positions.position import AttentionPosition, distances
+from keras_transformer.tensors import Tensor
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
@@ -41,10 +43,10 @@ class Relative(AttentionPosition):
         self.distance = distance
 
     @classmethod
-    def of_attention(cls, config):  # noqa: D102
+    def of_attention(cls, config: Any):  # noqa: D102
         return cls(config.relative_distance or RELATIVE_DISTANCE)
 
-    def build_attention(self, attention):  # noqa: D102
+    def build_attention(self, attention: keras.Layer):  # noqa: D102
         check_linear(attention.score.is_linear, attention.score)
         count = self.distance + 1 + self._after(attention)
         for name, size in zip(("keys", "values"), attention.head_sizes, strict=True):
@@ -55,12 +57,12 @@ class Relative(AttentionPosition):
             )
             setattr(attention, f"relative_{name}", weight)
 
-    def bias(self, attention, heads, queries, keys):  # noqa: D102
+    def bias(self, attention: keras.Layer, heads: Tensor, queries: Tensor, keys: Tensor):  # noqa: D102
         vectors = self._vectors(attention, attention.relative_keys, queries, keys)  # [T, S, K]
         compare = functools.partial(attention.score.compare, attention)
         return for_every_position(compare, heads, ops.cast(vectors, heads.dtype))  # [B, H, T, S]
 
-    def values(self, attention, queries, keys):  # noqa: D102
+    def values(self, attention: keras.Layer, queries: Tensor, keys: Tensor):  # noqa: D102
         return self._vectors(attention, attention.relative_values, queries, keys)  # [T, S, K]
 
     def _vectors(self, attention, table, queries, keys):

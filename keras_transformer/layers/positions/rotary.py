@@ -1,5 +1,7 @@
 """Rotary positions, which rotate the query and key heads of self-attention."""
 
+from typing import Any
+
 import keras
 from keras import ops
 
@@ -7,6 +9,7 @@ from keras_transformer.checks import check_positive
 from keras_transformer.config.positions import ROTARY_BASE
 from keras_transformer.layers.positions.position import AttentionPosition
 from keras_transformer.layers.positions.tables import rows_or_nan, sinusoids
+from keras_transformer.tensors import Tensor
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
@@ -33,10 +36,10 @@ class Rotary(AttentionPosition):
         self.max_length, self.base = max_length, base
 
     @classmethod
-    def of_attention(cls, config):  # noqa: D102
+    def of_attention(cls, config: Any):  # noqa: D102
         return cls(config.max_length, config.rotary_base or ROTARY_BASE)
 
-    def rotate(self, heads, positions):  # noqa: D102
+    def rotate(self, heads: Tensor, positions: Tensor):  # noqa: D102
         size = heads.shape[-1]
         if size % 2:
             raise ValueError(

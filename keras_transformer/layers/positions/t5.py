@@ -1,6 +1,7 @@
 """T5's positions: a learned bias for each head and range of distances."""
 
 import functools
+from typing import Any
 
 import keras
 import numpy as np
@@ -9,6 +10,7 @@ from keras import ops
 from keras_transformer.config.positions import T5_BUCKETS, T5_DISTANCE, check_buckets
 from keras_transformer.layers.kernels import look_up
 from keras_transformer.layers.positions.position import AttentionPosition, distances
+from keras_transformer.tensors import Tensor
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
@@ -38,11 +40,11 @@ class T5Bias(AttentionPosition):
         self.distance, self.buckets = distance, buckets
 
     @classmethod
-    def of_attention(cls, config):  # noqa: D102
+    def of_attention(cls, config: Any):  # noqa: D102
         distance = config.relative_distance or T5_DISTANCE
         return cls(distance, config.relative_buckets or T5_BUCKETS)
 
-    def build_attention(self, attention):  # noqa: D102
+    def build_attention(self, attention: keras.Layer):  # noqa: D102
         attention.distance_bias = attention.add_weight(
             shape=(self.buckets, attention.num_heads),
             initializer=keras.initializers.RandomNormal(stddev=attention.widths["x"] ** -0.5),
@@ -50,7 +52,7 @@ class T5Bias(AttentionPosition):
             name="distance_bias",
         )
 
-    def bias(self, attention, heads, queries, keys):  # noqa: D102
+    def bias(self, attention: keras.Layer, heads: Tensor, queries: Tensor, keys: Tensor):  # noqa: D102
         after = 0 if attention.causal else self.distance
         buckets = t5_buckets(after, self.distance, self.buckets)  # [A + 1 + distance]
         of_distances = ops.transpose(look_up(attention.distance_bias, buckets))  # [H, ...]

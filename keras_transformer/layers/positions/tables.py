@@ -1,6 +1,7 @@
 """Positions added to embeddings as rows of a table (section 3.5; Table 3, row E)."""
 
 import functools
+from typing import Any
 
 import keras
 import numpy as np
@@ -9,6 +10,7 @@ from keras import ops
 from keras_transformer.checks import check_choice, check_flag, is_integer
 from keras_transformer.layers.kernels import look_up
 from keras_transformer.layers.positions.position import Position
+from keras_transformer.tensors import Tensor
 
 LAYOUTS = ("interleaved", "halves")
 
@@ -104,17 +106,17 @@ class Sinusoidal(FixedPosition):
         self.layout, self.endpoint, self.offset = layout, endpoint, offset
 
     @classmethod
-    def of_embedding(cls, config):  # noqa: D102
+    def of_embedding(cls, config: Any):  # noqa: D102
         return cls(config.sinusoid_layout, config.sinusoid_endpoint, config.position_offset)
 
-    def check(self, embedding):  # noqa: D102
+    def check(self, embedding: keras.Layer):  # noqa: D102
         if embedding.d_model % 2:
             raise ValueError(
                 "`d_model` must be even for sinusoidal positions, which come in pairs of sine "
                 f"and cosine. Received: d_model={embedding.d_model}."
             )
 
-    def table(self, length, d_model):  # noqa: D102
+    def table(self, length: int, d_model: int):  # noqa: D102
         return sinusoids(length + self.offset, d_model, self.layout, self.endpoint)[self.offset :]
 
     def get_config(self):  # noqa: D102
@@ -125,14 +127,14 @@ class Sinusoidal(FixedPosition):
 class Learned(AddedPosition):
     """Adds a learned vector for each position up to `max_length` (Table 3, row E)."""
 
-    def build(self, embedding):  # noqa: D102
+    def build(self, embedding: keras.Layer):  # noqa: D102
         embedding.positions = embedding.add_weight(
             shape=(embedding.max_length, embedding.d_model),
             initializer=keras.initializers.RandomNormal(stddev=embedding.d_model**-0.5),
             name="positions",
         )
 
-    def embed(self, embedding, start, tokens):  # noqa: D102
+    def embed(self, embedding: keras.Layer, start: Tensor, tokens: Tensor):  # noqa: D102
         known = _known_length(start, tokens)
         if known is not None and known > embedding.max_length:
             raise ValueError(

@@ -1,5 +1,7 @@
 """The Simpler Simple Recurrent Unit, which replaces self-attention in decoders of small models."""
 
+from typing import Any
+
 import keras
 from keras import ops
 
@@ -7,6 +9,7 @@ from keras_transformer.layers.attending import AttendingLayer
 from keras_transformer.layers.call_checks import check_mask_of_positions
 from keras_transformer.layers.masks import join_masks
 from keras_transformer.layers.recurrence.scan import linear_recurrence
+from keras_transformer.tensors import Shape, Tensor
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
@@ -45,7 +48,7 @@ class SSRU(AttendingLayer):
         Machine Translation".
     """
 
-    def build(self, x_shape, allowed_shape=None):  # noqa: D102
+    def build(self, x_shape: Shape, allowed_shape: Shape | None = None):  # noqa: D102
         self.check_shapes(x=x_shape)
         width = x_shape[-1]
         self.candidate = keras.layers.Dense(
@@ -55,11 +58,11 @@ class SSRU(AttendingLayer):
         self.candidate.build((None, width))
         self.forget.build((None, width))
 
-    def checked_arguments(self, given):  # noqa: D102
+    def checked_arguments(self, given: dict[str, Any]):  # noqa: D102
         check_mask_of_positions(given.get("allowed"), self)
         return super().checked_arguments(given)
 
-    def call(self, x, allowed=None, mask=None):  # noqa: D102
+    def call(self, x: Tensor, allowed: Tensor | None = None, mask: Tensor | None = None):  # noqa: D102
         keep, add = self._gates(x)  # [B, T, D] twice
         real = join_masks(allowed, mask)
         if real is not None:
@@ -83,7 +86,7 @@ class SSRU(AttendingLayer):
         """Dtype of the states, at least float32: a sum in 16 bits loses small changes."""
         return keras.backend.result_type(self.compute_dtype, "float32")
 
-    def empty_cache(self, batch, length, width=1):
+    def empty_cache(self, batch: int, length: int, width: int = 1):
         """Returns the states before the first position, filled with zeros.
 
         Args:
@@ -96,11 +99,11 @@ class SSRU(AttendingLayer):
         """
         return (ops.zeros((batch, width, self.widths["x"]), self.state_dtype),)
 
-    def extended_cache(self, cache, length):
+    def extended_cache(self, cache: Any, length: int):
         """Returns the states unchanged, as they have no maximum length."""
         return cache
 
-    def step(self, x, cache, index, allowed=None):
+    def step(self, x: Tensor, cache: Any, index: Tensor, allowed: Tensor | None = None):
         """Computes one further position.
 
         Args:

@@ -106,9 +106,7 @@ def _check_offsets(path, entries, size):
     last = 0
     for begin, end, name in places:
         if begin != last or end > size:
-            what = (
-                "overlaps another tensor" if begin < last else "leaves a gap after the previous one"
-            )
+            what = "overlaps another tensor" if begin < last else "leaves a gap before it"
             what = f"ends after the file's {size} bytes of tensors" if end > size else what
             raise ValueError(
                 f"{path} is damaged or incomplete: {name} {what} (bytes {begin} to {end})."

@@ -12,6 +12,7 @@ from keras_transformer.tasks.images.codec import ImageCodec
 from keras_transformer.tasks.images.files import ImageSize
 from keras_transformer.tasks.single_pass.labels import Classification
 from keras_transformer.tasks.single_pass.pipeline import SinglePass
+from keras_transformer.tensors import Tensor
 
 
 class ImageRecognizer(SinglePass):
@@ -63,16 +64,16 @@ class ImageRecognizer(SinglePass):
         """
         return self.answer(images, batch_size)
 
-    def answer(self, images, batch_size=64):
+    def answer(self, images: Tensor, batch_size: int = 64):
         """Classifies images; see `classify`."""
         images = enumerate(self.codec.check(images), start=1)
         return super().answer([self.read(image, number) for number, image in images], batch_size)
 
-    def answer_batch(self, images):
+    def answer_batch(self, images: Tensor):
         """Returns a `Classification` for each image of a list, computed as one batch."""
         return super().answer_batch([self.read(image) for image in images])
 
-    def attention(self, image):
+    def attention(self, image: Tensor):
         """Returns the attention weights of the class token for an image.
 
         Args:
@@ -88,7 +89,7 @@ class ImageRecognizer(SinglePass):
         self.require_one("have no attention weights in common")
         return {CLASS: image_attention(self, image)}
 
-    def read(self, image, number=1):
+    def read(self, image: Tensor, number: int = 1):
         """Returns an image as an array `[H, W, C]`, uint8.
 
         Args:

@@ -1,6 +1,7 @@
 """The pipeline of token classification: a label for each word of a text."""
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -50,14 +51,14 @@ class Labelling(Choice):
         """The probabilities."""
         return self.probabilities
 
-    def score_of(self, other):
+    def score_of(self, other: Any):
         """Returns the score of another result's labels."""
         read = other.probabilities.any(axis=1)
         places = other.probabilities[read].argmax(axis=1)
         chosen = np.take_along_axis(self.probabilities[read], places[:, None], axis=1)
         return float(np.log(np.maximum(chosen, TINY)).mean()) if chosen.size else 0.0
 
-    def is_tied(self, other, tolerance):
+    def is_tied(self, other: Any, tolerance: float):
         """Returns whether words with different labels are ties, within 2 * `tolerance`."""
         if len(self.labels) != len(other.labels):
             return False

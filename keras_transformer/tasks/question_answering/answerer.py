@@ -28,7 +28,7 @@ class QuestionAnswerer(TextPass):
     output = "answer"
     codec_class = AnswerCodec
 
-    def reading(self, line):
+    def reading(self, line: str):
         """Returns the tokens of the question and the first window; see `TextPipeline.reading`."""
         try:
             question, passage = self.parse(line)

@@ -1,6 +1,7 @@
 """The codec of extractive question answering."""
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -68,11 +69,11 @@ class Answer(Choice):
         """The probabilities of both ends."""
         return self.probabilities
 
-    def score_of(self, other):
+    def score_of(self, other: Any):
         """Returns the logarithm of the probability of another result's answer."""
         return float(np.log(max(self._probability(other.segments), TINY)))
 
-    def is_tied(self, other, tolerance):
+    def is_tied(self, other: Any, tolerance: float):
         """Returns whether the other answer is as probable, within four times the tolerance."""
         gap = self._probability(self.segments) - self._probability(other.segments)
         return bool(gap <= 4 * tolerance)

@@ -1,6 +1,7 @@
 """The pipeline of time series: inputs at every step to the target at every step."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import keras
 import numpy as np
@@ -9,6 +10,7 @@ import tensorflow as tf
 from keras_transformer.models.series_regressor import SeriesRegressor
 from keras_transformer.tasks.series.codec import SeriesCodec
 from keras_transformer.tasks.single_pass.pipeline import SinglePass
+from keras_transformer.tensors import Tensor
 
 
 class SeriesSimulator(SinglePass):
@@ -67,7 +69,7 @@ class SeriesSimulator(SinglePass):
             )
         return self.codec.windowed(self.run, batch_size).extend(series)
 
-    def run(self, series):
+    def run(self, series: Tensor):
         """Returns a dictionary with the `target` of windows, an array `[B, T]`.
 
         Args:
@@ -75,7 +77,7 @@ class SeriesSimulator(SinglePass):
         """
         return self._responder()(series=tf.constant(series, tf.float32))
 
-    def lines(self, warn=None):
+    def lines(self, warn: Any = None):
         """Returns a `SeriesLines`, which answers the lines of a CSV file from its beginning.
 
         Args:

@@ -1,6 +1,7 @@
 """Codecs of models that classify an example as one of a few labels."""
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -40,11 +41,11 @@ class Classification(Choice):
         """The probabilities."""
         return self.probabilities
 
-    def score_of(self, other):
+    def score_of(self, other: Any):
         """Returns the logarithm of the probability of another result's label."""
         return _log(self.probabilities[other.probabilities.argmax()])
 
-    def is_tied(self, other, tolerance):
+    def is_tied(self, other: Any, tolerance: float):
         """Returns whether the two largest probabilities differ by at most twice the tolerance."""
         top, second = np.sort(self.probabilities)[:-3:-1]
         return bool(top - second <= 2 * tolerance)

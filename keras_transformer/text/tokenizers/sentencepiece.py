@@ -14,6 +14,7 @@ import sentencepiece
 import tensorflow as tf
 import tensorflow_text
 
+from keras_transformer.tensors import Tensor
 from keras_transformer.text.language_codes import split_code, split_codes
 from keras_transformer.text.piece_table import PieceTable
 from keras_transformer.text.tokenizers.tokenizer import STRINGS, Tokenizer
@@ -120,7 +121,7 @@ class SentencePieceTokenizer(Tokenizer):
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from error
 
-    def encode(self, strings):
+    def encode(self, strings: Tensor):
         """Encodes strings: see `Tokenizer.encode`. The empty string becomes `[eos_id]`."""
         return self._encode(tf.convert_to_tensor(strings, tf.string))
 
@@ -156,7 +157,7 @@ class SentencePieceTokenizer(Tokenizer):
         ids = () if self.table is None else self.table.ids
         return [self.unk_id if number < 0 else number for number in ids]
 
-    def tokenize_with_offsets(self, strings):
+    def tokenize_with_offsets(self, strings: Tensor):
         """Returns tokens and their offsets: see `Tokenizer.tokenize_with_offsets`.
 
         Not for a table with language codes. SentencePiece's mark at the beginning of a word has the
@@ -166,7 +167,7 @@ class SentencePieceTokenizer(Tokenizer):
         _, begins, ends = self._pieces().tokenize_with_offsets(strings)
         return ids, begins[:, :-1], ends[:, :-1]
 
-    def join(self, tokens, keep):  # noqa: D102
+    def join(self, tokens: Tensor, keep: Tensor):  # noqa: D102
         if self.table is not None:
             tokens = tf.gather(tf.constant(self.table.places), tokens)
             keep &= tokens >= 0  # other tokens are not text
@@ -176,7 +177,7 @@ class SentencePieceTokenizer(Tokenizer):
         )
         return self._pieces().detokenize(pieces)
 
-    def sample(self, strings, alpha, seed):
+    def sample(self, strings: Tensor, alpha: float, seed: int):
         """Tokenizes strings at random: see `Tokenizer.sample`.
 
         Not thread-safe, because SentencePiece has one seed for the process.
@@ -207,7 +208,7 @@ class SentencePieceTokenizer(Tokenizer):
             for code, row in zip(codes, rows, strict=True)
         ]
 
-    def pieces(self, tokens):
+    def pieces(self, tokens: Tensor):
         """Returns readable names of tokens: see `Tokenizer.pieces`."""
         processor = Processor(model_proto=self.model)
         if self.table is None:
@@ -225,7 +226,7 @@ class SentencePieceTokenizer(Tokenizer):
         return files
 
     @classmethod
-    def from_files(cls, files):  # noqa: D102
+    def from_files(cls, files: dict[str, bytes]):  # noqa: D102
         table = files.get(TABLE)
         return cls(files[MODEL], None if table is None else PieceTable.from_json(table))
 

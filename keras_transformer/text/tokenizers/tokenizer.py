@@ -4,6 +4,8 @@ import hashlib
 
 import tensorflow as tf
 
+from keras_transformer.tensors import Tensor
+
 # Signatures of private functions. The public methods are not a `tf.function`, which does not keep
 # its object alive: `SentencePieceTokenizer.load(path).encode(...)` would fail.
 STRINGS = tf.TensorSpec([None], tf.string, name="strings")
@@ -39,7 +41,7 @@ class Tokenizer(tf.Module):
         """Number of ids that mark the beginning and the end of an encoded text, 1 or 2."""
         return 1 + self.starts_with_bos
 
-    def encode(self, strings) -> tf.RaggedTensor:
+    def encode(self, strings: Tensor) -> tf.RaggedTensor:
         """Encodes strings as token ids, with the ids that begin and end a text.
 
         Call arguments:
@@ -50,7 +52,7 @@ class Tokenizer(tf.Module):
         """
         raise NotImplementedError
 
-    def tokenize(self, strings) -> tf.RaggedTensor:
+    def tokenize(self, strings: Tensor) -> tf.RaggedTensor:
         """Encodes strings as token ids, without the ids that begin and end a text.
 
         Call arguments:
@@ -62,7 +64,7 @@ class Tokenizer(tf.Module):
         return self.encode(strings)[:, :-1]
 
     def tokenize_with_offsets(
-        self, strings
+        self, strings: Tensor
     ) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
         """Encodes strings as `tokenize` does, and returns the offsets of the tokens too.
 
@@ -75,7 +77,7 @@ class Tokenizer(tf.Module):
         """
         raise NotImplementedError
 
-    def decode(self, tokens) -> tf.Tensor:
+    def decode(self, tokens: Tensor) -> tf.Tensor:
         """Decodes token ids to strings.
 
         Call arguments:
@@ -96,7 +98,7 @@ class Tokenizer(tf.Module):
         keep &= tf.not_equal(tokens, self.pad_id) & tf.not_equal(tokens, self.bos_id)
         return self.join(tokens, keep)
 
-    def join(self, tokens, keep):
+    def join(self, tokens: Tensor, keep: Tensor):
         """Joins tokens to strings, in the graph.
 
         Call arguments:
@@ -108,7 +110,7 @@ class Tokenizer(tf.Module):
         """
         raise NotImplementedError
 
-    def pieces(self, tokens) -> list[str]:
+    def pieces(self, tokens: Tensor) -> list[str]:
         """Returns readable names of tokens, such as `["▁A", "▁dog", "</s>"]`; not in a graph.
 
         Args:

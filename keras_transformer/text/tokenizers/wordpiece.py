@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import tensorflow as tf
 import tensorflow_text
 
+from keras_transformer.tensors import Tensor
 from keras_transformer.text.bert_normalizer import BertNormalizer
 from keras_transformer.text.tokenizers.tokenizer import STRINGS, Tokenizer
 
@@ -77,7 +78,7 @@ class WordPieceTokenizer(Tokenizer):
         """Special tokens, a dictionary from their roles."""
         return self._special()
 
-    def encode(self, strings):
+    def encode(self, strings: Tensor):
         """Encodes strings: see `Tokenizer.encode`.
 
         Each text begins with `bos_id`; the empty string becomes `[bos_id, eos_id]`.
@@ -89,7 +90,7 @@ class WordPieceTokenizer(Tokenizer):
         )
         return tf.concat([begin, pieces, end], axis=1)
 
-    def tokenize(self, strings):  # noqa: D102
+    def tokenize(self, strings: Tensor):  # noqa: D102
         return self._tokenize(tf.convert_to_tensor(strings, tf.string))
 
     @tf.function(input_signature=[STRINGS], autograph=False)
@@ -112,7 +113,7 @@ class WordPieceTokenizer(Tokenizer):
                 no_pretokenization=True,
             )
 
-    def join(self, tokens, keep):
+    def join(self, tokens: Tensor, keep: Tensor):
         """Joins tokens to strings with spaces between words: see `Tokenizer.join`."""
         texts = [
             piece.removeprefix(CONTINUATION) if piece.startswith(CONTINUATION) else f" {piece}"
@@ -121,7 +122,7 @@ class WordPieceTokenizer(Tokenizer):
         texts = tf.where(keep, tf.gather(tf.constant(texts), tokens), "")  # [B, T]
         return tf.strings.regex_replace(tf.strings.reduce_join(texts, axis=1), "^ ", "")
 
-    def pieces(self, tokens):  # noqa: D102
+    def pieces(self, tokens: Tensor):  # noqa: D102
         return [self._pieces()[int(token)] for token in tokens]
 
     def files(self):  # noqa: D102
@@ -134,7 +135,7 @@ class WordPieceTokenizer(Tokenizer):
         return {FILE: json.dumps(content, ensure_ascii=False).encode()}
 
     @classmethod
-    def from_files(cls, files):  # noqa: D102
+    def from_files(cls, files: dict[str, bytes]):  # noqa: D102
         try:
             fields = json.loads(files[FILE])
             normalizer = BertNormalizer(**fields["normalizer"])

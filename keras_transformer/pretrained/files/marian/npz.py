@@ -45,8 +45,8 @@ def _check_members(members, path):
             raise ValueError(f"{path} is damaged: {name} occurs twice.")
     if sum(member.file_size for member in members) > size:
         raise ValueError(
-            f"{path} is compressed, which Marian does not support, or damaged: its arrays are "
-            "larger than the file."
+            f"{path} must not be compressed. It is compressed or damaged: its arrays are larger "
+            "than the file."
         )
 
 
