@@ -119,7 +119,7 @@ def test_a_decoder_with_a_memory_is_no_encoder():
 
 
 def test_parts_have_names():
-    with pytest.raises(ValueError, match=r"of input, encoder, decoder, head\. Received: body\."):
+    with pytest.raises(ValueError, match=r"among input, encoder, decoder, head\. Received: body\."):
         copy_parts(classifier(), classifier(), ["body"])
 
 
