@@ -131,7 +131,7 @@ def test_a_recurrent_decoder_refuses_positions_of_attention(position):
         (SeriesConfig, {"encoder": "gru", "num_heads": 4}, "`num_heads` has no effect on .*='gru'"),
         (SeriesConfig, {"encoder": "gru_attention", "norm": "pre"}, "`norm` has no effect on a"),
         (RecurrentConfig, {"num_heads": 4}, "`num_heads` has no effect without a self-attention"),
-        (TransformerConfig, {"decoder": "ssru", "window": 3}, "`encoder={'window': 3}` is that of"),
+        (TransformerConfig, {"decoder": "ssru", "window": 3}, "alone, `encoder={'window': 3}`"),
         (StackConfig, {"autoregression": "ssru", "window": 3}, "`window` has no effect on a dec"),
         (StackConfig, {"window": 3, "global_every": 1}, "`global_every` must be at least 2"),
         (

@@ -378,7 +378,7 @@ def test_it_compiles_for_every_runtime(sizes, runtime):
         (
             lambda: greedy_decode(Ensemble([Shortlisted(model(), shortlist())]), sources()),
             ValueError,
-            "an `Ensemble` and other predictors take models without one",
+            "cannot be part of another predictor, such as an `Ensemble`",
         ),
         (
             lambda: greedy_decode(

@@ -141,7 +141,7 @@ def test_help_lists_every_argument(name):
     assert ("final_norm" in listed) == (not name.endswith("Block"))
     assert ("autoregression" in listed) == name.startswith("Decoder")
     assert "**kwargs: `name`, `dtype` and `trainable`" in arguments
-    assert "Added to the variance in every layer normalisation." in arguments
+    assert "Number added to the variance in every normalisation." in arguments
     parameters = inspect.signature(layer.__init__).parameters
     assert set(listed) == set(parameters) - {"self", "kwargs"}
     for option in expected - {"num_layers", "num_heads", "d_ff"}:

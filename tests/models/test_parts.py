@@ -119,7 +119,7 @@ def test_a_decoder_with_a_memory_is_no_encoder():
 
 
 def test_parts_have_names():
-    with pytest.raises(ValueError, match=r"of input, encoder, decoder, head\. Received: body\."):
+    with pytest.raises(ValueError, match=r"among input, encoder, decoder, head\. Received: body\."):
         copy_parts(classifier(), classifier(), ["body"])
 
 
@@ -160,7 +160,7 @@ def test_a_model_is_made_from_options_without_a_configuration():
         num_layers=1, d_model=16, num_heads=2, d_ff=8, vocab_size=11
     )
     assert Transformer("tiny", num_layers=1, vocab_size=11).config.d_model == 128
-    with pytest.raises(TypeError, match=r"in `config` if there is one\. Received: d_ff\."):
+    with pytest.raises(TypeError, match=r"part of `config` if a .* is given\. Received: d_ff\."):
         Transformer(model.config, d_ff=9)
 
 

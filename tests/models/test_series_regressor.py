@@ -181,7 +181,7 @@ def test_in_a_series_longer_than_the_maximum_old_snow_is_forgotten():
         ((-1, 0), "`precipitation` must be the index of an input. Received: -1"),
         ((0, 1, 0), "`max_length` must be"),
         ((0, 1, 9, 0.0), "`factor` must be above 0"),
-        ((0, 1, 9, 4.0, ()), "`offsets` at least one"),
+        ((0, 1, 9, 4.0, ()), "`offsets` must not be empty"),
         ((0, 3), "must be indices of inputs, counted from 0. Received: 0 and 3, with 3 inputs"),
     ],
 )
