@@ -160,7 +160,5 @@ def test_limits_are_checked():
             Limits(**limits)
     with pytest.raises(ValueError, match="`quantize` must be one of none, int8. Received: 'int4'"):
         Limits("int4").check(("none", "int8"))
-    with pytest.raises(
-        ValueError, match="one reference for each sample. Received: 2 samples, 1"
-    ):
+    with pytest.raises(ValueError, match="one reference for each sample. Received: 2 samples, 1"):
         Limits(references=["a"]).check_references(["a", "b"])
