@@ -105,7 +105,7 @@ def test_a_disk_without_space_for_the_weights_is_refused(tmp_path, monkeypatch, 
     place_checks.check_space(tmp_path / "new" / "x", translator, quantize)
     usage = types.SimpleNamespace(free=500_000)
     monkeypatch.setattr(place_checks.shutil, "disk_usage", lambda path: usage)
-    message = f"x cannot be written: the model needs {needed} MB, and 0.5 MB are free"
+    message = f"x cannot be written: the model needs {needed} MB, but only 0.5 MB are free"
     with pytest.raises(OSError, match=message):
         place_checks.check_space(tmp_path / "new" / "x", translator, quantize)
 

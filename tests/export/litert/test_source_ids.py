@@ -188,7 +188,7 @@ def test_the_metadata_state_the_rule_and_the_languages(file):
         ([7, 0, 3], "has pad_id before its end"),
         ([2, 7, 3], "has bos_id before its end"),
         ([7.0, 3], "contains something other than integers"),
-        ([7] * 12 + [3], r"`sources\[1\]` has 13 tokens, .* largest signature, greedy_1x12, takes"),
+        ([7] * 12 + [3], r"`sources\[1\]` has 13 tokens .* largest signature, greedy_1x12, takes"),
     ],
 )
 def test_the_translator_refuses_wrong_ids(file, source, message):
@@ -205,7 +205,7 @@ def test_the_translator_refuses_anything_but_a_list_of_lists(file, sources):
 def test_a_given_signature_takes_no_longer_ids(file):
     loaded = LiteRTTranslator(file)
     short, long = loaded.signatures
-    with pytest.raises(ValueError, match="has 7 tokens, .* signature, greedy_1x6, takes 6"):
+    with pytest.raises(ValueError, match="has 7 tokens .* signature, greedy_1x6, takes 6"):
         loaded.decode([[7] * 6 + [EOS]], short)
     tokens, scores = loaded.decode([[7] * 6 + [EOS]], long)
     assert tokens.any() and (scores < 0).all()

@@ -308,7 +308,7 @@ def test_a_product_that_the_converter_left_in_float32_is_reported():
 @pytest.mark.parametrize(
     "arguments, error, message",
     [
-        ({"quantize": "int8_static"}, ValueError, "`calibration` must hold real .*: None"),
+        ({"quantize": "int8_static"}, ValueError, "`calibration` must contain real .*: None"),
         (
             {"quantize": "int8_static", "calibration": ["", " "]},
             ValueError,
