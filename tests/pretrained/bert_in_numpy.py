@@ -45,7 +45,9 @@ def attention(weights, name, x, real, heads):
 
 
 def forward(weights, settings, ids, types):
-    """Hidden states `[B, S, D]` and, where there is a classifier, logits `[B, C]`."""
+    """Hidden states `[B, S, D]` and, where there is a classifier, logits `[B, C]`, or `[B, S, C]`
+    of a model without a pooler.
+    """
     weights = {name.removeprefix("bert."): values for name, values in weights.items()}
     epsilon, heads = settings["layer_norm_eps"], settings["num_attention_heads"]
     tables = [
@@ -64,5 +66,7 @@ def forward(weights, settings, ids, types):
         x = layer_norm(weights, f"{name}.output.LayerNorm", x, epsilon)
     if "classifier.weight" not in weights:
         return x, None
+    if "pooler.dense.weight" not in weights:
+        return x, linear(weights, "classifier", x)
     pooled = np.tanh(linear(weights, "pooler.dense", x[:, 0]))
     return x, linear(weights, "classifier", pooled)
