@@ -11,23 +11,30 @@ class Layout(typing.NamedTuple):
 
     Attributes:
         transposed: Whether ours is the other way round, as PyTorch's linear layers are.
-        is_row: Whether theirs is `[1, n]` where ours is `[n]`.
+        ones: Axes of size 1 that theirs has before ours.
         first: Rows of theirs before the first of ours.
         entries: Entries of their vocabulary, where ours has more of them at its end. `None`: equal.
         axis: Axis of theirs that the entries lie on.
         filling: Value of the entries that only our vocabulary has.
+        patch: Height, width and channels of patches, where theirs is a convolution of them,
+            `[out, channels, height, width]`, and ours a linear map, `[height * width * channels,
+            out]`. `None`: it is none.
     """
 
     transposed: bool = False
-    is_row: bool = False
+    ones: int = 0
     first: int = 0
     entries: int | None = None
     axis: int = 0
     filling: float = 0.0
+    patch: tuple | None = None
 
     def shape(self, ours):
         """Returns the shape that theirs must have, a tuple, where ours has the shape `ours`."""
-        shape = [1, *ours] if self.is_row else list(ours[::-1] if self.transposed else ours)
+        if self.patch is not None:
+            height, width, channels = self.patch
+            return ours[-1], channels, height, width
+        shape = [*(1,) * self.ones, *(ours[::-1] if self.transposed else ours)]
         if self.entries is not None:
             shape[self.axis] = self.entries
         shape[0] += self.first
@@ -35,23 +42,28 @@ class Layout(typing.NamedTuple):
 
     def ours(self, array, shape):
         """Returns their array as ours, which has the shape `shape`."""
+        if self.patch is not None:
+            return array.transpose(2, 3, 1, 0).reshape(shape)
         array = array[self.first :]
         whole = self._replace(entries=None, first=0).shape(shape)
         missing = [(0, size - count) for size, count in zip(whole, array.shape, strict=True)]
         array = np.pad(array, missing, constant_values=self.filling)
-        if self.is_row:
-            return array[0]
+        array = array.reshape(array.shape[self.ones :])
         return array.T if self.transposed else array
 
     def theirs(self, array):
         """Returns our array as theirs; rows before the first of ours are not written."""
-        array = array[None] if self.is_row else array.T if self.transposed else array
+        if self.patch is not None:
+            array = array.reshape(*self.patch, -1).transpose(3, 2, 0, 1)
+            return np.ascontiguousarray(array, np.float32)
+        array = array.T if self.transposed else array
+        array = array.reshape((1,) * self.ones + array.shape)
         if self.entries is not None:
             array = np.take(array, range(self.entries), axis=self.axis)
         return np.ascontiguousarray(array, np.float32)
 
 
-SAME, TRANSPOSED, ROW = Layout(), Layout(transposed=True), Layout(is_row=True)
+SAME, TRANSPOSED, ROW = Layout(), Layout(transposed=True), Layout(ones=1)
 
 
 class Weight(typing.NamedTuple):
@@ -64,12 +76,15 @@ class Weight(typing.NamedTuple):
         layout: The `Layout`.
         default: Array, laid out as theirs, for a file that has none of the names. `None`: the file
             must have one.
+        change: Function of their array, laid out as ours, that returns the values of ours. `None`:
+            they are equal.
     """
 
     theirs: str | tuple
     ours: str
     layout: Layout = SAME
     default: typing.Any = None
+    change: typing.Any = None
 
     @property
     def names(self):

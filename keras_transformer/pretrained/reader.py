@@ -85,7 +85,8 @@ class Reader:
             if variable is None:
                 continue
             shape = tuple(variable.shape)
-            variable.assign(layout.ours(self._read_tied(weight, layout.shape(shape)), shape))
+            values = layout.ours(self._read_tied(weight, layout.shape(shape)), shape)
+            variable.assign(values if weight.change is None else weight.change(values))
 
     def _read_tied(self, weight, shape):
         """The tensor of a weight, of which all copies in the file must be equal."""

@@ -81,12 +81,32 @@ class Pipeline(tf.Module):
         Raises:
             ValueError: If `max_length` has no effect.
         """
-        if max_length is not None:
-            raise ValueError(
-                f"`max_length` has no effect on a model for {cls.task}, which has no tokens. "
-                f"Received: max_length={max_length}."
-            )
+        _refuse_max_length(max_length, cls.task)
         return cls(model)
+
+    @classmethod
+    def from_pretrained(cls, path, max_length=None):
+        """Returns the model of a checkpoint of another project, with what belongs to it.
+
+        It answers by default as the checkpoint asks for. `keras_transformer.from_pretrained` finds
+        the class by itself.
+
+        Args:
+            path: See `read_checkpoint`.
+            max_length: See the class.
+
+        Raises:
+            TypeError: If the checkpoint has another model than this class.
+            ValueError: If it is something else, damaged, or cannot be expressed, or `max_length`
+                has no effect.
+        """
+        return cls.of_checkpoint(open_checkpoint(path), max_length)
+
+    @classmethod
+    def of_checkpoint(cls, checkpoint, max_length=None):
+        """Returns the same for a `Checkpoint` that has been read."""
+        _refuse_max_length(max_length, cls.task)
+        return cls(checkpoint.model)
 
     @classmethod
     def parse(cls, line):
@@ -178,25 +198,7 @@ class TextPipeline(Pipeline):
         return cls(model, run.load_tokenizers_of(model), max_length)
 
     @classmethod
-    def from_pretrained(cls, path, max_length=None):
-        """Returns the model of a checkpoint of another project, with its tokenizers.
-
-        It answers by default as the checkpoint asks for. `keras_transformer.from_pretrained` finds
-        the class by itself.
-
-        Args:
-            path: See `read_checkpoint`.
-            max_length: See the class.
-
-        Raises:
-            TypeError: If the checkpoint has another model than this class.
-            ValueError: If it is something else, damaged, or cannot be expressed.
-        """
-        return cls.of_checkpoint(open_checkpoint(path), max_length)
-
-    @classmethod
-    def of_checkpoint(cls, checkpoint, max_length=None):
-        """Returns the same for a `Checkpoint` that has been read."""
+    def of_checkpoint(cls, checkpoint, max_length=None):  # noqa: D102
         return cls(checkpoint.model, checkpoint.tokenizers, max_length)
 
     def difference(self, other):  # noqa: D102
@@ -240,6 +242,15 @@ class TextPipeline(Pipeline):
     def tokenizers(self):
         """The `Tokenizers` of inputs and outputs."""
         return Tokenizers(self.source_tokenizer, self.target_tokenizer)
+
+
+def _refuse_max_length(max_length, task):
+    """Refuses a limit of a model without tokens."""
+    if max_length is not None:
+        raise ValueError(
+            f"`max_length` has no effect on a model for {task}, which has no tokens. "
+            f"Received: max_length={max_length}."
+        )
 
 
 def _check_max_length(max_length, models):

@@ -15,6 +15,7 @@ import marian_models
 import numpy as np
 import opus_folders
 import pytest
+import vit_folders
 from marian_reference import Marian
 
 from keras_transformer import from_pretrained
@@ -85,11 +86,24 @@ def distilbert(folder):
     return folder, "the film is good", compare
 
 
+def vit(folder):
+    settings, tensors = vit_folders.write_folder(folder)
+    images = vit_folders.images_of(settings)
+
+    def compare(model):
+        expected = vit_folders.forward(tensors, settings, images)[1]
+        ours = model(images.astype("float32"), training=False)
+        np.testing.assert_allclose(ours, expected, rtol=0, atol=1e-5)
+
+    return folder, images[0], compare
+
+
 ROWS = {
     "opus-mt": opus_mt,
     "marian": marian,
     "bert": bert_of_labels,
     "distilbert": distilbert,
+    "vit": vit,
 }
 
 
