@@ -15,6 +15,7 @@ import marian_models
 import numpy as np
 import opus_folders
 import pytest
+import roberta_folders
 import vit_folders
 from marian_reference import Marian
 
@@ -98,12 +99,24 @@ def vit(folder):
     return folder, images[0], compare
 
 
+def roberta(folder):
+    settings, tensors = roberta_folders.write_folder(folder)
+
+    def compare(model):
+        ids = roberta_folders.random_rows(settings)
+        expected = roberta_folders.forward(tensors, settings, ids)[1]
+        np.testing.assert_allclose(model(ids, training=False), expected, rtol=0, atol=1e-5)
+
+    return folder, "the film is good", compare
+
+
 ROWS = {
     "opus-mt": opus_mt,
     "marian": marian,
     "bert": bert_of_labels,
     "distilbert": distilbert,
     "vit": vit,
+    "roberta": roberta,
 }
 
 
