@@ -19,6 +19,8 @@ class Layout(typing.NamedTuple):
         patch: Height, width and channels of patches, where theirs is a convolution of them,
             `[out, channels, height, width]`, and ours a linear map, `[height * width * channels,
             out]`. `None`: it is none.
+        share: Which of how many equal parts of the last axis of theirs is ours, a pair; the others
+            belong to other weights. `None`: the whole is ours.
     """
 
     transposed: bool = False
@@ -28,12 +30,15 @@ class Layout(typing.NamedTuple):
     axis: int = 0
     filling: float = 0.0
     patch: tuple | None = None
+    share: tuple | None = None
 
     def shape(self, ours):
         """Returns the shape that theirs must have, a tuple, where ours has the shape `ours`."""
         if self.patch is not None:
             height, width, channels = self.patch
             return ours[-1], channels, height, width
+        if self.share is not None:
+            return (*ours[:-1], ours[-1] * self.share[1])
         shape = [*(1,) * self.ones, *(ours[::-1] if self.transposed else ours)]
         if self.entries is not None:
             shape[self.axis] = self.entries
@@ -44,6 +49,8 @@ class Layout(typing.NamedTuple):
         """Returns their array as ours, which has the shape `shape`."""
         if self.patch is not None:
             return array.transpose(2, 3, 1, 0).reshape(shape)
+        if self.share is not None:
+            return np.split(array, self.share[1], axis=-1)[self.share[0]]
         array = array[self.first :]
         whole = self._replace(entries=None, first=0).shape(shape)
         missing = [(0, size - count) for size, count in zip(whole, array.shape, strict=True)]

@@ -10,6 +10,7 @@ import bert_folders
 import bert_in_numpy
 import distilbert_folders
 import distilbert_in_numpy
+import gpt2_folders
 import marian_in_numpy
 import marian_models
 import numpy as np
@@ -110,6 +111,18 @@ def roberta(folder):
     return folder, "the film is good", compare
 
 
+def gpt2(folder):
+    settings, tensors = gpt2_folders.write_folder(folder)
+
+    def compare(model):
+        ids = gpt2_folders.random_rows(settings)
+        expected = gpt2_folders.forward(tensors, settings, ids)
+        logits = model(ids, training=False)[..., :-1]
+        np.testing.assert_allclose(logits, expected, rtol=0, atol=1e-4)
+
+    return folder, "the film", compare
+
+
 ROWS = {
     "opus-mt": opus_mt,
     "marian": marian,
@@ -117,6 +130,7 @@ ROWS = {
     "distilbert": distilbert,
     "vit": vit,
     "roberta": roberta,
+    "gpt2": gpt2,
 }
 
 
