@@ -63,6 +63,7 @@ from .decoding import (
 from .decoding.search import Beam as Beam, Greedy as Greedy, Sample as Sample
 from .text.shortlist import Shortlist as Shortlist
 from .text.tokenizers import (
+    ByteBPETokenizer as ByteBPETokenizer,
     SentencePieceTokenizer as SentencePieceTokenizer,
     Tokenizer as Tokenizer,
     WordPieceTokenizer as WordPieceTokenizer,

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 # Accepted without importing Keras, which takes seconds.
-COMMON = ("relu", "gelu", "gelu_tanh", "silu")
+COMMON = ("relu", "gelu", "gelu_tanh", "silu", "tanh")
 
 
 def gelu_tanh(x):

@@ -9,6 +9,7 @@ from support import small_config
 
 from keras_transformer import (
     PRESETS,
+    ClassifierConfig,
     LanguageModelConfig,
     SeriesConfig,
     Transformer,
@@ -132,6 +133,7 @@ def test_a_recurrent_decoder_refuses_positions_of_attention(position):
         (SeriesConfig, {"encoder": "gru_attention", "norm": "pre"}, "`norm` has no effect on a"),
         (RecurrentConfig, {"num_heads": 4}, "`num_heads` has no effect without a self-attention"),
         (TransformerConfig, {"decoder": "ssru", "window": 3}, "alone, `encoder={'window': 3}`"),
+        (ClassifierConfig, {"pooler_activation": "relu"}, "has no effect without `pooler`.*'relu'"),
         (StackConfig, {"autoregression": "ssru", "window": 3}, "`window` has no effect on a dec"),
         (StackConfig, {"window": 3, "global_every": 1}, "`global_every` must be at least 2"),
         (

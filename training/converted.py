@@ -31,7 +31,8 @@ def write_converted(checkpoint, path):
     draft = Run(draft_of(path))
     draft.path.mkdir()
     try:
-        draft.write_tokenizers(checkpoint.tokenizers)
+        if checkpoint.tokenizers is not None:
+            draft.write_tokenizers(checkpoint.tokenizers)
         draft.write_origin(checkpoint.origin)
         draft.write_generation(checkpoint.generation)
         with replacing(draft.model) as temporary:
@@ -63,7 +64,7 @@ def settings_of(config, tokenizers, task="translation"):
 
     Args:
         config: The configuration of the model.
-        tokenizers: The `Tokenizers` of the model.
+        tokenizers: The `Tokenizers` of the model; `None`: it has no vocabulary.
         task: Name of its task.
 
     Raises:
@@ -74,20 +75,19 @@ def settings_of(config, tokenizers, task="translation"):
     fields = {
         name: value
         for name, value in config.to_flat().items()
-        if name not in special and value is not None
+        if name not in special | config.follow and value is not None
     }
-    separate = not tokenizers.shared and config.tie != "all"
-    settings = Settings.model_validate(
-        {
-            "task": {"kind": task},
-            "model": {"preset": "base", **fields},
-            "data": {
-                "source": "none",
-                "max_length": min(100, config.max_length),
-            },
-            "vocabulary": {"size": tokenizers.source.vocab_size, "shared": not separate},
-        }
-    )
+    sections = {
+        "task": {"kind": task},
+        "model": {"preset": "base", **fields},
+        "data": {"source": "none"},
+    }
+    if tokenizers is not None:
+        separate = not tokenizers.shared and config.tie != "all"
+        size = tokenizers.source.vocab_size
+        sections["data"]["max_length"] = min(100, config.max_length)
+        sections["vocabulary"] = {"size": size, "shared": not separate}
+    settings = Settings.model_validate(sections)
     if settings.config(**{name: getattr(config, name) for name in special}) != config:
         raise ValueError(f"the settings of a training cannot describe {config}.")
     return settings

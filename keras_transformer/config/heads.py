@@ -3,7 +3,7 @@
 import dataclasses
 from typing import Annotated, Literal
 
-from keras_transformer.checks import check_positive, is_integer
+from keras_transformer.checks import check_activation, check_positive, is_integer
 from keras_transformer.config.arguments import documented, option
 from keras_transformer.config.block import Count, OptionalCount
 from keras_transformer.config.part_config import PartConfig
@@ -170,8 +170,22 @@ class LabelsHead(TokenLabelsHead):
     )
     pooler: bool = option(
         False,
-        """Adds a dense layer with tanh between pooling and classification, as in BERT.""",
+        """Adds a dense layer with `pooler_activation` between pooling and classification, as in
+        BERT.""",
     )
+    pooler_activation: Annotated[str, check_activation] = option(
+        "tanh",
+        """Activation of the `pooler`: `"tanh"` as in BERT and RoBERTa, `"relu"` as in DistilBERT,
+        or another one, as for `activation`.""",
+    )
+
+    def __post_init__(self):
+        super().__post_init__()
+        if not self.pooler and self.pooler_activation != "tanh":
+            raise ValueError(
+                "`pooler_activation` has no effect without `pooler`. "
+                f"Received: pooler_activation={self.pooler_activation!r}."
+            )
 
 
 @documented

@@ -11,24 +11,36 @@ class Layout(typing.NamedTuple):
 
     Attributes:
         transposed: Whether their array is the transpose of ours, as in PyTorch's linear layers.
-        is_row: Whether their array is `[1, n]` and ours `[n]`.
+        ones: Number of axes of size 1 before the axes of our array.
         first: Number of their rows before the row that is our first.
         entries: Number of entries of their vocabulary, if ours has more at its end. `None`: both
             have equally many.
         axis: Axis of their array over the entries of the vocabulary.
         filling: Value of the entries that only our vocabulary has.
+        patch: Height, width and channels of a patch, if their array is the kernel of a convolution
+            over patches, `[out, channels, height, width]`, and ours a linear map, `[height * width
+            * channels, out]`. `None`: it is not.
+        share: Number of our part and number of parts, a pair of integers, if their last axis joins
+            several weights of equal size. `None`: the whole array is ours.
     """
 
     transposed: bool = False
-    is_row: bool = False
+    ones: int = 0
     first: int = 0
     entries: int | None = None
     axis: int = 0
     filling: float = 0.0
+    patch: tuple | None = None
+    share: tuple | None = None
 
     def shape(self, ours):
         """Returns the shape of their array, a tuple, for a variable of the shape `ours`."""
-        shape = [1, *ours] if self.is_row else list(ours[::-1] if self.transposed else ours)
+        if self.patch is not None:
+            height, width, channels = self.patch
+            return ours[-1], channels, height, width
+        if self.share is not None:
+            return (*ours[:-1], ours[-1] * self.share[1])
+        shape = [*(1,) * self.ones, *(ours[::-1] if self.transposed else ours)]
         if self.entries is not None:
             shape[self.axis] = self.entries
         shape[0] += self.first
@@ -36,23 +48,30 @@ class Layout(typing.NamedTuple):
 
     def ours(self, array, shape):
         """Converts their array to our layout, with the shape `shape`."""
+        if self.patch is not None:
+            return array.transpose(2, 3, 1, 0).reshape(shape)
+        if self.share is not None:
+            return np.split(array, self.share[1], axis=-1)[self.share[0]]
         array = array[self.first :]
         whole = self._replace(entries=None, first=0).shape(shape)
         missing = [(0, size - count) for size, count in zip(whole, array.shape, strict=True)]
         array = np.pad(array, missing, constant_values=self.filling)
-        if self.is_row:
-            return array[0]
+        array = array.reshape(array.shape[self.ones :])
         return array.T if self.transposed else array
 
     def theirs(self, array):
         """Converts our array to their layout, without the rows before our first."""
-        array = array[None] if self.is_row else array.T if self.transposed else array
+        if self.patch is not None:
+            array = array.reshape(*self.patch, -1).transpose(3, 2, 0, 1)
+            return np.ascontiguousarray(array, np.float32)
+        array = array.T if self.transposed else array
+        array = array.reshape((1,) * self.ones + array.shape)
         if self.entries is not None:
             array = np.take(array, range(self.entries), axis=self.axis)
         return np.ascontiguousarray(array, np.float32)
 
 
-SAME, TRANSPOSED, ROW = Layout(), Layout(transposed=True), Layout(is_row=True)
+SAME, TRANSPOSED, ROW = Layout(), Layout(transposed=True), Layout(ones=1)
 
 
 class Weight(typing.NamedTuple):
@@ -65,12 +84,15 @@ class Weight(typing.NamedTuple):
         layout: The `Layout`.
         default: Array in their layout for a file without any of the names. `None`: the file must
             contain one of them.
+        change: Function that computes our values from their array in our layout. `None`: the values
+            are equal.
     """
 
     theirs: str | tuple
     ours: str
     layout: Layout = SAME
     default: typing.Any = None
+    change: typing.Any = None
 
     @property
     def names(self):

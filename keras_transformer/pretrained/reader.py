@@ -88,7 +88,8 @@ class Reader:
             if variable is None:
                 continue
             shape = tuple(variable.shape)
-            variable.assign(layout.ours(self._read_tied(weight, layout.shape(shape)), shape))
+            values = layout.ours(self._read_tied(weight, layout.shape(shape)), shape)
+            variable.assign(values if weight.change is None else weight.change(values))
 
     def _read_tied(self, weight, shape):
         """Returns the tensor of a weight after checking that its copies in the file are equal."""

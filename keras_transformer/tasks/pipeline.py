@@ -96,12 +96,32 @@ class Pipeline(tf.Module):
         Raises:
             ValueError: If `max_length` has no effect, or a file is missing or damaged.
         """
-        if max_length is not None:
-            raise ValueError(
-                f"`max_length` has no effect on a model for {cls.task}, which has no tokens. "
-                f"Received: max_length={max_length}."
-            )
+        _refuse_max_length(max_length, cls.task)
         return cls(model)
+
+    @classmethod
+    def from_pretrained(cls: type[Kind], path: Path, max_length: int | None = None) -> Kind:
+        """Opens a checkpoint of another project.
+
+        The pipeline uses the checkpoint's own search by default.
+        `keras_transformer.from_pretrained` does the same and chooses the class itself.
+
+        Args:
+            path: See `read_checkpoint`.
+            max_length: See the class.
+
+        Raises:
+            TypeError: If the checkpoint's model is not of this class.
+            ValueError: If there is no checkpoint at `path`, it is damaged or not supported, or
+                `max_length` has no effect.
+        """
+        return cls.of_checkpoint(open_checkpoint(path), max_length)
+
+    @classmethod
+    def of_checkpoint(cls, checkpoint, max_length=None):
+        """Returns the pipeline of a `Checkpoint` that has been read."""
+        _refuse_max_length(max_length, cls.task)
+        return cls(checkpoint.model)
 
     @classmethod
     def parse(cls, line):
@@ -198,25 +218,7 @@ class TextPipeline(Pipeline):
         return cls(model, run.load_tokenizers_of(model), max_length)
 
     @classmethod
-    def from_pretrained(cls: type[Kind], path: Path, max_length: int | None = None) -> Kind:
-        """Opens a checkpoint of another project.
-
-        The pipeline uses the checkpoint's own search by default.
-        `keras_transformer.from_pretrained` does the same and chooses the class itself.
-
-        Args:
-            path: See `read_checkpoint`.
-            max_length: See the class.
-
-        Raises:
-            TypeError: If the checkpoint's model is not of this class.
-            ValueError: If there is no checkpoint at `path`, or it is damaged or not supported.
-        """
-        return cls.of_checkpoint(open_checkpoint(path), max_length)
-
-    @classmethod
-    def of_checkpoint(cls, checkpoint, max_length=None):
-        """Returns the pipeline of a `Checkpoint` that has been read."""
+    def of_checkpoint(cls, checkpoint, max_length=None):  # noqa: D102
         return cls(checkpoint.model, checkpoint.tokenizers, max_length)
 
     def difference(self, other):  # noqa: D102
@@ -260,6 +262,15 @@ class TextPipeline(Pipeline):
     def tokenizers(self):
         """The `Tokenizers` of inputs and outputs."""
         return Tokenizers(self.source_tokenizer, self.target_tokenizer)
+
+
+def _refuse_max_length(max_length, task):
+    """Raises a `ValueError` for a limit in tokens of a model without tokens."""
+    if max_length is not None:
+        raise ValueError(
+            f"`max_length` has no effect on a model for {task}, which has no tokens. "
+            f"Received: max_length={max_length}."
+        )
 
 
 def _check_max_length(max_length, models):

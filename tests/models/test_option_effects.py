@@ -45,8 +45,19 @@ VALUES = {
     **{"share_positions": True, "window": 1, "global_every": 2, "local_rotary_base": 50.0},
     **{"first_norm": False, "vocab_size": 13, "embedding_scale": 3.0, "segments": "from_bos"},
     **{"tie": "none", "output_bias": True, "target_vocab_size": 13, "decoder_start": "zeros"},
-    **{"pooling": "max", "pooler": True, "labels": ("x", "y", "z", "w"), "image_height": 6},
-    **{"image_width": 6, "channels": 3, "patch_size": 4, "input_mean": (0.5, 1.0)},
+    **{
+        "pooling": "max",
+        "pooler": True,
+        "pooler_activation": "relu",
+        "labels": ("x", "y", "z", "w"),
+    },
+    **{
+        "image_height": 6,
+        "image_width": 6,
+        "channels": 3,
+        "patch_size": 4,
+        "input_mean": (0.5, 1.0),
+    },
     **{"input_scale": (2.0, 3.0), "snow": ("a", "b"), "target_mean": 1.0, "target_scale": 2.0},
     **{"num_decoder_layers": 3, "max_length": 20, "pad_id": 1},
 }
@@ -71,6 +82,7 @@ BESIDE = [
     ("Transformer", {"norm_type": "rms"}, ["norm_bias"]),
     ("Transformer", {"tie": "none"}, ["target_vocab_size"]),
     ("Transformer", {"decoder": "ssru"}, None),
+    ("TextClassifier", {"pooler": True}, ["pooler_activation"]),
     ("ImageClassifier", {"position": "learned"}, ["sinusoid_layout", "position_offset"]),
     *(("SeriesRegressor", {"encoder": kind}, None) for kind in ("lstm", "gru_attention")),
 ]

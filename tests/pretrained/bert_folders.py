@@ -24,6 +24,10 @@ SIZES = {
     "id2label": {"0": "NEGATIVE", "1": "NEUTRAL", "2": "POSITIVE"},
 }
 PLAIN = {"architectures": ["BertModel"]}
+TAGGER = {
+    "architectures": ["BertForTokenClassification"],
+    "id2label": {"0": "O", "1": "B-PER", "2": "I-PER", "3": "B-LOC"},
+}
 TEXTS = [
     "A dog is running.", "the film is not very good", "bad, bad film", "", "cats & dogs ☃",
     "good " * 40,
@@ -65,8 +69,9 @@ def tensors_of(settings, seed=0):
         add_linear(f"{name}.intermediate.dense", inner, width)
         add_linear(f"{name}.output.dense", width, inner)
         add_norm(f"{name}.output.LayerNorm")
-    add_linear(f"{base}pooler.dense", width, width)
-    if settings["architectures"] == ["BertForSequenceClassification"]:
+    if settings["architectures"] != TAGGER["architectures"]:
+        add_linear(f"{base}pooler.dense", width, width)
+    if settings["architectures"][0].endswith("Classification"):
         add_linear("classifier", len(settings["id2label"]), width)
     return tensors
 

@@ -45,7 +45,10 @@ def attention(weights, name, x, real, heads):
 
 
 def forward(weights, settings, ids, types):
-    """Returns hidden states `[B, S, D]` and, if there is a classifier, logits `[B, C]`."""
+    """Returns hidden states `[B, S, D]` and the logits of a classifier, if there is one.
+
+    The logits are `[B, C]`, or `[B, S, C]` for a model without a pooler.
+    """
     weights = {name.removeprefix("bert."): values for name, values in weights.items()}
     epsilon, heads = settings["layer_norm_eps"], settings["num_attention_heads"]
     tables = [
@@ -64,5 +67,7 @@ def forward(weights, settings, ids, types):
         x = layer_norm(weights, f"{name}.output.LayerNorm", x, epsilon)
     if "classifier.weight" not in weights:
         return x, None
+    if "pooler.dense.weight" not in weights:
+        return x, linear(weights, "classifier", x)
     pooled = np.tanh(linear(weights, "pooler.dense", x[:, 0]))
     return x, linear(weights, "classifier", pooled)

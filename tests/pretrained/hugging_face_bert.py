@@ -1,9 +1,11 @@
-"""BERT of `transformers`, run by a Python that has it and torch, not by ours.
+"""Text encoders of `transformers`, run by a Python that has it and torch, not by ours.
 
 `python hugging_face_bert.py FOLDER` reads `FOLDER/cases.json`, a dictionary that maps names to a
-class of models, the arguments of its configuration and the type of the file. For each case it
-writes `FOLDER/NAME/` as `save_pretrained` does, and next to it `NAME.npz`: ids and token types of
-pairs of texts, the last hidden states and, for a classifier, the logits.
+class of models, the arguments of its configuration and the type of the file; and
+`FOLDER/texts.json`, the tokens of a vocabulary and texts for each family. For each case it writes
+`FOLDER/NAME/` as `save_pretrained` does, and next to it `NAME.npz`: ids and token types of pairs of
+texts, the last hidden states and, for a classifier, the logits. `NAME.json` contains the answers of
+a classifier's pipeline to the texts.
 """
 
 import json
@@ -17,40 +19,75 @@ import transformers
 LENGTHS = (13, 5, 2)
 
 
-def rows(size):
+def rows(size, pad=0, begin=3, end=4):
     rng = np.random.default_rng(0)
-    ids = np.zeros((len(LENGTHS), max(LENGTHS)), "int64")
+    ids = np.full((len(LENGTHS), max(LENGTHS)), pad)
     types = np.zeros_like(ids)
     for row, kinds, length in zip(ids, types, LENGTHS, strict=True):
         row[:length] = rng.integers(5, size, length)
-        row[0], row[length - 1] = 3, 4
+        row[0], row[length - 1] = begin, end
         if length > 4:
-            row[length // 2] = 4
+            row[length // 2] = end
             kinds[length // 2 + 1 : length] = 1
     return ids, types
 
 
 def run(folder, name, case):
-    config = transformers.BertConfig(**case["config"])
+    kind = getattr(transformers, case["class"])
+    config = kind.config_class(**case["config"])
     torch.manual_seed(0)
-    model = getattr(transformers, case["class"])(config).eval()
+    model = kind(config).eval()
     generator = torch.Generator().manual_seed(1)
     with torch.no_grad():
         for key, values in model.named_parameters():
             noise = torch.randn(values.shape, generator=generator)
             noise = noise * (0.3 if values.ndim < 2 else values.shape[-1] ** -0.5)
-            values.copy_(1 + noise if "LayerNorm.weight" in key else noise)
+            is_scale = key.lower().endswith(("layernorm.weight", "layer_norm.weight"))
+            values.copy_(1 + noise if is_scale else noise)
     model.to(getattr(torch, case.get("dtype", "float32"))).save_pretrained(folder / name)
     model = type(model).from_pretrained(folder / name, dtype=torch.float32).eval()
-    ids, types = rows(config.vocab_size)
-    inputs = {"input_ids": torch.tensor(ids), "token_type_ids": torch.tensor(types)}
-    inputs["attention_mask"] = inputs["input_ids"].ne(0).long()
+    pad = config.pad_token_id
+    ids, types = rows(config.vocab_size, *((pad, 0, 2) if pad else ()))
+    inputs = {"input_ids": torch.tensor(ids), "attention_mask": torch.tensor(ids).ne(pad).long()}
+    if case["class"].startswith("Bert"):
+        inputs["token_type_ids"] = torch.tensor(types)
     with torch.no_grad():
         result = model(**inputs, output_hidden_states=True)
     out = {"ids": ids, "types": types, "states": result.hidden_states[-1].numpy()}
-    if case["class"] == "BertForSequenceClassification":
+    if case["class"].endswith("Classification"):
         out["logits"] = result.logits.numpy()
+        answers = pipeline_of(case["class"], model, config, folder)
+        (folder / f"{name}.json").write_text(json.dumps(answers))
     np.savez(folder / f"{name}.npz", **out)
+
+
+def pipeline_of(kind, model, config, folder):
+    """What the pipeline returns: labels and scores of each text, or of each token with its place.
+
+    Empty texts have none.
+    """
+    family = "roberta" if kind.startswith("Roberta") else "bert"
+    known = json.loads((folder / "texts.json").read_text())[family]
+    pieces = {piece: number for number, piece in enumerate(known["pieces"])}
+    if family == "bert":
+        tokenizer = transformers.BertTokenizer(vocab=pieces)
+    else:
+        merges = [tuple(pair) for pair in known["merges"]]
+        tokenizer = transformers.RobertaTokenizer(vocab=pieces, merges=merges)
+    tokenizer.model_max_length = config.max_position_embeddings - 2 * (family == "roberta")
+    if kind.endswith("SequenceClassification"):
+        pipe = transformers.pipeline("text-classification", model=model, tokenizer=tokenizer)
+        return pipe(known["texts"], top_k=None, truncation=True)
+    pipe = transformers.pipeline(
+        "token-classification", model=model, tokenizer=tokenizer, ignore_labels=[]
+    )
+    return [
+        [
+            {"label": x["entity"], "score": float(x["score"]), "start": int(x["start"])}
+            for x in (pipe(text) if text else [])
+        ]
+        for text in known["texts"]
+    ]
 
 
 if __name__ == "__main__":

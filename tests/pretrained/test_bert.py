@@ -9,10 +9,19 @@ import numpy as np
 import pytest
 import safetensors.numpy
 import tensorflow as tf
-from bert_folders import PIECES, PLAIN, SIZES, TEXTS, random_rows, tokenizer_json, write_folder
+from bert_folders import (
+    PIECES,
+    PLAIN,
+    SIZES,
+    TAGGER,
+    TEXTS,
+    random_rows,
+    tokenizer_json,
+    write_folder,
+)
 from click.testing import CliRunner
 
-from keras_transformer import Classifier, Run, Translator, from_pretrained
+from keras_transformer import Classifier, Run, TokenLabeller, Translator, from_pretrained
 from keras_transformer.cli.main import cli
 from keras_transformer.export import export_litert, export_saved_model
 from keras_transformer.pretrained.read import read_checkpoint
@@ -21,6 +30,10 @@ from keras_transformer.training.converted import write_converted
 HEADS = {
     "cls.predictions.bias": np.zeros(3, "float32"),
     "cls.seq_relationship.bias": np.zeros(2, "float32"),
+}
+POOLER = {
+    "bert.pooler.dense.weight": np.zeros([24, 24], "float32"),
+    "bert.pooler.dense.bias": np.zeros(24, "float32"),
 }
 BUFFER = {"bert.embeddings.position_ids": np.arange(21)[None]}
 WORDS = ("good", "bad")
@@ -33,6 +46,8 @@ KINDS = {
     "without a head": PLAIN,
     "other heads": {"architectures": ["BertForPreTraining"], "more": HEADS},
     "a buffer of ids": {"more": BUFFER},
+    "labels of tokens": TAGGER,
+    "labels of tokens and a pooler": {**TAGGER, "more": POOLER},
 }
 FINE_TUNING = """
 [task]
@@ -70,7 +85,8 @@ def assert_equal_to_numpy(model, settings, tensors):
     real = ids != 0
     np.testing.assert_allclose(states(model, ids).numpy()[real], expected[real], rtol=0, atol=1e-5)
     if logits is not None:
-        np.testing.assert_allclose(model(ids, training=False), logits, rtol=0, atol=1e-5)
+        ours, every = model(ids, training=False).numpy(), ... if logits.ndim == 2 else real
+        np.testing.assert_allclose(ours[every], logits[every], rtol=0, atol=1e-5)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -78,9 +94,10 @@ def test_states_and_logits(kind, tmp_path):
     settings, tensors = write_folder(tmp_path, **KINDS[kind])
     checkpoint = read_checkpoint(tmp_path)
     assert_equal_to_numpy(checkpoint.model, settings, tensors)
-    headless = "architectures" in KINDS[kind]
-    assert ("has no head" in "".join(checkpoint.notes)) == headless
-    assert len(checkpoint.model.config.labels) == (2 if headless else 3)
+    labels = {"BertForSequenceClassification": 3, "BertForTokenClassification": 4}
+    labels = labels.get(settings["architectures"][0])
+    assert ("has no head" in "".join(checkpoint.notes)) == (labels is None)
+    assert len(checkpoint.model.config.labels) == (labels or 2)
 
 
 def test_tensorflow_names_of_norms_are_read(tmp_path):
@@ -111,6 +128,28 @@ def test_texts_get_the_labels_of_the_checkpoint(lines, tmp_path):
         assert found.label == ["NEGATIVE", "NEUTRAL", "POSITIVE"][shares.argmax()]
 
 
+def test_words_get_the_labels_of_the_checkpoint(tmp_path):
+    """Each has that of its first token, in a pipeline and in a run."""
+    settings, tensors = write_folder(tmp_path / "hf", **TAGGER)
+    labeller = from_pretrained(tmp_path / "hf")
+    assert isinstance(labeller, TokenLabeller)
+    ids = {piece: number for number, piece in enumerate(PIECES)}
+    texts = ["A dogs is running.", "the film, not good", ""]
+    for text, found in zip(texts, labeller.answer(texts), strict=True):
+        row, first = [ids["[CLS]"]], []
+        for word in text.split():
+            first.append(len(row))
+            row += bert_in_python.ids(word, ids, lowercase=True)[1:-1]
+        row = np.array([[*row, ids["[SEP]"]]])
+        assert row[0].tolist() == bert_in_python.ids(text, ids, lowercase=True)
+        _, logits = bert_in_numpy.forward(tensors, settings, row, np.zeros_like(row))
+        names = [*settings["id2label"].values()]
+        assert found.labels == tuple(names[logits[0, place].argmax()] for place in first)
+    run = write_converted(read_checkpoint(tmp_path / "hf"), tmp_path / "run")
+    assert Run(run.path).task() == "labelling"
+    assert TokenLabeller.from_run(run.path)(texts) == labeller(texts)
+
+
 def test_a_run_contains_the_model_its_vocabulary_and_its_labels(tmp_path):
     write_folder(tmp_path / "hf", _name_or_path="me/bert-mini")
     checkpoint = read_checkpoint(tmp_path / "hf")
@@ -138,8 +177,8 @@ def change_json(path, change):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"model_type": "roberta"}, r"`model_type` must be one of bert, marian\. .*'roberta'"),
-        ({"architectures": ["BertForTokenClassification"]}, r"`architectures` must be one of Bert"),
+        ({"model_type": "robert"}, r"`model_type` must be one of bert, .*'robert'"),
+        ({"architectures": ["BertForQuestionAnswering"]}, r"`architectures` must be one of Bert"),
         ({"position_embedding_type": "relative_key"}, r"`position_embedding_type` must be 'absol"),
         ({"is_decoder": True}, r"`is_decoder` must be false"),
         ({"type_vocab_size": 1}, r"`type_vocab_size` must be 2"),
@@ -229,6 +268,20 @@ def test_a_saved_model_of_strings_and_a_tflite_file_of_ids(tmp_path):
     assert [label.decode() for label in labels] == expected
     report = export_litert(classifier, tmp_path / "m.tflite", TEXTS)
     assert report["agreement"] == 1
+
+
+@pytest.mark.slow
+def test_exports_of_a_labeller(tmp_path):
+    write_folder(tmp_path / "hf", **TAGGER)
+    labeller, texts = from_pretrained(tmp_path / "hf"), ["A dog is running.", "the film ☃", "cats"]
+    assert export_saved_model(labeller, tmp_path / "saved", texts)["agreement"] == 1
+    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+        meta = tf.compat.v1.saved_model.loader.load(session, ["serve"], str(tmp_path / "saved/1"))
+        signature = meta.signature_def["serving_default"]
+        feed = {signature.inputs["sentences"].name: [text.encode() for text in texts]}
+        labels = session.run(signature.outputs["labels"].name, feed)
+    assert [" ".join(x.decode() for x in row if x) for row in labels] == labeller(texts)
+    assert export_litert(labeller, tmp_path / "m.tflite", texts)["agreement"] == 1
 
 
 @pytest.mark.slow

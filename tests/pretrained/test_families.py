@@ -8,11 +8,16 @@ import pathlib
 
 import bert_folders
 import bert_in_numpy
+import distilbert_folders
+import distilbert_in_numpy
+import gpt2_folders
 import marian_in_numpy
 import marian_models
 import numpy as np
 import opus_folders
 import pytest
+import roberta_folders
+import vit_folders
 from marian_reference import Marian
 
 from keras_transformer import from_pretrained
@@ -28,7 +33,7 @@ ROOT = pathlib.Path(__file__).parents[2]
 
 
 def opus_mt(folder):
-    """Returns a checkpoint, a sentence, and a function that compares a model to the reference."""
+    """Returns a checkpoint, an example, and a function that compares a model to the reference."""
     settings, tensors = opus_folders.write_folder(folder)
 
     def compare(model):
@@ -72,7 +77,61 @@ def bert_of_labels(folder):
     return folder, "the film is good", compare
 
 
-ROWS = {"opus-mt": opus_mt, "marian": marian, "bert": bert_of_labels}
+def distilbert(folder):
+    settings, tensors = distilbert_folders.write_folder(folder)
+
+    def compare(model):
+        ids, _ = bert_folders.random_rows(settings)
+        expected = distilbert_in_numpy.forward(tensors, settings, ids)[1]
+        np.testing.assert_allclose(model(ids, training=False), expected, rtol=0, atol=1e-5)
+
+    return folder, "the film is good", compare
+
+
+def vit(folder):
+    settings, tensors = vit_folders.write_folder(folder)
+    images = vit_folders.images_of(settings)
+
+    def compare(model):
+        expected = vit_folders.forward(tensors, settings, images)[1]
+        ours = model(images.astype("float32"), training=False)
+        np.testing.assert_allclose(ours, expected, rtol=0, atol=1e-5)
+
+    return folder, images[0], compare
+
+
+def roberta(folder):
+    settings, tensors = roberta_folders.write_folder(folder)
+
+    def compare(model):
+        ids = roberta_folders.random_rows(settings)
+        expected = roberta_folders.forward(tensors, settings, ids)[1]
+        np.testing.assert_allclose(model(ids, training=False), expected, rtol=0, atol=1e-5)
+
+    return folder, "the film is good", compare
+
+
+def gpt2(folder):
+    settings, tensors = gpt2_folders.write_folder(folder)
+
+    def compare(model):
+        ids = gpt2_folders.random_rows(settings)
+        expected = gpt2_folders.forward(tensors, settings, ids)
+        logits = model(ids, training=False)[..., :-1]
+        np.testing.assert_allclose(logits, expected, rtol=0, atol=1e-4)
+
+    return folder, "the film", compare
+
+
+ROWS = {
+    "opus-mt": opus_mt,
+    "marian": marian,
+    "bert": bert_of_labels,
+    "distilbert": distilbert,
+    "vit": vit,
+    "roberta": roberta,
+    "gpt2": gpt2,
+}
 
 
 def test_every_family_has_a_row():
@@ -81,14 +140,14 @@ def test_every_family_has_a_row():
 
 @pytest.mark.parametrize("name", ROWS)
 def test_a_checkpoint_becomes_a_run_that_computes_the_same(name, tmp_path):
-    path, text, compare = ROWS[name](tmp_path / "checkpoint")
+    path, example, compare = ROWS[name](tmp_path / "checkpoint")
     checkpoint = read_checkpoint(path)
     assert checkpoint.origin["format"] == name
     compare(checkpoint.model)
     pipeline = open_run(write_converted(checkpoint, tmp_path / "run").path)
     assert type(pipeline) is type(from_pretrained(path))
     compare(pipeline.model)
-    assert pipeline([text]) == from_pretrained(path)([text])
+    assert pipeline([example]) == from_pretrained(path)([example])
 
 
 def test_a_new_family_is_one_file(tmp_path, monkeypatch):

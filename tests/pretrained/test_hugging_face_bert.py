@@ -1,4 +1,4 @@
-"""Converted BERTs against Hugging Face's own, with torch, in a process of its own.
+"""Converted text encoders against Hugging Face's own, with torch, in a process of its own.
 
 `KERAS_TRANSFORMER_TRANSFORMERS` names the Python with torch and transformers; the default is the
 Python of the tests.
@@ -12,16 +12,24 @@ import subprocess
 import sys
 import tempfile
 
+import distilbert_folders
 import numpy as np
 import pytest
-from bert_folders import PIECES, SIZES
+import roberta_folders
+from bert_folders import PIECES, SIZES, TAGGER
 
+from keras_transformer import from_pretrained
 from keras_transformer.pretrained.read import read_checkpoint
 
 pytestmark = pytest.mark.slow
 PYTHON = os.environ.get("KERAS_TRANSFORMER_TRANSFORMERS", sys.executable)
 SCRIPT = pathlib.Path(__file__).with_name("hugging_face_bert.py")
-BASE = {key: value for key, value in SIZES.items() if key not in ("model_type", "architectures")}
+NAMES = ("model_type", "architectures")
+BASE = {key: value for key, value in SIZES.items() if key not in NAMES}
+DISTILLED = {key: value for key, value in distilbert_folders.SIZES.items() if key not in NAMES}
+ROBUST = {key: value for key, value in roberta_folders.SIZES.items() if key not in NAMES}
+LABELS = {"id2label": TAGGER["id2label"]}
+TEXTS = ["A dogs is running.", "the film is not very good", "bad film, cats", "", "\u00e9 run & a"]
 LARGE = {"hidden_size": 64, "intermediate_size": 256, "num_hidden_layers": 12,
          "num_attention_heads": 4}  # fmt: skip
 CASES = {
@@ -36,6 +44,21 @@ CASES = {
     "bfloat16": {"class": "BertModel", "config": BASE, "dtype": "bfloat16"},
     "masked": {"class": "BertForMaskedLM", "config": BASE},
     "pretraining": {"class": "BertForPreTraining", "config": BASE},
+    "tokens": {"class": "BertForTokenClassification", "config": {**BASE, **LABELS}},
+    "distilled": {"class": "DistilBertForSequenceClassification", "config": DISTILLED},
+    "distilled sinusoids": {
+        "class": "DistilBertForSequenceClassification",
+        "config": {**DISTILLED, "sinusoidal_pos_embds": True},
+    },
+    "distilled tokens": {
+        "class": "DistilBertForTokenClassification",
+        "config": {**DISTILLED, **LABELS},
+    },
+    "distilled masked": {"class": "DistilBertForMaskedLM", "config": DISTILLED},
+    "distilled body": {"class": "DistilBertModel", "config": DISTILLED},
+    "robust": {"class": "RobertaForSequenceClassification", "config": ROBUST},
+    "robust masked": {"class": "RobertaForMaskedLM", "config": ROBUST},
+    "robust body": {"class": "RobertaModel", "config": ROBUST},
 }
 
 
@@ -47,28 +70,70 @@ def folder():
         return None
     place = pathlib.Path(tempfile.mkdtemp())
     (place / "cases.json").write_text(json.dumps(CASES))
+    known = {
+        "bert": {"pieces": PIECES, "texts": TEXTS},
+        "roberta": {
+            "pieces": roberta_folders.PIECES,
+            "merges": roberta_folders.MERGES,
+            "texts": roberta_folders.TEXTS,
+        },
+    }
+    (place / "texts.json").write_text(json.dumps(known))
     environment = {**os.environ, "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
     done = subprocess.run([PYTHON, SCRIPT, place], capture_output=True, text=True, env=environment)
     assert done.returncode == 0, done.stderr[-3000:]
-    for name in CASES:
-        (place / name / "vocab.txt").write_text("\n".join(PIECES) + "\n", "utf-8")
+    for name, case in CASES.items():
+        if case["config"] is ROBUST:
+            roberta_folders.write_vocabulary(place / name)
+        else:
+            (place / name / "vocab.txt").write_text("\n".join(PIECES) + "\n", "utf-8")
     return place
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_states_and_logits(name):
+def case_of(name):
+    """The folder of a case, and what the other Python computed."""
     if folder() is None:
         pytest.skip(
             "torch and transformers are missing: KERAS_TRANSFORMER_TRANSFORMERS names a Python "
             "that has them"
         )
-    model = read_checkpoint(folder() / name).model
-    expected = np.load(folder() / f"{name}.npz")
+    return folder() / name, np.load(folder() / f"{name}.npz")
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_states_and_logits(name):
+    path, expected = case_of(name)
+    model = read_checkpoint(path).model
     ids = expected["ids"].astype("int32")
-    tokens, real = model.parts.input, ids != 0
+    tokens, real = model.parts.input, ids != model.config.pad_id
     states = model.encoder(tokens(ids, training=False), tokens.allowed(ids), training=False)
     np.testing.assert_allclose(states.numpy()[real], expected["states"][real], rtol=0, atol=1e-5)
     if "logits" in expected:
-        logits = model(ids, training=False)
-        np.testing.assert_allclose(logits, expected["logits"], rtol=0, atol=1e-5)
-        assert model.config.labels == ("NEGATIVE", "NEUTRAL", "POSITIVE")
+        logits = model(ids, training=False).numpy()
+        every = ... if logits.ndim == 2 else real
+        np.testing.assert_allclose(logits[every], expected["logits"][every], rtol=0, atol=1e-5)
+        labels = tuple(CASES[name]["config"]["id2label"].values())
+        assert model.config.labels == labels
+
+
+@pytest.mark.parametrize("name", [n for n in CASES if CASES[n]["class"].endswith("Classification")])
+def test_answers_of_pipelines(name):
+    """Of texts the same labels in the same order; of words the label of the first token."""
+    path, _ = case_of(name)
+    theirs = json.loads((path.parent / f"{name}.json").read_text())
+    pipeline = from_pretrained(path)
+    texts = roberta_folders.TEXTS if CASES[name]["config"] is ROBUST else TEXTS
+    assert len(theirs) == len(texts)
+    for text, ours, rows in zip(texts, pipeline.answer(texts), theirs, strict=True):
+        if CASES[name]["class"].endswith("SequenceClassification"):
+            assert ours.label == rows[0]["label"]
+            ranked = [pipeline.labels[number] for number in np.argsort(-ours.probabilities)]
+            assert ranked == [row["label"] for row in rows]
+            scores = [row["score"] for row in rows]
+            np.testing.assert_allclose(-np.sort(-ours.probabilities), scores, rtol=0, atol=1e-5)
+            continue
+        first = {row["start"]: row for row in reversed(rows)}
+        starts = [n for n in range(len(text)) if n == 0 or text[n - 1] == " "]
+        assert list(ours.labels) == [first[start]["label"] for start in starts]
+        scores = [first[start]["score"] for start in starts]
+        np.testing.assert_allclose(ours.probabilities.max(axis=-1), scores, rtol=0, atol=1e-5)

@@ -13,6 +13,7 @@ FOLDERS = ("keras_transformer", "training", "export")
 # The files that import each heavy dependency, so that it can be replaced in one place.
 WRAPPERS = {
     "tensorflow_text": {
+        "keras_transformer/text/tokenizers/byte_bpe.py",
         "keras_transformer/text/tokenizers/sentencepiece.py",
         "keras_transformer/text/tokenizers/wordpiece.py",
         "export/litert/fast_tokenizer.py",
@@ -29,6 +30,7 @@ WRAPPERS = {
     "sentencepiece": {
         "training/vocabulary.py",
         "keras_transformer/text/sentencepiece_model.py",
+        "keras_transformer/text/tokenizers/byte_bpe.py",
         "keras_transformer/text/tokenizers/sentencepiece.py",
         "export/litert/fast_tokenizer.py",
     },

@@ -2,6 +2,7 @@
 
 import keras
 
+from keras_transformer import activations
 from keras_transformer.models.heads.head import LinearHead
 from keras_transformer.models.heads.pooling import Pooling
 
@@ -21,8 +22,8 @@ class LabelLogits(TokenLabelLogits):
         kind = "first" if config.pooling == "class" else config.pooling
         layers = {"pooling": Pooling(kind, dtype=policy, name="pooling")}
         if config.pooler:
-            width = config.encoder.d_model
-            layers["pooler"] = keras.layers.Dense(width, "tanh", dtype=policy, name="pooler")
+            width, activation = config.encoder.d_model, activations.get(config.pooler_activation)
+            layers["pooler"] = keras.layers.Dense(width, activation, dtype=policy, name="pooler")
         return {**layers, **super().make_layers(config, policy, kernels)}
 
     def __call__(self, hidden, inputs=None, allowed=None):  # noqa: D102

@@ -3,11 +3,12 @@
 import typing
 from collections.abc import Callable
 
+from keras_transformer.text.tokenizers.byte_bpe import ByteBPETokenizer
 from keras_transformer.text.tokenizers.sentencepiece import SentencePieceTokenizer
 from keras_transformer.text.tokenizers.tokenizer import Tokenizer
 from keras_transformer.text.tokenizers.wordpiece import WordPieceTokenizer
 
-KINDS = (SentencePieceTokenizer, WordPieceTokenizer)  # all kinds of tokenizers
+KINDS = (SentencePieceTokenizer, WordPieceTokenizer, ByteBPETokenizer)  # all kinds of tokenizers
 # Names of the files of tokenizers, without the endings, which depend on the kind.
 SHARED = "tokenizer"
 SEPARATE = ("source", "target")

@@ -64,7 +64,7 @@ def weights_of(config, sizes, names=()):
         layout = Layout(transposed=not old, entries=target, axis=int(old))
         yield Weight(OLD_OUTPUT if old else OUTPUT, "output_layer.kernel", layout)
     if config.output_bias:
-        layout = Layout(is_row=True, entries=target, axis=1, filling=SILENT)
+        layout = Layout(ones=1, entries=target, axis=1, filling=SILENT)
         yield Weight(LOGITS, "logits.bias", layout)
     recurrent = config.decoder.is_recurrent
     decoder = (RECURRENCE if recurrent else SELF_ATTENTION) | CROSS_ATTENTION | FEED_FORWARD

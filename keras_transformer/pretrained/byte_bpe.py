@@ -1,0 +1,88 @@
+"""Byte-level BPE in Hugging Face's files: `tokenizer.json`, or `vocab.json` and `merges.txt`."""
+
+from keras_transformer.pretrained.pieces import check_ids
+from keras_transformer.pretrained.settings import CheckpointSettings
+from keras_transformer.text.tokenizers import ByteBPETokenizer
+
+VOCABULARY, OPTIONS = "tokenizer.json", "tokenizer_config.json"
+IDS, MERGES = "vocab.json", "merges.txt"
+VERSION = "#version"  # begins the first line of `merges.txt`
+# Options of the model that change its tokens, with the values of GPT-2's and RoBERTa's. An option
+# that is missing has the first of them.
+EXPRESSIBLE = {
+    "type": ("BPE",),
+    "dropout": (None, 0.0),
+    "continuing_subword_prefix": (None, ""),
+    "end_of_word_suffix": (None, ""),
+    "byte_fallback": (False,),
+    "ignore_merges": (False,),
+}
+
+
+def read_byte_bpe(folder, settings, special, starts_with_bos, more=()):
+    """Returns the `ByteBPETokenizer` of a checkpoint, with as many entries as its model has.
+
+    Args:
+        folder: The `CheckpointFolder`.
+        settings: The `CheckpointSettings` of the model.
+        special: Dictionary from `"pad"`, `"unk"`, `"bos"` and `"eos"` to tokens.
+        starts_with_bos: See `ByteBPETokenizer`.
+        more: Tokens that the vocabulary has here after those of the model.
+
+    Raises:
+        ValueError: If a file is missing or damaged, does not fit the model, or holds another
+            tokenizer.
+    """
+    size, content = settings.count("vocab_size"), folder.json(VOCABULARY)
+    path = folder.path / (IDS if content is None else VOCABULARY)
+    if content is None:
+        options = CheckpointSettings(folder.json(OPTIONS) or {}, folder.path / OPTIONS)
+        ids, merges = folder.require_json(IDS), _merges_of_lines(folder.text(MERGES))
+        prefix_space = options.flag("add_prefix_space", False)
+    else:
+        ids, merges, prefix_space = _from_json(content, path)
+    check_ids(ids, size, path)
+    names = {number: piece for piece, number in ids.items()}
+    pieces = [names.get(number, f"<unused {number}>") for number in range(size)]
+    pieces += more
+    try:
+        return ByteBPETokenizer(pieces, merges, special, starts_with_bos, prefix_space)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error
+
+
+def _merges_of_lines(text):
+    """The pairs in a `merges.txt`, one in each line."""
+    lines = text.split("\n")
+    begin = int(lines[0].startswith(VERSION))
+    return [tuple(line.rstrip("\r").split(" ")) for line in lines[begin:] if line.strip()]
+
+
+def _from_json(content, path):
+    """The ids and the pairs of a `tokenizer.json`, and whether a text gets a space in front."""
+    whole = CheckpointSettings(content, path)
+    parts = {}
+    for part, kind in {"model": "BPE", "pre_tokenizer": "ByteLevel"}.items():
+        value = content.get(part)
+        if not isinstance(value, dict) or value.get("type", kind) != kind:
+            raise whole.wrong(part, f"of the type {kind}")
+        parts[part] = CheckpointSettings(value, path)
+    whole.check({"normalizer": (None,)})
+    model, splitter = parts["model"], parts["pre_tokenizer"]
+    model.check(EXPRESSIBLE)
+    splitter.check({"use_regex": (True,)})
+    ids, merges = model.get("vocab"), model.get("merges")
+    if not isinstance(ids, dict):
+        raise model.wrong("vocab", "ids by piece")
+    if not isinstance(merges, list):
+        raise model.wrong("merges", "a list of pairs")
+    merges = [tuple(pair.split(" ")) if isinstance(pair, str) else pair for pair in merges]
+    if not all(
+        isinstance(pair, (list, tuple)) and [*map(type, pair)] == [str] * 2 for pair in merges
+    ):
+        raise model.wrong("merges", "a list of pairs")
+    try:
+        added = {token["content"]: token["id"] for token in content.get("added_tokens") or []}
+    except (TypeError, KeyError) as error:
+        raise ValueError(f"{path}: `added_tokens` must have a `content` and an `id`.") from error
+    return ids | added, merges, splitter.flag("add_prefix_space", True)

@@ -1,0 +1,73 @@
+"""DistilBERT in Hugging Face's format: BERT's encoder with half of its blocks, and a head."""
+
+from keras_transformer.pretrained.names import Weight, layers
+from keras_transformer.pretrained.settings import ACTIVATIONS
+from keras_transformer.pretrained.text_encoder import TextEncoder
+from keras_transformer.pretrained.wordpiece import read_wordpiece
+
+EPSILON = 1e-12  # of every layer normalisation: no setting changes it
+EMBEDDINGS = {
+    "word_embeddings": "embedding.table",
+    # Also of `sinusoidal_pos_embds`: the file has the table of sinusoids.
+    "position_embeddings": "embedding.positions",
+}
+BLOCK = {
+    "attention.q_lin": "self_attention.query",
+    "attention.k_lin": "self_attention.key",
+    "attention.v_lin": "self_attention.value",
+    "attention.out_lin": "self_attention.output_projection",
+    "sa_layer_norm": "self_attention_norm",
+    "ffn.lin1": "feed_forward.inner",
+    "ffn.lin2": "feed_forward.outer",
+    "output_layer_norm": "feed_forward_norm",
+}
+
+
+class DistilBert(TextEncoder):
+    """A folder with `config.json` and the vocabulary of BERT: `tokenizer.json`, or `vocab.txt`.
+
+    A text is `[CLS] text [SEP]`; there are no segments.
+    """
+
+    name, model_type = "distilbert", "distilbert"
+    classes, base = "DistilBert", "distilbert."
+    others = ("Model", "ForMaskedLM")
+    ignored = (r"vocab_(transform|layer_norm|projector)\..*", r"(.*\.)?embeddings\.position_ids")
+
+    def config(self):  # noqa: D102
+        settings = self.settings
+        return self.make_config(
+            pooler="relu",
+            num_layers=settings.count("n_layers"),
+            d_model=settings.count("dim"),
+            num_heads=settings.count("n_heads"),
+            d_ff=settings.count("hidden_dim"),
+            max_length=settings.count("max_position_embeddings"),
+            dropout=settings.number("dropout", 0.1),
+            attention_dropout=settings.number("attention_dropout", 0.1),
+            activation=settings.choice("activation", ACTIVATIONS, "gelu"),
+            layer_norm_epsilon=EPSILON,
+        )
+
+    def sizes(self, config):  # noqa: D102
+        prefix, width = self.prefix, config.d_model
+        last = f"{prefix}transformer.layer.{config.num_layers - 1}.ffn.lin1.weight"
+        yield last, (config.d_ff, width)
+        yield f"{prefix}embeddings.word_embeddings.weight", (config.vocab_size, width)
+        yield f"{prefix}embeddings.position_embeddings.weight", (config.max_length, width)
+
+    def names(self, config):  # noqa: D102
+        prefix = self.prefix
+        for name, ours in EMBEDDINGS.items():
+            yield Weight(f"{prefix}embeddings.{name}.weight", ours)
+        yield from layers({"embeddings.LayerNorm": "encoder.embedding_norm"}, prefix)
+        for number in range(config.num_layers):
+            theirs, ours = f"{prefix}transformer.layer.{number}.", f"encoder.blocks.{number}."
+            yield from layers(BLOCK, theirs, ours)
+        if self.classifies_texts:
+            yield from layers({"pre_classifier": "pooler"})
+        if self.has_labels:
+            yield from layers({"classifier": "output_layer"})
+
+    def read_tokenizer(self):  # noqa: D102
+        return read_wordpiece(self.folder, self.settings)

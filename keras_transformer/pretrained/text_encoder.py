@@ -1,0 +1,159 @@
+"""`TextEncoder`, the base of the families of BERT's kind: an encoder of a text, and a head."""
+
+import functools
+import typing
+
+from keras_transformer.config import ClassifierConfig, TokenClassifierConfig
+from keras_transformer.models.classifier import TextClassifier
+from keras_transformer.models.token_classifier import TokenClassifier
+from keras_transformer.pretrained.family import Family
+from keras_transformer.text.tokenizers import Tokenizers
+
+NO_HEAD = (
+    "the checkpoint has no head for labels of texts, so that of the run is untrained: "
+    'train a new one with `start_from` and `parts = ["input", "encoder"]`'
+)
+
+
+class HeadKind(typing.NamedTuple):
+    """A prediction head of `transformers`, and what it becomes here.
+
+    Attributes:
+        task: Name of the task.
+        config_class, model_class: The classes of the configuration and of the model.
+    """
+
+    task: str
+    config_class: type
+    model_class: type
+
+
+# By the end of the name of the class that `architectures` names.
+TEXTS = "ForSequenceClassification"
+HEADS = {
+    TEXTS: HeadKind("classification", ClassifierConfig, TextClassifier),
+    "ForTokenClassification": HeadKind("labelling", TokenClassifierConfig, TokenClassifier),
+}
+# The layers of a block of BERT and of RoBERTa, and ours.
+BERT_BLOCK = {
+    "attention.self.query": "self_attention.query",
+    "attention.self.key": "self_attention.key",
+    "attention.self.value": "self_attention.value",
+    "attention.output.dense": "self_attention.output_projection",
+    "attention.output.LayerNorm": "self_attention_norm",
+    "intermediate.dense": "feed_forward.inner",
+    "output.dense": "feed_forward.outer",
+    "output.LayerNorm": "feed_forward_norm",
+}
+
+
+class TextEncoder(Family):
+    """A folder with an encoder of texts, whose `architectures` decide the head and the task.
+
+    A checkpoint without a head that has a place here becomes a classifier with an untrained one.
+
+    Attributes:
+        classes: Begins the names of the family's classes in `transformers`, such as `"Bert"`.
+        others: Ends of the names of classes whose heads have no place here; their encoders are
+            read.
+        heads: The kinds of heads that the family has, a dictionary such as `HEADS`.
+        base: Begins the names of the encoder's tensors in a file that has a head.
+    """
+
+    classes = base = ""
+    others = ()
+    heads = HEADS
+
+    @property
+    def task(self):
+        """Name of the task of the head."""
+        return self._kind.task
+
+    @property
+    def model_class(self):
+        """Class of the model with the head."""
+        return self._kind.model_class
+
+    @property
+    def reader(self):
+        """Class of `transformers` that reads the folder, for messages."""
+        return f"AutoModel{self._head or TEXTS}"
+
+    def make_config(self, pooler=None, **options):
+        """Returns the configuration of the encoder with its head.
+
+        Args:
+            pooler: Activation of the layer before the labels of texts.
+            **options: Options of input and encoder.
+        """
+        tokenizer = self.tokenizer
+        if self.task == "classification":
+            self.settings.check({"problem_type": (None, "single_label_classification")})
+            options |= {"pooling": "first", "pooler": True, "pooler_activation": pooler}
+        return self._kind.config_class(
+            vocab_size=tokenizer.vocab_size,
+            pad_id=tokenizer.pad_id,
+            bos_id=tokenizer.bos_id,
+            eos_id=tokenizer.eos_id,
+            embedding_scale=1.0,
+            position="learned",
+            norm="post",
+            embedding_norm=True,
+            attention_bias=True,
+            labels=self._labels(),
+            **options,
+        )
+
+    def tokenizers(self, config):  # noqa: D102
+        return Tokenizers.of(self.tokenizer)
+
+    @functools.cached_property
+    def tokenizer(self):
+        """The `Tokenizer`."""
+        return self.read_tokenizer()
+
+    def read_tokenizer(self):
+        """Returns the `Tokenizer` in the files of the folder.
+
+        Raises:
+            ValueError: If a file is missing, damaged or does not fit the settings; it is named.
+        """
+        raise NotImplementedError
+
+    @functools.cached_property
+    def prefix(self):
+        """Begins the names of the encoder's tensors; in a file without a head it is empty."""
+        based = any(name.startswith(self.base) for name in self.tensors.shapes)
+        return self.base if based else ""
+
+    @property
+    def classifies_texts(self):
+        """True if the checkpoint has a trained head for labels of texts."""
+        return self._head == TEXTS
+
+    @property
+    def has_labels(self):
+        """True if the checkpoint has a trained head for labels, of texts or of tokens."""
+        return self._head is not None
+
+    @property
+    def _kind(self):
+        return self.heads[self._head or TEXTS]
+
+    @functools.cached_property
+    def _head(self):
+        """End of the name of the checkpoint's class, a key of `heads`; `None` for any other."""
+        known = {self.classes + end: end for end in self.heads}
+        others = [self.classes + end for end in self.others]
+        named = self.settings.get("architectures") or others[:1]
+        if not isinstance(named, list) or len(named) != 1 or named[0] not in [*known, *others]:
+            rule = f"one of {', '.join([*known, *others])}"
+            raise self.settings.wrong("architectures", rule)
+        return known.get(named[0])
+
+    def _labels(self):
+        """The names of the labels, in the order of the logits."""
+        if self.has_labels:
+            return self.settings.labels("id2label")
+        self.notes.append(NO_HEAD)
+        return ("0", "1")

@@ -1,0 +1,188 @@
+"""Byte-level BPE, the tokenizer of GPT-2 and RoBERTa, inside the TensorFlow graph."""
+
+import json
+import zlib
+from collections.abc import Iterable
+
+import tensorflow as tf
+import tensorflow_text
+
+from keras_transformer.text.byte_pairs import (
+    CHARACTERS,
+    check_merges,
+    merge_ranks,
+    sentencepiece_model,
+    text_of,
+    utf8_bytes,
+)
+from keras_transformer.text.gpt2_words import word_starts
+from keras_transformer.text.tokenizers.tokenizer import STRINGS, Tokenizer
+
+FILE = ".bpe.json"
+SPECIAL = {"pad": "<pad>", "unk": "<unk>", "bos": "<s>", "eos": "</s>"}  # RoBERTa's
+
+
+class ByteBPETokenizer(Tokenizer):
+    """A `Tokenizer` with a byte-level BPE vocabulary.
+
+    It returns the same ids as Hugging Face's `tokenizers`, except that the name of a special token
+    in a text, such as `</s>`, is treated as ordinary text. No text is unknown, because every byte
+    is a token. `encode` and `decode` use only operations of TensorFlow and those of SentencePiece,
+    see `SentencePieceTokenizer`.
+
+    Args:
+        pieces: The tokens in the order of their ids, strings of the characters that stand for
+            bytes: `"Ġdog"` begins with a space.
+        merges: Pairs of tokens that are merged, the first ones first.
+        special: Dictionary from `"pad"`, `"unk"`, `"bos"` and `"eos"` to tokens. A text ends in
+            `eos`. `None`: RoBERTa's tokens.
+        starts_with_bos: Whether an encoded text begins with `bos`.
+        prefix_space: Whether a text that does not begin with a space gets one.
+        name: Name of the `tf.Module`.
+
+    Attributes:
+        vocab_size: Number of tokens.
+        pad_id, unk_id, bos_id, eos_id: Ids of the special tokens.
+
+    Raises:
+        ValueError: If a special token or that of a byte is missing, a token occurs twice, or merges
+            do not fit the tokens.
+
+    Reference: Radford et al. (2019), "Language Models are Unsupervised Multitask Learners", section
+        2.2; Sennrich et al. (2016).
+    """
+
+    title = "byte-level BPE"
+    endings = (FILE,)
+
+    def __init__(
+        self,
+        pieces: Iterable[str],
+        merges: Iterable[tuple[str, str]],
+        special: dict[str, str] | None = None,
+        starts_with_bos: bool = True,
+        prefix_space: bool = False,
+        name: str | None = None,
+    ):
+        super().__init__(name=name)
+        special, pieces = special or SPECIAL, tuple(pieces)
+        merges = tuple(tuple(pair) for pair in merges)
+        ids = {piece: number for number, piece in enumerate(pieces)}
+        if len(ids) < len(pieces):
+            twice = next(piece for number, piece in enumerate(pieces) if ids[piece] != number)
+            raise ValueError(f"`pieces` must not repeat a piece. Received twice: {twice!r}.")
+        ranks = merge_ranks(pieces, merges)
+        for role, piece in special.items():
+            if piece not in ids:
+                raise ValueError(f"`pieces` must have the piece {piece!r}, which is `{role}`.")
+            if piece in ranks or piece in CHARACTERS:
+                raise ValueError(
+                    f"`{role}` must be no piece of a text. Received: {role}={piece!r}."
+                )
+            setattr(self, f"{role}_id", ids[piece])
+        check_merges(merges, ranks)
+        model = sentencepiece_model(pieces, ranks, special["unk"])
+        # Wrapped in functions, because a `tf.Module` searches its attributes for variables.
+        self._content = lambda: (pieces, merges, dict(special))
+        self._model = lambda: model
+        self.starts_with_bos, self.prefix_space = starts_with_bos, prefix_space
+        self.vocab_size = len(pieces)
+
+    def encode(self, strings):
+        """Encodes strings: see `Tokenizer.encode`."""
+        pieces = self.tokenize(strings)  # [B, (S)]
+        column = tf.ones([pieces.nrows(), 1], tf.int32)
+        parts = [pieces, tf.RaggedTensor.from_tensor(self.eos_id * column)]
+        if self.starts_with_bos:
+            parts.insert(0, tf.RaggedTensor.from_tensor(self.bos_id * column))
+        return tf.concat(parts, axis=1)
+
+    def tokenize(self, strings):  # noqa: D102
+        return self._tokenize(tf.convert_to_tensor(strings, tf.string))[0]
+
+    def tokenize_with_offsets(self, strings):
+        """Returns tokens and their offsets: see `Tokenizer.tokenize_with_offsets`.
+
+        A space before a word belongs to the first token of the word, as do its bytes; a token may
+        begin or end within the bytes of a character.
+        """
+        return self._tokenize(tf.convert_to_tensor(strings, tf.string))
+
+    @tf.function(input_signature=[STRINGS], autograph=False)
+    def _tokenize(self, strings):
+        """Ids, and the bytes at which each token begins and ends, ragged `[B, (S)]`."""
+        sizes, added = tf.strings.length(strings), tf.zeros_like(tf.strings.length(strings))
+        if self.prefix_space:
+            first = tf.strings.substr(strings, 0, 1)
+            bare = tf.not_equal(first, " ") & tf.not_equal(first, "")
+            strings = tf.where(bare, tf.strings.join([" ", strings]), strings)
+            added = tf.cast(bare, tf.int32)
+        points, offsets = tf.strings.unicode_decode_with_offsets(strings, "UTF-8", errors="replace")
+        starts = word_starts(points)  # [B, (N)]
+        characters, of_point, counts = utf8_bytes(points.values)
+        words = tf.cumsum(tf.cast(starts.values, tf.int32)) - 1  # of each code point
+        of_row = tf.reduce_sum(tf.cast(starts, tf.int64), axis=1)  # words of each text, [B]
+        lengths = tf.math.unsorted_segment_sum(counts, words, tf.reduce_sum(of_row))
+        table = tf.constant([ord(character) for character in CHARACTERS])
+        texts = tf.RaggedTensor.from_row_lengths(
+            tf.gather(table, characters), lengths, validate=False
+        )
+        tokens = self._merger().tokenize(tf.strings.unicode_encode(texts, "UTF-8"))  # [W, (P)]
+        ids = tf.RaggedTensor.from_row_lengths(tokens, of_row, validate=False).merge_dims(1, 2)
+        # Tokens are bytes without a gap: the sums of their sizes are their places.
+        sizes_of = tf.constant([len(text_of(piece)) for piece in self._content()[0]])
+        ends = tf.cumsum(tf.gather(sizes_of, ids.values))
+        begins = ends - tf.gather(sizes_of, ids.values)
+        # The place of each byte in the strings that were given, where U+FFFD has other bytes.
+        row = tf.cast(points.value_rowids(), tf.int32)
+        place = tf.cast(offsets.values, tf.int32) - tf.gather(added, row)  # [N]
+        after = tf.concat([place[1:], [0]], 0)[: tf.size(place)]
+        is_last = tf.concat([row[1:] != row[:-1], [True]], 0)[: tf.size(row)]
+        after = tf.where(is_last, tf.gather(sizes, row), after)
+        number = tf.range(tf.size(of_point)) - tf.gather(
+            tf.cumsum(counts, exclusive=True), of_point
+        )
+        is_end = tf.equal(number + 1, tf.gather(counts, of_point))
+        place, after = tf.gather(place, of_point), tf.gather(after, of_point)  # [M]
+        first = tf.clip_by_value(place + number, 0, after)
+        last = tf.where(is_end, after, tf.clip_by_value(place + number + 1, 0, after))
+        begin, end = tf.gather(first, begins), tf.gather(last, ends - 1)
+        return ids, ids.with_values(begin), ids.with_values(end)
+
+    def _merger(self):
+        """Returns TensorFlow Text's tokenizer, created anew in every graph."""
+        model = self._model()
+        with tf.device("CPU:0"):  # it has a kernel on the CPU only
+            # TensorFlow shares resources of equal names: it depends on the model.
+            name = f"byte_bpe_{zlib.crc32(model):08x}"
+            return tensorflow_text.SentencepieceTokenizer(model=model, out_type=tf.int32, name=name)
+
+    def join(self, tokens, keep):
+        """Joins tokens to strings: see `Tokenizer.join`. Invalid UTF-8 becomes U+FFFD."""
+        texts = [text_of(piece) for piece in self._content()[0]]
+        texts = tf.where(keep, tf.gather(tf.constant(texts), tokens), "")  # [B, T]
+        joined = tf.strings.reduce_join(texts, axis=1)
+        return tf.strings.unicode_transcode(joined, "UTF-8", "UTF-8", errors="replace")
+
+    def pieces(self, tokens):  # noqa: D102
+        return [self._content()[0][int(token)] for token in tokens]
+
+    def files(self):  # noqa: D102
+        pieces, merges, special = self._content()
+        content = {
+            "special": special,
+            "starts_with_bos": self.starts_with_bos,
+            "prefix_space": self.prefix_space,
+            "pieces": pieces,
+            "merges": merges,
+        }
+        return {FILE: json.dumps(content, ensure_ascii=False).encode()}
+
+    @classmethod
+    def from_files(cls, files):  # noqa: D102
+        try:
+            fields = json.loads(files[FILE])
+            options = fields["special"], fields["starts_with_bos"], fields["prefix_space"]
+            return cls(fields["pieces"], fields["merges"], *options)
+        except (TypeError, KeyError, AttributeError, UnicodeDecodeError, json.JSONDecodeError) as e:
+            raise ValueError(f"the byte-level BPE vocabulary is damaged ({e}).") from e
