@@ -13,6 +13,7 @@ os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 import pytest  # noqa: E402
+from variants import mark_variants  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
@@ -56,8 +57,10 @@ LONG = (
 )
 
 
+@pytest.hookimpl(tryfirst=True)  # before tests are chosen by their markers
 def pytest_collection_modifyitems(items):
-    """Moves slow files to the front, so that the last ones to be distributed are short."""
+    """Marks variants, and moves slow files to the front: the last to be distributed are short."""
+    mark_variants(items)
     items.sort(key=lambda item: not (scope_of(item.nodeid) + "/").startswith(SHARED + LONG))
 
 
