@@ -200,7 +200,7 @@ def test_an_unknown_label_and_a_missing_file_are_reported_in_one_line(runs, tmp_
     run, files = runs["classification"], ["--source", tmp_path / "texts"]
     line = error(1, "evaluate", run, *files, "--reference", tmp_path / "labels")
     message = "example 2: the label must be one of those in the training data, bad, good, so so."
-        assert message in line
+    assert message in line
     assert "Received: 'awful'." in line
     line = error(1, "evaluate", run, *files)
     assert "whose data have text and label: evaluation needs two files." in line

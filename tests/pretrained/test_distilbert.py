@@ -90,7 +90,7 @@ def test_settings_that_cannot_be_expressed_are_named(changes, message, tmp_path)
 
 def test_tensors_without_a_place_and_files_that_are_missing_are_named(tmp_path):
     write_folder(tmp_path, more={"distilbert.strange": np.zeros(3, "float32")})
-    with pytest.raises(ValueError, match=r"Without one: distilbert\.strange\."):
+    with pytest.raises(ValueError, match=r"Unused: distilbert\.strange\."):
         read_checkpoint(tmp_path)
     write_folder(tmp_path)
     (tmp_path / "model.safetensors").rename(tmp_path / "pytorch_model.bin")

@@ -125,7 +125,7 @@ def test_settings_that_cannot_be_expressed_are_named(changes, message, tmp_path)
 
 def test_tensors_that_do_not_fit_are_named(tmp_path):
     write_folder(tmp_path, more={"transformer.strange": np.zeros(3, "float32")})
-    with pytest.raises(ValueError, match=r"Without one: transformer\.strange\."):
+    with pytest.raises(ValueError, match=r"Unused: transformer\.strange\."):
         read_checkpoint(tmp_path)
     write_folder(tmp_path, more={"lm_head.weight": np.zeros([len(PIECES), 24], "float32")})
     with pytest.raises(ValueError, match=r"wte\.weight and lm_head\.weight must be equal"):

@@ -114,7 +114,7 @@ def test_vocabularies_that_cannot_be_expressed_are_named(change, message, tmp_pa
 
 def test_tensors_and_files_that_do_not_fit_are_named(tmp_path):
     write_folder(tmp_path, more={"roberta.strange": np.zeros(3, "float32")})
-    with pytest.raises(ValueError, match=r"Without one: roberta\.strange\."):
+    with pytest.raises(ValueError, match=r"Unused: roberta\.strange\."):
         read_checkpoint(tmp_path)
     write_folder(tmp_path)
     (tmp_path / "merges.txt").unlink()

@@ -144,7 +144,7 @@ def test_preparations_that_cannot_be_expressed_are_named(changes, message, tmp_p
 
 def test_tensors_without_a_place_are_named(tmp_path):
     write_folder(tmp_path, more={"vit.strange": np.zeros(3, "float32")})
-    with pytest.raises(ValueError, match=r"Without one: vit\.strange\."):
+    with pytest.raises(ValueError, match=r"Unused: vit\.strange\."):
         read_checkpoint(tmp_path)
 
 

@@ -12,7 +12,7 @@ NUMBER = r"\d[\d,.]*\d|\d"
 REPEATED = {
     "training of the demo": {
         "README.md": r"trains for (\w+ to \w+) minutes",
-        "training/configs/demo.toml": r"download\. (\w+ to \w+) minutes",
+        "training/configs/demo.toml": r"downloaded\. (\w+ to \w+) minutes",
     },
     "BLEU of multi30k by greedy search": {
         "docs/benchmarks.md": r"6 epochs: sacreBLEU, chrF on test 2016 \| ([\d.]+)",

@@ -159,7 +159,11 @@ def test_an_evaluation_has_metrics_of_spans_and_words():
     ("text", "labels", "message"),
     [
         ("a b", "O", "example 2: there must be one label for each word. Received: 2 words, 1 lab"),
-        ("a b", "O B-Z", "example 2: the label must be one of O, B-X, .*Received: 'B-Z'"),
+        (
+            "a b",
+            "O B-Z",
+            "example 2: the label must be one of those in the training data, O, B-X, .*Received: 'B-Z'",
+        ),
         ("a b", "O I-X", "example 2, word 2: I-X must follow B-X or I-X. Received: I-X after O"),
     ],
 )
