@@ -177,7 +177,7 @@ def test_the_defaults_for_special_tokens_are_those_of_the_model(tmp_path):
         ({"activation": "leaky_relu"}, "activations relu, gelu, silu. This model has leaky_relu"),
         (
             {"tie": "none", "target_vocab_size": 23},
-            "has 23 target tokens, but its vocabulary names only 19",
+            "23 target tokens, but its vocabulary names only 19",
         ),
         ({"decoder": "ssru"}, "cannot express a decoder of SSRUs"),
         ({"silent_ids": (5,)}, "cannot express `silent_ids`"),

@@ -162,7 +162,7 @@ def test_an_evaluation_has_metrics_of_spans_and_words():
         (
             "a b",
             "O B-Z",
-            "example 2: the label must be one of those in the training data, O, B-X, .*Received: 'B-Z'",
+            "example 2: the label must be one of those .*, O, B-X, .*Received: 'B-Z'",
         ),
         ("a b", "O I-X", "example 2, word 2: I-X must follow B-X or I-X. Received: I-X after O"),
     ],
