@@ -119,7 +119,7 @@ def test_source_and_reference_go_together(tmp_path):
     (tmp_path / "config.toml").write_text('[data]\nsource = "cldr"\n')
     line = error_line("evaluate", tmp_path, "--source", file)
     message = "a run for translation, whose data have source and target: evaluation needs two files"
-    assert f"{tmp_path} is {message} of them." in line
+    assert f"{tmp_path} is {message}." in line
     line = error_line("evaluate", tmp_path, "--reference", file)
     assert "--reference needs --source." in line
 
