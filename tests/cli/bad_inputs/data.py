@@ -124,7 +124,7 @@ LABELLED = [
     conll("b.conll, line 1: must be UTF-8", b"a B-X\n", b"\xff O\n"),
     conll("a.conll must contain at least one sentence", b"\n"),
     conll("`column` must not be 0", b"a B-X\n", settings=CONLL + b"column = 0\n"),
-    conll("has words and labels: translation needs", b"a B-X\n",
+    conll("provides words and labels: translation needs", b"a B-X\n",
           settings=CONLL.replace(b"labelling", b"translation")),
     conll("`training.subword_sampling` must be 0 for labelling", b"a B-X\n",
           settings=CONLL + b"[training]\nsubword_sampling = 0.1\n"),
