@@ -356,7 +356,7 @@ def test_tasks_and_data_that_do_not_fit_are_reported_in_one_line(tmp_path):
     config = tmp_path / "config.toml"
     config.write_text('[task]\nkind = "classification"\n[data]\nsource = "digits"\n')
     message = (
-        '`data.source = "digits"` has image and label: classification needs text and label, `d'
+        '`data.source = "digits"` provides image and label: classification needs text and label, `'
     )
     with pytest.raises(SettingsError, match=message):
         load_settings(config)

@@ -152,7 +152,7 @@ class TextData(TokenData):
         if self.tsv_columns is not None and len(self.tsv_columns) != count:
             raise ValueError(
                 f"`data.tsv_columns` must have {count} number{'s' * (count > 1)}, for {names}. "
-                f"Received: tsv_columns={self.tsv_columns}."
+                f"Received: {self.tsv_columns}."
             )
         for split in ("train", "validation", "test"):
             if count != 2 and getattr(self, f"{split}_source") is not None:

@@ -182,7 +182,7 @@ def test_images_are_shifted_and_their_edges_repeated():
     for down in range(-2, 3):
         for right in range(-2, 3):
             draws = [[(down + 2.5) / 5, (right + 2.5) / 5]]
-            moved = shifted(tf.constant(draws), tf.constant(image), most=2)
+            moved = shifted(tf.constant(draws), tf.constant(image), limit=2)
             for y, x in np.ndindex(4, 5):
                 before = min(max(y - down, 0), 3), min(max(x - right, 0), 4)
                 assert moved[0, y, x, 0] == image[(0, *before, 0)]

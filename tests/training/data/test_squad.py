@@ -58,7 +58,7 @@ def test_rows_may_have_several_answers():
         ([answer("Rhein", True)], {}, "answer 1: `answer_start` must be a whole number. .*True"),
         ([{"text": "Rhein"}], {}, "answer 1: must have the field `answer_start`, .*: text[.]"),
         ("Rhein", {}, r"\(q7\): `answers` must be a list. Received: 'Rhein'"),
-        ([], {}, r"question 1 \(q7\): must have an answer. Received: none.* SQuAD 2.0, .* leave"),
+        ([], {}, r"question 1 \(q7\): must have an answer. Received: none.* SQuAD 2.0, .* remove"),
         ([], {"is_impossible": True}, "must have an answer"),
         ([answer("Rhein")], {"is_impossible": True}, "must have an answer"),
         ([answer("Rhein")], {"question": 3}, "question 1: `question` must be a string. .*: 3[.]"),

@@ -253,7 +253,7 @@ def test_columns_can_be_chosen(tmp_path):
     options.tsv_columns = [3, 2]
     assert strings(open_source(options)) == [("a", "A"), ("b", "B")]
     options.tsv_columns = [4, 2]
-    refused(options, r"scored.tsv, line 2: must have at least 4 columns .* Received: 3\.")
+    refused(options, r"scored.tsv, line 2: must have at least 4 columns, .* Received: 3\.")
     options.tsv_columns = None
     refused(options, r"scored.tsv, line 1: must have 1 tab, or `tsv_columns` .*: 4 columns\.")
 

@@ -121,8 +121,11 @@ def test_a_prepared_dataset_of_texts_is_read_completely(tmp_path):
 @pytest.mark.parametrize(
     ("features", "match"),
     [
-        (["text", "sumary"], "of text in local_texts, which has text, summary. .*'sumary'"),
-        (["number", "text"], "texts of local_texts, and those .* Received: 'number'"),
+        (
+            ["text", "sumary"],
+            "features of text in local_texts, which has text, summary. .*'sumary'",
+        ),
+        (["number", "text"], "features of text in local_texts, which .* Received: 'number'"),
     ],
 )
 def test_features_that_are_not_texts_are_refused(features, match, tmp_path):

@@ -263,7 +263,7 @@ MISTAKES = {
     ),
     "no validation files": (
         '[data]\nsource = "text"\ntrain = "v"',
-        r"\[data\] `validation` is missing, .* or `validation_source` and `validation_target`, a",
+        r"\[data\] `validation` is missing: .* or set `validation_source` and `validation_target`",
     ),
     "files twice": (
         TEXT + 'train = "t.tsv"',

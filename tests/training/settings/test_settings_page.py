@@ -168,5 +168,5 @@ def test_the_command_does_not_import_tensorflow(tmp_path):
         capture_output=True, text=True, cwd=tmp_path,
         env={"PYTHONPATH": str(tmp_path), "PATH": ""},
     )  # fmt: skip
-    assert done.returncode == 0 and "warmup_steps = follows" in done.stdout, done.stderr
+    assert done.returncode == 0 and "warmup_steps = depends" in done.stdout, done.stderr
     assert done.stderr == "" and time.perf_counter() - begin < 60
