@@ -52,7 +52,7 @@ import tensorflow as tf
 
 from keras_transformer import from_pretrained
 
-EPOCHS = int(os.environ.get("EPOCHS", 2))
+EPOCHS = int(os.environ.get("EPOCHS", 1))
 CHECKPOINT = os.environ.get("CHECKPOINT")
 DATA = pathlib.Path(os.environ.get("KERAS_TRANSFORMER_DATA", "."), "sst2")
 if not CHECKPOINT:
@@ -119,6 +119,7 @@ def batches(split, batch_size, shuffle=False):
     rows = tf.data.Dataset.from_tensor_slices((token_ids, labels))
     if shuffle:
         rows = rows.shuffle(len(labels), seed=1)
+    rows = rows.map(lambda ids, label: (ids, label))  # rows of a ragged tensor become tensors
     return rows.bucket_by_sequence_length(
         lambda ids, _: tf.size(ids), [12, 18, 24, 32], [batch_size] * 5
     ).prefetch(1)

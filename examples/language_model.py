@@ -66,7 +66,7 @@ P_ADJECTIVE, P_NESTED = 0.3, 0.4
 
 
 def noun_phrase():
-    """Returns words, if the first noun is plural, and the logarithm of the probability."""
+    """Returns words, whether the first noun is plural, and the logarithm of the probability."""
     plural = bool(rng.integers(2))
     noun = rng.choice(NOUNS)
     words, log_probability = ["the"], -math.log(2) - math.log(len(NOUNS))
@@ -168,7 +168,7 @@ perplexity, and that of pairs of words, counted in the training sentences.
 
 # %%
 def perplexity(log_probabilities):
-    """Returns it for the held-out words, from the sum of the logarithms of their probabilities."""
+    """Returns that of the held-out words, given the sum of their log-probabilities."""
     return math.exp(-log_probabilities / sample_weight[:held_out].sum())
 
 
@@ -233,7 +233,7 @@ def sample(count, temperature=1.0):
 
 
 def agrees(words):
-    """Returns if a sentence has one verb, in the form that its first noun needs."""
+    """Returns whether a sentence has one verb, in the form that its first noun needs."""
     nouns = [word for word in words if word in PLURALS or word in PLURALS.values()]
     verbs = [word for word in words if word in VERBS or word[:-1] in VERBS]
     if len(verbs) != 1 or not nouns:

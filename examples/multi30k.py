@@ -4,7 +4,7 @@
 
 A Transformer learns to translate captions of photographs, in minutes on a processor.
 
-Install the package from a checkout of the repository, download the data (5 MB), and run the
+Install the package from a checkout of the repository, download the data (8 MB), and run the
 example:
 
 ```sh

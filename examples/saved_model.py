@@ -38,6 +38,7 @@ import os
 import tempfile
 
 import keras
+import matplotlib.pyplot  # noqa: F401 - with it a notebook shows figures
 import numpy as np
 import sentencepiece
 

@@ -180,7 +180,8 @@ for name, model in models.items():
 
 # %% [markdown]
 """
-Sentences of our own, with the probability that they are positive:
+Four sentences with the probability that they are positive. The first is the beginning of a training
+sentence; the others are our own:
 """
 
 # %%
@@ -198,7 +199,10 @@ for sentence, probability in zip(sentences, probabilities, strict=True):
 """
 ## Conclusion
 
-CONCLUSION
+The encoder is right in 0.819 of the cases and the mean of the embeddings in 0.816: with 1,821 test
+sentences this is no difference. Most labels follow from single words, and 6,920 sentences teach an
+encoder little about the others: it has learned that "not" and "bad" are negative, but not what they
+mean together. A model that has read more text before can do better: see the next example.
 """
 
 # %% [markdown]

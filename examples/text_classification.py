@@ -197,8 +197,8 @@ for name, model in models.items():
 The mean of the embeddings gets 0.61: which clause is asked for is in the order of the words. The
 encoder finds it (1.000 in our run), the LSTM in the same time mostly (0.86); it was still
 improving. How a model is set up matters as much as its kind: a narrower encoder with sinusoidal
-positions reached 0.76 in as many epochs. And these are generated sentences of few words: the
-figures show that the layers can learn to look up, not how good they are on real reviews.
+positions was behind the LSTM after as many epochs. And these are generated sentences of few words:
+the results show that the layers can learn to look up, not how good they are on real reviews.
 """
 
 # %% [markdown]

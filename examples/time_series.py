@@ -37,6 +37,7 @@ compare a causal encoder, in which a day attends to itself and earlier days, wit
 import os
 
 import keras
+import matplotlib.pyplot  # noqa: F401 - with it a notebook shows figures
 import numpy as np
 
 from keras_transformer import EncoderBlock, SeriesEmbedding

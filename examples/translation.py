@@ -34,6 +34,7 @@ We build the `Transformer` of Fig. 1 from a configuration, train it with `fit`, 
 import os
 
 import keras
+import matplotlib.pyplot  # noqa: F401 - with it a notebook shows figures
 import numpy as np
 
 from keras_transformer import Attention, Transformer, TransformerConfig, greedy_decode
