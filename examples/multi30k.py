@@ -48,6 +48,7 @@ from keras_transformer.training.evaluate import evaluate_split
 from keras_transformer.training.settings.toml import load_settings
 from keras_transformer.training.train import train
 
+# %matplotlib inline
 EPOCHS = int(os.environ.get("EPOCHS", 6))
 DATA = pathlib.Path(os.environ.get("KERAS_TRANSFORMER_DATA", "."), "multi30k")
 if not DATA.is_dir():

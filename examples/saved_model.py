@@ -38,7 +38,6 @@ import os
 import tempfile
 
 import keras
-import matplotlib.pyplot  # noqa: F401 - with it a notebook shows figures
 import numpy as np
 import sentencepiece
 
@@ -46,6 +45,7 @@ from keras_transformer import SentencePieceTokenizer, Transformer, TransformerCo
 from keras_transformer.export import export_saved_model
 from keras_transformer.plots.attention import attention_figure
 
+# %matplotlib inline
 EPOCHS = int(os.environ.get("EPOCHS", 8))
 keras.utils.set_random_seed(1)
 rng = np.random.default_rng(1)

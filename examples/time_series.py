@@ -37,12 +37,12 @@ compare a causal encoder, in which a day attends to itself and earlier days, wit
 import os
 
 import keras
-import matplotlib.pyplot  # noqa: F401 - with it a notebook shows figures
 import numpy as np
 
 from keras_transformer import EncoderBlock, SeriesEmbedding
 from keras_transformer.plots.hydrograph import hydrograph_figure
 
+# %matplotlib inline
 EPOCHS = int(os.environ.get("EPOCHS", 12))
 keras.utils.set_random_seed(1)
 rng = np.random.default_rng(1)

@@ -34,12 +34,12 @@ We build the `Transformer` of Fig. 1 from a configuration, train it with `fit`, 
 import os
 
 import keras
-import matplotlib.pyplot  # noqa: F401 - with it a notebook shows figures
 import numpy as np
 
 from keras_transformer import Attention, Transformer, TransformerConfig, greedy_decode
 from keras_transformer.plots.attention import attention_figure
 
+# %matplotlib inline
 EPOCHS = int(os.environ.get("EPOCHS", 8))
 keras.utils.set_random_seed(1)
 rng = np.random.default_rng(1)

