@@ -120,9 +120,11 @@ def batches(split, batch_size, shuffle=False):
     if shuffle:
         rows = rows.shuffle(len(labels), seed=1)
     rows = rows.map(lambda ids, label: (ids, label))  # rows of a ragged tensor become tensors
-    return rows.bucket_by_sequence_length(
+    rows = rows.bucket_by_sequence_length(
         lambda ids, _: tf.size(ids), [12, 18, 24, 32], [batch_size] * 5
-    ).prefetch(1)
+    )
+    count = sum(1 for _ in rows)  # buckets have no length, and Keras warns where an epoch ends
+    return rows.apply(tf.data.experimental.assert_cardinality(count)).prefetch(1)
 
 
 train, dev, test = batches("train", 32, shuffle=True), batches("dev", 64), batches("test", 64)
@@ -135,7 +137,7 @@ All weights are trained, with a learning rate that falls from 5e-5 to zero.
 """
 
 # %%
-steps = EPOCHS * sum(1 for _ in train)
+steps = EPOCHS * int(train.cardinality())
 rate = keras.optimizers.schedules.PolynomialDecay(5e-5, steps)
 model.compile(
     keras.optimizers.AdamW(rate, weight_decay=0.01, clipnorm=1.0),
@@ -144,7 +146,7 @@ model.compile(
 )
 _, before = model.evaluate(dev, verbose=0)
 print(f"Before the training, accuracy on dev: {before:.3f}")
-history = model.fit(train, validation_data=dev, epochs=EPOCHS, verbose=2)
+history = model.fit(train, validation_data=dev, epochs=EPOCHS, shuffle=False, verbose=2)
 
 # %% [markdown]
 """

@@ -35,6 +35,7 @@ command, and then uses the trained model in Python.
 """
 
 # %%
+import csv
 import os
 import pathlib
 import sys
@@ -42,7 +43,7 @@ import sys
 import matplotlib.pyplot as plt
 import rich.console
 
-from keras_transformer import Beam, Run, Translator
+from keras_transformer import Beam, Translator
 from keras_transformer.plots.attention import attention_figure
 from keras_transformer.training.evaluate import evaluate_split
 from keras_transformer.training.settings.toml import load_settings
@@ -152,10 +153,12 @@ The loss of the training batches and of the validations:
 """
 
 # %%
-history = Run("runs/multi30k").history
+with open("runs/multi30k/history.csv", encoding="utf-8", newline="") as file:
+    rows = list(csv.DictReader(file))
 plt.figure(figsize=(5, 3))
-plt.plot(*history.curve("train/loss"), label="training")
-plt.plot(*history.curve("validation/loss"), marker="o", label="validation")
+for name in ("train/loss", "validation/loss"):
+    points = [(int(row["update"]), float(row[name])) for row in rows if row[name]]
+    plt.plot(*zip(*points, strict=True), marker="o", markersize=3, label=name)
 plt.xlabel("updates")
 plt.ylabel("loss")
 plt.legend()

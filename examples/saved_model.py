@@ -206,7 +206,9 @@ for name, values in answer.items():
 """
 ## Conclusion
 
-CONCLUSION
+One call wrote a folder that answers strings like the trained model, without our code. Nine of ten
+held-out dates are exact after this short training; the others have a wrong letter or digit, as the
+lower outputs of `n_best` show.
 """
 
 # %% [markdown]
