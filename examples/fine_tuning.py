@@ -4,8 +4,8 @@
 
 A small BERT in Hugging Face's format learns the sentiment of film reviews.
 
-Install the package from a checkout of the repository, download the data (1 MB) and a checkpoint
-(91 MB), and run the example:
+Install the package from a checkout of the repository, download the data (1 MB) and a checkpoint (91
+MB), and run the example:
 
 ```sh
 pip install -e ".[plot]" huggingface_hub
@@ -16,8 +16,8 @@ hf download sentence-transformers/all-MiniLM-L6-v2 config.json model.safetensors
 CHECKPOINT=./minilm python examples/fine_tuning.py
 ```
 
-This page shows the output of one run; [the notebook](fine_tuning.ipynb) has the same cells. The
-environment variable `EPOCHS` makes the training shorter or longer.
+[The notebook](fine_tuning.ipynb) has the same cells. The environment variable `EPOCHS` makes the
+training shorter or longer.
 """
 
 # %% [markdown]
@@ -25,8 +25,8 @@ environment variable `EPOCHS` makes the training shorter or longer.
 ## Introduction
 
 A model that has read much text knows words that the 6,920 training sentences of SST-2 do not have.
-Fine-tuning goes on from its weights, with a new classification head and a low learning rate
-(Devlin et al., 2019).
+Fine-tuning goes on from its weights, with a new classification head and a low learning rate (Devlin
+et al., 2019).
 
 The environment variable `CHECKPOINT` names a folder with `config.json`, `model.safetensors` and
 `vocab.txt` of a BERT. We use
@@ -194,7 +194,9 @@ plt.show()
 """
 ## Conclusion
 
-CONCLUSION
+Compare the accuracy with that of [a model without pretraining](sentiment.md), and the answers to
+the same four sentences. The training data are the same; the difference is what the encoder has
+learned from other texts.
 """
 
 # %% [markdown]

@@ -14,19 +14,19 @@ python benchmarks/data.py download --only multi30k
 python examples/multi30k.py
 ```
 
-This page shows the output of one run; [the notebook](multi30k.ipynb) has the same cells. The
-environment variable `EPOCHS` makes the training shorter or longer.
+[The notebook](multi30k.ipynb) has the same cells. The environment variable `EPOCHS` makes the
+training shorter or longer.
 """
 
 # %% [markdown]
 """
 ## Introduction
 
-Multi30K (Elliott et al., 2016) has 29,000 captions with their translations; [Real
-data](../data.md) describes the files and their licence. A training on real text needs a subword
-vocabulary, batches of sentences of similar length, checkpoints, and a validation that translates.
-The command `keras-transformer train` has all of these. This example calls the functions behind the
-command, and then uses the trained model in Python.
+Multi30K (Elliott et al., 2016) has 29,000 captions with their translations; [Real data](../data.md)
+describes the files and their licence. A training on real text needs a subword vocabulary, batches
+of sentences of similar length, checkpoints, and a validation that translates. The command
+`keras-transformer train` has all of these. This example calls the functions behind the command, and
+then uses the trained model in Python.
 """
 
 # %% [markdown]
@@ -168,7 +168,9 @@ plt.show()
 """
 ## Conclusion
 
-CONCLUSION
+Captions are short and alike, so that 29,000 pairs and six epochs go far. The last of the four
+sentences is not a caption, and few of its words are in the training data: a translator for other
+texts needs other data, and more of them.
 """
 
 # %% [markdown]
