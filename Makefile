@@ -21,7 +21,7 @@ AVX2 := ONEDNN_MAX_CPU_ISA=AVX2 CT2_FORCE_CPU_ISA=AVX2 XLA_FLAGS=--xla_cpu_max_i
 	TEST_WITH_GRAPPLER=1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow test-avx2 test-all lint types format docs release-check repository clean
+.PHONY: help demo test test-slow test-avx2 test-all lint types format example-pages docs release-check repository clean
 
 help:
 	@echo "make demo       train, evaluate, export and translate, in five to eight minutes on two cores"
@@ -30,6 +30,7 @@ help:
 	@echo "make test-avx2  the fast tests that compute, as on a processor with AVX2 only"
 	@echo "make test-all   all three"
 	@echo "make lint       style, formatting and types; make format fixes what can be fixed"
+	@echo "make example-pages  run the examples and write their pages and notebooks; NAMES=\"images\" chooses"
 	@echo "make docs       write docs/settings.md again and build the site in site/"
 	@echo "make release-check  build the distributions and run the fast tests with them, in an empty environment"
 	@echo "make repository URL=...  write the repository's address wherever it belongs"
@@ -72,6 +73,10 @@ types: $(READY)
 format: $(READY)
 	$(VENV)/bin/ruff check --fix .
 	$(VENV)/bin/ruff format .
+
+# Some need real data or a checkpoint: see the pages sentiment, multi30k and fine_tuning.
+example-pages: $(READY)
+	$(VENV)/bin/python .ci/example_pages.py $(NAMES)
 
 $(VENV)/.ready-docs: $(READY)
 	@$(VENV)/bin/python -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else \

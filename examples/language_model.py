@@ -1,11 +1,21 @@
+# %% [markdown]
 """
-Title: A language model with causal attention
-Date created: 2026/11/22
-Last modified: 2026/11/22
-Description: Causal blocks with tied output weights, their perplexity, and texts sampled from them.
-Accelerator: None
+# A language model with causal attention
+
+Causal blocks with tied output weights predict the next word, and generate sentences.
+
+Install the package from a checkout of the repository, and run the example:
+
+```sh
+pip install -e ".[plot]"
+python examples/language_model.py
+```
+
+This page shows the output of one run; [the notebook](language_model.ipynb) has the same cells. The
+environment variable `EPOCHS` makes the training shorter or longer.
 """
 
+# %% [markdown]
 """
 ## Introduction
 
@@ -18,14 +28,17 @@ Because we know the grammar, we know what no model can beat: the perplexity of t
 probabilities that generated them. And we can check sampled sentences word by word.
 """
 
+# %% [markdown]
 """
 ## Setup
 """
 
+# %%
 import math
 import os
 
 import keras
+import matplotlib.pyplot as plt
 import numpy as np
 
 from keras_transformer import EncoderBlock, PositionalEmbedding
@@ -34,6 +47,7 @@ EPOCHS = int(os.environ.get("EPOCHS", 10))
 keras.utils.set_random_seed(1)
 rng = np.random.default_rng(1)
 
+# %% [markdown]
 """
 ## Data
 
@@ -41,6 +55,7 @@ A noun phrase is an article, perhaps an adjective, a noun, and perhaps a preposi
 noun phrase. All choices among words are equally probable.
 """
 
+# %%
 NOUNS = ["dog", "cat", "bird", "man", "horse", "child", "fox", "king"]
 ADJECTIVES = ["old", "small", "red", "quiet", "clever"]
 PREPOSITIONS = ["near", "of", "behind", "with"]
@@ -51,7 +66,7 @@ P_ADJECTIVE, P_NESTED = 0.3, 0.4
 
 
 def noun_phrase():
-    """Words, whether the first noun is plural, and the logarithm of the phrase's probability."""
+    """Returns words, whether the first noun is plural, and the logarithm of the probability."""
     plural = bool(rng.integers(2))
     noun = rng.choice(NOUNS)
     words, log_probability = ["the"], -math.log(2) - math.log(len(NOUNS))
@@ -71,7 +86,7 @@ def noun_phrase():
 
 
 def sentence():
-    """Words of a sentence, at most 30, and the logarithm of its probability."""
+    """Returns the words of a sentence, at most 30, and the logarithm of its probability."""
     subject, plural, log_subject = noun_phrase()
     verb = rng.choice(VERBS)
     objects, _, log_object = noun_phrase()
@@ -88,15 +103,16 @@ IDS = {word: number for number, word in enumerate(VOCABULARY)}
 PAD, BOS, END = 0, 1, IDS["."]
 LENGTH = 30
 
-tokens = np.full((len(sentences), LENGTH + 1), PAD, "int32")
-tokens[:, 0] = BOS
-for row, (words, _) in zip(tokens, sentences, strict=True):
+token_ids = np.full((len(sentences), LENGTH + 1), PAD, "int32")
+token_ids[:, 0] = BOS
+for row, (words, _) in zip(token_ids, sentences, strict=True):
     row[1 : len(words) + 1] = [IDS[word] for word in words]
-inputs, targets = tokens[:, :-1], tokens[:, 1:]  # [B, T] each
-weights = (targets != PAD).astype("float32")
+decoder_inputs, labels = token_ids[:, :-1], token_ids[:, 1:]  # [B, T] each
+sample_weight = (labels != PAD).astype("float32")
 print(f"{len(sentences) - held_out} sentences to train with, {held_out} held out")
 print(f"For example: {' '.join(sentences[0][0])}")
 
+# %% [markdown]
 """
 ## Model
 
@@ -106,21 +122,24 @@ here. The matrix of the embedding also turns the hidden states into logits (sect
 paper).
 """
 
+# %%
 d_model = 64
-ids = keras.Input((None,), dtype="int32")
+inputs = keras.Input((None,), dtype="int32")
 embedding = PositionalEmbedding(len(VOCABULARY), d_model)
-x = embedding(ids)  # [B, T, D]
+x = embedding(inputs)  # [B, T, D]
 for _ in range(2):
     x = EncoderBlock(num_heads=4, d_ff=128, causal=True, dropout=0.0)(x)  # [B, T, D]
 logits = embedding(x, reverse=True)  # [B, T, V]
-model = keras.Model(ids, logits)
+model = keras.Model(inputs, logits)
 
+# %% [markdown]
 """
 ## Training
 
 `sample_weight` is 0 at padding, which would otherwise count in the loss.
 """
 
+# %%
 batch_size = 64
 steps = EPOCHS * -(-(len(sentences) - held_out) // batch_size)
 model.compile(
@@ -129,26 +148,28 @@ model.compile(
         from_logits=True, reduction="mean_with_sample_weight"
     ),
 )
-model.fit(
-    inputs[held_out:],
-    targets[held_out:],
-    sample_weight=weights[held_out:],
+history = model.fit(
+    decoder_inputs[held_out:],
+    labels[held_out:],
+    sample_weight=sample_weight[held_out:],
     batch_size=batch_size,
     epochs=EPOCHS,
     verbose=2,
 )
 
+# %% [markdown]
 """
 ## Evaluation
 
-The perplexity of a word is `exp` of the mean loss. For comparison we compute the best
-possible perplexity, and that of pairs of words, counted in the training sentences.
+The perplexity of a word is `exp` of the mean loss. For comparison we compute the best possible
+perplexity, and that of pairs of words, counted in the training sentences.
 """
 
 
+# %%
 def perplexity(log_probabilities):
-    """Of the held-out words, from the logarithms of their probabilities, in sum."""
-    return math.exp(-log_probabilities / weights[:held_out].sum())
+    """Returns that of the held-out words, given the sum of their log-probabilities."""
+    return math.exp(-log_probabilities / sample_weight[:held_out].sum())
 
 
 def log_softmax(x):
@@ -156,22 +177,38 @@ def log_softmax(x):
     return x - np.log(np.exp(x).sum(axis=-1, keepdims=True))
 
 
-def log_probability_of_targets(table):
-    """The sum over the held-out words, from log-probabilities `[B, T, V]`."""
-    chosen = np.take_along_axis(table, targets[:held_out, :, None], axis=2)[..., 0]
-    return float((chosen * weights[:held_out]).sum())
+def log_probability_of_labels(table):
+    """Returns the sum over the held-out words, from log-probabilities `[B, T, V]`."""
+    chosen = np.take_along_axis(table, labels[:held_out, :, None], axis=2)[..., 0]
+    return float((chosen * sample_weight[:held_out]).sum())
 
 
 pairs = np.full((len(VOCABULARY), len(VOCABULARY)), 0.01)
 np.add.at(
-    pairs, (inputs[held_out:].ravel(), targets[held_out:].ravel()), weights[held_out:].ravel()
+    pairs,
+    (decoder_inputs[held_out:].ravel(), labels[held_out:].ravel()),
+    sample_weight[held_out:].ravel(),
 )
-of_pairs = np.log(pairs / pairs.sum(axis=1, keepdims=True))[inputs[:held_out]]
-of_model = log_softmax(model.predict(inputs[:held_out], verbose=0))
-print(f"Best possible perplexity: {perplexity(sum(x for _, x in sentences[:held_out])):.3f}")
-print(f"Pairs of words, perplexity: {perplexity(log_probability_of_targets(of_pairs)):.3f}")
-print(f"Model, perplexity: {perplexity(log_probability_of_targets(of_model)):.3f}")
+pair_log_probabilities = np.log(pairs / pairs.sum(axis=1, keepdims=True))[decoder_inputs[:held_out]]
+model_log_probabilities = log_softmax(model.predict(decoder_inputs[:held_out], verbose=0))
+best = perplexity(sum(x for _, x in sentences[:held_out]))
+pairs_perplexity = perplexity(log_probability_of_labels(pair_log_probabilities))
+print(f"Best possible perplexity: {best:.3f}")
+print(f"Pairs of words, perplexity: {pairs_perplexity:.3f}")
+print(f"Model, perplexity: {perplexity(log_probability_of_labels(model_log_probabilities)):.3f}")
 
+# %%
+plt.figure(figsize=(5, 3))
+plt.plot(range(1, EPOCHS + 1), np.exp(history.history["loss"]), marker="o", label="model")
+plt.axhline(pairs_perplexity, color="tab:orange", linestyle="--", label="pairs of words")
+plt.axhline(best, color="black", linestyle=":", label="best possible")
+plt.ylim(5, 8)
+plt.xlabel("epoch")
+plt.ylabel("perplexity of the training words")
+plt.legend()
+plt.show()
+
+# %% [markdown]
 """
 ## Sampling
 
@@ -181,7 +218,9 @@ keep them in a cache.
 """
 
 
+# %%
 def sample(count, temperature=1.0):
+    """Returns the words of sentences that the model generates."""
     rows = np.full((count, LENGTH), PAD, "int32")
     rows[:, 0] = BOS
     for position in range(LENGTH - 1):
@@ -194,7 +233,7 @@ def sample(count, temperature=1.0):
 
 
 def agrees(words):
-    """Whether a sentence has one verb, in the form that its first noun needs."""
+    """Returns whether a sentence has one verb, in the form that its first noun needs."""
     nouns = [word for word in words if word in PLURALS or word in PLURALS.values()]
     verbs = [word for word in words if word in VERBS or word[:-1] in VERBS]
     if len(verbs) != 1 or not nouns:
@@ -207,11 +246,20 @@ for words in sampled[:4]:
     print(" ".join(words))
 print(f"Sampled sentences that agree: {np.mean([agrees(words) for words in sampled]):.3f}")
 
+# %% [markdown]
 """
 ## Conclusion
 
 The model comes close to the best perplexity (5.41 where 5.40 is possible, and pairs of words have
-6.43), and its verbs agree with nouns that are several words before them; pairs of words cannot
-know these. A generated grammar of some forty words is learned in seconds; real text needs far more
-data and weights.
+6.43), and its verbs agree with nouns that are several words before them; pairs of words cannot know
+these. A generated grammar of some forty words is learned in seconds; real text needs far more data
+and weights.
+"""
+
+# %% [markdown]
+"""
+## Read next
+
+- [Language models](../language_models.md): subwords, packed batches, and sampling with a cache.
+- [Translation with the whole model](translation.md): an encoder beside the decoder.
 """

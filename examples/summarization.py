@@ -1,16 +1,26 @@
+# %% [markdown]
 """
-Title: Summarization with encoder and decoder blocks
-Date created: 2026/11/22
-Last modified: 2026/11/22
-Description: Reports of matches become one sentence, with a model built out of blocks.
-Accelerator: None
+# Summarization with encoder and decoder blocks
+
+A model built from encoder and decoder blocks turns reports of matches into one sentence.
+
+Install the package from a checkout of the repository, and run the example:
+
+```sh
+pip install -e ".[plot]"
+python examples/summarization.py
+```
+
+This page shows the output of one run; [the notebook](summarization.ipynb) has the same cells. The
+environment variable `EPOCHS` makes the training shorter or longer.
 """
 
+# %% [markdown]
 """
 ## Introduction
 
-A report of a match has a few sentences in any order. Its summary is one sentence that is
-not in the report: who won against whom, where, and with how many goals.
+A report of a match has a few sentences in any order. Its summary is one sentence that is not in the
+report: who won against whom, where, and with how many goals.
 
     the rain stopped at noon . lions scored 3 goals . the match was in delft . owls scored 1 goal .
     -> lions beat owls 3 1 in delft .
@@ -20,14 +30,17 @@ translation, this one builds the model out of `EncoderBlock` and `DecoderBlock`,
 loop of its own.
 """
 
+# %% [markdown]
 """
 ## Setup
 """
 
+# %%
 import collections
 import os
 
 import keras
+import matplotlib.pyplot as plt
 import numpy as np
 from keras import ops
 
@@ -37,10 +50,12 @@ EPOCHS = int(os.environ.get("EPOCHS", 14))
 keras.utils.set_random_seed(1)
 rng = np.random.default_rng(1)
 
+# %% [markdown]
 """
 ## Data
 """
 
+# %%
 TEAMS = """lions owls foxes wolves bears hawks bulls sharks crows eagles otters rams stags swans
 tigers vipers""".split()
 TOWNS = ["delft", "ghent", "york", "bath", "turin", "lyon", "graz", "bonn"]
@@ -54,7 +69,7 @@ children waved flags""".split("\n")
 
 
 def generated_report():
-    """The words of a report and of its summary."""
+    """Returns the words of a report and of its summary."""
     first, second = rng.choice(TEAMS, size=2, replace=False)
     goals = rng.integers(0, 6, size=2)
     town = rng.choice(TOWNS)
@@ -88,40 +103,50 @@ def padded(rows):
     return ids
 
 
-source = padded([report for report, _ in examples])
-target = padded([[*summary, "[EOS]"] for _, summary in examples])
-before = np.concatenate([np.full_like(target[:, :1], BOS), target[:, :-1]], axis=1)
-weights = (target != PAD).astype("float32")  # padding does not count in the loss
+encoder_inputs = padded([report for report, _ in examples])
+labels = padded([[*summary, "[EOS]"] for _, summary in examples])
+decoder_inputs = np.concatenate([np.full_like(labels[:, :1], BOS), labels[:, :-1]], axis=1)
+sample_weight = (labels != PAD).astype("float32")  # padding does not count in the loss
 test, train = slice(held_out), slice(held_out, None)
 print(f"{len(examples) - held_out} reports to train with, {held_out} held out")
 
+# %% [markdown]
 """
 ## Model
 
-The memory of the encoder has padding: `real` keeps the encoder and, as `memory_allowed`, the
-decoder from attending to it. The decoder's attention to itself is always causal. One matrix is
-the embedding of both sides and the output weights.
+The reports have padding: `attention_mask` keeps the encoder and, as `memory_allowed`, the decoder
+from attending to it. The decoder's attention to itself is always causal. One matrix is the
+embedding of both sides and the output weights.
 """
 
+# %%
 d_model, num_layers = 64, 2
-reports = keras.Input((None,), dtype="int32", name="reports")
-summaries = keras.Input((None,), dtype="int32", name="summaries")
+encoder_input = keras.Input((None,), dtype="int32", name="encoder_inputs")
+decoder_input = keras.Input((None,), dtype="int32", name="decoder_inputs")
 embedding = PositionalEmbedding(len(VOCABULARY), d_model)
-real = ops.not_equal(reports, PAD)  # [B, S]
+attention_mask = ops.not_equal(encoder_input, PAD)  # [B, S]
 
-memory = embedding(reports)  # [B, S, D]
+encoder_outputs = embedding(encoder_input)  # [B, S, D]
 for _ in range(num_layers):
-    memory = EncoderBlock(num_heads=4, d_ff=128, dropout=0.0)(memory, real)
-x = embedding(summaries)  # [B, T, D]
+    encoder_outputs = EncoderBlock(num_heads=4, d_ff=128, dropout=0.0)(
+        encoder_outputs, allowed=attention_mask
+    )
+x = embedding(decoder_input)  # [B, T, D]
 for _ in range(num_layers):
-    x = DecoderBlock(num_heads=4, d_ff=128, dropout=0.0)(x, memory, memory_allowed=real)
+    x, attention_weights = DecoderBlock(num_heads=4, d_ff=128, dropout=0.0)(
+        x, encoder_outputs, memory_allowed=attention_mask, return_weights=True
+    )
 logits = embedding(x, reverse=True)  # [B, T, V]
-model = keras.Model({"reports": reports, "summaries": summaries}, logits)
+inputs = {"encoder_inputs": encoder_input, "decoder_inputs": decoder_input}
+model = keras.Model(inputs, logits)
+attention_model = keras.Model(inputs, attention_weights["cross_attention"])  # of the last block
 
+# %% [markdown]
 """
 ## Training
 """
 
+# %%
 batch_size = 64
 steps = EPOCHS * -(-(len(examples) - held_out) // batch_size)
 rate = keras.optimizers.schedules.CosineDecay(
@@ -134,15 +159,16 @@ model.compile(
     ),
     weighted_metrics=["accuracy"],
 )
-model.fit(
-    {"reports": source[train], "summaries": before[train]},
-    target[train],
-    sample_weight=weights[train],
+history = model.fit(
+    {"encoder_inputs": encoder_inputs[train], "decoder_inputs": decoder_inputs[train]},
+    labels[train],
+    sample_weight=sample_weight[train],
     batch_size=batch_size,
     epochs=EPOCHS,
     verbose=2,
 )
 
+# %% [markdown]
 """
 ## Evaluation
 
@@ -151,13 +177,15 @@ of the words that two texts share; the first sentence of the report is the usual
 """
 
 
-def summarize(source):
-    rows = np.full((len(source), target.shape[1] + 1), PAD, "int32")
+# %%
+def summarize(encoder_inputs):
+    """Returns the words of a summary for each report."""
+    rows = np.full((len(encoder_inputs), labels.shape[1] + 1), PAD, "int32")
     rows[:, 0] = BOS
-    for position in range(target.shape[1]):
-        inputs = {"reports": source, "summaries": rows[:, :-1]}
-        scores = model.predict(inputs, batch_size=128, verbose=0)[:, position]  # [B, V]
-        rows[:, position + 1] = scores.argmax(axis=-1)
+    for position in range(labels.shape[1]):
+        inputs = {"encoder_inputs": encoder_inputs, "decoder_inputs": rows[:, :-1]}
+        logits = model.predict(inputs, batch_size=128, verbose=0)[:, position]  # [B, V]
+        rows[:, position + 1] = logits.argmax(axis=-1)
     texts = [[VOCABULARY[token] for token in row[1:]] for row in rows]
     return [words[: words.index("[EOS]")] if "[EOS]" in words else words for words in texts]
 
@@ -171,7 +199,7 @@ def mean_rouge(texts):
     return np.mean([rouge_1(a, b) for a, (_, b) in zip(texts, examples, strict=False)])
 
 
-outputs = summarize(source[test])
+outputs = summarize(encoder_inputs[test])
 for words, (report, _) in zip(outputs[:3], examples, strict=False):
     print(f"{' '.join(report)}\n    -> {' '.join(words)}")
 leads = [report[: report.index(".") + 1] for report, _ in examples[:held_out]]
@@ -180,6 +208,24 @@ print(f"First sentence, ROUGE-1: {mean_rouge(leads):.3f}")
 print(f"Model, ROUGE-1: {mean_rouge(outputs):.3f}")
 print(f"Model, exact summaries: {exact:.3f}")
 
+# %% [markdown]
+"""
+The decoder's last block, mean of its heads: what it attends to in the report while it generates
+each word of the summary.
+"""
+
+# %%
+report, summary = examples[0]
+inputs = {"encoder_inputs": encoder_inputs[:1], "decoder_inputs": decoder_inputs[:1]}
+weights = attention_model.predict(inputs, verbose=0)[0].mean(axis=0)  # [T, S]
+weights = weights[: len(summary), : len(report)]
+plt.figure(figsize=(8, 3))
+plt.imshow(weights, cmap="Blues", aspect="auto")
+plt.xticks(range(len(report)), report, rotation=90)
+plt.yticks(range(len(summary)), summary)
+plt.show()
+
+# %% [markdown]
 """
 ## Conclusion
 
@@ -187,4 +233,12 @@ The summaries have the right words (ROUGE-1 of 1.000 in our run), and 96 % of th
 others name the teams in the wrong order, which ROUGE-1 does not notice: measure what matters. The
 reports have the same few sentences as those it was trained with; articles by people need subwords,
 more weights and far more data.
+"""
+
+# %% [markdown]
+"""
+## Read next
+
+- [Summarisation](../summarization.md): subwords, beams and exports.
+- [Translation with the whole model](translation.md): the same architecture from a configuration.
 """

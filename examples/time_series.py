@@ -1,11 +1,21 @@
+# %% [markdown]
 """
-Title: A time series from another one, with causal attention
-Date created: 2026/11/22
-Last modified: 2026/11/22
-Description: Runoff from rainfall with a causal encoder, an LSTM and a GRU of about the same size.
-Accelerator: None
+# A time series from another one, with causal attention
+
+A causal encoder, an LSTM and a GRU of about the same size simulate runoff from rainfall.
+
+Install the package from a checkout of the repository, and run the example:
+
+```sh
+pip install -e ".[plot]"
+python examples/time_series.py
+```
+
+This page shows the output of one run; [the notebook](time_series.ipynb) has the same cells. The
+environment variable `EPOCHS` makes the training shorter or longer.
 """
 
+# %% [markdown]
 """
 ## Introduction
 
@@ -18,17 +28,21 @@ compare a causal encoder, in which a day attends to itself and earlier days, wit
 `keras.layers.LSTM` and `keras.layers.GRU`.
 """
 
+# %% [markdown]
 """
 ## Setup
 """
 
+# %%
 import os
 
 import keras
 import numpy as np
 
 from keras_transformer import EncoderBlock, SeriesEmbedding
+from keras_transformer.plots.hydrograph import hydrograph_figure
 
+# %matplotlib inline
 EPOCHS = int(os.environ.get("EPOCHS", 12))
 keras.utils.set_random_seed(1)
 rng = np.random.default_rng(1)
@@ -37,13 +51,15 @@ DAYS = 365 * 24
 WINDOW = 120  # days that a model sees at a time
 WARM_UP = 60  # of these, days that do not count: the soil before them is unknown
 
+# %% [markdown]
 """
 ## Data
 """
 
 
+# %%
 def generated_catchment():
-    """Rain in mm, temperature in degrees and runoff in mm of every day."""
+    """Returns rain in mm, temperature in degrees and runoff in mm of every day."""
     day = np.arange(DAYS)
     temperature = 10 - 9 * np.cos(2 * np.pi * day / 365) + rng.normal(0, 2, DAYS)
     rain = rng.gamma(0.7, 9, DAYS) * (rng.random(DAYS) < 0.35)
@@ -69,12 +85,14 @@ features = ((features - mean) / scale).astype("float32")
 level, spread = runoff[:split].mean(), runoff[:split].std()
 target = ((runoff - level) / spread).astype("float32")
 
+# %% [markdown]
 """
 Windows overlap, so that every day after the warm-up is a target. `sample_weight` is 0 in the
 warm-up: the loss and the weighted metrics do not count it.
 """
 
 
+# %%
 def windows(start, end, step):
     starts = np.arange(start, end - WINDOW + 1, step)
     days = starts[:, None] + np.arange(WINDOW)  # [windows, WINDOW]
@@ -86,6 +104,7 @@ train = windows(0, split, step=4)
 test = windows(split, DAYS, step=WINDOW - WARM_UP)
 print(f"{len(train[0])} windows to train with, {len(test[0])} held out, {WINDOW} days each")
 
+# %% [markdown]
 """
 ## Model
 
@@ -95,6 +114,7 @@ good start for a soil that forgets.
 """
 
 
+# %%
 def encoder_model(d_model=32, num_layers=2):
     inputs = keras.Input((WINDOW, 2))
     x = SeriesEmbedding(d_model, position="none")(inputs)  # [B, T, D]
@@ -111,10 +131,12 @@ def recurrent_model(layer):
     return keras.Model(inputs, keras.layers.Dense(1)(layer(inputs)))
 
 
+# %% [markdown]
 """
 ## Training
 """
 
+# %%
 models = {
     "Encoder": encoder_model(),
     "LSTM": recurrent_model(keras.layers.LSTM(64, return_sequences=True)),
@@ -129,6 +151,7 @@ for name, model in models.items():
     print(f"{name}: {model.count_params()} weights")
     model.fit(*train[:2], sample_weight=train[2], batch_size=32, epochs=EPOCHS, verbose=2)
 
+# %% [markdown]
 """
 ## Evaluation
 
@@ -138,15 +161,16 @@ A line fitted to the rain of the last seven days shows what a simple model gets.
 """
 
 
+# %%
 def efficiency(simulated):
-    """NSE over the days that count."""
+    """Returns the NSE over the days that count."""
     observed, counted = test[1][..., 0], test[2] > 0
     errors = np.square(observed - simulated)[counted].sum()
     return 1 - errors / np.square(observed - observed[counted].mean())[counted].sum()
 
 
 def of_seven_days(x):
-    """The rain and the temperature of seven days as a row of a linear model, `[B, T, 15]`."""
+    """Returns rain and temperature of seven days as rows of a linear model, `[B, T, 15]`."""
     days = [np.pad(x, [(0, 0), (lag, 0), (0, 0)])[:, :WINDOW] for lag in range(7)]
     return np.concatenate([*days, np.ones_like(x[..., :1])], axis=2)
 
@@ -157,10 +181,45 @@ print(f"Linear model of seven days, NSE: {efficiency((of_seven_days(test[0]) @ l
 for name, model in models.items():
     print(f"{name}, NSE: {efficiency(model.predict_on_batch(test[0])[..., 0]):.3f}")
 
+# %% [markdown]
+"""
+A year and a half of the held-out series. The encoder sees a window at a time, and each window
+contributes the days after its warm-up.
+"""
+
+
+# %%
+def series(values):
+    """Returns a series of mm a day, from the days after the warm-up of each window."""
+    return (values[:9, WARM_UP:] * spread + level).ravel()
+
+
+day = split + WARM_UP + np.arange(9 * (WINDOW - WARM_UP))
+simulated = {
+    name: series(model.predict_on_batch(test[0])[..., 0]) for name, model in models.items()
+}
+hydrograph_figure(
+    day - day[0],
+    series(test[1][..., 0]),
+    {name: simulated[name] for name in ("Encoder", "GRU")},
+    rain=rain[day],
+    target="runoff [mm/day]",
+    rain_label="rain [mm]",
+)
+
+# %% [markdown]
 """
 ## Conclusion
 
 All three models follow the state of the soil (NSE of 0.96 to 0.97), which a linear model of a week
 does not (0.54). The recurrent layers are slightly ahead of the encoder, and faster: a reservoir is
 a recurrence, and a series of this length is short for them. Attention has no advantage here.
+"""
+
+# %% [markdown]
+"""
+## Read next
+
+- [Time series](../time_series.md): a real river, from the command line.
+- [Layers in a Keras program](../layers.md): masks and position encodings.
 """

@@ -1,11 +1,21 @@
+# %% [markdown]
 """
-Title: A label for every word
-Date created: 2026/11/22
-Last modified: 2026/11/22
-Description: An encoder marks persons and places where the word alone does not tell which it is.
-Accelerator: None
+# A label for every word
+
+An encoder marks persons and places where the word alone does not tell which it is.
+
+Install the package from a checkout of the repository, and run the example:
+
+```sh
+pip install -e ".[plot]"
+python examples/token_labelling.py
+```
+
+This page shows the output of one run; [the notebook](token_labelling.ipynb) has the same cells. The
+environment variable `EPOCHS` makes the training shorter or longer.
 """
 
+# %% [markdown]
 """
 ## Introduction
 
@@ -18,14 +28,17 @@ Texts have different lengths. Padding must change nothing: no word attends to it
 neither loss nor accuracy. The end of this example checks that.
 """
 
+# %% [markdown]
 """
 ## Setup
 """
 
+# %%
 import collections
 import os
 
 import keras
+import matplotlib.pyplot as plt
 import numpy as np
 from keras import ops
 
@@ -35,13 +48,15 @@ EPOCHS = int(os.environ.get("EPOCHS", 6))
 keras.utils.set_random_seed(1)
 rng = np.random.default_rng(1)
 
+# %% [markdown]
 """
 ## Data
 
-`PER` and `LOC` in a pattern are replaced with names of one to three words. The same first
-words occur in names of persons and of places.
+`PER` and `LOC` in a pattern are replaced with names of one to three words. The same first words
+occur in names of persons and of places.
 """
 
+# %%
 FIRST = """jordan paris florence sydney austin georgia dakota phoenix savannah brooklyn chelsea
 madison lincoln jackson houston""".split()
 SECOND = ["lee", "hill", "stone", "ford", "field", "brook", "wells", "marsh"]
@@ -60,7 +75,7 @@ LABELS = ["O", "B-PER", "I-PER", "B-LOC", "I-LOC"]
 
 
 def labelled_text():
-    """Words, and the label of each."""
+    """Returns words, and the label of each."""
     words, labels = [], []
     for word in rng.choice(PATTERNS).split():
         if word in ("PER", "LOC"):
@@ -80,7 +95,7 @@ LENGTH = max(len(words) for words, _ in texts)
 
 
 def padded(rows, names):
-    """Numbers of names, `[B, T]`, with 0 after the end of each row."""
+    """Returns the numbers of names, `[B, T]`, with 0 after the end of each row."""
     numbers = {name: number for number, name in enumerate(names)}
     ids = np.zeros((len(rows), LENGTH), "int32")
     for row, items in zip(ids, rows, strict=True):
@@ -88,33 +103,38 @@ def padded(rows, names):
     return ids
 
 
-tokens = padded([words for words, _ in texts], VOCABULARY)
+token_ids = padded([words for words, _ in texts], VOCABULARY)
 labels = padded([labels for _, labels in texts], LABELS)  # 0 is "O" and padding alike
-weights = (tokens != 0).astype("float32")
+sample_weight = (token_ids != 0).astype("float32")
 test, train = slice(held_out), slice(held_out, None)
 print(f"{len(texts) - held_out} texts to train with, {held_out} held out, up to {LENGTH} words")
 
+# %% [markdown]
 """
 ## Model
 
-`real` is boolean, `[B, T]`, and `True` where a word may be attended to.
+`attention_mask` is boolean, `[B, T]`, and `True` where a word may be attended to. The blocks get it
+as `allowed`.
 """
 
+# %%
 inputs = keras.Input((None,), dtype="int32")
-real = ops.not_equal(inputs, 0)  # [B, T]
+attention_mask = ops.not_equal(inputs, 0)  # [B, T]
 x = PositionalEmbedding(len(VOCABULARY), d_model=48)(inputs)  # [B, T, D]
 for _ in range(2):
-    x = EncoderBlock(num_heads=4, d_ff=96)(x, real)  # [B, T, D]
+    x = EncoderBlock(num_heads=4, d_ff=96)(x, allowed=attention_mask)  # [B, T, D]
 model = keras.Model(inputs, keras.layers.Dense(len(LABELS))(x))  # [B, T, labels]
 
+# %% [markdown]
 """
 ## Training
 
 Padding has the number of the label `O` here, and most positions of a short text are padding:
-counted, they would make every figure look better than it is. `sample_weight` `[B, T]` is 0 there.
+counted, they would make every metric look better than it is. `sample_weight` `[B, T]` is 0 there.
 `metrics=` would ignore it; `weighted_metrics=` does not.
 """
 
+# %%
 model.compile(
     keras.optimizers.Adam(0.002),
     keras.losses.SparseCategoricalCrossentropy(
@@ -122,15 +142,16 @@ model.compile(
     ),
     weighted_metrics=["accuracy"],
 )
-model.fit(
-    tokens[train],
+history = model.fit(
+    token_ids[train],
     labels[train],
-    sample_weight=weights[train],
+    sample_weight=sample_weight[train],
     batch_size=64,
     epochs=EPOCHS,
     verbose=2,
 )
 
+# %% [markdown]
 """
 ## Evaluation
 
@@ -139,54 +160,77 @@ accuracy we report the F1 of whole names: a name counts if all of its words have
 """
 
 
+# %%
 def names_in(row):
-    """Start, end and kind of every name in a row of numbers of labels."""
+    """Returns start, end and kind of every name in a row of numbers of labels."""
     names, start = set(), None
-    for place, label in enumerate([*(LABELS[number] for number in row), "O"]):
+    for position, label in enumerate([*(LABELS[number] for number in row), "O"]):
         if start is not None and not label.startswith("I-"):
-            names.add((start, place, LABELS[row[start]][2:]))
+            names.add((start, position, LABELS[row[start]][2:]))
             start = None
         if label.startswith("B-"):
-            start = place
+            start = position
     return names
 
 
 def report(title, predicted):
-    predicted = np.where(tokens[test] != 0, predicted, 0)
-    right = (predicted == labels[test])[tokens[test] != 0]
-    ours = [names_in(row) for row in predicted]
-    theirs = [names_in(row) for row in labels[test]]
-    both = sum(len(a & b) for a, b in zip(ours, theirs, strict=True))
-    f1 = 2 * both / (sum(map(len, ours)) + sum(map(len, theirs)))
+    """Prints accuracy and F1, which do not count padding."""
+    predicted = np.where(token_ids[test] != 0, predicted, 0)
+    right = (predicted == labels[test])[token_ids[test] != 0]
+    hypotheses = [names_in(row) for row in predicted]
+    references = [names_in(row) for row in labels[test]]
+    both = sum(len(a & b) for a, b in zip(hypotheses, references, strict=True))
+    f1 = 2 * both / (sum(map(len, hypotheses)) + sum(map(len, references)))
     print(f"{title}, accuracy: {right.mean():.3f}")
     print(f"{title}, F1 of names: {f1:.3f}")
 
 
 counts = collections.defaultdict(collections.Counter)
-for word, label in zip(tokens[train].ravel(), labels[train].ravel(), strict=True):
+for word, label in zip(token_ids[train].ravel(), labels[train].ravel(), strict=True):
     counts[word][label] += 1
 most_frequent = np.array(
     [counts[word].most_common(1)[0][0] if counts[word] else 0 for word in range(len(VOCABULARY))]
 )
-report("Most frequent label of a word", most_frequent[tokens[test]])
-report("Encoder", model.predict(tokens[test], verbose=0).argmax(axis=-1))
+report("Most frequent label of a word", most_frequent[token_ids[test]])
+report("Encoder", model.predict(token_ids[test], verbose=0).argmax(axis=-1))
 
-shown = model.predict(tokens[:1], verbose=0)[0].argmax(axis=-1)
-for word, number in zip(texts[0][0], shown, strict=False):
-    print(f"    {word:12} {LABELS[number]}")
+# %% [markdown]
+"""
+The first held-out text, with the probability of each label:
+"""
 
+# %%
+words = texts[0][0]
+probabilities = ops.softmax(model.predict(token_ids[:1], verbose=0)[0, : len(words)])  # [T, labels]
+plt.figure(figsize=(6, 2))
+plt.imshow(np.transpose(probabilities), cmap="Blues", vmin=0, vmax=1)
+plt.xticks(range(len(words)), words, rotation=90)
+plt.yticks(range(len(LABELS)), LABELS)
+plt.show()
+
+# %% [markdown]
 """
 With twenty more columns of padding the logits of the words stay the same:
 """
 
-longer = np.pad(tokens[test], [(0, 0), (0, 20)])
-changes = model.predict(longer, verbose=0)[:, :LENGTH] - model.predict(tokens[test], verbose=0)
-print(f"Largest change of a logit by padding: {np.abs(changes[tokens[test] != 0]).max():.6f}")
+# %%
+longer = np.pad(token_ids[test], [(0, 0), (0, 20)])
+changes = model.predict(longer, verbose=0)[:, :LENGTH] - model.predict(token_ids[test], verbose=0)
+print(f"Largest change of a logit by padding: {np.abs(changes[token_ids[test] != 0]).max():.6f}")
 
+# %% [markdown]
 """
 ## Conclusion
 
 The encoder tells persons from places by the words around them; in our run every word was right. The
 patterns of the held-out texts are those of the training texts, and only the names in them differ:
 that makes this task far easier than names in newspapers.
+"""
+
+# %% [markdown]
+"""
+## Read next
+
+- [Token labelling](../labelling.md): subwords and files in CoNLL's format.
+- [Layers in a Keras program](../layers.md#masks): the masks of this package and of Keras.
 """

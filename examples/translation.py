@@ -1,11 +1,21 @@
+# %% [markdown]
 """
-Title: Translation with the whole model
-Date created: 2026/11/22
-Last modified: 2026/11/22
-Description: The encoder-decoder of the paper reads numbers in digits and writes them in words.
-Accelerator: None
+# Translation with the whole model
+
+The encoder-decoder of the paper reads numbers in digits and writes them in words.
+
+Install the package from a checkout of the repository, and run the example:
+
+```sh
+pip install -e ".[plot]"
+python examples/translation.py
+```
+
+This page shows the output of one run; [the notebook](translation.ipynb) has the same cells. The
+environment variable `EPOCHS` makes the training shorter or longer.
 """
 
+# %% [markdown]
 """
 ## Introduction
 
@@ -15,32 +25,38 @@ We build the `Transformer` of Fig. 1 from a configuration, train it with `fit`, 
 `greedy_decode`, which keeps a key/value cache and runs as one graph.
 """
 
+# %% [markdown]
 """
 ## Setup
 """
 
+# %%
 import os
 
 import keras
 import numpy as np
 
-from keras_transformer import Transformer, TransformerConfig, greedy_decode
+from keras_transformer import Attention, Transformer, TransformerConfig, greedy_decode
+from keras_transformer.plots.attention import attention_figure
 
+# %matplotlib inline
 EPOCHS = int(os.environ.get("EPOCHS", 8))
 keras.utils.set_random_seed(1)
 rng = np.random.default_rng(1)
 
+# %% [markdown]
 """
 ## Data
 """
 
+# %%
 ONES = """zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen
 fifteen sixteen seventeen eighteen nineteen""".split()
 TENS = ["-", "-", "twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"]
 
 
 def in_words(number):
-    """The words of a number below a million."""
+    """Returns the words of a number below a million."""
     if number < 20:
         return [ONES[number]]
     if number < 100:
@@ -53,11 +69,13 @@ def in_words(number):
     return words + (["and"] * (rest < 100) + in_words(rest) if rest else [])
 
 
+# %% [markdown]
 """
 Source and target share a vocabulary: four special tokens, the digits and the words. A source ends
 in `EOS`. The decoder sees the target one position later than it is to predict it, after `BOS`.
 """
 
+# %%
 PAD, BOS, EOS = 0, 2, 3  # the defaults of `TransformerConfig`
 VOCABULARY = ["[PAD]", "[UNK]", "[BOS]", "[EOS]", *"0123456789"]
 VOCABULARY += sorted({*ONES, *TENS, "hundred", "thousand", "and"} - {"-"})
@@ -72,7 +90,7 @@ def padded(rows):
 
 
 def encoded(numbers):
-    """Sources `[B, S]` and targets `[B, T]`, both with `EOS`."""
+    """Returns sources `[B, S]` and targets `[B, T]`, both with `EOS`."""
     sources = [[*(IDS[digit] for digit in str(number)), EOS] for number in numbers]
     targets = [[*(IDS[word] for word in in_words(number)), EOS] for number in numbers]
     return padded(sources), padded(targets)
@@ -82,17 +100,19 @@ numbers = rng.choice(1_000_000, size=12_500, replace=False)
 numbers[:3000] %= 10_000  # short ones are rare otherwise
 numbers = rng.permutation(np.unique(numbers)).tolist()
 test_numbers, train_numbers = numbers[:500], numbers[500:]
-source, target = encoded(train_numbers)
-before = np.concatenate([np.full_like(target[:, :1], BOS), target[:, :-1]], axis=1)  # [B, T]
+encoder_inputs, labels = encoded(train_numbers)  # [B, S], [B, T]
+decoder_inputs = np.concatenate([np.full_like(labels[:, :1], BOS), labels[:, :-1]], axis=1)
 print(f"{len(train_numbers)} numbers to train with, {len(test_numbers)} others held out")
 
+# %% [markdown]
 """
 ## Model
 
-The inputs of a `Transformer` are token ids, and it makes its masks of them: no attention to
-padding, and none of a target position to later ones.
+The inputs of a `Transformer` are token ids, and it makes its masks of them: no position attends to
+padding, and no target position to later ones.
 """
 
+# %%
 config = TransformerConfig(
     vocab_size=len(VOCABULARY),
     d_model=64,
@@ -104,6 +124,7 @@ config = TransformerConfig(
 )
 model = Transformer(config)
 
+# %% [markdown]
 """
 ## Training
 
@@ -112,8 +133,9 @@ positions. `sample_weight` is 0 there: with `"mean_with_sample_weight"` the loss
 the real tokens, and so is each of the `weighted_metrics`.
 """
 
+# %%
 batch_size = 64
-steps = EPOCHS * -(-len(source) // batch_size)
+steps = EPOCHS * -(-len(encoder_inputs) // batch_size)
 rate = keras.optimizers.schedules.CosineDecay(
     0.0, steps - steps // 10, warmup_target=0.003, warmup_steps=steps // 10
 )
@@ -124,25 +146,27 @@ model.compile(
     ),
     weighted_metrics=["accuracy"],
 )
-model.fit(
-    {"source": source, "target": before},
-    target,
-    sample_weight=(target != PAD).astype("float32"),
+history = model.fit(
+    {"source": encoder_inputs, "target": decoder_inputs},
+    labels,
+    sample_weight=(labels != PAD).astype("float32"),
     batch_size=batch_size,
     epochs=EPOCHS,
     verbose=2,
 )
 
+# %% [markdown]
 """
 ## Evaluation
 
-In training the decoder saw the right words so far. Here it sees its own. A translation counts if
-all of its words are right.
+In training the decoder saw the right words so far. Here it sees those that it has generated. A
+translation counts if all of its words are right.
 """
 
 
+# %%
 def translate(numbers):
-    """The words for each number."""
+    """Returns the words for each number."""
     tokens, _ = greedy_decode(model, encoded(numbers)[0], max_length=24)  # [B, L]
     rows = [[VOCABULARY[token] for token in row] for row in np.asarray(tokens)]
     return [row[: row.index("[EOS]")] if "[EOS]" in row else row for row in rows]
@@ -154,10 +178,39 @@ for number, words in zip(test_numbers[:5], outputs, strict=False):
 right = [words == in_words(number) for number, words in zip(test_numbers, outputs, strict=True)]
 print(f"Exact translations: {np.mean(right):.3f}")
 
+# %% [markdown]
+"""
+Attention of the decoder to the digits, mean of all layers and heads. A row is the word that is
+generated there.
+"""
+
+# %%
+number = 417_305
+source_ids, target_ids = encoded([number])
+decoder_inputs = np.concatenate([[[BOS]], target_ids[:, :-1]], axis=1)
+weights = model.attention_weights({"source": source_ids, "target": decoder_inputs})
+attention = Attention(
+    "cross",
+    queries=[VOCABULARY[token] for token in target_ids[0]],
+    keys=[VOCABULARY[token] for token in source_ids[0]],
+    weights=np.stack(
+        [weights[f"decoder/block_{layer}/cross_attention"][0] for layer in range(2)]
+    ),  # [layers, H, T, S]
+)
+attention_figure(attention)
+
+# %% [markdown]
 """
 ## Conclusion
 
 The model writes numbers in words that were not among its examples. A number of seven digits needs
-the word "million", which it has never seen. For a corpus of real sentences, with a vocabulary of
-subwords, beams and exports, see the page Translation.
+the word "million", which it has never seen.
+"""
+
+# %% [markdown]
+"""
+## Read next
+
+- [English to German on Multi30K](multi30k.md): real sentences, subwords and beams.
+- [From training to a SavedModel](saved_model.md): export a model with its search, and call it.
 """

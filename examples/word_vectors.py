@@ -1,11 +1,22 @@
+# %% [markdown]
 """
-Title: Word vectors that were trained elsewhere
-Date created: 2026/11/22
-Last modified: 2026/11/22
-Description: A frozen table in GloVe's format lets an encoder understand words without an example.
-Accelerator: None
+# Word vectors that were trained elsewhere
+
+A frozen table in GloVe's format lets an encoder understand words without an example.
+
+Install the package from a checkout of the repository, and run the example:
+
+```sh
+pip install -e ".[plot]"
+python examples/word_vectors.py
+```
+
+This page shows the output of one run; [the notebook](word_vectors.ipynb) has the same cells. The
+environment variable `EPOCHS` makes the training shorter or longer. Set `DATA` to the path of a file
+in GloVe's format to use other vectors.
 """
 
+# %% [markdown]
 """
 ## Introduction
 
@@ -18,15 +29,18 @@ are not GloVe's own; words of one kind are near each other by construction. Set 
 of a real file, such as `glove.6B.50d.txt`, to use that.
 """
 
+# %% [markdown]
 """
 ## Setup
 """
 
+# %%
 import os
 import pathlib
 import tempfile
 
 import keras
+import matplotlib.pyplot as plt
 import numpy as np
 from keras import ops
 
@@ -37,14 +51,16 @@ DATA = os.environ.get("DATA")
 keras.utils.set_random_seed(1)
 rng = np.random.default_rng(1)
 
+# %% [markdown]
 """
 ## Data
 
-Of every kind of word half is in the training texts, the other half in the held-out ones alone. A
-text is positive if its only adjective is positive, unless "not" or "never" stands right before it;
-other "not"s do not count.
+Half of the words of each kind are in the training texts, the others only in held-out texts. A text
+is positive if its only adjective is positive, unless "not" or "never" stands right before it; other
+"not"s do not count.
 """
 
+# %%
 KINDS = {
     "positive": """good great excellent wonderful beautiful perfect lovely happy brilliant superb
 fantastic pleasant delightful charming""",
@@ -69,7 +85,7 @@ def write_vectors(path, width=50):
 
 
 def read_vectors(path, vocabulary):
-    """A table `[V, width]` for the words of a vocabulary; all must be in the file."""
+    """Returns a table `[V, width]` for the words of a vocabulary; all must be in the file."""
     vectors = {}
     with path.open(encoding="utf-8") as lines:
         for line in lines:
@@ -85,7 +101,7 @@ def read_vectors(path, vocabulary):
 
 
 def generated_text(half):
-    """A text with words of one half of every kind, and 1 if it is positive."""
+    """Returns a text with words of one half of every kind, and 1 if it is positive."""
     thing, person = (rng.choice(KINDS[kind][half::2]) for kind in ("thing", "person"))
     positive, negated, speaker = (rng.random(3) < [0.5, 0.3, 0.5]).tolist()
     adjective = rng.choice(KINDS["positive" if positive else "negative"][half::2])
@@ -102,11 +118,12 @@ LENGTH = 12
 
 
 def encoded(half, count):
-    tokens, labels = np.zeros((count, LENGTH), "int32"), np.zeros(count, "int32")
+    """Returns token ids `[B, S]` and labels `[B]`."""
+    token_ids, labels = np.zeros((count, LENGTH), "int32"), np.zeros(count, "int32")
     for number in range(count):
         words, labels[number] = generated_text(half)
-        tokens[number, : len(words)] = [IDS[word] for word in words]
-    return tokens, labels
+        token_ids[number, : len(words)] = [IDS[word] for word in words]
+    return token_ids, labels
 
 
 x_train, y_train = encoded(half=0, count=3000)
@@ -120,6 +137,23 @@ with tempfile.TemporaryDirectory() as folder:
     table = read_vectors(path, VOCABULARY)
 print(f"Numbers of a vector: {table.shape[1]}")
 
+# %% [markdown]
+"""
+The vectors of the four kinds in the two directions in which they differ most (principal
+components):
+"""
+
+# %%
+plt.figure(figsize=(5, 3.5))
+centered = table[1:] - table[1:].mean(axis=0)
+plane = centered @ np.linalg.svd(centered, full_matrices=False)[2][:2].T  # [V - 1, 2]
+for kind, words in KINDS.items():
+    points = plane[[IDS[word] - 1 for word in words]]
+    plt.scatter(*points.T, label=kind)
+plt.legend()
+plt.show()
+
+# %% [markdown]
 """
 ## Model
 
@@ -128,24 +162,27 @@ the width of the model and adds the positions, as it does with measurements.
 """
 
 
+# %%
 def classifier(vectors, d_model=32):
     inputs = keras.Input((None,), dtype="int32")
-    real = ops.not_equal(inputs, 0)  # [B, S]
+    attention_mask = ops.not_equal(inputs, 0)  # [B, S]
     x = vectors(inputs)  # [B, S, width]
     x = SeriesEmbedding(d_model)(x)  # [B, S, D]
     for _ in range(2):
-        x = EncoderBlock(num_heads=4, d_ff=64)(x, real)  # [B, S, D]
-    x = keras.layers.GlobalAveragePooling1D()(x, mask=real)  # [B, D]
+        x = EncoderBlock(num_heads=4, d_ff=64)(x, allowed=attention_mask)  # [B, S, D]
+    x = keras.layers.GlobalAveragePooling1D()(x, mask=attention_mask)  # [B, D]
     return keras.Model(inputs, keras.layers.Dense(2)(x))  # [B, 2]
 
 
 frozen = keras.layers.Embedding(*table.shape, weights=[table], trainable=False)
 learned = keras.layers.Embedding(*table.shape)
 
+# %% [markdown]
 """
 ## Training
 """
 
+# %%
 models = {"Frozen vectors": classifier(frozen), "Learned vectors": classifier(learned)}
 for name, model in models.items():
     model.compile(
@@ -157,22 +194,33 @@ for name, model in models.items():
     model.fit(x_train, y_train, batch_size=64, epochs=EPOCHS, verbose=2)
 assert np.array_equal(frozen.get_weights()[0], table)  # frozen indeed
 
+# %% [markdown]
 """
 ## Evaluation
 
 Once on texts with the words of the training, once on texts with the other words.
 """
 
+# %%
 for name, model in models.items():
     _, same = model.evaluate(x_same, y_same, verbose=0)
     _, new = model.evaluate(x_new, y_new, verbose=0)
     print(f"{name}, accuracy with words of the training: {same:.3f}")
     print(f"{name}, accuracy with new words: {new:.3f}")
 
+# %% [markdown]
 """
 ## Conclusion
 
 Both models learn the task with the words of the training. With new words the learned table, whose
 rows for them are still random, can only guess; the frozen table still works. How well that works
 with real vectors depends on them: good and bad are close to each other in many such tables.
+"""
+
+# %% [markdown]
+"""
+## Read next
+
+- [Text classification](../classification.md): a training that reads word vectors from a file.
+- [Fine-tuning a pretrained encoder](fine_tuning.md): a whole encoder that was trained elsewhere.
 """

@@ -9,7 +9,18 @@ import re
 import textwrap
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-PAGES = ("README.md", *sorted(str(x.relative_to(ROOT)) for x in (ROOT / "docs").rglob("*.md")))
+# The pages of examples are made from programs, which tests/system/test_examples.py runs.
+EXAMPLE_PAGES = tuple(
+    sorted(str(x.relative_to(ROOT)) for x in (ROOT / "docs" / "examples").glob("*.md"))
+)
+PAGES = (
+    "README.md",
+    *sorted(
+        page
+        for page in (str(x.relative_to(ROOT)) for x in (ROOT / "docs").rglob("*.md"))
+        if page not in EXAMPLE_PAGES
+    ),
+)
 EXAMPLES = (
     "examples/README.md",
     *sorted(str(x.relative_to(ROOT)) for x in (ROOT / "examples").glob("*/README.md")),

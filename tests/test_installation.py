@@ -96,6 +96,6 @@ def test_messages_name_extras_that_exist():
         for path in (ROOT / folder).rglob("*.py")
     ]
     named = {name for text in sources for name in re.findall(r'install_hint\("(\w+)"\)', text)}
-    assert named == {*project["optional-dependencies"]} - {"all", "dev", "docs"}
+    assert named == {*project["optional-dependencies"]} - {"all", "dev", "docs", "examples"}
     (here,) = [text for text in sources if "pip install" in text and "serving-api" not in text]
     assert here.startswith('"""Commands that install'), "every other message calls `install_hint`"

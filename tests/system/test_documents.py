@@ -11,6 +11,7 @@ import click
 import pytest
 import tomlkit
 from documents import (
+    EXAMPLE_PAGES,
     EXAMPLES,
     NEEDS,
     PAGES,
@@ -282,7 +283,7 @@ def test_options_and_settings_in_the_text_exist(page):
             assert key in KEYS, f"{page}: {key}"
 
 
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("page", (*PAGES, *EXAMPLE_PAGES))
 def test_other_commands_exist(page):
     targets = set(re.findall(r"^([\w-]+):", read("Makefile"), re.MULTILINE))
     for line in shell(page):
@@ -307,7 +308,7 @@ def anchors(page):
         yield re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-")
 
 
-@pytest.mark.parametrize("page", (*PAGES, *EXAMPLES, *PROJECT))
+@pytest.mark.parametrize("page", (*PAGES, *EXAMPLE_PAGES, *EXAMPLES, *PROJECT))
 def test_links_lead_somewhere(page):
     text = re.sub(r"`[^`\n]*`", "", prose(page))
     for target in re.findall(r"\]\(([^)\s]+)\)", text):
@@ -325,11 +326,12 @@ def test_links_lead_somewhere(page):
 
 def test_the_site_has_every_page():
     listed = re.findall(r"([\w/]+\.md)$", read("mkdocs.yml"), re.MULTILINE)
-    assert sorted(f"docs/{name}" for name in listed) == sorted(set(PAGES) - {"README.md"})
+    pages = sorted({*PAGES, *EXAMPLE_PAGES} - {"README.md"})
+    assert sorted(f"docs/{name}" for name in listed) == pages
 
 
 # Pages without this section; settings.md is generated.
-WITHOUT_NEXT = {"examples", "settings"}
+WITHOUT_NEXT = {"settings"}
 GUIDES = {page.stem for page in (ROOT / "docs").glob("*.md")} - WITHOUT_NEXT
 
 

@@ -1,7 +1,7 @@
 """The examples: pages in Python whose numbers are those stated in their texts."""
 
-import ast
 import os
+import pathlib
 import re
 import subprocess
 import sys
@@ -12,35 +12,76 @@ from documents import ROOT, read
 
 FILES = sorted(path.stem for path in (ROOT / "examples").glob("*.py"))
 HEADINGS = ["Introduction", "Setup", "Data", "Model", "Training", "Evaluation", "Conclusion"]
+# The one that shows the training of the package; the others train with `fit`.
+WITH_TRAINING = {"multi30k"}
+DATA = pathlib.Path(os.environ.get("KERAS_TRANSFORMER_DATA", ROOT.parent / "shared" / "data"))
 
 
 def page(name):
-    """Returns the text of an example: its top-level strings in order."""
-    body = ast.parse(read(f"examples/{name}.py")).body
-    strings = [node.value for node in body if isinstance(node, ast.Expr)]
-    return "\n".join(x.value for x in strings if isinstance(getattr(x, "value", None), str))
+    """The text of an example: its cells of Markdown, one after the other."""
+    cells = re.findall(
+        r'^# %% \[markdown\]\n"""\n(.*?)\n"""$',
+        read(f"examples/{name}.py"),
+        re.DOTALL | re.MULTILINE,
+    )
+    return "\n\n".join(cells)
 
 
-def figures(name, epochs, **environment):
-    """Runs an example and returns its printed metrics as `title: number`."""
-    done = subprocess.run(
+def run_example(name, folder=None, **environment):
+    """Runs an example as a program; plots are not shown, whatever the display."""
+    environment = {**os.environ, "MPLBACKEND": "Agg", **environment}
+    environment.pop("DISPLAY", None)
+    return subprocess.run(
         [sys.executable, "-W", "error::UserWarning", ROOT / "examples" / f"{name}.py"],
-        env={**os.environ, "EPOCHS": str(epochs), **environment},
+        env=environment,
+        cwd=folder,
         capture_output=True,
         text=True,
     )
+
+
+def figures(name, epochs, folder=None, **environment):
+    """Runs an example and returns what it prints as `title: number`."""
+    done = run_example(name, folder, EPOCHS=str(epochs), **environment)
     assert done.returncode == 0, done.stderr[-3000:]
     lines = re.findall(r"^(.+): ([\d.]+)$", done.stdout, re.MULTILINE)
     return {title: float(number) for title, number in lines}
 
 
+def require(name):
+    """Skips a test if a set of real data is missing."""
+    if not (DATA / name).is_dir():
+        pytest.skip(f"KERAS_TRANSFORMER_DATA must name a folder with {name}/: see docs/data.md")
+
+
 @pytest.mark.parametrize("name", FILES)
 def test_an_example_is_a_page_with_all_sections(name):
     text = page(name)
-    assert re.match(r"\nTitle: .+\nDate created: .+\nLast modified: .+\nDescription: .+\.\n", text)
+    assert re.match(r"# .+\n\n[^#]+\.\n\nInstall the package", text)
     headings = re.findall(r"^## (.+)$", text, re.MULTILINE)
     assert [heading for heading in headings if heading in HEADINGS] == HEADINGS
-    assert "training" not in re.findall(r"keras_transformer\.(\w+)", read(f"examples/{name}.py"))
+    modules = re.findall(r"keras_transformer\.(\w+)", read(f"examples/{name}.py"))
+    assert ("training" in modules) == (name in WITH_TRAINING)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_an_example_begins_with_how_to_run_it_and_ends_with_what_to_read_next(name):
+    (first, *_), (*_, last) = [re.split(r"^## ", page(name), flags=re.MULTILINE)] * 2
+    assert 'pip install -e ".[plot' in first and f"python examples/{name}.py\n" in first
+    assert f"]({name}.ipynb)" in first and "`EPOCHS`" in first
+    assert last.startswith("Read next\n") and "](" in last
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "missing"),
+    [("sentiment", "--only sst2"), ("multi30k", "--only multi30k"), ("fine_tuning", "hf download")],
+)
+def test_without_its_data_an_example_tells_in_a_line_how_to_get_them(name, missing, tmp_path):
+    done = run_example(name, tmp_path, KERAS_TRANSFORMER_DATA=str(tmp_path), CHECKPOINT="")
+    assert done.returncode == 1 and not done.stdout
+    assert re.fullmatch(r"Set [A-Z_]+ to .*\.", done.stderr.strip().split("\n")[-1])
+    assert missing in done.stderr.split("\n")[-2]
 
 
 @pytest.mark.parametrize("table", ["examples/README.md", "docs/examples.md"])
@@ -152,3 +193,34 @@ def test_vectors_are_read_from_a_file(tmp_path):
     results = figures("word_vectors", epochs=15, DATA=str(path))
     assert results["Numbers of a vector"] == 7
     assert results["Frozen vectors, accuracy with words of the training"] > 0.75
+
+
+@pytest.mark.slow
+@pytest.mark.long
+def test_an_exported_translator_is_called_without_the_package():
+    done = run_example("saved_model")
+    assert done.returncode == 0, done.stderr[-3000:]
+    exact = re.search(r"^Exact translations: ([\d.]+)$", done.stdout, re.MULTILINE)
+    assert float(exact[1]) > 0.8
+    assert "20 of 20 answers are identical" in done.stdout
+    assert "translation: [b'the 5th of March" in done.stdout
+
+
+# Real data
+
+
+@pytest.mark.slow
+@pytest.mark.long
+def test_reviews_of_films_are_classified():
+    require("sst2")
+    results = figures("sentiment", epochs=4, KERAS_TRANSFORMER_DATA=str(DATA))
+    assert results["Most frequent label, accuracy"] < 0.55
+    assert results["Encoder, accuracy"] > 0.75 and results["Mean of embeddings, accuracy"] > 0.75
+
+
+@pytest.mark.slow
+@pytest.mark.long
+def test_captions_are_translated(tmp_path):
+    require("multi30k")
+    results = figures("multi30k", epochs=2, folder=tmp_path, KERAS_TRANSFORMER_DATA=str(DATA))
+    assert results["Greedy search, BLEU"] > 5 and results["Beam of 4, BLEU"] > 5

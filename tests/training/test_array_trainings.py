@@ -214,7 +214,7 @@ def test_wrong_images_are_reported(finished):
         recognizer([good, good[:, :3]])
     with pytest.raises(ValueError, match="image 3: must be an array of uint8, from 0 to 255. Rec"):
         recognizer([good, good, good / 255], batch_size=2)
-    with pytest.raises(ValueError, match="image 1: is not a PNG or JPEG image"):
+    with pytest.raises(ValueError, match="image 1: is not a readable PNG or JPEG image"):
         recognizer([b"no image"])
     with pytest.raises(TypeError, match="`images` must be a list of images. Received: 'x.png'"):
         recognizer("x.png")

@@ -123,9 +123,9 @@ def test_a_run_is_complete_without_the_run_it_started_from(folder, tmp_path):
 @pytest.mark.parametrize(
     ("override", "message"),
     [
-        ("model.d_ff=25", "first do not fit: model.d_ff is 25 here and 24 there. Leave "),
+        ("model.d_ff=25", "first do not fit: model.d_ff is 25 here and 24 there. To use "),
         ("model.norm=pre", "do not fit: model.norm is 'pre' here and 'post' there."),
-        ("vocabulary.size=16", "do not fit: vocabulary.size is 16 here and 15 there. Leave"),
+        ("vocabulary.size=16", "do not fit: vocabulary.size is 16 here and 15 there. To use"),
         ("model.preset=tiny", "num_layers is 4 here and 1 there, model.d_model is 128 here "),
     ],
 )
