@@ -91,7 +91,7 @@ def test_a_byte_order_mark_and_spaces_are_ignored(tmp_path):
     [
         ({"_1": "date,rain,flow"}, "river.csv, line 1: the header must have the columns date, "
          "warmth, rain, flow, with a comma between two. Missing: warmth."),
-        ({"_1": "date,rain,rain,warmth,flow"}, "river.csv, line 1: the column rain must be there "
+        ({"_1": "date,rain,rain,warmth,flow"}, "river.csv, line 1: the column rain must occur "
          "once. Received: columns 2 and 3 have this name."),
         ({"_5": None}, "line 5: every line must be 1 day after the previous one, here 2001-03-01"
          ". Received: 2001-03-02. `data.fill` fills gaps."),
