@@ -151,5 +151,5 @@ percent, so small differences mean nothing.
 ## Read next
 
 - [Image classification](../images.md): train on folders of images from the command line.
-- [Pictures](../pictures.md#attention): draw what the class token attends to.
+- [Plots](../plots.md#attention): draw what the class token attends to.
 """

@@ -86,7 +86,7 @@ def test_the_ratio_of_training_speeds_is_explained_if_it_differs_from_the_median
 
 def test_the_kinds_of_positions_with_fixed_codes_are_those_that_can_be_drawn():
     sentence = re.search(
-        r"`--kind` selects\s(.*?), the two kinds", read("docs/pictures.md"), re.DOTALL
+        r"`--kind` selects\s(.*?), the two kinds", read("docs/plots.md"), re.DOTALL
     )
     fixed = {name for name, kind in positions.KINDS.items() if kind().table(1, 2) is not None}
     assert set(re.findall(r"`(\w+)`", sentence[1])) == fixed
