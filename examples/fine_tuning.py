@@ -16,8 +16,8 @@ hf download sentence-transformers/all-MiniLM-L6-v2 config.json model.safetensors
 CHECKPOINT=./minilm python examples/fine_tuning.py
 ```
 
-[The notebook](fine_tuning.ipynb) has the same cells. The environment variable `EPOCHS` makes the
-training shorter or longer.
+This page shows the output of one run; [the notebook](fine_tuning.ipynb) has the same cells. The
+environment variable `EPOCHS` makes the training shorter or longer.
 """
 
 # %% [markdown]
@@ -174,8 +174,8 @@ for sentence, result in zip(sentences, classifier.classify(sentences), strict=Tr
 
 # %% [markdown]
 """
-How sure it is about the sentences of the test set: most probabilities are near 0 or 1, also those
-of most errors.
+The probabilities of the test sentences: most are near 0 or 1, and the errors are spread over the
+whole range.
 """
 
 # %%
@@ -194,9 +194,9 @@ plt.show()
 """
 ## Conclusion
 
-Compare the accuracy with that of [a model without pretraining](sentiment.md), and the answers to
-the same four sentences. The training data are the same; the difference is what the encoder has
-learned from other texts.
+After one epoch 0.880 of the answers are right, six points more than those of [a model without
+pretraining](sentiment.md) that was trained on the same sentences. The difference is what the
+encoder has learned from other texts: "not a bad film" is now positive.
 """
 
 # %% [markdown]
