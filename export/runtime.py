@@ -33,10 +33,10 @@ class OpenGenerator:
         return to_best(self._generate(sentences), self.result)
 
     def n_best_batch(self, sentences: list[str], n: int) -> list[list[Translation]]:
-        """Returns a list of at most `n` `Translation`s for each of a list of strings.
+        """Returns up to `n` different `Translation`s for each string of a list, the best first.
 
         Raises:
-            ValueError: If the export returns fewer than `n`.
+            ValueError: If `n` is less than 1, or more than the export returns.
         """
         if not 1 <= n <= self.n_best:
             raise ValueError(

@@ -77,7 +77,7 @@ class RequestedSearch(ModelSearch):
         return self._run(search, source, beam_sizes=beam_size)
 
     def requested(self, length_penalty, max_length):
-        """Returns the `Beam` with the settings of a request, except `beam_size`."""
+        """Returns the `Beam` with the length penalty and the maximum length of a request."""
         settings = {"length_penalty": length_penalty, "max_length": max_length}
         return dataclasses.replace(self.search, extra_length=None, **settings)
 

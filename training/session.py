@@ -94,7 +94,7 @@ class Session:
             say(console, sentence)
 
     def _derive(self, settings, d_model):
-        """Returns the settings with the numbers that depend on the data, and shows these."""
+        """Fills in the settings that depend on the data, shows their values and returns all."""
         tokenizers = self.training.tokenizers
         size = tokenizers.source.vocab_size if tokenizers else None
         steps = math.ceil(self.epochs.steps / settings.training.accumulate)

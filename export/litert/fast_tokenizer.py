@@ -139,7 +139,7 @@ class FastTokenizer:
 
 
 def operators():
-    """Returns the registerers of TensorFlow Text's operators for a LiteRT interpreter, a list."""
+    """Returns a list of functions that register TensorFlow Text's operators with LiteRT."""
     from tensorflow_text.core.pybinds import tflite_registrar  # ty: ignore[import-not-found]
 
     return tflite_registrar.SELECT_TFTEXT_OPS

@@ -69,9 +69,10 @@ def check_run(config, tokenizers, quantize="none", origin=None):
     if unexpressed(config) is not None and (origin or {}).get("format") == "opus-mt":
         raise ExportError(
             f"Marian cannot express {origin.get('name') or 'this model'}, a Marian model in "
-            "Hugging Face's format: its decoder starts with a token, and its position encodings "
-            "and the epsilon of its layer normalisation differ from Marian's own. A student of it "
-            "can be exported: `keras-transformer distill`."
+            "Hugging Face's format: that format differs from Marian's own in the first input of "
+            "the decoder (a token, not zeros), the position encodings and the epsilon of the layer "
+            "normalisation. To use Marian, train a student of this model with "
+            "`keras-transformer distill`, and export the student."
         )
     sizes = check_expressible(config, tokenizers)
     if quantize == "int8":

@@ -42,8 +42,8 @@ def batch_sizes(default):
         type=Numbers(),
         metavar="N,N,...",
         group="Shapes",
-        help="Batch sizes to build a graph of fixed shape for. Other batches are padded to the "
-        f"next larger size, or split.  [default: {default}]",
+        help="Batch sizes: a graph of fixed shape is built for each. Other batches are padded to "
+        f"the next larger size, or split.  [default: {default}]",
     )
 
 
@@ -52,8 +52,8 @@ LENGTHS = option(
     type=Numbers(),
     metavar="N,N,...",
     group="Shapes",
-    help="Source lengths in tokens to build a graph of fixed shape for. Shorter sources are padded "
-    "to the next larger length; the last is the maximum length.  [default: 16,64,... up to the "
+    help="Source lengths, in tokens: a graph of fixed shape is built for each. A shorter source is "
+    "padded to the next length; the last length is the maximum.  [default: 16,64,... up to the "
     "maximum]",
 )
 MAX_LENGTH = max_length(group="Shapes")

@@ -8,10 +8,10 @@ from keras_transformer.decoding.search import Beam, Greedy, as_dict, from_dict
 
 @dataclasses.dataclass(frozen=True)
 class Generation:
-    """Default search of a checkpoint, with the tokens that are never emitted or forced at the end.
+    """Default search of a checkpoint, and the tokens that it never emits or must end with.
 
-    A run stores it in `generation.json`. For the run's model its ids take precedence over the ids
-    in the configuration in `model.keras`, which serve models that are loaded without their run.
+    A run stores it in `generation.json`. For the model of the run, these ids override those in
+    `model.keras`, which are used only if the model is loaded without its run.
 
     Args:
         search: The default search. `None`: greedy search.

@@ -75,7 +75,13 @@ def trace_score(translator):
 
 
 def trace_alignment(translator, layer, head):
-    """Returns a function of sentences for one layer and head of the decoder."""
+    """Returns a function that translates sentences greedily and also returns attention weights.
+
+    Args:
+        translator: A `Translator`.
+        layer: Number of the decoder's layer whose attention to the source is returned.
+        head: Number of its head; `None` is the mean of all heads.
+    """
 
     def align(sentences):
         outputs = _translate(translator, sentences, translator.greedy, alignment=(layer, head))

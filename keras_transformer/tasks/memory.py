@@ -82,7 +82,7 @@ def gigabytes(size):
 def available_memory():
     """Returns the number of bytes that this process can still allocate; `None` if unknown.
 
-    The memory of a GPU, which the searches use if there is one, counts as unknown.
+    It is also `None` if there is a GPU: the searches then use its memory, which is not measured.
     """
     if tf.config.list_physical_devices("GPU"):
         return None

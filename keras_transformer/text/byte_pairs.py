@@ -28,7 +28,10 @@ BYTES = {character: byte for byte, character in enumerate(CHARACTERS)}
 
 
 def text_of(piece):
-    """Returns the bytes that a piece stands for; those of its own text if it is no such piece."""
+    """Returns the bytes that a piece stands for: one per character if all are in `BYTES`.
+
+    Any other piece, such as a special token, is encoded as UTF-8.
+    """
     if all(character in BYTES for character in piece):
         return bytes(BYTES[character] for character in piece)
     return piece.encode()
@@ -78,7 +81,7 @@ def merge_ranks(pieces, merges):
     for number, pair in enumerate(merges):
         if len(pair) != 2 or not {*pair, "".join(pair)} <= known:
             raise ValueError(
-                f"`merges` must be pairs of pieces whose text is a piece. Received: {pair!r}."
+                f"`merges` must be pairs of pieces that together form a piece. Received: {pair!r}."
             )
         if ranks.setdefault("".join(pair), number) != number:
             raise ValueError(

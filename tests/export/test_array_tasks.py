@@ -266,4 +266,4 @@ def test_lines_to_check_a_series_with_are_numbers(runs, tmp_path):
     (tmp_path / "lines.txt").write_text("1,2\n3\n")
     arguments = ["--sentences", tmp_path / "lines.txt"]
     line = command("export", "saved-model", runs("time_series"), tmp_path / "x", *arguments, code=1)
-    assert "line 2: must have 2 columns with a comma between them, rain, warmth among" in line
+    assert "must have 2 columns with a comma between them, including rain, warmth." in line

@@ -68,7 +68,7 @@ def test_files_give_the_labels_of_the_run(labeller, version, file, tmp_path):
     assert set(file["signatures"]) == {
         f"label_{batch}x{length}" for batch in (1, 3) for length in (7, 20)
     }
-    assert loaded.metadata["labels"] == list(LABELS) and "first piece" in loaded.metadata["source"]
+    assert loaded.metadata["labels"] == list(LABELS) and "first token" in loaded.metadata["source"]
     assert export_file(labeller, tmp_path / "x.tflite", "int8")["bytes"] < file["bytes"]
 
 

@@ -197,7 +197,7 @@ class TextData(TokenData):
         if self.train_weights is not None and len(self.train_weights) != corpora:
             raise ValueError(
                 "`train_weights` must contain a number for each file of `train` or `train_source`. "
-                f"Received: {len(self.train_weights)} for {corpora}."
+                f"Received: {len(self.train_weights)} numbers for {corpora} files."
             )
         if self.tsv_columns is not None and not (self.train or self.validation or self.test):
             raise ValueError("`tsv_columns` has no effect without a file with tabs.")

@@ -15,15 +15,15 @@ from keras_transformer.tensors import Tensor
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
 class T5Bias(AttentionPosition):
-    """Adds a learned bias to each score, which depends on the head and the bucket of the distance.
+    """Adds a learned bias to each score; it depends on the head and on the distance's bucket.
 
     Short distances have a bucket each; longer ones share buckets whose width grows logarithmically,
     see `t5_buckets`. Half of the buckets are for keys before the query and half for keys after it;
     in causal self-attention, all are for keys before it.
 
-    Differs from the original: each self-attention has its own table. In T5 the first block of a
-    stack holds the table of all blocks (`share_positions=True`), and scores are not divided by
-    `sqrt(d_k)` (`score="dot_product"`).
+    Differs from T5: here, each self-attention has its own table, and scores are divided by
+    `sqrt(d_k)`. Two options choose T5's way: with `share_positions=True` the first block of a stack
+    holds the table of all blocks, and with `score="dot_product"` scores are not divided.
 
     Args:
         distance: Distances from this one on are in the last bucket.

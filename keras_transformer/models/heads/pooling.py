@@ -22,8 +22,8 @@ class Pooling(keras.Layer):
         allowed: Boolean `[B, 1, S]`, `True` for tokens that are not padding. `None`: no padding.
 
     Returns:
-        `[B, D]`. A text of padding only gets zeros, or with `"first"` the vector of its first
-        padding token.
+        `[B, D]`. If all tokens of a text are padding: zeros, or with `"first"` the vector of the
+        first padding token.
 
     Example:
         >>> import numpy as np

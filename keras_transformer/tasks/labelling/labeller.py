@@ -97,7 +97,7 @@ class LabellingCodec(TextCodec):
         return {"source": ids.to_tensor(self.tokenizer.pad_id)}, rest
 
     def outputs(self, prediction):
-        """Returns `probabilities` `[B, S, C]`, and `label`, int32 `[B, S]`, its index."""
+        """Returns `probabilities` `[B, S, C]`, and `label` `[B, S]`, the most probable class."""
         label = tf.argmax(prediction, axis=2, output_type=tf.int32)  # [B, S]
         return {"probabilities": tf.nn.softmax(prediction), "label": label}
 

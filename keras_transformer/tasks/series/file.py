@@ -154,7 +154,10 @@ def _find_order(path, dates, fill):
 
 
 def _first_wrong(days, order):
-    """Returns the index of the first date that is not valid in this order, else their number."""
+    """Returns the index of the first date that is invalid in the given order of day and month.
+
+    If all dates are valid, returns the number of dates.
+    """
     wrong = (place for place, day in enumerate(days) if parse_date(day, order) is None)
     return next(wrong, len(days))
 

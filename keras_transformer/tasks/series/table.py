@@ -101,7 +101,7 @@ def find_columns(header, names, where, separator=None, likely=","):
 
 
 def is_header(line, names, decimal="."):
-    """Returns whether a line contains one of the given names, and not only numbers."""
+    """Returns whether a line is a header: it has one of the names, and a cell that is no number."""
     rows = [split(line, sign, "the header") for sign in SEPARATORS]
     return any(
         {*names} & {*cells} and any(parse_number(cell, decimal) is None for cell in cells)
@@ -110,7 +110,7 @@ def is_header(line, names, decimal="."):
 
 
 def read_number(cell, name, where, decimal=".", may_be_empty=False):
-    """Returns the number in a cell; NaN if the cell is empty and may be.
+    """Returns the number in a cell, or NaN for an empty cell if `may_be_empty`.
 
     Raises:
         ValueError: If the cell is not a number.

@@ -211,7 +211,10 @@ class Codec(abc.ABC):
         return {name: mean_of(outputs, name) for name in outputs[0]}
 
     def named(self, outputs):
-        """Returns the outputs with strings for numbers, for the signature of the inputs."""
+        """Adds the strings that numeric outputs stand for, such as names of labels.
+
+        It serves the signature whose inputs are those of the model. By default, nothing changes.
+        """
         return outputs
 
     @abc.abstractmethod
