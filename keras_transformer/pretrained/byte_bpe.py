@@ -1,6 +1,6 @@
 """Byte-level BPE in Hugging Face's files: `tokenizer.json`, or `vocab.json` and `merges.txt`."""
 
-from keras_transformer.pretrained.pieces import check_ids
+from keras_transformer.pretrained.pieces import added_ids, check_ids
 from keras_transformer.pretrained.settings import CheckpointSettings
 from keras_transformer.text.tokenizers import ByteBPETokenizer
 
@@ -34,13 +34,14 @@ def read_byte_bpe(folder, settings, special, starts_with_bos, more=()):
             tokenizer.
     """
     size, content = settings.count("vocab_size"), folder.json(VOCABULARY)
+    # As in `transformers`, the options decide about the space, not `tokenizer.json`.
+    options = CheckpointSettings(folder.json(OPTIONS) or {}, folder.path / OPTIONS)
+    prefix_space = options.flag("add_prefix_space", False)
     path = folder.path / (IDS if content is None else VOCABULARY)
     if content is None:
-        options = CheckpointSettings(folder.json(OPTIONS) or {}, folder.path / OPTIONS)
         ids, merges = folder.require_json(IDS), _merges_of_lines(folder.text(MERGES))
-        prefix_space = options.flag("add_prefix_space", False)
     else:
-        ids, merges, prefix_space = _from_json(content, path)
+        ids, merges = _from_json(content, path)
     check_ids(ids, size, path)
     names = {number: piece for piece, number in ids.items()}
     pieces = [names.get(number, f"<unused {number}>") for number in range(size)]
@@ -52,14 +53,14 @@ def read_byte_bpe(folder, settings, special, starts_with_bos, more=()):
 
 
 def _merges_of_lines(text):
-    """The pairs in a `merges.txt`, one in each line."""
+    """Returns the pairs in a `merges.txt`, one from each line."""
     lines = text.split("\n")
     begin = int(lines[0].startswith(VERSION))
     return [tuple(line.rstrip("\r").split(" ")) for line in lines[begin:] if line.strip()]
 
 
 def _from_json(content, path):
-    """The ids and the pairs of a `tokenizer.json`, and whether a text gets a space in front."""
+    """Returns the ids and the pairs in a `tokenizer.json`."""
     whole = CheckpointSettings(content, path)
     parts = {}
     for part, kind in {"model": "BPE", "pre_tokenizer": "ByteLevel"}.items():
@@ -81,8 +82,4 @@ def _from_json(content, path):
         isinstance(pair, (list, tuple)) and [*map(type, pair)] == [str] * 2 for pair in merges
     ):
         raise model.wrong("merges", "a list of pairs")
-    try:
-        added = {token["content"]: token["id"] for token in content.get("added_tokens") or []}
-    except (TypeError, KeyError) as error:
-        raise ValueError(f"{path}: `added_tokens` must have a `content` and an `id`.") from error
-    return ids | added, merges, splitter.flag("add_prefix_space", True)
+    return ids | added_ids(content, path), merges

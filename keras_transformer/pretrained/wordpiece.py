@@ -1,6 +1,6 @@
 """WordPiece vocabularies in Hugging Face's files: `tokenizer.json`, or `vocab.txt` with options."""
 
-from keras_transformer.pretrained.pieces import check_ids
+from keras_transformer.pretrained.pieces import added_ids, check_ids
 from keras_transformer.pretrained.settings import CheckpointSettings
 from keras_transformer.text.bert_normalizer import BertNormalizer
 from keras_transformer.text.tokenizers import WordPieceTokenizer
@@ -68,10 +68,7 @@ def _from_json(content, path):
     ids = model.get("vocab")
     if not isinstance(ids, dict):
         raise model.wrong("vocab", "ids by token")
-    try:
-        added = {token["content"]: token["id"] for token in content.get("added_tokens") or []}
-    except (TypeError, KeyError) as error:
-        raise ValueError(f"{path}: `added_tokens` must have a `content` and an `id`.") from error
+    added = added_ids(content, path)
     options = BertNormalizer(
         normalizer.flag("clean_text", True),
         normalizer.flag("handle_chinese_chars", True),

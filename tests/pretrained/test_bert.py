@@ -298,3 +298,13 @@ def test_a_new_head_is_trained_on_its_encoder(tmp_path):
     tuned = Classifier.from_run(tmp_path / "tuned")
     assert tuned.labels == ("bad", "good")
     assert tuned(["a good film", "a bad film"]) == ["good", "bad"]
+
+
+def test_a_classifier_needs_its_pooler(tmp_path):
+    write_folder(tmp_path)
+    path = tmp_path / "model.safetensors"
+    tensors = safetensors.numpy.load_file(path)
+    kept = {name: values for name, values in tensors.items() if "pooler" not in name}
+    safetensors.numpy.save_file(kept, path)
+    with pytest.raises(ValueError, match=r"pooler\.dense\.\w+ is missing"):
+        read_checkpoint(tmp_path)

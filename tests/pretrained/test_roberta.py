@@ -136,3 +136,43 @@ def test_a_saved_model_of_strings_and_a_tflite_file_of_ids(tmp_path):
         labels = session.run(signature.outputs["label"].name, feed)
     assert [label.decode() for label in labels] == classifier(TEXTS)
     assert export_litert(classifier, tmp_path / "m.tflite", TEXTS)["agreement"] == 1
+
+
+@pytest.mark.parametrize("inside", [True, False])
+@pytest.mark.parametrize("option", [True, False, None])
+def test_the_options_decide_about_the_first_space(inside, option, tmp_path):
+    """As in `transformers`: `tokenizer.json` has the option as well, and it is not used."""
+    write_folder(tmp_path, lines=False)
+
+    def change(content):
+        content["pre_tokenizer"]["add_prefix_space"] = inside
+
+    change_json(tmp_path / "tokenizer.json", change)
+    if option is not None:
+        (tmp_path / "tokenizer_config.json").write_text(json.dumps({"add_prefix_space": option}))
+    encode = read_checkpoint(tmp_path).tokenizers.source.encode
+    with_space = encode([" dog film"])[0].numpy().tolist()
+    without = encode(["dog film"])[0].numpy().tolist()
+    assert (with_space == without) == bool(option)
+
+
+def test_added_words_are_refused(tmp_path):
+    write_folder(tmp_path, lines=False)
+
+    def change(content):
+        content["added_tokens"].append({"id": 5, "content": "covid", "special": False})
+
+    change_json(tmp_path / "tokenizer.json", change)
+    with pytest.raises(ValueError, match="`added_tokens` must be special tokens.*'covid'"):
+        read_checkpoint(tmp_path)
+
+
+def test_the_padding_id_must_be_that_of_the_vocabulary(tmp_path):
+    write_folder(tmp_path)
+
+    def change(content):
+        content.update({"<pad>": 0, "<s>": 1})
+
+    change_json(tmp_path / "vocab.json", change)
+    with pytest.raises(ValueError, match="`pad_token_id` must be 0, the id of <pad>"):
+        read_checkpoint(tmp_path)

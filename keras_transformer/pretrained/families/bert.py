@@ -68,7 +68,9 @@ class Bert(TextEncoder):
         for number in range(config.num_layers):
             theirs, ours = f"{prefix}encoder.layer.{number}.", f"encoder.blocks.{number}."
             yield from layers(BERT_BLOCK, theirs, ours)
-        if self.task == "classification" and f"{prefix}pooler.dense.weight" in self.tensors:
+        # Without a trained head, the pooler may be missing: it is trained with a new head.
+        required = self.has_labels or f"{prefix}pooler.dense.weight" in self.tensors
+        if self.task == "classification" and required:
             yield from layers({"pooler.dense": "pooler"}, prefix)
         if self.has_labels:
             yield from layers({"classifier": "output_layer"})

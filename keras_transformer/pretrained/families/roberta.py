@@ -79,4 +79,8 @@ class Roberta(TextEncoder):
             yield from layers(HEAD)
 
     def read_tokenizer(self):  # noqa: D102
-        return read_byte_bpe(self.folder, self.settings, SPECIAL, starts_with_bos=True)
+        tokenizer = read_byte_bpe(self.folder, self.settings, SPECIAL, starts_with_bos=True)
+        if tokenizer.pad_id != self.settings.get("pad_token_id", 1):
+            rule = f"{tokenizer.pad_id}, the id of {SPECIAL['pad']} in the vocabulary"
+            raise self.settings.wrong("pad_token_id", rule)
+        return tokenizer

@@ -133,6 +133,8 @@ class ViT(Family):
     def _check_preprocessor(self, height, width):
         """Refuses what is done to images and has no place here; other filters are noted."""
         settings = self._preprocessor
+        if self.folder.file(PREPROCESSOR) is None:
+            self.notes.append(f"{PREPROCESSOR} is missing, so pixels are scaled to -1 to 1")
         settings.check(STEPS)
         factor = settings.number("rescale_factor", PIXEL)
         if abs(factor - PIXEL) > 1e-9:
