@@ -154,8 +154,8 @@ def test_an_answer_missing_in_its_passage_is_reported_in_one_line():
     assert (ends[-1] > 0).numpy().all()
     rows = (["a"] * 2, ["the dog"] * 2, [4, 4], ["dog", "dogs"])
     message = (
-        "train split of the data, example 2: `answers` must be a part of the text that begins at "
-        "the place given. Received: 'dogs'.$"
+        "train split of the data, example 2: `answers` must be a span of the text that begins at "
+        "the given position. Received: 'dogs'.$"
     )
     with pytest.raises(ValueError, match=message):
         Corpus.from_rows(tf.data.Dataset.from_tensor_slices(rows), training(), LIMIT)
