@@ -283,7 +283,7 @@ MISTAKES = {
     ),
     "weights of nothing": (
         TEXT + "train_weights = [1, 2]",
-        r"`train_weights` must contain a number for each file .* Received: 2 for 1",
+        r"`train_weights` must contain a number for each file .* Received: 2 numbers for 1 files",
     ),
     "a corpus that never counts": (
         LISTS.replace("0.25", "0"),
