@@ -8,6 +8,7 @@ without outputs. Names on the command line choose examples; without names, all a
 import argparse
 import os
 import pathlib
+import re
 import tempfile
 
 import jupytext
@@ -63,6 +64,9 @@ def executed(notebook):
                 raise RuntimeError(f"{cell.source}\nwarned:\n{output.text}")
         if outputs:
             cell.outputs = [output for output in outputs if output.get("name") != "stderr"]
+            for output in cell.outputs:  # TensorFlow's log names temporary folders
+                if output.get("name") == "stdout":
+                    output.text = re.sub(r"^INFO:tensorflow:.*\n", "", output.text, flags=re.M)
     return notebook
 
 

@@ -37,7 +37,7 @@ def word_starts(points):
 
 
 def _starts(flat, kind):
-    """Which code points begin a word, where `NO_POINT` ends each text."""
+    """Returns whether each code point begins a word; `NO_POINT` ends each text."""
     before, kind_before = _shift(flat, 1, NO_POINT), _shift(kind, 1, EDGE)
     kind_after = _shift(kind, -1, EDGE)
     length = _contractions(flat, kind_before, before)  # letters of the contraction that begins here

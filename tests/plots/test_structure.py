@@ -67,7 +67,7 @@ MODELS = {
 
 @pytest.mark.parametrize("name", MODELS)
 def test_the_parameters_add_up_to_those_of_the_model(name):
-    """Those outside of frames, plus those in a frame times the number of its blocks."""
+    """Counts what is outside of frames, plus what is in a frame times the number of its blocks."""
     model = MODELS[name]()
     shown = texts(structure_figure(model))
     counts = numbers(r"([\d,]+) parameters", shown)

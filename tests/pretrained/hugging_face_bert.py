@@ -62,7 +62,7 @@ def run(folder, name, case):
 
 
 def pipeline_of(kind, model, config, folder):
-    """What the pipeline returns: labels and scores of each text, or of each token with its place.
+    """Returns the answers of the pipeline: labels and scores of each text, or of each token.
 
     Empty texts have none.
     """

@@ -118,7 +118,7 @@ def test_states_and_logits(name):
 
 @pytest.mark.parametrize("name", [n for n in CASES if CASES[n]["class"].endswith("Classification")])
 def test_answers_of_pipelines(name):
-    """Of texts the same labels in the same order; of words the label of the first token."""
+    """Texts have the same labels in the same order, and words the label of their first token."""
     path, _ = case_of(name)
     theirs = json.loads((path.parent / f"{name}.json").read_text())
     pipeline = from_pretrained(path)

@@ -26,7 +26,7 @@ def cells(name, kind=None):
 
 
 def outputs(page):
-    """What the cells of a page printed: its indented blocks outside of code."""
+    """Returns what the cells of a page printed: its indented blocks outside of code."""
     text = re.sub(
         r"^```.*?^```$", "", pathlib.Path(page).read_text("utf-8"), flags=re.DOTALL | re.M
     )

@@ -121,7 +121,7 @@ def test_a_process_that_ran_other_models_before_gives_the_same(export, sources):
 
 
 def test_the_compiled_model_api_gives_the_same(export, sources):
-    """That interface returns garbage if an output of the graph comes directly from a WHILE."""
+    """The interface returns garbage if an output of the graph comes directly from a WHILE."""
     compiled_model = pytest.importorskip("ai_edge_litert.compiled_model")
     ids, tokens, _ = sources
     row = next(n for n, sentence in enumerate(ids) if len(sentence) <= 16)
