@@ -7,29 +7,98 @@ import pytest
 # The number of variants in `make test`: each takes about half a second, and they share most of the
 # code that they test.
 _BY_FILE = {
+    "tests/cli/test_bad_lines.py": {
+        "test_a_bad_image_does_not_affect_the_other_answers": 1,
+    },
+    "tests/cli/test_plot.py": {
+        "test_attention_of_a_run": 1,
+    },
+    "tests/cli/test_predict.py": {
+        "test_a_classifier_writes_a_label_for_each_line": 1,
+    },
+    "tests/cli/test_several_runs.py": {
+        "test_runs_that_do_not_fit_are_reported_in_one_line": 4,
+    },
+    "tests/cli/test_shortlist_command.py": {
+        "test_a_sample_takes_pairs_at_equal_distances": 1,
+    },
     "tests/conformance/test_conformance.py": {
-        "test_xla": 5,
+        "test_a_layer_called_on_arrays_is_the_layer_in_a_model": 11,
+        "test_clone_model": 12,
+        "test_dtype_of_one_layer": 8,
+        "test_mixed_float16_gradients_are_finite": 8,
+        "test_mixed_precision": 17,
+        "test_tf_function_of_any_length": 12,
+        "test_xla": 3,
     },
     "tests/decoding/test_beam.py": {
-        "test_cached_is_uncached": 3,
+        "test_a_wide_beam_equals_exhaustive_search": 2,
+        "test_cached_is_uncached": 2,
+    },
+    "tests/decoding/test_cached_kinds.py": {
+        "test_a_beam_equals_the_search_without_a_cache": 1,
+    },
+    "tests/decoding/test_constraints.py": {
+        "test_a_sentence_alone_is_the_same_sentence_in_a_batch": 1,
+        "test_a_wide_beam_finds_every_allowed_sentence": 2,
+        "test_greedy_takes_the_best_allowed_token": 6,
+    },
+    "tests/decoding/test_decoder_only.py": {
+        "test_a_prompt_is_kept_even_if_its_tokens_are_forbidden": 1,
+        "test_a_state_that_grows_in_stages_gives_the_same": 1,
+        "test_an_output_begins_with_its_prompt_which_does_not_count_in_the_score": 1,
+        "test_banned_tokens_do_not_follow_prompts": 1,
+        "test_prompts_of_different_lengths_equal_each_of_them_alone": 1,
+        "test_steps_with_a_cache_equal_the_whole_model": 1,
+    },
+    "tests/decoding/test_details.py": {
+        "test_extra_outputs_do_not_change_the_others": 1,
+        "test_outputs_that_are_not_requested_are_not_in_the_graph": 1,
+        "test_token_scores_are_those_of_the_model_and_add_up_to_the_score": 1,
     },
     "tests/decoding/test_output_rules.py": {
-        "test_a_beam_that_stops_by_score": 3,
+        "test_a_beam_that_stops_by_score": 2,
+        "test_greedy_search": 2,
     },
     "tests/decoding/test_predictor.py": {
-        "test_a_beam_equals_a_loop_in_python": 3,
-        "test_greedy_search_equals_a_loop_in_python": 3,
-        "test_hypotheses_change_their_places_in_these_beams": 3,
-        "test_steps_equal_one_pass_over_the_output": 3,
+        "test_a_beam_equals_a_loop_in_python": 2,
+        "test_a_model_and_its_predictor_give_the_same": 1,
+        "test_an_ensemble_of_a_model_with_itself_is_the_model": 1,
+        "test_greedy_search_equals_a_loop_in_python": 2,
+        "test_hypotheses_change_their_places_in_these_beams": 2,
+        "test_steps_equal_one_pass_over_the_output": 2,
+    },
+    "tests/decoding/test_scoring.py": {
+        "test_a_search_output_scores_as_in_its_search": 1,
+    },
+    "tests/decoding/test_search.py": {
+        "test_a_beam_equals_the_function_with_the_limit_of_each_sentence": 2,
+        "test_token_scores_and_alignments_have_the_same_axes": 1,
     },
     "tests/decoding/test_shortlisted.py": {
-        "test_greedy_takes_the_most_probable_candidate": 2,
+        "test_constraints_still_apply": 1,
+        "test_greedy_takes_the_most_probable_candidate": 1,
+    },
+    "tests/export/litert/test_memory.py": {
+        "test_no_graph_contains_a_table": 1,
+    },
+    "tests/export/litert/test_source_ids.py": {
+        "test_wrong_ids_give_an_empty_output": 5,
+    },
+    "tests/export/test_loaded.py": {
+        "test_it_translates_as_the_model_in_memory": 1,
+    },
+    "tests/layers/test_attend_kernel.py": {
+        "test_a_fused_self_attention": 4,
     },
     "tests/layers/test_block_kinds.py": {
-        "test_a_cache_in_two_parts": 4,
-        "test_a_decoder_stack_and_its_steps": 8,
+        "test_a_cache_in_two_parts": 2,
+        "test_a_decoder_stack_and_its_steps": 5,
         "test_an_encoder_stack": 8,
         "test_saved_and_loaded": 4,
+    },
+    "tests/layers/test_distances.py": {
+        "test_padding_before_a_source_changes_nothing": 3,
     },
     "tests/layers/test_keras_masks.py": {
         "test_attention_to_a_memory": 2,
@@ -40,36 +109,99 @@ _BY_FILE = {
         "test_masks_are_checked_when_the_graph_runs": 3,
     },
     "tests/layers/test_positions.py": {
-        "test_a_step_at_a_time_equals_the_whole_sentence": 5,
+        "test_a_step_at_a_time_equals_the_whole_sentence": 3,
         "test_every_option_has_an_effect": 5,
+        "test_too_many_rotary_positions_are_never_silently_wrong": 1,
+    },
+    "tests/models/test_kinds.py": {
+        "test_logits_and_every_attention_weight": 3,
+        "test_logits_of_a_language_model": 3,
+    },
+    "tests/models/test_output_bias.py": {
+        "test_it_is_added_to_the_logits": 3,
+        "test_it_is_saved_in_a_file": 1,
+    },
+    "tests/models/test_parts.py": {
+        "test_encoder_and_decoder_may_differ_in_every_option": 3,
+    },
+    "tests/models/test_text_classifier.py": {
+        "test_logits_equal_the_reference": 4,
+        "test_padding_and_neighbours_change_nothing": 3,
+        "test_texts_of_only_padding_stay_finite": 4,
     },
     "tests/models/test_transformer.py": {
         "test_a_sentence_alone_equals_the_same_sentence_in_a_batch": 4,
-        "test_added_padding_changes_no_logit_of_a_real_position": 13,
+        "test_added_padding_changes_no_logit_of_a_real_position": 5,
         "test_future_target_tokens_change_nothing": 4,
-        "test_logits_and_every_attention_weight_equal_the_reference": 6,
+        "test_logits_and_every_attention_weight_equal_the_reference": 4,
+        "test_sentences_of_only_padding_stay_finite": 2,
+    },
+    "tests/plots/test_attention_figure.py": {
+        "test_a_file_is_written_completely_and_reproducibly": 1,
     },
     "tests/pretrained/marian/test_convert.py": {
         "test_log_probabilities_equal_those_of_marian": 3,
         "test_searches_equal_those_of_marian": 3,
     },
+    "tests/pretrained/test_bert.py": {
+        "test_texts_get_the_labels_of_the_checkpoint": 1,
+    },
+    "tests/pretrained/test_converted.py": {
+        "test_a_run_contains_the_model_its_vocabulary_and_its_provenance": 1,
+        "test_rules_that_do_not_fit_are_reported": 2,
+    },
+    "tests/pretrained/test_distilbert.py": {
+        "test_texts_get_the_labels_of_the_checkpoint": 1,
+    },
     "tests/pretrained/test_families.py": {
-        "test_a_checkpoint_becomes_a_run_that_computes_the_same": 3,
+        "test_a_checkpoint_becomes_a_run_that_computes_the_same": 1,
     },
     "tests/pretrained/test_opus_mt.py": {
-        "test_logits_and_encoder_states": 6,
+        "test_logits_and_encoder_states": 3,
+        "test_the_python_of_the_page_runs": 1,
+    },
+    "tests/pretrained/test_roberta.py": {
+        "test_texts_get_the_labels_of_the_checkpoint": 1,
+        "test_the_options_decide_about_the_first_space": 2,
+    },
+    "tests/tasks/test_answering.py": {
+        "test_every_answer_is_whole_in_some_window": 1,
+    },
+    "tests/tasks/test_labelling.py": {
+        "test_labels_are_the_most_probable_of_the_model": 1,
+    },
+    "tests/tasks/test_learned_shortlist.py": {
+        "test_the_shortlist_has_the_tokens_with_most_attention": 1,
     },
     "tests/training/data/test_arrays.py": {
-        "test_a_training_resumes_with_the_next_batch": 2,
+        "test_a_training_resumes_with_the_next_batch": 1,
+    },
+    "tests/training/data/test_cldr.py": {
+        "test_a_locale_with_few_words_has_fewer_kinds_of_phrases": 3,
     },
     "tests/training/data/test_data.py": {
         "test_an_epoch_has_every_pair_once": 3,
+        "test_skipping_batches_leaves_the_rest_unchanged": 1,
     },
     "tests/training/data/test_epochs.py": {
-        "test_every_epoch_has_as_many_batches_in_its_own_order": 3,
+        "test_every_epoch_has_as_many_batches_in_its_own_order": 2,
+        "test_the_columns_of_an_example_stay_together": 3,
     },
     "tests/training/distillation/test_distill.py": {
         "test_texts_generated_differently_are_not_mixed": 3,
+    },
+    "tests/training/losses/test_projection.py": {
+        "test_an_output_bias": 4,
+        "test_loss_and_gradients_follow_the_formula": 4,
+    },
+    "tests/training/test_array_trainings.py": {
+        "test_a_run_is_self_contained": 1,
+    },
+    "tests/training/test_labelling_training.py": {
+        "test_wrong_labels_are_reported_in_one_line": 1,
+    },
+    "tests/training/test_task_trainings.py": {
+        "test_a_run_is_self_contained": 2,
     },
 }
 FAST_VARIANTS = {

@@ -26,6 +26,7 @@ def checkpoint(shape, folder):
     return shape, read_checkpoint(path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["smoke-opus-mt", "smoke-student"])
 def test_outputs_have_the_timed_length_and_differ(name, tmp_path):
     from decoding import check_lengths

@@ -181,7 +181,8 @@ def test_a_sentence_alone_is_the_same_sentence_in_a_batch():
     np.testing.assert_allclose(backward_scores[::-1], scores, **SCORES)
 
 
-@pytest.mark.parametrize("jit_compile", [pytest.param(False, marks=pytest.mark.slow), True])
+@pytest.mark.slow
+@pytest.mark.parametrize("jit_compile", [False, True])
 def test_compiled_is_eager(jit_compile):
     """With every shape static, as in an export, and with shapes and limits left open."""
     model, source = talkative(), sources()

@@ -203,13 +203,9 @@ def test_samples_differ_and_temperature_zero_is_greedy():
     np.testing.assert_array_equal(tokens, expected)
 
 
-@pytest.mark.parametrize(
-    "jit_compile", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["graph", "xla"]
-)
-@pytest.mark.parametrize(
-    "name",
-    [name if name == "beam" else pytest.param(name, marks=pytest.mark.slow) for name in SEARCHES],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("jit_compile", [False, True], ids=["graph", "xla"])
+@pytest.mark.parametrize("name", SEARCHES)
 def test_compiled_is_eager(name, jit_compile):
     prompts = text_prompts()
     expected = SEARCHES[name](talkative_text(), prompts, max_length=7)

@@ -123,13 +123,8 @@ def test_steps_equal_one_pass_over_the_output(name):
     np.testing.assert_allclose(gains, np.where(tokens == PAD, 0, chosen), **SCORES)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        name if name == "ensemble" else pytest.param(name, marks=pytest.mark.slow)
-        for name in PREDICTORS
-    ],
-)
+@pytest.mark.slow
+@each_predictor
 def test_a_state_that_grows_in_stages_gives_the_same(name):
     predictor, inputs, _ = predictor_and_reference(name)
     for search in (greedy_decode, functools.partial(beam_decode, beam_size=3, n_best=3)):

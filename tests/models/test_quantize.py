@@ -1,5 +1,7 @@
 """`model.quantize`: Keras replaces the kernels of linear layers by integers and scales."""
 
+import gc
+
 import keras
 import numpy as np
 import pytest
@@ -34,7 +36,9 @@ def quantized(request, untied):
 
 def small(**changes):
     model = randomise(kt.Transformer(small_config(num_decoder_layers=1, **changes)))
+    gc.freeze()  # Keras collects garbage for every layer that it quantises, a quarter of a second
     model.quantize("int8")
+    gc.unfreeze()
     return model
 
 

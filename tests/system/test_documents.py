@@ -35,7 +35,7 @@ from keras_transformer.training.settings.toml import load_settings
 # The blocks that need more than the package, by page, in order.
 MARKED = {
     "docs/architecture.md": ["new_task", "new_input"],
-    "README.md": ["network", "run"],
+    "README.md": ["network"],
     "docs/choose_a_model.md": ["presets"],
     "docs/data.md": ["data"],
     "docs/install.md": ["network", "network"],

@@ -1,6 +1,7 @@
 """The structure described in docs/architecture.md, checked in the sources."""
 
 import ast
+import functools
 import graphlib
 import pathlib
 import subprocess
@@ -79,15 +80,21 @@ PACKAGES = {
 }
 
 
+@functools.cache
 def sources():
     return [path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py"))]
+
+
+@functools.cache
+def tree_of(path):
+    return ast.parse(path.read_text())
 
 
 def imports(path):
     """Yields the full name of every module that a file imports anywhere."""
     package = ["keras_transformer"] if path.parts[len(ROOT.parts)] != "keras_transformer" else []
     package += path.relative_to(ROOT).parent.parts
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -194,7 +201,7 @@ def test_the_layers_are_written_in_keras_ops():
 
 def test_the_library_neither_prints_nor_asserts():
     for path in sources():
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in ast.walk(tree_of(path)):
             assert not isinstance(node, ast.Assert), f"{path}:{node.lineno}"
             name = getattr(getattr(node, "func", None), "id", None)
             assert name != "print", f"{path}:{node.lineno}"
@@ -224,7 +231,7 @@ SHARED_NAMES = {
 def test_a_class_name_has_one_meaning():
     files = {}
     for path in sources():
-        for node in ast.parse(path.read_text()).body:
+        for node in tree_of(path).body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 files.setdefault(node.name, []).append(str(path.relative_to(ROOT)))
     shared = {name: paths for name, paths in files.items() if len(paths) > 1}

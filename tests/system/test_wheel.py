@@ -69,6 +69,7 @@ def ignored_files():
             yield f"{folder}/{name}"
 
 
+@pytest.mark.slow
 def test_the_source_distribution_contains_the_files_of_the_repository(distributions, tracked):
     """Includes documents, tests and examples, and nothing that git ignores."""
     names = {*distributions[0]}

@@ -106,6 +106,7 @@ def test_n_best_tokens_equal_those_of_the_model(
     assert len({tuple(row) for row in tokens[:, 1]}) > 20  # the second-best outputs also differ
 
 
+@pytest.mark.slow
 def test_the_controls_are_inputs(beam_export, ids):
     """The same file gives other lengths and other best hypotheses."""
     path = beam_export()[0]
