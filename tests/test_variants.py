@@ -1,17 +1,17 @@
-"""The table of variants names tests that exist, and the variants that stay fast are spread."""
+"""The tables of variants name tests that exist, and the variants that are kept are spread."""
 
 import ast
 import pathlib
 
 import pytest
-from variants import FAST_VARIANTS, mark_variants
+from variants import FAST_VARIANTS, SLOW_VARIANTS, mark_variants
 
 ROOT = pathlib.Path(__file__).parents[1]
 
 
 class Item:
-    def __init__(self, nodeid):
-        self.nodeid, self.markers = nodeid, []
+    def __init__(self, nodeid, *markers):
+        self.nodeid, self.markers = nodeid, [*markers]
 
     def get_closest_marker(self, name):
         return next((marker for marker in self.markers if marker.name == name), None)
@@ -20,7 +20,7 @@ class Item:
         self.markers.append(marker)
 
 
-@pytest.mark.parametrize("name", FAST_VARIANTS)
+@pytest.mark.parametrize("name", sorted({*FAST_VARIANTS, *SLOW_VARIANTS}))
 def test_every_entry_is_a_test(name):
     file, _, function = name.partition("::")
     tree = ast.parse((ROOT / file).read_text("utf-8"))
@@ -33,3 +33,13 @@ def test_variants_at_equal_distances_stay_fast():
     mark_variants(items)
     assert [number for number, item in enumerate(items) if not item.markers] == [3, 6, 7]
     assert {marker.name for marker in items[0].markers} == {"slow", "long"}
+
+
+def test_slow_variants_at_equal_distances_stay_in_ci():
+    name = (
+        "tests/decoding/test_cached_kinds.py::test_greedy_search_equals_the_search_without_a_cache"
+    )
+    items = [Item(f"{name}[{number}]", pytest.mark.slow) for number in range(14)]
+    mark_variants([*items, Item(f"{name}[fast]"), Item(f"{name}[long]", pytest.mark.long)])
+    kept = [number for number, item in enumerate(items) if not item.get_closest_marker("long")]
+    assert kept == list(range(1, 14, 2))

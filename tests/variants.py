@@ -1,4 +1,7 @@
-"""Parametrised tests of which `make test` runs only some variants; `make test-all` runs all."""
+"""Parametrised tests of which `make test` or `.ci/run` runs only some variants.
+
+`make test-all` runs all of them.
+"""
 
 import collections
 
@@ -6,7 +9,7 @@ import pytest
 
 # The number of variants in `make test`: each takes about half a second, and they share most of the
 # code that they test.
-_BY_FILE = {
+_FAST_BY_FILE = {
     "tests/cli/test_bad_lines.py": {
         "test_a_bad_image_does_not_affect_the_other_answers": 1,
     },
@@ -204,20 +207,94 @@ _BY_FILE = {
         "test_a_run_is_self_contained": 2,
     },
 }
-FAST_VARIANTS = {
-    f"{file}::{test}": number for file, tests in _BY_FILE.items() for test, number in tests.items()
+# The number of variants of slow tests in `.ci/run`; the others are `long`.
+_SLOW_BY_FILE = {
+    "tests/cli/test_command_line.py": {
+        "test_importing_the_package_registers_its_layers": 2,
+    },
+    "tests/conformance/test_conformance.py": {
+        "test_keras_file_in_a_fresh_process": 9,
+        "test_saved_model": 9,
+    },
+    "tests/decoding/test_cached_kinds.py": {
+        "test_a_beam_equals_the_search_without_a_cache": 7,
+        "test_greedy_search_equals_the_search_without_a_cache": 7,
+    },
+    "tests/decoding/test_shortlisted.py": {
+        "test_it_compiles_for_every_runtime": 1,
+    },
+    "tests/decoding/test_stages.py": {
+        "test_all_results_are_the_same": 2,
+    },
+    "tests/export/litert/test_beam_kinds.py": {
+        "test_it_returns_what_the_run_returns": 1,
+    },
+    "tests/export/saved_model/test_saved_model_refusals.py": {
+        "test_every_signature_is_checked": 2,
+    },
+    "tests/export/test_ctranslate2_models.py": {
+        "test_every_kind_of_model_gives_the_same": 4,
+    },
+    "tests/export/test_everywhere.py": {
+        "test_the_same_tokens_everywhere": 1,
+    },
+    "tests/export/test_exported_kinds.py": {
+        "test_a_litert_file_gives_the_same": 1,
+        "test_a_saved_model_gives_the_same": 1,
+        "test_an_int8_file_scores_as_the_model": 2,
+        "test_an_output_bias_in_quantised_files": 1,
+    },
+    "tests/export/test_shortlists.py": {
+        "test_a_file_translates_as_the_run_does_with_the_same_shortlist": 1,
+    },
+    "tests/layers/test_positions.py": {
+        "test_it_is_saved_in_a_file": 4,
+    },
+    "tests/models/test_option_effects.py": {
+        "test_an_option_has_an_effect_or_is_refused": 90,
+    },
+    "tests/pretrained/test_converted.py": {
+        "test_a_student_of_it_inherits_its_tokens_its_rules_and_its_licence": 1,
+    },
+    "tests/system/test_copy_and_reverse.py": {
+        "test_a_litert_file_of_a_recurrent_decoder_passes_its_agreement_check": 1,
+        "test_a_model_learns_to_copy_and_to_reverse": 1,
+    },
 }
 
 
+def _by_name(table):
+    return {
+        f"{file}::{test}": number for file, tests in table.items() for test, number in tests.items()
+    }
+
+
+FAST_VARIANTS, SLOW_VARIANTS = _by_name(_FAST_BY_FILE), _by_name(_SLOW_BY_FILE)
+
+
 def mark_variants(items):
-    """Marks all but these numbers of variants, at equal distances, as `slow` and `long`."""
+    """Marks all other variants: fast ones as `slow` and `long`, slow ones as `long`."""
     groups = collections.defaultdict(list)
     for item in items:
         groups[item.nodeid.partition("[")[0]].append(item)
-    for name in FAST_VARIANTS.keys() & groups.keys():
-        variants = [item for item in groups[name] if not item.get_closest_marker("slow")]
-        count, kept = len(variants), min(FAST_VARIANTS[name], len(variants))
-        for number, item in enumerate(variants):
-            if (number + 1) * kept // count == number * kept // count:
-                item.add_marker(pytest.mark.slow)
-                item.add_marker(pytest.mark.long)
+    for name, group in groups.items():
+        fast = [item for item in group if not item.get_closest_marker("slow")]
+        slow = [
+            item
+            for item in group
+            if item.get_closest_marker("slow") and not item.get_closest_marker("long")
+        ]
+        for item in _left_out(fast, FAST_VARIANTS.get(name)):
+            item.add_marker(pytest.mark.slow)
+            item.add_marker(pytest.mark.long)
+        for item in _left_out(slow, SLOW_VARIANTS.get(name)):
+            item.add_marker(pytest.mark.long)
+
+
+def _left_out(variants, kept):
+    """Yields all variants but `kept` of them, at equal distances; none if `kept` is `None`."""
+    count = len(variants)
+    kept = count if kept is None else min(kept, count)
+    for number, item in enumerate(variants):
+        if (number + 1) * kept // count == number * kept // count:
+            yield item

@@ -9,6 +9,7 @@ from keras_transformer import PRESETS
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_a_preset_trains_and_translates(tmp_path):
     output = tmp_path / "results.json"
     done = run_benchmark(

@@ -115,6 +115,7 @@ def test_texts_of_a_file_are_classified(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_a_transformer_translates_numbers():
     assert figures("translation", epochs=4)["Exact translations"] > 0.9
 

@@ -71,6 +71,7 @@ def test_int8_is_a_quarter_and_passes_its_check(translator, sentences, tmp_path)
     assert sizes["int8"] < 0.4 * sizes["none"]  # measured: 0.35; both files contain the vocabulary
 
 
+@pytest.mark.long
 def test_it_can_be_trained_further_and_exported_to_marian(
     run, translator, sentences, data_dir, tmp_path
 ):
