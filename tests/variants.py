@@ -215,21 +215,50 @@ _SLOW_BY_FILE = {
     "tests/conformance/test_conformance.py": {
         "test_keras_file_in_a_fresh_process": 9,
         "test_saved_model": 9,
+        "test_xla": 6,
     },
     "tests/decoding/test_cached_kinds.py": {
         "test_a_beam_equals_the_search_without_a_cache": 7,
+        "test_a_step_at_a_time_is_the_whole_sentence": 5,
         "test_greedy_search_equals_the_search_without_a_cache": 7,
+    },
+    "tests/decoding/test_constraints.py": {
+        "test_compiled_is_eager_and_constraints_are_inputs": 1,
+    },
+    "tests/decoding/test_decoder_only.py": {
+        "test_compiled_is_eager": 2,
+    },
+    "tests/decoding/test_details.py": {
+        "test_compiled_is_eager": 2,
+    },
+    "tests/decoding/test_output_rules.py": {
+        "test_a_beam_that_stops_by_score": 6,
+    },
+    "tests/decoding/test_predictor.py": {
+        "test_a_state_that_grows_in_stages_gives_the_same": 2,
+        "test_compiled_is_eager": 2,
     },
     "tests/decoding/test_shortlisted.py": {
         "test_it_compiles_for_every_runtime": 1,
     },
     "tests/decoding/test_stages.py": {
-        "test_all_results_are_the_same": 2,
+        "test_all_results_are_the_same": 1,
+        "test_litert_finds_the_same_in_three_stages": 1,
     },
     "tests/export/litert/test_beam_kinds.py": {
         "test_it_returns_what_the_run_returns": 1,
     },
+    "tests/export/litert/test_litert_beam.py": {
+        "test_n_best_tokens_equal_those_of_the_model": 1,
+    },
+    "tests/export/litert/test_static_int8.py": {
+        "test_a_wrong_calibration_fails": 1,
+    },
+    "tests/export/litert/test_strings.py": {
+        "test_quantised_files_give_the_same_from_strings_as_from_ids": 1,
+    },
     "tests/export/saved_model/test_saved_model_refusals.py": {
+        "test_every_output_of_an_alignment_is_checked": 2,
         "test_every_signature_is_checked": 2,
     },
     "tests/export/test_ctranslate2_models.py": {
@@ -238,11 +267,17 @@ _SLOW_BY_FILE = {
     "tests/export/test_everywhere.py": {
         "test_the_same_tokens_everywhere": 1,
     },
+    "tests/export/test_export_searches.py": {
+        "test_a_saved_model_searches_with_the_given_beam": 1,
+    },
     "tests/export/test_exported_kinds.py": {
         "test_a_litert_file_gives_the_same": 1,
         "test_a_saved_model_gives_the_same": 1,
         "test_an_int8_file_scores_as_the_model": 2,
         "test_an_output_bias_in_quantised_files": 1,
+    },
+    "tests/export/test_marian.py": {
+        "test_the_file_computes_in_marian_what_the_model_computes": 2,
     },
     "tests/export/test_shortlists.py": {
         "test_a_file_translates_as_the_run_does_with_the_same_shortlist": 1,
@@ -251,14 +286,46 @@ _SLOW_BY_FILE = {
         "test_it_is_saved_in_a_file": 4,
     },
     "tests/models/test_option_effects.py": {
-        "test_an_option_has_an_effect_or_is_refused": 90,
+        "test_an_option_has_an_effect_or_is_refused": 45,
     },
     "tests/pretrained/test_converted.py": {
         "test_a_student_of_it_inherits_its_tokens_its_rules_and_its_licence": 1,
     },
+    "tests/system/test_examples.py": {
+        "test_without_its_data_an_example_tells_in_a_line_how_to_get_them": 1,
+    },
     "tests/system/test_copy_and_reverse.py": {
         "test_a_litert_file_of_a_recurrent_decoder_passes_its_agreement_check": 1,
         "test_a_model_learns_to_copy_and_to_reverse": 1,
+    },
+    "tests/tasks/test_run.py": {
+        "test_keras_knows_the_models_whoever_imports_it_first": 1,
+    },
+    "tests/tasks/test_threads_of_pipelines.py": {
+        "test_searches": 2,
+    },
+    "tests/test_config.py": {
+        "test_number_of_parameters": 8,
+    },
+    "tests/training/loop/test_moving_average.py": {
+        "test_the_block_sees_the_average_and_training_does_not": 1,
+    },
+    "tests/training/loop/test_session.py": {
+        "test_a_diverged_training_names_the_checkpoint_on_disk": 1,
+        "test_the_best_model_is_kept_and_may_be_the_final_one": 1,
+    },
+    "tests/training/losses/test_r_drop.py": {
+        "test_without_dropout_an_update_is_the_same": 1,
+    },
+    "tests/training/test_adam.py": {
+        "test_a_plain_transformer": 2,
+        "test_the_learner": 4,
+    },
+    "tests/training/test_array_trainings.py": {
+        "test_training_can_start_from_the_weights_of_a_run": 1,
+    },
+    "tests/training/test_presets.py": {
+        "test_an_update_compiles_for_static_shapes": 5,
     },
 }
 

@@ -61,6 +61,7 @@ OURS = "ours,ours-xla,ours-litert,ours-litert-int8"
 THEIRS = "ctranslate2,ctranslate2-int8"
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("peers", "searches", "cores"),

@@ -18,6 +18,7 @@ def version(tmp_path_factory):
     return export_saved_model(translator(), folder / "translator", ["a cat", "the dog"])["path"]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("loader", ["session", pytest.param("python", marks=pytest.mark.long)])
 def test_memory_and_time_of_every_batch_size_are_measured(version, loader):

@@ -108,6 +108,7 @@ def test_a_file_translates_as_the_run_does_with_the_same_shortlist(
     assert metadata["shortlist"] == {"first": FIRST, "best": BEST}
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_saved_model_translates_as_the_run_does_with_the_same_shortlist(
     restricted, light, tmp_path

@@ -12,6 +12,7 @@ from bert_folders import PLAIN, write_folder
 EXAMPLE = pathlib.Path(__file__).parents[2] / "examples" / "fine_tuning.py"
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_checkpoint_is_fine_tuned(tmp_path):
     """One without a classification head, as `BertModel` and sentence encoders are."""

@@ -123,6 +123,7 @@ def test_tensors_and_files_that_do_not_fit_are_named(tmp_path):
     assert SIZES["vocab_size"] == len(PIECES)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_saved_model_of_strings_and_a_tflite_file_of_ids(tmp_path):
     """Both are kept only if they answer as the model in memory does."""

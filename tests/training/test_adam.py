@@ -137,6 +137,7 @@ print(json.dumps([weight.value.numpy().tolist() for weight in learner.trainable_
 """
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @each_tie
 def test_two_replicas(tie):

@@ -160,6 +160,7 @@ def test_the_compiled_model_api_gives_the_same(beam_export, ids):
     np.testing.assert_array_equal(tokens.reshape(1, BEST, LIMIT), expected)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_in_int8_it_loses_little_and_stores_the_table_once(beam_export, deep):
     path, report = beam_export("int8")

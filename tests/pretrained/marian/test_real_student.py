@@ -57,6 +57,7 @@ def test_greedy_search_gives_marians_tokens_and_scores(student, converted):
     is_greedily_the_same(converted, student.greedy[:30])
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_greedy_search_gives_marians_tokens_and_scores_for_all_sentences(student, converted):
     assert len(student.greedy) == 200

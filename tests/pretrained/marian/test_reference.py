@@ -74,6 +74,7 @@ def test_the_emulator_equals_the_browsers_engine(student):
     assert agreement(student, 8) == 8
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_emulator_equals_the_browsers_engine_for_98_percent_of_all_sentences(student):
     same = agreement(student, 200)

@@ -61,6 +61,7 @@ def test_a_tflite_file(translator, sentences, tmp_path):
     assert texts == translator(sentences)
 
 
+@pytest.mark.long
 def test_int8_is_a_quarter_and_passes_its_check(translator, sentences, tmp_path):
     sizes = {
         quantize: export_litert(

@@ -291,6 +291,7 @@ def test_two_workers_equal_one_device(config, one_device, tmp_path):
     assert len(list(Run(tmp_path).logs.iterdir())) == 1, "only the chief writes"
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_killing_the_chief_ends_the_others_and_one_device_can_resume(config, one_device, tmp_path):
     kill = (5, signal.SIGKILL)
@@ -304,6 +305,7 @@ def test_killing_the_chief_ends_the_others_and_one_device_can_resume(config, one
     assert_same_weights(tmp_path, one_device)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_signal_and_a_kill_lose_only_unsaved_updates(config, one_device, tmp_path):
     at = ((0, 0), (5, signal.SIGTERM))
@@ -326,6 +328,7 @@ def test_a_signal_and_a_kill_lose_only_unsaved_updates(config, one_device, tmp_p
     assert_same_weights(tmp_path, one_device)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_workers_with_different_settings_are_refused(config, tmp_path):
     overrides = ([], ["training.seed=9"])
@@ -335,6 +338,7 @@ def test_workers_with_different_settings_are_refused(config, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_failure_of_the_chief_ends_all_workers(config, tmp_path):
     overrides = (["vocabulary.size=5000"],) * 2

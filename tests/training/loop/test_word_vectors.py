@@ -67,6 +67,7 @@ def test_rows_of_tokens_are_set_and_the_others_start_as_usual(folder, tmp_path):
     assert "vectors" not in Run(tmp_path / "plain").read_metrics()
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("tie", ["none", pytest.param("target", marks=pytest.mark.long)])
 def test_a_frozen_table_does_not_change_in_a_single_bit(folder, tmp_path, tie):

@@ -237,6 +237,7 @@ def test_a_student_with_its_teachers_vocabulary_takes_no_other(folder):
     assert student_settings(settings, section, teacher, own_vocabulary=True) == settings
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_run_with_a_copied_vocabulary_is_trained_and_resumed_alone(folder, tmp_path):
     copy = shutil.copytree(folder, tmp_path / "copy")
