@@ -35,7 +35,7 @@ from keras_transformer.training.session import Session
 from keras_transformer.training.settings.toml import SettingsError, load_settings, save_settings
 
 OURS = "transformer"
-# The checkpoints to evaluate; both are from the same training.
+# The checkpoints to evaluate; both are from the same run.
 RULES = {"last": "last checkpoint", "best": "best on validation"}
 BEST = ("training.best_by=accuracy", "training.final_model=best")
 
@@ -186,9 +186,9 @@ def table(results, split):
 @click.option("--config", default="sst2", help="A configuration for text classification.")
 @click.option("--models", default=f"{OURS},lstm_max", callback=names(MODELS),
               help="Models to compare.")
-@click.option("--seeds", default="1,2,3,4,5", help="Seeds of the trainings.")
+@click.option("--seeds", default="1,2,3,4,5", help="Seeds, one training run for each.")
 @click.option("--choose", is_flag=True, help="Evaluate on the validation split only.")
-@click.option("--set", "overrides", multiple=True, help="Override a setting of all trainings.")
+@click.option("--set", "overrides", multiple=True, help="Override a setting of all training runs.")
 # fmt: on
 def main(output, config, models, seeds, choose, overrides):
     """Train, evaluate, and print the table."""

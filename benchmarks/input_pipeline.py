@@ -64,7 +64,7 @@ class InputPipeline:
 
     Attributes:
         facts: `pairs`, their number; `padding`, its fraction of all positions; `tokenize_seconds`,
-            which a training spends once, at its start; `target_tokens`, without padding.
+            spent once, at the start of training; `target_tokens`, without padding.
     """
 
     def __init__(self, data, vocabulary_size, batch_tokens):

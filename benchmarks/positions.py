@@ -41,7 +41,7 @@ LONGER = (1.5, 2.5)
 @click.command(context_settings={"show_default": True})
 @click.option("--config", default="multi30k", help="A configuration for translation.")
 @click.option("--updates", type=click.IntRange(2), default=1500,
-              help="Number of updates of every training.")
+              help="Number of updates for each model.")
 @click.option("--length", type=click.IntRange(4), default=16,
               help="Maximum length of training sentences in tokens, the end included.")
 @click.option("--positions", callback=names(POSITIONS), default=",".join(POSITIONS),
@@ -65,13 +65,13 @@ def main(config, updates, length, positions, score, seed, folder, output):
         for position in positions:
             settings = _settings(config, position, updates, length, score, seed)
             rows.append({"position": position, **_measure(settings, runs / position, length)})
-            if output:  # after every training, so that an interruption loses little
+            if output:  # after every model, so that an interruption loses little
                 output.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
     _show(rows, updates, length)
 
 
 def _settings(config, position, updates, length, score, seed):
-    """Returns the settings of a training whose model also takes longer sentences."""
+    """Returns training settings for a model that also takes longer sentences."""
     try:
         whole = load_settings(config)
         changes = {
@@ -127,7 +127,7 @@ def _held_out(source, task):
 
 def _untrained(model, seed):
     """Returns the number of rows in a table of positions that still have their initial values."""
-    keras.utils.set_random_seed(seed)  # as in the training
+    keras.utils.set_random_seed(seed)  # as in training
     first = type(model)(model.config)
     return sum(
         int(np.all(begin.numpy() == end.numpy(), axis=1).sum())

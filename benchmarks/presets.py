@@ -55,7 +55,7 @@ def measure(preset, phase, vocab_size, precision):
 @click.option("--vocab-size", type=click.IntRange(5),
               help="Size of the vocabulary of all presets. Default: the usual size of each.")
 @click.option("--precision", type=click.Choice(PRECISIONS), default="float32",
-              help="Precision of the training.")
+              help="Precision of training.")
 @click.option("--json", "output", type=click.Path(path_type=pathlib.Path, dir_okay=False),
               help="File for all results.")
 # fmt: on

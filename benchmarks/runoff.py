@@ -158,10 +158,10 @@ def draw(folder, settings, split, path, title):
 @click.option(
     "--encoders", default=",".join(ENCODERS), callback=names(ENCODERS), help="Encoders to compare."
 )
-@click.option("--seeds", default="1,2,3,4,5", help="Seeds of the trainings.")
+@click.option("--seeds", default="1,2,3,4,5", help="Seeds, one training run for each.")
 @click.option("--weather", is_flag=True, help="Read the weather without a snow account.")
 @click.option("--choose", is_flag=True, help="Evaluate on the last year of the calibration period.")
-@click.option("--set", "overrides", multiple=True, help="Override a setting of all trainings.")
+@click.option("--set", "overrides", multiple=True, help="Override a setting of all training runs.")
 def main(output, encoders, seeds, weather, choose, overrides):
     """Train, simulate, and print the table."""
     overrides = [*overrides, *([CHOOSE] if choose else []), *([WEATHER] if weather else [])]

@@ -17,7 +17,7 @@ CHECKPOINT=./minilm python examples/fine_tuning.py
 ```
 
 This page shows the output of one run; [the notebook](fine_tuning.ipynb) has the same cells. The
-environment variable `EPOCHS` makes the training shorter or longer.
+environment variable `EPOCHS` makes training shorter or longer.
 """
 
 # %% [markdown]
@@ -92,7 +92,7 @@ for split in ("train", "dev", "test"):
 
 `from_pretrained` returns a `Classifier`: the model, which is an ordinary Keras model of token ids,
 with the tokenizer of the checkpoint. This checkpoint has no classification head, so the head has
-random weights: before the training the classifier guesses.
+random weights: before fine-tuning the classifier guesses.
 """
 
 # %%
@@ -145,7 +145,7 @@ model.compile(
     metrics=["accuracy"],
 )
 _, before = model.evaluate(dev, verbose=0)
-print(f"Before the training, accuracy on dev: {before:.3f}")
+print(f"Before fine-tuning, accuracy on dev: {before:.3f}")
 history = model.fit(train, validation_data=dev, epochs=EPOCHS, shuffle=False, verbose=2)
 
 # %% [markdown]

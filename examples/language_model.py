@@ -12,7 +12,7 @@ python examples/language_model.py
 ```
 
 This page shows the output of one run; [the notebook](language_model.ipynb) has the same cells. The
-environment variable `EPOCHS` makes the training shorter or longer.
+environment variable `EPOCHS` makes training shorter or longer.
 """
 
 # %% [markdown]

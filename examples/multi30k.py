@@ -14,7 +14,7 @@ python benchmarks/data.py download --only multi30k
 python examples/multi30k.py
 ```
 
-[The notebook](multi30k.ipynb) has the same cells. The environment variable `EPOCHS` makes the
+[The notebook](multi30k.ipynb) has the same cells. The environment variable `EPOCHS` makes
 training shorter or longer.
 """
 
@@ -23,7 +23,7 @@ training shorter or longer.
 ## Introduction
 
 Multi30K (Elliott et al., 2016) has 29,000 captions with their translations; [Real data](../data.md)
-describes the files and their licence. A training on real text needs a subword vocabulary, batches
+describes the files and their licence. Training on real text needs a subword vocabulary, batches
 of sentences of similar length, checkpoints, and a validation that translates. The command
 `keras-transformer train` has all of these. This example calls the functions behind the command, and
 then uses the trained model in Python.
@@ -62,7 +62,7 @@ if not DATA.is_dir():
 """
 ## Data
 
-Line n of one file is the translation of line n of the other. The training reads the files itself.
+Line n of one file is the translation of line n of the other. `train` reads the files itself.
 """
 
 # %%
@@ -149,7 +149,7 @@ attention_figure(attention)
 
 # %% [markdown]
 """
-The loss of the training batches and of the validations:
+The training loss and the validation loss:
 """
 
 # %%
@@ -177,8 +177,8 @@ texts needs other data, and more of them.
 """
 ## Read next
 
-- [Translation](../translation.md): the same training from the command line, all searches, and a
-  corpus of your own.
-- [Benchmarks](../benchmarks.md#multi30k-raw-text): what longer trainings reach on this data.
+- [Translation](../translation.md): the same from the command line, all searches, and a corpus of your
+  own.
+- [Benchmarks](../benchmarks.md#multi30k-raw-text): what longer training achieves on this data.
 - [From training to a SavedModel](saved_model.md): export a model, and call it.
 """

@@ -12,7 +12,7 @@ python examples/question_answering.py
 ```
 
 This page shows the output of one run; [the notebook](question_answering.ipynb) has the same cells.
-The environment variable `EPOCHS` makes the training shorter or longer.
+The environment variable `EPOCHS` makes training shorter or longer.
 """
 
 # %% [markdown]

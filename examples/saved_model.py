@@ -13,7 +13,7 @@ python examples/saved_model.py
 ```
 
 This page shows the output of one run; [the notebook](saved_model.ipynb) has the same cells. The
-environment variable `EPOCHS` makes the training shorter or longer.
+environment variable `EPOCHS` makes training shorter or longer.
 """
 
 # %% [markdown]
@@ -207,7 +207,7 @@ for name, values in answer.items():
 ## Conclusion
 
 One call wrote a folder that answers strings like the trained model, without our code. Nine of ten
-held-out dates are exact after this short training; the others have a wrong letter or digit, as the
+held-out dates are exact after so little training; the others have a wrong letter or digit, as the
 lower outputs of `n_best` show.
 """
 

@@ -15,7 +15,7 @@ python examples/sentiment.py
 ```
 
 This page shows the output of one run; [the notebook](sentiment.ipynb) has the same cells. The
-environment variable `EPOCHS` makes the training shorter or longer.
+environment variable `EPOCHS` makes training shorter or longer.
 """
 
 # %% [markdown]

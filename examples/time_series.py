@@ -12,7 +12,7 @@ python examples/time_series.py
 ```
 
 This page shows the output of one run; [the notebook](time_series.ipynb) has the same cells. The
-environment variable `EPOCHS` makes the training shorter or longer.
+environment variable `EPOCHS` makes training shorter or longer.
 """
 
 # %% [markdown]

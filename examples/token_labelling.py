@@ -12,7 +12,7 @@ python examples/token_labelling.py
 ```
 
 This page shows the output of one run; [the notebook](token_labelling.ipynb) has the same cells. The
-environment variable `EPOCHS` makes the training shorter or longer.
+environment variable `EPOCHS` makes training shorter or longer.
 """
 
 # %% [markdown]
@@ -129,8 +129,8 @@ model = keras.Model(inputs, keras.layers.Dense(len(LABELS))(x))  # [B, T, labels
 """
 ## Training
 
-Padding has the number of the label `O` here, and most positions of a short text are padding:
-counted, they would make every metric look better than it is. `sample_weight` `[B, T]` is 0 there.
+Padding has the index of the label `O` here, and most positions of a short text are padding:
+if counted, they would make every metric look better than it is. `sample_weight` `[B, T]` is 0 there.
 `metrics=` would ignore it; `weighted_metrics=` does not.
 """
 
@@ -223,7 +223,7 @@ print(f"Largest change of a logit by padding: {np.abs(changes[token_ids[test] !=
 ## Conclusion
 
 The encoder tells persons from places by the words around them; in our run every word was right. The
-patterns of the held-out texts are those of the training texts, and only the names in them differ:
+held-out texts have the same patterns as the training texts, and only the names in them differ:
 that makes this task far easier than names in newspapers.
 """
 

@@ -12,7 +12,7 @@ python examples/word_vectors.py
 ```
 
 This page shows the output of one run; [the notebook](word_vectors.ipynb) has the same cells. The
-environment variable `EPOCHS` makes the training shorter or longer. Set `DATA` to the path of a file
+environment variable `EPOCHS` makes training shorter or longer. Set `DATA` to the path of a file
 in GloVe's format to use other vectors.
 """
 
@@ -198,21 +198,21 @@ assert np.array_equal(frozen.get_weights()[0], table)  # frozen indeed
 """
 ## Evaluation
 
-Once on texts with the words of the training, once on texts with the other words.
+Once on texts with the words seen in training, once on texts with the other words.
 """
 
 # %%
 for name, model in models.items():
     _, same = model.evaluate(x_same, y_same, verbose=0)
     _, new = model.evaluate(x_new, y_new, verbose=0)
-    print(f"{name}, accuracy with words of the training: {same:.3f}")
+    print(f"{name}, accuracy with words seen in training: {same:.3f}")
     print(f"{name}, accuracy with new words: {new:.3f}")
 
 # %% [markdown]
 """
 ## Conclusion
 
-Both models learn the task with the words of the training. With new words the learned table, whose
+Both models learn the task with the words seen in training. With new words the learned table, whose
 rows for them are still random, can only guess; the frozen table still works. How well that works
 with real vectors depends on them: good and bad are close to each other in many such tables.
 """
@@ -221,6 +221,6 @@ with real vectors depends on them: good and bad are close to each other in many 
 """
 ## Read next
 
-- [Text classification](../classification.md): a training that reads word vectors from a file.
+- [Text classification](../classification.md): how to train with word vectors from a file.
 - [Fine-tuning a pretrained encoder](fine_tuning.md): a whole encoder that was trained elsewhere.
 """

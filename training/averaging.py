@@ -93,8 +93,8 @@ def _write(output, run, settings, tokenizers, model, metrics):
 def _average(run, last, keep, model):
     """Gives a model the mean of the last checkpoints; returns their paths.
 
-    A training that runs meanwhile may remove the oldest one; then the call starts again with the
-    newer ones.
+    If the run is still being trained, the oldest one may be removed meanwhile; then the call starts
+    again with the newer ones.
     """
     for attempt in range(5):
         paths = _newest(run, last, keep)
@@ -114,7 +114,7 @@ def _newest(run, last, keep):
     if len(paths) < last:
         raise ValueError(
             f"{run.path} has {len(paths)} of the {last} checkpoints to average; "
-            f"a training keeps the last {keep} (training.keep_checkpoints)."
+            f"training keeps the last {keep} (training.keep_checkpoints)."
         )
     return paths[-last:]
 

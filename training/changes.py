@@ -4,7 +4,7 @@ from keras_transformer.training.loop.checkpoint import Checkpoints
 from keras_transformer.training.schedule import make_schedule
 from keras_transformer.training.settings.toml import SettingsError, differences
 
-# Changes of these may let a training continue that stopped early, or select another model.
+# Changes of these may let a run continue that stopped early, or select another model.
 REOPENS = {"training.best_by", "training.patience", "training.final_model"}
 
 
@@ -13,7 +13,7 @@ def check_changes(run, before, settings):
 
     Args:
         run: A `Run` with checkpoints or a model.
-        before: The `Settings` of the run until now.
+        before: The previous `Settings` of the run.
         settings: The `Settings` with which it resumes.
 
     Raises:
@@ -44,7 +44,7 @@ def describe_changes(before, settings, update):
     """Returns lines that describe the changes of a run that resumes, a list.
 
     Args:
-        before: The `Settings` until now.
+        before: The previous `Settings`.
         settings: The `Settings` from now on.
         update: Number of updates done.
     """
@@ -59,7 +59,7 @@ def describe_changes(before, settings, update):
     if then != now:
         total = settings.training.updates
         lines.append(
-            "From here on, the learning rate follows the schedule of a training of "
+            "From here on, the learning rate follows the schedule of a run of "
             f"{total:,} updates: {now:.3g} in the next update instead of {then:.3g}."
         )
     return lines

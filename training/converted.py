@@ -89,5 +89,5 @@ def settings_of(config, tokenizers, task="translation"):
         sections["vocabulary"] = {"size": size, "shared": not separate}
     settings = Settings.model_validate(sections)
     if settings.config(**{name: getattr(config, name) for name in special}) != config:
-        raise ValueError(f"the settings of a training cannot describe {config}.")
+        raise ValueError(f"training settings cannot describe {config}.")
     return settings

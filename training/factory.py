@@ -1,4 +1,4 @@
-"""Model and optimizer of a training, made from its settings."""
+"""Model and optimizer, made from the settings of a run."""
 
 import keras
 import tensorflow as tf
@@ -50,7 +50,7 @@ def weightless_model(settings):
 
 
 def make_learner(settings, training, make_model=None):
-    """Returns the compiled `Learner` of a training, with built optimizer variables.
+    """Returns the compiled `Learner` of a run, with built optimizer variables.
 
     The same settings and vocabulary always give the same initial weights.
 

@@ -1,4 +1,4 @@
-"""Inputs of a training: its vocabulary, its stores and a survey of its data."""
+"""Inputs of `train`: the vocabulary, the stores and a survey of the data."""
 
 import itertools
 import pathlib

@@ -61,13 +61,13 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
     """Linear warm-up to a peak, then linear decay to zero.
 
     `rate(n) = peak * min(n / warmup_steps, (updates - n) / (updates - warmup_steps))`, at least
-    zero: the peak falls on `n = warmup_steps`, zero on `n = updates`. Suits short trainings of
+    zero: the peak falls on `n = warmup_steps`, zero on `n = updates`. Suits short runs of
     known length, at whose end Eq. 3 would still be near its peak.
 
     Args:
         peak: Highest learning rate.
         warmup_steps: Length of the warm-up, in optimizer updates.
-        updates: Length of the training, in optimizer updates.
+        updates: Length of training, in optimizer updates.
 
     Call arguments:
         step: Number of updates already applied. Keras counts from 0, so `n = step + 1`.
@@ -76,7 +76,7 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
         The learning rate, a float32 scalar.
 
     Raises:
-        ValueError: If an argument is not positive, or the warm-up is not shorter than the training.
+        ValueError: If an argument is not positive, or the warm-up is not shorter than `updates`.
     """
 
     def __init__(self, peak: float, warmup_steps: int, updates: int):
@@ -143,10 +143,10 @@ def warmup_cosine(
     Args:
         peak: Highest learning rate.
         warmup_steps: Length of the warm-up, in optimizer updates.
-        updates: Length of the training, in optimizer updates.
+        updates: Length of training, in optimizer updates.
 
     Raises:
-        ValueError: If an argument is not positive, or the warm-up is not shorter than the training.
+        ValueError: If an argument is not positive, or the warm-up is not shorter than `updates`.
     """
     _check_positive(peak=peak, warmup_steps=warmup_steps, updates=updates)
     _check_decay_has_steps(warmup_steps, updates)
@@ -162,7 +162,7 @@ def make_schedule(settings, d_model, updates):
     Args:
         settings: A `ScheduleSettings`.
         d_model: Width of the model, in features.
-        updates: Length of the training, in optimizer updates.
+        updates: Length of training, in optimizer updates.
     """
     if settings.kind == "constant":
         return WarmupConstant(settings.peak, settings.warmup_steps)
@@ -185,6 +185,6 @@ def _check_positive(**arguments):
 def _check_decay_has_steps(warmup_steps, updates):
     if warmup_steps >= updates:
         raise ValueError(
-            "`warmup_steps` must be below `updates`, the length of the training. "
+            "`warmup_steps` must be below `updates`, the length of training. "
             f"Received: warmup_steps={warmup_steps}, updates={updates}."
         )

@@ -30,17 +30,17 @@ from keras_transformer.training.validator import Validator
 
 
 class Session:
-    """State of one call of `train`: its objects and the progress of the training.
+    """State of one call of `train`: its objects and its progress.
 
     Args:
         run: The `Run` to train.
-        settings: The `Settings` of the run. The attribute `settings` also has the numbers that
+        settings: The `Settings` of the run. The attribute `settings` also has the values that
             depend on the data.
         data: The `Source` of the settings.
         console: The console for the progress.
         workers: The `Workers` that train together.
-        start: The `Start` whose vocabulary and weights a new training starts from, or `None`.
-        check: Function that is called before anything is saved, and raises if another training has
+        start: The `Start` whose vocabulary and weights a new run starts from, or `None`.
+        check: Function that is called before anything is saved, and raises if another process has
             taken over the run.
         make_model: See `make_learner`. Such a model cannot be written by `finish`; `load_final`
             gives it its final weights.
@@ -86,7 +86,7 @@ class Session:
         self.update, self.seconds = 0, 0.0
         self.logs = None
         self.validation, self.validated = None, 0  # results of the last validation, and its update
-        self.lineage = None  # the run whose weights the training started from
+        self.lineage = None  # the run whose weights this one started from
         self.vectors = None  # metadata of word vectors
         self.curve = Curve(run, self.history, self.task, console, draws=workers.is_chief)
         say(console, introduction(self))
@@ -107,7 +107,7 @@ class Session:
         """Restores the newest checkpoint that is not damaged, if there is one.
 
         Args:
-            before: The `Settings` of the run until now. `None`: nothing has been trained yet.
+            before: The previous `Settings` of the run. `None`: nothing has been trained yet.
         """
 
         def damaged(path, reason):
@@ -123,7 +123,7 @@ class Session:
             return
         if state["corpus"] != self._corpus_facts():
             raise ValueError(
-                f"the training data of {self.run.path} have changed since the training began: "
+                f"the training data of {self.run.path} have changed since training began: "
                 f"{state['corpus']} then, {self._corpus_facts()} now (examples, tokens of each "
                 "text, checksum). Restore them or choose another folder."
             )
@@ -142,7 +142,7 @@ class Session:
         """Loads initial weights from a file of vectors or from another run, if one is named."""
         if self.run.model.exists():
             raise ValueError(
-                f"{self.run.path} has a model, but no checkpoint from which its training could "
+                f"{self.run.path} has a model, but no checkpoint from which training could "
                 f'resume. Start another run from its weights, [model] start_from = "{self.run.path}'
                 f'", or remove {self.run.model} to train from the beginning.'
             )
@@ -182,7 +182,7 @@ class Session:
         options = self.settings.training
         start, total = self.update, options.updates
         if start == total or self.best.exhausted:  # interrupted before `finish` was done
-            if self.validated != start:  # the training was made shorter, to end here
+            if self.validated != start:  # `updates` was lowered, to end here
                 self._measure(start)
             return
         batches = endless_batches(self.epochs, skip=start, accumulate=options.accumulate)
@@ -210,7 +210,7 @@ class Session:
         self._explain_stop(total, interrupts.received)
 
     def finish(self):
-        """Writes the model and the metrics of the training; returns the metrics."""
+        """Writes the model and the metrics of the run; returns the metrics."""
         self.check()
         metrics = write_model(self)
         self.curve.draw()
@@ -237,7 +237,7 @@ class Session:
         return [corpus.size, *corpus.tokens, corpus.fingerprint]
 
     def variables(self):
-        """Returns all variables of a training: weights, labels seen, dropout seeds, optimizer."""
+        """Returns all variables of the run: weights, labels seen, dropout seeds, optimizer."""
         return [*self.learner.variables, *self.learner.optimizer.variables]
 
     def _saving(self, start):

@@ -44,17 +44,17 @@ def train(
 ) -> dict:
     """Trains a model, or resumes an earlier call.
 
-    Numbers that the settings omit depend on the size of the data; see `derive`. A run resumes with
-    the numbers that it was begun with.
+    Values that the settings omit depend on the size of the data; see `derive`. A run resumes with
+    the values that it began with.
 
     The folder of the run contains the settings, the vocabulary, checkpoints, TensorBoard logs, the
     learning curves as a table and as a plot (which needs matplotlib), and at the end the model and
     `metrics.json`. Repeat a call that is interrupted, by Ctrl-C or by a power cut: on a CPU with
     the same number of threads it ends with exactly the weights of an uninterrupted call. A larger
-    `training.updates` extends a finished or stopped training; the sections of the schema declare
-    which other keys may change. A schedule that depends on the length of the training follows the
-    new length from there on. With `model.start_from` a new training starts from the weights and the
-    vocabulary of another run.
+    `training.updates` extends a finished or stopped run; the sections of the schema declare
+    which other keys may change. A schedule that depends on the number of updates follows the
+    new length from there on. With `model.start_from` a new run starts from the weights and the
+    vocabulary of another one.
 
     Under a strategy every replica processes its rows of each batch. So `batch_tokens` is the size
     of the whole batch, and an update is the same as on one device, except for rounding and for
@@ -80,7 +80,7 @@ def train(
 
     Raises:
         SettingsError: If the folder contains a run that cannot resume with these settings.
-        RunLocked: An `OSError`, if another training writes to the folder.
+        RunLocked: An `OSError`, if another process trains into the folder.
         DamagedStore: A `ValueError`, if the files of encoded examples are damaged.
         ValueError: If the loss or a weight becomes NaN or infinite, the settings do not suit the
             strategy, or the data of the workers differ. After NaN or infinite values the message
@@ -179,7 +179,7 @@ def _claim(run, settings):
     """Prepares the folder of a run, which is locked now; a trained run does not change yet.
 
     Returns:
-        The settings of the run until now. `None`: nothing has been trained yet.
+        The previous settings of the run. `None`: nothing has been trained yet.
     """
     remove_stale_drafts(run.path)
     remove_stale_drafts(run.checkpoints)
@@ -190,7 +190,7 @@ def _claim(run, settings):
     before = load_settings(run.config) if run.config.exists() else None
     if before is None or before != complete(settings, before):
         run.remove_vocabulary()  # it belongs to settings with which nothing has been trained
-        # Provenance and search belong to the run that the training would have started from.
+        # Provenance and search belong to the run whose weights would have been the start.
         if before is not None and before.model.start_from is not None:
             run.origin.unlink(missing_ok=True)
             run.search.unlink(missing_ok=True)
@@ -216,7 +216,7 @@ def is_trained(run):
 
 
 def _finished(run, settings):
-    """Returns the metrics of a training that is finished with these settings, or `None`.
+    """Returns the metrics of a run that is finished with these settings, or `None`.
 
     Raises:
         SettingsError: If the folder contains a run that cannot resume with these settings.

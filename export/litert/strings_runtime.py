@@ -23,7 +23,7 @@ class LiteRTStringTranslator(LiteRTFile):
 
     Raises:
         TypeError: See `LiteRTFile`.
-        ValueError: See `LiteRTFile`; also if the file has no signatures that take strings.
+        ValueError: See `LiteRTFile`; also raised if the file has no signatures that take strings.
     """
 
     kind = STRINGS

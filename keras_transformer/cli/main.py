@@ -70,7 +70,7 @@ def cli(traceback):
     "multi_worker: the machines that TF_CONFIG lists; tpu: the TPU that TPU_NAME names.",
 )
 def train(config, run, overrides, strategy):
-    """Train a model, or continue a training that was interrupted.
+    """Train a model, or resume after an interruption.
 
     CONFIG is a TOML file or the name of a configuration in the package. The training continues
     if the folder of the run already holds a checkpoint.

@@ -165,7 +165,7 @@ def masks(output, length, real):
     help="Scale of both axes.",
 )
 def schedule(configs, output, scale):
-    """Draw the learning rate over the updates of a training.
+    """Draw the learning rate at each update.
 
     CONFIG is a TOML file, such as the config.toml of a run, or the name of a configuration in the
     package. Several configurations share one plot.

@@ -21,7 +21,7 @@ def option(default, description, set_by=None, statistic=False):
         description: Help text, in whole sentences. A sentence that begins with `None:` explains
             the meaning of `None`.
         set_by: `"vocabulary"` or `"data"` if these determine the option, so that it is not a
-            setting of a training.
+            setting in a TOML file.
         statistic: Whether trained weights can be used with any value that the data determine.
     """
     metadata = {"help": " ".join(description.split()), "set_by": set_by, "statistic": statistic}

@@ -50,7 +50,7 @@ class ModelConfig:
         description: The `Part`s of this kind of model, by name.
         aliases: Additional names of options of one stack, each with the stack and its option.
         follow: Options that follow from the data or other options, so that they are not settings
-            of a training.
+            in a TOML file.
     """
 
     description: ClassVar = {}

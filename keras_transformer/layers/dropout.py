@@ -8,7 +8,9 @@ from keras import ops
 
 from keras_transformer.checks import check_rate
 
-STEPS = 2**16  # the number of values of the 16 random bits that decide about an element
+STEPS = (
+    2**16
+)  # the number of values of the 16 random bits that determine whether an element is kept
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")

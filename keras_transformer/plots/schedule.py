@@ -11,11 +11,11 @@ POINTS = 500  # of a curve
 
 @styled
 def schedule_figure(schedules: dict, scale: str = "linear"):
-    """Draws learning rates over the updates of a training.
+    """Draws the learning rate at each update.
 
     Args:
         schedules: Dictionary from names to pairs of a Keras `LearningRateSchedule` and the length
-            of its training, in updates.
+            of training, in updates.
         scale: Scale of both axes, `"linear"` or `"log"`.
 
     Returns:

@@ -34,7 +34,7 @@ def read_byte_bpe(folder, settings, special, starts_with_bos, more=()):
             tokenizer.
     """
     size, content = settings.count("vocab_size"), folder.json(VOCABULARY)
-    # As in `transformers`, the options decide about the space, not `tokenizer.json`.
+    # As in `transformers`, the options determine the space, not `tokenizer.json`.
     options = CheckpointSettings(folder.json(OPTIONS) or {}, folder.path / OPTIONS)
     prefix_space = options.flag("add_prefix_space", False)
     path = folder.path / (IDS if content is None else VOCABULARY)

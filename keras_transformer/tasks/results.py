@@ -74,8 +74,8 @@ class Alignment:
         made of these tokens.
 
         Returns:
-            List of pairs of integers from 0, the number of a source word and the number of a word
-            of the translation, in the order of the translation; empty if either text is empty.
+            List of pairs of indices, counted from 0, of a source word and a word of the
+            translation, in the order of the translation; empty if either text is empty.
         """
         source, target = _words(self.source), _words(self.target)
         weights = np.zeros((target.max(initial=-1) + 1, source.max(initial=-1) + 1))  # [T', S']
@@ -113,7 +113,7 @@ def to_best(outputs, kind=Translation):
 
 
 def _words(pieces):
-    """Returns an array with the number of the word that each token belongs to, -1 for none."""
+    """Returns an array with the index of the word that each token belongs to, -1 for none."""
     numbers, number, begins = [], -1, True
     for piece in pieces:
         if piece == END:

@@ -1,4 +1,4 @@
-"""A run: the folder that holds all files of one training."""
+"""A run: the folder that holds all files of a trained model."""
 
 import json
 import os
@@ -308,7 +308,7 @@ class Run:
             remedy = f"There is no such folder. {remedy}{hint(self.path)}"
         elif self.config.is_file() and any(self.checkpoints.glob("update-*.npz")):
             remedy = (
-                "Its training is not finished: `keras-transformer train "
+                "Training is not finished: `keras-transformer train "
                 f"{self.config} --output {self.path}` continues it, and `keras-transformer average "
                 f"{self.path} --last 1` makes a run from its newest checkpoint."
             )

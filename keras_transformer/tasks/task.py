@@ -28,7 +28,7 @@ class Metric:
 
 
 class Survey(typing.NamedTuple):
-    """Result of reading the training data once before the training.
+    """Result of reading the training data once before training.
 
     Args:
         fields: Fields of the model's configuration that the training data determine.
@@ -47,7 +47,7 @@ TOKEN_ACCURACY = Metric("token accuracy", higher_is_better=True, drawn=False)
 class Task(abc.ABC):
     """Purpose of a model: its data, its metrics, its evaluation and its pipeline.
 
-    Settings, the session of a training, `evaluate`, `predict` and the exports use this interface
+    Settings, the `Session` of `train`, `evaluate`, `predict` and the exports use this interface
     and know no task by name. A class in `training/tasks/` contains the batches and the loss of the
     task's training. Because reading a configuration imports this module, only methods import
     TensorFlow.
@@ -61,7 +61,7 @@ class Task(abc.ABC):
             the tokenizer of inputs, and `"target"` if outputs are texts with a tokenizer of their
             own. Empty for a task without text.
         sources: Kinds of data that a task without text supports.
-        training: Path `"module:Class"` of the task's `Training`, which is imported when a training
+        training: Path `"module:Class"` of the task's `Training`, which is imported when training
             begins.
         config_class: Class of the configuration of the task's models, a `ModelConfig`.
         metrics: Dictionary from the names of the validation metrics to `Metric`s, in order.
@@ -157,7 +157,7 @@ class Task(abc.ABC):
         """
 
     def require(self, settings):  # noqa: B027  (most tasks need no further package)
-        """Requires the packages that a training needs to compute its metrics.
+        """Requires the packages that training needs to compute its metrics.
 
         Args:
             settings: The `Settings`.
@@ -167,7 +167,7 @@ class Task(abc.ABC):
         """
 
     def check(self, settings):  # noqa: B027  (most tasks refuse nothing)
-        """Refuses settings of a training that would have no effect.
+        """Refuses training settings that would have no effect.
 
         Args:
             settings: The `Settings`.

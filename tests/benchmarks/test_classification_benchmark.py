@@ -136,8 +136,8 @@ def test_all_models_are_trained_alike_and_the_test_split_is_not_read(tmp_path):
         seen.add(float(last.split(",")[place]))
     assert len(seen) == 1, "they saw the same batches"
 
-    # The package's own training ends with the same weights. The tolerance covers rounding, which
-    # differs by 6e-8 between processes.
+    # The package's own training loop ends with the same weights. The tolerance covers rounding,
+    # which differs by 6e-8 between processes.
     figures, _ = run_quietly(
         load_settings(tmp_path / "c.toml", ["training.seed=1"]), tmp_path / "r"
     )

@@ -1,6 +1,6 @@
 """A translator of short phrases with constructed weights: the tests need no training.
 
-The result of a training depends on the processor. This model is the same everywhere and correct by
+The result of training depends on the processor. This model is the same everywhere and correct by
 a wide margin: English and German phrases correspond token by token, so it translates by looking
 up, at every position, the token at that position of the source.
 

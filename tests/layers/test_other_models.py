@@ -49,7 +49,7 @@ OPTIONS = {
         **{"layer_norm_epsilon": 1e-3},
     },
 }
-# Their name of a sublayer, and ours. `{}` is the number of a block.
+# Their name of a sublayer, and ours. `{}` is the index of a block.
 NAMES = {
     "llama": {
         "layers.{}.self_attn.q_proj": "self_attention/query",

@@ -33,5 +33,5 @@ def test_a_checkpoint_is_fine_tuned(tmp_path):
     )
     assert done.returncode == 0, done.stderr[-3000:]
     assert "train: 80 sentences" in done.stdout
-    for title in ("Before the training, accuracy on dev", "Fine-tuned, accuracy"):
+    for title in ("Before fine-tuning, accuracy on dev", "Fine-tuned, accuracy"):
         assert re.search(rf"^{title}: [01]\.\d\d\d$", done.stdout, re.MULTILINE)

@@ -34,7 +34,7 @@ def test_a_new_task_and_a_new_input_train(name, tmp_path):
 
 @pytest.mark.parametrize("name", TASKS)
 def test_a_task_declares_its_training(name):
-    """One line in `TASKS`; everything else is in the task's package and in its training."""
+    """One line in `TASKS`; everything else is in the task's package and in its `Training`."""
     kind = training_class(TASKS[name])
     assert issubclass(kind, Training)
     columns = TASKS[name].columns

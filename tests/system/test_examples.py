@@ -12,7 +12,7 @@ from documents import ROOT, read
 
 FILES = sorted(path.stem for path in (ROOT / "examples").glob("*.py"))
 HEADINGS = ["Introduction", "Setup", "Data", "Model", "Training", "Evaluation", "Conclusion"]
-# The one that shows the training of the package; the others train with `fit`.
+# The one that shows the package's own training loop; the others train with `fit`.
 WITH_TRAINING = {"multi30k"}
 DATA = pathlib.Path(os.environ.get("KERAS_TRANSFORMER_DATA", ROOT.parent / "shared" / "data"))
 
@@ -178,7 +178,7 @@ def test_patches_of_digits_are_recognised():
 def test_frozen_vectors_classify_words_without_an_example():
     results = figures("word_vectors", epochs=15)
     for name in ("Frozen", "Learned"):
-        assert results[f"{name} vectors, accuracy with words of the training"] > 0.95
+        assert results[f"{name} vectors, accuracy with words seen in training"] > 0.95
     assert results["Frozen vectors, accuracy with new words"] > 0.85
     assert results["Learned vectors, accuracy with new words"] < 0.7
 
@@ -193,7 +193,7 @@ def test_vectors_are_read_from_a_file(tmp_path):
     path.write_text("".join(f"{word} {' '.join(map(str, rng.normal(size=7)))}\n" for word in words))
     results = figures("word_vectors", epochs=15, DATA=str(path))
     assert results["Numbers of a vector"] == 7
-    assert results["Frozen vectors, accuracy with words of the training"] > 0.75
+    assert results["Frozen vectors, accuracy with words seen in training"] > 0.75
 
 
 @pytest.mark.slow

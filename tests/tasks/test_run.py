@@ -24,7 +24,7 @@ def test_the_error_for_an_unfinished_run_states_how_to_continue(tmp_path):
     run.config.write_text("")
     (run.checkpoints / "update-00000007.npz").write_bytes(b"")
     message = (
-        f"{run.path} is not a finished run: model.keras is missing. Its training is not finished: "
+        f"{run.path} is not a finished run: model.keras is missing. Training is not finished: "
         f"`keras-transformer train {run.config} --output {run.path}` continues it, and "
         f"`keras-transformer average {run.path} --last 1` makes a run from its newest checkpoint.$"
     )

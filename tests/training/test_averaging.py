@@ -102,7 +102,7 @@ def test_a_checkpoint_kept_only_as_the_best_is_not_among_the_last(folder):
     config.write_text(config.read_text().replace("keep_checkpoints = 9", "keep_checkpoints = 3"))
     checkpoints = folder / "checkpoints"
     shutil.copyfile(checkpoints / "update-00000002.npz", checkpoints / "update-00000001.npz")
-    with pytest.raises(ValueError, match="run has 3 of the 4 checkpoints to average; a training k"):
+    with pytest.raises(ValueError, match="run has 3 of the 4 checkpoints to average; training k"):
         average_checkpoints(folder, 4)
 
 
@@ -119,7 +119,7 @@ def refused(folder, *arguments):
 def test_mistakes_are_reported_in_one_line_and_leave_no_file(folder, tmp_path):
     known = sorted(tmp_path.rglob("*"))
     line = refused(folder)
-    assert f"{folder} has 3 of the 5 checkpoints to average; a training keeps the last 9" in line
+    assert f"{folder} has 3 of the 5 checkpoints to average; training keeps the last 9" in line
     assert f"{folder} exists already: remove it, or name another folder" in refused(
         folder, "--last", 2, "--output", folder
     )

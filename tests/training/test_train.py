@@ -217,7 +217,7 @@ def test_a_process_holds_the_folder_until_it_is_killed_and_loses_only_unsaved_up
     try:
         assert os.waitpid(process.pid, os.WUNTRACED)[1] & 0xFF == 0x7F  # it stopped in update 9
         before = {path: path.stat().st_mtime_ns for path in (tmp_path / "run").rglob("*")}
-        with pytest.raises(RunLocked, match=f"in use by another training, process {process.pid} "):
+        with pytest.raises(RunLocked, match=f"in use by process {process.pid} "):
             train(settings, tmp_path / "run")
         after = {path: path.stat().st_mtime_ns for path in (tmp_path / "run").rglob("*")}
         assert {**after, tmp_path / "run/.lock": 0} == {**before, tmp_path / "run/.lock": 0}

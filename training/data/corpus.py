@@ -1,7 +1,7 @@
 """A corpus of encoded examples, with reproducible batches of few shapes and little padding.
 
 The examples are in a `Store`, sorted by length. The order of an epoch is computed from its number,
-batch by batch, so that a training resumes in the middle of an epoch at no cost, and its memory does
+batch by batch, so that training resumes in the middle of an epoch at no cost, and its memory does
 not depend on the size of the corpus.
 """
 
@@ -122,7 +122,7 @@ class Corpus:
         return made.apply(tf.data.experimental.assert_cardinality(left)).prefetch(tf.data.AUTOTUNE)
 
     def epochs(self, batch_size, seed=0, buckets=BUCKETS):
-        """Returns the `Epochs` of a training, each in an order of its own."""
+        """Returns the `Epochs` of the corpus, each in an order of its own."""
 
         def batches(epoch, select):
             return self._made(select, batch_size, True, seed, epoch, buckets)

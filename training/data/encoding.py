@@ -103,7 +103,7 @@ class Encoder:
         """Yields `Chunk`s of `CHUNK * BATCH` rows, in order; the last has fewer, perhaps none.
 
         Args:
-            rows: A `tf.data.Dataset` of tuples, the columns of the training.
+            rows: A `tf.data.Dataset` of tuples, one field for each column.
             weights: How often an epoch contains each of `rows`, on average. `None`: once.
             skip: Number of chunks to skip at the beginning; they are read but not encoded.
 

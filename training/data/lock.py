@@ -1,4 +1,4 @@
-"""Lock of a run, so that only one training at a time writes to its folder."""
+"""Lock of a run, so that only one process at a time trains into its folder."""
 
 import contextlib
 import datetime
@@ -16,18 +16,18 @@ except ImportError:  # Windows has only `lock.json`
     fcntl = None
 
 BEAT = 20.0  # seconds between two heartbeats
-SILENCE = 180.0  # seconds without a heartbeat, after which a training elsewhere has ended
+SILENCE = 180.0  # seconds without a heartbeat, after which a process elsewhere has ended
 
 _HELD = {errno.EAGAIN, errno.EACCES}
 _NO_LOCKS = {errno.ENOSYS, errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EINVAL}
 
 
 class RunLocked(OSError):
-    """Error because another training writes to the folder; its message is one line and names it."""
+    """Error because another process trains into the folder; its message, one line, names it."""
 
 
 class RunLock:
-    """Context manager that locks the folder of a run against other trainings.
+    """Context manager that locks the folder of a run against other processes.
 
     Two mechanisms work together, on one machine and on shared file systems:
 
@@ -39,14 +39,14 @@ class RunLock:
       lock, until `SILENCE` seconds after its last heartbeat. Both times come from the file server,
       so that clocks may differ.
 
-    If a process is suspended so long that another training takes over (a sleeping laptop), `check`
+    If a process is suspended so long that another one takes over (a sleeping laptop), `check`
     raises an error before the process writes again.
 
     Args:
         folder: Folder of the run; created if missing.
 
     Raises:
-        RunLocked: On entry, if another training holds the lock; from `check`, if another training
+        RunLocked: On entry, if another process holds the lock; from `check`, if another process
             has taken it over.
     """
 
@@ -83,7 +83,7 @@ class RunLock:
         self._unlock_natively()
 
     def check(self):
-        """Raises `RunLocked` if another training has taken over the folder."""
+        """Raises `RunLocked` if another process has taken over the folder."""
         holder, silent = self._holder()
         if holder is not None and not self._is_own():
             raise RunLocked(self._explain(holder, silent))
@@ -153,10 +153,10 @@ class RunLock:
 
     def _explain(self, holder, silent):
         if holder is None:
-            return f"{self.folder} is in use by another training, which is just starting or ending."
-        who = "another training"
+            return f"{self.folder} is in use by another process, which is just starting or ending."
+        who = "another process"
         if {"pid", "host", "since"} <= set(holder):
-            who += f", process {holder['pid']} on {holder['host']} since {holder['since']}"
+            who = f"process {holder['pid']} on {holder['host']} since {holder['since']}"
         text = f"{self.folder} is in use by {who}. Wait until it ends, stop it, or choose another"
         text += " folder."
         if holder.get("boot") == _boot() and self._native is None and fcntl is not None:

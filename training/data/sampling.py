@@ -32,7 +32,7 @@ class SubwordSampler:
         training: The `Training` of its task.
         max_length: Maximum length of a text in tokens, as for the corpus.
         alpha: Rate or exponent as described above; above 0 and below 1.
-        seed: Random seed, which is combined with the number of the epoch.
+        seed: Random seed, which is combined with the index of the epoch.
         window: Maximum number of examples in a window.
 
     Reference: Provilkov et al. (2020), BPE-Dropout; Kudo (2018), Subword Regularization.
@@ -47,7 +47,7 @@ class SubwordSampler:
         self._widths = {}  # by number of buckets: the widths of the first window, used for all
 
     def epochs(self, batch_tokens, buckets=BUCKETS):
-        """Returns the `Epochs` of a training, each with other segmentations.
+        """Returns the `Epochs` of the corpus, each with other segmentations.
 
         Args:
             batch_tokens: Maximum number of tokens of each text in a batch, including padding.

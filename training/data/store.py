@@ -154,7 +154,7 @@ class Store:
 
 @dataclasses.dataclass(frozen=True)
 class Stores:
-    """The folder that contains the stores of a training.
+    """The folder that contains the stores of a run.
 
     Args:
         folder: Path of the folder. `None`: a temporary folder for each store.
@@ -170,12 +170,12 @@ class Stores:
     def take(self, rows, training, limits, *, split, weights=None, texts=(), data=None, total=None):
         """Returns the store of a split, and writes it first if there is none.
 
-        If another process is writing it, the call waits. A store that a killed process has begun is
-        completed.
+        If another process is writing it, the call waits. A store that a killed process left unfinished
+        is completed.
 
         Args:
-            rows: Function without arguments that returns a `tf.data.Dataset` of tuples, the columns
-                of the training. It is not called if there is a store.
+            rows: Function without arguments that returns a `tf.data.Dataset` of tuples, one field
+                for each column. It is not called if there is a store.
             training: The `Training`.
             limits: `Limits`.
             split: Name of the split.

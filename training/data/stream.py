@@ -6,19 +6,19 @@ import typing
 import tensorflow as tf
 
 # For functions of `tf.data` without `if` or `for` over tensors, which AutoGraph need not rewrite.
-# Rewriting everything that a training calls took two seconds at its start.
+# Rewriting everything that training calls took two seconds at its start.
 unconverted = tf.autograph.experimental.do_not_convert
 
 
 @dataclasses.dataclass(frozen=True)
 class Epochs:
-    """Batches of a training: the same number in every epoch, in an order that depends on the epoch.
+    """Training batches: the same number in every epoch, in an order that depends on the epoch.
 
     Args:
         steps: Number of batches in an epoch.
         make: Function that returns the `tf.data.Dataset` of the batches of an epoch. Its arguments
-            are the number of the epoch, a scalar tensor, and a function that selects elements of a
-            dataset. It applies the function to the numbers of batches, before these are made, so
+            are the index of the epoch, a scalar tensor, and a function that selects elements of a
+            dataset. It applies the function to the indices of batches, before these are made, so
             that batches that are not selected cost nothing.
     """
 
@@ -29,10 +29,10 @@ class Epochs:
         """Returns batches of an epoch.
 
         Args:
-            epoch: Number of the epoch, an integer or scalar tensor.
+            epoch: Index of the epoch, an integer or scalar tensor.
             skip: Number of batches to skip at the beginning; integer or scalar tensor.
-            every: Interval of the batches to return, in batches of all epochs, numbered from 0.
-            turn: Returns only batches whose number is `turn` modulo `every`.
+            every: Interval of the batches to return, in batches of all epochs, counted from 0.
+            turn: Returns only batches whose index is `turn` modulo `every`.
         """
         skip, epoch = tf.cast(skip, tf.int64), tf.cast(epoch, tf.int64)
 
@@ -50,8 +50,8 @@ class Epochs:
 def endless_batches(epochs, *, skip=0, accumulate=1):
     """Returns the batches of all updates, each epoch in an order of its own.
 
-    A training that stopped after any update resumes with exactly the next batch: every epoch has
-    the same number of batches, in an order that depends only on its number, so that nothing has to
+    A run that stopped after any update resumes with exactly the next batch: every epoch has
+    the same number of batches, in an order that depends only on its index, so that nothing has to
     be read again.
 
     Args:

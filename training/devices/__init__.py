@@ -1,1 +1,1 @@
-"""Devices and precision of a training."""
+"""Devices and precision of training."""

@@ -43,7 +43,7 @@ class DistributedModel(keras.Model):
         super().__init__(*args, **kwargs)
 
     def compile(self, *args, **kwargs):
-        """Configures the training as Keras does; the optimizer receives summed gradients."""
+        """Configures training as Keras does; the optimizer receives summed gradients."""
         super().compile(*args, **kwargs)
         if self.distribute_strategy.num_replicas_in_sync > 1:
             sum_gradients_first(self.optimizer)

@@ -88,7 +88,7 @@ def distill(
     The folder `distillation` of the run contains the generated texts, `train.source` and
     `train.target`, the other splits with their own references, and metadata in `facts.json`. The
     outputs are written in parts. Repeat an interrupted call: it resumes after the last complete
-    part, or resumes the training as `train` does. The texts are the same as those of an
+    part, or resumes training as `train` does. The texts are the same as those of an
     uninterrupted call.
 
     A source is left out if the teachers generate nothing for it, or if it is longer than their
@@ -153,7 +153,7 @@ def _is_complete(folder):
 
 
 def _check_folder(run, teachers):
-    """Raises a `ValueError` if the folder belongs to a teacher or to another training."""
+    """Raises a `ValueError` if the folder belongs to a teacher or to an ordinary run."""
     if any(run.path.resolve() == teacher.run.path.resolve() for teacher in teachers):
         raise ValueError(f"{run.path} is the teacher's own folder: choose another for the student.")
     if is_trained(run) and not _is_complete(run.path):
@@ -259,7 +259,7 @@ def _check_plan(folder, before, plan):
 
 
 def _keep_vocabulary(run, folder, own):
-    """Records whether the student has a vocabulary of its own, which its training cannot change."""
+    """Records whether the student has a vocabulary of its own, which training cannot change."""
     facts = _read_facts(folder)
     if is_trained(run) and facts["plan"].get("own_vocabulary", own) != own:
         whose = "the teacher's" if own else "its own"

@@ -1,4 +1,4 @@
-"""The student's run before its training: its settings, vocabulary and provenance."""
+"""The student's run before training: its settings, vocabulary and provenance."""
 
 from keras_transformer.files import replacing
 from keras_transformer.training.settings.taken_vocabulary import read_rules
@@ -62,15 +62,15 @@ def student_settings(settings, section, teacher, own_vocabulary):
 
 
 def prepare_run(run, settings, teacher, origin):
-    """Writes the files with which the student's training begins: settings, vocabulary, provenance.
+    """Writes the files with which training of the student begins: settings, vocabulary, provenance.
 
     Args:
         run: The `Run`, in which nothing has been trained yet.
         settings: The `Settings` of the student.
-        teacher: The `Teacher` whose vocabulary the student has. `None`: the training learns one.
+        teacher: The `Teacher` whose vocabulary the student has. `None`: `train` learns one.
         origin: See `origin_of`.
     """
-    # Written last: a training that found it without a vocabulary would learn one.
+    # Written last: `train` would learn a vocabulary if it found a configuration without one.
     run.config.unlink(missing_ok=True)
     run.remove_vocabulary()
     run.origin.unlink(missing_ok=True)

@@ -11,7 +11,7 @@ class Best:
     Args:
         metrics: Metrics of a validation, a dictionary from names to `Metric`s.
         by: Name of the metric that decides. `None`: no validation is the best one.
-        patience: Number of validations without improvement after which the training stops. `None`:
+        patience: Number of validations without improvement after which training stops. `None`:
             it does not stop early.
 
     Attributes:
@@ -29,7 +29,7 @@ class Best:
 
     @property
     def exhausted(self):
-        """`True` if the training must stop."""
+        """`True` if training must stop."""
         return self.patience is not None and self.waited >= self.patience
 
     def see(self, update, results):
@@ -55,7 +55,7 @@ class Best:
         self.update, self.results = None, None
 
     def reason(self):
-        """Returns why the training stops, a clause without a full stop."""
+        """Returns why training stops, a clause without a full stop."""
         since = "" if self.update is None else f" since update {self.update:,}"
         return f"{self.by} has not improved{since}, {self.waited} validations in a row"
 

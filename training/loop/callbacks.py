@@ -17,7 +17,7 @@ class UpdateCallback(keras.callbacks.Callback):
 
     Args:
         start: Number of updates before this call of `fit`.
-        total: Number of updates at the end of the training.
+        total: Number of updates at the end of training.
     """
 
     def __init__(self, start, total):
@@ -123,7 +123,7 @@ class Validation(Recurring):
         start: See `UpdateCallback`.
         total: See `UpdateCallback`.
         every: Updates between two validations.
-        validate: Function of the number of the update, which validates the model.
+        validate: Function that takes the number of updates done and validates the model.
         now: See `Recurring`.
     """
 
@@ -212,10 +212,10 @@ class Saving(Recurring):
         start: See `UpdateCallback`.
         total: See `UpdateCallback`.
         every: Updates between two checkpoints.
-        save: Function of the number of the update, which saves the checkpoint.
+        save: Function that takes the number of updates done and saves the checkpoint.
         last_good: Function that describes the last good checkpoint, for an error.
-        wanted: Function of the number of the update that returns `True` if a checkpoint must be
-            saved in any case.
+        wanted: Function that takes the number of updates done and returns `True` if a checkpoint
+            must be saved in any case.
         now: See `Recurring`.
 
     Raises:

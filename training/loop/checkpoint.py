@@ -1,4 +1,4 @@
-"""Checkpoints: the complete state of a training, from which it resumes exactly."""
+"""Checkpoints: the complete state of training, from which it resumes exactly."""
 
 import json
 import re

@@ -8,7 +8,7 @@ from keras_transformer.training.loop.messages import say
 
 
 class Curve:
-    """Plot of a run's learning curve; if it cannot be drawn, the training goes on.
+    """Plot of a run's learning curve; if it cannot be drawn, training goes on.
 
     Args:
         run: The `Run`.
@@ -16,7 +16,7 @@ class Curve:
         task: The `Task` of the run.
         console: The console for messages if it cannot be drawn.
         draws: Whether this process draws the plot.
-        every: Seconds between two plots during the training; one takes about half a second.
+        every: Seconds between two plots during training; one takes about half a second.
     """
 
     def __init__(self, run, history, task, console, draws, every=30):

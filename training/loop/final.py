@@ -1,4 +1,4 @@
-"""The end of a training: the choice of the final weights and the model of the run."""
+"""The end of training: the choice of the final weights and the model of the run."""
 
 import math
 
@@ -42,7 +42,7 @@ def write_model(session):
 def load_final(session):
     """Loads the weights of the final model.
 
-    With `final_model = "best"` they are from the best checkpoint that can be read, so that a
+    With `final_model = "best"` they are from the best checkpoint that can be read, so that
     training can end even if a file is damaged.
 
     Args:
@@ -90,7 +90,7 @@ def _next_best(session):
 def _in_float32(model):
     """Returns a copy of the model with the policy float32, so that it computes the same everywhere.
 
-    Weights are always float32; only the arithmetic of the training may use 16 bits.
+    Weights are always float32; only the arithmetic of training may use 16 bits.
     """
     copy = type(model)(model.config, dtype="float32")
     copy.set_weights(model.get_weights())

@@ -1,4 +1,4 @@
-"""History of a training's metrics, a CSV table that any program can read."""
+"""History of the metrics of a run, a CSV table that any program can read."""
 
 import csv
 import io
@@ -19,7 +19,7 @@ def columns_of(task):
 class History:
     """`history.csv` of a run: a row for each update after which a metric was measured.
 
-    Updates increase from row to row, even if the training is killed and resumed: `restore` drops
+    Updates increase from row to row, even if training is killed and resumed: `restore` drops
     the rows after the checkpoint from which it resumes. A row is written when the next one begins,
     or by `flush`; every checkpoint calls `flush` first, so that rows lost with a killed process are
     always after its last checkpoint.

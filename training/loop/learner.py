@@ -15,7 +15,7 @@ from keras_transformer.training.losses.r_drop import twice
 
 
 class Learner(DistributedModel):
-    """Wrapper of a model for its training; only `model` is kept afterwards.
+    """Wrapper of a model for training; only `model` is kept afterwards.
 
     It is compiled and trained like any Keras model, with these differences: losses are averaged
     over the labels that count, not over batches; an update can use several batches; the labels seen
@@ -59,7 +59,7 @@ class Learner(DistributedModel):
         self.accumulate = accumulate
         self.r_drop = r_drop
         self.unit = unit
-        # Labels seen in the whole training. A weight, so that it is part of every checkpoint.
+        # Labels seen since training began. A weight, so that it is part of every checkpoint.
         self.seen = self.add_weight(
             shape=(),
             dtype="int64",
@@ -68,7 +68,7 @@ class Learner(DistributedModel):
             aggregation="only_first_replica",
             name=f"{unit}_seen",
         )
-        self.mean_loss = keras.metrics.Mean(name="loss")  # of the training
+        self.mean_loss = keras.metrics.Mean(name="loss")  # in training
         self.evaluation_loss = keras.metrics.Mean(name="loss")
         self._evaluates = False
         # Traced once for all batches of an update, whatever their widths.
@@ -77,7 +77,7 @@ class Learner(DistributedModel):
         )
 
     def compile(self, optimizer, loss, metrics=None, **options):
-        """Configures the training, as in Keras.
+        """Configures training, as in Keras.
 
         If a model has `hidden_states` and an `output_matrix`, a `LabelSmoothedCrossEntropy` without
         `metrics` is computed together with the output projection, and measured by perplexity and

@@ -1,10 +1,10 @@
-"""Messages of a training, and the error of a training that has diverged."""
+"""Messages of `train`, and the error after training has diverged."""
 
 import math
 
 
 def diverged(what, last_good):
-    """Returns the error of a training that has diverged.
+    """Returns the error after training has diverged.
 
     Args:
         what: Description of the problem and its update, without full stop.

@@ -1,4 +1,4 @@
-"""Objectives: losses of a training, with the metrics of its validations."""
+"""Objectives: training losses, with the metrics of their validations."""
 
 import keras
 import tensorflow as tf

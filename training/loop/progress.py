@@ -1,4 +1,4 @@
-"""Progress of a training: its speed and the time left."""
+"""Progress of training: its speed and the time left."""
 
 import collections
 import time

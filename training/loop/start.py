@@ -1,4 +1,4 @@
-"""Fine-tuning: a training that starts from the weights of another run."""
+"""Fine-tuning: training that starts from the weights of another run."""
 
 from keras_transformer.config.parts import PARTS
 from keras_transformer.models.parts import copy_parts, source_of
@@ -11,10 +11,10 @@ FREE = {"dropout", "attention_dropout", "activation_dropout"}
 
 
 class Start:
-    """The finished run whose weights a training starts from.
+    """The finished run whose weights another run starts from.
 
     Args:
-        settings: The `Settings` of the training, with a `model.start_from`.
+        settings: The `Settings` of the new run, with a `model.start_from`.
         load: Function from the path of a configuration to its `Settings`.
 
     Attributes:

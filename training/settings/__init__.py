@@ -1,1 +1,1 @@
-"""Configuration of a training: its schema, its TOML files and the pages that describe it."""
+"""Training configurations: their schema, their TOML files and the pages that describe them."""

@@ -151,7 +151,7 @@ class SeriesData(ArrayData):
         "used unchanged.",
     )
     train: Period = Field(
-        description="First and last step of the training: dates, or dates with times. A last date "
+        description="First and last step for training: dates, or dates with times. A last date "
         "includes its whole day."
     )
     validation: Period = Field(description="First and last step of the validation.")

@@ -1,7 +1,7 @@
 """Default numbers of a configuration that depend on the size of the data.
 
 The paper's numbers suit its 4.5 million pairs. In its 100,000 updates a few thousand examples would
-be read a thousand times, and a short training would end within its 4,000 updates of warm-up.
+be read a thousand times, and a short run would end within its 4,000 updates of warm-up.
 Therefore numbers that are omitted are proportional to the paper's, and at most as large:
 
 - `training.updates`: 20 epochs, as many as the paper's 100,000 updates of 25,000 tokens; at least
@@ -72,7 +72,7 @@ def derive(settings, steps, d_model, vocab_size=None):
 
 
 def complete(settings, before):
-    """Returns the `Settings` of a resumed run, completed with the numbers that it was begun with.
+    """Returns the `Settings` of a resumed run, completed with the values that it began with.
 
     Args:
         settings: The `Settings` with which the run resumes.
@@ -81,7 +81,7 @@ def complete(settings, before):
     names = left_out(settings)
     schedule = settings.schedule
     if schedule.kind == "inverse_sqrt" and schedule.peak is schedule.scale is None:
-        names = dict.fromkeys([*names, "schedule.peak"])  # also if the warm-up is given
+        names = dict.fromkeys([*names, "schedule.peak"])  # even if the warm-up is given
     sections = {name.partition(".")[0] for name in names}
     theirs = {section: getattr(before, section).model_dump() for section in sections}
     numbers = {f"{section}.{key}": n for section in theirs for key, n in theirs[section].items()}
@@ -91,7 +91,7 @@ def complete(settings, before):
 
 
 def check_length(settings, completed):
-    """Checks that a resumed run is not made shorter than the warm-up that it was begun with.
+    """Checks that a resumed run is not made shorter than the warm-up that it began with.
 
     Args:
         settings: The `Settings` as they were written.
@@ -104,7 +104,7 @@ def check_length(settings, completed):
     follows = settings.schedule.warmup_steps is None
     if follows and None not in (updates, shortest) and updates < shortest:
         raise ValueError(
-            f"`training.updates` must be at least {shortest}: the run was begun with a warm-up of "
+            f"`training.updates` must be at least {shortest}: the run began with a warm-up of "
             f"{completed.schedule.warmup_steps} updates. Received: training.updates={updates}."
         )
 
@@ -128,7 +128,7 @@ def _matters(settings, section, key):
     if section == "vocabulary":
         return bool(settings.task.get().texts)
     schedule = settings.schedule
-    if key == "peak":  # with a given warm-up, the peak is that of Eq. 3
+    if key == "peak":  # with a given warm-up, the peak follows from Eq. 3
         return (
             schedule.kind == "inverse_sqrt"
             and schedule.warmup_steps is None

@@ -1,4 +1,4 @@
-"""Settings that a configuration inherits from the run whose weights its training starts with."""
+"""Settings that a configuration inherits from the run whose weights training starts with."""
 
 from keras_transformer.config.parts import PARTS, STACKS
 from keras_transformer.tasks import TASKS

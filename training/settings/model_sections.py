@@ -44,8 +44,8 @@ class ModelSettings(Section):
 
     start_from: PathText | None = Field(
         None,
-        description="A finished run whose weights the training starts from (fine-tuning). The "
-        "training uses its vocabulary, and without `preset` also its sizes where they are omitted.",
+        description="A finished run whose weights training starts from (fine-tuning). The new "
+        "run uses its vocabulary and, without `preset`, those of its sizes that are omitted.",
     )
     parts: list[Literal[PARTS]] | None = Field(
         None,
@@ -71,7 +71,7 @@ class ModelSettings(Section):
     )
     freeze_vectors: bool | None = Field(
         None,
-        description="Whether to keep the embedding fixed during the training, including tokens "
+        description="Whether to keep the embedding fixed during training, including tokens "
         "without a vector. It must not be tied to the output weights. If omitted: false.",
     )
 

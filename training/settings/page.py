@@ -13,7 +13,7 @@ from keras_transformer.training.settings.model_sections import ModelSettings, mo
 from keras_transformer.training.settings.schema import DATA_KINDS, Settings
 
 INTRODUCTION = """\
-# Settings of a training
+# Training settings
 
 `keras-transformer train CONFIG.toml --output RUN` reads these sections; `--set section.key=value`
 replaces single values. Only `[data]` is required. `keras-transformer settings` prints the same

@@ -1,6 +1,6 @@
 """Vocabularies that are copied from another run or from files: `vocabulary.from`.
 
-The training copies the vocabulary into its run, whose `config.toml` describes it, so that the run
+`train` copies the vocabulary into its run, whose `config.toml` describes it, so that the run
 no longer needs the original. Fine-tuning and distillation copy a vocabulary in the same way.
 """
 

@@ -117,7 +117,7 @@ class OptimizerSettings(Section):
 class ScheduleSettings(Section):
     """The learning rate, which rises linearly in the warm-up and then falls or stays constant.
 
-    The paper's warm-up of 4,000 updates is a twenty-fifth of its training; a short training would
+    The paper's warm-up of 4,000 updates is a twenty-fifth of its training; a short run would
     consist of little else. If omitted, the warm-up is a tenth of the updates, at most 4,000. Since
     Eq. 3 has a higher peak after a shorter warm-up, its peak is then the rate that it reaches after
     4,000 updates.
@@ -130,8 +130,8 @@ class ScheduleSettings(Section):
     )
     warmup_steps: Positive | None = Field(
         None,
-        description="Length of the warm-up in updates; 1 for no warm-up. It must not be longer "
-        "than the training. If omitted: a tenth of the updates, at most 4,000.",
+        description="Length of the warm-up in updates; 1 for no warm-up. It must not exceed "
+        "`updates`. If omitted: a tenth of the updates, at most 4,000.",
         json_schema_extra=FROM_DATA,
     )
     scale: float | None = Field(
@@ -162,10 +162,10 @@ class ScheduleSettings(Section):
         return None if self.warmup_steps is None else self.warmup_steps + falls
 
     def check_length(self, updates):
-        """Raises a `ValueError` if a training is too short for its warm-up.
+        """Raises a `ValueError` if a run is too short for its warm-up.
 
         Args:
-            updates: Length of the training, in updates. `None`: it will depend on the data.
+            updates: Length of training, in updates. `None`: it will depend on the data.
         """
         if updates is None:
             return
@@ -178,7 +178,7 @@ class ScheduleSettings(Section):
         if self.warmup_steps is not None and updates < self.shortest:
             raise ValueError(
                 f"`schedule.warmup_steps` must be {'below' if falls else 'at most'} "
-                f"`training.updates`, the length of the training. Received: "
+                f"`training.updates`, the length of training. Received: "
                 f"schedule.warmup_steps={self.warmup_steps}, training.updates={updates}."
             )
 
@@ -189,12 +189,12 @@ def _metrics():
 
 
 class TrainingSettings(Section):
-    """Length, loss and arithmetic of the training, and intervals of validations and checkpoints.
+    """Length, loss and arithmetic of training, and intervals of validations and checkpoints.
 
     The paper's 100,000 updates are 20 epochs of its 4.5 million pairs, but would be a thousand
     epochs of a few thousand pairs. Numbers that are omitted are proportional to the paper's, as
-    described below. A training begins with a line that shows them, and keeps them in the
-    `config.toml` of its run.
+    described below. `train` begins with a line that shows them, and keeps them in the
+    `config.toml` of the run.
     """
 
     # When a run resumes. The other keys, here and in other sections, affect what it has learned.
@@ -205,7 +205,7 @@ class TrainingSettings(Section):
 
     updates: Positive | None = Field(
         None,
-        description="Length of the training, in optimizer updates. If omitted: 20 epochs, but at "
+        description="Length of training, in optimizer updates. If omitted: 20 epochs, but at "
         "least 1,000 and at most 100,000 updates, and at least twice a given `warmup_steps`.",
         json_schema_extra=FROM_DATA,
     )
@@ -269,7 +269,7 @@ class TrainingSettings(Section):
     )
     patience: Positive | None = Field(
         None,
-        description="Number of validations in a row without improvement after which the training "
+        description="Number of validations in a row without improvement after which training "
         "stops.",
     )
     final_model: Literal["last", "best"] = Field(

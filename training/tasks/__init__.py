@@ -1,4 +1,4 @@
-"""Trainings of the tasks, one class for each."""
+"""`Training` classes of the tasks, one for each."""
 
 import importlib
 

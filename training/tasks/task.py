@@ -1,4 +1,4 @@
-"""`Training`, the interface of a task's training: batches from its data, loss and metrics."""
+"""`Training`, the interface for training a task: batches from its data, loss and metrics."""
 
 import abc
 
@@ -126,7 +126,7 @@ class Training(abc.ABC):
         return Corpus(store, self, self.variation(settings) if split == "train" else None)
 
     def epochs(self, corpus, settings):
-        """Returns the `Epochs` of a training, with subword sampling if the settings ask for it.
+        """Returns the `Epochs` of a corpus, with subword sampling if the settings ask for it.
 
         Args:
             corpus: The `Corpus` of the training split.
@@ -147,7 +147,7 @@ class Training(abc.ABC):
 
     @abc.abstractmethod
     def loss(self, settings):
-        """Returns the Keras loss of the training.
+        """Returns the Keras loss to train with.
 
         Args:
             settings: The `[training]` section.

@@ -37,8 +37,9 @@ class Beam(BeamSettings, Search):
 
     Raises:
         TypeError: If `size` is not an integer.
-        ValueError: If a setting is out of range or unknown. When called, also if the vocabulary has
-            fewer tokens than the beam has hypotheses, or the cache is shorter than `min_length`.
+        ValueError: If a setting is out of range or unknown. When called, also raised if the
+            vocabulary has fewer tokens than the beam has hypotheses, or the cache is shorter than
+            `min_length`.
 
     Example:
         >>> from keras_transformer import Beam, Transformer, TransformerConfig

@@ -15,7 +15,7 @@ from keras_transformer.tensors import Tensor
 class Sample(SampleSettings, Search):
     """Draws tokens at random: see `sample_decode`.
 
-    An output depends on the seed and on the number of its sentence in the list or batch: if the
+    An output depends on the seed and on the index of its sentence in the list or batch: if the
     same sentence occurs several times, its samples differ.
 
     Args:

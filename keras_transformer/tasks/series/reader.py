@@ -18,9 +18,9 @@ from keras_transformer.tasks.series.table import (
 class SeriesReader:
     """Reads the inputs in consecutive lines of a CSV file.
 
-    The first line may be a header. The inputs are then the columns with their names. If there is
-    also the column of dates from the training, dates are checked, and gaps are filled as in the
-    training. Other columns are not read. Without a header, every line contains the inputs in order.
+    The first line may be a header. The inputs are then the columns with their names. If the column
+    of dates used in training is also present, dates are checked, and gaps are filled in the
+    same way. Other columns are not read. Without a header, every line contains the inputs in order.
 
     Args:
         inputs: Names of the inputs.

@@ -54,7 +54,7 @@ def sign(folder, silent, **changes):
 
 def test_the_second_process_gets_an_error_that_names_the_holder(holder, tmp_path):
     message = (
-        f"^{tmp_path} is in use by another training, process {holder.pid} on "
+        f"^{tmp_path} is in use by process {holder.pid} on "
         rf"{socket.gethostname()} since \d{{4}}-\d\d-\d\d \S+. Wait until it ends, stop it, or "
         "choose another folder.$"
     )
@@ -76,7 +76,7 @@ def test_a_killed_process_does_not_block_others(holder, tmp_path):
 def test_a_truncated_record_is_judged_by_its_age(tmp_path):
     path = tmp_path / "lock.json"
     path.write_text('{"host": "her')
-    with pytest.raises(RunLocked, match="in use by another training. Wait"), RunLock(tmp_path):
+    with pytest.raises(RunLocked, match="in use by another process. Wait"), RunLock(tmp_path):
         pass
     os.utime(path, (0, 0))
     with RunLock(tmp_path):

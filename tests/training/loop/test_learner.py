@@ -122,7 +122,7 @@ batch = {"source": tokens, "target": tokens}, tokens
 if sys.argv[1] == "fit":
     learner.fit(*batch, batch_size=40, epochs=3, verbose=0)
 else:
-    learner.optimizer.build(learner.trainable_variables)  # which a training has in any case
+    learner.optimizer.build(learner.trainable_variables)  # which training does in any case
     learner.evaluate(*batch, batch_size=40, verbose=0)
 print(peak())
 """

@@ -151,7 +151,7 @@ def test_the_best_model_is_kept_and_may_be_the_final_one(configured, tmp_path, f
     rows = table(tmp_path)
     best = min(rows, key=lambda row: float(row["validation/perplexity"]))
     best_update = int(best["update"])
-    assert 1 <= best_update < 6, "the rate must be so high that the training gets worse"
+    assert 1 <= best_update < 6, "the rate must be so high that the model gets worse"
     kept = archives(tmp_path)
     assert list(kept) == [best_update, 6]
     update = best_update if final_model == "best" else 6
@@ -299,14 +299,14 @@ def test_a_training_that_diverges_at_once_has_no_checkpoint(configured, tmp_path
 
 @pytest.mark.slow
 def test_the_same_pairs_in_another_order_are_other_data(tmp_path):
-    """A resumed training would otherwise see some pairs twice in an epoch and others never."""
+    """A resumed run would otherwise see some pairs twice in an epoch and others never."""
     write_small_corpus(tmp_path)
     settings = load_settings(tmp_path / "config.toml", ["training.updates=6"])
     assert run_quietly(settings, tmp_path / "run", [press_ctrl_c(2)])[0] is None
     for side in ("src", "tgt"):
         path = tmp_path / f"train.{side}"
         path.write_text("\n".join(reversed(path.read_text().splitlines())) + "\n")
-    with pytest.raises(ValueError, match="have changed since the training began: .*checksum"):
+    with pytest.raises(ValueError, match="have changed since training began: .*checksum"):
         run_quietly(settings, tmp_path / "run")
 
 

@@ -214,7 +214,7 @@ def test_an_unfinished_run_is_reported_in_one_line(folder, tmp_path):
     stopped = shutil.copytree(folder / "first", tmp_path / "stopped")
     (stopped / "model.keras").unlink()
     message = (
-        f"{stopped} is not a finished run: model.keras is missing. Its training is not finished: "
+        f"{stopped} is not a finished run: model.keras is missing. Training is not finished: "
         f"`keras-transformer train {stopped}/config.toml --output {stopped}` continues it, and "
         f"`keras-transformer average {stopped} --last 1` makes a run from its newest checkpoint."
     )

@@ -119,7 +119,7 @@ def test_a_schedule_until_the_end_of_training_is_extended_with_it(configured):
     now, then = 0.5 * (20 - 7) / 18, 0.5 * (11 - 7) / 9
     assert describe_changes(before, after, 6) == [
         "Resuming with changed settings: training.updates from 11 to 20.",
-        "From here on, the learning rate follows the schedule of a training of 20 updates: "
+        "From here on, the learning rate follows the schedule of a run of 20 updates: "
         f"{now:.3g} in the next update instead of {then:.3g}.",
     ]
     assert describe_changes(before, before, 6) == []
@@ -129,7 +129,7 @@ def test_a_run_without_checkpoints_does_not_start_again(folder, configured):
     run = Run(folder)
     shutil.rmtree(run.checkpoints)
     before = run.model.read_bytes(), run.history.read_bytes()
-    message = f"{folder} has a model, but no checkpoint from which its training could resume. Start"
+    message = f"{folder} has a model, but no checkpoint from which training could resume. Start"
     with pytest.raises(ValueError, match=message):
         run_quietly(configured("training.updates=11"), folder)
     assert (run.model.read_bytes(), run.history.read_bytes()) == before

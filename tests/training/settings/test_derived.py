@@ -199,7 +199,7 @@ def test_a_run_of_a_small_corpus_keeps_its_numbers(tmp_path):
     assert "Stopped after update 3 of 200" in shown and "from the size of the data" not in shown
     assert load_settings(run.config) == complete(load_settings(config, overrides), kept)
     write_pairs(tmp_path, "train", 400, seed=1)
-    with pytest.raises(ValueError, match="the training data of .* have changed since the training"):
+    with pytest.raises(ValueError, match="the training data of .* have changed since training"):
         run_quietly(load_settings(config), run.path)
     with pytest.raises(
         SettingsError, match=r"other settings: schedule.warmup_steps \(100, now 2\) "

@@ -372,7 +372,7 @@ def test_a_warm_up_longer_than_the_training_is_refused(tmp_path, kind, warmup, u
     text = f'{DEMO}[schedule]\nkind = "{kind}"\npeak = 1e-3\n'
     overrides = [f"training.updates={updates}", f"schedule.warmup_steps={warmup}"]
     expected = (
-        f"`schedule.warmup_steps` must be {limit} `training.updates`, the length of the training. "
+        f"`schedule.warmup_steps` must be {limit} `training.updates`, the length of training. "
         f"Received: schedule.warmup_steps={warmup}, training.updates={updates}."
     )
     assert expected in refused(tmp_path, text, overrides)

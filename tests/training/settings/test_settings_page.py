@@ -104,7 +104,7 @@ def test_the_page_in_docs_is_generated_from_the_schema():
 
 def test_the_page_is_a_table_for_each_section():
     lines = as_markdown().splitlines()
-    assert lines[0] == "# Settings of a training"
+    assert lines[0] == "# Training settings"
     headings = [line for line in lines if line.startswith("## ")]
     assert headings[:4] == [
         "## `[task]`", "## `[model]`",

@@ -93,7 +93,7 @@ class _Place:
 
 
 def _example(passage, question):
-    """Returns the columns of a question; a training learns the first answer."""
+    """Returns the columns of a question; the model learns the first answer."""
     text = question.field("question", str)
     if "id" in question.value:
         question.name += f" ({question.value['id']})"
