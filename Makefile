@@ -13,10 +13,10 @@ TWO := -n 2 --dist loadfile --no-loadscope-reorder
 FAST := $(TWO) -m "not slow"
 # .ci/run: make test-all SLOW="slow and not long"
 SLOW ?= slow
-# The rooms in which two ways to compute the same are compared; other programs compute by themselves.
+# Folders of tests that compare two ways to compute the same thing, without the tests of other programs.
 COMPUTING := $(addprefix tests/,conformance decoding export models training/losses) \
 	--ignore tests/export/programs
-# A processor with AVX2 and neither AVX-512 nor VNNI nor bfloat16, as nearly as one can have it.
+# As close as possible to a processor with AVX2 and without AVX-512, VNNI and bfloat16.
 AVX2 := ONEDNN_MAX_CPU_ISA=AVX2 CT2_FORCE_CPU_ISA=AVX2 XLA_FLAGS=--xla_cpu_max_isa=AVX2 \
 	TEST_WITH_GRAPPLER=1
 
@@ -64,7 +64,7 @@ lint: $(READY) types
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 
-# Of a copy in which `training/` and `export/` stand where they are imported from.
+# Checks a copy in which `training/` and `export/` are where they are imported from.
 types: $(READY)
 	@rm -rf .cache/types && mkdir -p .cache/types && cp -R keras_transformer .cache/types
 	@cp -R training export .cache/types/keras_transformer

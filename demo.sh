@@ -1,5 +1,5 @@
 #!/bin/sh
-# What `make demo` does: the commands of the README, one after the other, on phrases that need no download.
+# The commands that `make demo` runs: those of the README, one after the other, on phrases that need no download.
 set -eu
 
 show() {
@@ -29,10 +29,10 @@ show "$COMMAND" plot attention "$RUN" "Wednesday, March 5, 2031" --output "$RUN/
 
 cat <<END
 
-Everything lies in $RUN:
+Everything is in $RUN:
   model.keras      the trained model             tokenizer.model  its vocabulary
   serving/1/       for TensorFlow Serving        demo.tflite      for LiteRT: phones, browsers
-  attention.png    who attended to whom          metrics.json     every figure
+  attention.png    who attended to whom          metrics.json     every result
   config.toml      every setting                 logs/            tensorboard --logdir $RUN/logs
 
 Next:

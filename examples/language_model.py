@@ -116,7 +116,7 @@ print(f"For example: {' '.join(sentences[0][0])}")
 """
 ## Model
 
-The blocks are those of an encoder with `causal=True`: a position attends to itself and earlier
+The blocks are encoder blocks with `causal=True`: a position attends to itself and earlier
 ones. Padding comes after a sentence, so that no real word could attend to it, and it needs no mask
 here. The matrix of the embedding also turns the hidden states into logits (section 3.4 of the
 paper).

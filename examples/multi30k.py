@@ -177,8 +177,8 @@ texts needs other data, and more of them.
 """
 ## Read next
 
-- [Translation](../translation.md): the same from the command line, all searches, and a corpus of your
-  own.
+- [Translation](../translation.md): the same from the command line, all searches, and your own
+  corpus.
 - [Benchmarks](../benchmarks.md#multi30k-raw-text): what longer training achieves on this data.
 - [From training to a SavedModel](saved_model.md): export a model, and call it.
 """

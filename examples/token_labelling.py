@@ -129,9 +129,9 @@ model = keras.Model(inputs, keras.layers.Dense(len(LABELS))(x))  # [B, T, labels
 """
 ## Training
 
-Padding has the index of the label `O` here, and most positions of a short text are padding:
-if counted, they would make every metric look better than it is. `sample_weight` `[B, T]` is 0 there.
-`metrics=` would ignore it; `weighted_metrics=` does not.
+Padding has the index of the label `O` here, and most positions of a short text are padding. If they
+counted, every metric would look better than it is. `sample_weight` `[B, T]` is 0 there. `metrics=`
+would ignore it; `weighted_metrics=` does not.
 """
 
 # %%

@@ -27,7 +27,7 @@ def check_changes(run, before, settings):
             f"{key} ({_value(before, key)}, now {_value(settings, key)})" for key in fixed
         )
         raise SettingsError(
-            f"{run.path} was begun with other settings: {changes} cannot change when a run "
+            f"{run.path} was started with other settings: {changes} cannot change when a run "
             f"resumes. These keys can: {', '.join(free)}. {run.config} has the settings of the "
             "run. To start another run from its weights, set [model] start_from = "
             f'"{run.path}".'
@@ -66,7 +66,7 @@ def describe_changes(before, settings, update):
 
 
 def describe_derived(settings, derived):
-    """Returns a line with the numbers that depend on the data; an empty string if there are none.
+    """Returns a line with the values that depend on the data; an empty string if there are none.
 
     Args:
         settings: The `Settings` as they were written.

@@ -37,13 +37,13 @@ class FastTokenizer:
     def __init__(self, tokenizer, max_length):
         if tokenizer.title != SentencePieceTokenizer.title:
             raise ExportError(
-                "`tokenizer` needs a SentencePiece vocabulary. Received: one of "
-                f"{tokenizer.title}. Export without the tokenizer."
+                "`tokenizer` needs a SentencePiece vocabulary. Received: a vocabulary "
+                f"of {tokenizer.title}. Export without the tokenizer."
             )
         if tokenizer.table is not None:
             raise ExportError(
                 "`tokenizer` needs a vocabulary whose ids are SentencePiece's own; this one has "
-                "a table of others. Export without the tokenizer."
+                "a table of different ids. Export without the tokenizer."
             )
         proto = sentencepiece_model_pb2.ModelProto.FromString(tokenizer.model)
         _check(proto)  # otherwise the operators crash the process or return other tokens
@@ -157,7 +157,7 @@ def _check(proto):
         kind = trainer.ModelType.Name(trainer.model_type)
         raise ExportError(
             "`tokenizer` needs a vocabulary that is a unigram model: TensorFlow Text's operators "
-            f"for LiteRT do not support a {kind} model, as this one is. Train a run with "
+            f"for LiteRT do not support {kind} models such as this one. Train a run with "
             'vocabulary.model_type = "unigram", or export without the tokenizer.'
         )
     kinds = {_Piece.Type.Name(piece.type) for piece in proto.pieces if piece.type not in _KINDS}

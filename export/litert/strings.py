@@ -27,7 +27,7 @@ def string_options(pipeline, sentences, lengths, beam_size=None, greedy_length=N
         sentences: List of strings, for which TensorFlow Text must return the same tokens.
         lengths: Source lengths in tokens.
         beam_size: Number of hypotheses of the beam. `None`: there is no beam.
-        greedy_length: Maximum output length of greedy search. `None`: that of the pipeline.
+        greedy_length: Maximum output length of greedy search. `None`: as in the pipeline.
 
     Raises:
         ExportError: If the model has no encoder, or the tokens differ.

@@ -43,8 +43,8 @@ NAME = option(
 def hugging_face(directory, run, license, name):
     """Convert a model in Hugging Face's format.
 
-    DIRECTORY holds the model, for example one of OPUS-MT. `model_type` in config.json decides its
-    family. Weights are read from model.safetensors or from the files that
+    DIRECTORY holds the model, for example one of OPUS-MT. `model_type` in config.json determines
+    its family. Weights are read from model.safetensors or from the files that
     model.safetensors.index.json names, and the licence from README.md. RUN and all of its exports
     contain the licence and the name.
     """
@@ -60,15 +60,15 @@ def hugging_face(directory, run, license, name):
     type=EXISTING_FILE,
     multiple=True,
     group="Model",
-    help="SentencePiece file of both languages; repeat it if source and target have a file each.  "
-    "[default: the .spm files beside MODEL]",
+    help="SentencePiece file of both languages; repeat it if source and target have separate "
+    "files.  [default: the .spm files beside MODEL]",
 )
 @option(
     "--gelu",
     type=click.Choice(["exact", "sigmoid"]),
     group="Model",
     help="Function that MODEL calls gelu; sigmoid is x * sigmoid(1.702 x), used before Marian "
-    "1.12.3.  [default: depends on the version of Marian in MODEL, else exact]",
+    "1.12.3.  [default: depends on the version of Marian in MODEL, otherwise exact]",
 )
 @max_length(default=options_of(StackConfig)["max_length"].default, least=2, group="Model")
 @NAME

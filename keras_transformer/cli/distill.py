@@ -111,9 +111,9 @@ def distill(
 
     CONFIG describes the student; the teachers generate the targets of its training data. TEACHER
     is a finished run for translation or summarisation. Several teachers form an ensemble, which
-    uses the mean of their probabilities. If the command is interrupted, repeat it: both the
-    teachers' work and the training of the student continue. The teachers' outputs are kept as text in the folder
-    distillation of the student's run. Validation and test use their own references.
+    uses the mean of their probabilities. If the command is interrupted, repeat it: it resumes both
+    the teachers' work and the student's training. The teachers' outputs are kept as text in the
+    folder distillation of the student's run. Validation and test use their own references.
     """
     from keras_transformer.training.distillation.distill import (
         Distillation,

@@ -63,7 +63,7 @@ class Searched:
 
     Args:
         translator: A `Translator`.
-        search: The search. A sample depends on the number of its line.
+        search: The search. A sample depends on its line number.
         n: Maximum number of translations of a line.
     """
 

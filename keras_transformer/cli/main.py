@@ -72,7 +72,7 @@ def cli(traceback):
 def train(config, run, overrides, strategy):
     """Train a model, or resume after an interruption.
 
-    CONFIG is a TOML file or the name of a configuration in the package. The training continues
+    CONFIG is a TOML file or the name of a configuration in the package. Training resumes
     if the folder of the run already holds a checkpoint.
     """
     from keras_transformer.training.devices.strategy import make_strategy

@@ -145,7 +145,7 @@ def _check_memory(translator, size, batch_size):
     if free is not None and needed > free / 2:
         warn(
             f"a beam of {size} for {batch_size} sentences of maximum length needs about "
-            f"{memory.gigabytes(needed)} of memory; {memory.gigabytes(free)} are available"
+            f"{memory.gigabytes(needed)} of memory; only {memory.gigabytes(free)} is available"
         )
 
 

@@ -83,9 +83,10 @@ def predict(
 ):
     """Answer each input line with one output line, in order.
 
-    The task of MODEL decides whether the answer is a translation, a summary, a label or a
+    The task of MODEL determines whether the answer is a translation, a summary, a label or a
     continuation of the text. MODEL is a run, a SavedModel, a .tflite file or a folder for
-    CTranslate2. A run supports all options of its task, an export those that it was exported with.
+    CTranslate2. A run supports all options of its task, an export only those that it was exported
+    with.
 
     Several runs form an ensemble, which uses the mean of their probabilities or of the values that
     they predict.

@@ -122,8 +122,8 @@ def n_best(help, default=None):
 def search_options(command):
     """Adds every option of a search to a command."""
     several = n_best(
-        "Write up to M outputs of each line, the best first: number of the line, from 1, tab, "
-        "score, tab, text. Without --beam, the beam is the run's own, else 4, and at least M."
+        "Write up to M outputs of each line, the best first: line number counted from 1, tab, "
+        "score, tab, text. Without --beam, the beam is the run's own, or 4, but at least M."
     )
     return _with(command, greedy_or_beam(), several, SAMPLE, *map(option_of, OF_SAMPLES))
 

@@ -159,7 +159,7 @@ class ModelConfig:
         """
         if {*fields} != {*PARTS}:
             raise OldConfigurationError(
-                "has a configuration without the parts of a model, as earlier versions wrote it: "
+                "has a configuration from an earlier version, without the parts of a model: "
                 "train the model again, or convert its checkpoint again."
             )
         parts = {

@@ -41,7 +41,7 @@ PRESETS = {
     "big": {"d_model": 1024, "d_ff": 4096, "num_heads": 16, "dropout": 0.3},
     # Not in the paper: trains in minutes on a laptop.
     "tiny": {"num_layers": 4, "d_model": 128, "d_ff": 256, "num_heads": 4, "max_length": 128},
-    # Not in the paper: for some ten thousand pairs. Size and dropout are those of Wu et al. (2021),
+    # Not in the paper: for tens of thousands of pairs. Size and dropout follow Wu et al. (2021),
     # the best published text-only model for Multi30K; pre-norm learns in far fewer updates.
     "small": {
         "num_layers": 4,

@@ -40,7 +40,7 @@ def in_stages(predictor, running, step, state, ends):
         predictor: A `Predictor`.
         running: Function from a state to a boolean: `False` ends the search before its limit.
         step: Function from a state to a tuple that contains the next state.
-        state: Initial state of the search, a named tuple with `index`, that of the step, and
+        state: Initial state of the search, a named tuple with `index`, the index of the step, and
             `predictor_state`, which holds the positions of the first stage.
         ends: Result of `stages`.
 

@@ -279,7 +279,7 @@ class Generator(TextPipeline):
         numbers = range(len(sentences)) if numbers is None else list(numbers)
         if len(numbers) != len(sentences):
             raise ValueError(
-                "`numbers` must be as long as `sentences`. "
+                "`numbers` must have one number for each sentence. "
                 f"Received: {len(numbers)} numbers, {len(sentences)} sentences."
             )
 

@@ -62,8 +62,8 @@ def check_memory(configs, batch, beam_size, length):
     if free is not None and needed > free:
         raise ValueError(
             f"A beam of {beam_size} for {batch} {'sentence' if batch == 1 else 'sentences'} at a "
-            f"time needs about {gigabytes(needed)} of memory, and {gigabytes(free)} are available: "
-            "lower the `size` of the beam or `batch_size`. "
+            f"time needs about {gigabytes(needed)} of memory, but only {gigabytes(free)} is "
+            "available: lower the `size` of the beam or `batch_size`. "
             f"Received: size={beam_size}, batch_size={batch}."
         )
 

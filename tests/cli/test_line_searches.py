@@ -110,7 +110,7 @@ def test_line_numbers_seed_the_samples_instead_of_the_order(translator):
     numbers = list(range(len(LINES)))[::-1]
     backward = translator.n_best(LINES[::-1], 1, search, numbers=numbers)
     assert [best.text for (best,) in backward[::-1]] == forward
-    with pytest.raises(ValueError, match=r"as long as `sentences`.*1 numbers, 5 sentences"):
+    with pytest.raises(ValueError, match=r"one number for each sentence.*1 numbers, 5 sentences"):
         translator.n_best(LINES, 1, search, numbers=[0])
 
 

@@ -509,7 +509,7 @@ def test_a_link_out_of_the_folder_is_refused(tmp_path):
         ("vocab.json", b'{"a": 99999}', r"ids must be whole numbers from 0 .*'a': 99999\."),
         ("vocab.json", b'{"<unk>": 1, "</s>": 3}', r"'</s>' must have the id.* 0\. Received: 3\."),
         ("source.spm", b"no model", r"source\.spm: not a SentencePiece model"),
-        ("target_vocab.json", b"{}", r"target_vocab\.json must not be there, as config\.json"),
+        ("target_vocab.json", b"{}", r"target_vocab\.json must not exist, because config\.json"),
     ],
 )
 def test_damaged_files_are_reported(name, content, message, tmp_path):

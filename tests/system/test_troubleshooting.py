@@ -16,7 +16,7 @@ MESSAGES = [
     " needs the environment variable ",
     "`d_model` must be divisible by `num_heads`",
     "must have the same number of lines, since line n of one belongs to line n of the other.",
-    "was begun with other settings: ",
+    "was started with other settings: ",
     " cannot change when a run resumes.",
     " does not exist: MODEL is a run or an export.",
     " holds only the weights of a run: name the run's folder",

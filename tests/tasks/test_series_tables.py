@@ -210,7 +210,7 @@ def test_an_ambiguous_order_of_day_and_month_is_refused(tmp_path):
 
 def test_a_wrong_date_in_an_ambiguous_column_is_reported(tmp_path):
     dates = ["29/08/2005", "30/08/2005", "31/09/2005", "01/09/2005"]
-    message = "line 4: the date must be such as .*, or 31/08/2005, with the day first. Rec.*'31/09/"
+    message = "line 4: the date must look like .*, or 31/08/2005, with the day first. Rec.*'31/09/"
     with pytest.raises(ValueError, match=message):
         read(tmp_path, lines_of(dates))
 
@@ -351,7 +351,7 @@ def test_a_single_column_may_have_only_the_decimal_sign():
         (["date;rain;warmth;date"], "line 1: the column date must occur once."),
         (["date;rain;warmth", "2005-08-30;1;2", "2005-09-01;1;2"], "line 3: every line must be 1 da"
          "y after the previous one, here 2005-08-31. Received: 2005-09-01."),
-        (["date;rain;warmth", "02/03/2005;1;2"], "line 2: the date must be such as 2005-08-31, "),
+        (["date;rain;warmth", "02/03/2005;1;2"], "line 2: the date must look like 2005-08-31, "),
         (["rain;warmth", "\udce9;1"], r"line 2: rain must be UTF-8. Received: b'\\xe9'."),
     ],
 )  # fmt: skip

@@ -44,7 +44,7 @@ def test_metrics_equal_those_by_hand():
 
 def test_a_constant_series_has_no_efficiency():
     assert math.isnan(nash_sutcliffe([2, 2], [1, 3])) and math.isnan(kling_gupta([2, 2], [1, 3]))
-    with pytest.raises(ValueError, match="must be equally long and not empty"):
+    with pytest.raises(ValueError, match="must have the same length and not be empty"):
         nash_sutcliffe([], [])
 
 

@@ -159,7 +159,7 @@ BYTES = [*bpe_in_python.LETTERS.values()]
         (
             [*SPECIAL, *BYTES, "</", "</s"],
             [("<", "/"), ("</", "s"), ("</s", ">")],
-            r"`eos` must be no piece of a text\. Received: eos='</s>'\.",
+            r"`eos` must not be a piece of text\. Received: eos='</s>'\.",
         ),
     ],
 )

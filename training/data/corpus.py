@@ -176,7 +176,7 @@ class Corpus:
         return places, rows, tf.gather(tables["buckets"], run)
 
     def drawn(self, places, epoch):
-        """Returns the numbers of the examples at some places of an epoch.
+        """Returns the indices of the examples at some places of an epoch.
 
         Without weights, every epoch contains every example once, and numbers equal places.
 

@@ -134,7 +134,7 @@ class Encoder:
         yield last
 
     def _part(self, batch, columns, before):
-        """Returns the kept examples of a batch: columns, counts and numbers of the rows."""
+        """Returns the kept examples of a batch: columns, counts and indices of the rows."""
         self._check(batch, columns, before)
         rows = _rows_of(batch)
         empty = too_long = is_cut = np.zeros(rows, bool)

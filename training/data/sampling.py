@@ -106,7 +106,7 @@ class SubwordSampler:
         return _Window(numbers, texts, pads, np.argsort(lengths, kind="stable"), plan, random)
 
     def _numbers(self, epoch, window):
-        """Returns the numbers of the examples in a window, sorted."""
+        """Returns the indices of the examples in a window, sorted."""
         size = self._corpus.drawn_size
         begin, end = (size * place // self.windows for place in (window, window + 1))
         with tf.init_scope(), tf.device("CPU:0"):

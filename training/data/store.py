@@ -170,8 +170,8 @@ class Stores:
     def take(self, rows, training, limits, *, split, weights=None, texts=(), data=None, total=None):
         """Returns the store of a split, and writes it first if there is none.
 
-        If another process is writing it, the call waits. A store that a killed process left unfinished
-        is completed.
+        If another process is writing it, the call waits. A store that a killed process left
+        unfinished is completed.
 
         Args:
             rows: Function without arguments that returns a `tf.data.Dataset` of tuples, one field

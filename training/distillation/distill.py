@@ -253,7 +253,7 @@ def _check_plan(folder, before, plan):
     changed = [name for key, name in names.items() if before.get(key) != plan[key]]
     if changed:
         raise ValueError(
-            f"{folder} was begun with {', '.join(changed)}, and its outputs cannot be mixed with "
+            f"{folder} was started with {', '.join(changed)}, and its outputs cannot be mixed with "
             f"new ones. Choose another folder for the run, or remove {folder.parent}."
         )
 

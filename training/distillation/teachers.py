@@ -73,8 +73,8 @@ def open_teachers(paths, task):
     for other in others:
         if other.tokenizers.files() != first.tokenizers.files():
             raise ValueError(
-                f"{other.run.path} has another vocabulary than {first.run.path}: teachers in an "
-                "ensemble need the same vocabulary."
+                f"{other.run.path} has a different vocabulary from {first.run.path}: teachers in "
+                "an ensemble need the same vocabulary."
             )
     return teachers
 

@@ -154,8 +154,8 @@ class SeriesData(ArrayData):
         description="First and last step for training: dates, or dates with times. A last date "
         "includes its whole day."
     )
-    validation: Period = Field(description="First and last step of the validation.")
-    test: Period | None = Field(None, description="First and last step of the test; optional.")
+    validation: Period = Field(description="First and last step for validation.")
+    test: Period | None = Field(None, description="First and last step for the test; optional.")
     window: int = Field(
         365, ge=2, description="Length of a window in steps: how far back inputs are read."
     )

@@ -70,7 +70,7 @@ class CldrData(TokenData):
     seed: int = Field(1, ge=0, description="Random seed of the phrases.")
     data_dir: PathText | None = Field(
         None,
-        description="Folder of the generated phrases. Default: that of TensorFlow Datasets.",
+        description="Folder of the generated phrases. Default: the folder of TensorFlow Datasets.",
     )
 
 
@@ -233,12 +233,12 @@ class ReportsData(TokenData):
     seed: int = Field(1, ge=0, description="Random seed of the reports.")
     data_dir: PathText | None = Field(
         None,
-        description="Folder of the generated reports. Default: that of TensorFlow Datasets.",
+        description="Folder of the generated reports. Default: the folder of TensorFlow Datasets.",
     )
 
 
 class TfdsData(TokenData):
-    """A dataset of TensorFlow Datasets: a translation dataset, or one with two features of text."""
+    """A dataset of TensorFlow Datasets: a translation dataset, or one with two text features."""
 
     source: Literal["tfds"] = Field(description="The kind of data.")
     name: str = Field(description="Name of the dataset, such as `wmt14_translate/de-en`.")
@@ -252,11 +252,11 @@ class TfdsData(TokenData):
         None,
         min_length=2,
         max_length=2,
-        description="For other datasets: the two features of text that are source and target, "
+        description="For other datasets: the two text features to use as source and target, "
         'such as `["article", "highlights"]`.',
     )
     data_dir: PathText | None = Field(
-        None, description="Folder of the data. Default: that of TensorFlow Datasets."
+        None, description="Folder of the data. Default: the folder of TensorFlow Datasets."
     )
 
     @model_validator(mode="after")
@@ -274,6 +274,6 @@ class TfdsData(TokenData):
         if self.features is None and None in languages:
             raise ValueError(
                 "`source_language` and `target_language` must be given, or `features`, the names "
-                "of two features of text."
+                "of two text features."
             )
         return self

@@ -1,8 +1,8 @@
-"""Default numbers of a configuration that depend on the size of the data.
+"""Default values of a configuration that depend on the size of the data.
 
-The paper's numbers suit its 4.5 million pairs. In its 100,000 updates a few thousand examples would
+The paper's values suit its 4.5 million pairs. In its 100,000 updates a few thousand examples would
 be read a thousand times, and a short run would end within its 4,000 updates of warm-up.
-Therefore numbers that are omitted are proportional to the paper's, and at most as large:
+Therefore values that are omitted are proportional to the paper's, and at most as large:
 
 - `training.updates`: 20 epochs, as many as the paper's 100,000 updates of 25,000 tokens; at least
   1,000, because in fewer updates a model learns little from any amount of data; at most 100,000;
@@ -14,7 +14,7 @@ Therefore numbers that are omitted are proportional to the paper's, and at most 
 - `vocabulary.size`: 4,000, or the largest size that the text allows if that is smaller; if the text
   has more than 4,000 characters, twice their number. `take_tokenizers` determines it.
 
-A run keeps these numbers in its `config.toml` and resumes with them.
+A run keeps these values in its `config.toml` and resumes with them.
 """
 
 import math

@@ -43,7 +43,7 @@ class ConllData(TokenData):
     test: PathText | None = Field(None, description="Test file for `evaluate`; optional.")
     column: int = Field(
         -1,
-        description="Number of the label's column, counted from 1; a negative number counts from "
+        description="Column of the label, counted from 1; a negative number counts from "
         "the end of the line.",
     )
     scheme: Literal["BIO", "BIOES", "IOB1"] = Field(

@@ -153,7 +153,7 @@ def model_settings(config_class):
             int | None,
             Field(
                 None,
-                description=f"`{name}` of the {stack}. If omitted: that of the model.",
+                description=f"`{name}` of the {stack}. If omitted: the value for the model.",
                 json_schema_extra={"base": None},
             ),
         )

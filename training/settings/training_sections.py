@@ -192,7 +192,7 @@ class TrainingSettings(Section):
     """Length, loss and arithmetic of training, and intervals of validations and checkpoints.
 
     The paper's 100,000 updates are 20 epochs of its 4.5 million pairs, but would be a thousand
-    epochs of a few thousand pairs. Numbers that are omitted are proportional to the paper's, as
+    epochs of a few thousand pairs. Values that are omitted are proportional to the paper's, as
     described below. `train` begins with a line that shows them, and keeps them in the
     `config.toml` of the run.
     """

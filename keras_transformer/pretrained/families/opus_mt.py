@@ -161,7 +161,7 @@ class OpusMT(Family):
         separate = folder.file(TARGET_PIECES) is not None
         if separate and self._shared:
             raise ValueError(
-                f"{folder.path / TARGET_PIECES} must not be there, as config.json has one "
+                f"{folder.path / TARGET_PIECES} must not exist, because config.json has one "
                 "vocabulary for both sides (`share_encoder_decoder_embeddings`)."
             )
         target_ids = ids
@@ -231,8 +231,8 @@ class OpusMT(Family):
                 tables[side] = tensors.read(name, shape, f"{rows} in config.json")[self._first :]
             elif learned:
                 raise ValueError(
-                    f"{tensors.path}: {name} is missing, which `static_position_embeddings` = "
-                    "false in config.json asks for: learned positions. With true they are "
+                    f"{tensors.path}: {name} is missing, although `static_position_embeddings` = "
+                    "false in config.json requires learned positions. With true they are "
                     "sinusoids."
                 )
         expected = sinusoids(length, width, "halves")

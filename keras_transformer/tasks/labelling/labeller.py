@@ -77,8 +77,8 @@ class LabellingCodec(TextCodec):
 
     verb, number = "label", "probability"
     rule = RULE.format(
-        "The label of a word is that of its first token, which begins with U+2581 in SentencePiece "
-        "and without ## in WordPiece. For any other row all probabilities are 0."
+        "The label of a word is the one predicted for its first token, which begins with U+2581 in "
+        "SentencePiece and without ## in WordPiece. For any other row all probabilities are 0."
     )
     nothing = {"probabilities": 0.0, "label": -1}
 
@@ -165,7 +165,7 @@ class LabellingCodec(TextCodec):
                 texts,
                 "W: number of words of the longest text, separated by white space; shorter texts "
                 "have empty labels at their end. With token ids, there is a label for each token, "
-                "and S takes the place of W: the label of a word is that of its first token.",
+                "and S takes the place of W: the label of a word is the label of its first token.",
                 f"C: the {len(self.labels)} labels {labels}.",
                 f"{strings} Words that were cut have the label `{OUTSIDE}` and probabilities of 0.",
             ],

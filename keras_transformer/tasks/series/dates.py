@@ -112,5 +112,5 @@ def read_date(text, where, order=None):
                 "day_first": ", or 31/08/2005, with the day first",
                 "month_first": ", or 08/31/2005, with the month first",
             }.get(order, "")
-        raise ValueError(f"{where}: the date must be such as {rule}. Received: {text!r}.")
+        raise ValueError(f"{where}: the date must look like {rule}. Received: {text!r}.")
     return moment

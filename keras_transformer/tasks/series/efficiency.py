@@ -48,7 +48,7 @@ def _pair(observed, simulated):
     observed, simulated = (np.asarray(side, np.float64) for side in (observed, simulated))
     if observed.shape != simulated.shape or observed.ndim != 1 or not len(observed):
         raise ValueError(
-            "`observed` and `simulated` must be equally long and not empty. Received: "
+            "`observed` and `simulated` must have the same length and not be empty. Received: "
             f"shapes {observed.shape} and {simulated.shape}."
         )
     return observed, simulated

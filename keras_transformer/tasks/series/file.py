@@ -147,7 +147,7 @@ def _find_order(path, dates, fill):
         day = _TIME_OF_DAY.sub("", dates[line - 2])
         readings = " or ".join(str(parse_date(day, order)) for order in ORDERS)
         raise ValueError(
-            f"{path}, line {line}: {day!r} is {readings}, and no line decides which. "
+            f"{path}, line {line}: {day!r} is {readings}, and no line shows which. "
             'Set `data.date_order` to "day_first" or "month_first".'
         )
     return regular[0] if regular else ORDERS[0]

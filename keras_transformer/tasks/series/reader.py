@@ -95,8 +95,8 @@ class SeriesReader:
         for name, values in zip(self._inputs, steps.T, strict=True):
             if not np.isfinite(values).all():
                 raise ValueError(
-                    f"{where}: {name} is empty up to here and cannot be filled: there must be a "
-                    f"value before, and at most {table.fill_limit} steps without one."
+                    f"{where}: {name} is empty up to here and cannot be filled: there must be an "
+                    f"earlier value, and at most {table.fill_limit} steps without one."
                 )
         self.filled += int((~np.isfinite(rows[-count:])).any(axis=1).sum())
         return steps

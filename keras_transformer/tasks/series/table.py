@@ -153,7 +153,7 @@ def find_decimal(cells, separator, path):
         number, thousands = cell.replace(",", "."), re.sub("[,.]", "", cell)
         raise ValueError(
             f"{path}, line {line}: {cell!r} is {number} or {thousands}, and no other number "
-            f"decides which. Set `data.decimal` to {sign!r}, or remove the thousands separators."
+            f"shows which. Set `data.decimal` to {sign!r}, or remove the thousands separators."
         )
     return sign
 

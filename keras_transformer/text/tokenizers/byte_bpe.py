@@ -77,7 +77,7 @@ class ByteBPETokenizer(Tokenizer):
                 raise ValueError(f"`pieces` must have the piece {piece!r}, which is `{role}`.")
             if piece in ranks or piece in CHARACTERS:
                 raise ValueError(
-                    f"`{role}` must be no piece of a text. Received: {role}={piece!r}."
+                    f"`{role}` must not be a piece of text. Received: {role}={piece!r}."
                 )
             setattr(self, f"{role}_id", ids[piece])
         check_merges(merges, ranks)

@@ -76,9 +76,9 @@ CHECKPOINTS = [
           removed("RUN/config.toml")),
     fails("average RUN --last 1", "has 0 of the 1 checkpoint", removed("RUN/checkpoints")),
     fails("train RUN/config.toml --output RUN --set model.d_model=16",
-          r"RUN was begun with other settings: model.d_model \(8, now 16\)"),
+          r"RUN was started with other settings: model.d_model \(8, now 16\)"),
     fails("train RUN/config.toml --output RUN --set training.seed=2",
-          r"RUN was begun with other settings: training.seed \(1, now 2\)"),
+          r"RUN was started with other settings: training.seed \(1, now 2\)"),
 ]  # fmt: skip
 
 SAVED_MODELS = [

@@ -124,10 +124,12 @@ def test_a_vocabulary_that_the_operators_split_differently_is_refused(tokenizer,
         altered = types.SimpleNamespace(title="SentencePiece", table=None, model=model)
         with pytest.raises(ExportError, match=f"`tokenizer` needs .* This vocabulary {message}"):
             FastTokenizer(altered, LENGTH)
-    message = "`tokenizer` needs a SentencePiece vocabulary. Received: one of WordPiece. Export"
+    message = (
+        "`tokenizer` needs a SentencePiece vocabulary. Received: a vocabulary of WordPiece. Export"
+    )
     with pytest.raises(ExportError, match=message):
         FastTokenizer(WordPieceTokenizer(["[PAD]", "[UNK]", "[CLS]", "[SEP]"]), LENGTH)
-    message = 'needs a vocabulary that is a unigram model.* a BPE model.*model_type = "unigram"'
+    message = 'needs a vocabulary that is a unigram model.* BPE models.*model_type = "unigram"'
     with pytest.raises(ExportError, match=message):
         FastTokenizer(tokenizer, LENGTH)
 

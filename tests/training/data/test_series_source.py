@@ -96,9 +96,9 @@ def test_a_byte_order_mark_and_spaces_are_ignored(tmp_path):
         ({"_5": None}, "line 5: every line must be 1 day after the previous one, here 2001-03-01"
          ". Received: 2001-03-02. `data.fill` fills gaps."),
         ({"_5": f"{FIRST},1,x,1,1"}, "line 5: every line must be 1 day after .* 2001-02-26."),
-        ({"_4": "1 March,1,x,1,1"}, "line 4: the date must be such as 2005-08-31, .*. Received: '1 "
+        ({"_4": "1 March,1,x,1,1"}, "line 4: the date must look like 2005-08-31, .*. Received: '1 "
          "March'."),
-        ({"_4": "2001-02-30,1,x,1,1"}, "line 4: the date must be such as .*Received: '2001-02-3"),
+        ({"_4": "2001-02-30,1,x,1,1"}, "line 4: the date must look like .*Received: '2001-02-3"),
         ({"_4": f"{day(2)},1_0,x,1,1"}, "line 4: rain must be a number. Received: '1_0'."),
         ({"_4": f'{day(2)},"1,x,1,1'}, "line 4: must have 5 columns with a comma .*: 2."),
         ({"_4": f"{day(2)},,x,1,1"}, "line 4: rain must be a number. Received: ''."),

@@ -428,7 +428,7 @@ def test_texts_generated_differently_are_not_mixed(
             call(folder, tmp_path / "run", batch_size=2)
     options = dict(CHANGES[change])
     names, overrides = options.pop("names", []), options.pop("settings", [])
-    with pytest.raises(ValueError, match=f"was begun with {change}.*Choose another folder"):
+    with pytest.raises(ValueError, match=f"was started with {change}.*Choose another folder"):
         call(folder, tmp_path / "run", *names, settings=settings_of(folder, *overrides), **options)
     reader.stop = None
     call(folder, tmp_path / "run", batch_size=3)  # the batch size may change
@@ -474,7 +474,7 @@ def test_settings_that_do_not_fit_are_reported_in_one_line(folder, tmp_path, stu
     run = tmp_path / "run"
     cases = {
         "wrong is a run for classification: it cannot teach a student for translation": ["wrong"],
-        "pieces has another vocabulary than .*one: teachers in": ["one", "pieces"],
+        "pieces has a different vocabulary from .*one: teachers in": ["one", "pieces"],
         "none is not a finished run": ["none"],
     }
     for message, names in cases.items():
@@ -582,5 +582,5 @@ def test_shards_search_their_parts_and_a_call_without_a_shard_continues(folder, 
 
 def test_shards_of_another_search_are_not_mixed(folder, tmp_path, reader):
     call(folder, tmp_path / "run", shard=Shard(0, 2))
-    with pytest.raises(ValueError, match="was begun with another search"):
+    with pytest.raises(ValueError, match="was started with another search"):
         call(folder, tmp_path / "run", shard=Shard(1, 2), search=Beam(4))

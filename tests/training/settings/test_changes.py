@@ -67,8 +67,8 @@ def test_settings_that_must_stay_are_reported_key_by_key(configured, tmp_path):
     run = begun(tmp_path / "run", before)
     changes = ["training.seed=9", "model.d_ff=25", "optimizer.clip_norm=1.0", "training.updates=20"]
     message = (
-        r"begun with other settings: model.d_ff \(24, now 25\), optimizer.clip_norm \(nothing, now "
-        r"1.0\), training.seed \(1, now 9\) cannot change when a run resumes. These keys can: "
+        r"started with other settings: model.d_ff \(24, now 25\), optimizer.clip_norm \(nothing, "
+        r"now 1.0\), training.seed \(1, now 9\) cannot change when a run resumes. These keys can: "
         r"(data.data_dir, )?data.store, training.updates, .*config.toml has the settings of the "
         rf"run. To start another run from its weights, set \[model\] start_from = "
         rf'"{run.path}".$'

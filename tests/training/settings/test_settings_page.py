@@ -88,7 +88,7 @@ def test_model_settings_are_those_of_the_dataclass():
         "(section 5.4)."
     )
     pair = by_name()["translation"]
-    assert pair["num_decoder_layers"].meaning.endswith("If omitted: that of the model.")
+    assert pair["num_decoder_layers"].meaning.endswith("If omitted: the value for the model.")
     assert (
         pair["encoder"].kind == pair["decoder"].kind == "table"
         and "`ssru`" in pair["decoder"].meaning

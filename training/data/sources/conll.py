@@ -54,7 +54,7 @@ def read_conll(path, column, scheme, known=None):
 
     Args:
         path: The file; UTF-8, and gzip if its name ends in `.gz`.
-        column: Number of the label's column, counted from 1; negative numbers count from the end,
+        column: Column of the label, counted from 1; negative numbers count from the end,
             -1 is the last.
         scheme: `"BIO"`, `"BIOES"` or `"IOB1"`.
         known: Set of allowed labels. `None`: all are allowed.

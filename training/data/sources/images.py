@@ -115,7 +115,7 @@ def stratified(labels, seed):
         seed: Random seed of the splits.
 
     Returns:
-        Dictionary from a split to the numbers of its examples, in rising order.
+        Dictionary from a split to the indices of its examples, in rising order.
     """
     rng, parts = np.random.default_rng(seed), {split: [] for split in SPLITS}
     for label in np.unique(labels):
