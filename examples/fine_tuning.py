@@ -24,9 +24,9 @@ environment variable `EPOCHS` makes training shorter or longer.
 """
 ## Introduction
 
-A model that has read much text knows words that the 6,920 training sentences of SST-2 do not have.
-Fine-tuning goes on from its weights, with a new classification head and a low learning rate (Devlin
-et al., 2019).
+A model that has read a lot of text knows words that are not in the 6,920 training sentences of
+SST-2. Fine-tuning continues from its weights, with a new classification head and a low learning
+rate (Devlin et al., 2019).
 
 The environment variable `CHECKPOINT` names a folder with `config.json`, `model.safetensors` and
 `vocab.txt` of a BERT. We use
@@ -194,7 +194,7 @@ plt.show()
 """
 ## Conclusion
 
-After one epoch 0.880 of the answers are right, six points more than those of [a model without
+After one epoch the accuracy is 0.880, six points more than that of [a model without
 pretraining](sentiment.md) that was trained on the same sentences. The difference is what the
 encoder has learned from other texts: "not a bad film" is now positive.
 """

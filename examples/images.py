@@ -19,8 +19,8 @@ environment variable `EPOCHS` makes training shorter or longer.
 """
 ## Introduction
 
-An image is cut into patches, every patch is mapped to a vector, and an encoder treats them as it
-treats words (Dosovitskiy et al., 2021). A class token, a learned vector before the patches,
+An image is cut into patches, every patch is mapped to a vector, and an encoder treats the vectors
+like words (Dosovitskiy et al., 2021). A class token, a learned vector before the patches,
 collects what the classifier needs. The digits come with scikit-learn, which the extra `digits`
 installs: 1,797 images of 8 x 8 pixels in 17 shades.
 """
@@ -141,8 +141,8 @@ plt.show()
 """
 ## Conclusion
 
-The transformer (0.978) is ahead of logistic regression (0.969) and not of support vectors (0.981):
-for 1,438 images of this size attention is not needed. One of 359 held-out images is a third of a
+The transformer (0.978) is ahead of logistic regression (0.969) but not of support vectors (0.981):
+1,438 images of this size do not need attention. One of 359 held-out images is a third of a
 percent, so small differences mean nothing.
 """
 

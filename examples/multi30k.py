@@ -168,9 +168,9 @@ plt.show()
 """
 ## Conclusion
 
-Captions are short and alike, so that 29,000 pairs and six epochs go far. The last of the four
-sentences is not a caption, and few of its words are in the training data: a translator for other
-texts needs other data, and more of them.
+Captions are short and similar to one another, so 29,000 pairs and six epochs go a long way. The
+last of the four sentences is not a caption, and few of its words are in the training data: a
+translator for other texts needs other data, and more of it.
 """
 
 # %% [markdown]

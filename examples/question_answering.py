@@ -111,7 +111,7 @@ print(f"For example: {' '.join(examples[0][0])} {' '.join(examples[0][1])}")
 Two masks differ here. A word may attend to all words of question and text, but not to padding:
 `attention_mask`. An answer can only be in the text, at the positions of `text_mask`: elsewhere the
 scores are lowered so far that their softmax is 0. Rotary positions let a head look for "the word
-before the one before me", which is the way from a name to its answer.
+before the one before me", which leads from a name to its answer.
 """
 
 # %%
@@ -138,7 +138,7 @@ model = keras.Model(inputs, outputs)
 ## Training
 
 The positions are the classes of two cross-entropies, whose sum is the loss. The softmax already
-leaves out the scores of padding: no weights are needed.
+excludes padding, so no sample weights are needed.
 """
 
 # %%
@@ -165,7 +165,7 @@ history = model.fit(
 ## Evaluation
 
 The answer is the best of all pairs in which the end is not before the start and at most four words
-away. For comparison we answer from a random sentence.
+away. For comparison we answer with words of a random sentence.
 """
 
 
@@ -210,8 +210,8 @@ plt.show()
 """
 ## Conclusion
 
-The encoder finds the sentence that the question asks for and the limits of the answer in it, in all
-held-out texts of our run. Sentences that people write, with other words in the question than in the
+In all held-out texts of our run, the encoder finds the sentence that the question asks about, and
+the answer in it. Sentences that people write, with other words in the question than in the
 text, need a pretrained encoder.
 """
 
@@ -220,5 +220,6 @@ text, need a pretrained encoder.
 ## Read next
 
 - [Question answering](../question_answering.md): train on SQuAD's format from the command line.
-- [Fine-tuning a pretrained encoder](fine_tuning.md): begin with a model that has read much text.
+- [Fine-tuning a pretrained encoder](fine_tuning.md): begin with a model that has read a lot of
+  text.
 """

@@ -74,7 +74,7 @@ print(f"For example: {sources[0]} -> {targets[0]}")
 
 # %% [markdown]
 """
-SentencePiece learns a small vocabulary for both sides. The ids of the four special tokens are those
+SentencePiece learns a small vocabulary for both sides. The four special tokens have the ids
 that `SentencePieceTokenizer` and `TransformerConfig` expect. The tokenizer runs inside the
 TensorFlow graph, so that it can be exported.
 """
@@ -178,7 +178,7 @@ print(f"{report['identical']} of {report['sentences']} answers are identical")
 """
 ## Call
 
-From here on nothing of this package is used. `tensorflow_text` registers the operations of the
+From here on nothing from this package is used. `tensorflow_text` registers the operations of the
 tokenizer, which TensorFlow Serving has built in. A signature takes a batch of strings.
 """
 

@@ -2,7 +2,7 @@
 """
 # Sentiment of film reviews
 
-An encoder learns from the 6,920 sentences of SST-2 whether a reviewer liked a film.
+An encoder learns from the 6,920 sentences of SST-2 to tell whether a reviewer liked a film.
 
 Install the package from a checkout of the repository, download the data (1 MB), and run the
 example:
@@ -102,7 +102,7 @@ def encode(sentences):
 ## Model
 
 `attention_mask` is `True` at real words. The block gets it as `allowed`, so that no word attends to
-padding, and the pooling as `mask`, so that padding does not count in the mean. The order of the
+padding, and the pooling as `mask`, so that the mean ignores padding. The order of the
 words says little about the label of such sentences, so the embedding adds no positions. High
 dropout keeps a small data set from being learned by heart.
 """
@@ -199,18 +199,19 @@ for sentence, probability in zip(sentences, probabilities, strict=True):
 """
 ## Conclusion
 
-The encoder is right in 0.819 of the cases and the mean of the embeddings in 0.816: with 1,821 test
-sentences this is no difference. Most labels follow from single words, and 6,920 sentences teach an
-encoder little about the others: it has learned that "not" and "bad" are negative, but not what they
-mean together. A model that has read more text before can do better: see the next example.
+The accuracy is 0.819 for the encoder and 0.816 for the mean of the embeddings: with 1,821 test
+sentences this difference means nothing. Most labels follow from single words, and 6,920 sentences
+teach an encoder little about the others: it has learned that "not" and "bad" are negative, but not
+what they mean together. A model that was pretrained on more text can do better: see the next
+example.
 """
 
 # %% [markdown]
 """
 ## Read next
 
-- [Fine-tuning a pretrained encoder](fine_tuning.md): the same sentences, with a model that has read
-  other texts before.
+- [Fine-tuning a pretrained encoder](fine_tuning.md): the same sentences, with a model that was
+  pretrained on other texts.
 - [Text classification](../classification.md): the command that trains such a model with subwords
   and regularisation.
 """

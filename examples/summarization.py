@@ -25,9 +25,9 @@ report: who won against whom, where, and with how many goals.
     the rain stopped at noon . lions scored 3 goals . the match was in delft . owls scored 1 goal .
     -> lions beat owls 3 1 in delft .
 
-The decoder has to choose what matters, to compare the goals, and to copy. Unlike the example of
-translation, this one builds the model out of `EncoderBlock` and `DecoderBlock`, and decodes with a
-loop of its own.
+The decoder has to choose what matters, to compare the goals, and to copy. Unlike the translation
+example, this one builds the model out of `EncoderBlock` and `DecoderBlock`, and decodes with its
+own loop.
 """
 
 # %% [markdown]
@@ -173,7 +173,7 @@ history = model.fit(
 ## Evaluation
 
 Greedy decoding: the most probable word, appended, until all summaries have ended. ROUGE-1 is the F1
-of the words that two texts share; the first sentence of the report is the usual comparison.
+of the words that two texts share; the first sentence of the report is the usual baseline.
 """
 
 
@@ -231,8 +231,8 @@ plt.show()
 
 The summaries have the right words (ROUGE-1 of 1.000 in our run), and 96 % of them are exact. The
 others name the teams in the wrong order, which ROUGE-1 does not notice: measure what matters. The
-reports have the same few sentences as those it was trained with; articles by people need subwords,
-more weights and far more data.
+reports use the same few sentences as the training data; articles by people need subwords, more
+weights and far more data.
 """
 
 # %% [markdown]

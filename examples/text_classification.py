@@ -118,10 +118,10 @@ vocab_size = vectorize.vocabulary_size()
 ## Model
 
 Masks of this package are boolean and `True` means "may attend". The blocks get `attention_mask` as
-`allowed`, so that no word attends to padding, and the pooling gets it as `mask`, so that padding
-does not count in the mean. Rotary positions turn queries and keys and leave the embeddings alone: a
-word looks the same at every position, which makes it easier to find the clause with the word of the
-question.
+`allowed`, so that no word attends to padding, and the pooling gets it as `mask`, so that the mean
+ignores padding. Rotary positions turn queries and keys and leave the embeddings alone: a
+word looks the same at every position, which makes it easier to find the clause that contains the
+word in the question.
 """
 
 
@@ -194,8 +194,8 @@ for name, model in models.items():
 """
 ## Conclusion
 
-The mean of the embeddings gets 0.61: which clause is asked for is in the order of the words. The
-encoder finds it (1.000 in our run), the LSTM in the same time mostly (0.86); it was still
+The mean of the embeddings gets 0.61: only the order of the words shows which clause is asked for.
+The encoder finds it (1.000 in our run); in the same time the LSTM mostly does (0.86), and was still
 improving. How a model is set up matters as much as its kind: a narrower encoder with sinusoidal
 positions was behind the LSTM after as many epochs. And these are generated sentences of few words:
 the results show that the layers can learn to look up, not how good they are on real reviews.

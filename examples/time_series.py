@@ -88,7 +88,7 @@ target = ((runoff - level) / spread).astype("float32")
 # %% [markdown]
 """
 Windows overlap, so that every day after the warm-up is a target. `sample_weight` is 0 in the
-warm-up: the loss and the weighted metrics do not count it.
+warm-up: the loss and the weighted metrics ignore it.
 """
 
 
@@ -108,7 +108,7 @@ print(f"{len(train[0])} windows to train with, {len(test[0])} held out, {WINDOW}
 """
 ## Model
 
-`SeriesEmbedding` maps the numbers of a day to a vector. With `causal=True` no day attends to a
+`SeriesEmbedding` maps the values of a day to a vector. With `causal=True` no day attends to a
 later one. ALiBi lowers the scores of days that are long ago, at a different rate in each head: a
 good start for a soil that forgets.
 """
@@ -213,7 +213,7 @@ hydrograph_figure(
 
 All three models follow the state of the soil (NSE of 0.96 to 0.97), which a linear model of a week
 does not (0.54). The recurrent layers are slightly ahead of the encoder, and faster: a reservoir is
-a recurrence, and a series of this length is short for them. Attention has no advantage here.
+a recurrence, and this series is short enough for them. Attention has no advantage here.
 """
 
 # %% [markdown]

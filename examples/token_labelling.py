@@ -2,7 +2,7 @@
 """
 # A label for every word
 
-An encoder marks persons and places where the word alone does not tell which it is.
+An encoder marks people and places where the word alone does not show which it is.
 
 Install the package from a checkout of the repository, and run the example:
 
@@ -19,10 +19,10 @@ environment variable `EPOCHS` makes training shorter or longer.
 """
 ## Introduction
 
-"jordan met paris in florence": three words of which each can be a person or a place. Only the words
-around them show which. An encoder sees both sides of a word and gives each word a label: `B-PER`
-and `I-PER` for the first and the other words of a person, `B-LOC` and `I-LOC` for those of a place,
-`O` for the rest.
+"jordan met paris in florence": three words, each of which can be a person or a place. Only the
+words around them show which. An encoder sees both sides of a word and gives each word a label:
+`B-PER` and `I-PER` for the first and the other words of a person's name, `B-LOC` and `I-LOC` for a
+place, `O` for the rest.
 
 Texts have different lengths. Padding must change nothing: no word attends to it, and it counts in
 neither loss nor accuracy. The end of this example checks that.
@@ -155,7 +155,7 @@ history = model.fit(
 """
 ## Evaluation
 
-For comparison every word gets the label that it most often has in the training texts. Beside the
+For comparison every word gets the label that it most often has in the training texts. Besides the
 accuracy we report the F1 of whole names: a name counts if all of its words have the right labels.
 """
 
@@ -222,9 +222,9 @@ print(f"Largest change of a logit by padding: {np.abs(changes[token_ids[test] !=
 """
 ## Conclusion
 
-The encoder tells persons from places by the words around them; in our run every word was right. The
-held-out texts have the same patterns as the training texts, and only the names in them differ:
-that makes this task far easier than names in newspapers.
+The encoder distinguishes people from places by the words around them; in our run every word was
+right. The held-out texts have the same patterns as the training texts, and only the names in them
+differ: that makes this task far easier than names in newspapers.
 """
 
 # %% [markdown]

@@ -72,7 +72,7 @@ def in_words(number):
 # %% [markdown]
 """
 Source and target share a vocabulary: four special tokens, the digits and the words. A source ends
-in `EOS`. The decoder sees the target one position later than it is to predict it, after `BOS`.
+in `EOS`. The decoder's input is the target shifted by one position, after `BOS`.
 """
 
 # %%
@@ -108,7 +108,7 @@ print(f"{len(train_numbers)} numbers to train with, {len(test_numbers)} others h
 """
 ## Model
 
-The inputs of a `Transformer` are token ids, and it makes its masks of them: no position attends to
+The inputs of a `Transformer` are token ids, from which it makes its masks: no position attends to
 padding, and no target position to later ones.
 """
 
@@ -159,8 +159,8 @@ history = model.fit(
 """
 ## Evaluation
 
-In training the decoder saw the right words so far. Here it sees those that it has generated. A
-translation counts if all of its words are right.
+In training the decoder saw the correct words so far. Here it sees the words that it has generated.
+A translation is correct if all of its words are.
 """
 
 

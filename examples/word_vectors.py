@@ -20,11 +20,11 @@ in GloVe's format to use other vectors.
 """
 ## Introduction
 
-Vectors of words that were trained on much text place similar words near each other. With such a
-table a model can treat words that none of its own examples has. We show this with a table that is
-frozen, that is, not trained any further, beside a table that the model learns from its examples.
+Vectors of words that were trained on a lot of text place similar words near each other. With such a
+table a model can handle words that are in none of its own examples. We show this with a table that
+is frozen, that is, not trained any further, beside a table that the model learns from its examples.
 
-The vectors are generated here, in the format of GloVe: a word and its numbers on each line. They
+The vectors are generated here, in the format of GloVe: a word and its values on each line. They
 are not GloVe's own; words of one kind are near each other by construction. Set `DATA` to the path
 of a real file, such as `glove.6B.50d.txt`, to use that.
 """
@@ -56,8 +56,8 @@ rng = np.random.default_rng(1)
 ## Data
 
 Half of the words of each kind are in the training texts, the others only in held-out texts. A text
-is positive if its only adjective is positive, unless "not" or "never" stands right before it; other
-"not"s do not count.
+is positive if its only adjective is positive, unless "not" or "never" comes right before it; any
+other "not" is ignored.
 """
 
 # %%
@@ -158,7 +158,7 @@ plt.show()
 ## Model
 
 `keras.layers.Embedding` holds the table and is not trainable. `SeriesEmbedding` maps its vectors to
-the width of the model and adds the positions, as it does with measurements.
+the width of the model and adds the positions, as it does for measurements.
 """
 
 

@@ -101,9 +101,9 @@ def _search(settings, notes):
     penalty = settings.number("length_penalty", 1.0)
     early = settings.get("early_stopping", False)
     if early == "never":
-        notes.append('`early_stopping` = "never" is searched as false')
+        notes.append('`early_stopping` = "never" is treated as false')
     if penalty < 0:
-        notes.append(f"`length_penalty` = {penalty} is searched as 0")
+        notes.append(f"`length_penalty` = {penalty} is treated as 0")
     return Beam(
         beams,
         max(0.0, penalty),

@@ -10,7 +10,7 @@ from keras_transformer.pretrained.family import Family
 from keras_transformer.text.tokenizers import Tokenizers
 
 NO_HEAD = (
-    "the checkpoint has no head for labels of texts, so that of the run is untrained: "
+    "the checkpoint has no head for labels of texts, so the run's head is untrained: "
     'train a new one with `start_from` and `parts = ["input", "encoder"]`'
 )
 

@@ -199,7 +199,7 @@ class ViT(Family):
         if self._has_labels:
             return self.settings.labels("id2label")
         self.notes.append(
-            "the checkpoint has no head for labels of images, so that of the run is untrained: "
+            "the checkpoint has no head for labels of images, so the run's head is untrained: "
             'train a new one with `start_from` and `parts = ["input", "encoder"]`'
         )
         return ("0", "1")
