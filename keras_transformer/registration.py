@@ -64,6 +64,6 @@ class _Loader(importlib.abc.Loader):
 
 
 def import_models() -> None:
-    """Imports every model and thereby all layers; importing a layer registers it."""
+    """Imports every model and with it all layers; importing a layer registers it."""
     for name in MODELS:
         importlib.import_module(f"keras_transformer.models.{name}")

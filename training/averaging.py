@@ -24,7 +24,7 @@ def average_checkpoints(
     it like any run. It is complete or absent. The original run does not change and need not be
     finished.
 
-    The average is that of the trained weights, even if `[optimizer] ema_momentum` keeps a moving
+    The trained weights themselves are averaged, even if `[optimizer] ema_momentum` keeps a moving
     average. The best checkpoint, which `[training] best_by` keeps, is used only if it is among the
     last `keep_checkpoints`.
 

@@ -99,7 +99,7 @@ def export_litert(
             `default_lengths`.
         batch_sizes: Numbers of sentences in a batch. There is a signature of every size for every
             length.
-        min_agreement, references, max_loss, max_score_loss: See `Limits`. The scores are those of
+        min_agreement, references, max_loss, max_score_loss: See `Limits`. The scores come from
             `Agreement` or `AnswerAgreement`.
         searches: The searches in the file: `Greedy`, which is always included, and at most one
             `Beam` with the `normalization` `"gnmt"` or `"power"`. Size, normalization and

@@ -100,7 +100,7 @@ class SentencesAndSettings(Sentences):
 
     The inputs are `sentences`, string `[B]`, and for each of them `beam_size`, int32 `[B]`, from 1
     to the size N of the beam; `length_penalty`, float32 `[B]`, see `beam_decode`; and
-    `max_length`, int32 `[B]`, the maximum output length in tokens. The outputs are those of
+    `max_length`, int32 `[B]`, the maximum output length in tokens. The outputs are the same as in
     `Sentences`, `[B, M]`, of which at most `beam_size` are filled. Settings that are out of range
     are an error.
     """
@@ -161,7 +161,7 @@ class SentencesAndSettings(Sentences):
 class Alignments(Sentences):
     """Signature from strings to the best translation of each, with its attention to the source.
 
-    The input is `sentences`, string `[B]`, in UTF-8. The outputs are those of `Sentences` and
+    The input is `sentences`, string `[B]`, in UTF-8. The outputs are the same as in `Sentences` and
 
     - `tokens`, int32 `[B, T]`;
     - `source_pieces`, string `[B, S]`, and `target_pieces`, string `[B, T]`, as SentencePiece

@@ -30,7 +30,7 @@ class SavedModelTranslator(OpenGenerator):
     Args:
         path: Folder of a version, or of all versions, of which the newest is loaded.
         search: A `Beam` whose `size`, `length_penalty` and `max_length` are passed to the signature
-            `search`. Its other settings are those of the export, except that outputs have no
+            `search`. Its other settings are fixed by the export, except that outputs have no
             limit that depends on the source (`extra_length=None`). `None`: the searches of
             `serving_default` and `n_best`.
 

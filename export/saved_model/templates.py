@@ -67,7 +67,7 @@ NOTES = string.Template("""\
 - M: number of outputs per sentence, the best first. If a search finds fewer, the others are empty
   with a score of -1e9.
 - L: $max_length, the maximum output length in tokens.
-- Token ids are those of the SentencePiece vocabulary in the model. A source ends in $eos_id, and
+- Token ids belong to the SentencePiece vocabulary in the model. A source ends in $eos_id, and
   ids after that are ignored. An output ends in $eos_id and is padded with $pad_id.
 - `score` is the sum of the tokens' log-probabilities. A beam search divides it by the length
   penalty.
@@ -141,7 +141,7 @@ $alignment_grpc```
 # By whether an empty input has an empty output.
 EMPTY = {
     True: "The output for an empty sentence is empty.",
-    False: "An output begins with its prompt; its score is that of the tokens after the prompt. An "
+    False: "An output begins with its prompt; its score covers the tokens after the prompt. An "
     "empty prompt starts a new text.",
 }
 

@@ -195,7 +195,7 @@ def _litert(path, search, n_best):
         return _answered(LiteRTSinglePass(path), path)
     opened_with = FORMATS["litert"].opened_with
     _refuse_all_but(opened_with, path)
-    # Settings that no option changes are those of the export.
+    # Settings that no option changes come from the export.
     taken = {name: OPTIONS[name]["beam"] for name in opened_with if name in BEAMS}
     if not given("beam"):
         refuse(taken, f"needs --beam with {path}.")

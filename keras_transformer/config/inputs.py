@@ -119,7 +119,7 @@ class SeriesInput(PartConfig):
     snow: tuple = option(
         (),
         """Names of two of the inputs, precipitation and temperature, which a `SnowAccount`
-        replaces by water and snow; their `input_mean` and `input_scale` are those of water and
+        replaces by water and snow; their `input_mean` and `input_scale` then describe water and
         snow. Empty: no snow account.""",
         set_by="data",
     )

@@ -96,7 +96,7 @@ def beam_decode(
             the actual length of the outputs. Empty: one loop instead of several, a smaller graph.
         beam_sizes: Beam size of each sentence, integer tensor `[B]` of values from 1 to
             `beam_size`. A sentence gets the result of a beam of its size, which is at most that
-            many hypotheses; the time is that of `beam_size`. `None`: `beam_size` for all.
+            many hypotheses; the time is the same as for `beam_size`. `None`: `beam_size` for all.
 
     Returns:
         Token ids `[B, n_best, L]`, int32, each row ending in `eos_id` and then padding (without

@@ -7,7 +7,7 @@ from keras_transformer.models.parts import stacks_of
 class ModelPredictor(Predictor):
     """Base class of the predictors of one model, whose state has a `cache` and `ancestors`.
 
-    `predictor_of` chooses the subclass whose `stacks` are those of the model.
+    `predictor_of` chooses the subclass whose `stacks` match the model.
 
     Attributes:
         stacks: The stacks that the model must have, see `stacks_of`.

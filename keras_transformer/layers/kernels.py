@@ -80,7 +80,7 @@ def pick(vector: Tensor, tokens: Tensor) -> Tensor:
 class Kernels:
     """Operations that the layers of a model compute with, chosen when the model is built.
 
-    They decide how a result is computed, not which, so they are not part of a layer's
+    They affect how a result is computed, not the result, so they are not part of a layer's
     configuration. Exports copy a model with other kernels where their runtime is faster with
     another form of the same operation. The defaults are the functions of this module.
 

@@ -148,7 +148,7 @@ class SeriesRegressor(EncoderModel):
         TensorShape([2, 7])
 
     Differs from the paper: inputs are numbers instead of tokens, and the encoder is causal, like
-    the paper's decoder (section 3.2.3). LSTM and GRU are those of Keras.
+    the paper's decoder (section 3.2.3). LSTM and GRU are Keras's own.
     """
 
     config_class = SeriesConfig

@@ -35,7 +35,7 @@ class SpanPredictor(EncoderModel):
         [False, True, True, True, False]
 
     Differs from the paper, which has no question answering; the blocks, their dropout and the
-    embedding are those of the paper (sections 3.1, 3.4, 3.5 and 5.4).
+    embedding are as in the paper (sections 3.1, 3.4, 3.5 and 5.4).
 
     Reference: Devlin et al. (2019), sections 4.2 and 4.3, where the first token of the input has
     the role of `bos_id`.

@@ -54,7 +54,7 @@ FALLBACKS = (
 
 
 class MatplotlibMissing(ValueError):
-    """Error of a plot without matplotlib; the message tells how to install it."""
+    """Error of a plot without matplotlib; the message says how to install it."""
 
 
 def styled(draw: Callable[Arguments, Figure]) -> Callable[Arguments, Figure]:

@@ -48,13 +48,13 @@ BERT_BLOCK = {
 
 
 class TextEncoder(Family):
-    """A folder with an encoder of texts, whose `architectures` decide the head and the task.
+    """A folder with an encoder of texts, whose `architectures` determine the head and the task.
 
     A checkpoint without a head that has a place here becomes a classifier with an untrained one.
 
     Attributes:
         classes: Begins the names of the family's classes in `transformers`, such as `"Bert"`.
-        others: Ends of the names of classes whose heads have no place here; their encoders are
+        others: Ends of the names of classes whose heads are not supported; their encoders are
             read.
         heads: The kinds of heads that the family has, a dictionary such as `HEADS`.
         base: Begins the names of the encoder's tensors in a file that has a head.

@@ -31,7 +31,7 @@ def runs_of(path):
 def open_together(kind, runs, models, max_length=None):
     """Returns the pipeline of a run, or of an ensemble of several runs.
 
-    The default search of an ensemble is that of its runs, or greedy search if these differ.
+    The default search of an ensemble is its runs' own search, or greedy search if these differ.
 
     Args:
         kind: Class of the pipeline.

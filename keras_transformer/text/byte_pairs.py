@@ -1,7 +1,7 @@
 """Bytes as printable characters, and byte-pair merges as a SentencePiece model.
 
 SentencePiece merges two neighbours if their text is a piece, and Hugging Face's tokenizers if the
-two are a pair of the list. Both compute the same if SentencePiece makes no piece of another pair
+two are a pair of the list. Both compute the same if SentencePiece makes no piece from another pair
 than its own: `check_merges`.
 """
 
@@ -128,7 +128,7 @@ def sentencepiece_model(pieces, ranks, unknown):
     Args:
         pieces: The tokens in the order of their ids.
         ranks: What `merge_ranks` returned.
-        unknown: The token that stands for what has none; it is never in a text.
+        unknown: The token for text without a token of its own; it is never in a text.
     """
     kinds = messages.ModelProto.SentencePiece
     proto = messages.ModelProto()

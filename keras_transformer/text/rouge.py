@@ -50,7 +50,7 @@ def load_scorer():
     """Returns rouge-score's `RougeScorer`, with the tokenizer for all scripts.
 
     Raises:
-        ValueError: If rouge-score is not installed; the message tells how to install it.
+        ValueError: If rouge-score is not installed; the message says how to install it.
     """
     try:
         from nltk.stem.porter import PorterStemmer

@@ -37,7 +37,7 @@ class ByName(kt.EncoderBlock):
 
 
 class Pooled(kt.EncoderBlock):
-    """A block that returns another shape than ours, and the weights."""
+    """A block that returns a different shape from ours, and the weights."""
 
     def call(self, x, *args, **kwargs):
         x, weights = super().call(x, *args, **{**kwargs, "return_weights": True})

@@ -43,7 +43,7 @@ class Store:
             `fingerprint`; and `key`.
 
     Raises:
-        DamagedStore: If a file is missing or has another size than the manifest says.
+        DamagedStore: If a file is missing or its size differs from the manifest.
         ValueError: If the folder has no manifest, or the manifest cannot be read.
     """
 

@@ -39,7 +39,7 @@ def student_settings(settings, section, teacher, own_vocabulary):
         own_vocabulary: Whether the student learns a vocabulary of its own instead.
 
     Raises:
-        SettingsError: If the settings describe another vocabulary than the teacher's.
+        SettingsError: If the settings describe a vocabulary other than the teacher's.
     """
     values = {**settings.used(), "data": section}
     if not own_vocabulary:

@@ -10,7 +10,7 @@ class Best:
 
     Args:
         metrics: Metrics of a validation, a dictionary from names to `Metric`s.
-        by: Name of the metric that decides. `None`: no validation is the best one.
+        by: Name of the metric to compare. `None`: no validation is the best one.
         patience: Number of validations without improvement after which training stops. `None`:
             it does not stop early.
 

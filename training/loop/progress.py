@@ -41,7 +41,7 @@ class Progress(UpdateCallback):
 
     On a terminal it is a bar; in a file or a CI log, a line every `seconds`.
 
-    The speed is that of the updates alone. The time left includes all updates, validations and
+    The speed counts the updates alone. The time left includes all updates, validations and
     checkpoints to come; a validation or a checkpoint is expected to take as long as the last one,
     and is not counted before the first one.
 

@@ -53,7 +53,7 @@ class Perplexity(keras.metrics.Mean):
 class TokenAccuracy(keras.metrics.Mean):
     """Share of tokens for which the label has the highest logit, given the true prefix.
 
-    Padding does not count. Arguments and call arguments are those of `Perplexity`.
+    Padding does not count. Arguments and call arguments are the same as for `Perplexity`.
     """
 
     def __init__(self, pad_id: int = 0, name: str = "token_accuracy", **kwargs):

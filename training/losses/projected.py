@@ -167,7 +167,7 @@ class _Cut:
     Every chunk contains the same positions of all passes.
 
     Args:
-        hidden: Hidden states, `[N, D]`, whose number of rows decides the size of a chunk.
+        hidden: Hidden states, `[N, D]`, whose number of rows determines the size of a chunk.
         vocab_size: Number of logits of a row.
         passes: Number of passes P; each has `N / P` rows, and they follow one another.
 

@@ -14,7 +14,7 @@ class SinusoidalGrid(Sinusoidal):
 
     The first half of the features are the `sinusoids` of the row, the second half those of the
     column, both of width `d_model / 2`. A class token has no row or column, so nothing is added to
-    it. The arguments are those of `Sinusoidal`.
+    it. The arguments are the same as for `Sinusoidal`.
 
     Differs from the paper, whose sequences have only one axis.
 

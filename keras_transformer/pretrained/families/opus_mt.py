@@ -207,7 +207,7 @@ class OpusMT(Family):
         return size, target
 
     def _check_expressible(self):
-        """Refuses by name what our model has no place for."""
+        """Refuses by name what our model does not support."""
         settings = self.settings
         for name in ("attention_heads", "ffn_dim"):
             ours, other = f"encoder_{name}", f"decoder_{name}"

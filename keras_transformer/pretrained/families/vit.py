@@ -11,7 +11,7 @@ from keras_transformer.pretrained.names import Layout, Weight, layers
 from keras_transformer.pretrained.settings import ACTIVATIONS, CheckpointSettings
 
 CLASSIFIER = "ViTForImageClassification"
-# Models whose heads have no place here; their encoders are read.
+# Models whose heads are not supported here; their encoders are read.
 OTHERS = ("ViTModel", "ViTForMaskedImageModeling")
 PREPROCESSOR = "preprocessor_config.json"
 # What a checkpoint does with an image before the model, with the values that a file may have. A
@@ -131,7 +131,7 @@ class ViT(Family):
         return CheckpointSettings(self.folder.json(PREPROCESSOR) or {}, path)
 
     def _check_preprocessor(self, height, width):
-        """Refuses what is done to images and has no place here; other filters are noted."""
+        """Refuses image processing that is not supported here; other filters are noted."""
         settings = self._preprocessor
         if self.folder.file(PREPROCESSOR) is None:
             self.notes.append(f"{PREPROCESSOR} is missing, so pixels are scaled to -1 to 1")

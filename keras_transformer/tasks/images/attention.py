@@ -16,7 +16,7 @@ class ImageAttention:
         pixels: The image, `[H, W, C]`, uint8.
         label: The label that the model predicts.
         weights: Array `[layers, heads, R, Q]`, float32, for patches in R rows and Q columns. The
-            remaining weight, up to a sum of 1, is that of the class token itself.
+            remaining weight, up to a sum of 1, is the class token's weight on itself.
         kind: `"class"`.
         truncated: Always `False`: images are not cut.
     """

@@ -6,7 +6,7 @@ from keras_transformer.tasks.task import LOSS, Metric, Survey, Task
 
 
 class ImageClassificationTask(Task):
-    """Classification of images by an `ImageClassifier`; labels and size are those of the data."""
+    """Classification of images by an `ImageClassifier`; labels and size come from the data."""
 
     name = "image_classification"
     columns = ("image", "label")

@@ -248,7 +248,7 @@ class AnswerCodec(TextCodec):
                 "G: number of segments of the longest passage. A segment is a sequence of letters "
                 "and digits, or another single character. `first` and `last` are the segments at "
                 "the ends of the answer, `segments` is the number of segments of a passage, and "
-                "the probabilities are those of each segment as an end of the answer.",
+                "the probabilities say how likely each segment is to end the answer.",
                 f"R: number of rows of token ids; S: tokens of the longest row, at most "
                 f"{self.longest}: "
                 f"a question, the id {self.tokenizer.bos_id}, a passage, and the id "

@@ -42,7 +42,7 @@ class TimeSeriesTask(Task):
     def survey(self, rows, facts=None):
         """Returns means and standard deviations of inputs and target, and a sentence on the steps.
 
-        Inputs are those of all steps of the training split and of the window before it. With
+        Inputs are taken from all steps of the training split and of the window before it. With
         `snow`, water and snow replace precipitation and temperature.
         """
         inputs, target = (

@@ -213,7 +213,7 @@ class Codec(abc.ABC):
     def named(self, outputs):
         """Adds the strings that numeric outputs stand for, such as names of labels.
 
-        It serves the signature whose inputs are those of the model. By default, nothing changes.
+        It serves the signature with the same inputs as the model. By default, nothing changes.
         """
         return outputs
 

@@ -99,7 +99,7 @@ class TextCodec(Codec):
             "B: number of texts in the request. S: number of tokens of its longest text, at most "
             f"{self.longest}.",
             f"Strings are UTF-8. A text of more than {self.longest} tokens is cut, and "
-            f"`truncated` is true. Token ids are those of the {self.tokenizer.title} vocabulary "
+            f"`truncated` is true. Token ids belong to the {self.tokenizer.title} vocabulary "
             f"inside: a text ends with {self.tokenizer.eos_id}, and later ids are ignored; invalid "
             "ids are an error.",
         ]

@@ -45,8 +45,8 @@ class ByteBPETokenizer(Tokenizer):
         pad_id, unk_id, bos_id, eos_id: Ids of the special tokens.
 
     Raises:
-        ValueError: If a special token or that of a byte is missing, a token occurs twice, or merges
-            do not fit the tokens.
+        ValueError: If a special token or the token of a byte is missing, a token occurs twice, or
+            merges do not fit the tokens.
 
     Reference: Radford et al. (2019), "Language Models are Unsupervised Multitask Learners", section
         2.2; Sennrich et al. (2016).

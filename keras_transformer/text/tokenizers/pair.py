@@ -104,7 +104,7 @@ def vocabulary_files(is_there):
 
     Args:
         is_there: Function from the name of a file to true if it exists. If no file of a vocabulary
-            exists, the names are those of the first kind of tokenizer.
+            exists, the names belong to the first kind of tokenizer.
     """
 
     def name_of(side):
