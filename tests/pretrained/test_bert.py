@@ -129,7 +129,7 @@ def test_texts_get_the_labels_of_the_checkpoint(lines, tmp_path):
 
 
 def test_words_get_the_labels_of_the_checkpoint(tmp_path):
-    """Each has that of its first token, in a pipeline and in a run."""
+    """Each has the label of its first token, in a pipeline and in a run."""
     settings, tensors = write_folder(tmp_path / "hf", **TAGGER)
     labeller = from_pretrained(tmp_path / "hf")
     assert isinstance(labeller, TokenLabeller)

@@ -343,7 +343,7 @@ def refused(folder, message, **changes):
         ),
         (
             {"static_position_embeddings": False, **OF_BART},
-            r"embed_positions\.weight is missing, which `static_position_embeddings` = false in ",
+            r"embed_positions\.weight is missing, although `static_position_embeddings` = false ",
         ),
         ({"num_beams": "4"}, r"`num_beams` must be a whole number"),
         ({"length_penalty": float("nan")}, r"`length_penalty` must be a number. Received: nan"),

@@ -222,7 +222,7 @@ def test_a_wrong_date_in_an_ambiguous_column_is_reported(tmp_path):
         (
             ["1,234", "2"],
             ";",
-            "line 2: '1,234' is 1.234 or 1234, and no other number decides",
+            "line 2: '1,234' is 1.234 or 1234, and no other number shows",
         ),
         (["1,234", "2"], "\t", "line 2: '1,234' is 1.234 or 1234, .*Set `data.decimal` to ','"),
         (["12.345", "2"], ";", "line 2: '12.345' is 12.345 or 12345, .*Set `data.decimal` to '.'"),

@@ -142,9 +142,7 @@ def test_a_resumed_run_keeps_its_derived_numbers():
         complete(Settings.model_validate({"data": {"source": "cldr"}}), settings()) == settings()
     )  # a run without derived numbers
     shorter = settings({"updates": 239})
-    with pytest.raises(
-        ValueError, match="`training.updates` must be at least 240: the run was beg"
-    ):
+    with pytest.raises(ValueError, match="`training.updates` must be at least 240: the run beg"):
         check_length(shorter, complete(shorter, before))
     check_length(settings({"updates": 240}), complete(settings({"updates": 240}), before))
 
