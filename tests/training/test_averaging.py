@@ -81,7 +81,7 @@ def test_an_unfinished_run_can_be_averaged_but_an_average_is_not_trained(folder)
         train(load_settings(folder / "config.toml"), output)
 
 
-def test_a_checkpoint_may_be_removed_meanwhile_by_a_running_training(folder, monkeypatch):
+def test_a_checkpoint_may_be_removed_while_the_run_is_trained(folder, monkeypatch):
     checkpoints = folder / "checkpoints"
     reads = []
 

@@ -119,7 +119,7 @@ def conll(match, train, validation=b"a B-X\n", settings=CONLL):
 LABELLED = [
     conll("a.conll, line 2: I-X must follow B-X or I-X. Received: I-X after O", b"a O\nb I-X\n"),
     conll("a.conll, line 1: must have at least 2 columns.*Received: 1", b"a\n"),
-    conll("b.conll, line 1: the label must be one of the training data: .*'B-Y'",
+    conll("b.conll, line 1: the label must be one of those in the training data: .*'B-Y'",
           b"a B-X\n", b"a B-Y\n"),
     conll("b.conll, line 1: must be UTF-8", b"a B-X\n", b"\xff O\n"),
     conll("a.conll must contain at least one sentence", b"\n"),

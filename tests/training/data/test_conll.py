@@ -138,7 +138,11 @@ def test_a_source_has_words_and_labels(tmp_path):
         ("\n\na B-X\nb I-Y\n", "a O\n", "train.conll, line 4: I-Y must follow B-Y or I-Y.*B-X"),
         ("a B-X\n\nb I-X\n", "a O\n", "train.conll, line 3: .* the beginning of the sentence"),
         ("a B-X\nb\n", "a O\n", "train.conll, line 2: must have at least 2 columns.* 1 .'b'"),
-        ("a B-X\n", "a O\nb B-Y\n", "validation.conll, line 2: .* occur in the training .* 'B-Y'"),
+        (
+            "a B-X\n",
+            "a O\nb B-Y\n",
+            "validation.conll, line 2: .* one of those in the training .* 'B-Y'",
+        ),
         ("a NN\n", "a O\n", "train.conll, line 1: the label must be O or one of .*Received: NN"),
         ("-DOCSTART- O\n\n", "a O\n", "train.conll must contain at least one sentence. .* 2 lines"),
         ("a B-X\n", "\n", "validation.conll must contain at least one sentence"),

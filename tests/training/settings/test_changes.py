@@ -31,7 +31,7 @@ def table(folder):
 
 
 @pytest.mark.slow
-def test_extending_a_finished_run_equals_the_longer_training(folder, configured, tmp_path):
+def test_extending_a_finished_run_equals_a_longer_run(folder, configured, tmp_path):
     # A metric as `evaluate` writes it, of the model that will be replaced.
     Run(folder).update_metrics(bleu=12.0)
     settings = configured("training.updates=11")

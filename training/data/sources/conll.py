@@ -121,7 +121,7 @@ def _labels(path, begin, labels, scheme, known):
     for number, label in enumerate(labels, start=begin):
         if known is not None and label not in known:
             raise ValueError(
-                f"{path}, line {number}: the label must occur in the training data: "
-                f"{', '.join(sorted(known))}. Received: {label!r}."
+                f"{path}, line {number}: the label must be one of those in the training "
+                f"data: {', '.join(sorted(known))}. Received: {label!r}."
             )
     return labels
