@@ -141,7 +141,7 @@ def test_a_source_has_words_and_labels(tmp_path):
         (
             "a B-X\n",
             "a O\nb B-Y\n",
-            "validation.conll, line 2: .* one of those in the training .* 'B-Y'",
+            "validation.conll, line 2: .* one of those in the tr.* 'B-Y'",
         ),
         ("a NN\n", "a O\n", "train.conll, line 1: the label must be O or one of .*Received: NN"),
         ("-DOCSTART- O\n\n", "a O\n", "train.conll must contain at least one sentence. .* 2 lines"),
