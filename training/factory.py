@@ -8,6 +8,7 @@ from keras_transformer.training.loop.learner import Learner
 from keras_transformer.training.loop.vectors import freeze
 from keras_transformer.training.schedule import make_schedule
 from keras_transformer.training.settings.derived import VOCABULARY
+from keras_transformer.training.tuning.frozen import freeze_parts
 
 
 def model_config(settings, tokenizers, **fields):
@@ -69,6 +70,12 @@ def make_learner(settings, training, make_model=None):
         model = make_model(policy)
     if settings.model.freeze_vectors:
         freeze(model)
+    freeze_parts(model, options.freeze or ())
+    if not model.trainable_variables:
+        raise ValueError(
+            "`training.freeze` must leave weights to train. Received: "
+            f"training.freeze={options.freeze}, which contain all weights of the model."
+        )
     learner = Learner(
         model, training.weigh, options.accumulate, options.r_drop, policy, unit=task.unit
     )

@@ -40,6 +40,18 @@ class Parts:
             return None
         return _weights(getattr(self, name), self._earlier(name))
 
+    def variables(self, name):
+        """Returns the variables that a part uses, a list; a shared table is in each of its parts.
+
+        Args:
+            name: One of `PARTS`.
+        """
+        part = getattr(self, name)
+        output = getattr(part, "weights", None)  # the output weights of a head
+        if getattr(output, "is_tied", False):  # of the embedding it uses only the table
+            return [*self.weights(name).values(), output.layer.table]
+        return [] if part is None else [*_weights(part, set()).values()]
+
     def _earlier(self, name):
         """Returns the variables of the parts before the part `name`, by identity."""
         earlier = [getattr(self, other) for other in PARTS[: PARTS.index(name)]]

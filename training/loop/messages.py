@@ -2,6 +2,8 @@
 
 import math
 
+from keras_transformer.training.tuning.frozen import trained_parameters
+
 
 def diverged(what, last_good):
     """Returns the error after training has diverged.
@@ -39,9 +41,14 @@ def introduction(session):
         left_out += f", {corpus.cut:,} of them cut into parts"
     elif corpus.cut:
         left_out += f", {corpus.cut:,} sources cut to {settings.data.max_length:,} tokens"
-    parameters = session.learner.model.count_params()
-    text = f"{parameters:,} parameters; {_examples(session)}{left_out}"
+    text = f"{_parameters(session.learner.model)}; {_examples(session)}{left_out}"
     return f"{text}; {steps:,} updates are {epoch}."
+
+
+def _parameters(model):
+    parameters, trained = model.count_params(), trained_parameters(model)
+    text = f"{parameters:,} parameters"
+    return text if trained == parameters else f"{text}, {trained:,} of them trained"
 
 
 def _examples(session):

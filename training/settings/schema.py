@@ -38,6 +38,7 @@ from keras_transformer.training.settings.training_sections import (
     TrainingSettings,
     VocabularySettings,
 )
+from keras_transformer.training.settings.tuning import check_tuning
 
 __all__ = [
     "DATA_KINDS",
@@ -125,6 +126,7 @@ class Settings(Section):
             )
         self.model.check_start()
         self.model.check_vectors(config, task)
+        check_tuning(self, config)
         self.schedule.check_length(self.training.updates)
         self._check_cut(task)
         self._check_packed(task)

@@ -4,6 +4,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field, create_model, field_validator, model_validator
 
+from keras_transformer.config.parts import PARTS
 from keras_transformer.tasks import TASKS
 from keras_transformer.training.settings.fields import FROM_DATA, Files, Positive, Rate, Section
 
@@ -225,6 +226,13 @@ class TrainingSettings(Section):
         ge=0,
         description="Weight of R-Drop, a loss that makes two passes of every batch agree; 5 in its "
         "paper, 0 for none. With R-Drop an update takes twice as long.",
+    )
+    freeze: list[Literal[PARTS]] | None = Field(
+        None,
+        min_length=1,
+        description="Parts of the model that keep the weights of `model.start_from`: they have no "
+        "gradients, no optimizer state and no weight decay. A table that two parts share, such as "
+        "tied output weights, is frozen with either of them. Dropout in frozen parts stays active.",
     )
     label_smoothing: Rate = Field(
         0.1,
