@@ -9,6 +9,11 @@ from keras_transformer.training.loop.vectors import freeze
 from keras_transformer.training.schedule import make_schedule
 from keras_transformer.training.settings.derived import VOCABULARY
 from keras_transformer.training.tuning.frozen import freeze_parts
+from keras_transformer.training.tuning.layer_rates import (
+    LayerwiseAdam,
+    LayerwiseAdamW,
+    layer_factors,
+)
 
 
 def model_config(settings, tokenizers, **fields):
@@ -76,12 +81,13 @@ def make_learner(settings, training, make_model=None):
             "`training.freeze` must leave weights to train. Received: "
             f"training.freeze={options.freeze}, which contain all weights of the model."
         )
+    factors = _factors(model, options.layer_decay)
     learner = Learner(
         model, training.weigh, options.accumulate, options.r_drop, policy, unit=task.unit
     )
     schedule = make_schedule(settings.schedule, training.config.d_model, options.updates)
     learner.compile(
-        make_optimizer(settings.optimizer, schedule, model.trainable_variables),
+        make_optimizer(settings.optimizer, schedule, model.trainable_variables, factors),
         training.loss(options),
         training.metrics(),
         jit_compile=_jit_compile(options),
@@ -90,7 +96,20 @@ def make_learner(settings, training, make_model=None):
     return learner
 
 
-def make_optimizer(settings, schedule, variables):
+def _factors(model, decay):
+    """Returns the factors on the learning rates of layers, or `None` without a decay."""
+    if decay is None:
+        return None
+    factors = layer_factors(model, decay)
+    if {factors[id(variable)] for variable in model.trainable_variables} == {1.0}:
+        raise ValueError(
+            "`training.layer_decay` has no effect: only the head is trained, whose rate it leaves "
+            f"unchanged. Received: training.layer_decay={decay}."
+        )
+    return factors
+
+
+def make_optimizer(settings, schedule, variables, factors=None):
     """Returns the optimizer that `[optimizer]` describes.
 
     AdamW decays only matrices. As is usual, biases and layer normalisations do not decay. Tables of
@@ -101,7 +120,10 @@ def make_optimizer(settings, schedule, variables):
         settings: An `OptimizerSettings`.
         schedule: The learning rate, a Keras schedule.
         variables: The variables to train.
+        factors: Factor on the learning rate of each variable, by the identity of the variable.
+            `None`: all have the same rate.
     """
+    adam, adamw = keras.optimizers.Adam, keras.optimizers.AdamW
     options = {
         "beta_1": settings.beta_1,
         "beta_2": settings.beta_2,
@@ -110,9 +132,11 @@ def make_optimizer(settings, schedule, variables):
         "use_ema": settings.ema_momentum is not None,
         "ema_momentum": settings.ema_momentum or 0.0,
     }
+    if factors is not None:
+        adam, adamw, options = LayerwiseAdam, LayerwiseAdamW, {**options, "factors": factors}
     if settings.kind == "adam":
-        return keras.optimizers.Adam(schedule, **options)
-    optimizer = keras.optimizers.AdamW(schedule, weight_decay=settings.weight_decay, **options)
+        return adam(schedule, **options)
+    optimizer = adamw(schedule, weight_decay=settings.weight_decay, **options)
     optimizer.exclude_from_weight_decay([v for v in variables if v.name != "kernel"])
     return optimizer
 

@@ -234,6 +234,15 @@ class TrainingSettings(Section):
         "gradients, no optimizer state and no weight decay. A table that two parts share, such as "
         "tied output weights, is frozen with either of them. Dropout in frozen parts stays active.",
     )
+    layer_decay: float | None = Field(
+        None,
+        gt=0,
+        lt=1,
+        description="Factor on the learning rate from each layer to the one below it (ELECTRA, "
+        "BEiT): block i of N has `layer_decay ** (N - i)` of the rate, counted from 0, the layers "
+        "before a stack `layer_decay ** (N + 1)`, and the head all of it. In an encoder-decoder "
+        "each stack counts from its own end.",
+    )
     label_smoothing: Rate = Field(
         0.1,
         description="Share of the probability that is spread over the vocabulary (section 5.4), or "

@@ -1,6 +1,6 @@
 """Rules for settings of fine-tuning, which depend on the other sections."""
 
-from keras_transformer.config.parts import PARTS
+from keras_transformer.config.parts import PARTS, STACKS
 
 
 def check_tuning(settings, config):
@@ -10,10 +10,24 @@ def check_tuning(settings, config):
         settings: The `Settings`.
         config: The configuration of the model.
     """
-    freeze = settings.training.freeze
-    if freeze is None:
-        return
     parts = [name for name in PARTS if getattr(config, name, None) is not None]
+    if settings.training.layer_decay is not None:
+        _check_blocks(settings, config, parts)
+    if settings.training.freeze is not None:
+        _check_frozen(settings, parts)
+
+
+def _check_blocks(settings, config, parts):
+    for name in parts:
+        if name in STACKS and not getattr(getattr(config, name), "has_blocks", True):
+            raise ValueError(
+                f"`training.layer_decay` needs stacks of blocks: the {name} of this model has "
+                f"recurrent layers. Received: training.layer_decay={settings.training.layer_decay}."
+            )
+
+
+def _check_frozen(settings, parts):
+    freeze = settings.training.freeze
     received = f"Received: training.freeze={freeze}"
     if settings.model.start_from is None:
         raise ValueError(

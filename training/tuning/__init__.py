@@ -1,1 +1,1 @@
-"""Fine-tuning: parts that stay fixed."""
+"""Fine-tuning: parts that stay fixed, and learning rates of layers."""

@@ -180,7 +180,8 @@ def test_a_part_of_another_model_is_refused(unfinished):
 def test_a_run_with_frozen_parts_resumes_and_is_averaged(six_updates, tmp_path):
     tuning = six_updates.corpus / "frozen.toml"
     tuning.write_text(TUNING.replace('"first"', f'"{six_updates.run}"'))
-    settings = load_settings(tuning, ['training.freeze=["input", "encoder"]'])
+    freeze = 'training.freeze=["input", "encoder"]'
+    settings = load_settings(tuning, [freeze, "training.layer_decay=0.9"])
     figures, shown = run_quietly(settings, tmp_path / "whole")
     assert f"{figures['parameters']:,} parameters, " in " ".join(shown.split())
 
