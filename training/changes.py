@@ -2,6 +2,7 @@
 
 from keras_transformer.training.loop.checkpoint import Checkpoints
 from keras_transformer.training.schedule import make_schedule
+from keras_transformer.training.settings.fields import Section
 from keras_transformer.training.settings.toml import SettingsError, differences
 
 # Changes of these may let a run continue that stopped early, or select another model.
@@ -90,6 +91,8 @@ def _free(settings):
 def _value(settings, key):
     section, _, name = key.partition(".")
     value = getattr(getattr(settings, section), name, None)
+    if isinstance(value, Section):
+        value = value.model_dump(exclude_none=True)
     return "nothing" if value is None else repr(value)
 
 

@@ -3,11 +3,13 @@
 import keras
 import tensorflow as tf
 
+from keras_transformer.models.parts import ADAPTERS
 from keras_transformer.training.devices.precision import dtype_policy
 from keras_transformer.training.loop.learner import Learner
 from keras_transformer.training.loop.vectors import freeze
 from keras_transformer.training.schedule import make_schedule
 from keras_transformer.training.settings.derived import VOCABULARY
+from keras_transformer.training.tuning.adapters import add_adapters
 from keras_transformer.training.tuning.frozen import freeze_parts
 from keras_transformer.training.tuning.layer_rates import (
     LayerwiseAdam,
@@ -75,7 +77,9 @@ def make_learner(settings, training, make_model=None):
         model = make_model(policy)
     if settings.model.freeze_vectors:
         freeze(model)
-    freeze_parts(model, options.freeze or ())
+    freeze_parts(model, options.freeze or (), settings.model.parts)
+    if options.lora is not None:
+        add_adapters(model, options.lora, settings.model.parts)
     if not model.trainable_variables:
         raise ValueError(
             "`training.freeze` must leave weights to train. Received: "
@@ -112,9 +116,9 @@ def _factors(model, decay):
 def make_optimizer(settings, schedule, variables, factors=None):
     """Returns the optimizer that `[optimizer]` describes.
 
-    AdamW decays only matrices. As is usual, biases and layer normalisations do not decay. Tables of
-    embeddings and positions do not either: the rows of rare tokens would fade in the many updates
-    in which no sentence contains them.
+    AdamW decays only matrices, those of adapters included. As is usual, biases and layer
+    normalisations do not decay. Tables of embeddings and positions do not either: the rows of rare
+    tokens would fade in the many updates in which no sentence contains them.
 
     Args:
         settings: An `OptimizerSettings`.
@@ -137,7 +141,9 @@ def make_optimizer(settings, schedule, variables, factors=None):
     if settings.kind == "adam":
         return adam(schedule, **options)
     optimizer = adamw(schedule, weight_decay=settings.weight_decay, **options)
-    optimizer.exclude_from_weight_decay([v for v in variables if v.name != "kernel"])
+    optimizer.exclude_from_weight_decay(
+        [v for v in variables if v.name not in ("kernel", *ADAPTERS)]
+    )
     return optimizer
 
 

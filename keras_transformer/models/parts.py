@@ -5,6 +5,9 @@ from typing import Any
 
 from keras_transformer.config.parts import PARTS, STACKS
 
+# Names of the variables that Keras's `Dense.enable_lora` adds.
+ADAPTERS = ("lora_kernel_a", "lora_kernel_b")
+
 
 @dataclasses.dataclass(frozen=True)
 class Parts:
@@ -31,7 +34,8 @@ class Parts:
     def weights(self, name):
         """Returns the variables of a part by their paths in the part; `None` without the part.
 
-        A table shared by embedding and output weights belongs to the input or the decoder.
+        A table shared by embedding and output weights belongs to the input or the decoder. LoRA
+        adapters are left out.
 
         Args:
             name: One of `PARTS`.
@@ -42,6 +46,8 @@ class Parts:
 
     def variables(self, name):
         """Returns the variables that a part uses, a list; a shared table is in each of its parts.
+
+        LoRA adapters are left out.
 
         Args:
             name: One of `PARTS`.
@@ -150,11 +156,11 @@ def _difference(ours, theirs):
 
 
 def _weights(part, left_out):
-    """Returns the variables of a part, except `left_out`, by paths that begin with the layer."""
+    """Returns the variables of a part, except `left_out` and adapters, by paths from the layer."""
     weights = {}
     for role, layer in getattr(part, "roles", {"": part}).items():  # a stack is one layer
         for variable in layer.weights:
             path = variable.path.partition(f"{layer.name}/")[2]
-            if id(variable) not in left_out:
+            if id(variable) not in left_out and variable.name not in ADAPTERS:
                 weights[f"{role}/{path}".lstrip("/")] = variable
     return weights

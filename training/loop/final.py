@@ -6,6 +6,7 @@ from keras_transformer.files import replacing
 from keras_transformer.training.loop.checkpoint import read_state
 from keras_transformer.training.loop.messages import say
 from keras_transformer.training.loop.moving_average import averaged_weights
+from keras_transformer.training.tuning.adapters import merged_weights
 
 
 def write_model(session):
@@ -20,9 +21,10 @@ def write_model(session):
     seen = int(learner.seen.numpy())
     update, validation = load_final(session)
     with averaged_weights(learner), replacing(run.model) as temporary:
-        _in_float32(learner.model).save(temporary)
+        model = _ordinary(learner.model)
+        model.save(temporary)
     metrics = {
-        "parameters": learner.model.count_params(),
+        "parameters": model.count_params(),
         "updates": session.update,
         "stopped_early": best.exhausted,
         f"{learner.unit}_seen": seen,
@@ -87,11 +89,12 @@ def _next_best(session):
     )
 
 
-def _in_float32(model):
-    """Returns a copy of the model with the policy float32, so that it computes the same everywhere.
+def _ordinary(model):
+    """Returns a copy of the model with the policy float32, into whose weights adapters are merged.
 
-    Weights are always float32; only the arithmetic of training may use 16 bits.
+    So it computes the same everywhere. Weights are always float32; only the arithmetic of training
+    may use 16 bits.
     """
     copy = type(model)(model.config, dtype="float32")
-    copy.set_weights(model.get_weights())
+    copy.set_weights(merged_weights(model))
     return copy

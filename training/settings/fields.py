@@ -1,5 +1,6 @@
 """Base class of the sections of a configuration, and types that several sections use."""
 
+import typing
 from typing import Annotated, ClassVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
@@ -43,6 +44,17 @@ class Section(BaseModel):
         """
         text = f"{name or key}={getattr(self, key) if value is None else value}"
         return text if key in self.model_fields_set else f"{text} ({default})"
+
+
+def section_in(kind):
+    """Returns the `Section` in the type of a key that holds a table; `None` for other keys.
+
+    Args:
+        kind: A type, such as `LoraSettings | None`.
+    """
+    if isinstance(kind, type) and issubclass(kind, Section):
+        return kind
+    return next(filter(None, map(section_in, typing.get_args(kind))), None)
 
 
 class DataSettings(Section):

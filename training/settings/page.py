@@ -9,6 +9,7 @@ import tomlkit
 
 from keras_transformer.config.stack import OPTIONS_OF_BLOCK, OPTIONS_OF_STACK
 from keras_transformer.tasks import TASKS
+from keras_transformer.training.settings.fields import section_in
 from keras_transformer.training.settings.model_sections import ModelSettings, model_settings
 from keras_transformer.training.settings.schema import DATA_KINDS, Settings
 
@@ -82,6 +83,9 @@ def tables(section=None):
             every += _model_tables()
         else:
             every.append(_table(name, field.annotation, f"[{name}]"))
+            for key, inner in field.annotation.model_fields.items():
+                if (nested := section_in(inner.annotation)) is not None:
+                    every.append(_table(f"{name}.{key}", nested, f"[{name}.{key}]"))
     if section is None:
         return every
     chosen = [table for table in every if section in (table.name, table.heading.strip("[]"))]

@@ -12,6 +12,7 @@ import tomlkit
 from tomlkit.exceptions import ParseError, TOMLKitError
 
 from keras_transformer.tasks import TASKS
+from keras_transformer.training.settings.fields import section_in
 from keras_transformer.training.settings.inheritance import inherit
 from keras_transformer.training.settings.model_sections import model_settings
 from keras_transformer.training.settings.schema import DATA_KINDS, Settings
@@ -246,13 +247,16 @@ def _explain(error, values):
     if not rest:
         return _explain_section(error, section, message)
     key = ".".join([section, *map(str, rest)])
-    valid = list(_fields(section, values))
+    fields = _fields(section, values)
+    if len(rest) > 1 and (table := section_in(fields[rest[0]].annotation)) is not None:
+        fields = table.model_fields
+    valid = list(fields)
     if error["type"] == "extra_forbidden":
         of = f" of a model for {_kind(values)}" if section == "model" else ""
-        near = _did_you_mean(rest[0], valid)
+        near = _did_you_mean(rest[-1], valid)
         return f"{key} is not a setting{of}{near} Valid keys: {_list(valid)}."
     if error["type"] == "missing":
-        meaning = _fields(section, values)[rest[0]].description.rstrip(".")
+        meaning = fields[rest[-1]].description.rstrip(".")
         return f"{key} is missing: {meaning}. Keys of [{section}]: {_list(valid)}."
     return f"{key} {message.rstrip('.')}. Received: {error['input']!r}."
 

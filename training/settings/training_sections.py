@@ -4,6 +4,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field, create_model, field_validator, model_validator
 
+from keras_transformer.config.block import PROJECTIONS
 from keras_transformer.config.parts import PARTS
 from keras_transformer.tasks import TASKS
 from keras_transformer.training.settings.fields import FROM_DATA, Files, Positive, Rate, Section
@@ -189,6 +190,33 @@ def _metrics():
     return dict.fromkeys(name for task in TASKS.values() for name in task.metrics)
 
 
+class LoraSettings(Section):
+    """LoRA (Hu et al., 2021): small adapters are trained instead of the weights of `start_from`.
+
+    A projection of attention computes `x (W + alpha / rank * A B)`, and only `A` and `B`, of `rank`
+    columns and rows, are trained. At the end they are added to `W`, so that the model of the run is
+    an ordinary one. Parts that do not begin with the weights of `model.start_from`, such as a new
+    head, are trained whole.
+    """
+
+    rank: Positive = Field(8, description="Rank of the adapters.")
+    alpha: float = Field(
+        16.0, gt=0, description="Scale of the adapters, which is divided by the rank."
+    )
+    targets: list[Literal[PROJECTIONS]] = Field(
+        ["query", "value"],
+        min_length=1,
+        description="Projections of every attention layer that have adapters.",
+    )
+
+    @field_validator("targets")
+    @classmethod
+    def _each_once(cls, targets):
+        if len({*targets}) < len(targets):
+            raise ValueError("must name each projection once")
+        return targets
+
+
 class TrainingSettings(Section):
     """Length, loss and arithmetic of training, and intervals of validations and checkpoints.
 
@@ -242,6 +270,12 @@ class TrainingSettings(Section):
         "BEiT): block i of N has `layer_decay ** (N - i)` of the rate, counted from 0, the layers "
         "before a stack `layer_decay ** (N + 1)`, and the head all of it. In an encoder-decoder "
         "each stack counts from its own end.",
+    )
+    lora: LoraSettings | None = Field(
+        None,
+        description="A table `[training.lora]`; if it is there, even empty, low-rank adapters are "
+        "trained instead of the weights of `model.start_from`.",
+        json_schema_extra={"in_words": "table"},
     )
     label_smoothing: Rate = Field(
         0.1,

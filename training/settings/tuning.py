@@ -13,8 +13,31 @@ def check_tuning(settings, config):
     parts = [name for name in PARTS if getattr(config, name, None) is not None]
     if settings.training.layer_decay is not None:
         _check_blocks(settings, config, parts)
+    if settings.training.lora is not None:
+        _check_adapters(settings, parts)
     if settings.training.freeze is not None:
         _check_frozen(settings, parts)
+
+
+def _check_adapters(settings, parts):
+    start, copied = settings.model.start_from, settings.model.parts
+    if start is None:
+        raise ValueError(
+            "[training.lora] needs `model.start_from`: without it the adapters would change random "
+            "weights."
+        )
+    if settings.training.freeze is not None:
+        raise ValueError(
+            "`training.freeze` has no effect with [training.lora], which freezes all weights of "
+            "`model.start_from`; remove one of them."
+        )
+    stacks = [name for name in parts if name in STACKS]
+    if copied is not None and not {*copied} & {*stacks}:
+        raise ValueError(
+            f"[training.lora] needs {' or '.join(stacks)} among `model.parts`: only attention that "
+            f"begins with the weights of `model.start_from` has adapters. Received: "
+            f"model.parts={copied}."
+        )
 
 
 def _check_blocks(settings, config, parts):

@@ -1,1 +1,1 @@
-"""Fine-tuning: parts that stay fixed, and learning rates of layers."""
+"""Fine-tuning: parts that stay fixed, learning rates of layers, and LoRA."""

@@ -52,6 +52,12 @@ def test_learned_positions_are_no_part_of_a_tied_head():
     assert [w.name for w in model.weights if not w.trainable] == ["table"]
 
 
+def test_a_table_shared_with_a_part_of_random_weights_is_not_frozen():
+    model = Transformer(small_config(tie="all"))
+    with pytest.raises(ValueError, match="weights of input, whose table decoder shares: add"):
+        freeze_parts(model, ["decoder"], ["encoder", "decoder"])
+
+
 def learner_of(parts):
     model = randomise(Transformer(small_config(tie="none", dropout=0.1)))
     freeze_parts(model, parts)
