@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 from keras_transformer.checks import check_activation, check_positive, is_integer
 from keras_transformer.config.arguments import documented, option
 from keras_transformer.config.block import Count, OptionalCount
+from keras_transformer.config.inputs import OptionalNumber
 from keras_transformer.config.part_config import PartConfig
 
 LABELS = "Class labels, in the order of the logits; at least two, all different."
@@ -208,6 +209,55 @@ class ImageLabelsHead(LabelsHead):
     def has_class_token(self):
         """`True` if a learned class token precedes the patches."""
         return self.pooling == "class"
+
+
+@documented
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class VectorHead(PartConfig):
+    """Configuration of a head that represents a whole text by one vector.
+
+    Args:
+        **options: See `help(VectorHead)`.
+    """
+
+    pooling: Literal["mean", "max", "first", "attention"] = option(
+        "mean",
+        """How the encoder's output is pooled: `"mean"` or `"max"` over the tokens of a text,
+        `"first"`, the first token, or `"attention"`, a mean with learned weights.""",
+    )
+    dimensions: OptionalCount = option(
+        None,
+        """Number of features of a vector: the first ones of `d_model`, which are scaled to unit
+        length afterwards (Kusupati et al., 2022). `None`: all.""",
+    )
+    normalize: bool = option(
+        True,
+        """Whether vectors have unit length, so that their dot products are cosines.""",
+    )
+    similarity_scale: OptionalNumber = option(
+        None,
+        """Factor on the similarities of texts in the loss, the inverse of a temperature. `None`: 20
+        with `normalize`, otherwise 1.""",
+    )
+    symmetric: bool = option(
+        False,
+        """Whether the loss also compares each second text with all first texts of its batch, as in
+        CLIP (Radford et al., 2021), instead of each first text with all second texts only.""",
+    )
+
+    @property
+    def scale(self):
+        """Factor on the similarities of texts in the loss."""
+        default = 20.0 if self.normalize else 1.0
+        return default if self.similarity_scale is None else self.similarity_scale
+
+    def check_with(self, config):  # noqa: D102
+        width = config.encoder.d_model
+        if self.dimensions is not None and self.dimensions > width:
+            raise ValueError(
+                "`dimensions` must not exceed `d_model`, the width of the encoder. "
+                f"Received: dimensions={self.dimensions}, d_model={width}."
+            )
 
 
 @documented

@@ -125,6 +125,25 @@ class SpanPredictorConfig(ModelConfig):
     }
 
 
+class EmbedderConfig(ModelConfig):
+    """Configuration of a `TextEmbedder`.
+
+    Args:
+        **options: Options of `TokenInput`, `StackConfig`, `BlockConfig` and `VectorHead`.
+
+    Example:
+        >>> from keras_transformer import EmbedderConfig
+        >>> EmbedderConfig.preset("tiny", vocab_size=4000, dimensions=64).pooling
+        'mean'
+    """
+
+    description = {
+        "input": Part(inputs.TokenInput()),
+        "encoder": STACK,
+        "head": Part(heads.VectorHead()),
+    }
+
+
 class ImageClassifierConfig(ModelConfig):
     """Configuration of an `ImageClassifier`.
 

@@ -1,6 +1,7 @@
 """Tasks: the purposes of models, each with its data, metrics and pipeline."""
 
 from keras_transformer.tasks.classification.task import ClassificationTask
+from keras_transformer.tasks.embedding.task import EmbeddingTask
 from keras_transformer.tasks.images.task import ImageClassificationTask
 from keras_transformer.tasks.labelling.task import LabellingTask
 from keras_transformer.tasks.language_modelling import LanguageModellingTask
@@ -16,6 +17,7 @@ TASKS = {
         TranslationTask(),
         SummarizationTask(),
         ClassificationTask(),
+        EmbeddingTask(),
         LabellingTask(),
         QuestionAnsweringTask(),
         LanguageModellingTask(),

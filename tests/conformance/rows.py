@@ -179,6 +179,9 @@ ROWS = {
         ),
         ("tokens",),
     ),
+    "TextEmbedder": Row(
+        lambda: kt.TextEmbedder(kt.EmbedderConfig(**STACK, dimensions=5)), ("tokens",)
+    ),
     "TokenClassifier": Row(
         lambda: kt.TokenClassifier(kt.TokenClassifierConfig(**STACK, labels=("O", "B-X", "I-X"))),
         ("tokens",),
@@ -211,6 +214,7 @@ MODELS = {
     "Transformer_ssru",
     "LanguageModel",
     "TextClassifier",
+    "TextEmbedder",
     "TokenClassifier",
     "SpanPredictor",
     "ImageClassifier",
@@ -220,7 +224,7 @@ MODELS = {
 # Layers whose last axis is the steps of the input.
 PER_STEP = {"SeriesRegressor", "SeriesRegressor_gru_attention"}
 # Layers of models that compute in float32 under every policy.
-ENDS = {"logits", "passage", "scaling", "squeeze", "unscaling"}
+ENDS = {"logits", "vector", "passage", "scaling", "squeeze", "unscaling"}
 
 # Arguments with another name in the call than in the table: an attention takes the mask of the
 # memory as `allowed`.

@@ -26,6 +26,7 @@ KINDS = {
     "Transformer": (TOKENS, {"source": IDS[:, :S], "target": IDS}),
     "LanguageModel": (TOKENS, IDS),
     "TextClassifier": (TOKENS, IDS),
+    "TextEmbedder": (TOKENS, IDS),
     "TokenClassifier": (TOKENS, IDS),
     "SpanPredictor": (TOKENS, QUESTIONS),
     "ImageClassifier": (
@@ -61,6 +62,7 @@ VALUES = {
         "input_mean": (0.5, 1.0),
     },
     **{"input_scale": (2.0, 3.0), "snow": ("a", "b"), "target_mean": 1.0, "target_scale": 2.0},
+    **{"dimensions": 5, "normalize": False},
     **{"num_decoder_layers": 3, "max_length": 20, "pad_id": 1},
 }
 # Other values where these are the defaults.
@@ -70,7 +72,7 @@ ELSEWHERE = {
     **{"bos_id": "data, searches", "eos_id": "data, searches", "banned_ids": "searches"},
     **{"silent_ids": "searches", "forced_eos_id": "searches", "max_answer": "answers"},
     **{"stride": "windows", "resize": "files", "inputs": "names", "target": "name"},
-    **{"table": "files", "scored": "windows"},
+    **{"table": "files", "scored": "windows", "similarity_scale": "loss", "symmetric": "loss"},
 }
 # Options that only set a limit: the maximum length, for any position; the padding id of a language
 # model.
