@@ -13,6 +13,7 @@ class Layout(typing.NamedTuple):
         transposed: Whether their array is the transpose of ours, as in PyTorch's linear layers.
         ones: Number of axes of size 1 before the axes of our array.
         first: Number of their rows before the row that is our first.
+        last: Number of their rows after the row that is our last.
         entries: Number of entries of their vocabulary, if ours has more at its end. `None`: both
             have equally many.
         axis: Axis of their array over the entries of the vocabulary.
@@ -27,6 +28,7 @@ class Layout(typing.NamedTuple):
     transposed: bool = False
     ones: int = 0
     first: int = 0
+    last: int = 0
     entries: int | None = None
     axis: int = 0
     filling: float = 0.0
@@ -43,7 +45,7 @@ class Layout(typing.NamedTuple):
         shape = [*(1,) * self.ones, *(ours[::-1] if self.transposed else ours)]
         if self.entries is not None:
             shape[self.axis] = self.entries
-        shape[0] += self.first
+        shape[0] += self.first + self.last
         return tuple(shape)
 
     def ours(self, array, shape):
@@ -52,15 +54,15 @@ class Layout(typing.NamedTuple):
             return array.transpose(2, 3, 1, 0).reshape(shape)
         if self.share is not None:
             return np.split(array, self.share[1], axis=-1)[self.share[0]]
-        array = array[self.first :]
-        whole = self._replace(entries=None, first=0).shape(shape)
+        array = array[self.first : len(array) - self.last]
+        whole = self._replace(entries=None, first=0, last=0).shape(shape)
         missing = [(0, size - count) for size, count in zip(whole, array.shape, strict=True)]
         array = np.pad(array, missing, constant_values=self.filling)
         array = array.reshape(array.shape[self.ones :])
         return array.T if self.transposed else array
 
     def theirs(self, array):
-        """Converts our array to their layout, without the rows before our first."""
+        """Converts our array to their layout, without their rows before and after ours."""
         if self.patch is not None:
             array = array.reshape(*self.patch, -1).transpose(3, 2, 0, 1)
             return np.ascontiguousarray(array, np.float32)

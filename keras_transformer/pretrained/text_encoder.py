@@ -3,10 +3,12 @@
 import functools
 import typing
 
-from keras_transformer.config import ClassifierConfig, TokenClassifierConfig
+from keras_transformer.config import ClassifierConfig, EmbedderConfig, TokenClassifierConfig
 from keras_transformer.models.classifier import TextClassifier
+from keras_transformer.models.embedder import TextEmbedder
 from keras_transformer.models.token_classifier import TokenClassifier
 from keras_transformer.pretrained.family import Family
+from keras_transformer.pretrained.sentence_encoder import read_sentence_encoder
 from keras_transformer.text.tokenizers import Tokenizers
 
 NO_HEAD = (
@@ -34,6 +36,7 @@ HEADS = {
     TEXTS: HeadKind("classification", ClassifierConfig, TextClassifier),
     "ForTokenClassification": HeadKind("labelling", TokenClassifierConfig, TokenClassifier),
 }
+VECTORS = HeadKind("embedding", EmbedderConfig, TextEmbedder)
 # The layers of a block of BERT and of RoBERTa, and ours.
 BERT_BLOCK = {
     "attention.self.query": "self_attention.query",
@@ -50,7 +53,9 @@ BERT_BLOCK = {
 class TextEncoder(Family):
     """A folder with an encoder of texts, whose `architectures` determine the head and the task.
 
-    A checkpoint without a head that has a place here becomes a classifier with an untrained one.
+    A folder of a sentence encoder becomes a model for vectors of texts, whatever its heads. Any
+    other checkpoint without a head that has a place here becomes a classifier with an untrained
+    one.
 
     Attributes:
         classes: Begins the names of the family's classes in `transformers`, such as `"Bert"`.
@@ -58,11 +63,13 @@ class TextEncoder(Family):
             read.
         heads: The kinds of heads that the family has, a dictionary such as `HEADS`.
         base: Begins the names of the encoder's tensors in a file that has a head.
+        cut: Number of rows of the table of positions that no text reaches.
     """
 
     classes = base = ""
     others = ()
     heads = HEADS
+    cut = 0
 
     @property
     def task(self):
@@ -77,7 +84,12 @@ class TextEncoder(Family):
     @property
     def reader(self):
         """Class of `transformers` that reads the folder, for messages."""
-        return f"AutoModel{self._head or TEXTS}"
+        return "AutoModel" if self.sentences else f"AutoModel{self._head or TEXTS}"
+
+    @functools.cached_property
+    def sentences(self):
+        """The `SentenceEncoder` that the folder describes, or `None`."""
+        return read_sentence_encoder(self.folder)
 
     def make_config(self, pooler=None, **options):
         """Returns the configuration of the encoder with its head.
@@ -90,6 +102,10 @@ class TextEncoder(Family):
         if self.task == "classification":
             self.settings.check({"problem_type": (None, "single_label_classification")})
             options |= {"pooling": "first", "pooler": True, "pooler_activation": pooler}
+        if self.sentences:
+            options |= self._of_sentences(options)
+        else:
+            options["labels"] = self._labels()
         return self._kind.config_class(
             vocab_size=tokenizer.vocab_size,
             pad_id=tokenizer.pad_id,
@@ -100,9 +116,19 @@ class TextEncoder(Family):
             norm="post",
             embedding_norm=True,
             attention_bias=True,
-            labels=self._labels(),
             **options,
         )
+
+    def _of_sentences(self, options):
+        """Returns the options of a sentence encoder, and counts the positions that it cuts off."""
+        self.sentences.check_tokenizer(self.tokenizer)
+        length = min(options["max_length"], self.sentences.max_length or options["max_length"])
+        self.cut = options["max_length"] - length
+        return {
+            "max_length": length,
+            "pooling": self.sentences.pooling,
+            "normalize": self.sentences.normalize,
+        }
 
     def tokenizers(self, config):  # noqa: D102
         return Tokenizers.of(self.tokenizer)
@@ -138,7 +164,7 @@ class TextEncoder(Family):
 
     @property
     def _kind(self):
-        return self.heads[self._head or TEXTS]
+        return VECTORS if self.sentences else self.heads[self._head or TEXTS]
 
     @functools.cached_property
     def _head(self):
@@ -149,7 +175,7 @@ class TextEncoder(Family):
         if not isinstance(named, list) or len(named) != 1 or named[0] not in [*known, *others]:
             rule = f"one of {', '.join([*known, *others])}"
             raise self.settings.wrong("architectures", rule)
-        return known.get(named[0])
+        return None if self.sentences else known.get(named[0])
 
     def _labels(self):
         """The names of the labels, in the order of the logits."""

@@ -1,6 +1,6 @@
 """BERT in Hugging Face's format: an encoder, with a head for labels if it has one."""
 
-from keras_transformer.pretrained.names import Weight, layers
+from keras_transformer.pretrained.names import Layout, Weight, layers
 from keras_transformer.pretrained.settings import ACTIVATIONS
 from keras_transformer.pretrained.text_encoder import BERT_BLOCK, TextEncoder
 from keras_transformer.pretrained.wordpiece import read_wordpiece
@@ -58,12 +58,14 @@ class Bert(TextEncoder):
         last = f"{prefix}encoder.layer.{config.num_layers - 1}.intermediate.dense.weight"
         yield last, (config.d_ff, width)
         yield f"{prefix}embeddings.word_embeddings.weight", (config.vocab_size, width)
-        yield f"{prefix}embeddings.position_embeddings.weight", (config.max_length, width)
+        rows = config.max_length + self.cut
+        yield f"{prefix}embeddings.position_embeddings.weight", (rows, width)
 
     def names(self, config):  # noqa: D102
         prefix = self.prefix
         for name, ours in EMBEDDINGS.items():
-            yield Weight(f"{prefix}embeddings.{name}.weight", ours)
+            last = self.cut if name == "position_embeddings" else 0
+            yield Weight(f"{prefix}embeddings.{name}.weight", ours, Layout(last=last))
         yield from layers({"embeddings.LayerNorm": "encoder.embedding_norm"}, prefix)
         for number in range(config.num_layers):
             theirs, ours = f"{prefix}encoder.layer.{number}.", f"encoder.blocks.{number}."

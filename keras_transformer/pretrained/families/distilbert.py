@@ -1,6 +1,6 @@
 """DistilBERT in Hugging Face's format: BERT's encoder with half of its blocks, and a head."""
 
-from keras_transformer.pretrained.names import Weight, layers
+from keras_transformer.pretrained.names import Layout, Weight, layers
 from keras_transformer.pretrained.settings import ACTIVATIONS
 from keras_transformer.pretrained.text_encoder import TextEncoder
 from keras_transformer.pretrained.wordpiece import read_wordpiece
@@ -54,12 +54,14 @@ class DistilBert(TextEncoder):
         last = f"{prefix}transformer.layer.{config.num_layers - 1}.ffn.lin1.weight"
         yield last, (config.d_ff, width)
         yield f"{prefix}embeddings.word_embeddings.weight", (config.vocab_size, width)
-        yield f"{prefix}embeddings.position_embeddings.weight", (config.max_length, width)
+        rows = config.max_length + self.cut
+        yield f"{prefix}embeddings.position_embeddings.weight", (rows, width)
 
     def names(self, config):  # noqa: D102
         prefix = self.prefix
         for name, ours in EMBEDDINGS.items():
-            yield Weight(f"{prefix}embeddings.{name}.weight", ours)
+            last = self.cut if name == "position_embeddings" else 0
+            yield Weight(f"{prefix}embeddings.{name}.weight", ours, Layout(last=last))
         yield from layers({"embeddings.LayerNorm": "encoder.embedding_norm"}, prefix)
         for number in range(config.num_layers):
             theirs, ours = f"{prefix}transformer.layer.{number}.", f"encoder.blocks.{number}."

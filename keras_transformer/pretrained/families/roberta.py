@@ -56,7 +56,7 @@ class Roberta(TextEncoder):
         last = f"{prefix}encoder.layer.{config.num_layers - 1}.intermediate.dense.weight"
         yield last, (config.d_ff, width)
         yield f"{prefix}embeddings.word_embeddings.weight", (config.vocab_size, width)
-        rows = config.max_length + FIRST
+        rows = config.max_length + FIRST + self.cut
         yield f"{prefix}embeddings.position_embeddings.weight", (rows, width)
 
     def names(self, config):  # noqa: D102
@@ -68,7 +68,7 @@ class Roberta(TextEncoder):
         yield Weight(
             f"{prefix}embeddings.position_embeddings.weight",
             "embedding.positions",
-            Layout(first=FIRST),
+            Layout(first=FIRST, last=self.cut),
             change=lambda values: values + row,
         )
         yield from layers({"embeddings.LayerNorm": "encoder.embedding_norm"}, prefix)

@@ -82,8 +82,12 @@ class CheckpointFolder:
         self.require(name)
         return self.json(name)
 
-    def json(self, name):
+    def json(self, name, kind=dict):
         """Returns the dictionary in a JSON file, or `None` if there is no such file.
+
+        Args:
+            name: Name of the file.
+            kind: `list` for a file that contains a JSON array.
 
         Raises:
             ValueError: If the file is too large, or does not contain a JSON object.
@@ -96,8 +100,7 @@ class CheckpointFolder:
             content = json.loads(text)
         except (ValueError, RecursionError) as error:
             raise ValueError(f"{path} is damaged: {error}.") from error
-        if not isinstance(content, dict):
-            raise ValueError(
-                f"{path} must contain a JSON object. Received: {type(content).__name__}."
-            )
+        if not isinstance(content, kind):
+            rule = "a JSON object" if kind is dict else "a JSON array"
+            raise ValueError(f"{path} must contain {rule}. Received: {type(content).__name__}.")
         return content
