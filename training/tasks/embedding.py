@@ -27,7 +27,7 @@ class EmbeddingTraining(TextTraining):
             ValueError: If every batch has only one pair, which has nothing to be compared with.
         """
         epochs = super().epochs(corpus, settings)
-        if epochs.steps >= corpus.size:
+        if epochs.steps >= corpus.drawn_size:
             raise ValueError(
                 "`data.batch_tokens` must be large enough for several pairs: each text is compared "
                 "with the others of its batch. Received: "

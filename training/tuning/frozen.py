@@ -4,11 +4,11 @@ from keras_transformer.config.parts import PARTS
 
 
 def freeze_parts(model, names, copied=None):
-    """Excludes parts of a model from the training; call it before `compile`.
+    """Excludes parts of a model from training; call it before `compile`.
 
     Their variables have no gradients, no slots of the optimizer and no weight decay. A table that
     two parts share, such as tied output weights, is frozen with either of them. As with Keras's
-    `trainable = False`, dropout in frozen parts is active in the training.
+    `trainable = False`, dropout in frozen parts is active during training.
 
     Args:
         model: A `ConfiguredModel`.
