@@ -44,6 +44,7 @@ def assert_same(results, expected):
         np.testing.assert_allclose(result.values, wanted.values, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_the_session_loader_returns_vectors_of_texts_and_tokens(embedder, version):
     expected = embedder.answer(TEXTS)
     inputs, _ = embedder.codec.encode(tf.constant(TEXTS))

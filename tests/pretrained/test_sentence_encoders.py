@@ -80,6 +80,7 @@ def test_vectors_equal_those_of_the_reference(tmp_path, encoder, pooling, normal
     np.testing.assert_allclose(checkpoint.model(ids), expected, rtol=0, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_a_converted_run_embeds_texts_and_cuts_them_as_the_checkpoint_does(tmp_path):
     folder = tmp_path / "checkpoint"
     bert(folder)

@@ -105,6 +105,7 @@ def test_only_adapters_change_and_merged_equals_unmerged():
     assert np.abs(with_no_adapters(inputs).numpy() - merged).max() > 0.01
 
 
+@pytest.mark.slow
 def test_weights_are_merged_in_float32_whatever_the_arithmetic():
     both = [adapted(dtype=policy) for policy in ("float32", "mixed_bfloat16")]
     for model in both:

@@ -69,6 +69,7 @@ def learner_of(parts):
     return learner
 
 
+@pytest.mark.slow
 def test_frozen_parts_do_not_change_and_all_others_do():
     learner = learner_of(["input", "encoder"])
     model = learner.model

@@ -96,7 +96,7 @@ def by_hand(value, path, gradients, rate, settings):
     return value
 
 
-@pytest.mark.parametrize("kind", ["adam", "adamw"])
+@pytest.mark.parametrize("kind", [pytest.param("adam", marks=pytest.mark.slow), "adamw"])
 def test_updates_equal_adam_by_hand(kind):
     decay = {"weight_decay": 3.0} if kind == "adamw" else {}
     settings = OptimizerSettings(kind=kind, **decay, epsilon=1e-6)
