@@ -1,5 +1,7 @@
 """Model and optimizer, made from the settings of a run."""
 
+from typing import Any
+
 import keras
 import tensorflow as tf
 
@@ -10,7 +12,7 @@ from keras_transformer.training.schedule import make_schedule
 from keras_transformer.training.settings.derived import VOCABULARY
 
 
-def model_config(settings, tokenizers, **fields):
+def model_config(settings, tokenizers, **fields) -> Any:
     """Returns the configuration of a run's model.
 
     Args:
@@ -33,7 +35,7 @@ def model_config(settings, tokenizers, **fields):
     )
 
 
-def weightless_model(settings):
+def weightless_model(settings) -> Any:
     """Returns the model that settings describe, without values of its weights.
 
     Its shapes and numbers of weights can be read. For fields that only the data determine it has
@@ -49,7 +51,7 @@ def weightless_model(settings):
         return settings.task.get().pipeline_class().model_class(config)
 
 
-def make_learner(settings, training, make_model=None):
+def make_learner(settings, training, make_model=None) -> Learner:
     """Returns the compiled `Learner` of a run, with built optimizer variables.
 
     The same settings and vocabulary always give the same initial weights.
@@ -83,7 +85,7 @@ def make_learner(settings, training, make_model=None):
     return learner
 
 
-def make_optimizer(settings, schedule, variables):
+def make_optimizer(settings, schedule, variables) -> keras.optimizers.Optimizer:
     """Returns the optimizer that `[optimizer]` describes.
 
     AdamW decays only matrices. As is usual, biases and layer normalisations do not decay. Tables of

@@ -210,7 +210,7 @@ def _keep_changes(run, settings):
             save_settings(settings, temporary)
 
 
-def is_trained(run):
+def is_trained(run) -> bool:
     """Returns `True` if a `Run` has a model or a checkpoint."""
     return run.model.exists() or bool(Checkpoints(run.checkpoints).paths())
 

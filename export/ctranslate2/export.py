@@ -4,6 +4,7 @@ import dataclasses
 import json
 import math
 import os
+import pathlib
 from collections.abc import Callable
 
 from keras_transformer.decoding import Beam
@@ -39,7 +40,7 @@ PROGRESS = "translating with CTranslate2"
 METRICS = ("token_agreement", "score_loss", "score_error", "bleu", "chrf")
 
 
-def check_place(directory):
+def check_place(directory) -> pathlib.Path:
     """Returns the path of the folder to write: see `check_place_of_folder`."""
     return check_place_of_folder(directory, FILES)
 

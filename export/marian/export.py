@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import os
+import pathlib
 from collections.abc import Callable
 
 import numpy as np
@@ -46,7 +47,7 @@ FILES = {
 PRECISION = "int8shiftAlphaAll"
 
 
-def check_place(directory):
+def check_place(directory) -> pathlib.Path:
     """Returns the path of the folder to write: see `check_place_of_folder`."""
     return check_place_of_folder(directory, FILES)
 

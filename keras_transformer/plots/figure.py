@@ -98,7 +98,7 @@ def rounded_box(x: float, y: float, width: float, height: float, **style) -> Fan
     return FancyBboxPatch((x, y), width, height, shape, **style)
 
 
-def save_figure(figure: Figure, path: str | Path):
+def save_figure(figure: Figure, path: str | Path) -> None:
     """Writes a figure to a file, whole or not at all.
 
     Args:
@@ -129,7 +129,7 @@ def line_style(number: int) -> dict:
     }
 
 
-def verbatim(texts):
+def verbatim(texts) -> None:
     """Makes matplotlib draw texts literally, so that `$` in a token or file name is no formula."""
     for text in texts:
         text.set_parse_math(False)

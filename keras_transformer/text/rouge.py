@@ -3,6 +3,7 @@
 import importlib.metadata
 import re
 import statistics
+from typing import Any
 
 from keras_transformer.installation import install_hint
 
@@ -46,7 +47,7 @@ def rouge(summaries: list[str], references: list[str]) -> dict:
     return {**means, "rouge_signature": signature, "summaries": len(references)}
 
 
-def load_scorer():
+def load_scorer() -> Any:
     """Returns rouge-score's `RougeScorer`, with the tokenizer for all scripts.
 
     Raises:
@@ -75,7 +76,7 @@ class Words:
     def __init__(self, stemmer):
         self._stemmer = stemmer
 
-    def tokenize(self, text):
+    def tokenize(self, text) -> list[Any]:
         """Returns the words of a text, in lower case and stemmed."""
         words = WORD.findall(text.lower())
         return [self._stemmer.stem(word) if len(word) > 3 else word for word in words]

@@ -63,7 +63,7 @@ class Distillation:
     batch_size: int = 64
     shard: Shard | None = None
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         check_search(self.search, Beam)
         check_count("batch_size", self.batch_size)
         if self.best_of is not None and not 2 <= self.best_of <= self.search.size:
@@ -142,7 +142,7 @@ def distill(
     return run.read_metrics()
 
 
-def holds_distillation(folder):
+def holds_distillation(folder) -> bool:
     """Returns `True` if a folder contains outputs of teachers, or a trained student."""
     parts = folder / "distillation" / PARTS
     return any(parts.glob("*.json")) or _is_complete(folder) or is_trained(Run(folder))

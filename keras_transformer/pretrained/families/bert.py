@@ -1,9 +1,13 @@
 """BERT in Hugging Face's format: an encoder, with a head for labels if it has one."""
 
+from collections.abc import Iterator
+from typing import Any
+
 from keras_transformer.pretrained.names import Weight, layers
 from keras_transformer.pretrained.settings import ACTIVATIONS
 from keras_transformer.pretrained.text_encoder import BERT_BLOCK, TextEncoder
 from keras_transformer.pretrained.wordpiece import read_wordpiece
+from keras_transformer.text.tokenizers.wordpiece import WordPieceTokenizer
 
 # Settings that change what a model computes, with the values that models here have. A setting
 # that is missing has the first of them.
@@ -31,12 +35,12 @@ class Bert(TextEncoder):
     others = ("Model", "ForMaskedLM", "ForPreTraining", "ForNextSentencePrediction")
 
     @property
-    def ignored(self):
+    def ignored(self) -> tuple[str, ...]:
         """Tensors of other heads, buffers, and a pooler that no logit depends on."""
         fixed = (r"cls\..*", r"(bert\.)?embeddings\.(position_ids|token_type_ids)")
         return fixed if self.task == "classification" else (*fixed, r"(bert\.)?pooler\..*")
 
-    def config(self):  # noqa: D102
+    def config(self) -> Any:  # noqa: D102
         settings = self.settings
         settings.check(EXPRESSIBLE)
         return self.make_config(
@@ -53,14 +57,14 @@ class Bert(TextEncoder):
             layer_norm_epsilon=settings.number("layer_norm_eps", 1e-12),
         )
 
-    def sizes(self, config):  # noqa: D102
+    def sizes(self, config) -> Iterator[tuple[str, tuple[int, ...]]]:  # noqa: D102
         prefix, width = self.prefix, config.d_model
         last = f"{prefix}encoder.layer.{config.num_layers - 1}.intermediate.dense.weight"
         yield last, (config.d_ff, width)
         yield f"{prefix}embeddings.word_embeddings.weight", (config.vocab_size, width)
         yield f"{prefix}embeddings.position_embeddings.weight", (config.max_length, width)
 
-    def names(self, config):  # noqa: D102
+    def names(self, config) -> Iterator[Weight]:  # noqa: D102
         prefix = self.prefix
         for name, ours in EMBEDDINGS.items():
             yield Weight(f"{prefix}embeddings.{name}.weight", ours)
@@ -75,5 +79,5 @@ class Bert(TextEncoder):
         if self.has_labels:
             yield from layers({"classifier": "output_layer"})
 
-    def read_tokenizer(self):  # noqa: D102
+    def read_tokenizer(self) -> WordPieceTokenizer:  # noqa: D102
         return read_wordpiece(self.folder, self.settings)
