@@ -1,13 +1,12 @@
 """Base class of the configurations of parts, whose fields are options with checks."""
 
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeVar
 
 from keras_transformer.checks import check_fields
 from keras_transformer.config.arguments import options_of
 
-if TYPE_CHECKING:
-    from typing_extensions import Self
+Part = TypeVar("Part", bound="PartConfig")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -34,7 +33,7 @@ class PartConfig:
         return options_of(type(self))
 
     @classmethod
-    def from_flat(cls, **options: Any) -> "Self":
+    def from_flat(cls: type[Part], **options: Any) -> Part:
         """Returns the configuration with these options."""
         return cls(**options)
 
@@ -43,7 +42,7 @@ class PartConfig:
         return dataclasses.asdict(self)
 
     @classmethod
-    def from_dict(cls, fields: dict[str, Any]) -> "Self":
+    def from_dict(cls: type[Part], fields: dict[str, Any]) -> Part:
         """Returns the configuration from a result of `to_dict`.
 
         Raises:

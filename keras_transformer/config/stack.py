@@ -2,7 +2,7 @@
 
 import dataclasses
 import functools
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 from keras_transformer.checks import check_count, check_positive
 from keras_transformer.config.arguments import documented, option, options_of
@@ -21,9 +21,6 @@ from keras_transformer.config.positions import (
     check_position,
     check_recurrent,
 )
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 OptionalNumber = Annotated[float | None, functools.partial(check_positive, optional=True)]
 
@@ -143,7 +140,7 @@ class StackConfig(PartConfig):
         check_stack(self)
 
     @classmethod
-    def from_flat(cls, **options: Any) -> "Self":
+    def from_flat(cls, **options: Any) -> "StackConfig":
         """Returns the configuration with these options of the stack and its blocks.
 
         Args:
@@ -161,7 +158,7 @@ class StackConfig(PartConfig):
         return {**fields.pop("block"), **fields}
 
     @classmethod
-    def from_dict(cls, fields: dict[str, Any]) -> "Self":  # noqa: D102
+    def from_dict(cls, fields: dict[str, Any]) -> "StackConfig":  # noqa: D102
         block = BlockConfig.from_dict(fields.get("block", {}))
         return super().from_dict({**fields, "block": block})
 

@@ -1,15 +1,12 @@
 """The pipeline of text classification."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from keras_transformer.models.classifier import TextClassifier
 from keras_transformer.tasks.single_pass.codec import Guide
 from keras_transformer.tasks.single_pass.labels import Classification, LabelCodec
 from keras_transformer.tasks.single_pass.text import MODULES, RULE, TextCodec, TextPass, quoted
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 
 class ClassificationCodec(LabelCodec, TextCodec):
@@ -42,7 +39,7 @@ class ClassificationCodec(LabelCodec, TextCodec):
         return {"labels": list(self.labels), **super().metadata()}
 
     @classmethod
-    def from_metadata(cls, metadata, tokenizers) -> "Self":  # noqa: D102
+    def from_metadata(cls, metadata, tokenizers) -> "ClassificationCodec":  # noqa: D102
         return cls(tokenizers, metadata["max_length"], metadata["labels"])
 
     def guide(self, example) -> Guide:  # noqa: D102

@@ -2,7 +2,7 @@
 
 import base64
 import os
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -11,9 +11,6 @@ from keras_transformer.tasks.images.files import ImageSize, encode_png, read_byt
 from keras_transformer.tasks.single_pass.codec import Guide
 from keras_transformer.tasks.single_pass.labels import Classification, LabelCodec
 from keras_transformer.tensors import Tensor
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 RULE = (
     "Each row: the pixels of an image, row by row, from 0 to 255; images of other sizes must be "
@@ -105,7 +102,7 @@ class ImageCodec(LabelCodec):
         }
 
     @classmethod
-    def from_metadata(cls, metadata, tokenizers) -> "Self":  # noqa: D102
+    def from_metadata(cls, metadata, tokenizers) -> "ImageCodec":  # noqa: D102
         return cls(ImageSize(**metadata["image"]), metadata["labels"])
 
     def guide(self, example) -> Guide:  # noqa: D102

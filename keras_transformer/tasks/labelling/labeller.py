@@ -1,7 +1,7 @@
 """The pipeline of token classification: a label for each word of a text."""
 
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -12,9 +12,6 @@ from keras_transformer.tasks.labelling.words import encode_words
 from keras_transformer.tasks.single_pass.codec import Choice, Guide, mean_of
 from keras_transformer.tasks.single_pass.text import MODULES, RULE, TextCodec, TextPass, quoted
 from keras_transformer.tensors import Tensor
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 TINY = np.finfo(np.float32).tiny
 
@@ -150,7 +147,7 @@ class LabellingCodec(TextCodec):
         return {"labels": list(self.labels), **super().metadata()}
 
     @classmethod
-    def from_metadata(cls, metadata, tokenizers) -> "Self":  # noqa: D102
+    def from_metadata(cls, metadata, tokenizers) -> "LabellingCodec":  # noqa: D102
         return cls(tokenizers, metadata["max_length"], metadata["labels"])
 
     def guide(self, example) -> Guide:  # noqa: D102

@@ -1,7 +1,7 @@
 """The codec of extractive question answering."""
 
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -20,9 +20,6 @@ from keras_transformer.tasks.single_pass.codec import Choice, Guide
 from keras_transformer.tasks.single_pass.text import MODULES, TextCodec, quoted
 from keras_transformer.tasks.token_rows import empty_where_invalid, valid_rows
 from keras_transformer.tensors import Tensor
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 TINY = np.finfo(np.float32).tiny
 RULE = (
@@ -236,7 +233,7 @@ class AnswerCodec(TextCodec):
         return {"max_answer": self.max_answer, "stride": self.stride, **super().metadata()}
 
     @classmethod
-    def from_metadata(cls, metadata, tokenizers) -> "Self":  # noqa: D102
+    def from_metadata(cls, metadata, tokenizers) -> "AnswerCodec":  # noqa: D102
         return cls(tokenizers, metadata["max_length"], metadata["max_answer"], metadata["stride"])
 
     def guide(self, example) -> Guide:  # noqa: D102

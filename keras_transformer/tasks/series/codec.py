@@ -2,7 +2,7 @@
 
 import dataclasses
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -13,9 +13,6 @@ from keras_transformer.tasks.series.reader import SeriesReader
 from keras_transformer.tasks.series.windows import Windowed, cut_windows
 from keras_transformer.tasks.single_pass.codec import Codec, Guide, Result
 from keras_transformer.tensors import Tensor
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 RULE = (
     "Each row: a window, with the inputs of each step in their order and their own units; steps "
@@ -148,7 +145,7 @@ class SeriesCodec(Codec):
         return cls.from_metadata(metadata, None)
 
     @classmethod
-    def from_metadata(cls, metadata, tokenizers) -> "Self":  # noqa: D102
+    def from_metadata(cls, metadata, tokenizers) -> "SeriesCodec":  # noqa: D102
         names = ("inputs", "target", "window", "scored", "scale")
         return cls(*(metadata[name] for name in names), TableFormat(**metadata.get("table", {})))
 
