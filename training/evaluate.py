@@ -21,7 +21,7 @@ def evaluate_files(
     reference: str | os.PathLike | None = None,
     pipeline: Any = None,
     **options: Any,
-) -> dict:
+) -> dict[str, Any]:
     """Evaluates a run on text files.
 
     Args:
@@ -57,7 +57,7 @@ def evaluate_split(
     split: str = "test",
     pipeline: Any = None,
     **options: Any,
-) -> dict:
+) -> dict[str, Any]:
     """Evaluates a run on a split of its own data.
 
     Results for the test split are also written to the `metrics.json` of the run.

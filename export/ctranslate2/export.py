@@ -6,6 +6,7 @@ import math
 import os
 import pathlib
 from collections.abc import Callable
+from typing import Any
 
 from keras_transformer.decoding import Beam
 from keras_transformer.export.agreement import Agreement
@@ -58,7 +59,7 @@ def export_ctranslate2(
     origin: dict | None = None,
     progress: Callable[[str], object] | None = None,
     left_out: int = 0,
-) -> dict:
+) -> dict[str, Any]:
     """Writes a folder that `ctranslate2.Translator` loads, with the vocabulary beside the model.
 
     The model takes and returns SentencePiece tokens, as strings; CTranslate2 adds the end of a

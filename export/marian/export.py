@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -66,7 +67,7 @@ def export_marian(
     origin: dict | None = None,
     progress: Callable[[str], object] | None = None,
     left_out: int = 0,
-) -> dict:
+) -> dict[str, Any]:
     """Writes a folder that Marian loads with `marian-decoder -c decoder.yml`.
 
     It contains `model.npz`, `model.bin`, the vocabularies and `decoder.yml`; in int8 also

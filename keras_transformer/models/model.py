@@ -11,6 +11,8 @@ from keras_transformer.layers.quantization import policy_of, quantize_sublayers,
 from keras_transformer.models.parts import Parts
 from keras_transformer.tensors import Tensor
 
+Kind = typing.TypeVar("Kind", bound="ConfiguredModel")
+
 
 class FigureColumn(typing.NamedTuple):
     """A column of Fig. 1: a stack of blocks with the layers before and after it.
@@ -167,8 +169,8 @@ class ConfiguredModel(keras.Model):
 
     @classmethod
     def from_config(
-        cls, config: Any, custom_objects: dict[str, Any] | None = None
-    ) -> "ConfiguredModel":  # noqa: D102
+        cls: type[Kind], config: Any, custom_objects: dict[str, Any] | None = None
+    ) -> Kind:  # noqa: D102
         fields = cls.config_class.from_dict(config["config"])
         return cls(fields, **{key: value for key, value in config.items() if key != "config"})
 

@@ -6,6 +6,7 @@ import functools
 import typing
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from keras_transformer.files import replacing
 from keras_transformer.installation import install_hint
@@ -121,7 +122,7 @@ def save_figure(figure: Figure, path: str | Path) -> None:
         )
 
 
-def line_style(number: int) -> dict:
+def line_style(number: int) -> dict[str, Any]:
     """Returns colour and dashes of line `number`; the first 28 lines all differ."""
     return {
         "color": COLORS[number % len(COLORS)],

@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeVar
 
 import keras
 import numpy as np
@@ -18,8 +18,7 @@ from keras_transformer.tasks.strings import check_sentences, map_sorted
 from keras_transformer.text.shortlist import Shortlist
 from keras_transformer.text.tokenizers import Tokenizer
 
-if TYPE_CHECKING:
-    from typing_extensions import Self
+Kind = TypeVar("Kind", bound="ConditionalGenerator")
 
 
 class ConditionalGenerator(Generator):
@@ -61,14 +60,14 @@ class ConditionalGenerator(Generator):
         """The predictor that the searches use, with the shortlist if there is one."""
         return self._restricted() or self.whole
 
-    def with_model(self, model: Any) -> "Self":  # noqa: D102
+    def with_model(self: Kind, model: Any) -> Kind:  # noqa: D102
         return self._with(model, self.shortlist)
 
-    def with_shortlist(self, shortlist: Shortlist | None) -> "Self":
+    def with_shortlist(self: Kind, shortlist: Shortlist | None) -> Kind:
         """Returns a pipeline that differs in its `Shortlist`; `None` removes the shortlist."""
         return self._with(self._given(), shortlist)
 
-    def with_search(self, search: Any) -> "Self":  # noqa: D102
+    def with_search(self: Kind, search: Any) -> Kind:  # noqa: D102
         return self._with(self._given(), self.shortlist, search)
 
     def _with(self, model, shortlist, search=None):

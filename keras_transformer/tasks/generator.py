@@ -3,7 +3,7 @@
 import dataclasses
 import functools
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeVar
 
 import keras
 import tensorflow as tf
@@ -29,8 +29,7 @@ from keras_transformer.tasks.token_rows import checked_ids, empty_where_invalid,
 from keras_transformer.tensors import Tensor
 from keras_transformer.text.tokenizers import Tokenizer
 
-if TYPE_CHECKING:
-    from typing_extensions import Self
+Kind = TypeVar("Kind", bound="Generator")
 
 SENTENCES = tf.TensorSpec([None], tf.string, name="sentences")
 SOURCE = tf.TensorSpec([None, None], tf.int32, name="source")
@@ -76,15 +75,15 @@ class Generator(TextPipeline):
         self._searcher = traced_once(functools.partial(trace_search, self))
 
     @classmethod
-    def with_files_of(cls, run: Any, model: Any, max_length: int | None = None) -> "Self":  # noqa: D102
+    def with_files_of(cls: type[Kind], run: Any, model: Any, max_length: int | None = None) -> Kind:  # noqa: D102
         tokenizers = run.load_tokenizers_of(model)
         return cls(model, tokenizers, max_length, search=run.read_search())
 
     @classmethod
-    def of_checkpoint(cls, checkpoint: Any, max_length: int | None = None) -> "Self":  # noqa: D102
+    def of_checkpoint(cls: type[Kind], checkpoint: Any, max_length: int | None = None) -> Kind:  # noqa: D102
         return cls(checkpoint.model, checkpoint.tokenizers, max_length, search=checkpoint.search)
 
-    def with_model(self, model: Any) -> "Self":  # noqa: D102
+    def with_model(self: Kind, model: Any) -> Kind:  # noqa: D102
         return type(self)(model, self.tokenizers, self.max_length, search=self.search)
 
     @property
@@ -97,7 +96,7 @@ class Generator(TextPipeline):
         """The predictor that the searches use."""
         return self.whole
 
-    def with_search(self, search: Any) -> "Self":
+    def with_search(self: Kind, search: Any) -> Kind:
         """Returns a pipeline that differs in its default search."""
         return type(self)(self._given(), self.tokenizers, self.max_length, search=search)
 

@@ -3,7 +3,7 @@
 import os
 import typing
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import keras
 import tensorflow as tf
@@ -15,10 +15,8 @@ from keras_transformer.tasks.ensemble import open_together, runs_of, vocabulary_
 from keras_transformer.tasks.strings import check_sentence
 from keras_transformer.text.tokenizers import Tokenizer, Tokenizers
 
-if TYPE_CHECKING:
-    from typing_extensions import Self
-
 Kind = typing.TypeVar("Kind", bound="Pipeline")
+TextKind = typing.TypeVar("TextKind", bound="TextPipeline")
 Path = str | os.PathLike
 
 
@@ -89,7 +87,7 @@ class Pipeline(tf.Module):
         return open_together(cls, runs, models, max_length)
 
     @classmethod
-    def with_files_of(cls, run: Any, model: Any, max_length: int | None = None) -> "Self":
+    def with_files_of(cls: type[Kind], run: Any, model: Any, max_length: int | None = None) -> Kind:
         """Returns the pipeline of a model with the other files of its run.
 
         Args:
@@ -122,7 +120,7 @@ class Pipeline(tf.Module):
         return cls.of_checkpoint(open_checkpoint(path), max_length)
 
     @classmethod
-    def of_checkpoint(cls, checkpoint: Any, max_length: int | None = None) -> "Self":
+    def of_checkpoint(cls: type[Kind], checkpoint: Any, max_length: int | None = None) -> Kind:
         """Returns the pipeline of a `Checkpoint` that has been read."""
         _refuse_max_length(max_length, cls.task)
         return cls(checkpoint.model)
@@ -137,7 +135,7 @@ class Pipeline(tf.Module):
         """
         return line
 
-    def with_model(self, model: Any) -> "Self":
+    def with_model(self: Kind, model: Any) -> Kind:
         """Returns a pipeline that differs in its model, or in its list of models."""
         return type(self)(model)
 
@@ -218,17 +216,21 @@ class TextPipeline(Pipeline):
         self.source_tokenizer, self.target_tokenizer = tokenizers
 
     @classmethod
-    def with_files_of(cls, run: Any, model: Any, max_length: int | None = None) -> "Self":  # noqa: D102
+    def with_files_of(
+        cls: type[TextKind], run: Any, model: Any, max_length: int | None = None
+    ) -> TextKind:  # noqa: D102
         return cls(model, run.load_tokenizers_of(model), max_length)
 
     @classmethod
-    def of_checkpoint(cls, checkpoint: Any, max_length: int | None = None) -> "Self":  # noqa: D102
+    def of_checkpoint(
+        cls: type[TextKind], checkpoint: Any, max_length: int | None = None
+    ) -> TextKind:  # noqa: D102
         return cls(checkpoint.model, checkpoint.tokenizers, max_length)
 
     def difference(self, other: "Pipeline") -> str | None:  # noqa: D102
         return super().difference(other) or vocabulary_difference(self.tokenizers, other.tokenizers)
 
-    def with_model(self, model: Any) -> "Self":  # noqa: D102
+    def with_model(self: TextKind, model: Any) -> TextKind:  # noqa: D102
         return type(self)(model, self.tokenizers, self.max_length)
 
     def attention(self, sentence: str) -> dict[str, Attention]:

@@ -11,7 +11,7 @@ KINDS = ("rouge1", "rouge2", "rougeL")
 WORD = re.compile(r"[^\W_]+")  # finds the words of rouge-score's own tokenizer in ASCII text
 
 
-def rouge(summaries: list[str], references: list[str]) -> dict:
+def rouge(summaries: list[str], references: list[str]) -> dict[str, Any]:
     """Compares summaries with their references.
 
     `rouge1` and `rouge2` are the F1 scores of common words and of common pairs of neighbouring

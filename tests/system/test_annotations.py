@@ -6,19 +6,18 @@ import pathlib
 import re
 
 ROOT = pathlib.Path(__file__).parents[2]
-STUBS = {"keras_transformer": "keras_transformer", "export": "keras_transformer.export"}
-# Methods that users call by an operator or a call, not by their name.
+# Methods of classes that users call, although their names begin with an underscore.
 SPECIAL = ("__init__", "__call__", "__len__", "__iter__", "__getitem__", "__enter__", "__exit__")
 
 
-def documented():
-    """Yields the full names of `docs/api/*.md`, and those of the packages' lists of names."""
+def public_names():
+    """Yields the full names on the pages of `docs/api`, and in the packages' lists of names."""
     for page in sorted((ROOT / "docs" / "api").glob("*.md")):
         yield from re.findall(r"^::: ([\w.]+)$", page.read_text(), re.MULTILINE)
-    for folder in ("keras_transformer", "export"):
-        for node in tree_of(ROOT / folder / "__init__.pyi").body:
+    for package in ("keras_transformer", "export"):
+        for node in tree_of(ROOT / package / "__init__.pyi").body:
             if isinstance(node, ast.ImportFrom):
-                yield from (f"{folder}.{node.module}.{alias.name}" for alias in node.names)
+                yield from (f"{package}.{node.module}.{alias.name}" for alias in node.names)
 
 
 @functools.cache
@@ -27,102 +26,89 @@ def tree_of(path):
 
 
 def file_of(module):
-    """Returns the file of a module of these packages, or `None` for a module of another one."""
-    parts = module.split(".")
-    if parts[:2] in (["keras_transformer", "training"], ["keras_transformer", "export"]):
-        parts = parts[1:]
-    place = ROOT.joinpath(*parts)
+    """Returns the file of a module of these packages, or `None` for another module."""
+    for package in ("training", "export"):  # they stand at the top level
+        module = re.sub(rf"^keras_transformer\.{package}\b", package, module)
+    place = ROOT.joinpath(*module.split("."))
     files = (place.with_suffix(".py"), place / "__init__.py")
     return next((file for file in files if file.exists()), None)
 
 
-@functools.cache
-def definition(path, name):
-    """Returns a class or function and its file, followed through imports; `None` if not ours."""
+def imported(path, name):
+    """Returns the full name of what a file imports as `name`, or `None`."""
     for node in tree_of(path).body:
-        if isinstance(node, ast.ClassDef | ast.FunctionDef) and node.name == name:
-            return node, path
         if isinstance(node, ast.ImportFrom):
             for alias in node.names:
                 if name == (alias.asname or alias.name):
-                    module = absolute(node, path)
-                    file = file_of(f"{module}.{alias.name}")
-                    if file is not None:
-                        return None  # a module
-                    file = file_of(module)
-                    return file and definition(file, alias.name)
+                    package = path.relative_to(ROOT).parent.parts[: -(node.level - 1) or None]
+                    module = [*(package if node.level else ()), *filter(None, [node.module])]
+                    return ".".join([*module, alias.name])
     return None
 
 
-def absolute(node, path):
-    """Returns the full name of the module from which a statement imports."""
-    package = path.relative_to(ROOT).parent.parts
-    base = package[: len(package) - node.level + 1] if node.level else ()
-    return ".".join([*base, *([node.module] if node.module else [])])
+def definition(full_name):
+    """Returns a class or function, and its file; `None` for values and names of other packages."""
+    module, _, name = full_name.rpartition(".")
+    path = file_of(module) if module else None
+    if path is None:
+        return None
+    for node in tree_of(path).body:
+        if isinstance(node, ast.ClassDef | ast.FunctionDef) and node.name == name:
+            return node, path
+    target = imported(path, name)
+    return definition(target) if target else None
 
 
-def bases(node, path):
-    """Yields a class and its base classes of these packages, with their files."""
+def with_bases(node, path):
+    """Yields a class and its base classes of these packages, each with its file."""
     yield node, path
+    module = ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
     for base in node.bases:
-        found = definition_of_base(base, path)
-        if found is not None:
-            yield from bases(*found)
+        first, *rest = ast.unparse(base).split(".")
+        full_name = imported(path, first) or f"{module}.{first}"
+        if parent := definition(".".join([full_name, *rest])):
+            yield from with_bases(*parent)
 
 
-def definition_of_base(base, path):
-    if isinstance(base, ast.Name):
-        return definition(path, base.id)
-    if isinstance(base, ast.Attribute) and isinstance(base.value, ast.Name):
-        for node in tree_of(path).body:
-            if isinstance(node, ast.ImportFrom):
-                for alias in node.names:
-                    if base.value.id == (alias.asname or alias.name):
-                        file = file_of(f"{absolute(node, path)}.{alias.name}")
-                        return file and definition(file, base.attr)
-    return None
-
-
-def functions(name):
-    """Yields the functions that users of a name call, with the places where they are defined."""
-    module, _, last = name.rpartition(".")
-    found = definition(file_of(module), last)
-    if found is None:
-        return
-    node, path = found
+def functions(full_name):
+    """Yields the places and definitions of the functions and methods that a name offers."""
+    node, path = definition(full_name) or (None, None)
     if isinstance(node, ast.FunctionDef):
-        yield f"{path.relative_to(ROOT)}: {node.name}", node, False
-        return
-    for owner, file in bases(node, path):
-        for member in owner.body:
-            if isinstance(member, ast.FunctionDef) and (
-                not member.name.startswith("_") or member.name in SPECIAL
-            ):
-                static = any(
-                    isinstance(d, ast.Name) and d.id == "staticmethod"
-                    for d in member.decorator_list
-                )
-                place = f"{file.relative_to(ROOT)}: {owner.name}.{member.name}"
-                yield place, member, not static
+        yield f"{path.relative_to(ROOT)}: {node.name}", node
+    elif isinstance(node, ast.ClassDef):
+        for owner, file in with_bases(node, path):
+            for member in owner.body:
+                if isinstance(member, ast.FunctionDef) and (
+                    member.name in SPECIAL or not member.name.startswith("_")
+                ):
+                    yield f"{file.relative_to(ROOT)}: {owner.name}.{member.name}", member
 
 
-def missing(function, bound):
-    """Yields the names of the parameters without an annotation, and `return`."""
-    own = function.args
-    positional = [*own.posonlyargs, *own.args][1 if bound else 0 :]
-    for parameter in [*positional, *own.kwonlyargs, own.vararg, own.kwarg]:
-        if parameter is not None and parameter.annotation is None:
-            yield parameter.arg
+def gaps(function):
+    """Returns the parameters that have no annotation, and `return` if the result has none."""
+    given = function.args
+    parameters = [*given.posonlyargs, *given.args, *given.kwonlyargs, given.vararg, given.kwarg]
+    bare = [p.arg for p in parameters if p is not None and p.annotation is None]
     if function.returns is None and function.name != "__init__":
-        yield "return"
+        bare.append("return")
+    return [name for name in bare if name not in ("self", "cls")]
+
+
+def test_base_classes_are_followed_through_imports():
+    places = dict(functions("keras_transformer.tasks.translator.Translator"))
+    assert "keras_transformer/tasks/pipeline.py: Pipeline.from_run" in places
+    assert "keras_transformer/layers/positions/position.py: Position.rotate" in dict(
+        functions("keras_transformer.layers.positions.rotary.Rotary")
+    )
 
 
 def test_public_functions_have_type_hints():
-    names = sorted(set(documented()))
+    names = sorted(set(public_names()))
     assert len(names) > 150
-    lacking = {}
-    for name in names:
-        for place, function, bound in functions(name):
-            if gaps := list(missing(function, bound)):
-                lacking[place] = gaps
-    assert not lacking, "\n".join(f"{place}({', '.join(of)})" for place, of in lacking.items())
+    lacking = {
+        f"{place}: {', '.join(gaps(function))}"
+        for name in names
+        for place, function in functions(name)
+        if gaps(function)
+    }
+    assert not lacking, "\n".join(sorted(lacking))

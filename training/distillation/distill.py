@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 from collections.abc import Sequence
+from typing import Any
 
 import rich.console
 
@@ -82,7 +83,7 @@ def distill(
     distillation: Distillation = Distillation(),
     *,
     console: rich.console.Console | None = None,
-) -> dict:
+) -> dict[str, Any]:
     """Trains a student on the outputs of its teachers for the sources of its training data.
 
     The folder `distillation` of the run contains the generated texts, `train.source` and

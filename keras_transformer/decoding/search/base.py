@@ -11,6 +11,8 @@ from keras_transformer.decoding.model_predictor import predictor_of
 from keras_transformer.search_settings import settings_of
 from keras_transformer.tensors import Tensor
 
+Kind = typing.TypeVar("Kind", bound="Search")
+
 
 class Found(typing.NamedTuple):
     """Result of a search: M outputs of each sentence, the best first."""
@@ -82,7 +84,7 @@ class Search:
             )
 
     @property
-    def kind(self) -> "Search":
+    def kind(self: Kind) -> Kind:
         """The search with default values of its `inputs`; searches of one kind share a graph."""
         defaults = {field.name: field.default for field in dataclasses.fields(self)}
         return self.with_values([defaults[spec.name] for spec in self.inputs])
@@ -95,12 +97,12 @@ class Search:
         """
         return [getattr(self, spec.name) for spec in self.inputs]
 
-    def with_values(self, values: Sequence[Any]) -> "Search":
+    def with_values(self: Kind, values: Sequence[Any]) -> Kind:
         """Returns the search with other values of `inputs`, numbers or tensors."""
         names = (spec.name for spec in self.inputs)
         return dataclasses.replace(self, **dict(zip(names, values, strict=True)))
 
-    def penalty(self, tokens: Tensor) -> float:
+    def penalty(self, tokens: Tensor) -> Tensor:
         """Returns the divisor of the log-probability of an output with this number of tokens."""
         return 1.0
 

@@ -74,7 +74,7 @@ class Beam(BeamSettings, Search):
     def penalty(self, tokens: Tensor) -> Tensor:  # noqa: D102
         return NORMALIZATIONS[self.normalization](tokens, self.length_penalty)
 
-    def limit(self, source_length: Tensor, longest: int) -> Tensor:  # noqa: D102
+    def limit(self, source_length: Tensor, longest: Tensor) -> Tensor:  # noqa: D102
         wanted = tf.minimum(_bounded(self.max_length), source_length + _bounded(self.extra_length))
         return tf.minimum(tf.maximum(wanted, self.min_length), longest)
 

@@ -26,7 +26,7 @@ class Greedy(GreedySettings, Search):
         TensorShape([1, 1, 9])
     """
 
-    def limit(self, source_length: Tensor, longest: int) -> int:  # noqa: D102
+    def limit(self, source_length: Tensor, longest: Tensor) -> Tensor:  # noqa: D102
         return longest if self.max_length is None else min(self.max_length, longest)
 
     def _decode(self, predictor, source, n_best, longest, options):

@@ -111,7 +111,7 @@ class PositionalEmbedding(CompositeLayer):
         )
         self.position.build(self)
 
-    def checked_arguments(self, given: dict[str, Any]) -> dict[str, int]:  # noqa: D102
+    def checked_arguments(self, given: dict[str, Any]) -> dict[str, Any]:  # noqa: D102
         if given.get("reverse"):
             check_positions(given.get("inputs"), "inputs", self, ndim=3)
         else:

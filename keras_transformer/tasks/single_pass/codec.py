@@ -9,15 +9,14 @@ SavedModels and .tflite files share it:
 import abc
 import dataclasses
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeVar
 
 import numpy as np
 import tensorflow as tf
 
 from keras_transformer.tensors import Tensor
 
-if TYPE_CHECKING:
-    from typing_extensions import Self
+Kind = TypeVar("Kind", bound="Codec")
 
 
 class Result(abc.ABC):
@@ -274,7 +273,7 @@ class Codec(abc.ABC):
         return {}
 
     @classmethod
-    def from_metadata(cls, metadata: dict[str, Any], tokenizers: Any) -> "Self":
+    def from_metadata(cls: type[Kind], metadata: dict[str, Any], tokenizers: Any) -> Kind:
         """Returns the codec of a file.
 
         Args:

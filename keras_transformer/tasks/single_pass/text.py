@@ -3,7 +3,7 @@
 import abc
 import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeVar
 
 import keras
 import tensorflow as tf
@@ -16,8 +16,7 @@ from keras_transformer.tasks.token_rows import checked_ids, empty_where_invalid,
 from keras_transformer.tensors import Tensor
 from keras_transformer.text.tokenizers import Tokenizer, Tokenizers
 
-if TYPE_CHECKING:
-    from typing_extensions import Self
+Kind = TypeVar("Kind", bound="TextCodec")
 
 RULE = (
     "Each row: the ids of a text's tokens, each at least 0 and below vocab_size, none of them pad "
@@ -95,7 +94,7 @@ class TextCodec(Codec):
         return self.rule.replace("Each row: ", "Each row: bos; then ", 1)
 
     @classmethod
-    def from_metadata(cls, metadata, tokenizers) -> "Self":  # noqa: D102
+    def from_metadata(cls: type[Kind], metadata, tokenizers) -> Kind:  # noqa: D102
         return cls(tokenizers, metadata["max_length"])
 
     def notes(self) -> list[str]:

@@ -89,7 +89,7 @@ class ByteBPETokenizer(Tokenizer):
         self.starts_with_bos, self.prefix_space = starts_with_bos, prefix_space
         self.vocab_size = len(pieces)
 
-    def encode(self, strings: Tensor) -> Tensor:
+    def encode(self, strings: Tensor) -> tf.RaggedTensor:
         """Encodes strings: see `Tokenizer.encode`."""
         pieces = self.tokenize(strings)  # [B, (S)]
         column = tf.ones([pieces.nrows(), 1], tf.int32)
@@ -98,10 +98,12 @@ class ByteBPETokenizer(Tokenizer):
             parts.insert(0, tf.RaggedTensor.from_tensor(self.bos_id * column))
         return tf.concat(parts, axis=1)
 
-    def tokenize(self, strings: Tensor) -> Tensor:  # noqa: D102
+    def tokenize(self, strings: Tensor) -> tf.RaggedTensor:  # noqa: D102
         return self._tokenize(tf.convert_to_tensor(strings, tf.string))[0]
 
-    def tokenize_with_offsets(self, strings: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def tokenize_with_offsets(
+        self, strings: Tensor
+    ) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
         """Returns tokens and their offsets: see `Tokenizer.tokenize_with_offsets`.
 
         A space before a word belongs to the first token of the word, as do its bytes; a token may

@@ -9,7 +9,6 @@ import os
 import typing
 import zlib
 from pathlib import Path
-from typing import Any
 
 import sentencepiece
 import tensorflow as tf
@@ -122,7 +121,7 @@ class SentencePieceTokenizer(Tokenizer):
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from error
 
-    def encode(self, strings: Tensor) -> Tensor:
+    def encode(self, strings: Tensor) -> tf.RaggedTensor:
         """Encodes strings: see `Tokenizer.encode`. The empty string becomes `[eos_id]`."""
         return self._encode(tf.convert_to_tensor(strings, tf.string))
 
@@ -158,7 +157,9 @@ class SentencePieceTokenizer(Tokenizer):
         ids = () if self.table is None else self.table.ids
         return [self.unk_id if number < 0 else number for number in ids]
 
-    def tokenize_with_offsets(self, strings: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def tokenize_with_offsets(
+        self, strings: Tensor
+    ) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
         """Returns tokens and their offsets: see `Tokenizer.tokenize_with_offsets`.
 
         Not for a table with language codes. SentencePiece's mark at the beginning of a word has the
@@ -209,7 +210,7 @@ class SentencePieceTokenizer(Tokenizer):
             for code, row in zip(codes, rows, strict=True)
         ]
 
-    def pieces(self, tokens: Tensor) -> list[Any]:
+    def pieces(self, tokens: Tensor) -> list[str]:
         """Returns readable names of tokens: see `Tokenizer.pieces`."""
         processor = Processor(model_proto=self.model)
         if self.table is None:

@@ -78,7 +78,7 @@ class WordPieceTokenizer(Tokenizer):
         """Special tokens, a dictionary from their roles."""
         return self._special()
 
-    def encode(self, strings: Tensor) -> Tensor:
+    def encode(self, strings: Tensor) -> tf.RaggedTensor:
         """Encodes strings: see `Tokenizer.encode`.
 
         Each text begins with `bos_id`; the empty string becomes `[bos_id, eos_id]`.
@@ -90,7 +90,7 @@ class WordPieceTokenizer(Tokenizer):
         )
         return tf.concat([begin, pieces, end], axis=1)
 
-    def tokenize(self, strings: Tensor) -> Tensor:  # noqa: D102
+    def tokenize(self, strings: Tensor) -> tf.RaggedTensor:  # noqa: D102
         return self._tokenize(tf.convert_to_tensor(strings, tf.string))
 
     @tf.function(input_signature=[STRINGS], autograph=False)
