@@ -103,7 +103,7 @@ class Predictor(abc.ABC):
 
     grows = True
 
-    def __init__(self, vocabulary: int, max_length: int | None):
+    def __init__(self, vocabulary: Vocabulary, max_length: int | None):
         self.vocabulary = vocabulary
         self.max_length = max_length
 

@@ -125,7 +125,7 @@ class Generator(TextPipeline):
             beam = Beam(4, max_length=self.search.max_length)
         return dataclasses.replace(beam, size=max(beam.size, n))
 
-    def encode(self, sentences: Sequence[str]) -> tuple[Tensor, Tensor, Tensor]:
+    def encode(self, sentences: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Returns padded token ids `[B, S]`; see the function `encode`."""
         ids, truncated, empty = encode(self.source_tokenizer, sentences, self.max_length)
         return ids.to_tensor(self.model.config.pad_id), truncated, empty

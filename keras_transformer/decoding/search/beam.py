@@ -2,6 +2,7 @@
 
 import dataclasses
 import typing
+from typing import Any
 
 import tensorflow as tf
 
@@ -54,7 +55,7 @@ class Beam(BeamSettings, Search):
         check_count("size", self.size)
         super().__post_init__()
 
-    def check(self, vocabulary: int, longest: int, n_best: int = 1) -> None:  # noqa: D102
+    def check(self, vocabulary: Any, longest: int, n_best: int = 1) -> None:  # noqa: D102
         if not 1 <= n_best <= self.size:
             raise ValueError(
                 "`n_best` must be between 1 and the `size` of the beam. "
