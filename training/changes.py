@@ -9,7 +9,7 @@ from keras_transformer.training.settings.toml import SettingsError, differences
 REOPENS = {"training.best_by", "training.patience", "training.final_model"}
 
 
-def check_changes(run, before, settings):
+def check_changes(run, before, settings) -> None:
     """Checks that new settings differ only in keys that may change when a run resumes.
 
     Args:
@@ -41,7 +41,7 @@ def check_changes(run, before, settings):
         )
 
 
-def describe_changes(before, settings, update):
+def describe_changes(before, settings, update) -> list[str]:
     """Returns lines that describe the changes of a run that resumes, a list.
 
     Args:
@@ -66,7 +66,7 @@ def describe_changes(before, settings, update):
     return lines
 
 
-def describe_derived(settings, derived):
+def describe_derived(settings, derived) -> str:
     """Returns a line with the values that depend on the data; an empty string if there are none.
 
     Args:

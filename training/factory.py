@@ -1,5 +1,7 @@
 """Model and optimizer, made from the settings of a run."""
 
+from typing import Any
+
 import keras
 import tensorflow as tf
 
@@ -18,7 +20,7 @@ from keras_transformer.training.tuning.layer_rates import (
 )
 
 
-def model_config(settings, tokenizers, **fields):
+def model_config(settings, tokenizers, **fields) -> Any:
     """Returns the configuration of a run's model.
 
     Args:
@@ -41,7 +43,7 @@ def model_config(settings, tokenizers, **fields):
     )
 
 
-def weightless_model(settings):
+def weightless_model(settings) -> Any:
     """Returns the model that settings describe, without values of its weights.
 
     Its shapes and numbers of weights can be read. For fields that only the data determine it has
@@ -57,7 +59,7 @@ def weightless_model(settings):
         return settings.task.get().pipeline_class().model_class(config)
 
 
-def make_learner(settings, training, make_model=None):
+def make_learner(settings, training, make_model=None) -> Learner:
     """Returns the compiled `Learner` of a run, with built optimizer variables.
 
     The same settings and vocabulary always give the same initial weights.
@@ -113,7 +115,7 @@ def _factors(model, decay):
     return factors
 
 
-def make_optimizer(settings, schedule, variables, factors=None):
+def make_optimizer(settings, schedule, variables, factors=None) -> keras.optimizers.Optimizer:
     """Returns the optimizer that `[optimizer]` describes.
 
     AdamW decays only matrices, those of adapters included. As is usual, biases and layer

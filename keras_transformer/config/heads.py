@@ -1,7 +1,7 @@
 """Configurations of prediction heads: next token, class labels, answer spans, numbers."""
 
 import dataclasses
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from keras_transformer.checks import check_activation, check_positive, is_integer
 from keras_transformer.config.arguments import documented, option
@@ -29,7 +29,7 @@ class NextTokenHead(PartConfig):
     output_bias: bool = option(False, "Adds a bias to the logits. In the paper they have none.")
 
     @property
-    def is_tied(self):
+    def is_tied(self) -> bool:
         """`True` if the output weights are the table of an embedding."""
         return self.tie != "none"
 
@@ -78,7 +78,7 @@ class TargetHead(NextTokenHead):
         set_by="vocabulary",
     )
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         for name in ("banned_ids", "silent_ids"):  # tuples become lists in JSON
             ids = getattr(self, name)
@@ -87,16 +87,16 @@ class TargetHead(NextTokenHead):
             object.__setattr__(self, name, tuple(ids))
 
     @property
-    def starts_with_zeros(self):
+    def starts_with_zeros(self) -> bool:
         """`True` if the first input of the decoder is zeros instead of an embedding."""
         return self.decoder_start == "zeros"
 
     @property
-    def shares_vocabulary(self):
+    def shares_vocabulary(self) -> bool:
         """`True` if source and target share a vocabulary."""
         return self.target_vocab_size is None or self.tie == "all"
 
-    def check_with(self, config):  # noqa: D102
+    def check_with(self, config: Any) -> None:  # noqa: D102
         size, tokens = config.output_size, config.input
         if self.tie == "all" and self.target_vocab_size not in (None, tokens.vocab_size):
             raise ValueError(
@@ -144,12 +144,12 @@ class TokenLabelsHead(PartConfig):
 
     labels: tuple = option(("O", "B-X", "I-X"), LABELS, set_by="data")
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "labels", _checked_labels(self.labels))
 
     @property
-    def num_labels(self):
+    def num_labels(self) -> int:
         """Number of classes C."""
         return len(self.labels)
 
@@ -180,7 +180,7 @@ class LabelsHead(TokenLabelsHead):
         or another one, as for `activation`.""",
     )
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         if not self.pooler and self.pooler_activation != "tanh":
             raise ValueError(
@@ -206,7 +206,7 @@ class ImageLabelsHead(LabelsHead):
     )
 
     @property
-    def has_class_token(self):
+    def has_class_token(self) -> bool:
         """`True` if a learned class token precedes the patches."""
         return self.pooling == "class"
 

@@ -2,7 +2,7 @@
 
 import dataclasses
 import functools
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from keras_transformer.checks import check_positive, is_integer
 from keras_transformer.config.arguments import documented, option
@@ -45,7 +45,7 @@ class TokenInput(PartConfig):
         segment embeddings.""",
     )
 
-    def check_with(self, config):  # noqa: D102
+    def check_with(self, config: Any) -> None:  # noqa: D102
         smallest = min(self.vocab_size, config.output_size)
         ids = (self.pad_id, self.bos_id, self.eos_id)
         exist = all(is_integer(token) and 0 <= token < smallest for token in ids)
@@ -84,12 +84,12 @@ class PatchInput(PartConfig):
     )
 
     @property
-    def shape(self):
+    def shape(self) -> tuple[int, int, int]:
         """Height, width and channels of an image."""
         return self.image_height, self.image_width, self.channels
 
     @property
-    def grid(self):
+    def grid(self) -> tuple[int, int]:
         """Number of rows and columns of patches."""
         return self.image_height // self.patch_size, self.image_width // self.patch_size
 
@@ -131,7 +131,7 @@ class SeriesInput(PartConfig):
         statistic=True,
     )
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         for name in ("inputs", "input_mean", "input_scale", "snow"):
             object.__setattr__(self, name, tuple(getattr(self, name)))  # tuples are lists in JSON
@@ -151,6 +151,6 @@ class SeriesInput(PartConfig):
             check_positive("input_scale", scale)
 
     @property
-    def num_inputs(self):
+    def num_inputs(self) -> int:
         """Number of inputs F."""
         return len(self.inputs)

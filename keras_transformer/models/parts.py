@@ -1,7 +1,10 @@
 """Parts of a model (input, encoder, decoder and head), and copying their weights."""
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any
+
+import keras
 
 from keras_transformer.config.parts import PARTS, STACKS
 
@@ -27,11 +30,11 @@ class Parts:
     head: Any
 
     @property
-    def embeddings(self):
+    def embeddings(self) -> list[Any]:
         """The layers that embed tokens, in order; an embedding of both sides occurs twice."""
         return [*self.input.embeddings, *getattr(self.decoder, "embeddings", ())]
 
-    def weights(self, name):
+    def weights(self, name) -> dict[str, Any] | None:
         """Returns the variables of a part by their paths in the part; `None` without the part.
 
         A table shared by embedding and output weights belongs to the input or the decoder. LoRA
@@ -77,13 +80,13 @@ class Copied:
     new: dict
 
 
-def stacks_of(model):
+def stacks_of(model) -> tuple[str, ...]:
     """Returns the names of the stacks of a model, from `STACKS`; none if it has no parts."""
     parts = getattr(model, "parts", None)
     return tuple(name for name in STACKS if getattr(parts, name, None) is not None)
 
 
-def copy_parts(model, other, names=PARTS):
+def copy_parts(model: keras.Model, other: keras.Model, names: Sequence[str] = PARTS) -> Copied:
     """Copies the weights of the parts that two models have in common.
 
     A part is copied if all its weights have the same names and shapes in both models. The decoder
@@ -125,7 +128,7 @@ def copy_parts(model, other, names=PARTS):
     return Copied(copied, new)
 
 
-def source_of(name, other):
+def source_of(name, other) -> str | None:
     """Returns the name of the corresponding part of another model, or `None` if there is none.
 
     If the other model has only one stack, that stack corresponds to both encoder and decoder.

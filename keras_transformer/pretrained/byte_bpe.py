@@ -19,7 +19,7 @@ EXPRESSIBLE = {
 }
 
 
-def read_byte_bpe(folder, settings, special, starts_with_bos, more=()):
+def read_byte_bpe(folder, settings, special, starts_with_bos, more=()) -> ByteBPETokenizer:
     """Returns the `ByteBPETokenizer` of a checkpoint, with as many entries as its model has.
 
     Args:

@@ -2,6 +2,8 @@
 
 import operator
 import typing
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -35,7 +37,7 @@ class Layout(typing.NamedTuple):
     patch: tuple | None = None
     share: tuple | None = None
 
-    def shape(self, ours):
+    def shape(self, ours) -> tuple[int, ...]:
         """Returns the shape of their array, a tuple, for a variable of the shape `ours`."""
         if self.patch is not None:
             height, width, channels = self.patch
@@ -48,7 +50,7 @@ class Layout(typing.NamedTuple):
         shape[0] += self.first + self.last
         return tuple(shape)
 
-    def ours(self, array, shape):
+    def ours(self, array, shape) -> np.ndarray:
         """Converts their array to our layout, with the shape `shape`."""
         if self.patch is not None:
             return array.transpose(2, 3, 1, 0).reshape(shape)
@@ -61,7 +63,7 @@ class Layout(typing.NamedTuple):
         array = array.reshape(array.shape[self.ones :])
         return array.T if self.transposed else array
 
-    def theirs(self, array):
+    def theirs(self, array) -> np.ndarray:
         """Converts our array to their layout, without their rows before and after ours."""
         if self.patch is not None:
             array = array.reshape(*self.patch, -1).transpose(3, 2, 0, 1)
@@ -97,11 +99,11 @@ class Weight(typing.NamedTuple):
     change: typing.Any = None
 
     @property
-    def names(self):
+    def names(self) -> tuple[str, ...]:
         """Tuple of the names in the checkpoint."""
         return (self.theirs,) if isinstance(self.theirs, str) else tuple(self.theirs)
 
-    def variable(self, model):
+    def variable(self, model) -> Any:
         """Returns the variable of a model, or the tensor that it is a view of.
 
         Returns `None` if the model does not have the variable, for example a bias.
@@ -114,7 +116,7 @@ class Weight(typing.NamedTuple):
         return value
 
 
-def layers(table, theirs="", ours=""):
+def layers(table, theirs="", ours="") -> Iterator[Weight]:
     """Yields the `Weight`s of layers of PyTorch.
 
     Args:

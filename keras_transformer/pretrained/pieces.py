@@ -7,7 +7,7 @@ from keras_transformer.text.tokenizers import SentencePieceTokenizer
 UNKNOWN, END = "<unk>", "</s>"
 
 
-def check_ids(ids, size, path):
+def check_ids(ids, size, path) -> None:
     """Refuses ids that are out of range or that two tokens share.
 
     Args:
@@ -30,7 +30,7 @@ def check_ids(ids, size, path):
         taken.add(number)
 
 
-def added_ids(content, path):
+def added_ids(content, path) -> dict[str, int]:
     """Returns the ids of the `added_tokens` in a `tokenizer.json`, a dictionary.
 
     Args:
@@ -55,7 +55,7 @@ def added_ids(content, path):
     return ids
 
 
-def read_ids(folder, name, size):
+def read_ids(folder, name, size) -> dict[str, int]:
     """Returns the dictionary from tokens to ids in a file such as `vocab.json`.
 
     Args:
@@ -73,7 +73,7 @@ def read_ids(folder, name, size):
     return ids
 
 
-def sentencepiece_tokenizer(folder, name, ids, config, size):
+def sentencepiece_tokenizer(folder, name, ids, config, size) -> SentencePieceTokenizer:
     """Returns a tokenizer with the tokens of a SentencePiece model and the ids of a checkpoint.
 
     Args:

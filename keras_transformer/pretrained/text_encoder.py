@@ -2,6 +2,7 @@
 
 import functools
 import typing
+from typing import Any
 
 from keras_transformer.config import ClassifierConfig, EmbedderConfig, TokenClassifierConfig
 from keras_transformer.models.classifier import TextClassifier
@@ -72,17 +73,17 @@ class TextEncoder(Family):
     cut = 0
 
     @property
-    def task(self):
+    def task(self) -> str:
         """Name of the task of the head."""
         return self._kind.task
 
     @property
-    def model_class(self):
+    def model_class(self) -> type[Any]:
         """Class of the model with the head."""
         return self._kind.model_class
 
     @property
-    def reader(self):
+    def reader(self) -> str:
         """Class of `transformers` that reads the folder, for messages."""
         return "AutoModel" if self.sentences else f"AutoModel{self._head or TEXTS}"
 
@@ -91,7 +92,7 @@ class TextEncoder(Family):
         """The `SentenceEncoder` that the folder describes, or `None`."""
         return read_sentence_encoder(self.folder)
 
-    def make_config(self, pooler=None, **options):
+    def make_config(self, pooler=None, **options) -> Any:
         """Returns the configuration of the encoder with its head.
 
         Args:
@@ -130,15 +131,15 @@ class TextEncoder(Family):
             "normalize": self.sentences.normalize,
         }
 
-    def tokenizers(self, config):  # noqa: D102
+    def tokenizers(self, config) -> Tokenizers:  # noqa: D102
         return Tokenizers.of(self.tokenizer)
 
     @functools.cached_property
-    def tokenizer(self):
+    def tokenizer(self) -> Any:
         """The `Tokenizer`."""
         return self.read_tokenizer()
 
-    def read_tokenizer(self):
+    def read_tokenizer(self) -> Any:
         """Returns the `Tokenizer` in the files of the folder.
 
         Raises:
@@ -147,18 +148,18 @@ class TextEncoder(Family):
         raise NotImplementedError
 
     @functools.cached_property
-    def prefix(self):
+    def prefix(self) -> str:
         """Begins the names of the encoder's tensors; in a file without a head it is empty."""
         based = any(name.startswith(self.base) for name in self.tensors.shapes)
         return self.base if based else ""
 
     @property
-    def classifies_texts(self):
+    def classifies_texts(self) -> bool:
         """True if the checkpoint has a trained head for labels of texts."""
         return self._head == TEXTS
 
     @property
-    def has_labels(self):
+    def has_labels(self) -> bool:
         """True if the checkpoint has a trained head for labels, of texts or of tokens."""
         return self._head is not None
 

@@ -1,14 +1,17 @@
 """Conversion of strings to inputs of a model, and of its outputs to strings."""
 
+from typing import Any
+
 import tensorflow as tf
 
 from keras_transformer.checks import check_count
 from keras_transformer.decoding.hypotheses import NONE
+from keras_transformer.tensors import Tensor
 
 BYTES_PER_TOKEN = 64  # SentencePiece's tokens have up to 16 characters of up to 4 bytes
 
 
-def check_sentences(sentences, name="sentences"):
+def check_sentences(sentences, name="sentences") -> list[str]:
     """Returns strings as a list.
 
     Args:
@@ -29,7 +32,7 @@ def check_sentences(sentences, name="sentences"):
     return sentences
 
 
-def check_sentence(sentence):
+def check_sentence(sentence) -> str:
     """Returns a string after checking that it is not empty.
 
     Raises:
@@ -43,7 +46,7 @@ def check_sentence(sentence):
     return sentence
 
 
-def check_samples(sentences):
+def check_samples(sentences) -> list[str]:
     """Returns the sentences to check an export with as a list.
 
     Raises:
@@ -60,7 +63,7 @@ def check_samples(sentences):
     return list(sentences)
 
 
-def encode(tokenizer, sentences, max_length):
+def encode(tokenizer, sentences, max_length) -> tuple[Tensor, Tensor, Tensor]:
     """Tokenises sentences for a model.
 
     Args:
@@ -83,12 +86,12 @@ def encode(tokenizer, sentences, max_length):
     return tf.concat([words, tf.RaggedTensor.from_tensor(ends)], axis=1), truncated, empty
 
 
-def is_utf8(strings):
+def is_utf8(strings) -> Tensor:
     """Returns which of `[B]` strings are valid UTF-8 by the rules of Python's decoder, `[B]`."""
     return tf.equal(tf.strings.unicode_transcode(strings, "UTF-8", "UTF-8", "ignore"), strings)
 
 
-def generate_strings(tokenizers, max_length, decode, sentences, blank=True):
+def generate_strings(tokenizers, max_length, decode, sentences, blank=True) -> dict[str, Any]:
     """Encodes strings, searches, and decodes the outputs.
 
     A string that is not UTF-8 has empty outputs with the score `NONE`, the score of an output that
@@ -125,7 +128,7 @@ def generate_strings(tokenizers, max_length, decode, sentences, blank=True):
     }
 
 
-def map_sorted(function, sentences, batch_size, key=len):
+def map_sorted(function, sentences, batch_size, key=len) -> list:
     """Calls a function with batches of sentences of similar length.
 
     Args:

@@ -1,6 +1,7 @@
 """The end of training: the choice of the final weights and the model of the run."""
 
 import math
+from typing import Any
 
 from keras_transformer.files import replacing
 from keras_transformer.training.loop.checkpoint import read_state
@@ -9,7 +10,7 @@ from keras_transformer.training.loop.moving_average import averaged_weights
 from keras_transformer.training.tuning.adapters import merged_weights
 
 
-def write_model(session):
+def write_model(session) -> dict[str, Any]:
     """Writes `model.keras` and `metrics.json` of a run; returns the content of the latter.
 
     Metrics of an earlier model, of a run that was made longer, are dropped.
@@ -41,7 +42,7 @@ def write_model(session):
     return metrics
 
 
-def load_final(session):
+def load_final(session) -> tuple:
     """Loads the weights of the final model.
 
     With `final_model = "best"` they are from the best checkpoint that can be read, so that

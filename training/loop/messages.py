@@ -5,7 +5,7 @@ import math
 from keras_transformer.training.tuning.frozen import trained_parameters
 
 
-def diverged(what, last_good):
+def diverged(what, last_good) -> ValueError:
     """Returns the error after training has diverged.
 
     Args:
@@ -18,19 +18,19 @@ def diverged(what, last_good):
     )
 
 
-def duration(seconds):
+def duration(seconds) -> str:
     """Formats a time in seconds as `1:02:03` or `2:03`."""
     minutes, seconds = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02d}:{seconds:02d}" if hours else f"{minutes}:{seconds:02d}"
 
 
-def say(console, text):
+def say(console, text) -> None:
     """Prints a line of plain text without wrapping it."""
     console.print(text, soft_wrap=True, highlight=False, markup=False)
 
 
-def introduction(session):
+def introduction(session) -> str:
     """Returns the first line of a `Session`: parameters, examples and updates of an epoch."""
     corpus, settings = session.corpus, session.settings
     steps = math.ceil(session.epochs.steps / settings.training.accumulate)
@@ -58,6 +58,6 @@ def _examples(session):
     return f"{corpus.examples:,} examples in {corpus.size:,} rows"
 
 
-def listed(results):
+def listed(results) -> str:
     """Formats the results of a validation as one line."""
     return ", ".join(f"{name} {value:.4g}" for name, value in results.items())

@@ -33,7 +33,7 @@ class Section(BaseModel):
         extra="forbid", frozen=True, strict=True, allow_inf_nan=False, protected_namespaces=()
     )
 
-    def received(self, key, value=None, name=None, default="the default"):
+    def received(self, key, value=None, name=None, default="the default") -> str:
         """Returns `key=value` for an error, with a note if the value is a default.
 
         Args:
@@ -69,7 +69,7 @@ class DataSettings(Section):
         "`store` in the folder of the run.",
     )
 
-    def check_columns(self, task):
+    def check_columns(self, task) -> None:
         """Raises a `ValueError` unless the data have the columns of a `Task`."""
         if task.columns != self.columns:
             raise ValueError(
@@ -78,7 +78,7 @@ class DataSettings(Section):
             )
 
 
-def sources_for(task):
+def sources_for(task) -> str:
     """Returns the kinds of data that suit a task, for an error."""
     if task.texts:
         return '`data.source = "text"`'

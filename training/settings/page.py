@@ -62,7 +62,7 @@ class Table:
     settings: tuple
 
 
-def tables(section=None):
+def tables(section=None) -> list[Table]:
     """Returns the sections of a configuration as `Table`s.
 
     Args:
@@ -99,7 +99,7 @@ def tables(section=None):
     return chosen
 
 
-def as_text(section=None, width=100):
+def as_text(section=None, width=100) -> str:
     """Returns the text for a terminal.
 
     Args:
@@ -118,7 +118,7 @@ def as_text(section=None, width=100):
     return "\n".join(lines[:-1])
 
 
-def as_markdown():
+def as_markdown() -> str:
     """Returns the text of `docs/settings.md`."""
     lines = [INTRODUCTION]
     for table in tables():

@@ -7,7 +7,7 @@ range is an error. The sections, with types, ranges, defaults and descriptions, 
 """
 
 import functools
-from typing import Annotated, Union
+from typing import Annotated, Any, Union
 
 from pydantic import Discriminator, Tag, create_model, model_validator
 
@@ -97,7 +97,7 @@ class Settings(Section):
     training: TrainingSettings = TrainingSettings()
 
     @classmethod
-    def model_validate(cls, values, **kwargs):
+    def model_validate(cls, values, **kwargs) -> "Settings":
         """Returns the settings in nested dictionaries; `[model]` has the keys of the task's model.
 
         Raises:
@@ -172,7 +172,7 @@ class Settings(Section):
                     "it."
                 )
 
-    def used(self):
+    def used(self) -> dict[str, Any]:
         """Returns all values that have an effect on the task, as nested dictionaries."""
         unused = {}
         for name in self.task.get().unused:
@@ -215,7 +215,7 @@ class Settings(Section):
                 f'`training.best_by = "{best_by}"` needs `training.validate_sentences`.'
             )
 
-    def config(self, **data):
+    def config(self, **data) -> Any:
         """Returns the configuration of the model; `data` are fields that the data determine."""
         return self.model.config(self.task.get(), **data)
 

@@ -56,7 +56,7 @@ def load_settings(path: str | os.PathLike, overrides: Iterable[str] = ()) -> Set
     return make_settings(values, path)
 
 
-def make_settings(values, where):
+def make_settings(values, where) -> Settings:
     """Returns the `Settings` in nested dictionaries.
 
     Args:
@@ -93,7 +93,7 @@ def save_settings(settings: Settings, path: str | os.PathLike) -> None:
     Path(path).write_text(tomlkit.dumps(values), encoding="utf-8")
 
 
-def differences(settings, others):
+def differences(settings, others) -> list[str]:
     """Returns the dotted keys in which two `Settings` differ, in the order of the file."""
     first, second = settings.model_dump(), others.model_dump()
     return [

@@ -158,12 +158,12 @@ class ScheduleSettings(Section):
         return self
 
     @property
-    def shortest(self):
+    def shortest(self) -> int | None:
         """Length of the shortest training with this warm-up, in updates. `None`: no warm-up set."""
         falls = self.kind in ("linear", "cosine")  # to zero, in at least one more update
         return None if self.warmup_steps is None else self.warmup_steps + falls
 
-    def check_length(self, updates):
+    def check_length(self, updates) -> None:
         """Raises a `ValueError` if a run is too short for its warm-up.
 
         Args:

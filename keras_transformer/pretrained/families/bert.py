@@ -1,9 +1,13 @@
 """BERT in Hugging Face's format: an encoder, with a head for labels if it has one."""
 
+from collections.abc import Iterator
+from typing import Any
+
 from keras_transformer.pretrained.names import Layout, Weight, layers
 from keras_transformer.pretrained.settings import ACTIVATIONS
 from keras_transformer.pretrained.text_encoder import BERT_BLOCK, TextEncoder
 from keras_transformer.pretrained.wordpiece import read_wordpiece
+from keras_transformer.text.tokenizers.wordpiece import WordPieceTokenizer
 
 # Settings that change what a model computes, with the values that models here have. A setting
 # that is missing has the first of them.
@@ -31,12 +35,12 @@ class Bert(TextEncoder):
     others = ("Model", "ForMaskedLM", "ForPreTraining", "ForNextSentencePrediction")
 
     @property
-    def ignored(self):
+    def ignored(self) -> tuple[str, ...]:
         """Tensors of other heads, buffers, and a pooler that no logit depends on."""
         fixed = (r"cls\..*", r"(bert\.)?embeddings\.(position_ids|token_type_ids)")
         return fixed if self.task == "classification" else (*fixed, r"(bert\.)?pooler\..*")
 
-    def config(self):  # noqa: D102
+    def config(self) -> Any:  # noqa: D102
         settings = self.settings
         settings.check(EXPRESSIBLE)
         return self.make_config(
@@ -53,7 +57,7 @@ class Bert(TextEncoder):
             layer_norm_epsilon=settings.number("layer_norm_eps", 1e-12),
         )
 
-    def sizes(self, config):  # noqa: D102
+    def sizes(self, config) -> Iterator[tuple[str, tuple[int, ...]]]:  # noqa: D102
         prefix, width = self.prefix, config.d_model
         last = f"{prefix}encoder.layer.{config.num_layers - 1}.intermediate.dense.weight"
         yield last, (config.d_ff, width)
@@ -61,7 +65,7 @@ class Bert(TextEncoder):
         rows = config.max_length + self.cut
         yield f"{prefix}embeddings.position_embeddings.weight", (rows, width)
 
-    def names(self, config):  # noqa: D102
+    def names(self, config) -> Iterator[Weight]:  # noqa: D102
         prefix = self.prefix
         for name, ours in EMBEDDINGS.items():
             last = self.cut if name == "position_embeddings" else 0
@@ -77,5 +81,5 @@ class Bert(TextEncoder):
         if self.has_labels:
             yield from layers({"classifier": "output_layer"})
 
-    def read_tokenizer(self):  # noqa: D102
+    def read_tokenizer(self) -> WordPieceTokenizer:  # noqa: D102
         return read_wordpiece(self.folder, self.settings)

@@ -1,10 +1,13 @@
 """RoBERTa in Hugging Face's format: BERT's encoder with byte-level BPE, and a head."""
 
+from collections.abc import Iterator
+from typing import Any
+
 from keras_transformer.pretrained.byte_bpe import read_byte_bpe
 from keras_transformer.pretrained.names import Layout, Weight, layers
 from keras_transformer.pretrained.settings import ACTIVATIONS
 from keras_transformer.pretrained.text_encoder import BERT_BLOCK, HEADS, TEXTS, TextEncoder
-from keras_transformer.text.tokenizers.byte_bpe import SPECIAL
+from keras_transformer.text.tokenizers.byte_bpe import SPECIAL, ByteBPETokenizer
 
 # Settings that change what a model computes, with the values that models here have. A setting
 # that is missing has the first of them.
@@ -35,7 +38,7 @@ class Roberta(TextEncoder):
         r"(roberta\.)?embeddings\.(position_ids|token_type_ids)",
     )
 
-    def config(self):  # noqa: D102
+    def config(self) -> Any:  # noqa: D102
         settings = self.settings
         settings.check(EXPRESSIBLE | {"pad_token_id": (1,)})
         return self.make_config(
@@ -51,7 +54,7 @@ class Roberta(TextEncoder):
             layer_norm_epsilon=settings.number("layer_norm_eps", 1e-12),
         )
 
-    def sizes(self, config):  # noqa: D102
+    def sizes(self, config) -> Iterator[tuple[str, tuple[int, ...]]]:  # noqa: D102
         prefix, width = self.prefix, config.d_model
         last = f"{prefix}encoder.layer.{config.num_layers - 1}.intermediate.dense.weight"
         yield last, (config.d_ff, width)
@@ -59,7 +62,7 @@ class Roberta(TextEncoder):
         rows = config.max_length + FIRST + self.cut
         yield f"{prefix}embeddings.position_embeddings.weight", (rows, width)
 
-    def names(self, config):  # noqa: D102
+    def names(self, config) -> Iterator[Weight]:  # noqa: D102
         prefix = self.prefix
         yield Weight(f"{prefix}embeddings.word_embeddings.weight", "embedding.table")
         # The one token type is a part of every position.
@@ -78,7 +81,7 @@ class Roberta(TextEncoder):
         if self.has_labels:
             yield from layers(HEAD)
 
-    def read_tokenizer(self):  # noqa: D102
+    def read_tokenizer(self) -> ByteBPETokenizer:  # noqa: D102
         tokenizer = read_byte_bpe(self.folder, self.settings, SPECIAL, starts_with_bos=True)
         if tokenizer.pad_id != self.settings.get("pad_token_id", 1):
             rule = f"{tokenizer.pad_id}, the id of {SPECIAL['pad']} in the vocabulary"

@@ -3,9 +3,10 @@
 import tensorflow as tf
 
 from keras_transformer.tasks.strings import BYTES_PER_TOKEN
+from keras_transformer.tensors import Tensor
 
 
-def encode_words(tokenizer, texts, max_length=None):
+def encode_words(tokenizer, texts, max_length=None) -> tuple[Tensor, Tensor, Tensor]:
     """Tokenises texts word by word, so that the tokens of each word are known.
 
     The result is the same as for the whole text, because SentencePiece's tokens do not contain

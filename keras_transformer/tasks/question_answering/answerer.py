@@ -1,5 +1,7 @@
 """The pipeline of extractive question answering."""
 
+from typing import Any
+
 import tensorflow as tf
 
 from keras_transformer.models.span_predictor import SpanPredictor
@@ -28,7 +30,7 @@ class QuestionAnswerer(TextPass):
     output = "answer"
     codec_class = AnswerCodec
 
-    def reading(self, line: str):
+    def reading(self, line: str) -> tuple[Any, dict[str, tuple[list[str], list[str]]], bool]:
         """Returns the tokens of the question and the first window; see `TextPipeline.reading`."""
         try:
             question, passage = self.parse(line)
@@ -40,6 +42,6 @@ class QuestionAnswerer(TextPass):
         cut = rest["truncated"][0] or len(inputs["source"]) > 1
         return ids, {"encoder": (pieces, pieces)}, bool(cut)
 
-    def make_codec(self):  # noqa: D102
+    def make_codec(self) -> AnswerCodec:  # noqa: D102
         config = self.model.config
         return AnswerCodec(self.tokenizers, self.max_length, config.max_answer, config.stride)

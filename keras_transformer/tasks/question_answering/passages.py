@@ -12,6 +12,7 @@ import typing
 import tensorflow as tf
 
 from keras_transformer.tasks.strings import BYTES_PER_TOKEN
+from keras_transformer.tensors import Tensor
 
 WORD = r"[\pL\pM\pN]"
 WITHOUT_SPACES = r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}\p{Tibetan}]"
@@ -35,7 +36,7 @@ class Passages:
     first: typing.Any
 
     @property
-    def segment_of_piece(self):
+    def segment_of_piece(self) -> Tensor:
         """The segment that begins with each token, -1 if none does, `[B, (P)]`, int32."""
         numbers = tf.ragged.range(tf.cast(self.first.row_lengths(), tf.int32)).flat_values
         places = tf.gather(self.pieces.row_splits[:-1], self.first.value_rowids())
@@ -45,7 +46,7 @@ class Passages:
         return self.pieces.with_flat_values(spread)
 
 
-def read_passages(tokenizer, passages):
+def read_passages(tokenizer, passages) -> Passages:
     """Returns the `Passages` of strings `[B]`."""
     characters, offsets = tf.strings.unicode_split_with_offsets(passages, "UTF-8")  # [B, (C)]
     row = characters.value_rowids()
@@ -92,7 +93,7 @@ def _pieces(tokenizer, strings):
     return pieces.flat_values, pieces.row_lengths()
 
 
-def read_questions(tokenizer, questions, longest):
+def read_questions(tokenizer, questions, longest) -> tuple[Tensor, Tensor]:
     """Tokenises questions.
 
     Args:
@@ -125,7 +126,7 @@ class Windows:
     begin: typing.Any
 
 
-def cut_windows(tokenizer, questions, passages, longest=None, stride=None):
+def cut_windows(tokenizer, questions, passages, longest=None, stride=None) -> Windows:
     """Cuts passages into overlapping windows that fit a model with their questions.
 
     Args:

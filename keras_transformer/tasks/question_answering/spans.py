@@ -3,9 +3,10 @@
 import tensorflow as tf
 
 from keras_transformer.models.heads.spans import OUTSIDE
+from keras_transformer.tensors import Tensor
 
 
-def segments_of_rows(rest, length):
+def segments_of_rows(rest, length) -> Tensor:
     """Returns the segment that begins with each token of a row, -1 if none does, `[R, S]`.
 
     Args:
@@ -23,7 +24,7 @@ def segments_of_rows(rest, length):
     return tf.gather(row, tf.where(inside, place, size), batch_dims=1)
 
 
-def log_probabilities(logits, segment, rest):
+def log_probabilities(logits, segment, rest) -> Tensor:
     """Returns the log-probability of each token of a row, `[R, S]`.
 
     The probabilities of the row's segments and of its separator add up to 1. The separator stands
@@ -41,7 +42,7 @@ def log_probabilities(logits, segment, rest):
     return tf.where(segment >= 0, tf.nn.log_softmax(kept), OUTSIDE)
 
 
-def possible(logits, segment, rest):
+def possible(logits, segment, rest) -> Tensor:
     """Returns logits `[R, S]` in which all but a row's segments and separator are `OUTSIDE`.
 
     Args:
@@ -52,7 +53,7 @@ def possible(logits, segment, rest):
     return tf.where((segment >= 0) | tf.equal(place, separator), logits, OUTSIDE)
 
 
-def best_of_windows(start, end, segment, rest, max_answer):
+def best_of_windows(start, end, segment, rest, max_answer) -> tuple[Tensor, Tensor]:
     """Returns the first and the last segment of each example's best answer, `[B]` each.
 
     Args:
@@ -79,7 +80,7 @@ def best_of_windows(start, end, segment, rest, max_answer):
     return tuple(tf.maximum(at(of_row, token), 0) for token in (first, last))
 
 
-def of_segments(log_p, segment, rest):
+def of_segments(log_p, segment, rest) -> Tensor:
     """Returns the largest probability of each segment over all windows, `[B, G]`.
 
     Args:
@@ -96,7 +97,7 @@ def of_segments(log_p, segment, rest):
     return tf.reshape(tf.maximum(best, 0.0), [examples, size])
 
 
-def at(values, place):
+def at(values, place) -> Tensor:
     """Returns the value of each row `[B, N]` at an index `[B]`; 0 for rows without values."""
     padded = tf.pad(values, [[0, 0], [0, 1]])
     return tf.gather(padded, place, batch_dims=1)

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import tensorflow as tf
 import tensorflow_text
 
+from keras_transformer.tensors import Tensor
 from keras_transformer.text.byte_pairs import (
     CHARACTERS,
     check_merges,
@@ -88,7 +89,7 @@ class ByteBPETokenizer(Tokenizer):
         self.starts_with_bos, self.prefix_space = starts_with_bos, prefix_space
         self.vocab_size = len(pieces)
 
-    def encode(self, strings):
+    def encode(self, strings: Tensor) -> tf.RaggedTensor:
         """Encodes strings: see `Tokenizer.encode`."""
         pieces = self.tokenize(strings)  # [B, (S)]
         column = tf.ones([pieces.nrows(), 1], tf.int32)
@@ -97,10 +98,12 @@ class ByteBPETokenizer(Tokenizer):
             parts.insert(0, tf.RaggedTensor.from_tensor(self.bos_id * column))
         return tf.concat(parts, axis=1)
 
-    def tokenize(self, strings):  # noqa: D102
+    def tokenize(self, strings: Tensor) -> tf.RaggedTensor:  # noqa: D102
         return self._tokenize(tf.convert_to_tensor(strings, tf.string))[0]
 
-    def tokenize_with_offsets(self, strings):
+    def tokenize_with_offsets(
+        self, strings: Tensor
+    ) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
         """Returns tokens and their offsets: see `Tokenizer.tokenize_with_offsets`.
 
         A space before a word belongs to the first token of the word, as do its bytes; a token may
@@ -157,17 +160,17 @@ class ByteBPETokenizer(Tokenizer):
             name = f"byte_bpe_{zlib.crc32(model):08x}"
             return tensorflow_text.SentencepieceTokenizer(model=model, out_type=tf.int32, name=name)
 
-    def join(self, tokens, keep):
+    def join(self, tokens: Tensor, keep: Tensor) -> Tensor:
         """Joins tokens to strings: see `Tokenizer.join`. Invalid UTF-8 becomes U+FFFD."""
         texts = [text_of(piece) for piece in self._content()[0]]
         texts = tf.where(keep, tf.gather(tf.constant(texts), tokens), "")  # [B, T]
         joined = tf.strings.reduce_join(texts, axis=1)
         return tf.strings.unicode_transcode(joined, "UTF-8", "UTF-8", errors="replace")
 
-    def pieces(self, tokens):  # noqa: D102
+    def pieces(self, tokens: Tensor) -> list[str]:  # noqa: D102
         return [self._content()[0][int(token)] for token in tokens]
 
-    def files(self):  # noqa: D102
+    def files(self) -> dict[str, bytes]:  # noqa: D102
         pieces, merges, special = self._content()
         content = {
             "special": special,
@@ -179,7 +182,7 @@ class ByteBPETokenizer(Tokenizer):
         return {FILE: json.dumps(content, ensure_ascii=False).encode()}
 
     @classmethod
-    def from_files(cls, files):  # noqa: D102
+    def from_files(cls, files: dict[str, bytes]) -> "ByteBPETokenizer":  # noqa: D102
         try:
             fields = json.loads(files[FILE])
             options = fields["special"], fields["starts_with_bos"], fields["prefix_space"]
