@@ -246,12 +246,12 @@ class VectorHead(PartConfig):
     )
 
     @property
-    def scale(self):
+    def scale(self) -> float:
         """Factor on the similarities of texts in the loss."""
         default = 20.0 if self.normalize else 1.0
         return default if self.similarity_scale is None else self.similarity_scale
 
-    def check_with(self, config):  # noqa: D102
+    def check_with(self, config: Any) -> None:  # noqa: D102
         width = config.encoder.d_model
         if self.dimensions is not None and self.dimensions > width:
             raise ValueError(

@@ -47,7 +47,7 @@ class Parts:
             return None
         return _weights(getattr(self, name), self._earlier(name))
 
-    def variables(self, name):
+    def variables(self, name) -> list[Any]:
         """Returns the variables that a part uses, a list; a shared table is in each of its parts.
 
         LoRA adapters are left out.

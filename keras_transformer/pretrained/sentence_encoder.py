@@ -28,7 +28,7 @@ class SentenceEncoder(typing.NamedTuple):
     max_length: int | None
     settings: CheckpointSettings
 
-    def check_tokenizer(self, tokenizer):
+    def check_tokenizer(self, tokenizer) -> None:
         """Refuses texts that are converted to lower case before a tokenizer that does not do so.
 
         Args:
@@ -39,7 +39,7 @@ class SentenceEncoder(typing.NamedTuple):
             raise self.settings.wrong("do_lower_case", "false, or the tokenizer must do the same")
 
 
-def read_sentence_encoder(folder):
+def read_sentence_encoder(folder) -> SentenceEncoder | None:
     """Returns the `SentenceEncoder` in a folder; `None` if the folder does not describe one.
 
     Args:

@@ -88,7 +88,7 @@ class TextEncoder(Family):
         return "AutoModel" if self.sentences else f"AutoModel{self._head or TEXTS}"
 
     @functools.cached_property
-    def sentences(self):
+    def sentences(self) -> Any:
         """The `SentenceEncoder` that the folder describes, or `None`."""
         return read_sentence_encoder(self.folder)
 

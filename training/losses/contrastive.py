@@ -3,6 +3,8 @@
 import keras
 import tensorflow as tf
 
+from keras_transformer.tensors import Tensor
+
 FORBIDDEN = -1e9  # similarity of a text that is no negative
 
 
@@ -31,7 +33,7 @@ class ContrastiveLoss(keras.losses.Loss):
         super().__init__(name=name)
         self.scale, self.symmetric = scale, symmetric
 
-    def call(self, labels, vectors):
+    def call(self, labels, vectors) -> Tensor:
         vectors = tf.cast(vectors, tf.float32)
         first, second = tf.split(vectors, 2)  # [B, D]
         similarity = self.scale * tf.matmul(first, second, transpose_b=True)  # [B, B]

@@ -46,7 +46,7 @@ class Section(BaseModel):
         return text if key in self.model_fields_set else f"{text} ({default})"
 
 
-def section_in(kind):
+def section_in(kind) -> type[Section] | None:
     """Returns the `Section` in the type of a key that holds a table; `None` for other keys.
 
     Args:

@@ -3,7 +3,7 @@
 from keras_transformer.config.parts import PARTS, STACKS
 
 
-def check_tuning(settings, config):
+def check_tuning(settings, config) -> None:
     """Raises a `ValueError` if a setting of fine-tuning has no effect, or an unwanted one.
 
     Args:

@@ -1,8 +1,13 @@
 """Training of sentence embeddings."""
 
+from typing import Any
+
+import keras
 import tensorflow as tf
 
 from keras_transformer.fields import Tokens
+from keras_transformer.tensors import Tensor
+from keras_transformer.training.data.stream import Epochs
 from keras_transformer.training.losses.contrastive import ContrastiveLoss
 from keras_transformer.training.tasks.task import TextTraining
 
@@ -17,10 +22,10 @@ class EmbeddingTraining(TextTraining):
     """
 
     @property
-    def fields(self):  # noqa: D102
+    def fields(self) -> dict[str, Any]:  # noqa: D102
         return {name: Tokens(self.tokenizers.source) for name in ("text", "similar")}
 
-    def epochs(self, corpus, settings):
+    def epochs(self, corpus, settings) -> Epochs:
         """Returns the `Epochs`; see `Training.epochs`.
 
         Raises:
@@ -35,7 +40,7 @@ class EmbeddingTraining(TextTraining):
             )
         return epochs
 
-    def assemble(self, text, similar):  # noqa: D102
+    def assemble(self, text, similar) -> tuple:  # noqa: D102
         labels = tf.stack([_hashes(text), _hashes(similar)], axis=1)  # [B, 2]
         width = tf.maximum(tf.shape(text)[1], tf.shape(similar)[1])
         both = [
@@ -44,7 +49,7 @@ class EmbeddingTraining(TextTraining):
         ]
         return tf.concat(both, axis=0), labels
 
-    def loss(self, settings):  # noqa: D102
+    def loss(self, settings) -> keras.Loss:  # noqa: D102
         if tf.distribute.get_strategy().num_replicas_in_sync > 1:
             raise ValueError(
                 "Models for embedding are trained on one device: every text is compared with all "
@@ -52,10 +57,10 @@ class EmbeddingTraining(TextTraining):
             )
         return ContrastiveLoss(self.config.head.scale, self.config.symmetric)
 
-    def metrics(self):  # noqa: D102
+    def metrics(self) -> list[keras.Metric]:  # noqa: D102
         return []
 
-    def weigh(self, inputs, labels):
+    def weigh(self, inputs, labels) -> Tensor:
         """Returns 1 for each pair."""
         return tf.ones([tf.shape(labels)[0]])
 

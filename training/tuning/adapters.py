@@ -10,7 +10,7 @@ from keras_transformer.models.parts import ADAPTERS
 LAYERS = {"query": "query", "key": "key", "value": "value", "output": "output_projection"}
 
 
-def add_adapters(model, settings, copied):
+def add_adapters(model, settings, copied) -> None:
     """Adds adapters to copied stacks of a model and freezes everything else that was copied.
 
     A projection computes `x (W + alpha / rank * A B)` with `A` `[D, R]` and `B` `[R, U]`, of which
@@ -57,7 +57,7 @@ def add_adapters(model, settings, copied):
         projection.enable_lora(settings.rank, lora_alpha=settings.alpha)
 
 
-def merged_weights(model):
+def merged_weights(model) -> list[np.ndarray]:
     """Returns the weights of a model without its adapters, arrays in the order of `get_weights`.
 
     The adapters are added to the kernels: `W + alpha / rank * A B`, computed in float64. Without

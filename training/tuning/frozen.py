@@ -3,7 +3,7 @@
 from keras_transformer.config.parts import PARTS
 
 
-def freeze_parts(model, names, copied=None):
+def freeze_parts(model, names, copied=None) -> None:
     """Excludes parts of a model from training; call it before `compile`.
 
     Their variables have no gradients, no slots of the optimizer and no weight decay. A table that
@@ -31,6 +31,6 @@ def freeze_parts(model, names, copied=None):
             )
 
 
-def trained_parameters(model):
+def trained_parameters(model) -> int:
     """Returns the number of parameters of a model that are trained."""
     return sum(variable.value.shape.num_elements() for variable in model.trainable_variables)

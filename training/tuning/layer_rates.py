@@ -6,7 +6,7 @@ import keras
 TOP = 0
 
 
-def distances(model):
+def distances(model) -> dict[int, int]:
     """Returns the distance of each variable from the head, by the identity of the variable.
 
     It is 0 for the head and for the norm at the end of a stack, `N - i` for block `i` of a stack of
@@ -51,13 +51,13 @@ class LayerRates:
         super().__init__(*args, **options)
         self._factor_of, self._factors = factors, ()
 
-    def build(self, variables):
+    def build(self, variables) -> None:
         """Creates the variables of the optimizer, and looks up the factors of its variables."""
         if not self.built:
             self._factors = tuple(self._factor_of[id(variable)] for variable in variables)
         super().build(variables)
 
-    def update_step(self, gradient, variable, learning_rate):
+    def update_step(self, gradient, variable, learning_rate) -> None:
         """Updates one variable, with its weight decay first."""
         rate = learning_rate * self._factors[self._get_variable_index(variable)]
         if self.weight_decay is not None and self._use_weight_decay(variable):
@@ -76,7 +76,7 @@ class LayerwiseAdamW(LayerRates, keras.optimizers.AdamW):
     """AdamW whose learning rate has a factor for each variable."""
 
 
-def layer_factors(model, decay):
+def layer_factors(model, decay) -> dict[int, float]:
     """Returns the factor on the learning rate of each variable, by the identity of the variable.
 
     `factor = decay ** distance`; see `distances`.

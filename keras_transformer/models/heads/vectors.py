@@ -1,10 +1,13 @@
 """Head that represents a whole text by one vector."""
 
+from typing import Any
+
 import keras
 from keras import ops
 
 from keras_transformer.models.heads.head import Head
 from keras_transformer.models.heads.pooling import Pooling
+from keras_transformer.tensors import Shape, Tensor
 
 SMALLEST = 1e-24  # of a squared length, so that a vector of zeros stays one
 
@@ -35,7 +38,7 @@ class Direction(keras.Layer):
         super().__init__(**kwargs)
         self.dimensions, self.normalize = dimensions, normalize
 
-    def call(self, x):  # noqa: D102
+    def call(self, x) -> Tensor:  # noqa: D102
         if self.dimensions is not None:
             x = x[:, : self.dimensions]  # [B, N]
         if not self.normalize:
@@ -43,11 +46,11 @@ class Direction(keras.Layer):
         squares = ops.sum(ops.square(x), axis=1, keepdims=True)  # [B, 1]
         return x * ops.rsqrt(ops.maximum(squares, SMALLEST))
 
-    def compute_output_shape(self, x_shape):  # noqa: D102
+    def compute_output_shape(self, x_shape) -> Shape:  # noqa: D102
         width = x_shape[-1] if self.dimensions is None else self.dimensions
         return x_shape[0], width
 
-    def get_config(self):  # noqa: D102
+    def get_config(self) -> dict[str, Any]:  # noqa: D102
         own = {"dimensions": self.dimensions, "normalize": self.normalize}
         return {**super().get_config(), **own}
 
@@ -55,7 +58,7 @@ class Direction(keras.Layer):
 class PooledVector(Head):
     """Pooling over the encoder's output, in float32 from there on."""
 
-    def make_layers(self, config, policy, kernels):  # noqa: D102
+    def make_layers(self, config, policy, kernels) -> dict[str, Any]:  # noqa: D102
         is_half = policy.compute_dtype in ("float16", "bfloat16")
         dtype = "float32" if is_half else policy.compute_dtype
         return {
@@ -63,11 +66,11 @@ class PooledVector(Head):
             "vector": Direction(config.dimensions, config.normalize, dtype=dtype, name="vector"),
         }
 
-    def __call__(self, hidden, inputs=None, allowed=None):  # noqa: D102
+    def __call__(self, hidden, inputs=None, allowed=None) -> Tensor:  # noqa: D102
         pooling = self.layers["pooling"]
         x = pooling(hidden) if allowed is None else pooling(hidden, allowed)  # [B, D]
         return self.layers["vector"](x)  # [B, N]
 
     @property
-    def drawn(self):  # noqa: D102
+    def drawn(self) -> tuple[keras.Layer, ...]:  # noqa: D102
         return self.layers["pooling"], self.layers["vector"]

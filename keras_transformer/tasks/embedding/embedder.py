@@ -10,6 +10,7 @@ from keras_transformer.checks import is_integer
 from keras_transformer.models.embedder import TextEmbedder
 from keras_transformer.tasks.single_pass.codec import Guide, Result
 from keras_transformer.tasks.single_pass.text import MODULES, RULE, TextCodec, TextPass, quoted
+from keras_transformer.tensors import Tensor
 
 
 @dataclasses.dataclass(frozen=True)
@@ -25,21 +26,21 @@ class TextVector(Result):
     truncated: bool
 
     @property
-    def text(self):
+    def text(self) -> str:
         """The numbers, separated by spaces, as `predict` writes them: no digit is lost."""
         return " ".join(map(str, self.values))
 
     @property
-    def score(self):
+    def score(self) -> float:
         """0, the value of `score_of` for an equal direction."""
         return 0.0
 
     @property
-    def numbers(self):
+    def numbers(self) -> np.ndarray:
         """The numbers."""
         return self.values
 
-    def score_of(self, other: Any):
+    def score_of(self, other: Any) -> float:
         """Returns the cosine distance of two vectors, from 0 to 2."""
         ours, theirs = (np.asarray(vector.values, "float64") for vector in (self, other))
         lengths = np.linalg.norm(ours) * np.linalg.norm(theirs)
@@ -59,22 +60,22 @@ class VectorCodec(TextCodec):
     # Cosine distances from the vectors of the model in memory.
     max_score_loss = {"none": 0.0, "float16": 0.001, "int8": 0.02}
 
-    def outputs(self, prediction):
+    def outputs(self, prediction) -> dict[str, Tensor]:
         """Returns `vector` `[B, D]`."""
         return {"vector": prediction}
 
-    def answers(self, outputs, rest):  # noqa: D102
+    def answers(self, outputs, rest) -> dict[str, Any]:  # noqa: D102
         return {"vector": outputs["vector"], "truncated": rest["truncated"]}
 
     @classmethod
-    def results(cls, answers):
+    def results(cls, answers) -> list[TextVector]:
         """Returns a `TextVector` for each text."""
         return [
             TextVector(np.asarray(vector, "float32"), bool(cut))
             for vector, cut in zip(answers["vector"], answers["truncated"], strict=True)
         ]
 
-    def guide(self, example):  # noqa: D102
+    def guide(self, example) -> Guide:  # noqa: D102
         texts, strings = self.notes()
         return Guide(
             purpose="Represents texts by vectors, with its tokenizer inside",
@@ -137,7 +138,7 @@ class Embedder(TextPass):
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
         return vectors / np.maximum(lengths, np.finfo("float32").tiny)
 
-    def stacked(self, results):
+    def stacked(self, results: Sequence[TextVector]) -> np.ndarray:
         """Returns the vectors of a list of `TextVector`s, float32 `[T, D]`."""
         return np.array([result.values for result in results], "float32").reshape(-1, self._width)
 
@@ -147,7 +148,7 @@ class Embedder(TextPass):
         config = self.model.config
         return config.dimensions or config.encoder.d_model
 
-    def difference(self, other):
+    def difference(self, other: Any) -> str | None:
         """Returns why two embedders cannot form an ensemble: no two models have the same space."""
         return super().difference(other) or (
             "vectors of different models cannot be compared or averaged"

@@ -5,7 +5,7 @@ import numpy as np
 AT_ONCE = 512  # texts that are compared with all candidates at a time
 
 
-def ranks_of_partners(vectors, partners, texts, names):
+def ranks_of_partners(vectors, partners, texts, names) -> np.ndarray:
     """Returns the rank of each text's partner among all different partners, counted from 1.
 
     Candidates are the partners, each text once, without the text itself unless it is its own
@@ -37,19 +37,19 @@ def ranks_of_partners(vectors, partners, texts, names):
     return np.concatenate(ranks)
 
 
-def recall_at(ranks, count):
+def recall_at(ranks, count) -> float:
     """Returns the share of partners among the first `count` candidates, from 0 to 100."""
     return 100 * float(np.mean(ranks <= count))
 
 
-def cosines(vectors, partners):
+def cosines(vectors, partners) -> np.ndarray:
     """Returns the cosine of each pair of vectors, float64 `[T]`."""
     vectors, partners = (np.asarray(x, "float64") for x in (vectors, partners))
     lengths = np.linalg.norm(vectors, axis=1) * np.linalg.norm(partners, axis=1)
     return (vectors * partners).sum(axis=1) / np.maximum(lengths, np.finfo("float64").tiny)
 
 
-def spearman(ours, theirs):
+def spearman(ours, theirs) -> float:
     """Returns Spearman's rank correlation, from -100 to 100; equal values share their mean rank.
 
     It is 0 if all values of one side are equal, for which it is not defined.

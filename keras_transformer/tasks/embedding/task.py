@@ -1,6 +1,7 @@
 """The task of sentence embeddings."""
 
 import time
+from typing import Any
 
 from keras_transformer.config import EmbedderConfig
 from keras_transformer.tasks.embedding.metrics import (
@@ -30,12 +31,12 @@ class EmbeddingTask(Task):
     unit = "examples"
     unused = ("training.r_drop", "training.label_smoothing")
 
-    def pipeline_class(self):  # noqa: D102
+    def pipeline_class(self) -> type[Any]:  # noqa: D102
         from keras_transformer.tasks.embedding.embedder import Embedder
 
         return Embedder
 
-    def check(self, settings):
+    def check(self, settings) -> None:
         """Refuses gradient accumulation, whose batches do not see each other's texts."""
         if settings.training.accumulate > 1:
             raise ValueError(
@@ -44,7 +45,7 @@ class EmbeddingTask(Task):
                 f"Received: training.accumulate={settings.training.accumulate}."
             )
 
-    def read_files(self, source, reference=None):
+    def read_files(self, source, reference=None) -> list[list]:
         """Reads a file with two texts on each line and, on every line or on none, a score.
 
         Args:
@@ -76,14 +77,14 @@ class EmbeddingTask(Task):
                 row[2] = value
         return [list(column) for column in zip(*rows, strict=True)] or [[], []]
 
-    def measure(self, pipeline, inputs, references):
+    def measure(self, pipeline, inputs, references) -> dict[str, Any]:
         """Returns `recall_at_1`, from 0 to 100; see `ranks_of_partners`."""
         vectors = pipeline.embed([*inputs, *references])
         count = len(inputs)
         ranks = ranks_of_partners(vectors[:count], vectors[count:], inputs, references)
         return {"recall_at_1": recall_at(ranks, 1)}
 
-    def evaluate(self, pipeline, columns):
+    def evaluate(self, pipeline, columns) -> dict[str, Any]:
         """Compares the similarities of texts with pairs or with scores.
 
         Args:
