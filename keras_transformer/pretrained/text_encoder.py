@@ -58,11 +58,13 @@ class TextEncoder(Family):
             read.
         heads: The kinds of heads that the family has, a dictionary such as `HEADS`.
         base: Begins the names of the encoder's tensors in a file that has a head.
+        words: Name of the table of embeddings, after `base`.
     """
 
     classes = base = ""
     others = ()
     heads = HEADS
+    words = "embeddings.word_embeddings.weight"
 
     @property
     def task(self):
@@ -110,6 +112,7 @@ class TextEncoder(Family):
     @functools.cached_property
     def tokenizer(self):
         """The `Tokenizer`."""
+        self.tensors.check_rows(self.prefix + self.words, self.settings, "vocab_size")
         return self.read_tokenizer()
 
     def read_tokenizer(self):

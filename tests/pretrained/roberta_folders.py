@@ -71,6 +71,8 @@ def tokenizer_json():
         "normalizer": None,
         "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True,
                           "use_regex": True},
+        "post_processor": {"type": "RobertaProcessing", "cls": ["<s>", 0], "sep": ["</s>", 2],
+                           "trim_offsets": True, "add_prefix_space": False},
         "model": {"type": "BPE", "dropout": None, "unk_token": None, "byte_fallback": False,
                   "continuing_subword_prefix": "", "end_of_word_suffix": "", "fuse_unk": False,
                   "vocab": {piece: number for number, piece in enumerate(PIECES)},

@@ -76,7 +76,7 @@ def test_words_get_labels(tmp_path):
         ({"n_layers": 10**9}, r"layer\.9+\.ffn\.lin1\.weight is missing"),
         ({"hidden_dim": 10**11}, r"lin1\.weight must have the shape \[10+, 24\]"),
         ({"max_position_embeddings": 10**11}, r"position_embeddings\.weight must have the shape"),
-        ({"vocab_size": 3}, r"vocab\.txt: ids must be whole numbers from 0 to below 3"),
+        ({"vocab_size": 10**9}, r"word_embeddings\.weight must have 1000000000 rows"),
     ],
 )
 def test_settings_that_cannot_be_expressed_are_named(changes, message, tmp_path):

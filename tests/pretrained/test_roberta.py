@@ -74,7 +74,7 @@ def change_json(path, change):
         ({"intermediate_size": 10**11}, r"dense\.weight must have the shape \[10+, 24\]"),
         ({"max_position_embeddings": 10**11}, r"position_embeddings\.weight must have the shape"),
         ({"max_position_embeddings": 2}, "`max_position_embeddings` must be a whole number of at"),
-        ({"vocab_size": 3}, r"vocab\.json: ids must be whole numbers from 0 to below 3"),
+        ({"vocab_size": 10**9}, r"word_embeddings\.weight must have 1000000000 rows"),
     ],
 )
 def test_settings_that_cannot_be_expressed_are_named(changes, message, tmp_path):
@@ -102,6 +102,7 @@ def test_settings_that_cannot_be_expressed_are_named(changes, message, tmp_path)
         (lambda c: c["model"]["vocab"].pop("</s>"), "the piece '</s>', which is `eos`"),
         (lambda c: c["model"]["vocab"].update({"x": 10**9}), "ids must be whole .*'x': 1000000000"),
         (lambda c: c["added_tokens"].append({"id": 1}), "`added_tokens` must have a `content`"),
+        (lambda c: c["post_processor"].update(cls=["</s>", 2]), "`post_processor` must be one tha"),
     ],
 )
 def test_vocabularies_that_cannot_be_expressed_are_named(change, message, tmp_path):

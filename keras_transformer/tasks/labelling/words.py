@@ -2,8 +2,6 @@
 
 import tensorflow as tf
 
-from keras_transformer.tasks.strings import BYTES_PER_TOKEN
-
 
 def encode_words(tokenizer, texts, max_length=None):
     """Tokenises texts word by word, so that the tokens of each word are known.
@@ -23,8 +21,9 @@ def encode_words(tokenizer, texts, max_length=None):
     """
     words = tf.strings.split(texts)  # [B, (W)]
     flat = words.flat_values
-    if max_length is not None:  # SentencePiece needs minutes for a megabyte in an unknown script
-        flat = tf.strings.substr(flat, 0, BYTES_PER_TOKEN * max_length)
+    limit = None if max_length is None else tokenizer.bytes_per_token * max_length
+    if limit is not None:  # SentencePiece needs minutes for a megabyte in an unknown script
+        flat = tf.strings.substr(flat, 0, limit)
     pieces = tokenizer.tokenize(flat)  # [words, (P)]
     missing = tf.equal(pieces.row_lengths(), 0)
     unknown = tf.RaggedTensor.from_row_lengths(
@@ -41,7 +40,9 @@ def encode_words(tokenizer, texts, max_length=None):
     ids = tf.RaggedTensor.from_row_splits(pieces.flat_values, splits, validate=False)  # [B, (S-1)]
     truncated = tf.zeros([tf.shape(texts)[0]], tf.bool)
     if max_length is not None:
+        is_long = words.with_flat_values(tf.strings.length(words.flat_values) > limit)
         truncated = ids.row_lengths() > max_length - tokenizer.num_marks
+        truncated |= tf.reduce_any(is_long, axis=1)
         ids = ids[:, : max_length - tokenizer.num_marks]
     ends = tf.fill([tf.shape(texts)[0], 1], tokenizer.eos_id)
     ids = tf.concat([ids, tf.RaggedTensor.from_tensor(ends)], axis=1)

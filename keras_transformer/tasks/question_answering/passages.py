@@ -11,8 +11,6 @@ import typing
 
 import tensorflow as tf
 
-from keras_transformer.tasks.strings import BYTES_PER_TOKEN
-
 WORD = r"[\pL\pM\pN]"
 WITHOUT_SPACES = r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}\p{Tibetan}]"
 SPACE = r"[\s\pZ\x0b\x{85}]"
@@ -104,8 +102,10 @@ def read_questions(tokenizer, questions, longest):
         Token ids without an end token, at most half of `longest`, ragged `[B, (Q)]`; and whether
         each question was cut, `[B]`.
     """
-    pieces = tokenizer.tokenize(tf.strings.substr(questions, 0, BYTES_PER_TOKEN * longest))
-    return pieces[:, : longest // 2], pieces.row_lengths() > longest // 2
+    limit = tokenizer.bytes_per_token * longest
+    pieces = tokenizer.tokenize(tf.strings.substr(questions, 0, limit))
+    truncated = (pieces.row_lengths() > longest // 2) | (tf.strings.length(questions) > limit)
+    return pieces[:, : longest // 2], truncated
 
 
 @dataclasses.dataclass(frozen=True)

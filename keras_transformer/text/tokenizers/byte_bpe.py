@@ -16,7 +16,7 @@ from keras_transformer.text.byte_pairs import (
     utf8_bytes,
 )
 from keras_transformer.text.gpt2_words import word_starts
-from keras_transformer.text.tokenizers.tokenizer import STRINGS, Tokenizer
+from keras_transformer.text.tokenizers.tokenizer import BYTES_PER_TOKEN, STRINGS, Tokenizer
 
 FILE = ".bpe.json"
 SPECIAL = {"pad": "<pad>", "unk": "<unk>", "bos": "<s>", "eos": "</s>"}  # RoBERTa's
@@ -87,6 +87,7 @@ class ByteBPETokenizer(Tokenizer):
         self._model = lambda: model
         self.starts_with_bos, self.prefix_space = starts_with_bos, prefix_space
         self.vocab_size = len(pieces)
+        self.bytes_per_token = max(BYTES_PER_TOKEN, *(len(text_of(piece)) for piece in ranks))
 
     def encode(self, strings):
         """Encodes strings: see `Tokenizer.encode`."""

@@ -5,6 +5,7 @@ Serving and older releases also have: `SentencepieceOp`, `SentencepieceTokenizeO
 `SentencepieceDetokenizeOp`.
 """
 
+import functools
 import os
 import typing
 import zlib
@@ -17,7 +18,7 @@ import tensorflow_text
 from keras_transformer.tensors import Tensor
 from keras_transformer.text.language_codes import split_code, split_codes
 from keras_transformer.text.piece_table import PieceTable
-from keras_transformer.text.tokenizers.tokenizer import STRINGS, Tokenizer
+from keras_transformer.text.tokenizers.tokenizer import BYTES_PER_TOKEN, STRINGS, Tokenizer
 from keras_transformer.text.unknown_pieces import UnknownPieces
 
 MODEL, TABLE = ".model", ".ids.json"  # endings of the files of the model and of the table of ids
@@ -82,6 +83,13 @@ class SentencePieceTokenizer(Tokenizer):
     def table(self) -> PieceTable | None:
         """The `PieceTable`, or `None`."""
         return self._table()
+
+    @functools.cached_property
+    def bytes_per_token(self) -> int:  # ty: ignore[invalid-method-override]
+        """Maximum number of bytes of a text that become one token."""
+        processor = Processor(model_proto=self.model)
+        pieces = map(processor.id_to_piece, range(processor.vocab_size()))
+        return max(BYTES_PER_TOKEN, *(len(piece.encode()) for piece in pieces))
 
     def _pieces(self):
         # Created anew in every graph. The resource of TensorFlow Text belongs to the operation that

@@ -9,6 +9,7 @@ from keras_transformer.tensors import Tensor
 # Signatures of private functions. The public methods are not a `tf.function`, which does not keep
 # its object alive: `SentencePieceTokenizer.load(path).encode(...)` would fail.
 STRINGS = tf.TensorSpec([None], tf.string, name="strings")
+BYTES_PER_TOKEN = 64  # SentencePiece's tokens have up to 16 characters of up to 4 bytes
 TOKENS = tf.TensorSpec([None, None], tf.int32, name="tokens")
 
 
@@ -25,6 +26,8 @@ class Tokenizer(tf.Module):
         pad_id, unk_id, bos_id, eos_id: Ids of padding, of an unknown token, and of the tokens that
             begin and end a text.
         starts_with_bos: Whether an encoded text begins with `bos_id`.
+        bytes_per_token: Maximum number of bytes of a text that become one token; runs of spaces,
+            unknown characters and words that are too long may have more.
     """
 
     title: str = ""
@@ -35,6 +38,7 @@ class Tokenizer(tf.Module):
     bos_id: int
     eos_id: int
     starts_with_bos: bool = False
+    bytes_per_token: int = BYTES_PER_TOKEN
 
     @property
     def num_marks(self) -> int:
