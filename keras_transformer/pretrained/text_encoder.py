@@ -3,10 +3,12 @@
 import functools
 import typing
 
-from keras_transformer.config import ClassifierConfig, TokenClassifierConfig
+from keras_transformer.config import ClassifierConfig, SpanPredictorConfig, TokenClassifierConfig
 from keras_transformer.models.classifier import TextClassifier
+from keras_transformer.models.span_predictor import SpanPredictor
 from keras_transformer.models.token_classifier import TokenClassifier
 from keras_transformer.pretrained.family import Family
+from keras_transformer.pretrained.names import layers
 from keras_transformer.text.tokenizers import Tokenizers
 
 NO_HEAD = (
@@ -29,11 +31,13 @@ class HeadKind(typing.NamedTuple):
 
 
 # By the end of the name of the class that `architectures` names.
-TEXTS = "ForSequenceClassification"
+TEXTS, SPANS = "ForSequenceClassification", "ForQuestionAnswering"
 HEADS = {
     TEXTS: HeadKind("classification", ClassifierConfig, TextClassifier),
     "ForTokenClassification": HeadKind("labelling", TokenClassifierConfig, TokenClassifier),
+    SPANS: HeadKind("question_answering", SpanPredictorConfig, SpanPredictor),
 }
+LONGEST_ANSWER = 15  # in tokens, as in Hugging Face's pipeline
 # The layers of a block of BERT and of RoBERTa, and ours.
 BERT_BLOCK = {
     "attention.self.query": "self_attention.query",
@@ -59,12 +63,14 @@ class TextEncoder(Family):
         heads: The kinds of heads that the family has, a dictionary such as `HEADS`.
         base: Begins the names of the encoder's tensors in a file that has a head.
         words: Name of the table of embeddings, after `base`.
+        pair_layout: Name of the `PairLayout` of question and passage.
     """
 
     classes = base = ""
     others = ()
     heads = HEADS
     words = "embeddings.word_embeddings.weight"
+    pair_layout = "bert"
 
     @property
     def task(self):
@@ -92,6 +98,11 @@ class TextEncoder(Family):
         if self.task == "classification":
             self.settings.check({"problem_type": (None, "single_label_classification")})
             options |= {"pooling": "first", "pooler": True, "pooler_activation": pooler}
+        if self._head == SPANS:
+            options |= {"pair_layout": self.pair_layout, "max_answer": LONGEST_ANSWER}
+            options = {"segments": "none", **options}
+        else:
+            options["labels"] = self._labels()
         return self._kind.config_class(
             vocab_size=tokenizer.vocab_size,
             pad_id=tokenizer.pad_id,
@@ -102,9 +113,18 @@ class TextEncoder(Family):
             norm="post",
             embedding_norm=True,
             attention_bias=True,
-            labels=self._labels(),
             **options,
         )
+
+    def linear_head(self, classifier="classifier"):
+        """Yields the `Weight`s of the last layer, of a trained head that is one linear map.
+
+        Args:
+            classifier: Name of the layer of heads for labels.
+        """
+        if self._head is not None:
+            layer = "qa_outputs" if self._head == SPANS else classifier
+            yield from layers({layer: "output_layer"})
 
     def tokenizers(self, config):  # noqa: D102
         return Tokenizers.of(self.tokenizer)
@@ -135,11 +155,6 @@ class TextEncoder(Family):
         return self._head == TEXTS
 
     @property
-    def has_labels(self):
-        """True if the checkpoint has a trained head for labels, of texts or of tokens."""
-        return self._head is not None
-
-    @property
     def _kind(self):
         return self.heads[self._head or TEXTS]
 
@@ -156,7 +171,7 @@ class TextEncoder(Family):
 
     def _labels(self):
         """The names of the labels, in the order of the logits."""
-        if self.has_labels:
+        if self._head is not None:
             return self.settings.labels("id2label")
         self.notes.append(NO_HEAD)
         return ("0", "1")

@@ -69,7 +69,9 @@ def tensors_of(settings, seed=0):
         add_linear(f"{name}.intermediate.dense", inner, width)
         add_linear(f"{name}.output.dense", width, inner)
         add_norm(f"{name}.output.LayerNorm")
-    if settings["architectures"] != TAGGER["architectures"]:
+    if settings["architectures"][0].endswith("QuestionAnswering"):
+        add_linear("qa_outputs", 2, width)
+    elif settings["architectures"] != TAGGER["architectures"]:
         add_linear(f"{base}pooler.dense", width, width)
     if settings["architectures"][0].endswith("Classification"):
         add_linear("classifier", len(settings["id2label"]), width)

@@ -56,6 +56,10 @@ def tensors_of(settings, seed=0):
     if base:
         for end in ("weight", "bias"):
             tensors.pop(f"{base}pooler.dense.{end}")
+    if settings["architectures"][0].endswith("QuestionAnswering"):
+        kernel = rng.normal(size=(2, width)) * width**-0.5
+        tensors["qa_outputs.weight"] = kernel.astype("float32")
+        tensors["qa_outputs.bias"] = rng.normal(size=2).astype("float32") / 3
     if settings["architectures"] == SIZES["architectures"]:
         for name, outputs in (("dense", width), ("out_proj", len(settings["id2label"]))):
             kernel = rng.normal(size=(outputs, width)) * width**-0.5

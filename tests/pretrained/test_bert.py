@@ -178,7 +178,7 @@ def change_json(path, change):
     ("changes", "message"),
     [
         ({"model_type": "robert"}, r"`model_type` must be one of bert, .*'robert'"),
-        ({"architectures": ["BertForQuestionAnswering"]}, r"`architectures` must be one of Bert"),
+        ({"architectures": ["BertForMultipleChoice"]}, r"`architectures` must be one of Bert"),
         ({"position_embedding_type": "relative_key"}, r"`position_embedding_type` must be 'absol"),
         ({"is_decoder": True}, r"`is_decoder` must be false"),
         ({"type_vocab_size": 1}, r"`type_vocab_size` must be 2"),

@@ -69,7 +69,7 @@ def test_words_get_labels(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"architectures": ["DistilBertForQuestionAnswering"]}, "`architectures` must be one of D"),
+        ({"architectures": ["DistilBertForMultipleChoice"]}, "`architectures` must be one of D"),
         ({"problem_type": "regression"}, r"`problem_type` must be null or 'single_label_cl"),
         ({"activation": "gelu_fast"}, r"`activation` must be one of relu, "),
         ({"n_heads": 5}, r"`d_model` must be divisible by `num_heads`"),

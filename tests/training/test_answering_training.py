@@ -102,6 +102,7 @@ def test_every_second_passage_is_read_at_its_answer():
         tf.repeat(tf.range(passages, dtype=tf.int64), count),
         tf.fill([total], tf.constant(2, tf.int64)),
         tf.tile(step * tf.range(count, dtype=tf.int64), [passages]),
+        tf.fill([total], tf.constant(1, tf.int64)),
     )
     lines = tf.constant([f"line {number}" for number in range(passages)])
     ends = [tf.fill([passages], tf.constant(place, tf.int64)) for place in (17, 18)]

@@ -69,11 +69,10 @@ class Bert(TextEncoder):
             theirs, ours = f"{prefix}encoder.layer.{number}.", f"encoder.blocks.{number}."
             yield from layers(BERT_BLOCK, theirs, ours)
         # Without a trained head, the pooler may be missing: it is trained with a new head.
-        required = self.has_labels or f"{prefix}pooler.dense.weight" in self.tensors
+        required = self.classifies_texts or f"{prefix}pooler.dense.weight" in self.tensors
         if self.task == "classification" and required:
             yield from layers({"pooler.dense": "pooler"}, prefix)
-        if self.has_labels:
-            yield from layers({"classifier": "output_layer"})
+        yield from self.linear_head()
 
     def read_tokenizer(self):  # noqa: D102
         return read_wordpiece(self.folder, self.settings)

@@ -3,7 +3,7 @@
 from keras_transformer.pretrained.byte_bpe import read_byte_bpe
 from keras_transformer.pretrained.names import Layout, Weight, layers
 from keras_transformer.pretrained.settings import ACTIVATIONS
-from keras_transformer.pretrained.text_encoder import BERT_BLOCK, HEADS, TEXTS, TextEncoder
+from keras_transformer.pretrained.text_encoder import BERT_BLOCK, HEADS, SPANS, TEXTS, TextEncoder
 from keras_transformer.text.tokenizers.byte_bpe import SPECIAL
 
 # Settings that change what a model computes, with the values that models here have. A setting
@@ -28,7 +28,8 @@ class Roberta(TextEncoder):
     name, model_type = "roberta", "roberta"
     classes, base = "Roberta", "roberta."
     others = ("Model", "ForMaskedLM")
-    heads = {TEXTS: HEADS[TEXTS]}
+    pair_layout = "roberta"
+    heads = {name: HEADS[name] for name in (TEXTS, SPANS)}
     ignored = (
         r"lm_head\..*",
         r"(roberta\.)?pooler\..*",
@@ -75,8 +76,10 @@ class Roberta(TextEncoder):
         for number in range(config.num_layers):
             theirs, ours = f"{prefix}encoder.layer.{number}.", f"encoder.blocks.{number}."
             yield from layers(BERT_BLOCK, theirs, ours)
-        if self.has_labels:
+        if self.classifies_texts:
             yield from layers(HEAD)
+        else:
+            yield from self.linear_head()
 
     def read_tokenizer(self):  # noqa: D102
         tokenizer = read_byte_bpe(self.folder, self.settings, SPECIAL, starts_with_bos=True)

@@ -81,6 +81,21 @@ class Tokenizer(tf.Module):
         """
         raise NotImplementedError
 
+    def tokenize_with_words(
+        self, strings: Tensor
+    ) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
+        """Encodes strings as `tokenize` does, and returns the words of the tokens too.
+
+        Call arguments:
+            strings: See `encode`.
+
+        Returns:
+            Three `tf.RaggedTensor`s of int32, `[B, (S)]`: ids, and the byte offsets at which the
+            word that contains each token begins and ends (exclusive), without spaces around it.
+            Words are the strings that the tokenizer splits into tokens one by one.
+        """
+        raise NotImplementedError
+
     def decode(self, tokens: Tensor) -> tf.Tensor:
         """Decodes token ids to strings.
 
