@@ -5,7 +5,7 @@ class of models, the arguments of its configuration and the type of the file; an
 `FOLDER/texts.json`, the tokens of a vocabulary and texts for each family. For each case it writes
 `FOLDER/NAME/` as `save_pretrained` does, and next to it `NAME.npz`: ids and token types of pairs of
 texts, the last hidden states and, for a classifier, the logits. `NAME.json` contains the answers of
-a classifier's pipeline to the texts.
+a classifier's pipeline to the texts, or to the questions about passages in `FOLDER/pairs.json`.
 """
 
 import json
@@ -58,6 +58,10 @@ def run(folder, name, case):
         out["logits"] = result.logits.numpy()
         answers = pipeline_of(case["class"], model, config, folder)
         (folder / f"{name}.json").write_text(json.dumps(answers))
+    if case["class"].endswith("QuestionAnswering"):
+        out["logits"] = torch.stack([result.start_logits, result.end_logits], -1).numpy()
+        answers = answers_of(model, tokenizer_of(case["class"], config, folder), folder)
+        (folder / f"{name}.json").write_text(json.dumps(answers))
     np.savez(folder / f"{name}.npz", **out)
 
 
@@ -66,15 +70,9 @@ def pipeline_of(kind, model, config, folder):
 
     Empty texts have none.
     """
+    tokenizer = tokenizer_of(kind, config, folder)
     family = "roberta" if kind.startswith("Roberta") else "bert"
     known = json.loads((folder / "texts.json").read_text())[family]
-    pieces = {piece: number for number, piece in enumerate(known["pieces"])}
-    if family == "bert":
-        tokenizer = transformers.BertTokenizer(vocab=pieces)
-    else:
-        merges = [tuple(pair) for pair in known["merges"]]
-        tokenizer = transformers.RobertaTokenizer(vocab=pieces, merges=merges)
-    tokenizer.model_max_length = config.max_position_embeddings - 2 * (family == "roberta")
     if kind.endswith("SequenceClassification"):
         pipe = transformers.pipeline("text-classification", model=model, tokenizer=tokenizer)
         return pipe(known["texts"], top_k=None, truncation=True)
@@ -88,6 +86,48 @@ def pipeline_of(kind, model, config, folder):
         ]
         for text in known["texts"]
     ]
+
+
+def tokenizer_of(kind, config, folder):
+    family = "roberta" if kind.startswith("Roberta") else "bert"
+    known = json.loads((folder / "texts.json").read_text())[family]
+    pieces = {piece: number for number, piece in enumerate(known["pieces"])}
+    if family == "bert":
+        tokenizer = transformers.BertTokenizer(vocab=pieces)
+    else:
+        merges = [tuple(pair) for pair in known["merges"]]
+        tokenizer = transformers.RobertaTokenizer(vocab=pieces, merges=merges)
+    tokenizer.model_max_length = config.max_position_embeddings - 2 * (family == "roberta")
+    return tokenizer
+
+
+def answers_of(model, tokenizer, folder, longest=15):
+    """Returns the text, score and places of answers, and the score of no answer.
+
+    This is the pipeline "question-answering" of version 4, which version 5 does not have, for
+    passages that fit into one window.
+    """
+    answers = []
+    for question, passage in json.loads((folder / "pairs.json").read_text()):
+        inputs = tokenizer(question, passage, return_tensors="pt")
+        encoding = inputs.encodings[0]
+        with torch.no_grad():
+            result = model(**inputs)
+        kept = np.array([kind == 1 for kind in encoding.sequence_ids])
+        kept[0] = True
+        shares = []
+        for logits in (result.start_logits, result.end_logits):
+            logits = np.where(kept, logits[0].numpy().astype("float64"), -10000.0)
+            exp = np.exp(logits - logits.max())
+            shares.append(exp / exp.sum())
+        none = shares[0][0] * shares[1][0]
+        shares[0][0] = shares[1][0] = 0.0
+        outer = np.tril(np.triu(np.outer(*shares)), longest - 1)
+        start, end = np.unravel_index(outer.argmax(), outer.shape)
+        words = (encoding.token_to_word(int(token)) for token in (start, end))
+        first, last = (encoding.word_to_chars(word, sequence_index=1) for word in words)
+        answers.append([passage[first[0] : last[1]], outer[start, end], first[0], last[1], none])
+    return answers
 
 
 if __name__ == "__main__":
