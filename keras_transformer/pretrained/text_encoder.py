@@ -38,17 +38,6 @@ HEADS = {
     SPANS: HeadKind("question_answering", SpanPredictorConfig, SpanPredictor),
 }
 LONGEST_ANSWER = 15  # in tokens, as in Hugging Face's pipeline
-# The layers of a block of BERT and of RoBERTa, and ours.
-BERT_BLOCK = {
-    "attention.self.query": "self_attention.query",
-    "attention.self.key": "self_attention.key",
-    "attention.self.value": "self_attention.value",
-    "attention.output.dense": "self_attention.output_projection",
-    "attention.output.LayerNorm": "self_attention_norm",
-    "intermediate.dense": "feed_forward.inner",
-    "output.dense": "feed_forward.outer",
-    "output.LayerNorm": "feed_forward_norm",
-}
 
 
 class TextEncoder(Family):

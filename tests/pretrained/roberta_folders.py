@@ -36,6 +36,7 @@ SIZES = {
     "id2label": bert_folders.SIZES["id2label"],
 }
 PLAIN = {"architectures": ["RobertaModel"]}
+TAGGER = {**bert_folders.TAGGER, "architectures": ["RobertaForTokenClassification"]}
 
 
 def ids_of(text):
@@ -47,7 +48,7 @@ def ids_of(text):
 def tensors_of(settings, seed=0):
     """Random weights under the names of the file, most of which are BERT's."""
     rng = np.random.default_rng(seed)
-    base = "" if settings["architectures"] == ["RobertaModel"] else "roberta."
+    base = "" if settings["architectures"][0].endswith("Model") else "roberta."
     theirs = bert_folders.tensors_of({**settings, "architectures": ["BertModel"]}, seed)
     tensors = {f"{base}{name}": values for name, values in theirs.items()}
     width = settings["hidden_size"]
@@ -56,11 +57,15 @@ def tensors_of(settings, seed=0):
     if base:
         for end in ("weight", "bias"):
             tensors.pop(f"{base}pooler.dense.{end}")
-    if settings["architectures"][0].endswith("QuestionAnswering"):
-        kernel = rng.normal(size=(2, width)) * width**-0.5
-        tensors["qa_outputs.weight"] = kernel.astype("float32")
-        tensors["qa_outputs.bias"] = rng.normal(size=2).astype("float32") / 3
-    if settings["architectures"] == SIZES["architectures"]:
+    kind = settings["architectures"][0]
+    last = {"QuestionAnswering": ("qa_outputs", 2),
+            "TokenClassification": ("classifier", len(settings["id2label"]))}  # fmt: skip
+    for end, (name, outputs) in last.items():
+        if kind.endswith(end):
+            kernel = rng.normal(size=(outputs, width)) * width**-0.5
+            tensors[f"{name}.weight"] = kernel.astype("float32")
+            tensors[f"{name}.bias"] = rng.normal(size=outputs).astype("float32") / 3
+    if kind.endswith("SequenceClassification"):
         for name, outputs in (("dense", width), ("out_proj", len(settings["id2label"]))):
             kernel = rng.normal(size=(outputs, width)) * width**-0.5
             tensors[f"classifier.{name}.weight"] = kernel.astype("float32")
@@ -145,6 +150,8 @@ def forward(weights, settings, ids):
         inner = numpy_bert.ACTIVATIONS[settings["hidden_act"]](inner)
         x = x + numpy_bert.linear(weights, f"{name}.output.dense", inner)
         x = numpy_bert.layer_norm(weights, f"{name}.output.LayerNorm", x, epsilon)
+    if "classifier.weight" in weights:
+        return x, numpy_bert.linear(weights, "classifier", x)
     if "classifier.dense.weight" not in weights:
         return x, None
     pooled = np.tanh(numpy_bert.linear(weights, "classifier.dense", x[:, 0]))

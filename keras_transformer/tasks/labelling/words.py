@@ -6,8 +6,9 @@ import tensorflow as tf
 def encode_words(tokenizer, texts, max_length=None):
     """Tokenises texts word by word, so that the tokens of each word are known.
 
-    The result is the same as for the whole text, because SentencePiece's tokens do not contain
-    spaces inside. A word without tokens, such as a zero-width space, becomes the unknown token.
+    The result is the same as for the whole text if single spaces separate its words: tokens do not
+    contain spaces inside, and byte-level BPE gets the space before a word. A word without tokens,
+    such as a zero-width space, becomes the unknown token.
 
     Args:
         tokenizer: A `Tokenizer`.
@@ -24,7 +25,10 @@ def encode_words(tokenizer, texts, max_length=None):
     limit = None if max_length is None else tokenizer.bytes_per_token * max_length
     if limit is not None:  # SentencePiece needs minutes for a megabyte in an unknown script
         flat = tf.strings.substr(flat, 0, limit)
-    pieces = tokenizer.tokenize(flat)  # [words, (P)]
+    begins = tf.not_equal(tf.strings.substr(texts, 0, 1), "")
+    begins &= tf.not_equal(tf.strings.strip(tf.strings.substr(texts, 0, 1)), "")  # no white space
+    first = tf.gather(begins, words.value_rowids()) & tf.equal(_numbers(words), 0)  # [words]
+    pieces = tokenizer.tokenize_words(flat, first)  # [words, (P)]
     missing = tf.equal(pieces.row_lengths(), 0)
     unknown = tf.RaggedTensor.from_row_lengths(
         tf.fill([tf.reduce_sum(tf.cast(missing, tf.int32))], tokenizer.unk_id),
@@ -50,3 +54,8 @@ def encode_words(tokenizer, texts, max_length=None):
         begin = tf.fill([tf.shape(texts)[0], 1], tokenizer.bos_id)
         ids, first = tf.concat([tf.RaggedTensor.from_tensor(begin), ids], axis=1), first + 1
     return ids, first, truncated
+
+
+def _numbers(words):
+    """Returns the number of each word in its text, counted from 0, `[words]`."""
+    return tf.ragged.range(words.row_lengths()).flat_values

@@ -102,6 +102,9 @@ class ByteBPETokenizer(Tokenizer):
     def tokenize(self, strings):  # noqa: D102
         return self._tokenize(tf.convert_to_tensor(strings, tf.string))[0]
 
+    def tokenize_words(self, words, first):  # noqa: D102
+        return self.tokenize(tf.where(first, words, tf.strings.join([" ", words])))
+
     def tokenize_with_offsets(self, strings):
         """Returns tokens and their offsets: see `Tokenizer.tokenize_with_offsets`.
 

@@ -67,6 +67,18 @@ class Tokenizer(tf.Module):
         """
         return self.encode(strings)[:, :-1]
 
+    def tokenize_words(self, words: Tensor, first: Tensor) -> tf.RaggedTensor:
+        """Encodes the words of texts one by one, as `tokenize` encodes them in their text.
+
+        Call arguments:
+            words: UTF-8 strings without white space, `[W]`.
+            first: Whether each of them is at the very beginning of its text, boolean `[W]`.
+
+        Returns:
+            A `tf.RaggedTensor` of int32, `[W, (P)]`.
+        """
+        return self.tokenize(words)
+
     def tokenize_with_offsets(
         self, strings: Tensor
     ) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
