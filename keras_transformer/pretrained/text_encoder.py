@@ -92,18 +92,18 @@ class TextEncoder(Family):
             options = {"segments": "none", **options}
         else:
             options["labels"] = self._labels()
-        return self._kind.config_class(
-            vocab_size=tokenizer.vocab_size,
-            pad_id=tokenizer.pad_id,
-            bos_id=tokenizer.bos_id,
-            eos_id=tokenizer.eos_id,
-            embedding_scale=1.0,
-            position="learned",
-            norm="post",
-            embedding_norm=True,
-            attention_bias=True,
-            **options,
-        )
+        fixed = {
+            "vocab_size": tokenizer.vocab_size,
+            "pad_id": tokenizer.pad_id,
+            "bos_id": tokenizer.bos_id,
+            "eos_id": tokenizer.eos_id,
+            "embedding_scale": 1.0,
+            "position": "learned",
+            "norm": "post",
+            "embedding_norm": True,
+            "attention_bias": True,
+        }
+        return self._kind.config_class(**{**fixed, **options})
 
     def linear_head(self, classifier="classifier"):
         """Yields the `Weight`s of the last layer, of a trained head that is one linear map.

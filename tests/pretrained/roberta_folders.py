@@ -132,7 +132,7 @@ def forward(weights, settings, ids):
     import bert_in_numpy as numpy_bert
 
     weights = {name.removeprefix("roberta."): values for name, values in weights.items()}
-    pad, epsilon = settings["pad_token_id"], settings["layer_norm_eps"]
+    pad = settings["pad_token_id"]
     real = ids != pad
     places = np.where(real, np.cumsum(real, axis=1) + pad, pad)
     word, position, kind = (
@@ -140,16 +140,8 @@ def forward(weights, settings, ids):
         for name in ("word", "position", "token_type")
     )
     x = word[ids] + position[places] + kind[0]
-    x = numpy_bert.layer_norm(weights, "embeddings.LayerNorm", x, epsilon)
-    for number in range(settings["num_hidden_layers"]):
-        name = f"encoder.layer.{number}"
-        heads = settings["num_attention_heads"]
-        x = x + numpy_bert.attention(weights, f"{name}.attention", x, real, heads)
-        x = numpy_bert.layer_norm(weights, f"{name}.attention.output.LayerNorm", x, epsilon)
-        inner = numpy_bert.linear(weights, f"{name}.intermediate.dense", x)
-        inner = numpy_bert.ACTIVATIONS[settings["hidden_act"]](inner)
-        x = x + numpy_bert.linear(weights, f"{name}.output.dense", inner)
-        x = numpy_bert.layer_norm(weights, f"{name}.output.LayerNorm", x, epsilon)
+    x = numpy_bert.layer_norm(weights, "embeddings.LayerNorm", x, settings["layer_norm_eps"])
+    x = numpy_bert.blocks(weights, settings, x, real)
     if "classifier.weight" in weights:
         return x, numpy_bert.linear(weights, "classifier", x)
     if "classifier.dense.weight" not in weights:
