@@ -8,6 +8,7 @@ texts, the last hidden states and, for a classifier, the logits. `NAME.json` con
 a classifier's pipeline to the texts, or to the questions about passages in `FOLDER/pairs.json`.
 """
 
+import base64
 import json
 import pathlib
 import sys
@@ -49,7 +50,7 @@ def run(folder, name, case):
     pad = config.pad_token_id
     ids, types = rows(config.vocab_size, *((pad, 0, 2) if pad else ()))
     inputs = {"input_ids": torch.tensor(ids), "attention_mask": torch.tensor(ids).ne(pad).long()}
-    if case["class"].startswith("Bert"):
+    if case["class"].startswith(("Bert", "Electra")):
         inputs["token_type_ids"] = torch.tensor(types)
     with torch.no_grad():
         result = model(**inputs, output_hidden_states=True)
@@ -71,8 +72,7 @@ def pipeline_of(kind, model, config, folder):
     Empty texts have none.
     """
     tokenizer = tokenizer_of(kind, config, folder)
-    family = "roberta" if kind.startswith("Roberta") else "bert"
-    known = json.loads((folder / "texts.json").read_text())[family]
+    known = known_of(kind, folder)
     if kind.endswith("SequenceClassification"):
         pipe = transformers.pipeline("text-classification", model=model, tokenizer=tokenizer)
         return pipe(known["texts"], top_k=None, truncation=True)
@@ -89,16 +89,29 @@ def pipeline_of(kind, model, config, folder):
 
 
 def tokenizer_of(kind, config, folder):
-    family = "roberta" if kind.startswith("Roberta") else "bert"
-    known = json.loads((folder / "texts.json").read_text())[family]
-    pieces = {piece: number for number, piece in enumerate(known["pieces"])}
-    if family == "bert":
-        tokenizer = transformers.BertTokenizer(vocab=pieces)
+    known, bert = known_of(kind, folder), kind.startswith(("Bert", "DistilBert", "Electra"))
+    if "charsmap" in known:
+        rules = base64.b64decode(known["charsmap"])
+        make = transformers.XLMRobertaTokenizer
+        make = transformers.CamembertTokenizer if kind.startswith("Camembert") else make
+        pieces = [tuple(pair) for pair in known["pieces"]]
+        tokenizer = make(vocab=pieces, _spm_precompiled_charsmap=rules)
     else:
-        merges = [tuple(pair) for pair in known["merges"]]
-        tokenizer = transformers.RobertaTokenizer(vocab=pieces, merges=merges)
-    tokenizer.model_max_length = config.max_position_embeddings - 2 * (family == "roberta")
+        pieces = {piece: number for number, piece in enumerate(known["pieces"])}
+        if bert:
+            tokenizer = transformers.BertTokenizer(vocab=pieces)
+        else:
+            merges = [tuple(pair) for pair in known["merges"]]
+            tokenizer = transformers.RobertaTokenizer(vocab=pieces, merges=merges)
+    tokenizer.model_max_length = config.max_position_embeddings - (0 if bert else 2)
     return tokenizer
+
+
+def known_of(kind, folder):
+    """Returns tokens and texts of the family of a class."""
+    names = {"Roberta": "roberta", "XLMRoberta": "xlm-roberta", "Camembert": "camembert"}
+    family = next((names[name] for name in names if kind.startswith(name)), "bert")
+    return json.loads((folder / "texts.json").read_text())[family]
 
 
 def answers_of(model, tokenizer, folder, longest=15):

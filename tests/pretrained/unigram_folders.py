@@ -13,23 +13,8 @@ from sentencepiece import sentencepiece_model_pb2
 
 TEXTS = ["A dog is running.", "the film is not very good", "", " cats  & dogs ☃x", "good " * 40,
          "Ａ ﬁlm, caf\u0301e\u00a0bad"]  # fmt: skip
-WORDS = [
-    "a",
-    "the",
-    "dog",
-    "cat",
-    "film",
-    "run",
-    "good",
-    "bad",
-    "very",
-    "not",
-    "is",
-    "cafe",
-    "goodness",
-    "running",
-    "dogs",
-]
+WORDS = ["a", "the", "dog", "cat", "film", "run", "good", "bad", "very", "not", "is", "cafe",
+         "goodness", "running", "dogs"]  # fmt: skip
 LINES = [*roberta_folders.LINES, *(f"{a} {b} {a}s" for a in WORDS for b in WORDS)]
 # First tokens, number of SentencePiece's pieces that they replace, and ids of begin and end.
 FAMILIES = {
