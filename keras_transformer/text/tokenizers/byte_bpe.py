@@ -88,7 +88,11 @@ class ByteBPETokenizer(Tokenizer):
         self._model = lambda: model
         self.starts_with_bos, self.prefix_space = starts_with_bos, prefix_space
         self.vocab_size = len(pieces)
-        self.bytes_per_token = max(BYTES_PER_TOKEN, *(len(text_of(piece)) for piece in ranks))
+        self._longest = max((len(text_of(piece)) for piece in ranks), default=1)
+
+    @property
+    def bytes_per_token(self):  # noqa: D102
+        return max(BYTES_PER_TOKEN, self._longest)
 
     def encode(self, strings):
         """Encodes strings: see `Tokenizer.encode`."""

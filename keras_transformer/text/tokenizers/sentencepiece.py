@@ -88,7 +88,7 @@ class SentencePieceTokenizer(Tokenizer):
         return self._table()
 
     @functools.cached_property
-    def bytes_per_token(self) -> int:  # ty: ignore[invalid-method-override]
+    def bytes_per_token(self):
         """Maximum number of bytes of a text that become one token."""
         processor = Processor(model_proto=self.model)
         pieces = map(processor.id_to_piece, range(processor.vocab_size()))

@@ -26,8 +26,6 @@ class Tokenizer(tf.Module):
         pad_id, unk_id, bos_id, eos_id: Ids of padding, of an unknown token, and of the tokens that
             begin and end a text.
         starts_with_bos: Whether an encoded text begins with `bos_id`.
-        bytes_per_token: Maximum number of bytes of a text that become one token; runs of spaces,
-            unknown characters and words that are too long may have more.
     """
 
     title: str = ""
@@ -38,7 +36,14 @@ class Tokenizer(tf.Module):
     bos_id: int
     eos_id: int
     starts_with_bos: bool = False
-    bytes_per_token: int = BYTES_PER_TOKEN
+
+    @property
+    def bytes_per_token(self) -> int:
+        """Maximum number of bytes of a text that become one token.
+
+        Runs of spaces, unknown characters and words that are too long may have more.
+        """
+        return BYTES_PER_TOKEN
 
     @property
     def num_marks(self) -> int:
