@@ -11,7 +11,7 @@ from keras_transformer.tasks.strings import map_sorted
 IDS = tf.TensorSpec([None, None], tf.int32)
 
 
-def observe(pipeline, sentences, dense, measure):
+def observe(pipeline, sentences, dense, measure) -> list:
     """Runs a model on each sentence and its translation, and returns the measurements.
 
     The encoder reads the sentence. The decoder reads all positions of the translation that greedy

@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -60,18 +61,18 @@ class Agreement:
     progress: Callable = silent
     left_out: int = 0
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         self.limits.check(MAX_SCORE_LOSS)
         self.limits.check_references(self.samples)
         self._scorer = Scorer(self.pipeline)
         self._sources = None
 
-    def expected(self, search=None, n_best=1):
+    def expected(self, search=None, n_best=1) -> list:
         """Returns the model in memory's `Output`s for the samples: see `Reference.outputs`."""
         reference = Reference(self.pipeline, search, n_best, self.progress)
         return reference.outputs(self.samples)
 
-    def exported(self, loaded, what, decode=None):
+    def exported(self, loaded, what, decode=None) -> list:
         """Returns the `Output`s of an export for the samples.
 
         Args:
@@ -85,7 +86,7 @@ class Agreement:
             lambda ids: decode(ids.to_list()), loaded, self.samples, self.progress, what
         )
 
-    def judge(self, search, expected, exported, what):
+    def judge(self, search, expected, exported, what) -> dict[str, Any]:
         """Compares the outputs of an export with those of the model in memory.
 
         Args:

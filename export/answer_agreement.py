@@ -1,6 +1,7 @@
 """Agreement of an exported model that answers in one pass with the model in memory."""
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 
@@ -33,7 +34,7 @@ class AnswerAgreement:
     expected: list
     limits: Limits = Limits()
 
-    def judge(self, answers, what):
+    def judge(self, answers, what) -> dict[str, Any]:
         """Compares the answers of an export with those of the model in memory.
 
         Args:

@@ -1,6 +1,8 @@
 """Number of sentences that a check compares, and the progress of the check."""
 
 import time
+from collections.abc import Callable
+from typing import Any
 
 from keras_transformer.export.place import silent
 
@@ -9,7 +11,7 @@ MANY = 64  # up to this number, all sentences are compared without measuring the
 SECONDS = 30.0  # for one search of all sentences with the model in memory; an export runs many
 
 
-def affordable(generator, sentences, progress=silent, clock=time.monotonic):
+def affordable(generator, sentences, progress=silent, clock=time.monotonic) -> int:
     """Returns the number of sentences that a check compares.
 
     A model with too little training may not stop generating, so that every sentence takes the
@@ -36,7 +38,7 @@ def affordable(generator, sentences, progress=silent, clock=time.monotonic):
     return min(len(sentences), max(FEW, count, first + 1))
 
 
-def counted(function, progress, what, total):
+def counted(function, progress, what, total) -> Callable[[Any], Any]:
     """Wraps a function of batches so that it reports the number of finished sentences.
 
     Args:

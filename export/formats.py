@@ -6,6 +6,7 @@ libraries.
 
 import dataclasses
 import importlib
+from typing import Any
 
 from keras_transformer.export.errors import ExportError
 
@@ -25,11 +26,11 @@ class Beams:
     reason: str = ""
 
     @property
-    def fixed(self):
+    def fixed(self) -> tuple[str, ...]:
         """Names of the fields with a single allowed value, for which there are no options."""
         return tuple(name for name, values in self.values.items() if len(values) == 1)
 
-    def check(self, beam, any_normalization=False):
+    def check(self, beam, any_normalization=False) -> None:
         """Raises a `ValueError` unless the format supports a beam search.
 
         Args:
@@ -82,15 +83,15 @@ class Format:
     opened_with: tuple = ()
     refusal: str = ""
 
-    def export(self, pipeline, path, samples, **options):
+    def export(self, pipeline, path, samples, **options) -> dict[str, Any]:
         """Exports a pipeline and returns the exporter's report."""
         return _imported(self.exporter)(pipeline, path, samples, **options)
 
-    def check_place(self, path):
+    def check_place(self, path) -> None:
         """Raises an `ExportError` or an `OSError` unless the export can be written to `path`."""
         _imported(self.place)(path)
 
-    def check(self, pipeline, **options):
+    def check(self, pipeline, **options) -> None:
         """Checks that options have an effect on a pipeline.
 
         Args:
@@ -109,7 +110,7 @@ class Format:
                     f"Received: {name}={value!r}."
                 )
 
-    def options_of(self, pipeline):
+    def options_of(self, pipeline) -> set[str]:
         """Returns the set of names of the options that have an effect on a pipeline.
 
         Raises:
@@ -120,7 +121,7 @@ class Format:
         of_kind = self.of_searches if pipeline.generates else self.of_answers
         return {*self.options, *of_kind, *(self.of_sources if pipeline.has_source else ())}
 
-    def check_run(self, run, quantize="none"):
+    def check_run(self, run, quantize="none") -> None:
         """Checks that a `Run` can be exported, as far as possible without loading its weights.
 
         Raises:

@@ -31,7 +31,7 @@ class Limits:
     max_loss: float = MAX_LOSS
     max_score_loss: float | None = None
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if self.min_agreement is not None and not 0 <= self.min_agreement <= 1:
             raise ValueError(
                 f"`min_agreement` must be between 0 and 1. Received: {self.min_agreement}."
@@ -41,7 +41,7 @@ class Limits:
             if limit is not None and not limit >= 0:
                 raise ValueError(f"`{name}` must be at least 0. Received: {limit}.")
 
-    def check(self, quantizations):
+    def check(self, quantizations) -> None:
         """Raises a `ValueError` unless `quantize` is one of `quantizations`."""
         if self.quantize not in quantizations:
             raise ValueError(
@@ -49,7 +49,7 @@ class Limits:
                 f"Received: {self.quantize!r}."
             )
 
-    def check_references(self, samples):
+    def check_references(self, samples) -> None:
         """Raises a `ValueError` unless each sample has a reference."""
         if self.references is not None and len(self.references) != len(samples):
             raise ValueError(
@@ -58,11 +58,11 @@ class Limits:
             )
 
     @property
-    def is_exact(self):
+    def is_exact(self) -> bool:
         """`True` if the export must equal the model in memory up to rounding."""
         return self.quantize == "none"
 
-    def score_loss(self, usual):
+    def score_loss(self, usual) -> float:
         """Returns the limit for the scores.
 
         Args:
@@ -70,7 +70,7 @@ class Limits:
         """
         return usual[self.quantize] if self.max_score_loss is None else self.max_score_loss
 
-    def require_agreement(self, share, of, what):
+    def require_agreement(self, share, of, what) -> None:
         """Raises an `ExportError` if too few outputs are equal.
 
         Args:
@@ -84,7 +84,7 @@ class Limits:
                 f"`min_agreement` requires {100 * self.min_agreement:g} %. The export was not kept."
             )
 
-    def compare_quality(self, ours, theirs, what):
+    def compare_quality(self, ours, theirs, what) -> dict[str, dict[str, float]]:
         """Compares metrics of an export with those of the model in memory.
 
         Args:

@@ -46,7 +46,7 @@ class Comparison:
     read_exported: Reading
 
     @property
-    def same(self):
+    def same(self) -> bool:
         """`True` if both outputs are the same."""
         return (self.expected.text, self.expected.truncated) == (
             self.exported.text,
@@ -54,7 +54,7 @@ class Comparison:
         )
 
     @property
-    def is_padded(self):
+    def is_padded(self) -> bool:
         """`True` if the model in memory generated `pad_id`, so that its output has no end."""
         tokens, score = self.expected.tokens, self.expected.score
         if self.expected.guessed:
@@ -64,7 +64,7 @@ class Comparison:
         return tokens[-1] != self.eos_id and len(tokens) < self.limit
 
     @property
-    def score_error(self):
+    def score_error(self) -> float:
         """Error of the score that the export reports, in nats per token."""
         penalty = self.search.penalty(self.read_exported.tokens)
         return (
@@ -72,7 +72,7 @@ class Comparison:
             / self.read_exported.tokens
         )
 
-    def mistake(self):
+    def mistake(self) -> str | None:
         """Returns an error of the export's output as a clause, `None` if there is none."""
         if self.expected.truncated != self.exported.truncated:
             return "only one of the two models read the whole source"
@@ -88,7 +88,7 @@ class Comparison:
             return self._other_score()
         return self._wrong_score() or self._wrong_end()
 
-    def other_choice(self):
+    def other_choice(self) -> str | None:
         """Returns a clause if the export chose another output without a near tie, else `None`."""
         guessed = self.expected.guessed or self.exported.guessed
         if self.exported.tokens == self.expected.tokens or self.same and guessed:

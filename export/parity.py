@@ -1,6 +1,7 @@
 """Comparison of an export's outputs with the model's own, and copies of models to export."""
 
 import itertools
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +14,7 @@ SHOWN = 5  # differences in a report
 LONGEST = 120  # characters of a text in an error or a report
 
 
-def compare(sentences, expected, exported, tokenizer):
+def compare(sentences, expected, exported, tokenizer) -> dict[str, Any]:
     """Compares two lists of generated texts.
 
     Args:
@@ -53,7 +54,7 @@ def compare(sentences, expected, exported, tokenizer):
     }
 
 
-def require_identical(parity, what):
+def require_identical(parity, what) -> None:
     """Requires that all texts and scores are the same.
 
     Args:
@@ -79,7 +80,7 @@ def require_identical(parity, what):
         )
 
 
-def without_sentences(report):
+def without_sentences(report) -> dict[str, Any]:
     """Returns a report without its sentences, as it is stored in an export."""
     return {
         name: without_sentences(value) if isinstance(value, dict) else value
@@ -88,7 +89,7 @@ def without_sentences(report):
     }
 
 
-def in_float32(pipeline):
+def in_float32(pipeline) -> Any:
     """Returns the pipeline, or a copy that computes in float32 with the same weights.
 
     Exports compute in float32, whatever dtype policy the model was trained with: weights are always
@@ -111,20 +112,20 @@ def in_float32(pipeline):
     return copy_pipeline(pipeline)
 
 
-def copy_pipeline(pipeline, kernels=DEFAULT):
+def copy_pipeline(pipeline, kernels=DEFAULT) -> Any:
     """Returns a copy of a `Pipeline` whose model computes in float32 with the given `Kernels`."""
     model = copy_model(pipeline.model, kernels)
     return pipeline.with_model(model)
 
 
-def copy_model(model, kernels=DEFAULT):
+def copy_model(model, kernels=DEFAULT) -> Any:
     """Returns a copy of a model that computes in float32 with the given `Kernels`."""
     copy = type(model)(model.config, dtype="float32", kernels=kernels)
     copy.set_weights(model.get_weights())
     return copy
 
 
-def shortened(text):
+def shortened(text) -> str:
     """Returns a text of at most `LONGEST` characters, or its beginning and its length."""
     if len(text) <= LONGEST:
         return text

@@ -3,7 +3,9 @@
 import contextlib
 import functools
 import os
+import pathlib
 import shutil
+from typing import Any
 
 import tensorflow as tf
 
@@ -19,11 +21,11 @@ from keras_transformer.files import (
 REPLACED = ".replaced"  # suffix of the draft name under which an older export is moved aside
 
 
-def silent(stage):
+def silent(stage) -> None:
     """Ignores a stage: the `progress` of an export that shows none."""
 
 
-def place_file(path, write):
+def place_file(path, write) -> Any:
     """Calls `write` with a temporary path beside `path` and then moves the file to `path`.
 
     If `write` raises an error, `path` is left unchanged and the temporary file is removed.
@@ -35,7 +37,7 @@ def place_file(path, write):
         return write(draft)
 
 
-def place_version(directory, write):
+def place_version(directory, write) -> tuple[pathlib.Path, Any]:
     """Calls `write` with a temporary folder and then makes that the next version.
 
     If `write` raises an error, `directory` is left unchanged.
@@ -49,7 +51,7 @@ def place_version(directory, write):
         return _fill(draft, write, functools.partial(_move_to_next_version, directory=directory))
 
 
-def place_folder(directory, write):
+def place_folder(directory, write) -> Any:
     """Calls `write` with a temporary folder beside `directory` and then moves it there.
 
     If `write` raises an error, `directory` is left unchanged and the temporary folder is removed.
@@ -99,7 +101,7 @@ def _replace_folder(draft, directory):
     shutil.rmtree(old, ignore_errors=True)
 
 
-def save(module, folder, signatures):
+def save(module, folder, signatures) -> None:
     """Writes a SavedModel.
 
     Raises:

@@ -11,7 +11,7 @@ TFLITE = b"TFL3"  # at byte 4 of every .tflite file
 BYTES = {"none": 4, "float16": 2, "int8": 1, "int8_static": 1}  # of a weight
 
 
-def check_place_of_file(path):
+def check_place_of_file(path) -> pathlib.Path:
     """Returns the path of a .tflite file to write.
 
     Raises:
@@ -27,13 +27,13 @@ def check_place_of_file(path):
     return path
 
 
-def is_tflite(path):
+def is_tflite(path) -> bool:
     """Returns true if a file begins like a .tflite file."""
     with open(path, "rb") as file:
         return file.read(8)[4:] == TFLITE
 
 
-def check_place_of_versions(directory):
+def check_place_of_versions(directory) -> pathlib.Path:
     """Returns the path of a folder of versions, `1`, `2` and so on, to which one is added.
 
     Raises:
@@ -64,13 +64,13 @@ def _folder(directory):
     return directory
 
 
-def versions(directory):
+def versions(directory) -> list[int]:
     """Returns the numbers of the SavedModel versions in a folder, sorted."""
     names = [path.name for path in listed(directory) if (path / SAVED_MODEL).exists()]
     return sorted(int(name) for name in names if name.isdecimal())
 
 
-def check_place_of_folder(directory, names):
+def check_place_of_folder(directory, names) -> pathlib.Path:
     """Returns the path of a folder to write.
 
     Args:
@@ -92,7 +92,7 @@ def check_place_of_folder(directory, names):
     return directory
 
 
-def check_space(path, pipeline, quantize="none"):
+def check_space(path, pipeline, quantize="none") -> None:
     """Checks that the disk has enough free space for the weights of a `Pipeline`.
 
     Raises:
@@ -128,6 +128,6 @@ def _existing(path):
     return path
 
 
-def listed(directory):
+def listed(directory) -> list[pathlib.Path]:
     """Returns the sorted paths in a folder, an empty list if it does not exist."""
     return sorted(directory.iterdir()) if directory.is_dir() else []

@@ -7,6 +7,7 @@ import os
 import pathlib
 import platform
 import re
+from typing import Any
 
 INSTRUCTIONS = (
     "avx2",
@@ -21,7 +22,7 @@ INSTRUCTIONS = (
 FORCED = ("CT2_FORCE_CPU_ISA", "ONEDNN_MAX_CPU_ISA", "XLA_FLAGS")
 
 
-def describe_processor(path="/proc/cpuinfo"):
+def describe_processor(path="/proc/cpuinfo") -> dict[str, Any]:
     """Returns the processor's name and the properties that determine how it multiplies.
 
     Args:

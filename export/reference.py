@@ -1,6 +1,7 @@
 """Searches of the model in memory, with which the searches of an export are compared."""
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -45,7 +46,7 @@ class Reference:
         self.search, self._progress, self._pipeline = search, progress, pipeline
         self._decode = traced(ModelSearch(pipeline, search, n_best))
 
-    def outputs(self, sentences):
+    def outputs(self, sentences) -> list:
         """Returns a list of M `Output`s, the best first, for each of a list of strings."""
         pipeline = self._pipeline
         pad_id = pipeline.source_tokenizer.pad_id
@@ -59,7 +60,7 @@ class Reference:
         return outputs_of(decode, pipeline, sentences, progress, what)
 
 
-def outputs_of(decode, pipeline, sentences, progress=silent, what="translating"):
+def outputs_of(decode, pipeline, sentences, progress=silent, what="translating") -> list:
     """Generates outputs for a list of strings with a search that takes token ids.
 
     Args:
@@ -91,7 +92,7 @@ def outputs_of(decode, pipeline, sentences, progress=silent, what="translating")
     return map_sorted(counted(answer, progress, what, len(sentences)), sentences, BATCH_SIZE)
 
 
-def tokens_of(tokenizer, row):
+def tokens_of(tokenizer, row) -> tuple[Any, ...]:
     """Returns the tokens of a row `[L]` as a tuple, up to `eos_id` or else up to the padding."""
     row = np.asarray(row)
     ends = np.flatnonzero(row == tokenizer.eos_id)
@@ -99,7 +100,7 @@ def tokens_of(tokenizer, row):
     return tuple(row[:length].tolist())
 
 
-def with_tokens(tokenizer, outputs, *known):
+def with_tokens(tokenizer, outputs, *known) -> list:
     """Fills in missing tokens.
 
     They are copied from a known output with the same text; otherwise the text is tokenized.
@@ -123,7 +124,7 @@ def with_tokens(tokenizer, outputs, *known):
     return filled
 
 
-def best_of(outputs):
+def best_of(outputs) -> list:
     """Returns the first output of each sentence."""
     return [best for best, *_ in outputs]
 

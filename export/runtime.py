@@ -3,6 +3,8 @@
 import contextlib
 import queue
 import re
+from collections.abc import Generator
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -78,7 +80,7 @@ class Pool:
             self._free.put(item)
 
     @contextlib.contextmanager
-    def borrow(self):
+    def borrow(self) -> Generator[Any]:
         """Provides an object to the block; waits while other threads use all of them."""
         item = self._free.get()
         try:
@@ -87,7 +89,7 @@ class Pool:
             self._free.put(item)
 
 
-def check_threads(**numbers):
+def check_threads(**numbers) -> None:
     """Raises a `ValueError` unless all numbers, by name, are integers of at least 1."""
     for name, number in numbers.items():
         if not is_integer(number) or number < 1:
@@ -96,14 +98,14 @@ def check_threads(**numbers):
             )
 
 
-def check_strings(sentences):
+def check_strings(sentences) -> None:
     """Raises `TypeError` unless `sentences` is a list of strings."""
     listed = isinstance(sentences, (list, tuple))
     if not listed or not all(isinstance(sentence, str) for sentence in sentences):
         raise TypeError(f"`sentences` must be a list of strings. Received: {sentences!r}.")
 
 
-def reason(error):
+def reason(error) -> str:
     """Returns the first line of an error that is not about its place in a graph."""
     message = getattr(error, "message", None) or str(error)
     lines = [line for line in message.splitlines() if line.strip()]
@@ -111,7 +113,7 @@ def reason(error):
     return (reasons or lines or [""])[0].strip()
 
 
-def rule(error):
+def rule(error) -> str:
     """Returns the text of an assertion about the inputs; for other errors see `reason`."""
     in_graph, eagerly = r"assertion failed: \[([^\]]+)\]", r"Summarized data: b'([^']+)'"
     match = re.search(f"{in_graph}|{eagerly}", error.message)

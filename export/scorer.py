@@ -86,7 +86,7 @@ class Scorer:
         self._read = tf.function(read, input_signature=signature, autograph=False)
         self._readings = {}
 
-    def read(self, sources, targets, limits=None):
+    def read(self, sources, targets, limits=None) -> list:
         """Returns a `Reading` of each output.
 
         Args:

@@ -1,6 +1,8 @@
 """Searches of an export as graphs, from token ids to hypotheses."""
 
 import dataclasses
+from collections.abc import Callable
+from typing import Any
 
 import tensorflow as tf
 
@@ -8,7 +10,7 @@ from keras_transformer.decoding import Beam, Greedy
 from keras_transformer.tasks.generator import SOURCE, Generator
 
 
-def traced(search):
+def traced(search) -> Callable:
     """Returns a search as a graph that all of its endpoints share."""
     return tf.function(search, input_signature=search.inputs, autograph=False)
 
@@ -36,7 +38,7 @@ class ModelSearch:
 
     inputs = (SOURCE,)
 
-    def __call__(self, source):
+    def __call__(self, source) -> dict[str, Any]:
         return self._run(self.search, source, alignment=self.alignment)
 
     def _run(self, search, source, **options):
@@ -45,7 +47,7 @@ class ModelSearch:
         return {name: value for name, value in result._asdict().items() if value is not None}
 
     @property
-    def summary(self):
+    def summary(self) -> str:
         """Description of the search for readers."""
         text = "greedy search"
         if isinstance(self.search, Beam):
@@ -72,17 +74,17 @@ class RequestedSearch(ModelSearch):
     )
     inputs = (SOURCE, *settings)
 
-    def __call__(self, source, beam_size, length_penalty, max_length):
+    def __call__(self, source, beam_size, length_penalty, max_length) -> dict[str, Any]:
         search = self.requested(length_penalty, max_length)
         return self._run(search, source, beam_sizes=beam_size)
 
-    def requested(self, length_penalty, max_length):
+    def requested(self, length_penalty, max_length) -> Greedy | Beam:
         """Returns the `Beam` with the length penalty and the maximum length of a request."""
         settings = {"length_penalty": length_penalty, "max_length": max_length}
         return dataclasses.replace(self.search, extra_length=None, **settings)
 
     @property
-    def summary(self):  # noqa: D102
+    def summary(self) -> str:  # noqa: D102
         return (
             f"beam search with 1 to {self.search.size} hypotheses and a "
             f"`{self.search.normalization}` length penalty, as set in the request. With 1 "

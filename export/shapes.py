@@ -1,9 +1,10 @@
 """Source lengths and batch sizes of an export's graphs with fixed shapes."""
 
 import numbers
+from typing import Any
 
 
-def default_lengths(max_length):
+def default_lengths(max_length) -> list[Any]:
     """Returns a few source lengths, each at most four times the one before: 16, 64, ..., the limit.
 
     Padding costs little, because the encoder runs only once and in parallel, whereas the decoder
@@ -13,7 +14,7 @@ def default_lengths(max_length):
     return [length for length in lengths if length < max_length] + [max_length]
 
 
-def check_shapes(lengths, batch_sizes, max_length):
+def check_shapes(lengths, batch_sizes, max_length) -> None:
     """Raises a `ValueError` unless lengths and batch sizes are valid for `export_litert`."""
     if not _are_counts(lengths) or list(lengths) != sorted(set(lengths)):
         raise ValueError(f"`lengths` must be positive and increasing. Received: {lengths}.")

@@ -1,18 +1,20 @@
 """Metrics of a shortlist: agreement of a search with and without it."""
 
+from typing import Any
+
 import numpy as np
 
 from keras_transformer.export.parity import compare
 
 
-def shortlist_metadata(shortlist):
+def shortlist_metadata(shortlist) -> dict[str, Any]:
     """Returns the metadata of a `Shortlist`, a dictionary; empty for `None`."""
     if shortlist is None:
         return {}
     return {"shortlist": {"first": shortlist.first, "best": shortlist.best}}
 
 
-def shortlist_metrics(pipeline, sentences, search=None):
+def shortlist_metrics(pipeline, sentences, search=None) -> dict[str, Any]:
     """Compares a search among the candidates of a shortlist with a search among all tokens.
 
     Both are searches of the model in memory.

@@ -4,6 +4,7 @@
 from .config import (
     PRESETS as PRESETS,
     ClassifierConfig as ClassifierConfig,
+    EmbedderConfig as EmbedderConfig,
     ImageClassifierConfig as ImageClassifierConfig,
     LanguageModelConfig as LanguageModelConfig,
     SeriesConfig as SeriesConfig,
@@ -49,6 +50,7 @@ from .models.transformer import Transformer as Transformer
 from .models.snow import SnowAccount as SnowAccount
 from .models.language_model import LanguageModel as LanguageModel
 from .models.classifier import TextClassifier as TextClassifier
+from .models.embedder import TextEmbedder as TextEmbedder
 from .models.token_classifier import TokenClassifier as TokenClassifier
 from .models.image_classifier import ImageClassifier as ImageClassifier
 from .models.series_regressor import SeriesRegressor as SeriesRegressor
@@ -86,6 +88,7 @@ from .tasks.classification.classifier import Classifier as Classifier
 from .tasks.images.recognizer import ImageRecognizer as ImageRecognizer
 from .tasks.series.simulator import SeriesSimulator as SeriesSimulator
 from .tasks.labelling.labeller import Labelling as Labelling, TokenLabeller as TokenLabeller
+from .tasks.embedding.embedder import Embedder as Embedder, TextVector as TextVector
 from .tasks.question_answering.answerer import QuestionAnswerer as QuestionAnswerer
 from .tasks.question_answering.codec import Answer as Answer
 from .tasks.run import Run as Run

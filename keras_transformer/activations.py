@@ -2,11 +2,13 @@
 
 from collections.abc import Callable
 
+from keras_transformer.tensors import Tensor
+
 # Accepted without importing Keras, which takes seconds.
 COMMON = ("relu", "gelu", "gelu_tanh", "silu", "tanh")
 
 
-def gelu_tanh(x):
+def gelu_tanh(x: Tensor) -> Tensor:
     """Returns GELU in its tanh form, as used by GPT-2 and T5 1.1.
 
     `0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3)))`; differs from `"gelu"` by at most 5e-4.

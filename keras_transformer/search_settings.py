@@ -7,6 +7,7 @@ command line and of the exports are derived from them. The module does not impor
 import dataclasses
 import math
 import numbers
+from typing import Any
 
 from keras_transformer.checks import check_choice, is_integer
 
@@ -53,7 +54,7 @@ class SearchSetting:
     default_help: str | None = None
     rule: str | None = None
 
-    def check(self, name, value):
+    def check(self, name, value) -> None:
         """Raises a `ValueError` that begins with `name` unless `value` is accepted.
 
         Where tensors are accepted, every tensor is: its numbers are not known yet.
@@ -90,18 +91,18 @@ def _is_tensor(value):
     return hasattr(value, "dtype") and not isinstance(value, numbers.Number)
 
 
-def setting(default, help, **limits):
+def setting(default, help, **limits) -> Any:
     """Returns a dataclass field whose `SearchSetting` is made of the arguments after `default`."""
     metadata = {"setting": SearchSetting(help, **limits)}
     return dataclasses.field(default=default, metadata=metadata)
 
 
-def settings_of(search):
+def settings_of(search) -> dict[str, Any]:
     """Returns a dictionary from the fields of a search, or of its class, to their settings."""
     return {field.name: field.metadata["setting"] for field in dataclasses.fields(search)}
 
 
-def check_numbers(kind, **values):
+def check_numbers(kind, **values) -> None:
     """Checks those arguments that are plain numbers by the settings of the same names.
 
     Args:
@@ -117,7 +118,7 @@ def check_numbers(kind, **values):
 class SearchSettings:
     """Settings that are checked when an object is created."""
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         for name, value in settings_of(self).items():
             value.check(name, getattr(self, name))
 
@@ -199,7 +200,7 @@ class BeamSettings(SearchSettings):
     )
 
     @property
-    def has_exponent(self):
+    def has_exponent(self) -> bool:
         """`True` if `length_penalty` has an effect."""
         return self.normalization in WITH_EXPONENT
 

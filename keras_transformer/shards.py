@@ -21,7 +21,7 @@ class Shard:
     index: int
     count: int
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         numbers = is_integer(self.index) and is_integer(self.count)
         if not numbers or not 0 <= self.index < self.count:
             raise ValueError(
@@ -51,5 +51,5 @@ class Shard:
         """Returns whether this shard owns item `number`, from 0, if items are dealt out in turn."""
         return number % self.count == self.index
 
-    def __str__(self):
+    def __str__(self) -> str:
         return f"{self.index}/{self.count}"

@@ -9,6 +9,8 @@ from support import randomise
 from keras_transformer import (
     Classifier,
     ClassifierConfig,
+    Embedder,
+    EmbedderConfig,
     ImageClassifier,
     ImageClassifierConfig,
     ImageRecognizer,
@@ -24,6 +26,7 @@ from keras_transformer import (
     SpanPredictorConfig,
     Summarizer,
     TextClassifier,
+    TextEmbedder,
     TextGenerator,
     TokenClassifier,
     TokenClassifierConfig,
@@ -63,6 +66,12 @@ def with_larger_weights(model):
 def classifier():
     config = ClassifierConfig(vocab_size=30, **SIZES, labels=LABELS, pooling="attention")
     return Classifier(with_larger_weights(TextClassifier(config)), tokenizer())
+
+
+@functools.cache
+def embedder():
+    config = EmbedderConfig(vocab_size=30, **SIZES, dimensions=5)
+    return Embedder(with_larger_weights(TextEmbedder(config)), tokenizer())
 
 
 @functools.cache

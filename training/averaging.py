@@ -12,6 +12,7 @@ from keras_transformer.training.factory import model_config
 from keras_transformer.training.loop.checkpoint import STATE, Checkpoints, read, read_state
 from keras_transformer.training.loop.learner import Learner
 from keras_transformer.training.settings.toml import load_settings, save_settings
+from keras_transformer.training.tuning.adapters import add_adapters, merged_weights
 
 
 def average_checkpoints(
@@ -59,7 +60,10 @@ def average_checkpoints(
     model_class = settings.task.get().pipeline_class().model_class
     config = run.configure(model_config(settings, tokenizers, **fields))
     model = model_class(config, dtype="float32")
-    paths = _average(run, last, keep, model)
+    trained = model_class(config, dtype="float32")
+    if settings.training.lora is not None:
+        add_adapters(trained, settings.training.lora, settings.model.parts)
+    paths = _average(run, last, keep, model, trained)
     metrics = {"averaged_run": str(run.path), "averaged": [path.name for path in paths]}
     try:
         _write(output, run, settings, tokenizers, model, metrics)
@@ -90,8 +94,8 @@ def _write(output, run, settings, tokenizers, model, metrics):
         shutil.rmtree(new.path, ignore_errors=True)
 
 
-def _average(run, last, keep, model):
-    """Gives a model the mean of the last checkpoints; returns their paths.
+def _average(run, last, keep, model, trained):
+    """Gives a model the mean of the last checkpoints, of a model `trained`; returns their paths.
 
     If the run is still being trained, the oldest one may be removed meanwhile; then the call starts
     again with the newer ones.
@@ -99,7 +103,7 @@ def _average(run, last, keep, model):
     for attempt in range(5):
         paths = _newest(run, last, keep)
         try:
-            _assign_mean(model, paths)
+            _assign_mean(model, trained, paths)
         except ValueError:
             if attempt == 4 or all(path.exists() for path in paths):
                 raise
@@ -119,18 +123,26 @@ def _newest(run, last, keep):
     return paths[-last:]
 
 
-def _assign_mean(model, paths):
-    """Gives a model the mean of the weights of its checkpoints, computed in float64."""
-    variables = Learner(model).variables  # these come first in a checkpoint, then the optimizer's
+def _assign_mean(model, trained, paths):
+    """Gives a model the mean of the weights of checkpoints, computed in float64.
+
+    Args:
+        model: The model.
+        trained: The model of the checkpoints, which may have adapters; it is changed.
+        paths: The checkpoints.
+    """
+    variables = Learner(trained).variables  # these come first in a checkpoint, then the optimizer's
     places = {id(variable): place for place, variable in enumerate(variables)}
     sums = [np.zeros(weight.shape) for weight in model.weights]
     for path in paths:
         arrays = _read(path)
-        for weight, total in zip(model.weights, sums, strict=True):
+        for weight in trained.weights:
             place = places[id(weight)]
-            if place >= len(arrays) or arrays[place].shape != total.shape:
+            if place >= len(arrays) or arrays[place].shape != tuple(weight.shape):
                 raise ValueError(f"{path} belongs to another model: {weight.path} does not fit.")
-            total += arrays[place]
+            weight.assign(arrays[place])
+        for total, value in zip(sums, merged_weights(trained), strict=True):
+            total += value
     model.set_weights([total / len(paths) for total in sums])
 
 

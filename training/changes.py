@@ -2,13 +2,14 @@
 
 from keras_transformer.training.loop.checkpoint import Checkpoints
 from keras_transformer.training.schedule import make_schedule
+from keras_transformer.training.settings.fields import Section
 from keras_transformer.training.settings.toml import SettingsError, differences
 
 # Changes of these may let a run continue that stopped early, or select another model.
 REOPENS = {"training.best_by", "training.patience", "training.final_model"}
 
 
-def check_changes(run, before, settings):
+def check_changes(run, before, settings) -> None:
     """Checks that new settings differ only in keys that may change when a run resumes.
 
     Args:
@@ -40,7 +41,7 @@ def check_changes(run, before, settings):
         )
 
 
-def describe_changes(before, settings, update):
+def describe_changes(before, settings, update) -> list[str]:
     """Returns lines that describe the changes of a run that resumes, a list.
 
     Args:
@@ -65,7 +66,7 @@ def describe_changes(before, settings, update):
     return lines
 
 
-def describe_derived(settings, derived):
+def describe_derived(settings, derived) -> str:
     """Returns a line with the values that depend on the data; an empty string if there are none.
 
     Args:
@@ -90,6 +91,8 @@ def _free(settings):
 def _value(settings, key):
     section, _, name = key.partition(".")
     value = getattr(getattr(settings, section), name, None)
+    if isinstance(value, Section):
+        value = value.model_dump(exclude_none=True)
     return "nothing" if value is None else repr(value)
 
 

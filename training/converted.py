@@ -9,7 +9,7 @@ from keras_transformer.training.settings.schema import Settings
 from keras_transformer.training.settings.toml import save_settings
 
 
-def write_converted(checkpoint, path):
+def write_converted(checkpoint, path) -> Run:
     """Writes the run of a checkpoint: model, vocabulary, provenance, search and settings.
 
     The settings have no data. If anything fails, no run is left.
@@ -48,7 +48,7 @@ def write_converted(checkpoint, path):
     return Run(path)
 
 
-def check_place(path):
+def check_place(path) -> None:
     """Checks that a new run can be written to a path.
 
     Raises:
@@ -60,7 +60,7 @@ def check_place(path):
         raise ValueError(f"{path} must not exist yet, or be an empty folder.")
 
 
-def settings_of(config, tokenizers, task="translation"):
+def settings_of(config, tokenizers, task="translation") -> Settings:
     """Returns `Settings` whose model has a given configuration.
 
     Args:

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -10,14 +11,17 @@ from keras_transformer.tasks.ensemble import check_tasks, runs_of
 from keras_transformer.training.data.sources import open_source
 from keras_transformer.training.settings.toml import load_settings
 
+if TYPE_CHECKING:
+    from keras_transformer.tasks.task import Task
+
 
 def evaluate_files(
     run: str | os.PathLike | Sequence[str | os.PathLike],
     source: str | os.PathLike,
     reference: str | os.PathLike | None = None,
-    pipeline=None,
-    **options,
-) -> dict:
+    pipeline: Any = None,
+    **options: Any,
+) -> dict[str, Any]:
     """Evaluates a run on text files.
 
     Args:
@@ -51,9 +55,9 @@ def evaluate_files(
 def evaluate_split(
     run: str | os.PathLike | Sequence[str | os.PathLike],
     split: str = "test",
-    pipeline=None,
-    **options,
-) -> dict:
+    pipeline: Any = None,
+    **options: Any,
+) -> dict[str, Any]:
     """Evaluates a run on a split of its own data.
 
     Results for the test split are also written to the `metrics.json` of the run.
@@ -87,7 +91,7 @@ def evaluate_split(
     return results
 
 
-def task_of(run):
+def task_of(run) -> "Task":
     """Returns the `Task` of a run, or the common task of several runs.
 
     Args:
@@ -142,7 +146,7 @@ def _named(runs):
     return " and ".join(str(run.path) for run in runs)
 
 
-def read_columns(data, task, split, limit=None):
+def read_columns(data, task, split, limit=None) -> list[list]:
     """Returns the examples of a split for an evaluation: inputs and expected outputs, if any.
 
     Args:

@@ -1,16 +1,26 @@
 """Model and optimizer, made from the settings of a run."""
 
+from typing import Any
+
 import keras
 import tensorflow as tf
 
+from keras_transformer.models.parts import ADAPTERS
 from keras_transformer.training.devices.precision import dtype_policy
 from keras_transformer.training.loop.learner import Learner
 from keras_transformer.training.loop.vectors import freeze
 from keras_transformer.training.schedule import make_schedule
 from keras_transformer.training.settings.derived import VOCABULARY
+from keras_transformer.training.tuning.adapters import add_adapters
+from keras_transformer.training.tuning.frozen import freeze_parts
+from keras_transformer.training.tuning.layer_rates import (
+    LayerwiseAdam,
+    LayerwiseAdamW,
+    layer_factors,
+)
 
 
-def model_config(settings, tokenizers, **fields):
+def model_config(settings, tokenizers, **fields) -> Any:
     """Returns the configuration of a run's model.
 
     Args:
@@ -33,7 +43,7 @@ def model_config(settings, tokenizers, **fields):
     )
 
 
-def weightless_model(settings):
+def weightless_model(settings) -> Any:
     """Returns the model that settings describe, without values of its weights.
 
     Its shapes and numbers of weights can be read. For fields that only the data determine it has
@@ -49,7 +59,7 @@ def weightless_model(settings):
         return settings.task.get().pipeline_class().model_class(config)
 
 
-def make_learner(settings, training, make_model=None):
+def make_learner(settings, training, make_model=None) -> Learner:
     """Returns the compiled `Learner` of a run, with built optimizer variables.
 
     The same settings and vocabulary always give the same initial weights.
@@ -69,12 +79,21 @@ def make_learner(settings, training, make_model=None):
         model = make_model(policy)
     if settings.model.freeze_vectors:
         freeze(model)
+    freeze_parts(model, options.freeze or (), settings.model.parts)
+    if options.lora is not None:
+        add_adapters(model, options.lora, settings.model.parts)
+    if not model.trainable_variables:
+        raise ValueError(
+            "`training.freeze` must leave weights to train. Received: "
+            f"training.freeze={options.freeze}, which contain all weights of the model."
+        )
+    factors = _factors(model, options.layer_decay)
     learner = Learner(
         model, training.weigh, options.accumulate, options.r_drop, policy, unit=task.unit
     )
     schedule = make_schedule(settings.schedule, training.config.d_model, options.updates)
     learner.compile(
-        make_optimizer(settings.optimizer, schedule, model.trainable_variables),
+        make_optimizer(settings.optimizer, schedule, model.trainable_variables, factors),
         training.loss(options),
         training.metrics(),
         jit_compile=_jit_compile(options),
@@ -83,18 +102,34 @@ def make_learner(settings, training, make_model=None):
     return learner
 
 
-def make_optimizer(settings, schedule, variables):
+def _factors(model, decay):
+    """Returns the factors on the learning rates of layers, or `None` without a decay."""
+    if decay is None:
+        return None
+    factors = layer_factors(model, decay)
+    if {factors[id(variable)] for variable in model.trainable_variables} == {1.0}:
+        raise ValueError(
+            "`training.layer_decay` has no effect: only the head is trained, whose rate it leaves "
+            f"unchanged. Received: training.layer_decay={decay}."
+        )
+    return factors
+
+
+def make_optimizer(settings, schedule, variables, factors=None) -> keras.optimizers.Optimizer:
     """Returns the optimizer that `[optimizer]` describes.
 
-    AdamW decays only matrices. As is usual, biases and layer normalisations do not decay. Tables of
-    embeddings and positions do not either: the rows of rare tokens would fade in the many updates
-    in which no sentence contains them.
+    AdamW decays only matrices, those of adapters included. As is usual, biases and layer
+    normalisations do not decay. Tables of embeddings and positions do not either: the rows of rare
+    tokens would fade in the many updates in which no sentence contains them.
 
     Args:
         settings: An `OptimizerSettings`.
         schedule: The learning rate, a Keras schedule.
         variables: The variables to train.
+        factors: Factor on the learning rate of each variable, by the identity of the variable.
+            `None`: all have the same rate.
     """
+    adam, adamw = keras.optimizers.Adam, keras.optimizers.AdamW
     options = {
         "beta_1": settings.beta_1,
         "beta_2": settings.beta_2,
@@ -103,10 +138,14 @@ def make_optimizer(settings, schedule, variables):
         "use_ema": settings.ema_momentum is not None,
         "ema_momentum": settings.ema_momentum or 0.0,
     }
+    if factors is not None:
+        adam, adamw, options = LayerwiseAdam, LayerwiseAdamW, {**options, "factors": factors}
     if settings.kind == "adam":
-        return keras.optimizers.Adam(schedule, **options)
-    optimizer = keras.optimizers.AdamW(schedule, weight_decay=settings.weight_decay, **options)
-    optimizer.exclude_from_weight_decay([v for v in variables if v.name != "kernel"])
+        return adam(schedule, **options)
+    optimizer = adamw(schedule, weight_decay=settings.weight_decay, **options)
+    optimizer.exclude_from_weight_decay(
+        [v for v in variables if v.name not in ("kernel", *ADAPTERS)]
+    )
     return optimizer
 
 

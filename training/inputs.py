@@ -27,7 +27,7 @@ TEXTS = MAX_SENTENCES  # maximum number of texts from which a vocabulary is lear
 ATTEMPTS = 4  # sizes to try: one of two vocabularies may need more tokens than the other can have
 
 
-def stores_of(run, settings, console=None):
+def stores_of(run, settings, console=None) -> Stores:
     """Returns the `Stores` of a run.
 
     Args:
@@ -39,12 +39,12 @@ def stores_of(run, settings, console=None):
     return Stores(pathlib.Path(shared or run.store), console, shared is not None)
 
 
-def is_surveyed(stores, task, data):
+def is_surveyed(stores, task, data) -> bool:
     """Returns `True` if the data were checked and surveyed and have not changed since."""
     return stores.recall(_survey_key(task, data)) is not None
 
 
-def take_survey(stores, task, data, facts):
+def take_survey(stores, task, data, facts) -> Survey:
     """Returns the `Survey` of the training split, which is read only on the first call.
 
     Args:
@@ -71,7 +71,7 @@ def _survey_key(task, data):
     return {"survey": task.name, "columns": list(task.columns), "data": identities}
 
 
-def take_tokenizers(run, settings, data, console, start=None):
+def take_tokenizers(run, settings, data, console, start=None) -> Tokenizers | None:
     """Returns the run's `Tokenizers`; learns or copies a vocabulary if the run has none.
 
     Args:

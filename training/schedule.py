@@ -1,7 +1,11 @@
 """Learning rates as functions of the update."""
 
+from typing import Any
+
 import keras
 from keras import ops
+
+from keras_transformer.tensors import Tensor
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
@@ -43,12 +47,12 @@ class WarmupInverseSqrt(keras.optimizers.schedules.LearningRateSchedule):
         self.warmup_steps = warmup_steps
         self.scale = scale
 
-    def __call__(self, step):
+    def __call__(self, step: Tensor) -> Tensor:
         n = ops.cast(step, "float32") + 1.0
         rise = n * self.warmup_steps**-1.5
         return self.scale * self.d_model**-0.5 * ops.minimum(ops.rsqrt(n), rise)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {
             "d_model": self.d_model,
             "warmup_steps": self.warmup_steps,
@@ -87,13 +91,13 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
         self.warmup_steps = warmup_steps
         self.updates = updates
 
-    def __call__(self, step):
+    def __call__(self, step: Tensor) -> Tensor:
         n = ops.cast(step, "float32") + 1.0
         rise = n / self.warmup_steps
         fall = (self.updates - n) / (self.updates - self.warmup_steps)
         return self.peak * ops.maximum(ops.minimum(rise, fall), 0.0)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {"peak": self.peak, "warmup_steps": self.warmup_steps, "updates": self.updates}
 
 
@@ -121,11 +125,11 @@ class WarmupConstant(keras.optimizers.schedules.LearningRateSchedule):
         self.peak = peak
         self.warmup_steps = warmup_steps
 
-    def __call__(self, step):
+    def __call__(self, step: Tensor) -> Tensor:
         n = ops.cast(step, "float32") + 1.0
         return self.peak * ops.minimum(n / self.warmup_steps, 1.0)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {"peak": self.peak, "warmup_steps": self.warmup_steps}
 
 
@@ -156,7 +160,7 @@ def warmup_cosine(
     )
 
 
-def make_schedule(settings, d_model, updates):
+def make_schedule(settings, d_model, updates) -> keras.optimizers.schedules.LearningRateSchedule:
     """Returns the schedule that `[schedule]` describes.
 
     Args:

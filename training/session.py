@@ -2,6 +2,7 @@
 
 import math
 import time
+from typing import Any
 
 from keras_transformer.training.changes import describe_changes, describe_derived
 from keras_transformer.training.data.shards import cut_batches
@@ -103,7 +104,7 @@ class Session:
             say(self.console, chosen)
         return derived
 
-    def restore(self, before=None):
+    def restore(self, before=None) -> None:
         """Restores the newest checkpoint that is not damaged, if there is one.
 
         Args:
@@ -177,7 +178,7 @@ class Session:
         of_texts = by is not None and self.task.metrics[by].of_texts
         return [by, options.validate_sentences if of_texts else None]
 
-    def fit(self, callbacks=()):
+    def fit(self, callbacks=()) -> None:
         """Trains until the last update, early stopping or Ctrl-C."""
         options = self.settings.training
         start, total = self.update, options.updates
@@ -209,7 +210,7 @@ class Session:
             progress.close()
         self._explain_stop(total, interrupts.received)
 
-    def finish(self):
+    def finish(self) -> dict[str, Any]:
         """Writes the model and the metrics of the run; returns the metrics."""
         self.check()
         metrics = write_model(self)
@@ -236,7 +237,7 @@ class Session:
         corpus = self.corpus
         return [corpus.size, *corpus.tokens, corpus.fingerprint]
 
-    def variables(self):
+    def variables(self) -> list:
         """Returns all variables of the run: weights, labels seen, dropout seeds, optimizer."""
         return [*self.learner.variables, *self.learner.optimizer.variables]
 

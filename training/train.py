@@ -5,6 +5,7 @@ import os
 import shutil
 import zlib
 from collections.abc import Sequence
+from typing import Any
 
 import keras
 import rich.console
@@ -41,7 +42,7 @@ def train(
     strategy: tf.distribute.Strategy | None = None,
     console: rich.console.Console | None = None,
     callbacks: Sequence[keras.callbacks.Callback] = (),
-) -> dict:
+) -> dict[str, Any]:
     """Trains a model, or resumes an earlier call.
 
     Values that the settings omit depend on the size of the data; see `derive`. A run resumes with
@@ -210,7 +211,7 @@ def _keep_changes(run, settings):
             save_settings(settings, temporary)
 
 
-def is_trained(run):
+def is_trained(run) -> bool:
     """Returns `True` if a `Run` has a model or a checkpoint."""
     return run.model.exists() or bool(Checkpoints(run.checkpoints).paths())
 

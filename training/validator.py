@@ -43,7 +43,7 @@ class Validator:
             self.examples = columns[0], columns[-1]
             self.pipeline = self.task.pipeline_class()(learner.model, training.tokenizers)
 
-    def __call__(self):
+    def __call__(self) -> dict[str, float]:
         with averaged_weights(self.learner):
             results = self.learner.evaluate(
                 self.batches, steps=self.steps, verbose=0, return_dict=True

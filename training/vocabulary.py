@@ -7,6 +7,7 @@ import re
 import sys
 import tempfile
 import unicodedata
+from collections.abc import Iterator
 
 import numpy as np
 import sentencepiece
@@ -35,7 +36,7 @@ class UnfitSize(ValueError):
         self.better = better
 
 
-def strings(rows, columns, total=None, most=None):
+def strings(rows, columns, total=None, most=None) -> Iterator[bytes]:
     """Yields the strings of some columns of a dataset, or of a sample of it, as bytes.
 
     Args:
@@ -56,7 +57,7 @@ def strings(rows, columns, total=None, most=None):
             yield from batch[column][taken]
 
 
-def learn_vocabulary(strings, settings):
+def learn_vocabulary(strings, settings) -> bytes:
     """Learns a vocabulary; the same strings in the same order give the same bytes.
 
     The text is normalised to Unicode's canonical form NFC, every white space character becomes a

@@ -4,7 +4,9 @@ import dataclasses
 import json
 import math
 import os
+import pathlib
 from collections.abc import Callable
+from typing import Any
 
 from keras_transformer.decoding import Beam
 from keras_transformer.export.agreement import Agreement
@@ -39,7 +41,7 @@ PROGRESS = "translating with CTranslate2"
 METRICS = ("token_agreement", "score_loss", "score_error", "bleu", "chrf")
 
 
-def check_place(directory):
+def check_place(directory) -> pathlib.Path:
     """Returns the path of the folder to write: see `check_place_of_folder`."""
     return check_place_of_folder(directory, FILES)
 
@@ -57,7 +59,7 @@ def export_ctranslate2(
     origin: dict | None = None,
     progress: Callable[[str], object] | None = None,
     left_out: int = 0,
-) -> dict:
+) -> dict[str, Any]:
     """Writes a folder that `ctranslate2.Translator` loads, with the vocabulary beside the model.
 
     The model takes and returns SentencePiece tokens, as strings; CTranslate2 adds the end of a

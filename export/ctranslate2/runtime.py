@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -172,7 +173,7 @@ def _read_metadata(path):
         ) from error
 
 
-def load_ctranslate2():
+def load_ctranslate2() -> Any:
     """Returns the package `ctranslate2`.
 
     Raises:

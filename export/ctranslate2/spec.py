@@ -5,6 +5,7 @@ queries, keys and values in one matrix; cross-attention stacks those of keys and
 """
 
 import math
+from typing import Any
 
 import keras
 import numpy as np
@@ -25,7 +26,7 @@ POSITIONS_OF_EMBEDDINGS = ("sinusoidal", "learned", "binary", "none")
 PRODUCTS = ("scaled_dot_product", "dot_product", "general")
 
 
-def make_spec(model, pieces, target_pieces, unk_id, max_length, greedy_length=None):
+def make_spec(model, pieces, target_pieces, unk_id, max_length, greedy_length=None) -> Any:
     """Returns a validated `ctranslate2.specs.TransformerSpec` with the weights of a model.
 
     Args:
@@ -62,12 +63,12 @@ def make_spec(model, pieces, target_pieces, unk_id, max_length, greedy_length=No
     return spec
 
 
-def check_run(config, tokenizers, quantize="none", origin=None):
+def check_run(config, tokenizers, quantize="none", origin=None) -> None:
     """Raises an `ExportError` unless CTranslate2 can express a model: see `check_expressible`."""
     check_expressible(config, origin)
 
 
-def check_expressible(config, origin=None):
+def check_expressible(config, origin=None) -> None:
     """Raises an `ExportError` unless CTranslate2's layout can express a model.
 
     Args:

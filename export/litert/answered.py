@@ -1,6 +1,7 @@
 """Contents of a .tflite file whose model answers in one pass."""
 
 import itertools
+from typing import Any
 
 import tensorflow as tf
 
@@ -37,7 +38,7 @@ class LiteRTAnswers(Contents):
         shape = rows if self._codec.longest is None else f"{rows}x{length}"
         return f"{self._codec.verb}_{shape}"
 
-    def convert(self, path):  # noqa: D102
+    def convert(self, path) -> bytes:  # noqa: D102
         self.progress(f"converting {len(self.signatures)} signatures")
         in_int8, kernels = self.quantize == "int8", DEFAULT
         if in_int8:
@@ -57,10 +58,10 @@ class LiteRTAnswers(Contents):
         length = None if self._codec.longest is None else signature.source_length
         return self._codec.input_specs(signature.batch_size, length)
 
-    def about(self):  # noqa: D102
+    def about(self) -> dict[str, Any]:  # noqa: D102
         return self._codec.metadata()
 
-    def check(self, draft, path):
+    def check(self, draft, path) -> dict[str, Any]:
         """Compares the answers; the examples are divided among the signatures so that all run."""
         self.progress(f"answering {len(self.samples)} examples with every signature")
         loaded, results = LiteRTSinglePass(draft), []
@@ -72,5 +73,5 @@ class LiteRTAnswers(Contents):
             results += loaded.answer_batch([sample], signature if fits else None)
         return self._agreement.judge(results, path)
 
-    def open(self, draft):  # noqa: D102
+    def open(self, draft) -> None:  # noqa: D102
         LiteRTSinglePass(draft).answer_batch(self.samples[:1])

@@ -16,7 +16,7 @@ MIN_TOKENS = 0.98
 MAX_DIFFERENCE = 0.01  # of a score, relative to it
 
 
-def require_rows_as_alone(loaded, sentences, what):
+def require_rows_as_alone(loaded, sentences, what) -> None:
     """Compares the outputs of a full batch with those of its sentences on their own.
 
     Every signature that takes several sentences is checked.

@@ -1,5 +1,7 @@
 """Beams of a .tflite file: names of signatures state the size, the metadata has the settings."""
 
+from typing import Any
+
 from keras_transformer.decoding import Beam, Greedy
 from keras_transformer.decoding.search import as_dict, from_dict
 from keras_transformer.export.formats import FORMATS
@@ -8,7 +10,7 @@ from keras_transformer.export.litert.packed import SIGNATURES, STRINGS
 BEAM, DEFAULT = "beam", "default_search"  # in the metadata
 
 
-def beam_of(searches, kind):
+def beam_of(searches, kind) -> Beam | None:
     """Returns the beam among the searches of a file, or `None`.
 
     Args:
@@ -32,7 +34,7 @@ def beam_of(searches, kind):
     return beams[0] if beams else None
 
 
-def check_beam(search, kind):
+def check_beam(search, kind) -> None:
     """Raises a `ValueError` if a beam has a setting that signatures of a kind do not support."""
     if kind == STRINGS and search.max_length is not None:
         raise ValueError(
@@ -42,7 +44,7 @@ def check_beam(search, kind):
     FORMATS["litert"].beams.check(search)
 
 
-def beam_metadata(beam, default):
+def beam_metadata(beam, default) -> dict[str, Any]:
     """Returns the metadata about the beam of a file, a dictionary.
 
     Args:
@@ -55,7 +57,7 @@ def beam_metadata(beam, default):
     return {BEAM: as_dict(beam), DEFAULT: BEAM if beam == default else "greedy"}
 
 
-def beam_in(metadata):
+def beam_in(metadata) -> Any:
     """Returns the `Beam` with which a file was exported, or `None`.
 
     Args:
@@ -67,7 +69,7 @@ def beam_in(metadata):
     return from_dict(metadata[BEAM]) if BEAM in metadata else None
 
 
-def search_in(metadata, search, kind, path):
+def search_in(metadata, search, kind, path) -> Any:
     """Returns the search to use with a file.
 
     Args:

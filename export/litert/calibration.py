@@ -5,6 +5,7 @@ decoder is a loop.
 """
 
 import functools
+from typing import Any
 
 import keras
 import numpy as np
@@ -13,6 +14,7 @@ from keras import ops
 
 from keras_transformer.export.activations import observe
 from keras_transformer.export.errors import ExportError
+from keras_transformer.tensors import Tensor
 
 # Activations that LiteRT's FULLY_CONNECTED applies itself, before it rounds its result to int8.
 FUSED = (keras.activations.linear, keras.activations.relu)
@@ -24,7 +26,7 @@ FUSED = (keras.activations.linear, keras.activations.relu)
 MAX_OUTSIDE = 0.002
 
 
-def check_calibration(quantize, sentences):
+def check_calibration(quantize, sentences) -> list[str] | None:
     """Returns the sentences to calibrate with as a list, or `None` if there is no calibration.
 
     Raises:
@@ -48,7 +50,9 @@ def check_calibration(quantize, sentences):
     return list(sentences)
 
 
-def find_ranges(pipeline, calibration, sentences, what):
+def find_ranges(
+    pipeline, calibration, sentences, what
+) -> tuple[dict[str, np.ndarray] | None, dict[str, Any]]:
     """Finds the ranges, and checks them with other sentences.
 
     Activations outside the ranges are clipped. Many can be clipped before the translations differ
@@ -87,7 +91,7 @@ def find_ranges(pipeline, calibration, sentences, what):
     return ranges, {"calibration": metadata}
 
 
-def calibrate(pipeline, sentences):
+def calibrate(pipeline, sentences) -> dict[str, np.ndarray]:
     """Translates sentences and returns the ranges of the activations of every product.
 
     Every product has its own ranges; encoder and decoder share none.
@@ -110,7 +114,7 @@ def calibrate(pipeline, sentences):
     return dict(zip(products(pipeline.model), ranges, strict=True))
 
 
-def share_outside(pipeline, sentences, ranges):
+def share_outside(pipeline, sentences, ranges) -> float:
     """Returns the share of the activations for other sentences that lie outside the ranges.
 
     Args:
@@ -137,7 +141,7 @@ class FakeQuantized:
     def __init__(self, model, ranges):
         self._ranges = {dense.path: ranges[name] for name, dense in products(model).items()}
 
-    def __call__(self, layer, x):
+    def __call__(self, layer, x) -> Tensor:
         """Returns the output of a `keras.layers.Dense`, not rounded if it has no ranges."""
         if layer.path not in self._ranges:
             return layer(x)
@@ -147,7 +151,7 @@ class FakeQuantized:
         return observed(layer, x, at_input, at_output)
 
 
-def keep_in_float(weights):
+def keep_in_float(weights) -> Tensor:
     """Returns attention weights unchanged, because they are not negative.
 
     If the operations around it are rounded, the converter also computes the product of attention
@@ -157,7 +161,7 @@ def keep_in_float(weights):
     return tf.abs(weights)
 
 
-def products(model):
+def products(model) -> dict[str, keras.Layer]:
     """Returns the layers that multiply by a matrix of weights, by name, except the output layer.
 
     With only 256 values, several logits would be equally large, although one must be the largest.
@@ -176,7 +180,7 @@ def products(model):
     return layers
 
 
-def observed(dense, x, at_input, at_output):
+def observed(dense, x, at_input, at_output) -> Tensor:
     """Returns the output of a `Dense` layer with functions applied before and after its product."""
     product = ops.matmul(at_input(x), dense.kernel)
     if dense.use_bias:

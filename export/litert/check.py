@@ -1,6 +1,7 @@
 """Check of a .tflite file that generates text: all of its searches must agree."""
 
 import itertools
+from typing import Any
 
 import tensorflow as tf
 
@@ -13,7 +14,9 @@ from keras_transformer.export.reference import Output, outputs_of, with_tokens
 from keras_transformer.tasks.strings import encode
 
 
-def check_searches(agreement, draft, name, greedy, beam=None, n_best=1, strings=False):
+def check_searches(
+    agreement, draft, name, greedy, beam=None, n_best=1, strings=False
+) -> dict[str, Any]:
     """Compares every search of a file with the same search of the model in memory.
 
     Args:

@@ -6,18 +6,18 @@ from tensorflow.lite.tools import flatbuffer_utils
 LARGEST = 127
 
 
-def scales_of_rows(matrix):
+def scales_of_rows(matrix) -> np.ndarray:
     """Returns the scale of int8 for each row of `matrix` `[N, M]`: `[N]`, float64."""
     scales = np.abs(matrix).max(axis=1).astype(np.float64) / LARGEST
     return np.where(scales == 0, 1.0, scales)
 
 
-def codes_of_rows(matrix, scales):
+def codes_of_rows(matrix, scales) -> np.ndarray:
     """Returns `matrix` `[N, M]` in units of `scales` `[N]`, rounded, halves away from 0: int8."""
     return (np.sign(matrix) * np.floor(np.abs(matrix / scales[:, None]) + 0.5)).astype(np.int8)
 
 
-def share_quantization(content):
+def share_quantization(content) -> bytes:
     """Returns a .tflite model in which tensors with equal quantisation parameters share them.
 
     A table in int8 has a scale and a zero point for each of its V rows, 12 bytes, in every graph

@@ -1,5 +1,7 @@
 """Contents of a .tflite file, as far as they do not depend on the kind of model."""
 
+from typing import Any
+
 import tensorflow as tf
 
 import keras_transformer
@@ -33,7 +35,7 @@ class Contents:
         self.lengths, self.batch_sizes = _lengths(lengths, longest), list(batch_sizes)
         check_shapes(self.lengths, self.batch_sizes, longest or 1)
 
-    def metadata(self, content):
+    def metadata(self, content) -> dict[str, Any]:
         """Returns the metadata that a program needs to use the file.
 
         Args:
@@ -52,7 +54,7 @@ class Contents:
             },
         }
 
-    def results(self):
+    def results(self) -> dict[str, Any]:
         """Returns further results for the report, a dictionary."""
         return {}
 

@@ -46,7 +46,7 @@ def convert(
     output=None,
     shortlist=None,
     beam=None,
-):
+) -> bytes:
     """Returns the bytes of a .tflite model with the given signatures.
 
     Args:
@@ -97,7 +97,7 @@ def _kernels(model, in_int8, ranges, grows):
     return Kernels(**chosen)
 
 
-def convert_functions(model, functions, quantize="none", custom=""):
+def convert_functions(model, functions, quantize="none", custom="") -> bytes:
     """Returns the bytes of a .tflite model whose signatures are functions of a `Transformer`.
 
     Args:
@@ -147,7 +147,7 @@ def _missing(names):
     return ExportError(f"LiteRT has no builtin operator for {', '.join(sorted(set(names)))}.")
 
 
-def custom_operators(content):
+def custom_operators(content) -> list[str]:
     """Returns the names of the operators of a .tflite model that are not LiteRT's builtin ones.
 
     Args:

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from keras_transformer.decoding import Beam, Greedy
 from keras_transformer.export.formats import FORMATS
@@ -39,7 +40,7 @@ def export_litert(
     left_out: int = 0,
     source_language: str | None = None,
     target_language: str | None = None,
-) -> dict:
+) -> dict[str, Any]:
     """Writes a .tflite file that runs on LiteRT's builtin operators alone.
 
     The file contains signatures, functions of fixed shape. For a model that generates text there is

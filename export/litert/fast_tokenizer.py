@@ -1,11 +1,14 @@
 """`Tokenizer` made of operators that LiteRT can run: those of TensorFlow Text for LiteRT."""
 
+from collections.abc import Callable
+
 import sentencepiece
 import tensorflow as tf
 import tensorflow_text
 from sentencepiece import sentencepiece_model_pb2
 
 from keras_transformer.export.errors import ExportError
+from keras_transformer.tensors import Tensor
 from keras_transformer.text.tokenizers import SentencePieceTokenizer
 
 UNKNOWN = "\ue000"  # a private-use character, which no vocabulary has
@@ -56,7 +59,7 @@ class FastTokenizer:
         proto.pieces.add(piece=_SPACE + _SURFACE.replace(" ", _SPACE), type=_Piece.NORMAL)
         self._decoder = tensorflow_text.FastSentencepieceTokenizer(proto.SerializeToString())
 
-    def encode(self, sentence, length):
+    def encode(self, sentence, length) -> tuple[Tensor, Tensor, Tensor]:
         """Tokenizes a sentence with the same result as `keras_transformer.tasks.strings.encode`.
 
         Args:
@@ -92,7 +95,7 @@ class FastTokenizer:
         places = tf.where(tf.equal(words, self._space), 0, places)
         return tf.reduce_max(tf.concat([[0], places], axis=0), keepdims=True)
 
-    def decode(self, tokens):
+    def decode(self, tokens) -> Tensor:
         """Decodes tokens to a text with the same result as `Tokenizer.decode`.
 
         Args:
@@ -114,7 +117,7 @@ class FastTokenizer:
         pieces = tf.RaggedTensor.from_row_splits(tokens, splits, validate=False)
         return tf.reshape(self._decoder.detokenize(pieces), [1])
 
-    def require_same_pieces(self, sentences):
+    def require_same_pieces(self, sentences) -> None:
         """Compares the tokens with those of the `Tokenizer`, for sentences and for every token.
 
         Raises:
@@ -137,7 +140,7 @@ class FastTokenizer:
                 )
 
 
-def operators():
+def operators() -> list[Callable]:
     """Returns a list of functions that register TensorFlow Text's operators with LiteRT."""
     from tensorflow_text.core.pybinds import tflite_registrar  # ty: ignore[import-not-found]
 

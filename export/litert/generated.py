@@ -1,5 +1,7 @@
 """Contents of a .tflite file whose model generates text."""
 
+from typing import Any
+
 from keras_transformer.decoding.encoder_decoder import check_alignment
 from keras_transformer.export.agreement import Agreement
 from keras_transformer.export.errors import ExportError
@@ -57,7 +59,7 @@ class LiteRTGeneration(Contents):
             self._strings = string_options(pipeline, samples, self.lengths, size, greedy_length)
         self.signatures = [*self._ids, *self._strings.get("strings", ())]
 
-    def convert(self, path):  # noqa: D102
+    def convert(self, path) -> bytes:  # noqa: D102
         pipeline = self.pipeline
         if self._calibration is not None:
             self.progress(f"calibrating with {len(self._calibration)} sentences")
@@ -69,7 +71,7 @@ class LiteRTGeneration(Contents):
         except ExportError as error:
             raise ExportError(f"{path}: {error}") from error
 
-    def about(self):  # noqa: D102
+    def about(self) -> dict[str, Any]:  # noqa: D102
         pipeline, tokenizer = self.pipeline, self.pipeline.source_tokenizer
         return {
             "tokens": {
@@ -82,7 +84,7 @@ class LiteRTGeneration(Contents):
             **beam_metadata(self._beam, pipeline.search),
         }
 
-    def metadata(self, content):  # noqa: D102
+    def metadata(self, content) -> dict[str, Any]:  # noqa: D102
         metadata = {**super().metadata(content), **self._calibrated, **self._languages}
         metadata[SIGNATURES] = [vars(signature) for signature in self._ids]
         if self._strings:
@@ -90,13 +92,13 @@ class LiteRTGeneration(Contents):
             metadata["custom_operators"] = custom_operators(content)
         return metadata
 
-    def check(self, draft, path):  # noqa: D102
+    def check(self, draft, path) -> dict[str, Any]:  # noqa: D102
         self.progress(f"translating {len(self.samples)} sentences with every signature")
         searches = self._greedy, self._beam, self._n_best
         return check_searches(self._agreement, draft, path, *searches, bool(self._strings))
 
-    def open(self, draft):  # noqa: D102
+    def open(self, draft) -> None:  # noqa: D102
         LiteRTTranslator(draft).translate_batch(self.samples[:1])
 
-    def results(self):  # noqa: D102
+    def results(self) -> dict[str, Any]:  # noqa: D102
         return {**self._calibrated, **shortlist_metrics(self.pipeline, self.samples)}

@@ -1,5 +1,7 @@
 """Kernels of a search step made of the operations that are fastest in LiteRT."""
 
+from collections.abc import Callable
+
 import numpy as np
 import tensorflow as tf
 from keras import ops
@@ -8,6 +10,7 @@ from tensorflow.lite.tools import flatbuffer_utils
 
 from keras_transformer.export.litert.compact import codes_of_rows, scales_of_rows
 from keras_transformer.layers.kernels import similarity
+from keras_transformer.tensors import Tensor
 
 OPERATORS = schema.BuiltinOperator
 # Number of hidden states from which XNNPACK's product in float32 is faster than LiteRT's own in
@@ -16,7 +19,7 @@ OPERATORS = schema.BuiltinOperator
 WIDE = 64
 
 
-def write(cache, position, index):
+def write(cache, position, index) -> Tensor:
     """Writes a position into the cache by updating a slice, which is a plain copy.
 
     A select would read a condition for every element. TensorFlow itself has no CPU kernel for the
@@ -25,7 +28,7 @@ def write(cache, position, index):
     return ops.slice_update(cache, (0, 0, index, 0), position)
 
 
-def single_similarity(query, key):
+def single_similarity(query, key) -> Tensor:
     """Returns the scores of a single query, computed as a product and a sum.
 
     A matrix product would first convert the keys to another memory layout, for one row only.
@@ -53,12 +56,12 @@ class Int8Rows:
         if kernel is not None:
             self._rows[kernel.path] = _in_int8(kernel.numpy().T)
 
-    def look_up(self, table, tokens):
+    def look_up(self, table, tokens) -> Tensor:
         """Returns rows of a table, float32 `[B, T, D]`: see `Kernels`."""
         codes, scales = self._gathered(table, tokens)
         return tf.cast(codes, tf.float32) * scales
 
-    def restrict(self, weights, tokens, axis, dtype):
+    def restrict(self, weights, tokens, axis, dtype) -> Callable[[Tensor], Tensor]:
         """Returns the product with a few tokens' output weights, a function: see `Kernels`."""
         codes, scales = self._gathered(weights, tokens)  # [C, D], [C, 1]
         scales = tf.squeeze(scales, 1)  # [C]
@@ -75,7 +78,7 @@ class Int8Rows:
 
         return product
 
-    def pick(self, vector, tokens):
+    def pick(self, vector, tokens) -> Tensor:
         """Returns entries of the bias in float32; the converter would round a plain one to int8."""
         return tf.bitcast(tf.gather(self._bias, tokens), tf.float32)
 
@@ -84,7 +87,7 @@ class Int8Rows:
         return tf.gather(codes, tokens), tf.bitcast(tf.gather(scales, tokens), tf.float32)
 
 
-def multiply_in_int8(content):
+def multiply_in_int8(content) -> bytes:
     """Returns a .tflite model in which products with a matrix cast from int8 use int8 directly.
 
     LiteRT can multiply by an int8 matrix that is not a constant, but the converter does not make

@@ -6,6 +6,7 @@ import io
 import json
 import zipfile
 import zlib
+from typing import Any
 
 from keras_transformer.tasks import TASKS
 from keras_transformer.text.tokenizers import Tokenizers
@@ -47,7 +48,7 @@ class FixedSignature:
     n_best: int = 1
     alignment: tuple | None = None
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         sizes = self.batch_size, self.source_length, self.target_length, self.n_best
         if not all(isinstance(size, int) and size > 0 for size in (*sizes, self.beam_size or 1)):
             raise ValueError(f"The sizes of a signature must be positive integers: {self}.")
@@ -64,7 +65,7 @@ def make_signatures(
     alignment=None,
     greedy_length=None,
     names=("greedy", "beam"),
-):
+) -> list[FixedSignature]:
     """Returns a list of signatures: greedy search for every shape, then the beam if there is one.
 
     Args:
@@ -88,7 +89,7 @@ def make_signatures(
     return signatures
 
 
-def pack(path, content, tokenizers, metadata):
+def pack(path, content, tokenizers, metadata) -> None:
     """Writes a model, followed by the vocabulary, or both vocabularies, and the metadata.
 
     Args:
@@ -110,7 +111,7 @@ def pack(path, content, tokenizers, metadata):
             archive.writestr(zipfile.ZipInfo(name), member)
 
 
-def unpack(path):
+def unpack(path) -> tuple[dict[str, Any], dict[str, list[FixedSignature]], Tokenizers | None]:
     """Reads a file that `pack` has written, and checks that it is not damaged.
 
     Args:

@@ -6,7 +6,7 @@
 OVERHEAD = 2
 
 
-def plan(lengths, signatures):
+def plan(lengths, signatures) -> list:
     """Assigns sources to signatures so that sources of similar length share a batch.
 
     The time of a call depends on the size of its signature, not on the number of rows that are

@@ -5,6 +5,7 @@ Only this module imports `ai_edge_litert`.
 
 import os
 import pathlib
+from typing import Any
 
 import numpy as np
 
@@ -201,17 +202,17 @@ class LiteRTTranslator(LiteRTFile, OpenGenerator):
         return self.run_signature(signature.name, source=batch, **controls)
 
 
-def pipeline_class_of(path):
+def pipeline_class_of(path) -> type:
     """Returns the class of the pipeline that a .tflite file was exported from."""
     return TASKS[unpack(pathlib.Path(path))[0]["task"]].pipeline_class()
 
 
-def exported_beam(path):
+def exported_beam(path) -> Any:
     """Returns the `Beam` with which a .tflite file was exported, or `None`."""
     return beam_in(unpack(pathlib.Path(path))[0])
 
 
-def check_lengths(lengths, signatures):
+def check_lengths(lengths, signatures) -> None:
     """Raises a `ValueError` if a source is longer than the largest signature.
 
     It is not truncated, because it would lose its `eos_id`.
@@ -237,7 +238,7 @@ def _with_beam(signatures, beam_size, path):
     return chosen
 
 
-def load_interpreter(name="Interpreter"):
+def load_interpreter(name="Interpreter") -> Any:
     """Returns a class of LiteRT's interpreters by its name.
 
     Raises:

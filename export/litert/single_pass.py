@@ -26,7 +26,7 @@ class LiteRTSinglePass(LiteRTFile):
         self.path = path
         self.codec = self.pipeline.codec_class.from_metadata(self.metadata, self.tokenizers)
 
-    def answer_batch(self, examples, signature=None):
+    def answer_batch(self, examples, signature=None) -> list:
         """Returns a `Result` for each of a list of examples.
 
         Args:
@@ -44,7 +44,7 @@ class LiteRTSinglePass(LiteRTFile):
         answers = self.codec.answers(self.run(signature, **inputs), rest)
         return self.codec.results({name: np.asarray(value) for name, value in answers.items()})
 
-    def run(self, signature=None, **inputs):
+    def run(self, signature=None, **inputs) -> dict[str, np.ndarray]:
         """Runs the model on its inputs.
 
         Args:

@@ -11,7 +11,7 @@ RULE = (
 )
 
 
-def check_source_ids(sources, tokenizer):
+def check_source_ids(sources, tokenizer) -> None:
     """Checks that lists of token ids follow the rule.
 
     Args:

@@ -11,7 +11,7 @@ OPERATORS, TYPES = schema.BuiltinOperator, schema.TensorType
 VERSION = 12  # of FULLY_CONNECTED: the first with a scale for each row of the weights
 
 
-def finish_static_int8(content):
+def finish_static_int8(content) -> bytes:
     """Returns a .tflite model in which the weights of all products are in int8.
 
     The converter computes a product in int8 if `fake_quantize` has rounded its input and output. It

@@ -1,5 +1,7 @@
 """Signatures of a .tflite file that take and return strings, with the tokenizer in the graph."""
 
+from typing import Any
+
 import tensorflow as tf
 
 from keras_transformer.export.errors import ExportError
@@ -9,7 +11,7 @@ from keras_transformer.export.litert.packed import make_signatures
 NAMES = ("translate", "translate_beam")
 
 
-def check_run(config, tokenizers, quantize="none", origin=None):
+def check_run(config, tokenizers, quantize="none", origin=None) -> None:
     """Checks that TensorFlow Text's operators for LiteRT support the vocabularies of a run.
 
     Raises:
@@ -19,7 +21,9 @@ def check_run(config, tokenizers, quantize="none", origin=None):
         FastTokenizer(side, config.max_length)
 
 
-def string_options(pipeline, sentences, lengths, beam_size=None, greedy_length=None):
+def string_options(
+    pipeline, sentences, lengths, beam_size=None, greedy_length=None
+) -> dict[str, Any]:
     """Returns the options of `convert` for signatures that take strings, a dictionary.
 
     Args:
@@ -47,7 +51,7 @@ def string_options(pipeline, sentences, lengths, beam_size=None, greedy_length=N
     return {"strings": strings, "tokenizers": (encoder, decoder), "output": pipeline.output}
 
 
-def trace_strings(search, signature, tokenizers, output):
+def trace_strings(search, signature, tokenizers, output) -> Any:
     """Returns the concrete function of a signature.
 
     Args:

@@ -1,6 +1,7 @@
 """Weights of a `Transformer` as arrays with Marian's names."""
 
 import re
+from typing import Any
 
 import numpy as np
 
@@ -22,7 +23,7 @@ from keras_transformer.text.tokenizers.sentencepiece import SpecialIds
 INNER, COLUMNS = 64, 8
 
 
-def make_arrays(model, tokenizers):
+def make_arrays(model, tokenizers) -> dict[str, np.ndarray]:
     """Returns the arrays of a Marian model file in float32, a dictionary by name.
 
     Args:
@@ -49,12 +50,12 @@ def make_arrays(model, tokenizers):
     return {**arrays, SETTINGS: settings_array(from_config(config, sizes))}
 
 
-def never_emitted(config):
+def never_emitted(config) -> list[int]:
     """Returns ids of tokens whose bias must exclude them; Marian has no list of banned tokens."""
     return sorted({config.pad_id, config.bos_id, *config.banned_ids} - {config.eos_id})
 
 
-def check_run(config, tokenizers, quantize="none", origin=None):
+def check_run(config, tokenizers, quantize="none", origin=None) -> None:
     """Checks that Marian can express a model, and in int8 that the browsers' engine can run it.
 
     Args:
@@ -79,7 +80,7 @@ def check_run(config, tokenizers, quantize="none", origin=None):
         check_quantizable(config, sizes)
 
 
-def check_expressible(config, tokenizers):
+def check_expressible(config, tokenizers) -> list[int]:
     """Returns the sizes of both vocabularies in Marian, a list.
 
     Raises:
@@ -117,7 +118,7 @@ def _check_vocabulary(side, ids):
         )
 
 
-def cut_shortlist(shortlist, pipeline):
+def cut_shortlist(shortlist, pipeline) -> Shortlist:
     """Returns a shortlist with the tokens of Marian's vocabularies only.
 
     Args:
@@ -143,7 +144,7 @@ def cut_shortlist(shortlist, pipeline):
     return Shortlist(shortlist.first, max(1, shortlist.best), offsets, ids)
 
 
-def check_quantizable(config, sizes):
+def check_quantizable(config, sizes) -> None:
     """Checks that the browsers' engine can run a model in int8.
 
     Raises:
@@ -171,7 +172,7 @@ def check_quantizable(config, sizes):
         )
 
 
-def quantize(arrays, multipliers):
+def quantize(arrays, multipliers) -> dict[str, Any]:
     """Returns the arrays of a model in int8, including the multipliers of the activations.
 
     Args:

@@ -1,6 +1,7 @@
 """Static multipliers of activations, found from the largest activations of real sentences."""
 
 import re
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -16,7 +17,7 @@ AT_ONCE = re.compile("^encoder_|_context_W[kv]$")
 DEVIATIONS = 1.1  # standard deviations above the mean, as in the scripts for the browsers' students
 
 
-def find_multipliers(pipeline, sentences):
+def find_multipliers(pipeline, sentences) -> dict[Any, float]:
     """Returns the multipliers that scale the activations before each product to int8.
 
     A multiplier is 127 divided by the mean plus 1.1 standard deviations of the largest activations.

@@ -3,7 +3,9 @@
 import dataclasses
 import json
 import os
+import pathlib
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -46,7 +48,7 @@ FILES = {
 PRECISION = "int8shiftAlphaAll"
 
 
-def check_place(directory):
+def check_place(directory) -> pathlib.Path:
     """Returns the path of the folder to write: see `check_place_of_folder`."""
     return check_place_of_folder(directory, FILES)
 
@@ -65,7 +67,7 @@ def export_marian(
     origin: dict | None = None,
     progress: Callable[[str], object] | None = None,
     left_out: int = 0,
-) -> dict:
+) -> dict[str, Any]:
     """Writes a folder that Marian loads with `marian-decoder -c decoder.yml`.
 
     It contains `model.npz`, `model.bin`, the vocabularies and `decoder.yml`; in int8 also

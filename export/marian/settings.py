@@ -1,11 +1,13 @@
 """Marian's settings for a `TransformerConfig`, and the fields that they cannot express."""
 
+from typing import Any
+
 from keras_transformer.pretrained.families.marian import ACTIVATIONS, EPSILON, EXPRESSIBLE, OURS
 from keras_transformer.pretrained.files.marian.gelu import EXACT_SINCE
 from keras_transformer.pretrained.files.marian.gelu import OURS as WRITTEN_HERE
 
 
-def from_config(config, sizes):
+def from_config(config, sizes) -> dict[str, Any]:
     """Returns Marian's settings for a `TransformerConfig`.
 
     Args:
@@ -54,7 +56,7 @@ def from_config(config, sizes):
     }
 
 
-def minimum_version(config):
+def minimum_version(config) -> str | None:
     """Returns the oldest version of Marian that computes the model correctly; `None` for any."""
     return ".".join(map(str, EXACT_SINCE)) if config.activation == "gelu" else None
 
@@ -64,7 +66,7 @@ def _version(config):
     return WRITTEN_HERE if minimum is None else f"v{minimum} {WRITTEN_HERE}"
 
 
-def unexpressed(config):
+def unexpressed(config) -> tuple[str, str] | None:
     """Returns the first field of a `TransformerConfig` that Marian cannot express.
 
     Returns:

@@ -1,5 +1,7 @@
 """Contents of a SavedModel whose model answers in one pass."""
 
+from typing import Any
+
 import numpy as np
 import tensorflow as tf
 
@@ -49,7 +51,7 @@ class SavedModelAnswers:
         request = {k: v.numpy() for k, v in pipeline.codec.request(samples[:1]).items()}
         self.requests = [Request(DEFAULT, request)]
 
-    def page(self, model):
+    def page(self, model) -> Page:
         """Returns the `Page` about the model, which is served under the name `model`."""
         guide = self._guide
         constants = {name: f"tf.constant({value})" for name, value in guide.request.items()}
@@ -65,11 +67,11 @@ class SavedModelAnswers:
             output=self._pipeline.output,
         )
 
-    def write_metadata(self, draft):
+    def write_metadata(self, draft) -> None:
         """Writes the metadata of the codec into the folder of a version."""
         write_codec(draft, self._codec)
 
-    def verify(self, draft, name):
+    def verify(self, draft, name) -> dict[str, Any]:
         """Checks every signature through both loaders; returns the results of the first one.
 
         Raises:

@@ -5,6 +5,7 @@ import dataclasses
 import tensorflow as tf
 
 from keras_transformer.tasks.generator import SOURCE
+from keras_transformer.tensors import Tensor
 
 
 @dataclasses.dataclass(frozen=True)
@@ -23,7 +24,7 @@ class Buckets:
     batch_sizes: tuple
     lengths: tuple
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
             values = getattr(self, field.name)
             if not values or min(values) < 1 or list(values) != sorted(set(values)):
@@ -54,7 +55,7 @@ class BucketedSearch:
         )
         self._buckets, self._pad_id, self._eos_id = buckets, pad_id, eos_id
 
-    def __call__(self, source, *settings):
+    def __call__(self, source, *settings) -> dict[str, Tensor]:
         batch, length = tf.unstack(tf.shape(source))
         size = _smallest(self._buckets.batch_sizes, batch)
         width = _smallest(self._buckets.lengths, length)

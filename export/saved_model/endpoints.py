@@ -1,5 +1,7 @@
 """Kinds of signatures of a SavedModel that generates text."""
 
+from typing import Any
+
 import numpy as np
 import tensorflow as tf
 
@@ -8,6 +10,7 @@ from keras_transformer.export.saved_model.inputs import with_checked_shapes
 from keras_transformer.export.searches import RequestedSearch
 from keras_transformer.tasks.generator import SENTENCES, SOURCE
 from keras_transformer.tasks.token_rows import assertions
+from keras_transformer.tensors import Tensor
 
 
 class Endpoint:
@@ -38,15 +41,15 @@ class Endpoint:
         answer = with_checked_shapes(self.answer, {spec.name: spec for spec in self.inputs})
         self.function = tf.function(answer, input_signature=self.inputs, autograph=False)
 
-    def answer(self, *inputs):
+    def answer(self, *inputs) -> dict[str, Tensor]:
         """Returns the outputs for the inputs, a dictionary."""
         raise NotImplementedError
 
-    def searches(self, sentences):
+    def searches(self, sentences) -> list:
         """Returns the search with which the answer to each of a list of strings is compared."""
         return [self.search.search] * len(sentences)
 
-    def example(self, sentences):
+    def example(self, sentences) -> dict[str, Tensor]:
         """Returns the inputs of a request for a list of strings, a dictionary."""
         raise NotImplementedError
 
@@ -77,7 +80,7 @@ class Sentences(Endpoint):
 
     inputs = (SENTENCES,)
 
-    def answer(self, sentences):  # noqa: D102
+    def answer(self, sentences) -> dict[str, Tensor]:  # noqa: D102
         return self._written(self._translate(sentences))
 
     def _translate(self, sentences, *settings):
@@ -91,7 +94,7 @@ class Sentences(Endpoint):
             "truncated": outputs["truncated"],
         }
 
-    def example(self, sentences):  # noqa: D102
+    def example(self, sentences) -> dict[str, Tensor]:  # noqa: D102
         return {"sentences": tf.constant(sentences, tf.string, [len(sentences)])}
 
 
@@ -107,7 +110,7 @@ class SentencesAndSettings(Sentences):
 
     inputs = (*Sentences.inputs, *RequestedSearch.settings)
 
-    def answer(self, sentences, beam_size, length_penalty, max_length):  # noqa: D102
+    def answer(self, sentences, beam_size, length_penalty, max_length) -> dict[str, Tensor]:  # noqa: D102
         settings = beam_size, length_penalty, max_length
         with tf.control_dependencies(self._checks(sentences, *settings)):
             sentences = tf.identity(sentences)
@@ -137,7 +140,7 @@ class SentencesAndSettings(Sentences):
     def _lengths(self):
         return self.beam.min_length, self.pipeline.max_length
 
-    def searches(self, sentences):
+    def searches(self, sentences) -> list:
         """Returns the searches that `example` requests, one per sentence."""
         settings = self.example(sentences)
         penalties, lengths = (settings[name].numpy() for name in ("length_penalty", "max_length"))
@@ -146,7 +149,7 @@ class SentencesAndSettings(Sentences):
             for penalty, length in zip(penalties, lengths, strict=True)
         ]
 
-    def example(self, sentences):
+    def example(self, sentences) -> dict[str, Tensor]:
         """Returns the inputs of a request whose settings vary from sentence to sentence."""
         numbers = np.array([len(sentence) for sentence in sentences], "int32")
         shortest, longest = self._lengths()
@@ -180,7 +183,7 @@ class Alignments(Sentences):
         "alignment": ("T", "S"),
     }
 
-    def answer(self, sentences):  # noqa: D102
+    def answer(self, sentences) -> dict[str, Tensor]:  # noqa: D102
         outputs, pad_id = self._translate(sentences), self.pipeline.target_tokenizer.pad_id
         tokens = self._answers(outputs["found"].tokens)  # [B, L]
         source = outputs["source"].to_tensor(pad_id)  # [B, S]
@@ -224,11 +227,11 @@ class Ids(Endpoint):
     inputs = (SOURCE,)
     last_axes = {"tokens": ("L",)}
 
-    def answer(self, source):  # noqa: D102
+    def answer(self, source) -> dict[str, Tensor]:  # noqa: D102
         _, of_ids = self.pipeline.signatures(self._find)
         outputs = of_ids.strict(source=source)
         return {name: self._answers(value) for name, value in outputs.items()}
 
-    def example(self, sentences):  # noqa: D102
+    def example(self, sentences) -> dict[str, Any]:  # noqa: D102
         sentences = tf.constant(sentences, tf.string, [len(sentences)])
         return {"source": self.pipeline.encode(sentences)[0]}

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import tensorflow as tf
 
@@ -33,7 +34,7 @@ def export_saved_model(
     origin: dict | None = None,
     progress: Callable[[str], object] | None = None,
     left_out: int = 0,
-) -> dict:
+) -> dict[str, Any]:
     """Writes the next version of a SavedModel: `directory/1/`, `directory/2/` and so on.
 
     A model that generates text gets five signatures, and a sixth with `alignment`:

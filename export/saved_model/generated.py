@@ -1,6 +1,7 @@
 """Contents of a SavedModel whose model generates text."""
 
 import functools
+from typing import Any
 
 from keras_transformer.export.parity import copy_pipeline
 from keras_transformer.export.saved_model.buckets import BucketedSearch, Buckets
@@ -26,7 +27,7 @@ from keras_transformer.export.saved_model.templates import (
     SERVING,
 )
 from keras_transformer.export.saved_model.verify import verify
-from keras_transformer.export.saved_model.warmup import make_requests
+from keras_transformer.export.saved_model.warmup import Request, make_requests
 from keras_transformer.export.searches import traced
 from keras_transformer.export.shapes import default_lengths
 from keras_transformer.export.shortlists import shortlist_metrics
@@ -70,21 +71,21 @@ class SavedModelGeneration:
         self.functions = {endpoint.name: endpoint.function for endpoint in exported}
 
     @functools.cached_property
-    def requests(self):  # noqa: D102
+    def requests(self) -> list[Request]:  # noqa: D102
         return make_requests(self.endpoints, self._buckets, self._samples)
 
-    def page(self, model):
+    def page(self, model) -> Page:
         """Returns the `Page` about the model, which is served under the name `model`."""
         sample = next(sample for sample in self._samples if sample.strip())
         return page_of(model, self.endpoints, sample, self._buckets if self._jit else None)
 
-    def write_metadata(self, draft):
+    def write_metadata(self, draft) -> None:
         """Writes the server's batching parameters and the beam into the folder of a version."""
         buckets = self._buckets if self._jit else None
         (draft / BATCHING).write_text(batching_parameters(buckets), "utf-8")
         write_beam(draft, self.endpoints[0].beam)
 
-    def verify(self, draft, name):
+    def verify(self, draft, name) -> dict[str, Any]:
         """Checks a draft, which errors call `name`, and returns the results."""
         pipeline, samples, progress = self._pipeline, self._samples, self._progress
         progress(f"translating {len(samples)} sentences with the model in memory")
@@ -95,7 +96,7 @@ class SavedModelGeneration:
         return {**report, **shortlist_metrics(pipeline, samples, self._search)}
 
 
-def page_of(model, endpoints, sample, buckets=None):
+def page_of(model, endpoints, sample, buckets=None) -> Page:
     """Returns the `Page` about the signatures of a model that generates text.
 
     Args:

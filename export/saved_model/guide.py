@@ -20,7 +20,7 @@ XLA_FLAG = "--xla_cpu_compilation_enabled=true"
 LARGEST_BATCH = 32  # sentences that the server batches, where the model is not compiled
 
 
-def model_name(directory):
+def model_name(directory) -> str:
     """Returns the name under which to serve the versions in a folder: the name of the folder.
 
     Characters that would have to be quoted in a shell or a URL become hyphens.
@@ -28,7 +28,7 @@ def model_name(directory):
     return re.sub(r"[^A-Za-z0-9_.]+", "-", directory.resolve().name).strip("-.") or "model"
 
 
-def batching_parameters(buckets=None):
+def batching_parameters(buckets=None) -> str:
     """Returns the contents of TensorFlow Serving's `--batching_parameters_file`.
 
     Args:
@@ -70,7 +70,7 @@ class Page:
     serving: str = ""
     grpc: str = ""
 
-    def text(self, model):
+    def text(self, model) -> str:
         """Returns the page in Markdown; `model` is the name under which it is served."""
         first, *_ = self.functions
         written = self.functions[first].structured_outputs[self.output].dtype == tf.string
@@ -113,17 +113,17 @@ class Page:
         return f"| `{name}` | {inputs} | {cells(function.structured_outputs)} |"
 
 
-def json_of(inputs):
+def json_of(inputs) -> str:
     """Returns inputs as JSON that can be put between single quotes in a shell."""
     return json.dumps(inputs).replace("'", "\\u0027")
 
 
-def largest_batch(buckets):
+def largest_batch(buckets) -> int:
     """Returns the largest number of sentences that the server batches."""
     return buckets.batch_sizes[-1] if buckets else LARGEST_BATCH
 
 
-def compiled(buckets):
+def compiled(buckets) -> str:
     """Returns the paragraph about the shapes for which the searches are compiled."""
     sizes, lengths = (
         f"{', '.join(map(str, values[:-1]))} and {values[-1]}" if values[1:] else str(values[0])

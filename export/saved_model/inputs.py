@@ -1,11 +1,12 @@
 """Checks, in the graph, of the shapes of a signature's inputs."""
 
 import functools
+from collections.abc import Callable
 
 import tensorflow as tf
 
 
-def with_checked_shapes(function, specs):
+def with_checked_shapes(function, specs) -> Callable:
     """Wraps a function so that its graph refuses tensors of other shapes.
 
     TensorFlow Serving itself checks the shapes of a request. Python does not: without this check,

@@ -3,6 +3,7 @@
 import tensorflow as tf
 
 from keras_transformer.layers.kernels import DEFAULT, Kernels
+from keras_transformer.tensors import Tensor
 
 WIDTH = 4096  # largest number of columns in a block; rows of wider ones are memory pages apart
 LANES = 16  # float32 numbers in a vector register; the width of a block is a multiple
@@ -33,7 +34,7 @@ class OutputMatrix:
             for first in range(0, vocab_size, width)
         ]
 
-    def __call__(self, table, x):
+    def __call__(self, table, x) -> Tensor:
         """Returns the logits `[B, N, V]` of hidden states `[B, N, D]`."""
         vocab_size, depth = table.shape
         rows = tf.reshape(x, [-1, depth])  # [B * N, D]
@@ -41,7 +42,7 @@ class OutputMatrix:
         return tf.reshape(logits, [-1, x.shape[1] or tf.shape(x)[1], vocab_size])  # [B, N, V]
 
 
-def output_kernels(model, jit=False):
+def output_kernels(model, jit=False) -> tuple[Kernels, list]:
     """Returns the `Kernels` for a copy of a model, and a list of the variables that they add.
 
     Args:

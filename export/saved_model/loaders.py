@@ -1,5 +1,7 @@
 """Loaders of SavedModels: as TensorFlow Serving loads them, and as Python does."""
 
+from typing import Any
+
 import numpy as np
 import tensorflow as tf
 
@@ -38,17 +40,17 @@ class SessionModel:
         check_operations(meta.graph_def)
         self._signatures = meta.signature_def
 
-    def run(self, signature, **inputs):
+    def run(self, signature, **inputs) -> dict[str, Any]:
         """Returns the outputs of a signature as arrays, by name."""
         known = self._signatures[signature]
         outputs = {name: info.name for name, info in known.outputs.items()}
         feed = {known.inputs[name].name: np.asarray(value) for name, value in inputs.items()}
         return self._session.run(outputs, feed)
 
-    def __enter__(self):
+    def __enter__(self) -> "SessionModel":
         return self
 
-    def __exit__(self, *error):
+    def __exit__(self, *error) -> None:
         self._session.close()
 
 
@@ -58,13 +60,13 @@ class PythonModel:
     def __init__(self, path):
         self._model = tf.saved_model.load(str(path))
 
-    def run(self, signature, **inputs):
+    def run(self, signature, **inputs) -> dict[str, Any]:
         return self._model.signatures[signature](**inputs)
 
-    def __enter__(self):
+    def __enter__(self) -> "PythonModel":
         return self
 
-    def __exit__(self, *error):
+    def __exit__(self, *error) -> None:
         pass
 
 
@@ -72,7 +74,7 @@ class PythonModel:
 LOADERS = ((SessionModel, "TensorFlow Serving"), (PythonModel, "Python"))
 
 
-def check_operations(graph):
+def check_operations(graph) -> None:
     """Raises an `ExportError` if a graph has operations that TensorFlow Serving does not have."""
     functions = graph.library.function
     nodes = [*graph.node, *(node for function in functions for node in function.node_def)]

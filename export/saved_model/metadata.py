@@ -1,6 +1,7 @@
 """Metadata of a SavedModel that its signatures do not contain, such as the beam's settings."""
 
 import json
+from typing import Any
 
 from keras_transformer.decoding.search import as_dict, from_dict
 from keras_transformer.files import read_json
@@ -10,7 +11,7 @@ ORIGIN, README = "assets.extra/origin.json", "README.md"
 SEARCH = "assets.extra/search.json"
 
 
-def write_origin(folder, origin):
+def write_origin(folder, origin) -> None:
     """Writes the provenance of the weights into the folder of a version and into its README.
 
     Args:
@@ -25,12 +26,12 @@ def write_origin(folder, origin):
         file.write(f"\n## Origin of the weights\n\n{known}\n")
 
 
-def write_beam(folder, beam):
+def write_beam(folder, beam) -> None:
     """Writes the `Beam` of the signatures into the folder of a version."""
     _write(folder / SEARCH, as_dict(beam))
 
 
-def read_beam(folder):
+def read_beam(folder) -> Any:
     """Returns the `Beam` of the signatures of a version, or `None` if there is no file of it.
 
     Raises:
@@ -39,7 +40,7 @@ def read_beam(folder):
     return read_json(folder / SEARCH, from_dict)
 
 
-def write_codec(folder, codec):
+def write_codec(folder, codec) -> None:
     """Writes the metadata of a `Codec`, if it has any, into the folder of a version."""
     if metadata := codec.line_metadata():
         _write(folder / PATH, metadata)
@@ -50,7 +51,7 @@ def _write(path, values):
     path.write_text(json.dumps(values, indent=2, ensure_ascii=False) + "\n", "utf-8")
 
 
-def read_codec(folder, codec_class):
+def read_codec(folder, codec_class) -> Any:
     """Returns the `Codec` of a version, or its class if the codec needs no metadata.
 
     Args:

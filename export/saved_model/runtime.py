@@ -152,7 +152,7 @@ class SavedModelSinglePass:
         return {name: value.numpy() for name, value in answers.items()}
 
 
-def newest_version(path):
+def newest_version(path) -> pathlib.Path:
     """Returns the folder of a SavedModel: the path itself, or the newest version in it.
 
     Raises:
@@ -167,7 +167,7 @@ def newest_version(path):
     return path / str(known[-1])
 
 
-def pipeline_class_of(path):
+def pipeline_class_of(path) -> type | None:
     """Returns the class of the pipeline that a SavedModel was exported from.
 
     Args:

@@ -5,6 +5,7 @@ from keras_transformer.decoding.encoder_decoder import check_alignment
 from keras_transformer.decoding.search import check_search
 from keras_transformer.export.saved_model.endpoints import (
     Alignments,
+    Endpoint,
     Ids,
     Sentences,
     SentencesAndSettings,
@@ -13,7 +14,9 @@ from keras_transformer.export.searches import ModelSearch, RequestedSearch, trac
 from keras_transformer.tasks.signatures import DEFAULT
 
 
-def make_endpoints(pipeline, search=Greedy(), n_best=None, graph_of=traced, alignment=None):
+def make_endpoints(
+    pipeline, search=Greedy(), n_best=None, graph_of=traced, alignment=None
+) -> list[Endpoint]:
     """Returns the signatures of an export, in order. A new signature is a new row of the table.
 
     Args:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -36,7 +37,7 @@ class EndpointOutput(Output):
     others: dict = dataclasses.field(default_factory=dict)
 
 
-def verify(path, name, endpoints, sentences, requests, expected, progress=silent):
+def verify(path, name, endpoints, sentences, requests, expected, progress=silent) -> dict[str, Any]:
     """Loads a SavedModel with both loaders and calls every signature.
 
     Args:

@@ -35,7 +35,7 @@ class Request:
     inputs: dict
 
 
-def make_requests(endpoints, buckets, sentences):
+def make_requests(endpoints, buckets, sentences) -> list[Request]:
     """Returns a list of `Request`s, one for each endpoint and each shape.
 
     Args:
@@ -57,7 +57,7 @@ def _arrays(inputs):
     return {name: value.numpy() for name, value in inputs.items()}
 
 
-def sentence_of_length(tokenizer, sentences, length):
+def sentence_of_length(tokenizer, sentences, length) -> str:
     """Returns a string of `length` tokens including `eos_id`, or of as many below as possible.
 
     Args:
@@ -75,7 +75,7 @@ def sentence_of_length(tokenizer, sentences, length):
     return texts.numpy()[best].decode("utf-8", "replace")
 
 
-def write_requests(path, model, requests):
+def write_requests(path, model, requests) -> None:
     """Writes requests to a file for TensorFlow Serving.
 
     Args:

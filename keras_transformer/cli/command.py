@@ -13,6 +13,8 @@ import re
 import signal
 import sys
 import tempfile
+from collections.abc import Callable
+from typing import Any, BinaryIO
 
 import click
 from click.core import ParameterSource
@@ -28,7 +30,7 @@ EXISTING_FILE = click.Path(path_type=pathlib.Path, dir_okay=False, exists=True)
 LOGGED = re.compile(rb"(?:[0-9]{4}-[0-9-]+ [0-9:.]+: )?([IWEF])(?:[0-9]{4} [0-9:.]+| )")
 
 
-def max_length(default=None, least=1, group="Sizes"):
+def max_length(default=None, least=1, group="Sizes") -> Callable[[Any], Any]:
     """Returns the option `--max-length`; without `default`, the default is the model's limit."""
     text = "Maximum length of inputs and outputs, including their end tokens."
     return option(
@@ -50,7 +52,7 @@ class ShardType(click.ParamType):
 
     name = "shard"
 
-    def convert(self, value, param, context):  # noqa: D102
+    def convert(self, value, param, context) -> Shard:  # noqa: D102
         if isinstance(value, Shard):
             return value
         try:
@@ -59,7 +61,7 @@ class ShardType(click.ParamType):
             self.fail(str(error), param, context)
 
 
-def shard(help, group):
+def shard(help, group) -> Callable[[Any], Any]:
     """Returns the option `--shard`.
 
     Args:
@@ -78,7 +80,7 @@ STRICT = option(
 )
 
 
-def batch_size(help="Number of lines to process at a time.", group="Sizes"):
+def batch_size(help="Number of lines to process at a time.", group="Sizes") -> Callable[[Any], Any]:
     """Returns the option `--batch-size`."""
     return option(
         "--batch-size",
@@ -94,7 +96,7 @@ def batch_size(help="Number of lines to process at a time.", group="Sizes"):
 class FiniteRange(click.FloatRange):
     """A `click.FloatRange` that excludes infinity and NaN."""
 
-    def convert(self, value, param, ctx):  # noqa: D102
+    def convert(self, value, param, ctx) -> float:  # noqa: D102
         number = super().convert(value, param, ctx)
         if not math.isfinite(number):
             self.fail(f"{number} is not a finite number.", param, ctx)
@@ -110,7 +112,7 @@ class Mistake(click.ClickException):
 class Command(GroupedCommand):
     """A command that needs TensorFlow."""
 
-    def invoke(self, context):  # noqa: D102
+    def invoke(self, context) -> Any:  # noqa: D102
         _start_tensorflow()
         return super().invoke(context)
 
@@ -123,11 +125,11 @@ class Commands(Group):
 
     command_class = Command
 
-    def make_context(self, *arguments, **options):  # noqa: D102
+    def make_context(self, *arguments, **options) -> click.Context:  # noqa: D102
         with _one_line():
             return super().make_context(*arguments, **options)
 
-    def invoke(self, context):  # noqa: D102
+    def invoke(self, context) -> Any:  # noqa: D102
         try:
             with _one_line():
                 return super().invoke(context)
@@ -176,7 +178,7 @@ def _line(error):
     return " ".join(text.split())
 
 
-def given(*names):
+def given(*names) -> str | None:
     """Returns the first of `names` that the user has set, or `None`.
 
     Args:
@@ -187,7 +189,7 @@ def given(*names):
     return next((name for name in names if context.get_parameter_source(name) in sources), None)
 
 
-def refuse(names, reason):
+def refuse(names, reason) -> None:
     """Refuses options that would have no effect.
 
     Args:
@@ -202,12 +204,12 @@ def refuse(names, reason):
         raise click.UsageError(f"--{name.replace('_', '-')} {reason}")
 
 
-def warn(line):
+def warn(line) -> None:
     """Prints a warning on stderr."""
     click.echo(f"Warning: {line}", err=True)
 
 
-def standard(name):
+def standard(name) -> BinaryIO:
     """Returns the binary stream `stdin` or `stdout`.
 
     Raises:
@@ -223,7 +225,7 @@ def standard(name):
     return stream.buffer
 
 
-def start():
+def start() -> None:
     """Prepares the process: reopens closed streams and lets SIGTERM end it as Ctrl-C does."""
     for number in range(3):
         try:
@@ -266,7 +268,7 @@ def _start_tensorflow():
             os.close(stderr)
 
 
-def lines_of_level(log, level):
+def lines_of_level(log, level) -> bytes:
     """Returns the lines of TensorFlow's C++ log that have at least the given level.
 
     Args:

@@ -17,7 +17,7 @@ class Conversions(Group):
 
 
 @click.group(cls=Conversions, example="keras-transformer convert hf opus-mt-en-de runs/en-de")
-def convert():
+def convert() -> None:
     """Convert a checkpoint of another project to a run."""
 
 
@@ -40,7 +40,7 @@ NAME = option(
 @click.argument("run", type=FOLDER)
 @NAME
 @LICENSE
-def hugging_face(directory, run, license, name):
+def hugging_face(directory, run, license, name) -> None:
     """Convert a model in Hugging Face's format.
 
     DIRECTORY holds the model, for example one of OPUS-MT. `model_type` in config.json determines
@@ -73,7 +73,7 @@ def hugging_face(directory, run, license, name):
 @max_length(default=options_of(StackConfig)["max_length"].default, least=2, group="Model")
 @NAME
 @LICENSE
-def marian(model, run, vocabularies, max_length, gelu, license, name):
+def marian(model, run, vocabularies, max_length, gelu, license, name) -> None:
     """Convert a model of Marian.
 
     MODEL is a .npz or .bin file with the model's settings inside. The integers of a .bin file in
@@ -85,7 +85,7 @@ def marian(model, run, vocabularies, max_length, gelu, license, name):
     write_run(run, model, vocabularies=vocabularies or None, **options)
 
 
-def write_run(run, path, **options):
+def write_run(run, path, **options) -> None:
     """Writes the run of a checkpoint, and prints the command that uses it.
 
     Args:

@@ -106,7 +106,7 @@ def distill(
     shard,
     batch_size,
     **options,
-):
+) -> None:
     """Train a student on the outputs of one or more teachers.
 
     CONFIG describes the student; the teachers generate the targets of its training data. TEACHER

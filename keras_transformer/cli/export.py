@@ -35,7 +35,7 @@ class Exports(Group):
 
 
 @click.group(cls=Exports, example="keras-transformer export litert runs/base model.tflite")
-def export():
+def export() -> None:
     """Export a run to a format that works without this package."""
 
 
@@ -78,7 +78,7 @@ def saved_model(
     lengths,
     sentences,
     **options,
-):
+) -> None:
     """Write a SavedModel for TensorFlow Serving.
 
     Writes DIRECTORY/1/, or the next version if there is one. Its README.md explains how to start
@@ -152,7 +152,9 @@ def saved_model(
     group="Contents of the file",
     help="Licence of the model, for the metadata of the file.",
 )
-def litert(run, file, calibration, sentences, references, batch_sizes, alignment, **options):
+def litert(
+    run, file, calibration, sentences, references, batch_sizes, alignment, **options
+) -> None:
     """Write a .tflite file for LiteRT.
 
     The file contains the decoding loop and the vocabulary. Its inputs and outputs are token ids.
@@ -179,7 +181,7 @@ def litert(run, file, calibration, sentences, references, batch_sizes, alignment
 @click.argument("run", type=FOLDER)
 @click.argument("directory", type=FOLDER)
 @quantize(FORMATS["ctranslate2"])
-def ctranslate2(run, directory, sentences, references, **options):
+def ctranslate2(run, directory, sentences, references, **options) -> None:
     """Write a model folder for CTranslate2.
 
     DIRECTORY also contains the vocabulary.
@@ -201,7 +203,7 @@ def ctranslate2(run, directory, sentences, references, **options):
     help="With int8: file of sentences, one per line, that determine the scales of the "
     "activations.  [default: 200 of the run's training data]",
 )
-def marian(run, directory, calibration, sentences, references, **options):
+def marian(run, directory, calibration, sentences, references, **options) -> None:
     """Write a model folder for Marian.
 
     With int8, DIRECTORY also contains the model for the translation engine of browsers.

@@ -1,6 +1,8 @@
 """Options of `keras-transformer export`, and the check that they go together."""
 
 import re
+from collections.abc import Callable
+from typing import Any
 
 import click
 
@@ -24,7 +26,7 @@ class Numbers(click.ParamType):
 
     name = "numbers"
 
-    def convert(self, value, param, context):  # noqa: D102
+    def convert(self, value, param, context) -> tuple[int, ...]:  # noqa: D102
         if isinstance(value, tuple):
             return value
         if not re.fullmatch("[0-9]+(,[0-9]+)*", value):
@@ -35,7 +37,7 @@ class Numbers(click.ParamType):
         return numbers
 
 
-def batch_sizes(default):
+def batch_sizes(default) -> Callable[[Any], Any]:
     """Returns the option `--batch-sizes`; its help names the default."""
     return option(
         "--batch-sizes",
@@ -96,7 +98,7 @@ LIMITS = [
 ]
 
 
-def check_limits(quantize, sentences, references):
+def check_limits(quantize, sentences, references) -> None:
     """Refuses limits of a quantised model that have no effect with the other options."""
     if references and not sentences:
         raise click.UsageError("--references needs --sentences.")
@@ -106,7 +108,7 @@ def check_limits(quantize, sentences, references):
         refuse(["max_loss"], "needs --references beside --sentences.")
 
 
-def quantize(format):
+def quantize(format) -> Callable[[Any], Any]:
     """Returns a decorator that adds `--quantize` and the limits that go with it.
 
     `check_limits` refuses limits that have no effect.

@@ -17,7 +17,9 @@ OF_THE_COMMAND = {
 }
 
 
-def prepare(form, run, path, quantize, sentences, references, whole=True):
+def prepare(
+    form, run, path, quantize, sentences, references, whole=True
+) -> tuple[list, list | None, str]:
     """Makes all checks that need no model, and reads the sentences that test the export.
 
     Args:
@@ -40,7 +42,7 @@ def prepare(form, run, path, quantize, sentences, references, whole=True):
     return read_sentences(run, sentences, references)
 
 
-def export_run(form, run, path, checked_with, max_length=None, shortlist=None, **options):
+def export_run(form, run, path, checked_with, max_length=None, shortlist=None, **options) -> None:
     """Exports a run, prints the report, and keeps its metrics in the run.
 
     Args:

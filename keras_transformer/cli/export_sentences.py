@@ -9,7 +9,9 @@ from keras_transformer.text.lines import read_lines
 FALLBACK = ", which has no test split"
 
 
-def read_sentences(run, file, references=None, splits=("test", "validation"), count=200):
+def read_sentences(
+    run, file, references=None, splits=("test", "validation"), count=200
+) -> tuple[list, list | None, str]:
     """Returns real sentences to check or calibrate an export with.
 
     Args:
@@ -46,7 +48,7 @@ def read_sentences(run, file, references=None, splits=("test", "validation"), co
     return task.samples(inputs), others[-1] if others else None, source
 
 
-def languages_of(run):
+def languages_of(run) -> dict[str, str | None]:
     """Returns the source and target language of a run, each `None` if its settings name none."""
     from keras_transformer.tasks.run import Run
     from keras_transformer.training.settings.toml import load_settings
@@ -56,7 +58,7 @@ def languages_of(run):
     return {name: getattr(data, name, None) for name in ("source_language", "target_language")}
 
 
-def record(run, **metrics):
+def record(run, **metrics) -> None:
     """Stores metrics in the run; a failure is only a warning, because the export is complete."""
     from keras_transformer.tasks.run import Run
 
@@ -67,7 +69,7 @@ def record(run, **metrics):
         click.echo(f"Warning: {run} does not store metrics of this export: {reason}.", err=True)
 
 
-def print_report(report, source):
+def print_report(report, source) -> None:
     """Prints the metrics of an export as JSON.
 
     Args:

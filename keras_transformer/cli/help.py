@@ -46,7 +46,7 @@ class _Example(click.Command):
 class GroupedCommand(_Example):
     """A command whose `--help` lists the options by group."""
 
-    def format_options(self, context, formatter):  # noqa: D102
+    def format_options(self, context, formatter) -> None:  # noqa: D102
         groups = {}
         for parameter in self.get_params(context):
             record = parameter.get_help_record(context)

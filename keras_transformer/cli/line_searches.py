@@ -8,6 +8,7 @@ there is none. `streaming.answer_stream` lists its optional attributes.
 import dataclasses
 import functools
 import typing
+from typing import Any
 
 from keras_transformer.tasks.strings import map_sorted
 from keras_transformer.text.lines import one_line
@@ -24,11 +25,11 @@ class OwnSearch:
     translator: typing.Any
 
     @property
-    def blank(self):
+    def blank(self) -> bool:
         """`True` if an empty line stays empty."""
         return self.translator.blank
 
-    def __call__(self, numbers, texts, batch_size):
+    def __call__(self, numbers, texts, batch_size) -> list:
         """Returns a list of one `Translation` for each line."""
         results = map_sorted(self.translator.translate_batch, texts, batch_size)
         return [[result] for result in results]
@@ -47,11 +48,11 @@ class Several:
     n: int
 
     @property
-    def blank(self):
+    def blank(self) -> bool:
         """`True` if an empty line stays empty."""
         return self.translator.blank
 
-    def __call__(self, numbers, texts, batch_size):
+    def __call__(self, numbers, texts, batch_size) -> list:
         """Returns a list of at most `n` `Translation`s for each line."""
         n_best = functools.partial(self.translator.n_best_batch, n=self.n)
         return map_sorted(n_best, texts, batch_size)
@@ -72,11 +73,11 @@ class Searched:
     n: int = 1
 
     @property
-    def blank(self):
+    def blank(self) -> bool:
         """`True` if an empty line stays empty."""
         return self.translator.blank
 
-    def __call__(self, numbers, texts, batch_size):
+    def __call__(self, numbers, texts, batch_size) -> list:
         """Returns a list of at most `n` `Translation`s for each line."""
         places = [number - 1 for number in numbers]  # indices in a list of all lines
         return self.translator.n_best(texts, self.n, self.search, batch_size, places)
@@ -93,15 +94,15 @@ class Answered:
     model: typing.Any
 
     @property
-    def blank(self):
+    def blank(self) -> bool:
         """`True` if an empty line stays empty."""
         return self.model.codec.blank
 
-    def parse(self, line):
+    def parse(self, line) -> Any:
         """Returns the example in a line; raises a `ValueError` for a bad line."""
         return self.model.codec.parse(line)
 
-    def __call__(self, numbers, examples, batch_size):
+    def __call__(self, numbers, examples, batch_size) -> list:
         """Returns for each line a list of one `Result`, or the `ValueError` of its example."""
         size = self.model.codec.size
         results = map_sorted(self._answer, examples, batch_size, size)
@@ -140,7 +141,7 @@ class Aligned:
 
     translator: typing.Any
 
-    def __call__(self, numbers, texts, batch_size):
+    def __call__(self, numbers, texts, batch_size) -> list:
         """Returns a list of one `Alignment` for each line."""
         return [[result] for result in self.translator.align(texts, batch_size=batch_size)]
 
@@ -159,7 +160,7 @@ class Format:
     scores: bool = False
     alignments: bool = False
 
-    def lines(self, number, results):
+    def lines(self, number, results) -> list[str]:
         """Returns the output lines for one input line.
 
         Args:

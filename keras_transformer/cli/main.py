@@ -45,7 +45,7 @@ echo "July 4, 2026" | keras-transformer translate runs/demo"""
 )
 @click.option("--traceback", is_flag=True, help="Show where in the code an error was raised.")
 @click.version_option(package_name="keras-transformer-kit", prog_name="keras-transformer")
-def cli(traceback):
+def cli(traceback) -> None:
     """Train, evaluate and export the Transformer of "Attention Is All You Need"."""
 
 
@@ -69,7 +69,7 @@ def cli(traceback):
     help="Devices to train on. default: one device; mirrored: all GPUs of this machine; "
     "multi_worker: the machines that TF_CONFIG lists; tpu: the TPU that TPU_NAME names.",
 )
-def train(config, run, overrides, strategy):
+def train(config, run, overrides, strategy) -> None:
     """Train a model, or resume after an interruption.
 
     CONFIG is a TOML file or the name of a configuration in the package. Training resumes
@@ -96,7 +96,7 @@ def _holds_training(run):
 @cli.command(cls=GroupedCommand, example="keras-transformer settings schedule")  # no TensorFlow
 @click.argument("section", required=False)
 @option("--markdown", is_flag=True, help="Print all settings in Markdown, as in docs/settings.md.")
-def settings(section, markdown):
+def settings(section, markdown) -> None:
     """Print the settings of a configuration with type, default and meaning.
 
     SECTION restricts the list to one section of the configuration, such as training, or to one
@@ -130,7 +130,7 @@ def _leave(error):
     help="Number of checkpoints to average.",
 )
 @option("--output", type=FOLDER, help="Folder of the new run.  [default: RUN-average-N]")
-def average(run, last, output):
+def average(run, last, output) -> None:
     """Average the weights of the last checkpoints of RUN.
 
     The result is a new run, which can be evaluated, used and exported like any other.
@@ -180,7 +180,7 @@ def average(run, last, output):
 )
 @greedy_or_beam()
 @SHORTLIST
-def evaluate(runs, source, reference, split, shortlist, **options):
+def evaluate(runs, source, reference, split, shortlist, **options) -> None:
     """Evaluate RUN with the metrics of its task.
 
     Prints the results on stdout as JSON. Translations: sacreBLEU and chrF with signatures.
@@ -235,7 +235,7 @@ def evaluate(runs, source, reference, split, shortlist, **options):
     "earlier pairs are written.  [default: warn and write a score of 0 with 0 tokens]",
 )
 @batch_size("Number of pairs to score at a time.", group=None)
-def score(runs, source, target, batch_size, strict):
+def score(runs, source, target, batch_size, strict) -> None:
     """Score given translations with the model of RUN.
 
     Writes one line per pair: the natural logarithm of the probability of the translation, a tab,
@@ -267,7 +267,7 @@ cli.add_command(plot)
 cli.add_command(shortlist)
 
 
-def main():
+def main() -> None:
     """Runs the command line."""
     start()
     cli(prog_name="keras-transformer")

@@ -1,6 +1,7 @@
 """Runs and exports, opened for `predict` and `plot attention`."""
 
 import dataclasses
+from typing import Any
 
 import click
 
@@ -14,7 +15,7 @@ MODEL_KINDS = "a run, a SavedModel, a .tflite file or a folder for CTranslate2"
 ALL = {*SEARCHES, "max_length", "alignments", "shortlist"}  # a run supports all of them
 
 
-def open_search(path, search, n_best, max_length, alignments, batch_size, shortlist=None):
+def open_search(path, search, n_best, max_length, alignments, batch_size, shortlist=None) -> Any:
     """Returns one of `line_searches` for a run, an ensemble of runs, or an export.
 
     Args:
@@ -57,7 +58,7 @@ def open_search(path, search, n_best, max_length, alignments, batch_size, shortl
     return _run(paths, search, n_best, max_length, alignments, batch_size, shortlist)
 
 
-def open_attention(path):
+def open_attention(path) -> Any:
     """Returns an object with a method `attention` for the run or the SavedModel at `path`.
 
     Raises:

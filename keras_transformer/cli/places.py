@@ -4,13 +4,14 @@ import contextlib
 import os
 import pathlib
 import shutil
+from collections.abc import Generator
 
 import click
 
 from keras_transformer.files import WRITE_ERRORS
 
 
-def check_output(path, *suffixes):
+def check_output(path, *suffixes) -> None:
     """Refuses the path of a file that cannot be written.
 
     Commands call this before they start any work.
@@ -29,7 +30,7 @@ def check_output(path, *suffixes):
     check_folder(path.parent)
 
 
-def check_suffix(path, *suffixes):
+def check_suffix(path, *suffixes) -> None:
     """Refuses a path with a suffix other than `suffixes`, unless these are empty."""
     if suffixes and path.suffix.lower() not in suffixes:
         known = " or ".join(suffixes)
@@ -39,7 +40,7 @@ def check_suffix(path, *suffixes):
         )
 
 
-def check_folder(path):
+def check_folder(path) -> None:
     """Refuses a folder in which nothing can be written; it need not exist yet.
 
     Raises:
@@ -55,7 +56,7 @@ def check_folder(path):
 
 
 @contextlib.contextmanager
-def new_folder(path, worth_keeping):
+def new_folder(path, worth_keeping) -> Generator[None]:
     """Creates a folder for the block, and removes it if the block fails.
 
     Only folders that this call created are removed, never one that existed before or that another

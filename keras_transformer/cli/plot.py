@@ -2,6 +2,8 @@
 
 import typing
 import warnings
+from collections.abc import Callable
+from typing import Any
 
 import click
 
@@ -20,11 +22,11 @@ class Plots(Group):
 
 
 @click.group(cls=Plots, example="keras-transformer plot curves runs/base --output curves.png")
-def plot():
+def plot() -> None:
     """Draw a plot as PNG, SVG or PDF."""
 
 
-def output_option(required=True):
+def output_option(required=True) -> Callable[[Any], Any]:
     """Returns the option that names the file to write."""
     return option(
         "--output",
@@ -60,7 +62,7 @@ OUTPUT = output_option()
     is_flag=True,
     help="Draw every layer and head.  [default: draw the mean over layers and heads]",
 )
-def attention(model, sentence, output, layers, kind, html):
+def attention(model, sentence, output, layers, kind, html) -> None:
     """Draw the attention between the tokens of a text.
 
     MODEL is a run, or a SavedModel that was exported with --alignment. It reads SENTENCE and, if it
@@ -117,7 +119,7 @@ def attention(model, sentence, output, layers, kind, html):
     metavar="D",
     help="Width of the model.",
 )
-def positions(output, kind, length, d_model):
+def positions(output, kind, length, d_model) -> None:
     """Draw a position encoding and its dot products.
 
     The plot shows the encodings of T positions, [T, D], and the dot products of all pairs.
@@ -146,7 +148,7 @@ def positions(output, kind, length, d_model):
     metavar="T",
     help="Number of tokens before the padding.",
 )
-def masks(output, length, real):
+def masks(output, length, real) -> None:
     """Draw the padding mask, the causal mask, and both combined."""
     from keras_transformer.plots.masks import masks_figure
 
@@ -164,7 +166,7 @@ def masks(output, length, real):
     show_default=True,
     help="Scale of both axes.",
 )
-def schedule(configs, output, scale):
+def schedule(configs, output, scale) -> None:
     """Draw the learning rate at each update.
 
     CONFIG is a TOML file, such as the config.toml of a run, or the name of a configuration in the
@@ -193,7 +195,7 @@ def schedule(configs, output, scale):
 @plot.command(example="keras-transformer plot curves runs/base runs/big --output curves.png")
 @click.argument("runs", nargs=-1, required=True, type=FOLDER, metavar="RUN...")
 @OUTPUT
-def curves(runs, output):
+def curves(runs, output) -> None:
     """Draw the validation metrics of runs.
 
     The runs need not be finished. Several runs share one plot.
@@ -215,7 +217,7 @@ def curves(runs, output):
 @plot.command(example="keras-transformer plot structure wmt14_en_de_base --output model.pdf")
 @click.argument("model_or_config")
 @OUTPUT
-def structure(model_or_config, output):
+def structure(model_or_config, output) -> None:
     """Draw the structure of a model, as in Fig. 1 of the paper.
 
     The plot contains the model's sizes. MODEL_OR_CONFIG is the folder of a run, a TOML file, or the

@@ -80,7 +80,7 @@ def predict(
     shard,
     strict,
     **options,
-):
+) -> None:
     """Answer each input line with one output line, in order.
 
     The task of MODEL determines whether the answer is a translation, a summary, a label or a

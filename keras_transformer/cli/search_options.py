@@ -2,6 +2,8 @@
 
 import functools
 import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,6 +16,9 @@ from keras_transformer.search_settings import (
     SampleSettings,
     settings_of,
 )
+
+if TYPE_CHECKING:
+    from keras_transformer.decoding.search import Beam, Greedy, Sample
 
 # Options that choose a search, and the settings of that search.
 KINDS = {"beam": BeamSettings, "greedy": GreedySettings, "sample": SampleSettings}
@@ -57,13 +62,13 @@ class OrNone(click.ParamType):
     def __init__(self, numbers):
         self._numbers = numbers
 
-    def convert(self, value, param, context):  # noqa: D102
+    def convert(self, value, param, context) -> Any:  # noqa: D102
         if value in (NO_LIMIT, math.inf):
             return math.inf
         return self._numbers.convert(value, param, context)
 
 
-def option_of(name, help=None, default=None):
+def option_of(name, help=None, default=None) -> Callable[[Any], Any]:
     """Returns the click option of a setting.
 
     Args:
@@ -102,7 +107,7 @@ def _type(setting, default):
     return OrNone(numbers) if _takes_none(setting, default) else numbers
 
 
-def n_best(help, default=None):
+def n_best(help, default=None) -> Callable[[Any], Any]:
     """Returns the option `--n-best`.
 
     Args:
@@ -119,7 +124,7 @@ def n_best(help, default=None):
     )
 
 
-def search_options(command):
+def search_options(command) -> Any:
     """Adds every option of a search to a command."""
     several = n_best(
         "Write up to M outputs of each line, the best first: line number counted from 1, tab, "
@@ -128,7 +133,7 @@ def search_options(command):
     return _with(command, greedy_or_beam(), several, SAMPLE, *map(option_of, OF_SAMPLES))
 
 
-def greedy_or_beam(*without):
+def greedy_or_beam(*without) -> Callable[[Any], Any]:
     """Returns a decorator for the options of greedy search and of a beam.
 
     Args:
@@ -143,7 +148,7 @@ def _with(command, *options):
     return functools.reduce(lambda command, add: add(command), reversed(options), command)
 
 
-def line_of(search):
+def line_of(search) -> str:
     """Returns the command-line options that describe a `Greedy` or `Beam`, each after a space."""
     kind = "beam" if isinstance(search, BeamSettings) else "greedy"
     default = KINDS[kind]()
@@ -159,7 +164,7 @@ def line_of(search):
     return "".join(parts)
 
 
-def make_search(n_best=None, **options):
+def make_search(n_best=None, **options) -> "Beam | Greedy | Sample | None":
     """Returns the search that the options of a command describe.
 
     Args:
@@ -220,7 +225,7 @@ def _refuse_without_effect(chosen):
             refuse([name], f"has no effect with --{chosen}.")
 
 
-def taken_search(options):
+def taken_search(options) -> "Beam | Greedy | Sample | None":
     """Returns the search that the options of greedy and beam search describe, and removes them.
 
     Args:
@@ -232,7 +237,7 @@ def taken_search(options):
     return make_search(**{name: options.pop(name) for name in OF_GREEDY_OR_BEAM if name in options})
 
 
-def search_of_run(run, options):
+def search_of_run(run, options) -> Any:
     """Returns the search that options choose, otherwise the run's own search.
 
     Args:
@@ -250,7 +255,7 @@ def search_of_run(run, options):
     return limited(search, own)
 
 
-def limited(search, own):
+def limited(search, own) -> Any:
     """Returns a search that options chose; a greedy one gets the length limit of the run's own.
 
     Args:
@@ -264,7 +269,7 @@ def limited(search, own):
     return search
 
 
-def name_default(run, search, others="--greedy and --beam"):
+def name_default(run, search, others="--greedy and --beam") -> None:
     """Prints on stderr which search is used by default, unless it is greedy search.
 
     Args:

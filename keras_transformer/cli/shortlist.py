@@ -1,6 +1,7 @@
 """`keras-transformer shortlist`: likely target tokens for each source token of a run."""
 
 import contextlib
+from typing import Any
 
 import click
 import rich.console
@@ -20,7 +21,7 @@ SHORTLIST = option(
 )
 
 
-def with_shortlist(pipeline, file, run):
+def with_shortlist(pipeline, file, run) -> Any:
     """Returns a pipeline whose searches use the shortlist in a file.
 
     Args:
@@ -45,7 +46,7 @@ def with_shortlist(pipeline, file, run):
         raise ValueError(text if str(file) in text else f"{file}: {text}") from error
 
 
-def refuse_of_task(run, task):
+def refuse_of_task(run, task) -> None:
     """Raises a `click.UsageError` for a run whose task does not generate text from a source."""
     raise click.UsageError(
         f"{run} is a run for {task}: a shortlist needs a model that has an encoder and a decoder."
@@ -96,7 +97,7 @@ def refuse_of_task(run, task):
     help="Maximum number of candidates that a source token adds.",
 )
 @batch_size("Number of pairs to read at a time.", group=None)
-def shortlist(run, file, first, best, source, target, limit, batch_size):
+def shortlist(run, file, first, best, source, target, limit, batch_size) -> None:
     """Write a shortlist of RUN to FILE, in Marian's binary format.
 
     The shortlist contains for each source token the target tokens it is most often translated to.

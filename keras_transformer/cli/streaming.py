@@ -27,7 +27,7 @@ def answer_stream(
     form=PLAIN,
     strict=False,
     bounds=None,
-):
+) -> int:
     """Writes the answers to a stream of lines to another stream, in the same order.
 
     An empty line stays empty, unless the search answers it. A line longer than the model's limit is
@@ -142,7 +142,7 @@ def _is_cut(results):
 
 def score_files(
     translator, source, target, output, warn, *, batch_size=64, window=2048, strict=False
-):
+) -> int:
     """Writes the score of each pair of lines of two files.
 
     An output line has the natural logarithm of the probability of the translation, a tab, and its

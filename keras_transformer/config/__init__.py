@@ -4,6 +4,7 @@ from keras_transformer.config.block import BlockConfig, Position, Score, head_si
 from keras_transformer.config.model import ModelConfig, OldConfigurationError
 from keras_transformer.config.named import (
     ClassifierConfig,
+    EmbedderConfig,
     ImageClassifierConfig,
     LanguageModelConfig,
     SeriesConfig,
@@ -18,6 +19,7 @@ __all__ = [
     "PRESETS",
     "BlockConfig",
     "ClassifierConfig",
+    "EmbedderConfig",
     "ImageClassifierConfig",
     "LanguageModelConfig",
     "ModelConfig",

@@ -7,13 +7,17 @@ of the settings and pages of the documentation are generated from these fields.
 import dataclasses
 import inspect
 import textwrap
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+Class = TypeVar("Class", bound=type)
 
 # Beginning of the last entry of `Args` in a docstring, which is replaced by the options.
 PLACEHOLDER = "**options: "
 KERAS = "**kwargs: `name`, `dtype` and `trainable` as in every Keras layer."
 
 
-def option(default, description, set_by=None, statistic=False):
+def option(default, description, set_by=None, statistic=False) -> Any:
     """Returns a dataclass field with a default and a help text, stored as its metadata `"help"`.
 
     Args:
@@ -28,7 +32,7 @@ def option(default, description, set_by=None, statistic=False):
     return dataclasses.field(default=default, metadata=metadata)
 
 
-def options_of(*configurations, leave_out=()):
+def options_of(*configurations, leave_out=()) -> dict[str, dataclasses.Field]:
     """Returns the fields of dataclasses that have a help text, by name.
 
     Args:
@@ -43,13 +47,13 @@ def options_of(*configurations, leave_out=()):
     }
 
 
-def documented(config):
+def documented(config: Class) -> Class:
     """Class decorator that writes the options of a dataclass into its docstring."""
     own = {name: field for name, field in options_of(config).items() if name in vars(config)}
     return _described(config, _entries(own))
 
 
-def with_options(options):
+def with_options(options) -> Callable[[Class], Class]:
     """Returns a class decorator that documents options as arguments of a layer.
 
     The layer takes the options as `**options`. The decorator writes them into the docstring and the
@@ -59,7 +63,7 @@ def with_options(options):
         options: Fields from `options_of`.
     """
 
-    def decorate(layer):
+    def decorate(layer: Class) -> Class:
         own = inspect.signature(layer.__init__).parameters
         named = [p for p in own.values() if p.kind is not p.VAR_KEYWORD]
         listed = {name: field for name, field in options.items() if name not in own}

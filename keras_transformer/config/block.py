@@ -26,7 +26,7 @@ Score = Literal["scaled_dot_product", "dot_product", "general", "additive"]
 PROJECTIONS = ("query", "key", "value", "output")
 
 
-def head_sizes(d_model, num_heads, d_k=None, d_v=None):
+def head_sizes(d_model, num_heads, d_k=None, d_v=None) -> tuple[int, int]:
     """Returns d_k and d_v, which default to `d_model / num_heads`.
 
     Raises:
@@ -41,7 +41,7 @@ def head_sizes(d_model, num_heads, d_k=None, d_v=None):
     return d_k or d_model // num_heads, d_v or d_model // num_heads
 
 
-def check_groups(num_heads, num_key_value_heads, is_product):
+def check_groups(num_heads, num_key_value_heads, is_product) -> None:
     """Checks the number of key and value heads.
 
     Args:
@@ -158,7 +158,7 @@ class BlockConfig(PartConfig):
         True, "Adds a bias to the two layers of the feed-forward network, as in the paper."
     )
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         check_groups(self.num_heads, self.num_key_value_heads, self.score != "additive")
         if not self.norm_bias and self.norm_type == "rms":
@@ -168,17 +168,17 @@ class BlockConfig(PartConfig):
             )
 
     @property
-    def is_pre_norm(self):
+    def is_pre_norm(self) -> bool:
         """`True` if the input of a sublayer is normalised, `False` if its output is."""
         return self.norm == "pre"
 
     @property
-    def is_gated(self):
+    def is_gated(self) -> bool:
         """`True` if the feed-forward network has a gate."""
         return self.feed_forward_type == "gated"
 
     @property
-    def biased_projections(self):
+    def biased_projections(self) -> tuple[str, ...]:
         """Names of the projections with a bias, from `PROJECTIONS`."""
         given = {"key": self.attention_key_bias, "output": self.attention_output_bias}
         return tuple(

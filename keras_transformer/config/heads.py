@@ -1,11 +1,12 @@
 """Configurations of prediction heads: next token, class labels, answer spans, numbers."""
 
 import dataclasses
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from keras_transformer.checks import check_activation, check_positive, is_integer
 from keras_transformer.config.arguments import documented, option
 from keras_transformer.config.block import Count, OptionalCount
+from keras_transformer.config.inputs import OptionalNumber
 from keras_transformer.config.part_config import PartConfig
 
 LABELS = "Class labels, in the order of the logits; at least two, all different."
@@ -28,7 +29,7 @@ class NextTokenHead(PartConfig):
     output_bias: bool = option(False, "Adds a bias to the logits. In the paper they have none.")
 
     @property
-    def is_tied(self):
+    def is_tied(self) -> bool:
         """`True` if the output weights are the table of an embedding."""
         return self.tie != "none"
 
@@ -77,7 +78,7 @@ class TargetHead(NextTokenHead):
         set_by="vocabulary",
     )
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         for name in ("banned_ids", "silent_ids"):  # tuples become lists in JSON
             ids = getattr(self, name)
@@ -86,16 +87,16 @@ class TargetHead(NextTokenHead):
             object.__setattr__(self, name, tuple(ids))
 
     @property
-    def starts_with_zeros(self):
+    def starts_with_zeros(self) -> bool:
         """`True` if the first input of the decoder is zeros instead of an embedding."""
         return self.decoder_start == "zeros"
 
     @property
-    def shares_vocabulary(self):
+    def shares_vocabulary(self) -> bool:
         """`True` if source and target share a vocabulary."""
         return self.target_vocab_size is None or self.tie == "all"
 
-    def check_with(self, config):  # noqa: D102
+    def check_with(self, config: Any) -> None:  # noqa: D102
         size, tokens = config.output_size, config.input
         if self.tie == "all" and self.target_vocab_size not in (None, tokens.vocab_size):
             raise ValueError(
@@ -143,12 +144,12 @@ class TokenLabelsHead(PartConfig):
 
     labels: tuple = option(("O", "B-X", "I-X"), LABELS, set_by="data")
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "labels", _checked_labels(self.labels))
 
     @property
-    def num_labels(self):
+    def num_labels(self) -> int:
         """Number of classes C."""
         return len(self.labels)
 
@@ -179,7 +180,7 @@ class LabelsHead(TokenLabelsHead):
         or another one, as for `activation`.""",
     )
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         if not self.pooler and self.pooler_activation != "tanh":
             raise ValueError(
@@ -205,9 +206,58 @@ class ImageLabelsHead(LabelsHead):
     )
 
     @property
-    def has_class_token(self):
+    def has_class_token(self) -> bool:
         """`True` if a learned class token precedes the patches."""
         return self.pooling == "class"
+
+
+@documented
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class VectorHead(PartConfig):
+    """Configuration of a head that represents a whole text by one vector.
+
+    Args:
+        **options: See `help(VectorHead)`.
+    """
+
+    pooling: Literal["mean", "max", "first", "attention"] = option(
+        "mean",
+        """How the encoder's output is pooled: `"mean"` or `"max"` over the tokens of a text,
+        `"first"`, the first token, or `"attention"`, a mean with learned weights.""",
+    )
+    dimensions: OptionalCount = option(
+        None,
+        """Number of features of a vector: the first ones of `d_model`, which are scaled to unit
+        length afterwards (Kusupati et al., 2022). `None`: all.""",
+    )
+    normalize: bool = option(
+        True,
+        """Whether vectors have unit length, so that their dot products are cosines.""",
+    )
+    similarity_scale: OptionalNumber = option(
+        None,
+        """Factor on the similarities of texts in the loss, the inverse of a temperature. `None`: 20
+        with `normalize`, otherwise 1.""",
+    )
+    symmetric: bool = option(
+        False,
+        """Whether the loss also compares each second text with all first texts of its batch, as in
+        CLIP (Radford et al., 2021), instead of each first text with all second texts only.""",
+    )
+
+    @property
+    def scale(self):
+        """Factor on the similarities of texts in the loss."""
+        default = 20.0 if self.normalize else 1.0
+        return default if self.similarity_scale is None else self.similarity_scale
+
+    def check_with(self, config):  # noqa: D102
+        width = config.encoder.d_model
+        if self.dimensions is not None and self.dimensions > width:
+            raise ValueError(
+                "`dimensions` must not exceed `d_model`, the width of the encoder. "
+                f"Received: dimensions={self.dimensions}, d_model={width}."
+            )
 
 
 @documented

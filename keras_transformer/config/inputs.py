@@ -51,7 +51,7 @@ class TokenInput(PartConfig):
         and ALBERT. `None`: `d_model`, without a projection.""",
     )
 
-    def check_with(self, config):  # noqa: D102
+    def check_with(self, config) -> None:  # noqa: D102
         if self.embedding_size is not None and config.stacks[0].embedding_norm:
             raise ValueError(
                 "`embedding_norm` must be false with `embedding_size`, which has a norm of its "
@@ -95,12 +95,12 @@ class PatchInput(PartConfig):
     )
 
     @property
-    def shape(self):
+    def shape(self) -> tuple[int, int, int]:
         """Height, width and channels of an image."""
         return self.image_height, self.image_width, self.channels
 
     @property
-    def grid(self):
+    def grid(self) -> tuple[int, int]:
         """Number of rows and columns of patches."""
         return self.image_height // self.patch_size, self.image_width // self.patch_size
 
@@ -142,7 +142,7 @@ class SeriesInput(PartConfig):
         statistic=True,
     )
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         for name in ("inputs", "input_mean", "input_scale", "snow"):
             object.__setattr__(self, name, tuple(getattr(self, name)))  # tuples are lists in JSON
@@ -162,6 +162,6 @@ class SeriesInput(PartConfig):
             check_positive("input_scale", scale)
 
     @property
-    def num_inputs(self):
+    def num_inputs(self) -> int:
         """Number of inputs F."""
         return len(self.inputs)

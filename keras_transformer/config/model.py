@@ -70,7 +70,7 @@ class ModelConfig:
         self.complete()
         self.check()
 
-    def __init_subclass__(cls, **kwargs):
+    def __init_subclass__(cls, **kwargs) -> None:
         super().__init_subclass__(**kwargs)
         check_description(cls.description, cls.__name__)
         cls.__signature__ = inspect.Signature(
@@ -80,13 +80,13 @@ class ModelConfig:
             ]
         )
 
-    def __setattr__(self, name, value):
+    def __setattr__(self, name, value) -> None:
         raise dataclasses.FrozenInstanceError(f"cannot assign to field {name!r}")
 
-    def complete(self):
+    def complete(self) -> None:
         """Sets options that follow from other options."""
 
-    def check(self):
+    def check(self) -> None:
         """Checks that the parts fit together.
 
         Raises:
@@ -107,12 +107,12 @@ class ModelConfig:
             check_count("d_model", options["d_model"])
 
     @classmethod
-    def options(cls):
+    def options(cls) -> dict[str, dataclasses.Field]:
         """Returns the fields of all options, by name; their metadata contain `"help"`."""
         return known_options(cls.description)
 
     @classmethod
-    def without_effect(cls, options):
+    def without_effect(cls, options: dict[str, Any]) -> set[str]:
         """Returns the names of options that have no effect given others, or are not settings.
 
         Args:
@@ -191,12 +191,12 @@ class ModelConfig:
         return flat
 
     @property
-    def stacks(self):
+    def stacks(self) -> list[Any]:
         """Configurations of the encoder and the decoder that the model has."""
         return [stack for stack in (self.encoder, self.decoder) if stack is not None]
 
     @property
-    def has_vocabulary(self):
+    def has_vocabulary(self) -> bool:
         """`True` if the input of the model is tokens."""
         return hasattr(self.input, "vocab_size")
 
@@ -220,7 +220,7 @@ class ModelConfig:
         """Maximum length of inputs and outputs, in positions."""
         return min(stack.max_length for stack in self.stacks)
 
-    def __getattr__(self, name):
+    def __getattr__(self, name) -> Any:
         """Returns an option or attribute of the parts, if it has the same value in all parts."""
         if name.startswith("_") or name in PARTS:
             raise AttributeError(name)

@@ -2,6 +2,7 @@
 
 import dataclasses
 import typing
+from typing import Any
 
 from keras_transformer.checks import check_choice
 from keras_transformer.config import heads, inputs
@@ -127,6 +128,25 @@ class SpanPredictorConfig(ModelConfig):
     }
 
 
+class EmbedderConfig(ModelConfig):
+    """Configuration of a `TextEmbedder`.
+
+    Args:
+        **options: Options of `TokenInput`, `StackConfig`, `BlockConfig` and `VectorHead`.
+
+    Example:
+        >>> from keras_transformer import EmbedderConfig
+        >>> EmbedderConfig.preset("tiny", vocab_size=4000, dimensions=64).pooling
+        'mean'
+    """
+
+    description = {
+        "input": Part(inputs.TokenInput()),
+        "encoder": STACK,
+        "head": Part(heads.VectorHead()),
+    }
+
+
 class ImageClassifierConfig(ModelConfig):
     """Configuration of an `ImageClassifier`.
 
@@ -150,7 +170,7 @@ class ImageClassifierConfig(ModelConfig):
     }
     follow = frozenset({"max_length"})
 
-    def complete(self):  # noqa: D102
+    def complete(self) -> None:  # noqa: D102
         rows, columns = self.input.grid
         length = max(1, rows * columns + self.head.has_class_token)
         if self.encoder.max_length not in (StackConfig().max_length, length):
@@ -161,7 +181,7 @@ class ImageClassifierConfig(ModelConfig):
         encoder = dataclasses.replace(self.encoder, max_length=length)
         object.__setattr__(self, "encoder", encoder)
 
-    def check(self):  # noqa: D102
+    def check(self) -> None:  # noqa: D102
         super().check()
         if self.encoder.position == "binary":
             raise ValueError(
@@ -179,15 +199,15 @@ class StepsEncoder(Part):
     leave_out: tuple = STACK.leave_out
     more_kinds: tuple = ("transformer",)
 
-    def options(self, base=None):  # noqa: D102
+    def options(self, base=None) -> dict[str, dataclasses.Field]:  # noqa: D102
         if base is None:
             return {**super().options(RECURRENT), **super().options(self.default)}
         return super().options(base)
 
-    def kind_option(self):  # noqa: D102
+    def kind_option(self) -> dataclasses.Field | None:  # noqa: D102
         return RECURRENT.options()[self.kind]
 
-    def begin(self, given):  # noqa: D102
+    def begin(self, given) -> tuple[Any, dict[str, Any]]:  # noqa: D102
         base, table = super().begin(given)
         if self.kind in table:
             check_choice("encoder", table[self.kind], (*self.more_kinds, *typing.get_args(Cells)))
@@ -195,7 +215,7 @@ class StepsEncoder(Part):
             del table[self.kind]
         return RecurrentConfig(cells=table[self.kind]) if self.kind in table else base, table
 
-    def from_dict(self, fields):  # noqa: D102
+    def from_dict(self, fields) -> Any:  # noqa: D102
         kind = RecurrentConfig if self.kind in fields else StackConfig
         return kind.from_dict(fields)
 

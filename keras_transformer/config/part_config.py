@@ -1,9 +1,12 @@
 """Base class of the configurations of parts, whose fields are options with checks."""
 
 import dataclasses
+from typing import Any, TypeVar
 
 from keras_transformer.checks import check_fields
 from keras_transformer.config.arguments import options_of
+
+Part = TypeVar("Part", bound="PartConfig")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -15,31 +18,31 @@ class PartConfig:
         ValueError: If a value is out of range.
     """
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         check_fields(self)
 
-    def check_with(self, config):
+    def check_with(self, config: Any) -> None:
         """Checks options against the other parts of a `ModelConfig`.
 
         Raises:
             ValueError: If an option does not fit the other parts.
         """
 
-    def options(self):
+    def options(self) -> dict[str, dataclasses.Field]:
         """Returns the fields of the options that have an effect, by name."""
         return options_of(type(self))
 
     @classmethod
-    def from_flat(cls, **options):
+    def from_flat(cls: type[Part], **options: Any) -> Part:
         """Returns the configuration with these options."""
         return cls(**options)
 
-    def to_flat(self):
+    def to_flat(self) -> dict[str, Any]:
         """Returns the options as a dictionary of plain values."""
         return dataclasses.asdict(self)
 
     @classmethod
-    def from_dict(cls, fields):
+    def from_dict(cls: type[Part], fields: dict[str, Any]) -> Part:
         """Returns the configuration from a result of `to_dict`.
 
         Raises:
@@ -54,6 +57,6 @@ class PartConfig:
             )
         return cls(**fields)
 
-    def to_dict(self):
+    def to_dict(self) -> dict[str, Any]:
         """Returns the options as a dictionary of plain values."""
         return dataclasses.asdict(self)

@@ -24,7 +24,7 @@ class Part:
     leave_out: tuple = ()
     more_kinds: tuple = ()
 
-    def options(self, base=None):
+    def options(self, base=None) -> dict[str, dataclasses.Field]:
         """Returns the fields of the flat options, by name.
 
         Args:
@@ -34,11 +34,11 @@ class Part:
         left_out = (*self.leave_out, self.kind)
         return {name: field for name, field in options.items() if name not in left_out}
 
-    def kind_option(self):
+    def kind_option(self) -> dataclasses.Field | None:
         """Returns the field of the option for which a string is short, or `None`."""
         return self.default.options().get(self.kind)
 
-    def begin(self, given):
+    def begin(self, given) -> tuple[Any, dict[str, Any]]:
         """Returns the configuration to start from, and the options given for this part alone.
 
         Args:
@@ -50,23 +50,23 @@ class Part:
             return self.default, dict(given or {})
         return given, {}
 
-    def from_dict(self, fields):
+    def from_dict(self, fields) -> Any:
         """Returns the configuration of the part from a result of its `to_dict`."""
         return type(self.default).from_dict(fields)
 
 
-def known_options(description):
+def known_options(description) -> dict[str, dataclasses.Field]:
     """Returns the fields of all flat options of a kind of model, by name."""
     return {key: field for part in description.values() for key, field in part.options().items()}
 
 
-def effective_options(description, given):
+def effective_options(description, given) -> set[str]:
     """Returns the names of the flat options that have an effect, given the options of parts."""
     bases = {name: part.begin(given.get(name))[0] for name, part in description.items()}
     return {key for name, part in description.items() for key in part.options(bases[name])}
 
 
-def distribute(description, aliases, values, owner):
+def distribute(description, aliases, values, owner) -> dict[str, Any]:
     """Returns the configurations of the parts, by name, from flat options.
 
     Args:
@@ -99,7 +99,7 @@ def distribute(description, aliases, values, owner):
     return parts
 
 
-def check_description(description, owner):
+def check_description(description, owner) -> None:
     """Checks that no option of a kind of model belongs to two parts, except to both stacks.
 
     Raises:

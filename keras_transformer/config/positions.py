@@ -22,7 +22,7 @@ OPTIONS = {
 ROTARY_BASE = 10_000.0
 
 
-def check_position(stack):
+def check_position(stack) -> None:
     """Checks the options of positions in a `StackConfig`.
 
     Raises:
@@ -45,7 +45,7 @@ def check_position(stack):
         check_linear(stack.block.score != "additive", stack.block.score)
 
 
-def check_recurrent(config):
+def check_recurrent(config) -> None:
     """Checks that a decoder with SSRUs has no options of self-attention.
 
     Raises:
@@ -64,7 +64,7 @@ def check_recurrent(config):
         )
 
 
-def check_linear(is_linear, score):
+def check_linear(is_linear, score) -> None:
     """Raises `ValueError` for a score that does not allow adding relative positions to keys."""
     if not is_linear:
         raise ValueError(
@@ -73,7 +73,7 @@ def check_linear(is_linear, score):
         )
 
 
-def check_buckets(buckets, distance, prefix=""):
+def check_buckets(buckets, distance, prefix="") -> None:
     """Checks the options of T5's positions.
 
     Args:
@@ -94,7 +94,7 @@ def check_buckets(buckets, distance, prefix=""):
         )
 
 
-def check_digits(length, d_model):
+def check_digits(length, d_model) -> None:
     """Raises `ValueError` for more positions than can have different binary digits."""
     if length > 2 ** min(d_model, DIGITS):
         raise ValueError(

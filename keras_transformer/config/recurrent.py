@@ -50,7 +50,7 @@ class RecurrentConfig(PartConfig):
     score: Score = option("scaled_dot_product", _help("score"))
     layer_norm_epsilon: Annotated[float, check_positive] = option(1e-6, _help("layer_norm_epsilon"))
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         for name in OF_ATTENTION - {*self.options()}:
             if getattr(self, name) != options_of(type(self))[name].default:
@@ -62,9 +62,9 @@ class RecurrentConfig(PartConfig):
     has_blocks = False  # unlike `StackConfig`
 
     @property
-    def has_attention(self):
+    def has_attention(self) -> bool:
         """`True` if self-attention follows the recurrent layers."""
         return self.cells.endswith("_attention")
 
-    def options(self):  # noqa: D102
+    def options(self) -> dict[str, dataclasses.Field]:  # noqa: D102
         return options_of(type(self), leave_out=() if self.has_attention else OF_ATTENTION)

@@ -2,7 +2,7 @@
 
 import dataclasses
 import functools
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from keras_transformer.checks import check_count, check_positive
 from keras_transformer.config.arguments import documented, option, options_of
@@ -133,14 +133,14 @@ class StackConfig(PartConfig):
 
     has_blocks = True  # unlike `RecurrentConfig`
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         if not isinstance(self.block, BlockConfig):
             raise TypeError(f"`block` must be a `BlockConfig`. Received: block={self.block!r}.")
         check_stack(self)
 
     @classmethod
-    def from_flat(cls, **options):
+    def from_flat(cls, **options: Any) -> "StackConfig":
         """Returns the configuration with these options of the stack and its blocks.
 
         Args:
@@ -150,24 +150,24 @@ class StackConfig(PartConfig):
         block_options = {key: value for key, value in options.items() if key not in stack_options}
         return cls(**stack_options, block=BlockConfig(**block_options))
 
-    def options(self):  # noqa: D102
+    def options(self) -> dict[str, dataclasses.Field]:  # noqa: D102
         return {**OPTIONS_OF_STACK, **OPTIONS_OF_BLOCK}
 
-    def to_flat(self):  # noqa: D102
+    def to_flat(self) -> dict[str, Any]:  # noqa: D102
         fields = dataclasses.asdict(self)
         return {**fields.pop("block"), **fields}
 
     @classmethod
-    def from_dict(cls, fields):  # noqa: D102
+    def from_dict(cls, fields: dict[str, Any]) -> "StackConfig":  # noqa: D102
         block = BlockConfig.from_dict(fields.get("block", {}))
         return super().from_dict({**fields, "block": block})
 
-    def is_local(self, number):
+    def is_local(self, number: int) -> bool:
         """Returns `True` if the self-attention of block `number`, counted from 0, has a window."""
         is_global = self.global_every is not None and number % self.global_every == 0
         return self.window is not None and not is_global
 
-    def of_block(self, number):
+    def of_block(self, number: int) -> "StackConfig":
         """Returns the configuration for the self-attention of block `number`, counted from 0.
 
         In it `window` and `rotary_base` are those of this block.
@@ -181,17 +181,17 @@ class StackConfig(PartConfig):
         )
 
     @property
-    def is_recurrent(self):
+    def is_recurrent(self) -> bool:
         """`True` if blocks have SSRUs instead of self-attention."""
         return self.autoregression == "ssru"
 
     @property
-    def has_final_norm(self):
+    def has_final_norm(self) -> bool:
         """`True` if the stack ends with a normalisation."""
         return self.block.is_pre_norm if self.final_norm is None else self.final_norm
 
     @property
-    def embedding_dropout(self):
+    def embedding_dropout(self) -> float:
         """Dropout rate of the embedding; 0 with `embedding_norm`, which dropout follows instead."""
         return 0.0 if self.embedding_norm else self.block.dropout
 
@@ -200,7 +200,7 @@ OPTIONS_OF_STACK = options_of(StackConfig)
 OPTIONS_OF_BLOCK = options_of(BlockConfig)
 
 
-def check_stack(stack):
+def check_stack(stack) -> None:
     """Checks the options of a `StackConfig`.
 
     Raises:

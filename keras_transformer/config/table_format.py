@@ -39,7 +39,7 @@ class TableFormat:
     fill_limit: int = 1
     filled: int = 0
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         choices = {
             "separator": tuple(SEPARATORS),
             "decimal": tuple(DECIMALS),

@@ -4,6 +4,8 @@ import typing
 
 import tensorflow as tf
 
+from keras_transformer.tensors import Tensor
+
 
 class Ancestors(typing.NamedTuple):
     """Indices of the cache entries of each hypothesis.
@@ -20,11 +22,11 @@ class Ancestors(typing.NamedTuple):
     places: typing.Any
 
     @classmethod
-    def none_yet(cls, batch, length, width):
+    def none_yet(cls, batch, length, width) -> "Ancestors":
         """Returns ancestors for L positions of N hypotheses, none of them computed yet."""
         return cls(() if width == 1 else tf.fill([batch, width, length], -1))
 
-    def with_position(self, index):
+    def with_position(self, index) -> "Ancestors":
         """Returns ancestors with position `index` added: each hypothesis caches its own entry."""
         if self._is_single:
             return self
@@ -32,13 +34,13 @@ class Ancestors(typing.NamedTuple):
         here = tf.equal(tf.range(length), index)  # [L]
         return Ancestors(tf.where(here, tf.expand_dims(tf.range(width), 1), self.places))
 
-    def extended(self, length):
+    def extended(self, length) -> "Ancestors":
         """Returns ancestors with `length` further positions, none of them computed yet."""
         if self._is_single:
             return self
         return Ancestors(tf.pad(self.places, [[0, 0], [0, 0], [0, length]], constant_values=-1))
 
-    def allowed(self):
+    def allowed(self) -> Tensor | None:
         """Returns the mask `[B, N, L * N]` for `MultiHeadSelfAttention.step`; `None` for N = 1."""
         if self._is_single:
             return None

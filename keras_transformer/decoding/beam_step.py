@@ -9,6 +9,7 @@ from keras_transformer.decoding.constraints import Rules
 from keras_transformer.decoding.hypotheses import (
     NONE,
     BeamState,
+    Rows,
     among_the_best,
     best_continuations,
     best_of_both,
@@ -20,6 +21,7 @@ from keras_transformer.decoding.hypotheses import (
     write,
 )
 from keras_transformer.decoding.predictor import Predictor, pick
+from keras_transformer.tensors import Tensor
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,7 +58,7 @@ class BeamStep:
     rules: Rules | None
     used: tf.Tensor | None = None
 
-    def beginning(self, batch, positions, n_best, predictor_state, token_scores):
+    def beginning(self, batch, positions, n_best, predictor_state, token_scores) -> BeamState:
         """Returns the state before the first step; for B and S see `Predictor.sizes`."""
         width, length, vocabulary = self.beam_size, self.length, self.predictor.vocabulary
         details = (length, vocabulary.pad_id, token_scores, positions is not None)
@@ -76,11 +78,11 @@ class BeamStep:
             attention=() if positions is None else tf.zeros([batch, length, width, positions]),
         )
 
-    def running(self, state):
+    def running(self, state) -> Tensor:
         """Returns `True` while the search of any sentence is not done."""
         return tf.logical_not(tf.reduce_all(state.done))
 
-    def __call__(self, state):  # noqa: D102
+    def __call__(self, state) -> tuple[BeamState]:  # noqa: D102
         here = tf.equal(tf.range(self.length), state.index)  # [L]
         places = tf.expand_dims(tf.range(self.beam_size), 0)  # [1, N]
         rows = state.rows._replace(places=write(state.rows.places, here, places))
@@ -207,7 +209,7 @@ class BeamStep:
             return scores
         return tf.where(tf.range(scores.shape[1]) < self.used, scores, NONE)
 
-    def results(self, state):
+    def results(self, state) -> tuple[Rows, Tensor]:
         """Returns the best M hypotheses: `Rows` of `[B, M, L]`, and scores `[B, M]`."""
         cut = self._normalize(state.scores, tf.expand_dims(self.limit, 1))  # [B, N]
         rows = (state.ended_rows, state.rows)
@@ -221,7 +223,7 @@ class BeamStep:
         token_scores = tf.where(tf.equal(tokens, pad_id), 0.0, rows.token_scores)
         return rows._replace(tokens=tokens, token_scores=token_scores), scores
 
-    def attended(self, rows, attention):
+    def attended(self, rows, attention) -> Tensor:
         """Returns the attention weights of the returned tokens, `[B, M, L, S]`, or `()`."""
         if isinstance(attention, tuple):
             return ()

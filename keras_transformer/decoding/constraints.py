@@ -6,6 +6,7 @@ import typing
 import tensorflow as tf
 
 from keras_transformer.decoding.predictor import NEVER
+from keras_transformer.tensors import Tensor
 
 # Logit of a forced token that the model itself bans. A score is a sum that includes this logit:
 # with a smaller value float32 scores could no longer differ or would look like `NEVER`.
@@ -59,7 +60,7 @@ class Rules:
             )
         self.size = None if size is None else tf.cast(size, tf.int32)
 
-    def start(self, batch, width):
+    def start(self, batch, width) -> Tensor:
         """Returns the `runs` before the first token.
 
         Args:
@@ -68,7 +69,7 @@ class Rules:
         """
         return () if self.size is None else tf.zeros([batch, width, self.length], tf.int32)
 
-    def follow(self, runs, tokens, new, index):
+    def follow(self, runs, tokens, new, index) -> Tensor:
         """Returns the runs after one more token of each hypothesis.
 
         Args:
@@ -85,7 +86,7 @@ class Rules:
         same = tf.logical_and(same, tf.range(self.length) < index)
         return tf.where(same, _before(runs) + 1, 0)
 
-    def apply(self, logits, tokens, runs, index, may_end=None):
+    def apply(self, logits, tokens, runs, index, may_end=None) -> Tensor:
         """Replaces the logits of all forbidden tokens by `NEVER`.
 
         Args:
@@ -154,7 +155,7 @@ class Rules:
         return banned if banned.shape.rank == 1 else tf.expand_dims(banned, 1)
 
 
-def checked_prefix(prefix):
+def checked_prefix(prefix) -> Tensor:
     """Returns the token ids `[B, P]` as int32; raises `ValueError` for other shapes or dtypes."""
     prefix = tf.convert_to_tensor(prefix)
     if prefix.shape.rank != 2 or not prefix.dtype.is_integer:
@@ -165,7 +166,7 @@ def checked_prefix(prefix):
     return tf.cast(prefix, tf.int32)
 
 
-def checked_banned(banned, vocab_size):
+def checked_banned(banned, vocab_size) -> Tensor:
     """Returns the mask as a tensor; raises `ValueError` unless it is boolean, `[V]` or `[B, V]`."""
     banned = tf.convert_to_tensor(banned)
     shape = banned.shape

@@ -49,13 +49,13 @@ class DecoderOnly(ModelPredictor):
                 f"Received: alignment={alignment!r}."
             )
 
-    def begin(self, inputs: Any, length: int, width: int = 1):  # noqa: D102
+    def begin(self, inputs: Any, length: int, width: int = 1) -> DecoderOnlyState:  # noqa: D102
         prompt = tf.convert_to_tensor(inputs, tf.int32)
         batch = tf.shape(prompt)[0]
         cache = self.model.decoder.empty_cache(batch, length, width)
         return DecoderOnlyState(cache, Ancestors.none_yet(batch, length, width), prompt)
 
-    def step(self, tokens: Tensor, state: Any, index: Tensor):  # noqa: D102
+    def step(self, tokens: Tensor, state: Any, index: Tensor) -> Step:  # noqa: D102
         ancestors = state.ancestors.with_position(index)
         logits, cache, _ = self.model.step(tokens, state.cache, index, ancestors.allowed())
         # One position of padding, which forces no token, for all steps after the longest prompt.
@@ -64,7 +64,7 @@ class DecoderOnly(ModelPredictor):
         forced = tf.expand_dims(tf.gather(prompt, place, axis=1), 1)  # [B, 1]
         return Step(self._follow(logits, forced), state._replace(cache=cache, ancestors=ancestors))
 
-    def logits(self, inputs: Any, tokens: Tensor):  # noqa: D102
+    def logits(self, inputs: Any, tokens: Tensor) -> Tensor:  # noqa: D102
         prompt = tf.convert_to_tensor(inputs, tf.int32)
         length = tf.shape(tokens)[1]
         missing = tf.maximum(length - tf.shape(prompt)[1], 0)

@@ -54,11 +54,11 @@ class EncoderDecoder(ModelPredictor):
         self.grows = not self.moves_cache
         self.output = output
 
-    def sizes(self, inputs: Any):  # noqa: D102
+    def sizes(self, inputs: Any) -> tuple[Tensor, Tensor | None]:  # noqa: D102
         shape = tf.shape(inputs)  # [B, S]
         return shape[0], None if self.alignment is None else shape[1]
 
-    def begin(self, inputs: Any, length: int, width: int = 1):  # noqa: D102
+    def begin(self, inputs: Any, length: int, width: int = 1) -> EncoderDecoderState:  # noqa: D102
         source = tf.convert_to_tensor(inputs, tf.int32)
         memory, memory_allowed = self.model.encode(source)
         cache, memory_heads = self.model.start(memory, length, width)
@@ -66,7 +66,7 @@ class EncoderDecoder(ModelPredictor):
         ancestors = Ancestors.none_yet(tf.shape(source)[0], length, places)
         return EncoderDecoderState(cache, ancestors, memory_heads, memory_allowed)
 
-    def step(self, tokens: Tensor, state: Any, index: Tensor):  # noqa: D102
+    def step(self, tokens: Tensor, state: Any, index: Tensor) -> Step:  # noqa: D102
         ancestors = state.ancestors.with_position(index)
         logits, cache, weights = self.model.step(
             tokens,
@@ -84,17 +84,17 @@ class EncoderDecoder(ModelPredictor):
             logits = self.vocabulary.without_banned(logits)
         return Step(logits, state, weights)
 
-    def follow(self, state: Any, parents: Tensor):  # noqa: D102
+    def follow(self, state: Any, parents: Tensor) -> Any:  # noqa: D102
         if self.moves_cache:  # one state of fixed size for each hypothesis
             return state._replace(cache=pick(state.cache, parents))
         return super().follow(state, parents)
 
-    def logits(self, inputs: Any, tokens: Tensor):  # noqa: D102
+    def logits(self, inputs: Any, tokens: Tensor) -> Tensor:  # noqa: D102
         inputs = {"source": tf.convert_to_tensor(inputs, tf.int32), "target": tokens}
         return self.vocabulary.without_banned(self.model(inputs, training=False))
 
 
-def check_alignment(alignment, config):
+def check_alignment(alignment, config) -> None:
     """Raises `ValueError` unless `alignment` is `None` or names a layer and a head of the decoder.
 
     Args:
@@ -118,7 +118,7 @@ def _is_index(number, count):
     return isinstance(number, numbers.Integral) and -count <= number < count
 
 
-def attended(weights, alignment):
+def attended(weights, alignment) -> Tensor:
     """Returns the attention weights of one layer and head.
 
     Args:

@@ -53,17 +53,17 @@ class Ensemble(Predictor):
         super().__init__(vocabulary, min(member.max_length for member in self.members))
         self.grows = any(member.grows for member in self.members)
 
-    def sizes(self, inputs: Any):  # noqa: D102
+    def sizes(self, inputs: Any) -> tuple[Tensor, Tensor | None]:  # noqa: D102
         batches, positions = zip(*(member.sizes(inputs) for member in self.members), strict=True)
         return batches[0], None if None in positions else positions[0]
 
-    def lengths(self, inputs: Any):  # noqa: D102
+    def lengths(self, inputs: Any) -> Tensor | None:  # noqa: D102
         return self.members[0].lengths(inputs)
 
-    def begin(self, inputs: Any, length: int, width: int = 1):  # noqa: D102
+    def begin(self, inputs: Any, length: int, width: int = 1) -> tuple[Any, ...]:  # noqa: D102
         return tuple(member.begin(inputs, length, width) for member in self.members)
 
-    def step(self, tokens: Tensor, state: Any, index: Tensor):  # noqa: D102
+    def step(self, tokens: Tensor, state: Any, index: Tensor) -> Step:  # noqa: D102
         steps = [
             member.step(tokens, of_member, index)
             for member, of_member in zip(self.members, state, strict=True)
@@ -75,31 +75,31 @@ class Ensemble(Predictor):
             None if any(value is None for value in weights) else tf.add_n(weights) / len(weights),
         )
 
-    def extend(self, state: Any, length: int):  # noqa: D102
+    def extend(self, state: Any, length: int) -> tuple[Any, ...]:  # noqa: D102
         return tuple(
             member.extend(of_member, length)
             for member, of_member in zip(self.members, state, strict=True)
         )
 
-    def follow(self, state: Any, parents: Tensor):  # noqa: D102
+    def follow(self, state: Any, parents: Tensor) -> tuple[Any, ...]:  # noqa: D102
         return tuple(
             member.follow(of_member, parents)
             for member, of_member in zip(self.members, state, strict=True)
         )
 
-    def logits(self, inputs: Any, tokens: Tensor):  # noqa: D102
+    def logits(self, inputs: Any, tokens: Tensor) -> Tensor:  # noqa: D102
         return log_mean([member.logits(inputs, tokens) for member in self.members])
 
-    def predictor(self, alignment: tuple[int, int | None] | None = None):  # noqa: D102
+    def predictor(self, alignment: tuple[int, int | None] | None = None) -> "Ensemble":  # noqa: D102
         return self if alignment is None else Ensemble(self.models, alignment)
 
 
-def joined(predictors):
+def joined(predictors) -> Predictor:
     """Returns the only predictor of a list, or the `Ensemble` of several predictors."""
     return predictors[0] if len(predictors) == 1 else Ensemble(predictors)
 
 
-def log_mean(logits):
+def log_mean(logits) -> Tensor:
     """Returns the logarithm of the mean of M distributions, `[..., V]`, float32.
 
     Args:

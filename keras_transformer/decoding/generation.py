@@ -1,6 +1,7 @@
 """Generation settings of a checkpoint: its default search and its special tokens."""
 
 import dataclasses
+from typing import Any
 
 from keras_transformer.decoding.predictor import GENERATION_IDS
 from keras_transformer.decoding.search import Beam, Greedy, as_dict, from_dict
@@ -25,11 +26,11 @@ class Generation:
     forced_eos_id: int | None = None
     notes: tuple = ()
 
-    def of_vocabulary(self):
+    def of_vocabulary(self) -> "Generation":
         """Returns only the ids, which are valid for every model with the same vocabulary."""
         return dataclasses.replace(self, search=None, notes=())
 
-    def configure(self, config):
+    def configure(self, config) -> Any:
         """Returns a model configuration with these ids, or as it is if the model emits no tokens.
 
         Raises:
@@ -38,13 +39,13 @@ class Generation:
         ids = {name: getattr(self, name) for name in GENERATION_IDS if hasattr(config, name)}
         return dataclasses.replace(config, **ids) if ids else config
 
-    def to_dict(self):
+    def to_dict(self) -> dict[str, Any]:
         """Returns a dictionary of plain values."""
         search = None if self.search is None else as_dict(self.search)
         return {**dataclasses.asdict(self), "search": search}
 
     @classmethod
-    def from_dict(cls, fields):
+    def from_dict(cls, fields) -> "Generation":
         """Returns the `Generation` from a result of `to_dict`.
 
         Raises:

@@ -7,6 +7,7 @@ import tensorflow as tf
 from keras_transformer.decoding.constraints import NEVER
 from keras_transformer.decoding.predictor import pick
 from keras_transformer.decoding.top_k import top_k
+from keras_transformer.tensors import Tensor
 
 # Score of a hypothesis that does not exist. Finite, because LiteRT replaces minus infinity by the
 # smallest float: divided by a penalty it became larger than that and was taken for a score.
@@ -53,7 +54,7 @@ class Continuations(typing.NamedTuple):
     end_gains: tf.Tensor  # log-probability of `eos_id` for each hypothesis
 
 
-def empty_rows(batch, count, length, pad_id, token_scores, places):
+def empty_rows(batch, count, length, pad_id, token_scores, places) -> Rows:
     """Returns `Rows` of `count` empty hypotheses.
 
     Args:
@@ -72,27 +73,27 @@ def empty_rows(batch, count, length, pad_id, token_scores, places):
     )
 
 
-def no_scores(batch, count):
+def no_scores(batch, count) -> Tensor:
     """Returns the scores `[B, count]` of hypotheses that do not exist."""
     return tf.fill([batch, count], NONE)
 
 
-def exists(scores):
+def exists(scores) -> Tensor:
     """Returns the mask of the scores that belong to an existing hypothesis."""
     return scores > NONE / 2
 
 
-def count_of(which):
+def count_of(which) -> Tensor:
     """Returns the number of `True` along the last axis."""
     return tf.reduce_sum(tf.cast(which, tf.int32), axis=-1)
 
 
-def write(values, here, new):
+def write(values, here, new) -> Tensor:
     """Writes `new` `[B, N]` into `values` `[B, N, L]` where `here` `[L]` is true; keeps `()`."""
     return () if isinstance(values, tuple) else tf.where(here, tf.expand_dims(new, 2), values)
 
 
-def best_continuations(logits, allowed, scores, vocabulary, gains=False):
+def best_continuations(logits, allowed, scores, vocabulary, gains=False) -> Continuations:
     """Returns the best continuations of all hypotheses, and the score of each if it ends here.
 
     Selects the largest few logits of each hypothesis first and then the best N of those. This
@@ -142,7 +143,7 @@ def best_continuations(logits, allowed, scores, vocabulary, gains=False):
     )
 
 
-def among_the_best(ends, scores, size):
+def among_the_best(ends, scores, size) -> Tensor:
     """Returns `ends`, with `NONE` where `size` or more of all `ends` and `scores` are better.
 
     Args:
@@ -155,7 +156,7 @@ def among_the_best(ends, scores, size):
     return tf.where(better < size, ends, NONE)
 
 
-def best_of_both(rows, scores):
+def best_of_both(rows, scores) -> tuple[Rows, Tensor]:
     """Returns the best M hypotheses of two groups.
 
     Args:
@@ -166,7 +167,7 @@ def best_of_both(rows, scores):
     return pick(_joined(*rows), chosen), best
 
 
-def ranked(rows, scores):
+def ranked(rows, scores) -> tuple[Rows, Tensor]:
     """Returns the best M hypotheses: finished ones first, then those cut at the maximum length.
 
     Args:

@@ -2,14 +2,17 @@
 
 import itertools
 import numbers
+from typing import Any
 
 import tensorflow as tf
+
+from keras_transformer.tensors import Tensor
 
 # Few stages, because each is a loop of its own in the graph, which takes XLA seconds to compile.
 STAGES = (16, 64, 128, 192, 384)
 
 
-def stages(length, cache_stages, grows=True):
+def stages(length, cache_stages, grows=True) -> list[int]:
     """Returns the cache size of each stage in positions; the last one is `length`.
 
     Args:
@@ -30,7 +33,7 @@ def stages(length, cache_stages, grows=True):
     return [*(end for end in ends if grows and 4 * end <= 3 * length), length]
 
 
-def in_stages(predictor, running, step, state, ends):
+def in_stages(predictor, running, step, state, ends) -> Any:
     """Runs the steps of a search, with a predictor whose state grows with the output.
 
     Each step of a `Transformer` reads its whole cache. With stages, the cost of a step depends on
@@ -57,7 +60,7 @@ def in_stages(predictor, running, step, state, ends):
     return state
 
 
-def check_lengths(longest, min_length=1, max_length=None, cache_length=None):
+def check_lengths(longest, min_length=1, max_length=None, cache_length=None) -> int:
     """Checks lengths and returns that of the cache. Values of tensors cannot be checked here."""
     lengths = {"cache_length": cache_length, "max_length": max_length, "min_length": min_length}
     lengths = {name: n for name, n in lengths.items() if isinstance(n, numbers.Integral)}
@@ -69,14 +72,16 @@ def check_lengths(longest, min_length=1, max_length=None, cache_length=None):
     return lengths.get("cache_length", lengths.get("max_length", longest))
 
 
-def limit_of(max_length, cache_length, batch):
+def limit_of(max_length, cache_length, batch) -> Tensor:
     """Returns the maximum length of the output of each sentence, `[B]`."""
     limit = tf.cast(cache_length if max_length is None else max_length, tf.int32)
     limit = tf.reshape(tf.minimum(tf.maximum(limit, 1), cache_length), [-1])  # [B] or [1]
     return limit + tf.zeros([batch], tf.int32)
 
 
-def make_result(tokens, scores, token_scores=(), alignment=()):
+def make_result(
+    tokens, scores, token_scores=(), alignment=()
+) -> tuple[Tensor, Tensor] | dict[str, Tensor]:
     """Returns the pair of tokens and scores, or a dictionary if further results are requested.
 
     Args:

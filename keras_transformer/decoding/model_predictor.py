@@ -1,7 +1,10 @@
 """`predictor_of`, which returns the predictor of a model, and the base class of such predictors."""
 
+from typing import Any
+
 from keras_transformer.decoding.predictor import Predictor, Vocabulary, count_tokens
 from keras_transformer.models.parts import stacks_of
+from keras_transformer.tensors import Tensor
 
 
 class ModelPredictor(Predictor):
@@ -18,7 +21,7 @@ class ModelPredictor(Predictor):
     example = ""
     kinds = {}
 
-    def __init_subclass__(cls, **kwargs):
+    def __init_subclass__(cls, **kwargs) -> None:
         super().__init_subclass__(**kwargs)
         ModelPredictor.kinds.setdefault(cls.stacks, cls)
 
@@ -30,18 +33,18 @@ class ModelPredictor(Predictor):
         super().__init__(Vocabulary.of(model.config), model.config.max_length)
         self.model = model
 
-    def lengths(self, inputs):  # noqa: D102
+    def lengths(self, inputs) -> Tensor:  # noqa: D102
         return count_tokens(inputs, self.vocabulary.pad_id)
 
-    def extend(self, state, length):  # noqa: D102
+    def extend(self, state, length) -> Any:  # noqa: D102
         cache = self.model.decoder.extended_cache(state.cache, length)
         return state._replace(cache=cache, ancestors=state.ancestors.extended(length))
 
-    def follow(self, state, parents):  # noqa: D102
+    def follow(self, state, parents) -> Any:  # noqa: D102
         return state._replace(ancestors=super().follow(state.ancestors, parents))
 
 
-def predictor_of(model, alignment=None):
+def predictor_of(model, alignment=None) -> Predictor:
     """Returns the predictor of a model; a predictor is returned as it is.
 
     Args:

@@ -27,19 +27,19 @@ class Vocabulary(typing.NamedTuple):
     forced_eos_id: int | None = None  # token forced at the last position an output can have
 
     @classmethod
-    def of(cls, config: Any):
+    def of(cls, config: Any) -> "Vocabulary":
         """Returns the output vocabulary of a `ModelConfig`."""
         fields = {name: getattr(config, name) for name in GENERATION_IDS if hasattr(config, name)}
         return cls(config.output_size, config.pad_id, config.bos_id, config.eos_id, **fields)
 
-    def without_banned(self, logits: Tensor):
+    def without_banned(self, logits: Tensor) -> Tensor:
         """Returns logits `[..., V]` with `NEVER` for banned tokens.
 
         Banned tokens then have probability 0, and the others sum to 1.
         """
         return self._without(self.banned_ids, logits)
 
-    def without_silent(self, logits: Tensor):
+    def without_silent(self, logits: Tensor) -> Tensor:
         """Returns logits `[..., V]` to choose a token from, with `NEVER` for silent tokens."""
         return self._without(self.silent_ids, logits)
 
@@ -50,7 +50,7 @@ class Vocabulary(typing.NamedTuple):
         which[list(ids)] = True
         return tf.where(tf.constant(which), tf.cast(NEVER, logits.dtype), logits)
 
-    def with_forced_end(self, logits: Tensor, last: Tensor):
+    def with_forced_end(self, logits: Tensor, last: Tensor) -> Tensor:
         """Returns logits `[B, N, V]` that give `forced_eos_id` probability 1 at the last position.
 
         Args:
@@ -103,12 +103,12 @@ class Predictor(abc.ABC):
 
     grows = True
 
-    def __init__(self, vocabulary: int, max_length: int | None):
+    def __init__(self, vocabulary: Vocabulary, max_length: int | None):
         self.vocabulary = vocabulary
         self.max_length = max_length
 
     @abc.abstractmethod
-    def begin(self, inputs: Any, length: int, width: int = 1):
+    def begin(self, inputs: Any, length: int, width: int = 1) -> Any:
         """Returns the state before the first step.
 
         Args:
@@ -118,7 +118,7 @@ class Predictor(abc.ABC):
         """
 
     @abc.abstractmethod
-    def step(self, tokens: Tensor, state: Any, index: Tensor):
+    def step(self, tokens: Tensor, state: Any, index: Tensor) -> Step:
         """Returns the `Step` after one more token of each hypothesis.
 
         Args:
@@ -127,7 +127,7 @@ class Predictor(abc.ABC):
             index: Number of the position, counting from 0; scalar, int32.
         """
 
-    def extend(self, state: Any, length: int):
+    def extend(self, state: Any, length: int) -> Any:
         """Returns a state for more positions.
 
         The default returns the same state, as suits a predictor whose state serves any number.
@@ -138,7 +138,7 @@ class Predictor(abc.ABC):
         """
         return state
 
-    def follow(self, state: Any, parents: Tensor):
+    def follow(self, state: Any, parents: Tensor) -> Any:
         """Returns the state with reordered hypotheses.
 
         The default gathers every tensor of the state, which must be `[B, N, ...]`.
@@ -149,7 +149,7 @@ class Predictor(abc.ABC):
         """
         return pick(state, parents)
 
-    def searched(self, search: Any, inputs: Any, constraints: Any = None):
+    def searched(self, search: Any, inputs: Any, constraints: Any = None) -> Any:
         """Returns the result of a search over this predictor.
 
         A subclass may run the search over another predictor: with a shortlist, over one whose
@@ -163,7 +163,7 @@ class Predictor(abc.ABC):
         """
         return search(self, constraints)
 
-    def sizes(self, inputs: Any):
+    def sizes(self, inputs: Any) -> tuple[Tensor, Tensor | None]:
         """Returns the number of sentences B and the number of source positions S of the weights.
 
         Both are scalar tensors. S is `None`, as in the default, if steps have no weights.
@@ -173,7 +173,7 @@ class Predictor(abc.ABC):
         """
         return tf.shape(inputs)[0], None
 
-    def lengths(self, inputs: Any):
+    def lengths(self, inputs: Any) -> Tensor | None:
         """Returns the number of tokens of each input, `[B]`, int32, for limits of output lengths.
 
         The default is `None`: the inputs have no length in tokens that could limit outputs.
@@ -183,7 +183,7 @@ class Predictor(abc.ABC):
         """
         return None
 
-    def logits(self, inputs: Any, tokens: Tensor):
+    def logits(self, inputs: Any, tokens: Tensor) -> Tensor:
         """Returns the logits after each position of given outputs, `[B, T, V]`.
 
         The default computes one step after the other. A model that can read a whole output at once
@@ -206,7 +206,7 @@ class Predictor(abc.ABC):
         *_, columns = tf.while_loop(lambda index, *_: index < length, advance, beginning)
         return tf.transpose(columns.stack(), [1, 0, 2])  # [B, T, V]
 
-    def predictor(self, alignment: tuple[int, int | None] | None = None):
+    def predictor(self, alignment: tuple[int, int | None] | None = None) -> "Predictor":
         """Returns the predictor that a search runs on, by default this one.
 
         Args:
@@ -223,12 +223,12 @@ class Predictor(abc.ABC):
         return self
 
 
-def pick(values, rows):
+def pick(values, rows) -> Tensor:
     """Gathers hypotheses `[B, M]` from a nest of tensors `[B, N, ...]`."""
     return tf.nest.map_structure(lambda value: tf.gather(value, rows, batch_dims=1), values)
 
 
-def count_tokens(ids, pad_id):
+def count_tokens(ids, pad_id) -> Tensor:
     """Returns the number of tokens in each row of ids `[B, S]`, without padding, `[B]`."""
     real = tf.not_equal(tf.convert_to_tensor(ids, tf.int32), pad_id)  # [B, S]
     return tf.reduce_sum(tf.cast(real, tf.int32), axis=1)  # [B]

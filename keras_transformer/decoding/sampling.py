@@ -95,7 +95,7 @@ def sample_decode(
     )
 
 
-def draw_token(logits, draw, temperature=None, top_k=None, top_p=None):
+def draw_token(logits, draw, temperature=None, top_k=None, top_p=None) -> Tensor:
     """Draws a token by inverting the cumulative distribution of the tokens that are kept.
 
     Args:

@@ -16,6 +16,7 @@ from keras_transformer.decoding.loop import (
     stages,
 )
 from keras_transformer.decoding.predictor import Predictor
+from keras_transformer.tensors import Tensor
 
 
 class _SingleState(typing.NamedTuple):
@@ -39,7 +40,7 @@ def decode_single(
     constraints=None,
     token_scores=False,
     cache_stages=STAGES,
-):
+) -> tuple[Tensor, Tensor] | dict[str, Tensor]:
     """Emits one token at a time until every sentence has ended.
 
     Args:

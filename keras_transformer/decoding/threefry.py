@@ -6,11 +6,13 @@ other numbers when compiled, and with `alg="threefry"` it has no CPU kernel.
 
 import tensorflow as tf
 
+from keras_transformer.tensors import Tensor
+
 ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 PARITY = 0x1BD11BDA
 
 
-def uniforms(seed, length):
+def uniforms(seed, length) -> Tensor:
     """Returns uniform numbers in [0, 1) that depend only on the seed and the index.
 
     Args:
@@ -29,7 +31,7 @@ def uniforms(seed, length):
     return tf.cast(bits, tf.float32) * 2.0**-24
 
 
-def threefry(key0, key1, x0, x1):
+def threefry(key0, key1, x0, x1) -> tuple[Tensor, Tensor]:
     """Encrypts the words of a counter with a key: Threefry-2x32 with 20 rounds.
 
     Args:

@@ -3,12 +3,13 @@
 import tensorflow as tf
 
 from keras_transformer.decoding.constraints import NEVER
+from keras_transformer.tensors import Tensor
 
 BLOCKS = (50, 400)  # smallest and largest block size that pays off
 FALLBACK = 64  # block size for vocabularies without a divisor in this range
 
 
-def top_k(values, k):
+def top_k(values, k) -> tuple[Tensor, Tensor]:
     """Returns the result of `tf.math.top_k`, computed through the blocks with the largest maxima.
 
     The k largest values lie in the k blocks with the largest maxima. Reducing V values to the

@@ -28,7 +28,7 @@ class Field(abc.ABC):
     padding: float = 0
 
     @abc.abstractmethod
-    def encode(self, column: Tensor):
+    def encode(self, column: Tensor) -> Tensor:
         """Encodes the column of a batch as numbers; runs in a graph.
 
         Args:
@@ -39,7 +39,7 @@ class Field(abc.ABC):
             `[B, *item_shape]`.
         """
 
-    def cut(self, encoded: Any, max_length: int):
+    def cut(self, encoded: Any, max_length: int) -> Tensor:
         """Truncates encoded sequences to `max_length` items.
 
         Args:
@@ -48,21 +48,21 @@ class Field(abc.ABC):
         """
         return encoded[:, :max_length]
 
-    def is_valid(self, encoded: Any):
+    def is_valid(self, encoded: Any) -> Tensor | None:
         """Returns a boolean `[B]`, true for examples that can be used, or `None` if all can."""
         return None
 
-    def explain(self):
+    def explain(self) -> str:
         """Returns a description of a valid value, which ends the sentence of an error."""
         return "a value that can be read"
 
-    def identity(self):
+    def identity(self) -> dict[str, str]:
         """Returns everything that the encoding depends on, a dictionary of plain values.
 
         If any of it changes, a stored corpus is encoded again.
         """
         return {"field": type(self).__name__, "dtype": self.dtype}
 
-    def files(self):
+    def files(self) -> dict[str, bytes]:
         """Returns the files that the field needs to be restored, a dictionary of names to bytes."""
         return {}

@@ -37,7 +37,7 @@ class Frames(Field):
             )
         self.item_shape, self.dtype = (num_features,), dtype
 
-    def encode(self, column: Tensor):  # noqa: D102
+    def encode(self, column: Tensor) -> Tensor:  # noqa: D102
         if not isinstance(column, tf.RaggedTensor):
             column = tf.RaggedTensor.from_tensor(column, ragged_rank=1)
         features = column.flat_values if column.ragged_rank == 1 else column.values.to_tensor()
@@ -49,13 +49,13 @@ class Frames(Field):
         features = tf.ensure_shape(tf.cast(features, tf.float32), [None, *self.item_shape])
         return tf.RaggedTensor.from_row_splits(features, column.row_splits, validate=False)
 
-    def is_valid(self, encoded: Any):
+    def is_valid(self, encoded: Any) -> Tensor | None:
         """Returns a boolean `[B]`, true for sequences of finite numbers."""
         finite = tf.reduce_all(tf.math.is_finite(encoded.flat_values), axis=1)  # [frames]
         return tf.reduce_all(encoded.with_flat_values(finite), axis=1)
 
-    def explain(self):  # noqa: D102
+    def explain(self) -> str:  # noqa: D102
         return f"frames of {self.item_shape[0]} finite numbers"
 
-    def identity(self):  # noqa: D102
+    def identity(self) -> dict[str, Any]:  # noqa: D102
         return {**super().identity(), "num_features": self.item_shape[0]}

@@ -1,5 +1,7 @@
 """Images of one size."""
 
+from typing import Any
+
 import tensorflow as tf
 
 from keras_transformer.fields.field import Field
@@ -25,11 +27,11 @@ class Images(Field):
     def __init__(self, height: int, width: int, channels: int):
         self.item_shape = (height, width, channels)
 
-    def encode(self, column: Tensor):  # noqa: D102
+    def encode(self, column: Tensor) -> Tensor:  # noqa: D102
         return tf.ensure_shape(tf.cast(column, tf.uint8), [None, *self.item_shape])
 
-    def explain(self):  # noqa: D102
+    def explain(self) -> str:  # noqa: D102
         return "an image of {} x {} pixels with {} channels".format(*self.item_shape)
 
-    def identity(self):  # noqa: D102
+    def identity(self) -> dict[str, Any]:  # noqa: D102
         return {**super().identity(), "shape": list(self.item_shape)}

@@ -29,19 +29,19 @@ class Labels(Field):
     def __init__(self, names: Sequence[str]):
         self.names = tuple(names)
 
-    def encode(self, column: Tensor):  # noqa: D102
+    def encode(self, column: Tensor) -> Tensor:  # noqa: D102
         equal = tf.equal(tf.expand_dims(tf.strings.strip(column), 1), tf.constant(self.names))
         index = tf.argmax(equal, axis=1, output_type=tf.int32)  # [B], of [B, C]
         return tf.where(tf.reduce_any(equal, axis=1), index, WRONG)
 
-    def is_valid(self, encoded: Any):
+    def is_valid(self, encoded: Any) -> Tensor | None:
         """Returns a boolean `[B]`, true for labels that are among the names."""
         return encoded > WRONG
 
-    def explain(self):  # noqa: D102
+    def explain(self) -> str:  # noqa: D102
         return f"one of the training data's labels, {', '.join(self.names)}"
 
-    def identity(self):  # noqa: D102
+    def identity(self) -> dict[str, Any]:  # noqa: D102
         return {**super().identity(), "names": list(self.names)}
 
 
@@ -61,13 +61,13 @@ class TokenLabels(Labels):
 
     is_ragged = True
 
-    def encode(self, column: Tensor):  # noqa: D102
+    def encode(self, column: Tensor) -> Tensor:  # noqa: D102
         names = tf.strings.split(column)  # [B, (W)]
         return names.with_flat_values(super().encode(names.flat_values))
 
-    def is_valid(self, encoded: Any):
+    def is_valid(self, encoded: Any) -> Tensor | None:
         """Returns a boolean `[B]`, true for examples all of whose labels are among the names."""
         return tf.reduce_all(encoded.with_flat_values(encoded.flat_values > WRONG), axis=1)
 
-    def explain(self):  # noqa: D102
+    def explain(self) -> str:  # noqa: D102
         return f"a label for each word, from {', '.join(self.names)}"

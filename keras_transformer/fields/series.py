@@ -28,15 +28,15 @@ class Series(Field):
     def __init__(self, window: int, num_values: int):
         self.item_shape = (window, num_values)
 
-    def encode(self, column: Tensor):  # noqa: D102
+    def encode(self, column: Tensor) -> Tensor:  # noqa: D102
         return tf.ensure_shape(tf.cast(column, tf.float32), [None, *self.item_shape])
 
-    def is_valid(self, encoded: Any):
+    def is_valid(self, encoded: Any) -> Tensor | None:
         """Returns a boolean `[B]`, true for windows of finite numbers."""
         return tf.reduce_all(tf.math.is_finite(encoded), axis=[1, 2])
 
-    def explain(self):  # noqa: D102
+    def explain(self) -> str:  # noqa: D102
         return "{} steps of {} finite numbers".format(*self.item_shape)
 
-    def identity(self):  # noqa: D102
+    def identity(self) -> dict[str, Any]:  # noqa: D102
         return {**super().identity(), "shape": list(self.item_shape)}

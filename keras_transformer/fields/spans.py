@@ -21,12 +21,12 @@ class Spans(Field):
     item_shape = (2,)
     padding = -1
 
-    def encode(self, column: Tensor):  # noqa: D102
+    def encode(self, column: Tensor) -> Tensor:  # noqa: D102
         return tf.ensure_shape(tf.cast(column, tf.int32), [None, 2])
 
-    def is_valid(self, encoded: Any):
+    def is_valid(self, encoded: Any) -> Tensor | None:
         """Returns a boolean `[B]`, true for texts that contain the span."""
         return tf.reduce_all(encoded >= 0, axis=1)
 
-    def explain(self):  # noqa: D102
+    def explain(self) -> str:  # noqa: D102
         return "a span of the text that begins at the given position"

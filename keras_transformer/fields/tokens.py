@@ -31,14 +31,14 @@ class Tokens(Field):
         self.padding = tokenizer.pad_id
 
     @property
-    def min_length(self):
+    def min_length(self) -> int:
         """One token, plus the ids that mark the beginning and the end."""
         return self.tokenizer.num_marks + 1
 
-    def encode(self, column: Tensor):  # noqa: D102
+    def encode(self, column: Tensor) -> Tensor:  # noqa: D102
         return self.tokenizer.encode(column)
 
-    def cut(self, encoded: Any, max_length: int):
+    def cut(self, encoded: Any, max_length: int) -> Tensor:
         """Truncates texts to `max_length` tokens and keeps the end token: see `Field.cut`."""
         beginnings = encoded[:, : max_length - 1]
         longer = encoded.row_lengths() > beginnings.row_lengths()
@@ -46,8 +46,8 @@ class Tokens(Field):
         ends = tf.RaggedTensor.from_row_lengths(ends, tf.cast(longer, tf.int64))
         return tf.concat([beginnings, ends], axis=1)
 
-    def identity(self):  # noqa: D102
+    def identity(self) -> dict[str, Any]:  # noqa: D102
         return {**super().identity(), "tokenizer": self.tokenizer.identity()}
 
-    def files(self):  # noqa: D102
+    def files(self) -> dict[str, bytes]:  # noqa: D102
         return self.tokenizer.files()

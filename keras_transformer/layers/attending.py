@@ -7,6 +7,7 @@ import keras
 from keras_transformer.layers.call_checks import check_mask, check_positions, check_same_batch
 from keras_transformer.layers.composite import CompositeLayer
 from keras_transformer.layers.masks import attached_mask
+from keras_transformer.tensors import Shape, Tensor
 
 
 class AttendingLayer(CompositeLayer):
@@ -45,11 +46,15 @@ class AttendingLayer(CompositeLayer):
                 masks[name] = check_mask(mask, name, positions["x"], positions[keys], self)
         return masks
 
-    def compute_output_shape(self, x_shape, *others, **other_shapes):
+    def compute_output_shape(
+        self, x_shape: Shape, *others: Shape | None, **other_shapes: Shape | None
+    ) -> Shape:
         """Returns the shape of the output without attention weights, which is that of `x`."""
         return x_shape
 
-    def compute_output_spec(self, x, *arguments, return_weights=False, **options):
+    def compute_output_spec(
+        self, x: Tensor, *arguments: Any, return_weights: bool = False, **options: Any
+    ) -> Any:
         """Returns the spec of the output, usually without a trace, in a third of the time."""
         if return_weights:
             options["return_weights"] = True

@@ -85,7 +85,7 @@ class MultiHeadSelfAttention(MultiHeadAttention):
         self.causal, self.window = causal, window
         self.position = positions.get("none" if position is None else position)
 
-    def build(self, x_shape: Shape, allowed_shape: Shape | None = None):  # noqa: D102
+    def build(self, x_shape: Shape, allowed_shape: Shape | None = None) -> None:  # noqa: D102
         self._build_projections(x_shape, x_shape)
         self.position.build_attention(self)
 
@@ -96,7 +96,7 @@ class MultiHeadSelfAttention(MultiHeadAttention):
         return_weights: bool = False,
         training: bool | None = None,
         mask: Tensor | None = None,
-    ):  # noqa: D102
+    ) -> Tensor | tuple[Tensor, Tensor]:  # noqa: D102
         places = ops.arange(ops.shape(x)[1], dtype="int32")  # [T]
         past = causal_mask(ops.shape(x)[1]) if self.causal else None  # [1, T, T]
         allowed = join_masks(past, self._near(places, places), allowed, mask)  # [B, T, T]
@@ -212,7 +212,7 @@ class MultiHeadSelfAttention(MultiHeadAttention):
         """Reshapes `[B, G, L, N * K]` to `[B, G, L * N, K]`."""
         return ops.reshape(x, (-1, x.shape[1], x.shape[2] * width, x.shape[3] // width))
 
-    def get_config(self):  # noqa: D102
+    def get_config(self) -> dict[str, Any]:  # noqa: D102
         position = positions.serialize(self.position)
         return {
             **super().get_config(),

@@ -30,12 +30,12 @@ class CompositeLayer(keras.Layer):
         self.kernels = kernels
         self.supports_masking = True
 
-    def __init_subclass__(cls, **kwargs):
+    def __init_subclass__(cls, **kwargs) -> None:
         super().__init_subclass__(**kwargs)
         if "call" in vars(cls):
             _name_arguments(cls)
 
-    def __call__(self, *args, **kwargs):
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Calls the layer after `checked_arguments`, which may replace or add arguments."""
         names = self.call_arguments()
         changed = self.checked_arguments({**dict(zip(names, args, strict=False)), **kwargs})
@@ -46,7 +46,7 @@ class CompositeLayer(keras.Layer):
         attached_mask(outputs[0] if isinstance(outputs, tuple) else outputs)  # remembers the mask
         return outputs
 
-    def build_from_config(self, config):
+    def build_from_config(self, config: dict[str, Any]) -> None:
         """Builds the layer with the shapes it had when it was saved, and quantises it again."""
         super().build_from_config(config)
         self._quantize_as_before()
@@ -56,7 +56,7 @@ class CompositeLayer(keras.Layer):
             policies, self._policies = self._policies, None
             quantize_sublayers(self, policies)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         """Returns the constructor's arguments."""
         policy = self._policies or policy_of(self, self.dtype_policy)
         return {**super().get_config(), "dtype": keras.dtype_policies.serialize(policy)}
@@ -78,7 +78,7 @@ class CompositeLayer(keras.Layer):
                 return True
         return False
 
-    def compute_output_spec(self, *args, **kwargs):
+    def compute_output_spec(self, *args: Any, **kwargs: Any) -> Any:
         """Returns the spec of the output, by a trace if a subclass has a `call` of its own."""
         if self.has_call_of_its_own():
             return keras.Operation.compute_output_spec(self, *args, **kwargs)
@@ -95,7 +95,7 @@ class CompositeLayer(keras.Layer):
         """
         return {}
 
-    def __getattr__(self, name):
+    def __getattr__(self, name) -> list[Any]:
         # `summary(expand_nested=True)` descends into everything that has `layers`. With a property
         # of this name, Keras would also save the weights under its name.
         if name == "layers":

@@ -61,7 +61,7 @@ class MultiHeadCrossAttention(MultiHeadAttention):
         x_shape: Shape,
         memory_shape: Shape,
         allowed_shape: Shape | None = None,
-    ):  # noqa: D102
+    ) -> None:  # noqa: D102
         self._build_projections(x_shape, memory_shape)
 
     def call(  # noqa: D102
@@ -73,7 +73,7 @@ class MultiHeadCrossAttention(MultiHeadAttention):
         training: bool | None = None,
         mask: Tensor | None = None,
         memory_mask: Tensor | None = None,
-    ):
+    ) -> Tensor | tuple[Tensor, Tensor]:
         allowed = join_masks(allowed, memory_mask)  # [B, T, S]
         key, value = self.project_memory(memory)  # [B, G, S, K] twice
         attend = self.attend_with_weights if return_weights else self.attend

@@ -57,7 +57,7 @@ def scaled(query: Tensor) -> Tensor:
     return query * (1 / math.sqrt(query.shape[-1]))
 
 
-def attend(scores, value, allowed=None, dropout=None, bias=None, pairs=None):
+def attend(scores, value, allowed=None, dropout=None, bias=None, pairs=None) -> Tensor:
     """Returns `softmax(scores + bias) (V + pairs)`; see `dot_product_attention`.
 
     Args:
@@ -76,7 +76,9 @@ def attend(scores, value, allowed=None, dropout=None, bias=None, pairs=None):
     return _attended(weights if dropout is None else dropout(weights), value, pairs)
 
 
-def attend_with_weights(scores, value, allowed=None, dropout=None, bias=None, pairs=None):
+def attend_with_weights(
+    scores, value, allowed=None, dropout=None, bias=None, pairs=None
+) -> tuple[Tensor, Tensor]:
     """Returns the result of `attend`, and the weights before dropout, `[B, H, T, S]`."""
     weights = _weights(scores, value.dtype, allowed, bias)  # [B, H, T, S]
     return _attended(weights if dropout is None else dropout(weights), value, pairs), weights
@@ -124,7 +126,7 @@ def by_group(product: Callable[[Tensor, Tensor], Tensor], x: Tensor, shared: Ten
     return ops.reshape(products, (batch, heads, length, ops.shape(products)[-1]))
 
 
-def attend_to_parts(scores, values, allowed, bias=None, pairs=None):
+def attend_to_parts(scores, values, allowed, bias=None, pairs=None) -> Tensor:
     """Returns `softmax(scores + bias) (V + pairs)` for scores and values in several parts.
 
     The numerators and the denominator of the softmax are summed over the parts, relative to the

@@ -7,6 +7,7 @@ import keras
 from keras import ops
 
 from keras_transformer.checks import check_rate
+from keras_transformer.tensors import Tensor
 
 STEPS = (
     2**16
@@ -48,7 +49,7 @@ class Dropout(keras.layers.Dropout):
             check_rate("rate", rate)
         super().__init__(rate, noise_shape=noise_shape, seed=seed, **kwargs)
 
-    def call(self, inputs, training=False):  # noqa: D102
+    def call(self, inputs, training=False) -> Tensor:  # noqa: D102
         threshold = round(self.rate * STEPS)
         ours = keras.backend.backend() == "tensorflow" and self.noise_shape is None
         if not training or not 0 < threshold < STEPS or not ours:

@@ -74,11 +74,11 @@ class FeedForward(CompositeLayer):
         self.gated = gated
         self.dropout = Dropout(dropout, dtype=self.dtype_policy, name="dropout")
 
-    def checked_arguments(self, given: dict[str, Any]):  # noqa: D102
+    def checked_arguments(self, given: dict[str, Any]) -> dict[str, Any]:  # noqa: D102
         check_positions(given.get("x"), "x", self)
         return {}
 
-    def build(self, x_shape: Shape):  # noqa: D102
+    def build(self, x_shape: Shape) -> None:  # noqa: D102
         self.widths = {"x": x_shape[-1]}
         options = {"use_bias": self.use_bias, "dtype": self.dtype_policy}
         activation = None if self.gated else self.activation
@@ -90,7 +90,7 @@ class FeedForward(CompositeLayer):
         self.outer = keras.layers.Dense(x_shape[-1], name="outer", **options)
         self.outer.build((*x_shape[:-1], self.d_ff))
 
-    def call(self, x: Tensor, training: bool | None = None):  # noqa: D102
+    def call(self, x: Tensor, training: bool | None = None) -> Tensor:  # noqa: D102
         flat = ops.reshape(x, (-1, x.shape[-1]))  # [N, D]
         inner = self.kernels.dense(self.inner, flat)  # [N, F]
         if self.gated:
@@ -103,10 +103,10 @@ class FeedForward(CompositeLayer):
         """Returns the output for one position of each hypothesis, `[B, N, D]`, without dropout."""
         return self(x, training=False)
 
-    def compute_output_shape(self, x_shape: Shape):  # noqa: D102
+    def compute_output_shape(self, x_shape: Shape) -> Shape:  # noqa: D102
         return x_shape
 
-    def get_config(self):  # noqa: D102
+    def get_config(self) -> dict[str, Any]:  # noqa: D102
         return {
             **super().get_config(),
             "d_ff": self.d_ff,

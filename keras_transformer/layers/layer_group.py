@@ -1,5 +1,7 @@
 """Base class of the inputs and heads of models: a group of named layers."""
 
+from typing import Any
+
 
 class LayerGroup:
     """The layers of a model's input or head, made from its configuration.
@@ -18,11 +20,11 @@ class LayerGroup:
         self.config = config
         self.layers = self.make_layers(config, policy, kernels, **options)
 
-    def make_layers(self, config, policy, kernels):
+    def make_layers(self, config, policy, kernels) -> dict[str, Any]:
         """Returns the layers in order, by their attribute names in the model."""
         raise NotImplementedError
 
     @property
-    def roles(self):
+    def roles(self) -> dict[str, Any]:
         """The layers by role: names that models of different kinds have in common."""
         return self.layers

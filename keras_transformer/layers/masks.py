@@ -162,15 +162,15 @@ class PaddingMask(keras.Layer):
         self.pad_id = pad_id
         self.built = True
 
-    def call(self, tokens: Tensor):  # noqa: D102
+    def call(self, tokens: Tensor) -> Tensor:  # noqa: D102
         return padding_mask(tokens, self.pad_id)
 
-    def compute_output_shape(self, tokens_shape: Shape):  # noqa: D102
+    def compute_output_shape(self, tokens_shape: Shape) -> Shape:  # noqa: D102
         batch, length = tokens_shape
         return batch, 1, length
 
-    def compute_output_spec(self, tokens: Tensor):  # noqa: D102
+    def compute_output_spec(self, tokens: Tensor) -> Any:  # noqa: D102
         return keras.KerasTensor(self.compute_output_shape(tokens.shape), dtype="bool")
 
-    def get_config(self):  # noqa: D102
+    def get_config(self) -> dict[str, Any]:  # noqa: D102
         return {**super().get_config(), "pad_id": self.pad_id}

@@ -88,7 +88,16 @@ class MultiHeadAttention(AttendingLayer):
         """Returns the scores `[B, H, T, S]` of queries `[B, H, T, K]` and keys `[B, G, S, K]`."""
         return by_group(lambda *heads: self.score.compare(self, *heads), query, key)
 
-    def attend(self, query, key, value, allowed=None, training=None, bias=None, pairs=None):
+    def attend(
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        allowed: Tensor | None = None,
+        training: bool | None = None,
+        bias: Tensor | None = None,
+        pairs: Tensor | None = None,
+    ) -> Tensor:
         """Attends with projected heads, then concatenates and projects the results.
 
         Args:
@@ -113,8 +122,15 @@ class MultiHeadAttention(AttendingLayer):
         return self._join_heads(heads)
 
     def attend_with_weights(
-        self, query, key, value, allowed=None, training=None, bias=None, pairs=None
-    ):
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        allowed: Tensor | None = None,
+        training: bool | None = None,
+        bias: Tensor | None = None,
+        pairs: Tensor | None = None,
+    ) -> tuple[Tensor, Tensor]:
         """Returns the output of `attend`, and the attention weights `[B, H, T, S]`."""
         composed = self._composed(query, key, value, allowed, training)
         heads, weights = attend_with_weights(*composed, bias, pairs)
@@ -141,7 +157,7 @@ class MultiHeadAttention(AttendingLayer):
         x = self.kernels.dense(self.output_projection, flat)  # [B * T, D]
         return ops.reshape(x, (batch, length, self.output_projection.units))  # [B, T, D]
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         """Returns the constructor's arguments."""
         return {
             **super().get_config(),

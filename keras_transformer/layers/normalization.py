@@ -7,6 +7,7 @@ from keras import ops
 
 from keras_transformer.checks import check_positive
 from keras_transformer.config.block import BlockConfig
+from keras_transformer.tensors import Tensor
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
@@ -43,7 +44,7 @@ class LayerNormalization(keras.layers.LayerNormalization):
         check_positive("epsilon", epsilon)
         super().__init__(epsilon=epsilon, **kwargs)
 
-    def call(self, inputs, training=None):  # noqa: D102
+    def call(self, inputs, training=None) -> Tensor:  # noqa: D102
         last = self.axis in ([-1], [len(inputs.shape) - 1])
         # With `rms_scaling` there is no `beta`, regardless of `center`.
         if not training or not last or self.gamma is None or self.beta is None:

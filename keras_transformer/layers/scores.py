@@ -86,13 +86,13 @@ class ScaledDotProduct(AttentionScore):
 
     is_linear = is_product = True
 
-    def prepare_query(self, attention: keras.Layer, query: Tensor):  # noqa: D102
+    def prepare_query(self, attention: keras.Layer, query: Tensor) -> Tensor:  # noqa: D102
         return scaled(query)
 
-    def compare(self, attention: keras.Layer, query: Tensor, key: Tensor):  # noqa: D102
+    def compare(self, attention: keras.Layer, query: Tensor, key: Tensor) -> Tensor:  # noqa: D102
         return attention.kernels.similarity(query, key)  # [B, H, T, S]
 
-    def scale(self, query: Tensor):  # noqa: D102
+    def scale(self, query: Tensor) -> float:  # noqa: D102
         return 1.0
 
 
@@ -104,12 +104,12 @@ class DotProduct(ScaledDotProduct):
         Translation", section 3.1, `dot`.
     """
 
-    def compare(self, attention: keras.Layer, query: Tensor, key: Tensor):  # noqa: D102
+    def compare(self, attention: keras.Layer, query: Tensor, key: Tensor) -> Tensor:  # noqa: D102
         # Products of scaled queries stay in the range of float16 more often than unscaled ones.
         scores = at_least_float32(super().compare(attention, query, key))
         return scores * self.scale(query)  # [B, H, T, S]
 
-    def scale(self, query: Tensor):  # noqa: D102
+    def scale(self, query: Tensor) -> float:  # noqa: D102
         return math.sqrt(query.shape[-1])
 
 
@@ -125,7 +125,7 @@ class General(DotProduct):
         Translation", section 3.1, `general`.
     """
 
-    def build(self, attention: keras.Layer):  # noqa: D102
+    def build(self, attention: keras.Layer) -> None:  # noqa: D102
         size, _ = attention.head_sizes
         attention.score_matrix = attention.add_weight(
             shape=(attention.num_heads, size, size),
@@ -133,7 +133,7 @@ class General(DotProduct):
             name="score_matrix",
         )
 
-    def prepare_query(self, attention: keras.Layer, query: Tensor):  # noqa: D102
+    def prepare_query(self, attention: keras.Layer, query: Tensor) -> Tensor:  # noqa: D102
         return ops.matmul(super().prepare_query(attention, query), attention.score_matrix)
 
 
@@ -148,7 +148,7 @@ class Additive(AttentionScore):
         Translate", appendix A.1.2.
     """
 
-    def build(self, attention: keras.Layer):  # noqa: D102
+    def build(self, attention: keras.Layer) -> None:  # noqa: D102
         heads, (size, _) = attention.num_heads, attention.head_sizes
         normal = keras.initializers.RandomNormal(stddev=size**-0.5)
         for name, shape in (
@@ -159,13 +159,13 @@ class Additive(AttentionScore):
             weight = attention.add_weight(shape=shape, initializer=normal.clone(), name=name)
             setattr(attention, name, weight)
 
-    def prepare_query(self, attention: keras.Layer, query: Tensor):  # noqa: D102
+    def prepare_query(self, attention: keras.Layer, query: Tensor) -> Tensor:  # noqa: D102
         return ops.matmul(query, attention.score_query)  # [B, H, T, K]
 
-    def prepare_key(self, attention: keras.Layer, key: Tensor):  # noqa: D102
+    def prepare_key(self, attention: keras.Layer, key: Tensor) -> Tensor:  # noqa: D102
         return ops.matmul(key, attention.score_key)  # [B, H, S, K]
 
-    def compare(self, attention: keras.Layer, query: Tensor, key: Tensor):  # noqa: D102
+    def compare(self, attention: keras.Layer, query: Tensor, key: Tensor) -> Tensor:  # noqa: D102
         sums = ops.expand_dims(query, axis=3) + ops.expand_dims(key, axis=2)  # [B, H, T, S, K]
         return ops.sum(ops.tanh(sums) * attention.score_vector, axis=-1)  # [B, H, T, S]
 

@@ -1,5 +1,7 @@
 """Base class of encoder-only models: an input, an encoder and a head."""
 
+from typing import Any
+
 from keras_transformer.layers.blocks.encoder import Encoder
 from keras_transformer.layers.masks import fitting_masks
 from keras_transformer.models.model import ConfiguredModel, FigureColumn, named_weights
@@ -19,7 +21,7 @@ class EncoderModel(ConfiguredModel):
 
     input_class = head_class = None
 
-    def make_parts(self, config, policy, kernels):  # noqa: D102
+    def make_parts(self, config: Any, policy: Any, kernels: Any) -> Parts:  # noqa: D102
         return Parts(
             input=self.input_class(config, policy, kernels),
             encoder=self.make_encoder(config.encoder, policy, kernels),
@@ -27,28 +29,28 @@ class EncoderModel(ConfiguredModel):
             head=self.head_class(config, policy, kernels),
         )
 
-    def make_encoder(self, stack, policy, kernels, causal=False):
+    def make_encoder(self, stack: Any, policy: Any, kernels: Any, causal: bool = False) -> Any:
         """Returns the encoder that a `StackConfig` describes."""
         return Encoder.from_stack(
             stack, causal=causal, dtype=policy, kernels=kernels, name="encoder"
         )
 
-    def roles(self, parts):  # noqa: D102
+    def roles(self, parts: Any) -> dict[str, Any]:  # noqa: D102
         encoder = getattr(parts.encoder, "roles", {"encoder": parts.encoder})
         return {**parts.input.layers, **encoder, **parts.head.layers}
 
-    def connect(self, parts, inputs):  # noqa: D102
+    def connect(self, parts: Any, inputs: Any) -> Tensor:  # noqa: D102
         allowed = parts.input.allowed(inputs)  # [B, 1, S], or None
         x = parts.input(inputs)  # [B, S, D]
         x = parts.encoder(x) if allowed is None else parts.encoder(x, allowed)
         return parts.head(x, inputs, allowed)
 
     @fitting_masks()  # the mask is computed from the same tokens as the embedding
-    def call(self, inputs, training=None, mask=None):  # noqa: D102
+    def call(self, inputs: Any, training: bool | None = None, mask: Tensor | None = None) -> Tensor:  # noqa: D102
         return super().call(inputs, training=training, mask=mask)
 
     @property
-    def columns(self):  # noqa: D102
+    def columns(self) -> tuple[FigureColumn, ...]:  # noqa: D102
         if not self.config.has_vocabulary:
             return super().columns
         tokens, head = self.parts.input, self.parts.head

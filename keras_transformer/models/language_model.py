@@ -52,7 +52,7 @@ class LanguageModel(TokenOutput, ConfiguredModel):
     config_class = LanguageModelConfig
     default_name = "language_model"
 
-    def __call__(self, inputs, *args, **kwargs):
+    def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Tensor:
         """Calls the model; raises `TypeError` for rows of several texts.
 
         Of such a dictionary Keras would silently use only the tokens.
@@ -64,7 +64,7 @@ class LanguageModel(TokenOutput, ConfiguredModel):
             )
         return super().__call__(inputs, *args, **kwargs)
 
-    def make_parts(self, config: Any, policy: Any, kernels: Any):  # noqa: D102
+    def make_parts(self, config: Any, policy: Any, kernels: Any) -> Parts:  # noqa: D102
         tokens = EmbeddedTokens(config, policy, kernels)
         return Parts(
             input=tokens,
@@ -75,11 +75,11 @@ class LanguageModel(TokenOutput, ConfiguredModel):
             head=NextTokenLogits(config, policy, kernels, embedding=tokens.embedding),
         )
 
-    def roles(self, parts: Any):  # noqa: D102
+    def roles(self, parts: Any) -> dict[str, Any]:  # noqa: D102
         own = {"embedding": parts.input.embedding, "decoder": parts.decoder}
         return {**own, **parts.head.layers}
 
-    def connect(self, parts: Any, inputs: Any):  # noqa: D102
+    def connect(self, parts: Any, inputs: Any) -> Tensor:  # noqa: D102
         return parts.head(parts.decoder(parts.input(inputs)))  # [B, T, V]
 
     def hidden_states(
@@ -125,7 +125,7 @@ class LanguageModel(TokenOutput, ConfiguredModel):
         return Prediction(self.output_weights.project(x), cache)
 
     @property
-    def columns(self):  # noqa: D102
+    def columns(self) -> tuple[FigureColumn, ...]:  # noqa: D102
         return (FigureColumn("text", "T", self.embedding, self.decoder, self.parts.head.drawn),)
 
     def attention_weights(self, inputs: Tensor) -> dict[str, Tensor]:

@@ -1,12 +1,17 @@
 """Base class of all models, each of which is built from a configuration and consists of parts."""
 
 import typing
+from typing import Any
 
 import keras
 
 from keras_transformer.config.model import ModelConfig
 from keras_transformer.layers.kernels import DEFAULT, Kernels
 from keras_transformer.layers.quantization import policy_of, quantize_sublayers, split_policy
+from keras_transformer.models.parts import Parts
+from keras_transformer.tensors import Tensor
+
+Kind = typing.TypeVar("Kind", bound="ConfiguredModel")
 
 
 class FigureColumn(typing.NamedTuple):
@@ -111,29 +116,29 @@ class ConfiguredModel(keras.Model):
             )
         return config
 
-    def make_parts(self, config, policy, kernels):
+    def make_parts(self, config: Any, policy: Any, kernels: Any) -> Parts:
         """Returns the `Parts` of the model."""
         raise NotImplementedError
 
-    def roles(self, parts):
+    def roles(self, parts: Any) -> dict[str, Any]:
         """Returns the layers by the names of their attributes in the model."""
         raise NotImplementedError
 
-    def symbols(self, parts):
+    def symbols(self, parts: Any) -> Tensor:
         """Returns the symbolic inputs."""
         return parts.input.symbol()
 
-    def connect(self, parts, inputs):
+    def connect(self, parts: Any, inputs: Any) -> Tensor:
         """Returns the output of the model for its inputs."""
         raise NotImplementedError
 
-    def __call__(self, inputs, *args, **kwargs):
+    def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Tensor:
         """Checks shape and dtype of the inputs, with errors of one line, and calls the model."""
         self.parts.input.check(inputs, self)
         return super().__call__(inputs, *args, **kwargs)
 
     @property
-    def columns(self):
+    def columns(self) -> tuple[FigureColumn, ...]:
         """The `FigureColumn`s of the model, in order, for a diagram like Fig. 1.
 
         Raises:
@@ -144,26 +149,28 @@ class ConfiguredModel(keras.Model):
         )
 
     @property
-    def embeddings(self):
+    def embeddings(self) -> list[keras.Layer]:
         """The layers that embed tokens, one for each table."""
         layers = reversed(self.parts.embeddings)  # for a shared table, the first layer remains
         return list({id(layer.table): layer for layer in layers}.values())[::-1]
 
     @property
-    def input_embedding(self):
+    def input_embedding(self) -> keras.Layer:
         """The embedding of the input tokens; in a `Transformer`, of the source tokens."""
         return self.parts.input.embedding
 
-    def summary(self, line_length=120, expand_nested=True, **kwargs):
+    def summary(self, line_length: int = 120, expand_nested: bool = True, **kwargs: Any) -> None:
         """Prints a summary like `keras.Model.summary`, including all sublayers."""
         return super().summary(line_length=line_length, expand_nested=expand_nested, **kwargs)
 
-    def get_config(self):  # noqa: D102
+    def get_config(self) -> dict[str, Any]:  # noqa: D102
         policy = keras.dtype_policies.serialize(policy_of(self, self.policy))
         return {"config": self.config.to_dict(), "dtype": policy, "name": self.name}
 
     @classmethod
-    def from_config(cls, config, custom_objects=None):  # noqa: D102
+    def from_config(
+        cls: type[Kind], config: Any, custom_objects: dict[str, Any] | None = None
+    ) -> Kind:  # noqa: D102
         fields = cls.config_class.from_dict(config["config"])
         return cls(fields, **{key: value for key, value in config.items() if key != "config"})
 
@@ -172,22 +179,22 @@ class TokenOutput:
     """Mixin of models with a `NextTokenLogits` head: output weights for losses and searches."""
 
     @property
-    def output_weights(self):
+    def output_weights(self) -> Any:
         """The `OutputWeights`."""
         return self.parts.head.weights
 
     @property
-    def output_matrix(self):
+    def output_matrix(self) -> Tensor:
         """The output weights `[V, D]`; the table of the embedding if they are tied."""
         return self.output_weights.matrix
 
     @property
-    def output_bias(self):
+    def output_bias(self) -> Tensor | None:
         """Bias of the logits, a variable `[V]`; `None` without a bias."""
         return self.output_weights.bias
 
 
-def named_weights(stack, weights):
+def named_weights(stack, weights) -> dict[str, Any]:
     """Returns the attention weights of a stack with the name of the stack in their names.
 
     Args:

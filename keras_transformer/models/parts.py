@@ -1,9 +1,15 @@
 """Parts of a model (input, encoder, decoder and head), and copying their weights."""
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any
 
+import keras
+
 from keras_transformer.config.parts import PARTS, STACKS
+
+# Names of the variables that Keras's `Dense.enable_lora` adds.
+ADAPTERS = ("lora_kernel_a", "lora_kernel_b")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -24,14 +30,15 @@ class Parts:
     head: Any
 
     @property
-    def embeddings(self):
+    def embeddings(self) -> list[Any]:
         """The layers that embed tokens, in order; an embedding of both sides occurs twice."""
         return [*self.input.embeddings, *getattr(self.decoder, "embeddings", ())]
 
-    def weights(self, name):
+    def weights(self, name) -> dict[str, Any] | None:
         """Returns the variables of a part by their paths in the part; `None` without the part.
 
-        A table shared by embedding and output weights belongs to the input or the decoder.
+        A table shared by embedding and output weights belongs to the input or the decoder. LoRA
+        adapters are left out.
 
         Args:
             name: One of `PARTS`.
@@ -39,6 +46,20 @@ class Parts:
         if getattr(self, name) is None:
             return None
         return _weights(getattr(self, name), self._earlier(name))
+
+    def variables(self, name):
+        """Returns the variables that a part uses, a list; a shared table is in each of its parts.
+
+        LoRA adapters are left out.
+
+        Args:
+            name: One of `PARTS`.
+        """
+        part = getattr(self, name)
+        output = getattr(part, "weights", None)  # the output weights of a head
+        if getattr(output, "is_tied", False):  # of the embedding it uses only the table
+            return [*self.weights(name).values(), output.layer.table]
+        return [] if part is None else [*_weights(part, set()).values()]
 
     def _earlier(self, name):
         """Returns the variables of the parts before the part `name`, by identity."""
@@ -59,13 +80,13 @@ class Copied:
     new: dict
 
 
-def stacks_of(model):
+def stacks_of(model) -> tuple[str, ...]:
     """Returns the names of the stacks of a model, from `STACKS`; none if it has no parts."""
     parts = getattr(model, "parts", None)
     return tuple(name for name in STACKS if getattr(parts, name, None) is not None)
 
 
-def copy_parts(model, other, names=PARTS):
+def copy_parts(model: keras.Model, other: keras.Model, names: Sequence[str] = PARTS) -> Copied:
     """Copies the weights of the parts that two models have in common.
 
     A part is copied if all its weights have the same names and shapes in both models. The decoder
@@ -107,7 +128,7 @@ def copy_parts(model, other, names=PARTS):
     return Copied(copied, new)
 
 
-def source_of(name, other):
+def source_of(name, other) -> str | None:
     """Returns the name of the corresponding part of another model, or `None` if there is none.
 
     If the other model has only one stack, that stack corresponds to both encoder and decoder.
@@ -138,11 +159,11 @@ def _difference(ours, theirs):
 
 
 def _weights(part, left_out):
-    """Returns the variables of a part, except `left_out`, by paths that begin with the layer."""
+    """Returns the variables of a part, except `left_out` and adapters, by paths from the layer."""
     weights = {}
     for role, layer in getattr(part, "roles", {"": part}).items():  # a stack is one layer
         for variable in layer.weights:
             path = variable.path.partition(f"{layer.name}/")[2]
-            if id(variable) not in left_out:
+            if id(variable) not in left_out and variable.name not in ADAPTERS:
                 weights[f"{role}/{path}".lstrip("/")] = variable
     return weights

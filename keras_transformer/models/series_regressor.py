@@ -14,6 +14,7 @@ from keras_transformer.models.encoder import EncoderModel
 from keras_transformer.models.heads.head import LinearHead
 from keras_transformer.models.inputs.model_input import ModelInput
 from keras_transformer.models.snow import SnowAccount
+from keras_transformer.tensors import Tensor
 
 CELLS = {"lstm": keras.layers.LSTM, "gru": keras.layers.GRU}
 
@@ -21,7 +22,7 @@ CELLS = {"lstm": keras.layers.LSTM, "gru": keras.layers.GRU}
 class ScaledSteps(ModelInput):
     """Scales the values of every step, `[B, T, F]`, and embeds them if the encoder has blocks."""
 
-    def make_layers(self, config, policy, kernels):  # noqa: D102
+    def make_layers(self, config, policy, kernels) -> dict[str, Any]:  # noqa: D102
         layers, series = {}, config.input
         if series.snow:
             places = [series.inputs.index(name) for name in series.snow]
@@ -44,13 +45,13 @@ class ScaledSteps(ModelInput):
             )
         return layers
 
-    def symbol(self):  # noqa: D102
+    def symbol(self) -> Tensor:  # noqa: D102
         return keras.Input((None, self.config.num_inputs), dtype="float32", name="series")
 
-    def check(self, inputs, model):  # noqa: D102
+    def check(self, inputs, model) -> None:  # noqa: D102
         check_positions(inputs, "inputs", model, ndim=3)
 
-    def __call__(self, inputs, training=None):  # noqa: D102
+    def __call__(self, inputs, training=None) -> Tensor:  # noqa: D102
         x = inputs  # [B, T, F]
         if "snow" in self.layers:
             x = self.layers["snow"](x)  # replaces precipitation and temperature by water and snow
@@ -89,7 +90,7 @@ class RecurrentEncoder:
                 epsilon=config.layer_norm_epsilon, dtype=policy, name="norm"
             )
 
-    def __call__(self, x):
+    def __call__(self, x) -> Tensor:
         """Returns `[B, T, D]` for `[B, T, F]`."""
         for layer in self.recurrent:
             x = layer(x)  # [B, T, D]
@@ -103,10 +104,10 @@ class RecurrentEncoder:
 class Number(LinearHead):
     """Linear layer with one output at every step, rescaled to the units of the target."""
 
-    def units(self, config):  # noqa: D102
+    def units(self, config) -> int:  # noqa: D102
         return 1
 
-    def make_layers(self, config, policy, kernels):  # noqa: D102
+    def make_layers(self, config, policy, kernels) -> dict[str, Any]:  # noqa: D102
         return {
             **super().make_layers(config, policy, kernels),
             "squeeze": keras.layers.Reshape((-1,), dtype="float32", name="squeeze"),
@@ -115,7 +116,7 @@ class Number(LinearHead):
             ),
         }
 
-    def __call__(self, hidden, inputs=None, allowed=None):  # noqa: D102
+    def __call__(self, hidden, inputs=None, allowed=None) -> Tensor:  # noqa: D102
         x = self.layers["squeeze"](super().__call__(hidden))  # [B, T]
         return self.layers["unscaling"](x)
 
@@ -159,7 +160,7 @@ class SeriesRegressor(EncoderModel):
         super().__init__(*args, **kwargs)
         self.widths = {"inputs": self.config.num_inputs}
 
-    def make_encoder(self, stack: Any, policy: Any, kernels: Any):  # noqa: D102
+    def make_encoder(self, stack: Any, policy: Any, kernels: Any) -> Any:  # noqa: D102
         if stack.has_blocks:
             return super().make_encoder(stack, policy, kernels, causal=True)
         return RecurrentEncoder(stack, policy, kernels)

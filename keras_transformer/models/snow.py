@@ -79,7 +79,7 @@ class SnowAccount(CompositeLayer):
         self.max_length, self.factor, self.offsets = max_length, factor, tuple(offsets)
         self.widths = {}
 
-    def build(self, x_shape: Shape):  # noqa: D102
+    def build(self, x_shape: Shape) -> None:  # noqa: D102
         width = x_shape[-1]
         if max(self.precipitation, self.temperature) >= width:
             raise ValueError(
@@ -88,11 +88,11 @@ class SnowAccount(CompositeLayer):
             )
         self.widths = {"x": width}
 
-    def checked_arguments(self, given: dict[str, Any]):  # noqa: D102
+    def checked_arguments(self, given: dict[str, Any]) -> dict[str, Any]:  # noqa: D102
         check_positions(given.get("x"), "x", self, ndim=3)
         return {}
 
-    def call(self, x: Tensor):  # noqa: D102
+    def call(self, x: Tensor) -> Tensor:  # noqa: D102
         x = ops.cast(x, "float32")  # 16 bits are too few for sums over a year
         columns = ops.split(x, x.shape[-1], axis=-1)  # F of [B, T, 1]
         fallen = columns[self.precipitation]
@@ -122,10 +122,10 @@ class SnowAccount(CompositeLayer):
             lowest, reach = ops.minimum(lowest, earlier), 2 * reach
         return total - ops.minimum(lowest, 0.0)
 
-    def compute_output_shape(self, x_shape: Shape):  # noqa: D102
+    def compute_output_shape(self, x_shape: Shape) -> Shape:  # noqa: D102
         return x_shape
 
-    def get_config(self):  # noqa: D102
+    def get_config(self) -> dict[str, Any]:  # noqa: D102
         return {
             **super().get_config(),
             "precipitation": self.precipitation,

@@ -59,7 +59,7 @@ class Transformer(TokenOutput, ConfiguredModel):
     config_class = TransformerConfig
     default_name = "transformer"
 
-    def make_parts(self, config: Any, policy: Any, kernels: Any):  # noqa: D102
+    def make_parts(self, config: Any, policy: Any, kernels: Any) -> Parts:  # noqa: D102
         tied = config.tie == "all"
         name = "embedding" if tied else "source_embedding"
         source = EmbeddedTokens(config, policy, kernels, side="source_", name=name)
@@ -72,7 +72,7 @@ class Transformer(TokenOutput, ConfiguredModel):
             head=NextTokenLogits(config, policy, kernels, embedding=decoder.embedding),
         )
 
-    def roles(self, parts: Any):  # noqa: D102
+    def roles(self, parts: Any) -> dict[str, Any]:  # noqa: D102
         return {
             **parts.input.layers,
             "target_embedding": parts.decoder.embedding,
@@ -81,15 +81,15 @@ class Transformer(TokenOutput, ConfiguredModel):
             **parts.head.layers,
         }
 
-    def symbols(self, parts: Any):  # noqa: D102
+    def symbols(self, parts: Any) -> dict[str, Any]:  # noqa: D102
         target = keras.Input((None,), dtype="int32", name="target")
         return {"source": parts.input.symbol(), "target": target}
 
-    def connect(self, parts: Any, inputs: Any):
+    def connect(self, parts: Any, inputs: Any) -> Tensor:
         """Returns the logits for token ids, as in Fig. 1."""
         return parts.head(_hidden(parts, inputs))  # [B, T, V]
 
-    def __call__(self, inputs, *args, **kwargs):
+    def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Tensor:
         """Checks the rank and dtype of the ids, with errors of one line, and calls the model."""
         if isinstance(inputs, dict):
             for side, tokens in inputs.items():
@@ -98,7 +98,7 @@ class Transformer(TokenOutput, ConfiguredModel):
         return keras.Model.__call__(self, inputs, *args, **kwargs)
 
     @fitting_masks()  # the masks are computed from the same tokens as the embeddings
-    def call(self, inputs: Any, training: bool | None = None, mask: Tensor | None = None):  # noqa: D102
+    def call(self, inputs: Any, training: bool | None = None, mask: Tensor | None = None) -> Tensor:  # noqa: D102
         return super().call(inputs, training=training, mask=mask)
 
     @fitting_masks()
@@ -178,7 +178,7 @@ class Transformer(TokenOutput, ConfiguredModel):
         return Prediction(logits, cache, weights)
 
     @property
-    def columns(self):  # noqa: D102
+    def columns(self) -> tuple[FigureColumn, ...]:  # noqa: D102
         head = self.parts.head.drawn
         return (
             FigureColumn("source", "S", self.source_embedding, self.encoder),
@@ -246,11 +246,11 @@ class TargetDecoder:
         self.zero_start = config.starts_with_zeros
 
     @property
-    def roles(self):
+    def roles(self) -> dict[str, Any]:
         """The layers by role: names that models of different kinds have in common."""
         return {"embedding": self.embedding, "": self.stack}
 
-    def embed(self, tokens, **options):
+    def embed(self, tokens, **options) -> Tensor:
         """Returns the embedding of target tokens, `[B, T, D]`."""
         return self.embedding(tokens, zero_start=self.zero_start, **options)
 

@@ -1,9 +1,14 @@
 """Plots of attention weights: one matrix, or one for each layer and head."""
 
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from keras_transformer.checks import check_choice
 from keras_transformer.plots.figure import new_figure, styled, verbatim
+
+if TYPE_CHECKING:
+    from keras_transformer.plots.figure import Figure
 
 TITLES = {
     "cross": "Attention of the decoder to the source",
@@ -15,7 +20,7 @@ GRID_WIDTH = 14.0  # inches of a row of matrices, one for each head
 SMALLEST_CELL = 0.075  # inches of a token in such a row, at least
 
 
-def choose(attentions, kind: str | None = None):
+def choose(attentions, kind: str | None = None) -> Any:
     """Returns the `Attention` of a kind.
 
     Args:
@@ -32,7 +37,7 @@ def choose(attentions, kind: str | None = None):
 
 
 @styled
-def attention_figure(attention, layers: bool = False):
+def attention_figure(attention: Any, layers: bool = False) -> "Figure":
     """Draws attention weights: queries are rows, keys are columns, and large weights are dark.
 
     Args:

@@ -1,7 +1,9 @@
 """HTML page to explore the attention weights of all kinds, layers and heads."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -19,7 +21,7 @@ SIDES = {
 }
 
 
-def attention_page(attentions):
+def attention_page(attentions: Mapping[str, Any]) -> str:
     """Returns a page that shows all attention weights of a text.
 
     The page is one file that loads nothing else. Tokens are shown as text, even if they look like
@@ -53,7 +55,7 @@ def attention_page(attentions):
     return TEMPLATE.read_text("utf-8").replace(PLACEHOLDER, _escaped(text))
 
 
-def save_page(attentions, path: str | Path):
+def save_page(attentions: Mapping[str, Any], path: str | Path) -> None:
     """Writes an `attention_page` to a file, whole or not at all.
 
     Args:

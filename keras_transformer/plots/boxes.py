@@ -28,7 +28,7 @@ class Tower:
         self.y = 0.0
         self._is_empty = True  # nothing below that an arrow could come from
 
-    def box(self, title, lines=(), color="white"):
+    def box(self, title, lines=(), color="white") -> float:
         """Adds a box with a title and lines of text; returns the height of its centre."""
         bottom = self._enter()
         height = 2 * PADDING + TITLE + LINE * len(lines)
@@ -43,13 +43,13 @@ class Tower:
         self.y = bottom + height
         return bottom + height / 2
 
-    def label(self, text):
+    def label(self, text) -> None:
         """Adds a line of text without a box."""
         bottom = self._enter()
         self._text(self.x, bottom + TITLE / 2, text, fontsize=7.5)
         self.y = bottom + TITLE
 
-    def plus(self, remark):
+    def plus(self, remark) -> None:
         """Adds a circle with a plus sign, and a remark beside it."""
         middle = self._enter() + PLUS
         self.axes.plot([self.x], [middle], "o", markersize=2 * 72 * PLUS, markerfacecolor="white",
@@ -58,13 +58,13 @@ class Tower:
         self.remark(middle, remark, PLUS + 0.08)
         self.y = middle + PLUS
 
-    def fork(self):
+    def fork(self) -> float:
         """Adds the start of an arrow around the next boxes; returns its height, for `around`."""
         self.axes.plot([self.x] * 2, [self.y, self.y + GAP], color=INK, linewidth=0.8)
         self.y += GAP
         return self.y
 
-    def around(self, begin, end):
+    def around(self, begin, end) -> None:
         """Draws an arrow from a fork around the boxes to the side of a box.
 
         Args:
@@ -75,7 +75,7 @@ class Tower:
         self.axes.plot([self.x, far, far], [begin, begin, end], color=INK, linewidth=0.8)
         self.axes.annotate("", (near, end), (far, end), arrowprops=ARROW)
 
-    def lead(self, other, height):
+    def lead(self, other, height) -> None:
         """Draws an arrow from the top of another column to the box whose centre is at `height`."""
         high, between = other.y + GAP / 2, (other.x + self.x) / 2
         near = self.x - WIDTH / 2
@@ -83,7 +83,7 @@ class Tower:
         self.axes.plot(xs, ys, color=INK, linewidth=0.8)
         self.axes.annotate("", (near, height), (between, height), arrowprops=ARROW)
 
-    def frame(self, bottom, remarks):
+    def frame(self, bottom, remarks) -> None:
         """Draws a frame from the height `bottom` to the current one, with remarks beside it.
 
         Args:
@@ -102,7 +102,7 @@ class Tower:
         for number, (remark, size) in enumerate(remarks):
             self.remark(middle - 0.22 * number, remark, WIDTH / 2 + MARGIN + 0.08, fontsize=size)
 
-    def remark(self, y, text, distance, **options):
+    def remark(self, y, text, distance, **options) -> None:
         """Writes a text at a horizontal distance from the centre."""
         align = "left" if self.side > 0 else "right"
         self._text(self.x + self.side * distance, y, text, ha=align, **{"fontsize": 7, **options})

@@ -1,14 +1,18 @@
 """Plots of learning curves, of one run or of several runs."""
 
 import math
+from typing import TYPE_CHECKING, Any
 
 from keras_transformer.plots.figure import line_style, new_figure, styled, verbatim
+
+if TYPE_CHECKING:
+    from keras_transformer.plots.figure import Figure
 
 COLUMNS = 3  # panels in a row
 
 
 @styled
-def curve_figure(history, task):
+def curve_figure(history: Any, task: Any) -> "Figure":
     """Draws the training and validation curves of a run; a metric without values has no panel.
 
     Args:
@@ -47,7 +51,7 @@ def curve_figure(history, task):
 
 
 @styled
-def curves_figure(runs: dict):
+def curves_figure(runs: dict) -> "Figure":
     """Draws the validation metrics of several runs, with a panel for each metric.
 
     Args:

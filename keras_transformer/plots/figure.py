@@ -6,6 +6,7 @@ import functools
 import typing
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from keras_transformer.files import replacing
 from keras_transformer.installation import install_hint
@@ -98,7 +99,7 @@ def rounded_box(x: float, y: float, width: float, height: float, **style) -> Fan
     return FancyBboxPatch((x, y), width, height, shape, **style)
 
 
-def save_figure(figure: Figure, path: str | Path):
+def save_figure(figure: Figure, path: str | Path) -> None:
     """Writes a figure to a file, whole or not at all.
 
     Args:
@@ -121,7 +122,7 @@ def save_figure(figure: Figure, path: str | Path):
         )
 
 
-def line_style(number: int) -> dict:
+def line_style(number: int) -> dict[str, Any]:
     """Returns colour and dashes of line `number`; the first 28 lines all differ."""
     return {
         "color": COLORS[number % len(COLORS)],
@@ -129,7 +130,7 @@ def line_style(number: int) -> dict:
     }
 
 
-def verbatim(texts):
+def verbatim(texts) -> None:
     """Makes matplotlib draw texts literally, so that `$` in a token or file name is no formula."""
     for text in texts:
         text.set_parse_math(False)

@@ -1,23 +1,28 @@
 """Hydrograph: observed and simulated series over time, with rain at the top."""
 
 import itertools
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from keras_transformer.plots.figure import COLORS, FAINT, INK, new_figure, styled
+
+if TYPE_CHECKING:
+    from keras_transformer.plots.figure import Figure
 
 
 @styled
 def hydrograph_figure(
-    dates,
-    observed,
-    simulated,
+    dates: Any,
+    observed: ArrayLike,
+    simulated: Any,
     *,
-    rain=None,
+    rain: ArrayLike | None = None,
     target: str = "discharge",
     rain_label: str = "rain",
     title: str = "",
-):
+) -> "Figure":
     """Draws a hydrograph.
 
     Args:

@@ -1,12 +1,17 @@
 """Plot of the attention of an image classifier's class token."""
 
+from typing import TYPE_CHECKING, Any
+
 from keras_transformer.plots.figure import new_figure, styled
+
+if TYPE_CHECKING:
+    from keras_transformer.plots.figure import Figure
 
 CELL = 2.4  # inches of an image
 
 
 @styled
-def image_attention_figure(attention, layers: bool = False):
+def image_attention_figure(attention: Any, layers: bool = False) -> "Figure":
     """Draws an image, and over it the attention of the class token to its patches.
 
     Args:

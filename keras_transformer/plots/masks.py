@@ -1,5 +1,7 @@
 """Plot of the masks of attention: padding, causal, and both."""
 
+from typing import TYPE_CHECKING
+
 import keras  # noqa: F401  (registers all layers before one of them is imported alone)
 import numpy as np
 
@@ -7,11 +9,14 @@ from keras_transformer.checks import check_count
 from keras_transformer.layers.masks import causal_mask, join_masks, padding_mask
 from keras_transformer.plots.figure import new_figure, styled
 
+if TYPE_CHECKING:
+    from keras_transformer.plots.figure import Figure
+
 PAD, TOKEN = 0, 1
 
 
 @styled
-def masks_figure(length: int = 8, real: int = 5):
+def masks_figure(length: int = 8, real: int = 5) -> "Figure":
     """Draws the keys (columns) that each query (row) may attend to.
 
     Args:

@@ -1,14 +1,22 @@
 """Plot of position encodings and of their dot products."""
 
+from typing import TYPE_CHECKING, Any
+
 import keras  # noqa: F401  (registers all layers before one of them is imported alone)
 
 from keras_transformer.checks import check_count
 from keras_transformer.layers import positions
 from keras_transformer.plots.figure import new_figure, styled
 
+if TYPE_CHECKING:
+    from keras_transformer.layers.positions import Position
+    from keras_transformer.plots.figure import Figure
+
 
 @styled
-def positions_figure(kind="sinusoidal", length: int = 64, d_model: int = 128, **options):
+def positions_figure(
+    kind: "Position | str" = "sinusoidal", length: int = 64, d_model: int = 128, **options: Any
+) -> "Figure":
     """Draws the position encoding that is added to embeddings, and the dot products of its rows.
 
     Args:

@@ -1,16 +1,21 @@
 """Plot of learning-rate schedules."""
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from keras_transformer.checks import check_choice, check_count
 from keras_transformer.plots.figure import line_style, new_figure, styled, verbatim
+
+if TYPE_CHECKING:
+    from keras_transformer.plots.figure import Figure
 
 SCALES = ("linear", "log")
 POINTS = 500  # of a curve
 
 
 @styled
-def schedule_figure(schedules: dict, scale: str = "linear"):
+def schedule_figure(schedules: dict, scale: str = "linear") -> "Figure":
     """Draws the learning rate at each update.
 
     Args:

@@ -1,5 +1,7 @@
 """Diagram of a model in the style of the paper's Fig. 1, with shapes and numbers of parameters."""
 
+from typing import TYPE_CHECKING
+
 import keras
 
 from keras_transformer.layers import positions
@@ -7,6 +9,9 @@ from keras_transformer.layers.inputs.embedding import OutputBias, PositionalEmbe
 from keras_transformer.models.heads.pooling import Pooling
 from keras_transformer.plots.boxes import GAP, MARGIN, WIDTH, Tower
 from keras_transformer.plots.figure import new_figure, styled
+
+if TYPE_CHECKING:
+    from keras_transformer.plots.figure import Figure
 
 # The colours of Fig. 1, paler.
 EMBEDDING, ATTENTION, FEED_FORWARD, NORM, LINEAR = (
@@ -16,7 +21,7 @@ REMARKS = 1.35  # inches for remarks beside a column
 
 
 @styled
-def structure_figure(model):
+def structure_figure(model: keras.Model) -> "Figure":
     """Draws the structure of a model with its shapes and numbers of parameters.
 
     In shapes, B is the batch, S the length of the source and T that of the target.

@@ -9,7 +9,7 @@ ROLES = tuple(f"{role}_token" for role in ("bos", "eos", "unk", "sep", "pad", "c
 LISTS = ("additional_special_tokens", "extra_special_tokens")
 
 
-def with_added_tokens(ids, folder, content, path):
+def with_added_tokens(ids, folder, content, path) -> dict[str, int]:
     """Returns the ids of a vocabulary with those of the tokens that the folder's files add.
 
     The files are `tokenizer.json`, `tokenizer_config.json` and, if that has no list of added
@@ -40,7 +40,7 @@ def with_added_tokens(ids, folder, content, path):
     return ids
 
 
-def token_name(value):
+def token_name(value) -> str | None:
     """Returns the name of a token, which is a string or in a dictionary; `None` if it has none."""
     value = value.get("content") if isinstance(value, dict) else value
     return value if isinstance(value, str) else None

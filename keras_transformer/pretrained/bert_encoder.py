@@ -1,5 +1,8 @@
 """`BertEncoder` and `RobertaEncoder`, the bases of the families whose tensors are named alike."""
 
+from collections.abc import Iterator
+from typing import Any
+
 from keras_transformer.pretrained.names import Layout, Weight, layers
 from keras_transformer.pretrained.settings import ACTIVATIONS
 from keras_transformer.pretrained.text_encoder import TextEncoder
@@ -43,7 +46,7 @@ class BertEncoder(TextEncoder):
 
     pooler, first, types = "tanh", 0, 2
 
-    def config(self):  # noqa: D102
+    def config(self) -> Any:  # noqa: D102
         settings = self.settings
         settings.check(EXPRESSIBLE | {"type_vocab_size": (self.types,)})
         length = settings.count("max_position_embeddings", least=self.first + 1) - self.first
@@ -62,20 +65,20 @@ class BertEncoder(TextEncoder):
             **self.input_options(),
         )
 
-    def input_options(self):
+    def input_options(self) -> dict[str, Any]:
         """Returns more options of the input, a dictionary."""
         return {}
 
-    def sizes(self, config):  # noqa: D102
+    def sizes(self, config) -> Iterator[tuple[str, tuple[int, ...]]]:  # noqa: D102
         prefix, width = self.prefix, config.d_model
         last = f"{prefix}encoder.layer.{config.num_layers - 1}.intermediate.dense.weight"
         yield last, (config.d_ff, width)
         embedding = getattr(config, "embedding_size", None) or width
         yield f"{prefix}{self.words}", (config.vocab_size, embedding)
-        rows = config.max_length + self.first
+        rows = config.max_length + self.first + self.cut
         yield f"{prefix}embeddings.position_embeddings.weight", (rows, embedding)
 
-    def names(self, config):  # noqa: D102
+    def names(self, config) -> Iterator[Weight]:  # noqa: D102
         prefix = self.prefix
         yield from self.embeddings(config)
         for number in range(config.num_layers):
@@ -83,13 +86,14 @@ class BertEncoder(TextEncoder):
             yield from layers(BLOCK, theirs, ours)
         yield from self.head(config)
 
-    def embeddings(self, config):
+    def embeddings(self, config) -> Iterator[Weight]:
         """Yields the `Weight`s of the embeddings."""
         for name, ours in EMBEDDINGS.items():
-            yield Weight(f"{self.prefix}embeddings.{name}.weight", ours)
+            last = self.cut if name == "position_embeddings" else 0
+            yield Weight(f"{self.prefix}embeddings.{name}.weight", ours, Layout(last=last))
         yield from layers({"embeddings.LayerNorm": "encoder.embedding_norm"}, self.prefix)
 
-    def head(self, config):
+    def head(self, config) -> Iterator[Weight]:
         """Yields the `Weight`s of the head; see `HEAD`."""
         if self.classifies_texts:
             yield from layers(HEAD)
@@ -112,11 +116,11 @@ class RobertaEncoder(BertEncoder):
         r"(roberta\.)?embeddings\.(position_ids|token_type_ids)",
     )
 
-    def config(self):  # noqa: D102
+    def config(self) -> Any:  # noqa: D102
         self.settings.check({"pad_token_id": (1,)})  # positions begin after it
         return super().config()
 
-    def embeddings(self, config):  # noqa: D102
+    def embeddings(self, config) -> Iterator[Weight]:  # noqa: D102
         prefix = self.prefix
         yield Weight(f"{prefix}embeddings.word_embeddings.weight", "embedding.table")
         # The one token type is a part of every position.
@@ -125,12 +129,12 @@ class RobertaEncoder(BertEncoder):
         yield Weight(
             f"{prefix}embeddings.position_embeddings.weight",
             "embedding.positions",
-            Layout(first=FIRST),
+            Layout(first=FIRST, last=self.cut),
             change=lambda values: values + row,
         )
         yield from layers({"embeddings.LayerNorm": "encoder.embedding_norm"}, prefix)
 
-    def checked(self, tokenizer):
+    def checked(self, tokenizer) -> Any:
         """Returns a tokenizer after checking that its padding is that of the settings."""
         if tokenizer.pad_id != self.settings.get("pad_token_id", 1):
             rule = f"{tokenizer.pad_id}, the id of <pad> in the vocabulary"

@@ -21,7 +21,7 @@ EXPRESSIBLE = {
 }
 
 
-def read_byte_bpe(folder, settings, special, starts_with_bos, padding=None):
+def read_byte_bpe(folder, settings, special, starts_with_bos, padding=None) -> ByteBPETokenizer:
     """Returns the `ByteBPETokenizer` of a checkpoint, with as many entries as its model has.
 
     Args:

@@ -7,8 +7,11 @@ import pathlib
 import pkgutil
 import re
 import typing
+from collections.abc import Iterator
+from typing import Any
 
 from keras_transformer.pretrained.files.tensors import open_tensors
+from keras_transformer.pretrained.names import Weight
 from keras_transformer.pretrained.reader import Reader
 from keras_transformer.pretrained.settings import CheckpointSettings
 
@@ -49,14 +52,14 @@ class Family(abc.ABC):
         self.tensors = self.read_tensors()
 
     @classmethod
-    def matches(cls, folder):
+    def matches(cls, folder) -> bool:
         """Returns whether a `CheckpointFolder` contains a checkpoint of this family."""
         if folder.model is not None:
             return False
         return (folder.json(CONFIG) or {}).get("model_type") == cls.model_type
 
     @abc.abstractmethod
-    def config(self):
+    def config(self) -> Any:
         """Returns the configuration of the model.
 
         Raises:
@@ -64,7 +67,7 @@ class Family(abc.ABC):
         """
 
     @abc.abstractmethod
-    def sizes(self, config):
+    def sizes(self, config) -> Iterator[tuple[str, tuple[int, ...]]]:
         """Yields names and shapes of tensors that depend on all sizes in the configuration.
 
         The shapes are checked before a model of these sizes is created, because a file may be
@@ -72,11 +75,11 @@ class Family(abc.ABC):
         """
 
     @abc.abstractmethod
-    def names(self, config):
+    def names(self, config) -> Iterator[Weight]:
         """Yields the `Weight`s of all variables of the model."""
 
     @abc.abstractmethod
-    def tokenizers(self, config):
+    def tokenizers(self, config) -> Any:
         """Returns the `Tokenizers` of the model.
 
         Raises:
@@ -84,27 +87,27 @@ class Family(abc.ABC):
                 names it.
         """
 
-    def generation(self):
+    def generation(self) -> Any:
         """Returns the checkpoint's rules for outputs, a `Generation`, or `None`."""
         return None
 
-    def read_settings(self):
+    def read_settings(self) -> CheckpointSettings:
         """Returns the `CheckpointSettings`."""
         return CheckpointSettings(self.folder.require_json(CONFIG), self.folder.path / CONFIG)
 
     @functools.cached_property
-    def generation_settings(self):
+    def generation_settings(self) -> CheckpointSettings:
         """The `CheckpointSettings` for outputs, from their own file or from `config.json`."""
         content = self.folder.json(GENERATION)
         if content is None:
             return self.settings
         return CheckpointSettings(content, self.folder.path / GENERATION)
 
-    def read_tensors(self):
+    def read_tensors(self) -> Reader:
         """Returns the `Reader` of the tensors."""
         return Reader(open_tensors(self.folder, self.reader))
 
-    def origin(self):
+    def origin(self) -> dict[str, Any]:
         """Returns the provenance in the checkpoint: a dictionary of format, name and licence."""
         name = self.settings.get("_name_or_path")
         parts = pathlib.PurePosixPath(name).parts if isinstance(name, str) else ()
@@ -142,13 +145,13 @@ class Checkpoint(typing.NamedTuple):
     notes: list
 
     @property
-    def search(self):
+    def search(self) -> Any:
         """The checkpoint's own search, a `Greedy` or a `Beam`, or `None`."""
         return None if self.generation is None else self.generation.search
 
 
 @functools.cache
-def families():
+def families() -> tuple[type[Family], ...]:
     """Returns the classes of all families, one for each file in `families/`, in order."""
     from keras_transformer.pretrained import families as package
 

@@ -1,5 +1,7 @@
 """Generation settings of Hugging Face checkpoints."""
 
+from typing import Any
+
 from keras_transformer.checks import is_integer
 from keras_transformer.decoding.generation import Generation
 from keras_transformer.decoding.search import Beam, Greedy
@@ -25,7 +27,7 @@ WITHOUT_EFFECT = {
 }
 
 
-def read_generation(settings, eos_id, size):
+def read_generation(settings, eos_id, size) -> Generation:
     """Returns the `Generation` that Hugging Face's settings describe.
 
     Args:
@@ -51,7 +53,7 @@ def read_generation(settings, eos_id, size):
     )
 
 
-def special_ids(settings, generation, size):
+def special_ids(settings, generation, size) -> dict[str, Any]:
     """Returns the ids of special tokens as fields of a `TransformerConfig`.
 
     Args:

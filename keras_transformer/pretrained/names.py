@@ -2,6 +2,8 @@
 
 import operator
 import typing
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -13,6 +15,7 @@ class Layout(typing.NamedTuple):
         transposed: Whether their array is the transpose of ours, as in PyTorch's linear layers.
         ones: Number of axes of size 1 before the axes of our array.
         first: Number of their rows before the row that is our first.
+        last: Number of their rows after the row that is our last.
         entries: Number of entries of their vocabulary, if ours has more at its end. `None`: both
             have equally many.
         axis: Axis of their array over the entries of the vocabulary.
@@ -27,13 +30,14 @@ class Layout(typing.NamedTuple):
     transposed: bool = False
     ones: int = 0
     first: int = 0
+    last: int = 0
     entries: int | None = None
     axis: int = 0
     filling: float = 0.0
     patch: tuple | None = None
     share: tuple | None = None
 
-    def shape(self, ours):
+    def shape(self, ours) -> tuple[int, ...]:
         """Returns the shape of their array, a tuple, for a variable of the shape `ours`."""
         if self.patch is not None:
             height, width, channels = self.patch
@@ -43,24 +47,24 @@ class Layout(typing.NamedTuple):
         shape = [*(1,) * self.ones, *(ours[::-1] if self.transposed else ours)]
         if self.entries is not None:
             shape[self.axis] = self.entries
-        shape[0] += self.first
+        shape[0] += self.first + self.last
         return tuple(shape)
 
-    def ours(self, array, shape):
+    def ours(self, array, shape) -> np.ndarray:
         """Converts their array to our layout, with the shape `shape`."""
         if self.patch is not None:
             return array.transpose(2, 3, 1, 0).reshape(shape)
         if self.share is not None:
             return np.split(array, self.share[1], axis=-1)[self.share[0]]
-        array = array[self.first :]
-        whole = self._replace(entries=None, first=0).shape(shape)
+        array = array[self.first : len(array) - self.last]
+        whole = self._replace(entries=None, first=0, last=0).shape(shape)
         missing = [(0, size - count) for size, count in zip(whole, array.shape, strict=True)]
         array = np.pad(array, missing, constant_values=self.filling)
         array = array.reshape(array.shape[self.ones :])
         return array.T if self.transposed else array
 
-    def theirs(self, array):
-        """Converts our array to their layout, without the rows before our first."""
+    def theirs(self, array) -> np.ndarray:
+        """Converts our array to their layout, without their rows before and after ours."""
         if self.patch is not None:
             array = array.reshape(*self.patch, -1).transpose(3, 2, 0, 1)
             return np.ascontiguousarray(array, np.float32)
@@ -95,11 +99,11 @@ class Weight(typing.NamedTuple):
     change: typing.Any = None
 
     @property
-    def names(self):
+    def names(self) -> tuple[str, ...]:
         """Tuple of the names in the checkpoint."""
         return (self.theirs,) if isinstance(self.theirs, str) else tuple(self.theirs)
 
-    def variable(self, model):
+    def variable(self, model) -> Any:
         """Returns the variable of a model, or the tensor that it is a view of.
 
         Returns `None` if the model does not have the variable, for example a bias.
@@ -112,7 +116,7 @@ class Weight(typing.NamedTuple):
         return value
 
 
-def layers(table, theirs="", ours=""):
+def layers(table, theirs="", ours="") -> Iterator[Weight]:
     """Yields the `Weight`s of layers of PyTorch.
 
     Args:

@@ -7,7 +7,7 @@ from keras_transformer.text.tokenizers import SentencePieceTokenizer
 UNKNOWN, END = "<unk>", "</s>"
 
 
-def check_ids(ids, size, path):
+def check_ids(ids, size, path) -> None:
     """Refuses ids that are out of range or that two tokens share.
 
     Args:
@@ -30,7 +30,7 @@ def check_ids(ids, size, path):
         taken.add(number)
 
 
-def read_ids(folder, name, size):
+def read_ids(folder, name, size) -> dict[str, int]:
     """Returns the dictionary from tokens to ids in a file such as `vocab.json`.
 
     Args:
@@ -48,7 +48,7 @@ def read_ids(folder, name, size):
     return ids
 
 
-def sentencepiece_tokenizer(folder, name, ids, config, size):
+def sentencepiece_tokenizer(folder, name, ids, config, size) -> SentencePieceTokenizer:
     """Returns a tokenizer with the tokens of a SentencePiece model and the ids of a checkpoint.
 
     Args:

@@ -7,7 +7,7 @@ TEXT = "$A"  # the text, in a template
 NAMED = ("BertProcessing", "RobertaProcessing")
 
 
-def check_marks(content, path, ids, begin, end):
+def check_marks(content, path, ids, begin, end) -> None:
     """Refuses a `post_processor` that does not put one token before and one after a text.
 
     Args:

@@ -3,11 +3,11 @@
 import warnings
 
 from keras_transformer.checkpoint_hints import hint
-from keras_transformer.pretrained.family import CONFIG, Checkpoint, families
+from keras_transformer.pretrained.family import CONFIG, Checkpoint, Family, families
 from keras_transformer.pretrained.files.folder import CheckpointFolder
 
 
-def read_checkpoint(path, license=None, name=None, **options):
+def read_checkpoint(path, license=None, name=None, **options) -> Checkpoint:
     """Returns the `Checkpoint` at a path.
 
     Args:
@@ -38,7 +38,7 @@ def read_checkpoint(path, license=None, name=None, **options):
     return Checkpoint(model, tokenizers, family.task, origin, generation, notes)
 
 
-def find_family(folder, path):
+def find_family(folder, path) -> type[Family]:
     """Returns the class of the family of a checkpoint.
 
     Args:
@@ -65,7 +65,7 @@ def find_family(folder, path):
     )
 
 
-def open_checkpoint(path):
+def open_checkpoint(path) -> Checkpoint:
     """Reads a checkpoint as `read_checkpoint` does, with a warning for each of its notes."""
     checkpoint = read_checkpoint(path)
     for note in checkpoint.notes:

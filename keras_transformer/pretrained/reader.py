@@ -18,14 +18,14 @@ class Reader:
         self.path, self.shapes = tensors.path, tensors.shapes
         self._unused = set(tensors.shapes)
 
-    def __contains__(self, name):
+    def __contains__(self, name) -> bool:
         return name in self.shapes
 
-    def type_of(self, name):
+    def type_of(self, name) -> str:
         """Returns the type of a tensor in the file, such as `"F16"`."""
         return self.tensors.types[name]
 
-    def read(self, name, shape=None, reason=None):
+    def read(self, name, shape=None, reason=None) -> np.ndarray:
         """Returns a tensor as a float32 array, and marks it as used.
 
         Args:
@@ -42,7 +42,7 @@ class Reader:
         self._unused.discard(name)
         return values
 
-    def check_shape(self, name, shape, reason=None):
+    def check_shape(self, name, shape, reason=None) -> None:
         """Checks the shape of a tensor without reading its values.
 
         Args:
@@ -62,7 +62,7 @@ class Reader:
                 f"{reason or f'{self.source} says'}. Received: {list(self.shapes[name])}."
             )
 
-    def check_rows(self, name, settings, key):
+    def check_rows(self, name, settings, key) -> None:
         """Checks the number of rows of a tensor, if the file has it, before a list is as long.
 
         Args:
@@ -80,17 +80,17 @@ class Reader:
                 f"Received the shape: {list(self.shapes[name])}."
             )
 
-    def first_of(self, names):
+    def first_of(self, names) -> str:
         """Returns the first of several names that the file contains; if none, the first name."""
         return next((name for name in names if name in self.shapes), names[0])
 
-    def has_biases(self, *layers):
+    def has_biases(self, *layers) -> bool:
         """Returns whether linear layers with the given names have biases."""
         return any(
             name.endswith(tuple(f".{layer}.bias" for layer in layers)) for name in self.shapes
         )
 
-    def fill(self, model, weights):
+    def fill(self, model, weights) -> None:
         """Assigns the tensors of the checkpoint to the variables of a model.
 
         Args:
@@ -124,7 +124,7 @@ class Reader:
                 )
         return values
 
-    def check_all_used(self, ignored=()):
+    def check_all_used(self, ignored=()) -> None:
         """Refuses tensors that have not been used.
 
         Args:

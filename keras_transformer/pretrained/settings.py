@@ -2,6 +2,7 @@
 
 import json
 import math
+from typing import Any
 
 from keras_transformer.checks import is_integer
 
@@ -25,18 +26,18 @@ class CheckpointSettings:
     def __init__(self, content, path):
         self.content, self.path = content, path
 
-    def get(self, name, default=None):
+    def get(self, name, default=None) -> Any:
         """Returns a value without checks."""
         return self.content.get(name, default)
 
-    def choice(self, name, choices, default=None):
+    def choice(self, name, choices, default=None) -> Any:
         """Returns the entry of the dictionary `choices` for the value of a setting."""
         value = self.get(name, default)
         if not isinstance(value, str) or value not in choices:
             raise self.wrong(name, f"one of {', '.join(choices)}")
         return choices[value]
 
-    def check(self, allowed):
+    def check(self, allowed) -> None:
         """Refuses values of settings that are not allowed.
 
         Args:
@@ -48,7 +49,7 @@ class CheckpointSettings:
                 texts = (repr(v) if isinstance(v, str) else json.dumps(v) for v in values)
                 raise self.wrong(name, " or ".join(texts))
 
-    def flag(self, name, default=False):
+    def flag(self, name, default=False) -> bool | None:
         """Returns a boolean, or `None` if that is the default."""
         value = self.get(name, default)
         if value is None and default is None:
@@ -57,14 +58,14 @@ class CheckpointSettings:
             raise self.wrong(name, "true or false")
         return value
 
-    def count(self, name, default=None, least=1):
+    def count(self, name, default=None, least=1) -> int:
         """Returns an integer of at least `least`."""
         value = self.get(name, default)
         if not is_integer(value) or value < least:
             raise self.wrong(name, f"a whole number of at least {least}")
         return value
 
-    def number(self, name, default):
+    def number(self, name, default) -> float:
         """Returns a finite number."""
         value = self.get(name, default)
         if (
@@ -75,7 +76,7 @@ class CheckpointSettings:
             raise self.wrong(name, "a number")
         return float(value)
 
-    def token(self, name, size, default=None, optional=False):
+    def token(self, name, size, default=None, optional=False) -> Any:
         """Returns a token id below `size`; in the file, it may be the only item of a list."""
         value = self.get(name, default)
         value = default if value is None else value
@@ -87,7 +88,7 @@ class CheckpointSettings:
             raise self.wrong(name, f"one of the {size} token ids")
         return value
 
-    def labels(self, name):
+    def labels(self, name) -> tuple[str, ...]:
         """Returns the tuple of the names of labels, in the order of their numbers."""
         names = self.get(name, {"0": "LABEL_0", "1": "LABEL_1"})
         valid = isinstance(names, dict) and {*names} == {str(n) for n in range(len(names))}
@@ -96,7 +97,7 @@ class CheckpointSettings:
             raise self.wrong(name, "names of two labels or more, numbered from 0")
         return labels
 
-    def wrong(self, name, rule):
+    def wrong(self, name, rule) -> ValueError:
         """Returns the error for a value that breaks a rule."""
         received = self.get(name)
         text = "nothing" if received is None else repr(received)[:60]

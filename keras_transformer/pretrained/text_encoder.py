@@ -2,13 +2,22 @@
 
 import functools
 import typing
+from collections.abc import Iterator
+from typing import Any
 
-from keras_transformer.config import ClassifierConfig, SpanPredictorConfig, TokenClassifierConfig
+from keras_transformer.config import (
+    ClassifierConfig,
+    EmbedderConfig,
+    SpanPredictorConfig,
+    TokenClassifierConfig,
+)
 from keras_transformer.models.classifier import TextClassifier
+from keras_transformer.models.embedder import TextEmbedder
 from keras_transformer.models.span_predictor import SpanPredictor
 from keras_transformer.models.token_classifier import TokenClassifier
 from keras_transformer.pretrained.family import Family
-from keras_transformer.pretrained.names import layers
+from keras_transformer.pretrained.names import Weight, layers
+from keras_transformer.pretrained.sentence_encoder import read_sentence_encoder
 from keras_transformer.text.tokenizers import Tokenizers
 
 NO_HEAD = (
@@ -37,13 +46,16 @@ HEADS = {
     "ForTokenClassification": HeadKind("labelling", TokenClassifierConfig, TokenClassifier),
     SPANS: HeadKind("question_answering", SpanPredictorConfig, SpanPredictor),
 }
+VECTORS = HeadKind("embedding", EmbedderConfig, TextEmbedder)
 LONGEST_ANSWER = 15  # in tokens, as in Hugging Face's pipeline
 
 
 class TextEncoder(Family):
     """A folder with an encoder of texts, whose `architectures` determine the head and the task.
 
-    A checkpoint without a head that has a place here becomes a classifier with an untrained one.
+    A folder of a sentence encoder becomes a model for vectors of texts, whatever its heads. Any
+    other checkpoint without a head that has a place here becomes a classifier with an untrained
+    one.
 
     Attributes:
         classes: Begins the names of the family's classes in `transformers`, such as `"Bert"`.
@@ -51,6 +63,7 @@ class TextEncoder(Family):
             read.
         heads: The kinds of heads that the family has, a dictionary such as `HEADS`.
         base: Begins the names of the encoder's tensors in a file that has a head.
+        cut: Number of rows of the table of positions that no text reaches.
         words: Name of the table of embeddings, after `base`.
         pair_layout: Name of the `PairLayout` of question and passage.
     """
@@ -58,25 +71,31 @@ class TextEncoder(Family):
     classes = base = ""
     others = ()
     heads = HEADS
+    cut = 0
     words = "embeddings.word_embeddings.weight"
     pair_layout = "bert"
 
     @property
-    def task(self):
+    def task(self) -> str:
         """Name of the task of the head."""
         return self._kind.task
 
     @property
-    def model_class(self):
+    def model_class(self) -> type[Any]:
         """Class of the model with the head."""
         return self._kind.model_class
 
     @property
-    def reader(self):
+    def reader(self) -> str:
         """Class of `transformers` that reads the folder, for messages."""
-        return f"AutoModel{self._head or TEXTS}"
+        return "AutoModel" if self.sentences else f"AutoModel{self._head or TEXTS}"
 
-    def make_config(self, pooler=None, **options):
+    @functools.cached_property
+    def sentences(self):
+        """The `SentenceEncoder` that the folder describes, or `None`."""
+        return read_sentence_encoder(self.folder)
+
+    def make_config(self, pooler=None, **options) -> Any:
         """Returns the configuration of the encoder with its head.
 
         Args:
@@ -87,7 +106,9 @@ class TextEncoder(Family):
         if self.task == "classification":
             self.settings.check({"problem_type": (None, "single_label_classification")})
             options |= {"pooling": "first", "pooler": True, "pooler_activation": pooler}
-        if self._head == SPANS:
+        if self.sentences:
+            options |= self._of_sentences(options)
+        elif self._head == SPANS:
             options |= {"pair_layout": self.pair_layout, "max_answer": LONGEST_ANSWER}
             options = {"segments": "none", **options}
         else:
@@ -105,7 +126,7 @@ class TextEncoder(Family):
         }
         return self._kind.config_class(**{**fixed, **options})
 
-    def linear_head(self, classifier="classifier"):
+    def linear_head(self, classifier="classifier") -> Iterator[Weight]:
         """Yields the `Weight`s of the last layer, of a trained head that is one linear map.
 
         Args:
@@ -115,16 +136,27 @@ class TextEncoder(Family):
             layer = "qa_outputs" if self._head == SPANS else classifier
             yield from layers({layer: "output_layer"})
 
-    def tokenizers(self, config):  # noqa: D102
+    def _of_sentences(self, options):
+        """Returns the options of a sentence encoder, and counts the positions that it cuts off."""
+        self.sentences.check_tokenizer(self.tokenizer)
+        length = min(options["max_length"], self.sentences.max_length or options["max_length"])
+        self.cut = options["max_length"] - length
+        return {
+            "max_length": length,
+            "pooling": self.sentences.pooling,
+            "normalize": self.sentences.normalize,
+        }
+
+    def tokenizers(self, config) -> Tokenizers:  # noqa: D102
         return Tokenizers.of(self.tokenizer)
 
     @functools.cached_property
-    def tokenizer(self):
+    def tokenizer(self) -> Any:
         """The `Tokenizer`."""
         self.tensors.check_rows(self.prefix + self.words, self.settings, "vocab_size")
         return self.read_tokenizer()
 
-    def read_tokenizer(self):
+    def read_tokenizer(self) -> Any:
         """Returns the `Tokenizer` in the files of the folder.
 
         Raises:
@@ -133,19 +165,19 @@ class TextEncoder(Family):
         raise NotImplementedError
 
     @functools.cached_property
-    def prefix(self):
+    def prefix(self) -> str:
         """Begins the names of the encoder's tensors; in a file without a head it is empty."""
         based = any(name.startswith(self.base) for name in self.tensors.shapes)
         return self.base if based else ""
 
     @property
-    def classifies_texts(self):
+    def classifies_texts(self) -> bool:
         """True if the checkpoint has a trained head for labels of texts."""
         return self._head == TEXTS
 
     @property
     def _kind(self):
-        return self.heads[self._head or TEXTS]
+        return VECTORS if self.sentences else self.heads[self._head or TEXTS]
 
     @functools.cached_property
     def _head(self):
@@ -156,7 +188,7 @@ class TextEncoder(Family):
         if not isinstance(named, list) or len(named) != 1 or named[0] not in [*known, *others]:
             rule = f"one of {', '.join([*known, *others])}"
             raise self.settings.wrong("architectures", rule)
-        return known.get(named[0])
+        return None if self.sentences else known.get(named[0])
 
     def _labels(self):
         """The names of the labels, in the order of the logits."""

@@ -21,7 +21,7 @@ SPACE = "▁"
 SPACES = {"type": "Replace", "pattern": {"Regex": " {2,}"}}  # runs of spaces become one
 
 
-def read_unigram(folder, settings, first, skip):
+def read_unigram(folder, settings, first, skip) -> SentencePieceTokenizer:
     """Returns the `SentencePieceTokenizer` of a checkpoint, with as many entries as its model has.
 
     Texts begin with `<s>` and end in `</s>`.

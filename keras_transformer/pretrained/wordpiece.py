@@ -13,7 +13,7 @@ KEYS = {"pad": "pad_token", "unk": "unk_token", "bos": "cls_token", "eos": "sep_
 KINDS = {"model": "WordPiece", "normalizer": "BertNormalizer", "pre_tokenizer": "BertPreTokenizer"}
 
 
-def read_wordpiece(folder, settings):
+def read_wordpiece(folder, settings) -> WordPieceTokenizer:
     """Returns the `WordPieceTokenizer` of a checkpoint, padded to the model's vocabulary size.
 
     Args:

@@ -1,6 +1,9 @@
 """Tasks: the purposes of models, each with its data, metrics and pipeline."""
 
+from typing import Any
+
 from keras_transformer.tasks.classification.task import ClassificationTask
+from keras_transformer.tasks.embedding.task import EmbeddingTask
 from keras_transformer.tasks.images.task import ImageClassificationTask
 from keras_transformer.tasks.labelling.task import LabellingTask
 from keras_transformer.tasks.language_modelling import LanguageModellingTask
@@ -16,6 +19,7 @@ TASKS = {
         TranslationTask(),
         SummarizationTask(),
         ClassificationTask(),
+        EmbeddingTask(),
         LabellingTask(),
         QuestionAnsweringTask(),
         LanguageModellingTask(),
@@ -25,7 +29,7 @@ TASKS = {
 }
 
 
-def register(task):
+def register(task) -> None:
     """Makes a task available to configurations.
 
     Args:
@@ -38,7 +42,7 @@ def register(task):
         raise ValueError(f"`task` must have a unique name. Received: {task.name!r}.")
 
 
-def open_run(path, max_length=None):
+def open_run(path, max_length=None) -> Any:
     """Returns the pipeline of a run, such as a `Translator`.
 
     Args:
@@ -68,7 +72,7 @@ def open_run(path, max_length=None):
     return open_together(kinds[0], runs, models, max_length)
 
 
-def pipeline_class_of(model_class, task=None):
+def pipeline_class_of(model_class, task=None) -> type[Any]:
     """Returns the class of the pipeline of a model.
 
     Args:

@@ -40,7 +40,7 @@ class Attention:
         return self.weights.mean(axis=(0, 1))
 
 
-def attentions(weights, pieces, truncated):
+def attentions(weights, pieces, truncated) -> dict[str, Attention]:
     """Returns a dictionary from each kind of attention that a model has to its `Attention`.
 
     A decoder with SSRUs, for example, has no self-attention.

@@ -11,7 +11,7 @@ SHOWN = 20  # maximum number of labels in a sentence
 SPACES = " \t\n\v\f\r"  # removed around a label, as by `tf.strings.strip`
 
 
-def count_labels(labels):
+def count_labels(labels) -> dict[str, int]:
     """Counts the labels of the training data.
 
     Args:
@@ -36,7 +36,7 @@ def count_labels(labels):
     return {label: decoded[label] for label in sorted(decoded, key=_order)}
 
 
-def described_labels(counts, noun="labels", kind=lambda label: None):
+def described_labels(counts, noun="labels", kind=lambda label: None) -> tuple[str, ...]:
     """Returns sentences about labels: their counts, and a warning about labels that occur once.
 
     If there are more than `SHOWN` labels, only the most frequent and the rarest ones are named.
@@ -84,7 +84,7 @@ def _with_suggestion(label, others, kind):
     return f"{label!r} (did you mean {close[0]!r}?)" if close else repr(label)
 
 
-def evaluate_labels(pipeline, inputs, labels, noun):
+def evaluate_labels(pipeline, inputs, labels, noun) -> tuple[dict[str, float], list]:
     """Classifies inputs and compares the predicted labels with the correct ones.
 
     Args:

@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Sequence
+from typing import Any, TypeVar
 
 import keras
 import numpy as np
@@ -16,6 +17,8 @@ from keras_transformer.tasks.results import Alignment, Score, to_best
 from keras_transformer.tasks.strings import check_sentences, map_sorted
 from keras_transformer.text.shortlist import Shortlist
 from keras_transformer.text.tokenizers import Tokenizer
+
+Kind = TypeVar("Kind", bound="ConditionalGenerator")
 
 
 class ConditionalGenerator(Generator):
@@ -47,24 +50,24 @@ class ConditionalGenerator(Generator):
         self._aligner = traced_once(functools.partial(trace_alignment, self))
 
     @property
-    def shortlist(self):
+    def shortlist(self) -> Any:
         """The `Shortlist`, or `None`."""
         restricted = self._restricted()
         return None if restricted is None else restricted.shortlist
 
     @property
-    def searched(self):
+    def searched(self) -> Any:
         """The predictor that the searches use, with the shortlist if there is one."""
         return self._restricted() or self.whole
 
-    def with_model(self, model):  # noqa: D102
+    def with_model(self: Kind, model: Any) -> Kind:  # noqa: D102
         return self._with(model, self.shortlist)
 
-    def with_shortlist(self, shortlist: Shortlist | None):
+    def with_shortlist(self: Kind, shortlist: Shortlist | None) -> Kind:
         """Returns a pipeline that differs in its `Shortlist`; `None` removes the shortlist."""
         return self._with(self._given(), shortlist)
 
-    def with_search(self, search):  # noqa: D102
+    def with_search(self: Kind, search: Any) -> Kind:  # noqa: D102
         return self._with(self._given(), self.shortlist, search)
 
     def _with(self, model, shortlist, search=None):
@@ -141,7 +144,7 @@ class ConditionalGenerator(Generator):
 
         return map_sorted(align, check_sentences(sentences), batch_size)
 
-    def reading(self, sentence):
+    def reading(self, sentence: str) -> tuple[Any, dict[str, tuple[list[str], list[str]]], bool]:
         """Returns the sentence and the output of greedy search; see `TextPipeline.reading`.
 
         A decoder position reads a token and predicts the next one. Cross-attention labels the

@@ -1,13 +1,14 @@
 """Ensembles of several runs, and the checks that their models can form one."""
 
 import os
+from typing import Any
 
 from keras_transformer.tasks.run import Run
 
 SHOWN = 60  # maximum number of characters of a value in an error
 
 
-def runs_of(path):
+def runs_of(path) -> list[Run]:
     """Returns a list of `Run`s.
 
     Args:
@@ -28,7 +29,7 @@ def runs_of(path):
     return [Run(folder) for folder in path]
 
 
-def open_together(kind, runs, models, max_length=None):
+def open_together(kind, runs, models, max_length=None) -> Any:
     """Returns the pipeline of a run, or of an ensemble of several runs.
 
     The default search of an ensemble is its runs' own search, or greedy search if these differ.
@@ -57,7 +58,7 @@ def open_together(kind, runs, models, max_length=None):
     return ensemble.with_search(kind.search) if len(searches) > 1 else ensemble
 
 
-def check_tasks(runs):
+def check_tasks(runs) -> None:
     """Raises a `ValueError` if the settings of `Run`s name different tasks."""
     first, *others = runs
     for other in others:
@@ -66,7 +67,7 @@ def check_tasks(runs):
             _refuse(first.path, other.path, f"their tasks are {tasks[0]} and {tasks[1]}")
 
 
-def check_together(pipelines, names):
+def check_together(pipelines, names) -> None:
     """Requires that pipelines can form an ensemble.
 
     Args:
@@ -82,7 +83,7 @@ def check_together(pipelines, names):
             _refuse(names[0], name, difference)
 
 
-def vocabulary_difference(ours, theirs):
+def vocabulary_difference(ours, theirs) -> str | None:
     """Returns the difference of two `Tokenizers` as the end of a sentence; `None` if equal."""
     if ours.files() == theirs.files():
         return None
@@ -96,12 +97,12 @@ def vocabulary_difference(ours, theirs):
     return "their vocabularies have the same tokens but divide texts differently"
 
 
-def outputs_difference(ours, theirs):
+def outputs_difference(ours, theirs) -> str | None:
     """Returns the difference of two predictors' `Vocabulary`, as `vocabulary_difference` does."""
     return _difference(ours._asdict(), theirs._asdict())
 
 
-def metadata_difference(ours, theirs):
+def metadata_difference(ours, theirs) -> str | None:
     """Returns the difference of two `Codec`s' metadata, as `vocabulary_difference` does."""
     return _difference(_shared_metadata(ours), _shared_metadata(theirs))
 

@@ -2,7 +2,8 @@
 
 import dataclasses
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 import keras
 import tensorflow as tf
@@ -25,7 +26,10 @@ from keras_transformer.tasks.strings import (
     map_sorted,
 )
 from keras_transformer.tasks.token_rows import checked_ids, empty_where_invalid, valid_rows
+from keras_transformer.tensors import Tensor
 from keras_transformer.text.tokenizers import Tokenizer
+
+Kind = TypeVar("Kind", bound="Generator")
 
 SENTENCES = tf.TensorSpec([None], tf.string, name="sentences")
 SOURCE = tf.TensorSpec([None, None], tf.int32, name="source")
@@ -71,28 +75,28 @@ class Generator(TextPipeline):
         self._searcher = traced_once(functools.partial(trace_search, self))
 
     @classmethod
-    def with_files_of(cls, run, model, max_length=None):  # noqa: D102
+    def with_files_of(cls: type[Kind], run: Any, model: Any, max_length: int | None = None) -> Kind:  # noqa: D102
         tokenizers = run.load_tokenizers_of(model)
         return cls(model, tokenizers, max_length, search=run.read_search())
 
     @classmethod
-    def of_checkpoint(cls, checkpoint, max_length=None):  # noqa: D102
+    def of_checkpoint(cls: type[Kind], checkpoint: Any, max_length: int | None = None) -> Kind:  # noqa: D102
         return cls(checkpoint.model, checkpoint.tokenizers, max_length, search=checkpoint.search)
 
-    def with_model(self, model):  # noqa: D102
+    def with_model(self: Kind, model: Any) -> Kind:  # noqa: D102
         return type(self)(model, self.tokenizers, self.max_length, search=self.search)
 
     @property
-    def whole(self):
+    def whole(self) -> Any:
         """The model, or the `Ensemble` of several, without a shortlist."""
         return self.model if self._ensemble() is None else self._ensemble()
 
     @property
-    def searched(self):
+    def searched(self) -> Any:
         """The predictor that the searches use."""
         return self.whole
 
-    def with_search(self, search):
+    def with_search(self: Kind, search: Any) -> Kind:
         """Returns a pipeline that differs in its default search."""
         return type(self)(self._given(), self.tokenizers, self.max_length, search=search)
 
@@ -100,17 +104,17 @@ class Generator(TextPipeline):
         """Returns the constructor's argument `model`: the model, or a list of several."""
         return self.model if self._ensemble() is None else list(self.models)
 
-    def difference(self, other):  # noqa: D102
+    def difference(self, other: TextPipeline) -> str | None:  # noqa: D102
         return super().difference(other) or outputs_difference(
             *(Vocabulary.of(one.model.config) for one in (self, other))
         )
 
     @property
-    def greedy(self):
+    def greedy(self) -> Greedy:
         """Greedy search with the length limit of `search`."""
         return Greedy(self.search.max_length)
 
-    def search_for(self, n):
+    def search_for(self, n: int) -> Beam:
         """Returns the default search for `n` outputs of each input.
 
         If `search` is a beam search, it is widened to at least `n` hypotheses. Greedy search is
@@ -121,16 +125,16 @@ class Generator(TextPipeline):
             beam = Beam(4, max_length=self.search.max_length)
         return dataclasses.replace(beam, size=max(beam.size, n))
 
-    def encode(self, sentences):
+    def encode(self, sentences: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Returns padded token ids `[B, S]`; see the function `encode`."""
         ids, truncated, empty = encode(self.source_tokenizer, sentences, self.max_length)
         return ids.to_tensor(self.model.config.pad_id), truncated, empty
 
-    def check_samples(self, samples):
+    def check_samples(self, samples: Sequence[str]) -> list[str]:
         """Returns the sentences to check an export with as a list; see `check_samples`."""
         return check_samples(samples)
 
-    def signatures(self, find=None):
+    def signatures(self, find: Callable[[Tensor], Any] | None = None) -> list[Signature]:
         """Returns two `Signature`s: strings to texts, and token ids to token ids.
 
         Outputs have an axis for the M outputs of each input, `[B, M, ...]`. A string that is not
@@ -159,7 +163,7 @@ class Generator(TextPipeline):
             signature_of_ids(of_ids, self.source_tokenizer, self.max_length, self.search),
         ]
 
-    def generate(self, sentences, find):
+    def generate(self, sentences: Sequence[str], find: Callable[[Tensor], Any]) -> dict[str, Any]:
         """Generates texts by a search in a graph; see `generate_strings`.
 
         Args:
@@ -175,7 +179,7 @@ class Generator(TextPipeline):
             self.blank,
         )
 
-    def count_truncated(self, sentences, batch_size=1024):
+    def count_truncated(self, sentences: Sequence[str], batch_size: int = 1024) -> int:
         """Returns the number of strings in a list that are longer than `max_length` tokens."""
         batches = range(0, len(sentences), batch_size)
         return sum(
@@ -183,7 +187,7 @@ class Generator(TextPipeline):
             for begin in batches
         )
 
-    def check(self, search, n_best=1):
+    def check(self, search: Any, n_best: int = 1) -> None:
         """Requires that the settings of a search fit the model.
 
         Raises:
@@ -191,7 +195,7 @@ class Generator(TextPipeline):
         """
         search.check(Vocabulary.of(self.model.config), self.max_length, n_best)
 
-    def graph(self, search=Greedy(), n_best=1):
+    def graph(self, search: Any = Greedy(), n_best: int = 1) -> Callable[..., dict[str, Tensor]]:
         """Returns the `tf.function` that generates texts for a batch of sentences.
 
         One function serves all values of the search's `inputs`. `Greedy` has no inputs, so that its
@@ -209,12 +213,14 @@ class Generator(TextPipeline):
         """
         return self._searcher(search.kind, n_best)
 
-    def translate_batch(self, sentences, search=None):
+    def translate_batch(self, sentences: Sequence[str], search: Any = None) -> list:
         """Returns a `result` for each string of a list, decoded as one batch."""
         search = self.search if search is None else search
         return [best for best, *_ in self.n_best_batch(sentences, 1, search)]
 
-    def n_best_batch(self, sentences, n, search, numbers=None):
+    def n_best_batch(
+        self, sentences: Sequence[str], n: int, search: Any, numbers: Sequence[int] | None = None
+    ) -> list[list]:
         """Returns up to `n` `result`s for each string of a list, decoded as one batch."""
         self.check(search, n)
         batch = tf.constant(sentences, tf.string, [len(sentences)])
@@ -253,7 +259,14 @@ class Generator(TextPipeline):
         search = self.search if search is None else search
         return [best.text for best, *_ in self.n_best(sentences, 1, search, batch_size)]
 
-    def n_best(self, sentences, n, search=None, batch_size=64, numbers=None):
+    def n_best(
+        self,
+        sentences: Sequence[str],
+        n: int,
+        search: Any = None,
+        batch_size: int = 64,
+        numbers: Sequence[int] | None = None,
+    ) -> list[list]:
         """Returns the `n` best outputs for each string of a list, the best first.
 
         Args:
@@ -291,7 +304,7 @@ class Generator(TextPipeline):
         return map_sorted(translate, numbered, batch_size, key=lambda pair: len(pair[1]))
 
 
-def signature_of_ids(function, ids, longest=None, search=None):
+def signature_of_ids(function, ids, longest=None, search=None) -> Signature:
     """Returns the `Signature` from token ids to token ids.
 
     Args:

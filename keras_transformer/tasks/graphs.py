@@ -6,6 +6,7 @@ are not methods of the pipeline, because a SavedModel contains every `tf.functio
 
 import functools
 import threading
+from collections.abc import Callable
 
 import tensorflow as tf
 
@@ -18,7 +19,7 @@ STRINGS = tf.TensorSpec([None], tf.string)
 TRACING = threading.RLock()
 
 
-def traced_once(trace):
+def traced_once(trace) -> Callable:
     """Returns a version of `trace` that traces each graph once, for all threads.
 
     The result is a function and not an object, so that a SavedModel does not track it.
@@ -42,7 +43,7 @@ def traced_once(trace):
     return graph
 
 
-def trace_search(translator, search, n_best):
+def trace_search(translator, search, n_best) -> Callable:
     """Returns a function of sentences and of the `inputs` of a search."""
 
     def translate(sentences, *values):
@@ -53,7 +54,7 @@ def trace_search(translator, search, n_best):
     return tf.function(translate, input_signature=signature, autograph=False)
 
 
-def trace_score(translator):
+def trace_score(translator) -> Callable:
     """Returns a function of sentences and their translations."""
 
     def score_pairs(sources, targets):
@@ -74,7 +75,7 @@ def trace_score(translator):
     return tf.function(score_pairs, input_signature=[STRINGS, STRINGS], autograph=False)
 
 
-def trace_alignment(translator, layer, head):
+def trace_alignment(translator, layer, head) -> Callable:
     """Returns a function that translates sentences greedily and also returns attention weights.
 
     Args:
@@ -107,7 +108,7 @@ def _translate(translator, sentences, search, **options):
     return generate_strings(translator.tokenizers, longest, decode, sentences, translator.blank)
 
 
-def trace_text_score(generator):
+def trace_text_score(generator) -> Callable:
     """Returns a function of texts that scores each from its first token on."""
 
     def score_texts(texts):

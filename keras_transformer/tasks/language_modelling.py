@@ -2,6 +2,7 @@
 
 import math
 import time
+from typing import Any
 
 from keras_transformer.config import LanguageModelConfig
 from keras_transformer.tasks.task import LOSS, PERPLEXITY, TOKEN_ACCURACY, Task
@@ -18,19 +19,19 @@ class LanguageModellingTask(Task):
     can_pack = True
     metrics = {"loss": LOSS, "perplexity": PERPLEXITY, "token_accuracy": TOKEN_ACCURACY}
 
-    def pipeline_class(self):  # noqa: D102
+    def pipeline_class(self) -> type[Any]:  # noqa: D102
         from keras_transformer.tasks.text_generator import TextGenerator
 
         return TextGenerator
 
-    def samples(self, inputs):
+    def samples(self, inputs) -> list[str]:
         """Returns prompts: in turn none, one third and two thirds of the words of each text."""
         texts = [text.split() for text in inputs]
         return [
             " ".join(words[: len(words) * (number % 3) // 3]) for number, words in enumerate(texts)
         ]
 
-    def evaluate(self, pipeline, columns):
+    def evaluate(self, pipeline, columns) -> dict[str, Any]:
         """Measures the perplexity of texts.
 
         Args:

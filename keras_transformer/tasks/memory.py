@@ -13,7 +13,7 @@ CACHES, SCORES, LOGITS = 2, 3, 3
 CGROUP = pathlib.Path("/sys/fs/cgroup")
 
 
-def beam_memory(config, batch, beam_size, length):
+def beam_memory(config, batch, beam_size, length) -> float:
     """Returns the approximate number of bytes that a step of `beam_decode` needs.
 
     Args:
@@ -40,7 +40,7 @@ def beam_memory(config, batch, beam_size, length):
     return FLOAT * (cache + scores + logits)
 
 
-def check_memory(configs, batch, beam_size, length):
+def check_memory(configs, batch, beam_size, length) -> None:
     """Refuses a beam that does not fit into memory even if all outputs are short.
 
     Outputs are assumed to be about as long as the longest source; the cache is then as long as its
@@ -68,18 +68,18 @@ def check_memory(configs, batch, beam_size, length):
         )
 
 
-def first_stage(config, length):
+def first_stage(config, length) -> int:
     """Returns the length of the cache when an output of the given length ends."""
     longest = config.max_length
     return next((end for end in stages(longest, STAGES) if end >= length), longest)
 
 
-def gigabytes(size):
+def gigabytes(size) -> str:
     """Returns a number of bytes as text, in GB."""
     return f"{size / 1e9:.2g} GB" if size < 1e10 else f"{size / 1e9:,.0f} GB"
 
 
-def available_memory():
+def available_memory() -> int | None:
     """Returns the number of bytes that this process can still allocate; `None` if unknown.
 
     It is also `None` if there is a GPU: the searches then use its memory, which is not measured.

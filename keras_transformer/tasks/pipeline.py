@@ -3,18 +3,20 @@
 import os
 import typing
 from collections.abc import Sequence
+from typing import Any
 
 import keras
 import tensorflow as tf
 
 from keras_transformer.checks import is_integer
 from keras_transformer.pretrained.read import open_checkpoint
-from keras_transformer.tasks.attention import attentions
+from keras_transformer.tasks.attention import Attention, attentions
 from keras_transformer.tasks.ensemble import open_together, runs_of, vocabulary_difference
 from keras_transformer.tasks.strings import check_sentence
 from keras_transformer.text.tokenizers import Tokenizer, Tokenizers
 
 Kind = typing.TypeVar("Kind", bound="Pipeline")
+TextKind = typing.TypeVar("TextKind", bound="TextPipeline")
 Path = str | os.PathLike
 
 
@@ -85,7 +87,7 @@ class Pipeline(tf.Module):
         return open_together(cls, runs, models, max_length)
 
     @classmethod
-    def with_files_of(cls, run, model, max_length=None):
+    def with_files_of(cls: type[Kind], run: Any, model: Any, max_length: int | None = None) -> Kind:
         """Returns the pipeline of a model with the other files of its run.
 
         Args:
@@ -118,13 +120,13 @@ class Pipeline(tf.Module):
         return cls.of_checkpoint(open_checkpoint(path), max_length)
 
     @classmethod
-    def of_checkpoint(cls, checkpoint, max_length=None):
+    def of_checkpoint(cls: type[Kind], checkpoint: Any, max_length: int | None = None) -> Kind:
         """Returns the pipeline of a `Checkpoint` that has been read."""
         _refuse_max_length(max_length, cls.task)
         return cls(checkpoint.model)
 
     @classmethod
-    def parse(cls, line):
+    def parse(cls, line: str) -> Any:
         """Returns the example in a line of text.
 
         Raises:
@@ -133,21 +135,21 @@ class Pipeline(tf.Module):
         """
         return line
 
-    def with_model(self, model):
+    def with_model(self: Kind, model: Any) -> Kind:
         """Returns a pipeline that differs in its model, or in its list of models."""
         return type(self)(model)
 
     @property
-    def model(self):
+    def model(self) -> Any:
         """The model; the first of an ensemble."""
         return self._models()[0]
 
     @property
-    def models(self):
+    def models(self) -> tuple:
         """Tuple of all models."""
         return self._models()
 
-    def difference(self, other):
+    def difference(self, other: "Pipeline") -> str | None:
         """Returns the reason why two pipelines cannot form an ensemble; `None` if they can.
 
         Args:
@@ -158,7 +160,7 @@ class Pipeline(tf.Module):
         """
         return None
 
-    def require_one(self, what):
+    def require_one(self, what: str) -> None:
         """Requires a single model for an operation that an ensemble does not support.
 
         Args:
@@ -173,7 +175,7 @@ class Pipeline(tf.Module):
                 f"Received: {len(self.models)} models."
             )
 
-    def attention(self, example):
+    def attention(self, example: Any) -> dict[str, Any]:
         """Returns the attention weights for an example; see `TextPipeline` and `ImageRecognizer`.
 
         Raises:
@@ -214,20 +216,24 @@ class TextPipeline(Pipeline):
         self.source_tokenizer, self.target_tokenizer = tokenizers
 
     @classmethod
-    def with_files_of(cls, run, model, max_length=None):  # noqa: D102
+    def with_files_of(
+        cls: type[TextKind], run: Any, model: Any, max_length: int | None = None
+    ) -> TextKind:  # noqa: D102
         return cls(model, run.load_tokenizers_of(model), max_length)
 
     @classmethod
-    def of_checkpoint(cls, checkpoint, max_length=None):  # noqa: D102
+    def of_checkpoint(
+        cls: type[TextKind], checkpoint: Any, max_length: int | None = None
+    ) -> TextKind:  # noqa: D102
         return cls(checkpoint.model, checkpoint.tokenizers, max_length)
 
-    def difference(self, other):  # noqa: D102
+    def difference(self, other: "Pipeline") -> str | None:  # noqa: D102
         return super().difference(other) or vocabulary_difference(self.tokenizers, other.tokenizers)
 
-    def with_model(self, model):  # noqa: D102
+    def with_model(self: TextKind, model: Any) -> TextKind:  # noqa: D102
         return type(self)(model, self.tokenizers, self.max_length)
 
-    def attention(self, sentence):
+    def attention(self, sentence: str) -> dict[str, Attention]:
         """Returns the attention weights of the model for a sentence.
 
         Args:
@@ -245,7 +251,7 @@ class TextPipeline(Pipeline):
         inputs, pieces, truncated = self.reading(check_sentence(sentence))
         return attentions(self.model.attention_weights(inputs), pieces, truncated)
 
-    def reading(self, sentence):
+    def reading(self, sentence: str) -> tuple[Any, dict[str, tuple[list[str], list[str]]], bool]:
         """Returns the inputs from which `attention` computes the weights.
 
         Args:
@@ -259,7 +265,7 @@ class TextPipeline(Pipeline):
         raise NotImplementedError
 
     @property
-    def tokenizers(self):
+    def tokenizers(self) -> Tokenizers:
         """The `Tokenizers` of inputs and outputs."""
         return Tokenizers(self.source_tokenizer, self.target_tokenizer)
 

@@ -1,13 +1,13 @@
 """Pipelines of checkpoints of other projects."""
 
 import os
+from typing import Any
 
 from keras_transformer.pretrained.read import open_checkpoint
 from keras_transformer.tasks import TASKS
-from keras_transformer.tasks.pipeline import TextPipeline
 
 
-def from_pretrained(path: str | os.PathLike, max_length: int | None = None) -> TextPipeline:
+def from_pretrained(path: str | os.PathLike, max_length: int | None = None) -> Any:
     """Returns the pipeline of a checkpoint of another project, such as a `Translator`.
 
     Its attribute `model` is the model.

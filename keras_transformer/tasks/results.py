@@ -87,7 +87,7 @@ class Alignment:
         return [(int(word), number) for number, word in enumerate(weights.argmax(axis=1))]
 
 
-def to_n_best(outputs, n, kind=Translation):
+def to_n_best(outputs, n, kind=Translation) -> list[list]:
     """Returns for each input a list of at most `n` results with different texts.
 
     Args:
@@ -107,7 +107,7 @@ def to_n_best(outputs, n, kind=Translation):
     return results
 
 
-def to_best(outputs, kind=Translation):
+def to_best(outputs, kind=Translation) -> list:
     """Returns the best result for each input; see `to_n_best`."""
     return [best for best, *_ in to_n_best(outputs, 1, kind)]
 

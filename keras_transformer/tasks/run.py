@@ -4,13 +4,16 @@ import json
 import os
 import pathlib
 import zipfile
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import keras
 import tomlkit
 
 from keras_transformer.checkpoint_hints import hint
 from keras_transformer.files import read_json, write_bytes, write_json
+
+if TYPE_CHECKING:
+    from keras_transformer.text.tokenizers import Tokenizers
 
 
 class Run:
@@ -37,7 +40,7 @@ class Run:
         self.generation = self.path / "generation.json"  # that checkpoint's rules for outputs
         self.search = self.path / "search.json"  # replaces the search in generation.json
 
-    def load(self, model_class: type):
+    def load(self, model_class: type) -> tuple[Any, "Tokenizers | None"]:
         """Returns the trained model and its `Tokenizers`, or `None` if it has no vocabulary.
 
         Args:
@@ -49,7 +52,7 @@ class Run:
         model = self.load_model(model_class)
         return model, self.load_tokenizers_of(model) if model.config.has_vocabulary else None
 
-    def load_tokenizers_of(self, model: Any):
+    def load_tokenizers_of(self, model: Any) -> "Tokenizers":
         """Returns the run's `Tokenizers` after checking that they fit a model.
 
         Args:
@@ -72,7 +75,7 @@ class Run:
             ) from None
         return tokenizers
 
-    def load_model(self, model_class: type | None = None):
+    def load_model(self, model_class: type | None = None) -> Any:
         """Returns the trained model.
 
         Args:
@@ -104,7 +107,7 @@ class Run:
         model.config = self.configure(model.config)
         return model
 
-    def read_model_config(self):
+    def read_model_config(self) -> Any:
         """Returns the configuration of the run's `Transformer` without reading its weights.
 
         Returns `None` for another model, and if there is no readable model; `load_model` then
@@ -122,7 +125,7 @@ class Run:
         except (OSError, zipfile.BadZipFile, ValueError, KeyError, TypeError):
             return None
 
-    def task(self):
+    def task(self) -> str | None:
         """Returns the name of the task in the run's settings; `None` if they name none.
 
         Raises:
@@ -136,7 +139,7 @@ class Run:
         except (ValueError, AttributeError) as error:
             raise ValueError(f"{self.config} is damaged: {error}") from error
 
-    def load_tokenizers(self):
+    def load_tokenizers(self) -> "Tokenizers":
         """Returns the run's `Tokenizers`.
 
         Raises:
@@ -156,24 +159,24 @@ class Run:
                 f"{self.path}/{error} Put back a copy: the run's exports contain one."
             ) from error
 
-    def write_tokenizers(self, tokenizers: Any):
+    def write_tokenizers(self, tokenizers: Any) -> None:
         """Writes the vocabularies, each file atomically."""
         for name, model in tokenizers.files().items():
             write_bytes(self.path / name, model)
 
-    def vocabulary(self):
+    def vocabulary(self) -> tuple[pathlib.Path, ...]:
         """Returns the files of the vocabulary, one or two; none before it is written."""
         files = self._vocabulary_files()
         return files if all(file.is_file() for file in files) else ()
 
-    def remove_vocabulary(self):
+    def remove_vocabulary(self) -> None:
         """Removes the files of the vocabulary, and the rules that name its ids."""
         from keras_transformer.text.tokenizers.pair import FILES
 
         for name in (*FILES, self.generation.name):
             (self.path / name).unlink(missing_ok=True)
 
-    def require_finished(self, vocabulary: bool = True):
+    def require_finished(self, vocabulary: bool = True) -> None:
         """Refuses a folder in which a file of a finished run is missing.
 
         Args:
@@ -187,7 +190,7 @@ class Run:
             self._require_vocabulary()
         self._require(self.model)
 
-    def read_metrics(self):
+    def read_metrics(self) -> dict[str, Any]:
         """Returns the content of `metrics.json`, an empty dictionary if there is no file yet.
 
         Raises:
@@ -203,18 +206,18 @@ class Run:
                 "wrote its results."
             ) from error
 
-    def update_metrics(self, **results):
+    def update_metrics(self, **results: Any) -> None:
         """Adds results to `metrics.json`, or replaces those of the same name.
 
         The file is written atomically, so that readers never see half of it.
         """
         self.write_metrics({**self.read_metrics(), **results})
 
-    def write_metrics(self, results):
+    def write_metrics(self, results: Any) -> None:
         """Replaces all results in `metrics.json`."""
         write_json(self.metrics, results)
 
-    def read_origin(self):
+    def read_origin(self) -> dict[str, Any]:
         """Returns the provenance of the original checkpoint.
 
         Returns:
@@ -225,12 +228,12 @@ class Run:
         """
         return read_json(self.origin, dict) or {}
 
-    def write_origin(self, origin: Any):
+    def write_origin(self, origin: Any) -> None:
         """Writes `origin.json` unless `origin` is empty."""
         if origin:
             write_json(self.origin, origin)
 
-    def read_search(self):
+    def read_search(self) -> Any:
         """Returns the default search of the run.
 
         Returns:
@@ -245,14 +248,14 @@ class Run:
         search, generation = read_json(self.search, from_dict), self.read_generation()
         return search or (generation and generation.search)
 
-    def write_search(self, search: Any):
+    def write_search(self, search: Any) -> None:
         """Writes `search.json` unless `search` is `None`."""
         from keras_transformer.decoding.search import as_dict
 
         if search is not None:
             write_json(self.search, as_dict(search))
 
-    def read_generation(self):
+    def read_generation(self) -> Any:
         """Returns the original checkpoint's rules for outputs.
 
         Returns:
@@ -265,12 +268,12 @@ class Run:
 
         return read_json(self.generation, Generation.from_dict)
 
-    def write_generation(self, generation: Any):
+    def write_generation(self, generation: Any) -> None:
         """Writes `generation.json` unless `generation` is `None`."""
         if generation is not None:
             write_json(self.generation, generation.to_dict())
 
-    def configure(self, config: Any):
+    def configure(self, config: Any) -> Any:
         """Returns a model's configuration with the token ids in `generation.json`.
 
         Raises:
@@ -282,7 +285,7 @@ class Run:
         except (TypeError, ValueError) as error:
             raise ValueError(f"{self.generation} does not fit the model: {error}") from error
 
-    def inherit(self, other: Any):
+    def inherit(self, other: Any) -> None:
         """Copies from another `Run`: the provenance, the rules for outputs and the search."""
         self.write_origin(other.read_origin())
         self.write_generation(other.read_generation())

@@ -5,6 +5,8 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
+from keras_transformer.tensors import Tensor
+
 TEXT, IDS, ARRAYS = "text", "ids", "arrays"
 DEFAULT = "serving_default"  # called for requests that name no signature
 
@@ -39,12 +41,12 @@ class Signature:
     named: Callable | None = None
     search: object = None
 
-    def strict(self, **inputs):
+    def strict(self, **inputs) -> dict[str, Tensor]:
         """Returns the outputs of `function` and `named`; an invalid input is an error."""
         outputs = self.function(**(inputs if self.check is None else self.check(**inputs)))
         return outputs if self.named is None else self.named(outputs)
 
-    def lenient(self, **inputs):
+    def lenient(self, **inputs) -> dict[str, Tensor]:
         """Returns the outputs; an invalid row gets `nothing` and does not affect other rows."""
         valid, inputs = self.screen(**inputs)
 

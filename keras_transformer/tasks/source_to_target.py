@@ -2,6 +2,7 @@
 
 import functools
 import time
+from typing import Any
 
 from keras_transformer.config import TransformerConfig
 from keras_transformer.tasks.task import LOSS, PERPLEXITY, TOKEN_ACCURACY, Task
@@ -18,7 +19,7 @@ class SourceToTargetTask(Task):
     evaluation_options = ("search",)
     has_two_sides = True
 
-    def answer(self, pipeline, sources, search=None):
+    def answer(self, pipeline, sources, search=None) -> tuple[list[str], dict[str, Any]]:
         """Generates a text for each source, and measures the time.
 
         Args:

@@ -1,12 +1,15 @@
 """Conversion of strings to inputs of a model, and of its outputs to strings."""
 
+from typing import Any
+
 import tensorflow as tf
 
 from keras_transformer.checks import check_count
 from keras_transformer.decoding.hypotheses import NONE
+from keras_transformer.tensors import Tensor
 
 
-def check_sentences(sentences, name="sentences"):
+def check_sentences(sentences, name="sentences") -> list[str]:
     """Returns strings as a list.
 
     Args:
@@ -27,7 +30,7 @@ def check_sentences(sentences, name="sentences"):
     return sentences
 
 
-def check_sentence(sentence):
+def check_sentence(sentence) -> str:
     """Returns a string after checking that it is not empty.
 
     Raises:
@@ -41,7 +44,7 @@ def check_sentence(sentence):
     return sentence
 
 
-def check_samples(sentences):
+def check_samples(sentences) -> list[str]:
     """Returns the sentences to check an export with as a list.
 
     Raises:
@@ -58,7 +61,7 @@ def check_samples(sentences):
     return list(sentences)
 
 
-def encode(tokenizer, sentences, max_length):
+def encode(tokenizer, sentences, max_length) -> tuple[Tensor, Tensor, Tensor]:
     """Tokenises sentences for a model.
 
     Args:
@@ -81,12 +84,12 @@ def encode(tokenizer, sentences, max_length):
     return tf.concat([words, tf.RaggedTensor.from_tensor(ends)], axis=1), truncated, empty
 
 
-def is_utf8(strings):
+def is_utf8(strings) -> Tensor:
     """Returns which of `[B]` strings are valid UTF-8 by the rules of Python's decoder, `[B]`."""
     return tf.equal(tf.strings.unicode_transcode(strings, "UTF-8", "UTF-8", "ignore"), strings)
 
 
-def generate_strings(tokenizers, max_length, decode, sentences, blank=True):
+def generate_strings(tokenizers, max_length, decode, sentences, blank=True) -> dict[str, Any]:
     """Encodes strings, searches, and decodes the outputs.
 
     A string that is not UTF-8 has empty outputs with the score `NONE`, the score of an output that
@@ -123,7 +126,7 @@ def generate_strings(tokenizers, max_length, decode, sentences, blank=True):
     }
 
 
-def map_sorted(function, sentences, batch_size, key=len):
+def map_sorted(function, sentences, batch_size, key=len) -> list:
     """Calls a function with batches of sentences of similar length.
 
     Args:

@@ -2,7 +2,10 @@
 
 import abc
 import dataclasses
+import os
 import typing
+from collections.abc import Sequence
+from typing import Any
 
 from keras_transformer.text.lines import read_lines, read_parallel
 
@@ -88,13 +91,13 @@ class Task(abc.ABC):
     fixed = {}
 
     @abc.abstractmethod
-    def pipeline_class(self):
+    def pipeline_class(self) -> type[Any]:
         """Returns the class of the pipeline of a trained model.
 
         The class has an attribute `model_class` and a method `from_run(path, max_length)`.
         """
 
-    def survey(self, rows, facts=None):
+    def survey(self, rows: Any, facts: dict[str, Any] | None = None) -> Survey:
         """Reads the training data once and returns a `Survey`.
 
         Args:
@@ -103,7 +106,7 @@ class Task(abc.ABC):
         """
         return Survey({})
 
-    def examples(self, columns):
+    def examples(self, columns: Any) -> list[list]:
         """Returns the inputs of a split and their references, for an evaluation.
 
         Args:
@@ -115,7 +118,9 @@ class Task(abc.ABC):
         inputs, *others = columns.values()
         return [inputs, *others[-1:]]
 
-    def read_files(self, source, reference=None):
+    def read_files(
+        self, source: str | os.PathLike, reference: str | os.PathLike | None = None
+    ) -> Sequence[list]:
         """Reads files in which each line is an example, and returns them as `examples` does.
 
         Args:
@@ -128,7 +133,7 @@ class Task(abc.ABC):
         """
         return [read_lines(source)] if reference is None else read_parallel(source, reference)
 
-    def samples(self, inputs):
+    def samples(self, inputs: list) -> list:
         """Returns the inputs to check an export with, as they occur in use.
 
         Args:
@@ -136,7 +141,7 @@ class Task(abc.ABC):
         """
         return inputs
 
-    def measure(self, pipeline, inputs, references):
+    def measure(self, pipeline: Any, inputs: list, references: list) -> dict[str, Any]:
         """Returns the results of the metrics that are `of_texts`.
 
         Args:
@@ -146,7 +151,7 @@ class Task(abc.ABC):
         return {}
 
     @abc.abstractmethod
-    def evaluate(self, pipeline, columns, **options):
+    def evaluate(self, pipeline: Any, columns: Any, **options: Any) -> dict[str, Any]:
         """Evaluates a pipeline and returns a dictionary of plain values.
 
         Args:
@@ -158,7 +163,7 @@ class Task(abc.ABC):
             ValueError: If there is nothing to evaluate, or an input or a label is not valid.
         """
 
-    def require(self, settings):  # noqa: B027  (most tasks need no further package)
+    def require(self, settings: Any) -> None:  # noqa: B027  (most tasks need no further package)
         """Requires the packages that training needs to compute its metrics.
 
         Args:
@@ -168,7 +173,7 @@ class Task(abc.ABC):
             ValueError: If a package is missing; the error contains the command that installs it.
         """
 
-    def check(self, settings):  # noqa: B027  (most tasks refuse nothing)
+    def check(self, settings: Any) -> None:  # noqa: B027  (most tasks refuse nothing)
         """Refuses training settings that would have no effect.
 
         Args:

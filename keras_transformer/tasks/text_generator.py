@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Sequence
+from typing import Any
 
 import keras
 import tensorflow as tf
@@ -74,7 +75,7 @@ class TextGenerator(Generator):
 
         return map_sorted(score, check_sentences(texts, "texts"), batch_size)
 
-    def reading(self, sentence: str):
+    def reading(self, sentence: str) -> tuple[Any, dict[str, tuple[list[str], list[str]]], bool]:
         """Returns the tokens of the text, after the start token; see `TextPipeline.reading`."""
         ids, truncated, _ = self.encode(tf.constant([sentence]))  # [1, T], its end included
         inputs = [self.model.config.bos_id, *ids[0].numpy()[:-1].tolist()]

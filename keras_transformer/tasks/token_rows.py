@@ -2,8 +2,10 @@
 
 import tensorflow as tf
 
+from keras_transformer.tensors import Tensor
 
-def valid_rows(source, ids, separators=0, ends=1):
+
+def valid_rows(source, ids, separators=0, ends=1) -> Tensor:
     """Returns which rows are valid, boolean `[B]`: ids of a text, then `eos_id`, then padding.
 
     Args:
@@ -27,7 +29,7 @@ def valid_rows(source, ids, separators=0, ends=1):
     return tf.reduce_all(valid, axis=1) & (tf.squeeze(length, 1) > 0)
 
 
-def empty_where_invalid(source, valid, ids):
+def empty_where_invalid(source, valid, ids) -> Tensor:
     """Replaces invalid rows by empty texts, so that no id is out of range of an embedding table.
 
     Args:
@@ -40,7 +42,7 @@ def empty_where_invalid(source, valid, ids):
     return tf.where(tf.expand_dims(valid, 1), source, empty)
 
 
-def checked_ids(source, tokenizer, longest, ends=1):
+def checked_ids(source, tokenizer, longest, ends=1) -> Tensor:
     """Checks rows of token ids, and returns them with padding after the last `eos_id`, `[B, S]`.
 
     The result is as wide as its longest row, at least 1.
@@ -71,7 +73,7 @@ def checked_ids(source, tokenizer, longest, ends=1):
         return source[:, : tf.maximum(tf.reduce_max(lengths), 1)]
 
 
-def assertions(checks):
+def assertions(checks) -> list[tf.Operation]:
     """Returns an operation for each condition that fails with a message unless it is all true.
 
     Args:

@@ -1,5 +1,7 @@
 """The task of translation."""
 
+from typing import Any
+
 from keras_transformer.tasks.source_to_target import SourceToTargetTask
 from keras_transformer.tasks.task import Metric
 
@@ -15,18 +17,20 @@ class TranslationTask(SourceToTargetTask):
     }
     evaluation_options = ("search", "lowercase", "tokenize")
 
-    def pipeline_class(self):  # noqa: D102
+    def pipeline_class(self) -> type[Any]:  # noqa: D102
         from keras_transformer.tasks.translator import Translator
 
         return Translator
 
-    def measure(self, pipeline, inputs, references):  # noqa: D102
+    def measure(self, pipeline, inputs, references) -> dict[str, Any]:  # noqa: D102
         from keras_transformer.text.quality import score
 
         scores = score(pipeline(inputs), references)
         return {name: scores[name] for name in ("bleu", "exact_match")}
 
-    def evaluate(self, pipeline, columns, search=None, lowercase=False, tokenize="13a"):
+    def evaluate(
+        self, pipeline, columns, search=None, lowercase=False, tokenize="13a"
+    ) -> dict[str, Any]:
         """Translates sentences and scores the translations (section 6.1).
 
         Args:

@@ -7,12 +7,13 @@ than its own: `check_merges`.
 
 import tensorflow as tf
 
+from keras_transformer.tensors import Tensor
 from keras_transformer.text.sentencepiece_model import messages
 
 PRINTABLE = (*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100))
 
 
-def characters():
+def characters() -> str:
     """Returns the character that stands for each byte, a string of 256 of them.
 
     A byte that is a printable character of Latin-1 stands for itself, and the others are those from
@@ -27,7 +28,7 @@ CHARACTERS = characters()
 BYTES = {character: byte for byte, character in enumerate(CHARACTERS)}
 
 
-def text_of(piece):
+def text_of(piece) -> bytes:
     """Returns the bytes that a piece stands for: one per character if all are in `BYTES`.
 
     Any other piece, such as a special token, is encoded as UTF-8.
@@ -37,7 +38,7 @@ def text_of(piece):
     return piece.encode()
 
 
-def utf8_bytes(points):
+def utf8_bytes(points) -> tuple[Tensor, Tensor, Tensor]:
     """Returns the UTF-8 bytes of code points, in the graph.
 
     Args:
@@ -60,7 +61,7 @@ def utf8_bytes(points):
     return tf.where(tf.equal(number, 0), lead, following), of_point, counts
 
 
-def merge_ranks(pieces, merges):
+def merge_ranks(pieces, merges) -> dict[str, int]:
     """Returns the place in the list of merges of each piece that a merge makes, a dictionary.
 
     Args:
@@ -90,7 +91,7 @@ def merge_ranks(pieces, merges):
     return ranks
 
 
-def check_merges(merges, ranks):
+def check_merges(merges, ranks) -> None:
     """Refuses merges that SentencePiece would not follow.
 
     Each piece is made of its characters, as SentencePiece makes it, and each step must be a pair of
@@ -122,7 +123,7 @@ def check_merges(merges, ranks):
             symbols[place : place + 2] = [texts[place]]
 
 
-def sentencepiece_model(pieces, ranks, unknown):
+def sentencepiece_model(pieces, ranks, unknown) -> bytes:
     """Returns the bytes of a SentencePiece model with the same ids and merges.
 
     Args:

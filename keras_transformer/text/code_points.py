@@ -3,6 +3,8 @@
 import numpy as np
 import tensorflow as tf
 
+from keras_transformer.tensors import Tensor
+
 CODE_POINTS = 0x110000
 PAGE = 256  # code points of a page of the table; most pages are equal and stored once
 KEPT = 0  # the entry of a code point that does not change
@@ -34,7 +36,7 @@ class CodePointMap:
         self._starts = np.cumsum(self._lengths, dtype=np.int32) - self._lengths
         self._values = np.array([point for sequence in sequences for point in sequence], np.int32)
 
-    def __call__(self, strings):
+    def __call__(self, strings) -> Tensor:
         points = tf.strings.unicode_decode(strings, "UTF-8", errors="replace")  # [B, (N)]
         mapped, lengths = self.map(points.values)
         of_strings = tf.RaggedTensor.from_row_lengths(lengths, points.row_lengths(), validate=False)

@@ -10,6 +10,7 @@ import functools
 import numpy as np
 import tensorflow as tf
 
+from keras_transformer.tensors import Tensor
 from keras_transformer.text.code_points import CODE_POINTS, PAGE
 from keras_transformer.text.unicode_ranges import LETTERS, NUMBERS, SPACES
 
@@ -20,7 +21,7 @@ ENDINGS = ("s", "t", "re", "ve", "m", "ll", "d")  # of contractions
 NO_POINT = -1  # stands between texts
 
 
-def word_starts(points):
+def word_starts(points) -> Tensor:
     """Returns which code points begin a word.
 
     Args:

@@ -7,11 +7,13 @@ import re
 
 import tensorflow as tf
 
+from keras_transformer.tensors import Tensor
+
 # The pattern of Hugging Face's tokenizer for Marian models.
 CODE = re.compile(">>.*?<<", re.DOTALL)
 
 
-def split_code(string, table, unk_id):
+def split_code(string, table, unk_id) -> tuple[list[int], str]:
     """Splits the language code from the beginning of a string.
 
     Args:
@@ -28,7 +30,7 @@ def split_code(string, table, unk_id):
     return [table.codes.get(match[0], unk_id)], string[match.end() :]
 
 
-def split_codes(strings, table, unk_id):
+def split_codes(strings, table, unk_id) -> tuple[Tensor | None, Tensor]:
     """Splits language codes from the beginnings of strings, in the graph.
 
     Args:

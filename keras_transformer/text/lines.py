@@ -5,23 +5,25 @@ they are part of the text.
 """
 
 import gzip
+import io
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
 
 BOM = b"\xef\xbb\xbf"  # some editors begin a file with it
 
 
-def is_gzip(path):
+def is_gzip(path) -> bool:
     """Returns true if a file is read as gzip because its name ends in `.gz`."""
     return Path(path).suffix == ".gz"
 
 
-def open_binary(path):
+def open_binary(path) -> io.BufferedIOBase:
     """Opens a file to read bytes, which are decompressed if its name ends in `.gz`."""
     return gzip.open(path, "rb") if is_gzip(path) else open(path, "rb")
 
 
-def binary_lines(path, longest=None):
+def binary_lines(path, longest=None) -> Iterator[bytes]:
     """Yields the lines of a file as bytes with their line ends, without a byte order mark.
 
     Args:
@@ -49,23 +51,23 @@ def binary_lines(path, longest=None):
         ) from None
 
 
-def without_mark(lines):
+def without_mark(lines) -> Iterator[bytes]:
     """Yields lines, bytes, without the byte order mark of the first one."""
     for number, line in enumerate(lines):
         yield line if number else line.removeprefix(BOM)
 
 
-def without_end(line):
+def without_end(line) -> bytes:
     """Returns a line, bytes, without the line feed and the carriage returns at its end."""
     return line.rstrip(b"\r\n")
 
 
-def one_line(text):
+def one_line(text) -> str:
     """Returns a text on one line: its line ends become spaces."""
     return " ".join(text.replace("\r", "\n").split("\n"))
 
 
-def read_lines(path, errors="strict"):
+def read_lines(path, errors="strict") -> list[str]:
     """Returns the lines of a UTF-8 file as strings, without a byte order mark at its start.
 
     Args:
@@ -80,7 +82,7 @@ def read_lines(path, errors="strict"):
     return [decode_line(path, number, line, errors) for number, line in numbered]
 
 
-def read_parallel(source, target, errors="strict"):
+def read_parallel(source, target, errors="strict") -> tuple[list[str], list[str]]:
     """Returns the lines of two parallel files: line n of one translates line n of the other.
 
     Args:
@@ -100,14 +102,14 @@ def read_parallel(source, target, errors="strict"):
     return both
 
 
-def count_parallel(source, target):
+def count_parallel(source, target) -> int:
     """Returns the number of lines of two files; raises `ValueError` if the numbers differ."""
     counts = [sum(1 for _ in binary_lines(path)) for path in (source, target)]
     _check_equal(source, counts[0], target, counts[1])
     return counts[0]
 
 
-def decode_line(path, number, line, errors="strict"):
+def decode_line(path, number, line, errors="strict") -> str:
     """Returns a line as a string without its end.
 
     Args:
@@ -133,7 +135,7 @@ def _check_equal(source, sources, target, targets):
         )
 
 
-def parse_lines(parse, lines, name, numbers=None):
+def parse_lines(parse, lines, name, numbers=None) -> list:
     """Parses lines; errors name the line.
 
     Args:

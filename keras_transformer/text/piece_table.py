@@ -45,7 +45,7 @@ class PieceTable:
     names: dict = dataclasses.field(default_factory=dict)
     starts_with_bos: bool = False
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         object.__setattr__(self, "ids", tuple(self.ids))
         names = {int(number): name for number, name in dict(self.names).items()}
         object.__setattr__(self, "names", names)
@@ -66,7 +66,7 @@ class PieceTable:
                 )
 
     @functools.cached_property
-    def places(self):
+    def places(self) -> list[int]:
         """SentencePiece's id of each of the model's ids, or -1 if it has none."""
         places = [-1] * self.size
         for place, number in enumerate(self.ids):
@@ -75,16 +75,16 @@ class PieceTable:
         return places
 
     @functools.cached_property
-    def codes(self):
+    def codes(self) -> dict[str, int]:
         """Ids of the codes of target languages, by code, such as `>>fra<<`."""
         return {name: number for number, name in self.names.items() if is_code(name)}
 
-    def to_json(self):
+    def to_json(self) -> bytes:
         """Returns the table as bytes."""
         return json.dumps(dataclasses.asdict(self)).encode()
 
     @classmethod
-    def from_json(cls, content):
+    def from_json(cls, content) -> "PieceTable":
         """Returns the table from the result of `to_json`.
 
         Raises:
@@ -96,7 +96,7 @@ class PieceTable:
             raise ValueError(f"the table of pieces is damaged ({error}).") from error
 
 
-def with_table(model, ids, size, **special):
+def with_table(model, ids, size, **special) -> tuple[bytes, PieceTable]:
     """Returns a SentencePiece model with all tokens of a vocabulary, and the table of their ids.
 
     Tokens that the SentencePiece model lacks, such as those of the other language, are added as
@@ -134,7 +134,7 @@ def with_table(model, ids, size, **special):
     return with_unused_pieces(model, others), table
 
 
-def is_code(piece):
+def is_code(piece) -> bool:
     """Returns true if a piece is the code of a target language, such as `>>fra<<`."""
     return piece.startswith(">>") and piece.endswith("<<")
 

@@ -3,6 +3,8 @@
 The only module that imports `sacrebleu`.
 """
 
+from typing import Any
+
 import sacrebleu
 
 
@@ -12,7 +14,7 @@ def score(
     *,
     lowercase: bool = False,
     tokenize: str = "13a",
-) -> dict:
+) -> dict[str, Any]:
     """Compares translations with their references.
 
     Args:

@@ -3,6 +3,7 @@
 import importlib.metadata
 import re
 import statistics
+from typing import Any
 
 from keras_transformer.installation import install_hint
 
@@ -10,7 +11,7 @@ KINDS = ("rouge1", "rouge2", "rougeL")
 WORD = re.compile(r"[^\W_]+")  # finds the words of rouge-score's own tokenizer in ASCII text
 
 
-def rouge(summaries: list[str], references: list[str]) -> dict:
+def rouge(summaries: list[str], references: list[str]) -> dict[str, Any]:
     """Compares summaries with their references.
 
     `rouge1` and `rouge2` are the F1 scores of common words and of common pairs of neighbouring
@@ -46,7 +47,7 @@ def rouge(summaries: list[str], references: list[str]) -> dict:
     return {**means, "rouge_signature": signature, "summaries": len(references)}
 
 
-def load_scorer():
+def load_scorer() -> Any:
     """Returns rouge-score's `RougeScorer`, with the tokenizer for all scripts.
 
     Raises:
@@ -75,7 +76,7 @@ class Words:
     def __init__(self, stemmer):
         self._stemmer = stemmer
 
-    def tokenize(self, text):
+    def tokenize(self, text) -> list[Any]:
         """Returns the words of a text, in lower case and stemmed."""
         words = WORD.findall(text.lower())
         return [self._stemmer.stem(word) if len(word) > 3 else word for word in words]

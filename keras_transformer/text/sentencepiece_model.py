@@ -1,6 +1,7 @@
 """Pieces and training options of a serialised SentencePiece model."""
 
 import typing
+from typing import Any
 
 from sentencepiece import sentencepiece_model_pb2
 
@@ -9,7 +10,7 @@ messages: typing.Any = sentencepiece_model_pb2
 UNUSED = messages.ModelProto.SentencePiece.UNUSED
 
 
-def pieces_of(model):
+def pieces_of(model) -> list[Any]:
     """Returns the pieces of a model in the order of their ids, a list of strings.
 
     Args:
@@ -40,7 +41,7 @@ def pieces_with_scores(model):
     return [(piece.piece, piece.score) for piece in proto.pieces], proto.normalizer_spec, kind
 
 
-def training_of(model):
+def training_of(model) -> tuple[str, bool, float]:
     """Returns options with which a model was trained.
 
     Args:
@@ -58,7 +59,7 @@ def training_of(model):
     return kind, spec.split_digits, round(spec.character_coverage, 6)  # stored as float32
 
 
-def unused_pieces(model):
+def unused_pieces(model) -> dict[str, int]:
     """Returns the ids of a model's unused pieces, which it never encodes, by piece.
 
     Args:
@@ -71,7 +72,7 @@ def unused_pieces(model):
     return {piece.piece: number for number, piece in pieces if piece.type == UNUSED}
 
 
-def with_unused_pieces(model, pieces):
+def with_unused_pieces(model, pieces) -> bytes:
     """Returns the bytes of a model with additional pieces, which it decodes but never encodes.
 
     Args:

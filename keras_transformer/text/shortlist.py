@@ -51,7 +51,7 @@ class Shortlist:
     offsets: np.ndarray
     ids: np.ndarray
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         check_count("first", self.first, least=0)
         check_count("best", self.best, least=0)
         offsets, ids = (_integers(name, getattr(self, name)) for name in ("offsets", "ids"))
@@ -70,10 +70,10 @@ class Shortlist:
         object.__setattr__(self, "offsets", offsets)
         object.__setattr__(self, "ids", ids)
 
-    def __str__(self):
+    def __str__(self) -> str:
         return f"shortlist {self.first} + {self.best}"
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"Shortlist(first={self.first}, best={self.best}, {self.vocab_size} tokens)"
 
     @property
@@ -105,7 +105,7 @@ class Shortlist:
             np.int64
         )
 
-    def check_sizes(self, source_size: int, target_size: int):
+    def check_sizes(self, source_size: int, target_size: int) -> None:
         """Checks that the shortlist fits vocabularies of these sizes.
 
         Raises:
@@ -193,7 +193,7 @@ class Shortlist:
         except ValueError as error:
             raise ValueError(f"the shortlist is damaged: {error}") from error
 
-    def write(self, path: str | os.PathLike):
+    def write(self, path: str | os.PathLike) -> None:
         """Writes a file in Marian's binary format, whole or not at all.
 
         Raises:

@@ -10,6 +10,7 @@ import dataclasses
 import numpy as np
 import tensorflow as tf
 
+from keras_transformer.tensors import Tensor
 from keras_transformer.text.sentencepiece_model import unused_pieces
 
 BUCKETS = 2**63 - 1  # values of the hash
@@ -28,16 +29,16 @@ class UnknownPieces:
     unk_id: int
 
     @classmethod
-    def of(cls, model, table):
+    def of(cls, model, table) -> "UnknownPieces":
         """Returns the table for the bytes of a SentencePiece model and a `PieceTable`."""
         places = unused_pieces(model).items()
         ids = {piece: table.ids[place] for piece, place in places if table.ids[place] >= 0}
         return cls(ids, table.unk_id)
 
-    def __bool__(self):
+    def __bool__(self) -> bool:
         return bool(self.ids)
 
-    def look_up(self, texts):
+    def look_up(self, texts) -> Tensor:
         """Returns the ids of texts `[N]`, int32, in the graph and without a resource.
 
         Texts are compared by a hash of 63 bits. The probability that another text has the hash of

@@ -13,7 +13,7 @@ _BYTES_OF_VALUE, _BYTES_OF_WORD = 64, 4096  # at most
 _NOT_IN_A_NUMBER = re.compile(rb"[_\t\v\f\r]")
 
 
-def words_of(pieces, special=()):
+def words_of(pieces, special=()) -> dict[str, list[int]]:
     """Returns the words of a vocabulary's tokens.
 
     Both `"▁dog"`, the beginning of a word, and `"dog"`, a part of a word, belong to the word `dog`.
@@ -34,7 +34,7 @@ def words_of(pieces, special=()):
     return words
 
 
-def read_vectors(path, words, width):
+def read_vectors(path, words, width) -> dict[str, np.ndarray]:
     """Reads the vectors of the given words.
 
     Each line has a word and its values, separated by single spaces. A word2vec file begins with a
@@ -77,7 +77,7 @@ def read_vectors(path, words, width):
     return vectors
 
 
-def check_vectors(path, width):
+def check_vectors(path, width) -> None:
     """Checks that a file begins like a file of word vectors; see `read_vectors`.
 
     Args:

@@ -179,6 +179,11 @@ ROWS = {
         ),
         ("tokens",),
     ),
+    # Not of unit length: the mean square, the loss of these tests, would not depend on any weight.
+    "TextEmbedder": Row(
+        lambda: kt.TextEmbedder(kt.EmbedderConfig(**STACK, dimensions=5, normalize=False)),
+        ("tokens",),
+    ),
     "TokenClassifier": Row(
         lambda: kt.TokenClassifier(kt.TokenClassifierConfig(**STACK, labels=("O", "B-X", "I-X"))),
         ("tokens",),
@@ -211,6 +216,7 @@ MODELS = {
     "Transformer_ssru",
     "LanguageModel",
     "TextClassifier",
+    "TextEmbedder",
     "TokenClassifier",
     "SpanPredictor",
     "ImageClassifier",
@@ -220,7 +226,7 @@ MODELS = {
 # Layers whose last axis is the steps of the input.
 PER_STEP = {"SeriesRegressor", "SeriesRegressor_gru_attention"}
 # Layers of models that compute in float32 under every policy.
-ENDS = {"logits", "passage", "scaling", "squeeze", "unscaling"}
+ENDS = {"logits", "vector", "passage", "scaling", "squeeze", "unscaling"}
 
 # Arguments with another name in the call than in the table: an attention takes the mask of the
 # memory as `allowed`.

@@ -26,6 +26,7 @@ KINDS = {
     "Transformer": (TOKENS, {"source": IDS[:, :S], "target": IDS}),
     "LanguageModel": (TOKENS, IDS),
     "TextClassifier": (TOKENS, IDS),
+    "TextEmbedder": (TOKENS, IDS),
     "TokenClassifier": (TOKENS, IDS),
     "SpanPredictor": (TOKENS, QUESTIONS),
     "ImageClassifier": (
@@ -62,7 +63,7 @@ VALUES = {
     },
     **{"input_scale": (2.0, 3.0), "snow": ("a", "b"), "target_mean": 1.0, "target_scale": 2.0},
     **{"num_decoder_layers": 3, "max_length": 20, "pad_id": 1, "embedding_size": 6},
-    **{"pair_layout": "bert"},
+    **{"pair_layout": "bert", "dimensions": 5, "normalize": False},
 }
 # Other values where these are the defaults.
 OWN_VALUES = {("SpanPredictor", "segments"): "none"}
@@ -71,7 +72,8 @@ ELSEWHERE = {
     **{"bos_id": "data, searches", "eos_id": "data, searches", "banned_ids": "searches"},
     **{"silent_ids": "searches", "forced_eos_id": "searches", "max_answer": "answers"},
     **{"stride": "windows", "resize": "files", "inputs": "names", "target": "name"},
-    **{"table": "files", "scored": "windows", "no_answer": "answers"},
+    **{"table": "files", "scored": "windows", "similarity_scale": "loss", "symmetric": "loss"},
+    **{"no_answer": "answers"},
 }
 # Options that only set a limit: the maximum length, for any position; the padding id of a language
 # model.

@@ -188,6 +188,7 @@ KINDS_OF_MODELS = {
     "SpanPredictorConfig": [{"max_answer": 7}],
     "TokenClassifierConfig": [{"labels": ("O", "B-X")}],
     "ClassifierConfig": [{"pooling": "max"}],
+    "EmbedderConfig": [{"pooling": "max", "dimensions": 7, "similarity_scale": 3.0}],
     "LanguageModelConfig": [{"tie": "none"}],
 }
 

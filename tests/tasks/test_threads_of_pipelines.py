@@ -21,6 +21,7 @@ IMAGES = [
 ]
 TASKS = {
     "classification": (pipelines.classifier, LINES),
+    "embedding": (pipelines.embedder, LINES),
     "token_classification": (pipelines.labeller, LINES),
     "question_answering": (pipelines.answerer, PAIRS),
     "image_classification": (pipelines.recognizer, IMAGES),

@@ -30,12 +30,12 @@ class Plan:
     buckets: np.ndarray
 
     @property
-    def steps(self):
+    def steps(self) -> int:
         """Number of batches."""
         return int(self.batches.sum())
 
 
-def plan_batches(counts, batch_tokens, widths):
+def plan_batches(counts, batch_tokens, widths) -> Plan:
     """Puts examples into buckets by length and cuts each bucket into batches.
 
     A batch takes as many examples of its bucket as `batch_tokens` allows. Examples that do not fill
@@ -74,7 +74,7 @@ def plan_batches(counts, batch_tokens, widths):
     return Plan(ends, widths, *np.array(runs, np.int64).T)
 
 
-def choose_widths(counts, buckets):
+def choose_widths(counts, buckets) -> np.ndarray:
     """Chooses the widths that need the least padding.
 
     Each sentence is padded to the first of the widths `w_1 < ... < w_n` into which it fits; the sum

@@ -6,10 +6,12 @@ not depend on the size of the corpus.
 """
 
 import functools
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
+from keras_transformer.tensors import Tensor
 from keras_transformer.training.data.batching import choose_widths, plan_batches
 from keras_transformer.training.data.encoding import Limits
 from keras_transformer.training.data.permutation import key_of, permuted, uniform
@@ -58,7 +60,9 @@ class Corpus:
         self._tables = functools.cache(self._make_tables)
 
     @classmethod
-    def from_rows(cls, rows, training, limits=None, *, weights=None, split="train", texts=()):
+    def from_rows(
+        cls, rows, training, limits=None, *, weights=None, split="train", texts=()
+    ) -> "Corpus":
         """Encodes a dataset of examples, into temporary files.
 
         Args:
@@ -89,7 +93,9 @@ class Corpus:
         )
         return cls(store, training)
 
-    def batches(self, batch_size, *, shuffle=False, seed=0, epoch=0, skip=0, buckets=BUCKETS):
+    def batches(
+        self, batch_size, *, shuffle=False, seed=0, epoch=0, skip=0, buckets=BUCKETS
+    ) -> tf.data.Dataset:
         """Returns the batches of one epoch.
 
         Examples are put into `buckets` by the length of their longest sequence, with the widths
@@ -121,7 +127,7 @@ class Corpus:
         left = max(0, self.steps(batch_size, buckets) - skip)
         return made.apply(tf.data.experimental.assert_cardinality(left)).prefetch(tf.data.AUTOTUNE)
 
-    def epochs(self, batch_size, seed=0, buckets=BUCKETS):
+    def epochs(self, batch_size, seed=0, buckets=BUCKETS) -> Epochs:
         """Returns the `Epochs` of the corpus, each in an order of its own."""
 
         def batches(epoch, select):
@@ -175,7 +181,7 @@ class Corpus:
             places = begin + permuted(places - begin, sizes, keys)
         return places, rows, tf.gather(tables["buckets"], run)
 
-    def drawn(self, places, epoch):
+    def drawn(self, places, epoch) -> Tensor:
         """Returns the indices of the examples at some places of an epoch.
 
         Without weights, every epoch contains every example once, and numbers equal places.
@@ -186,7 +192,7 @@ class Corpus:
         """
         return places if self._weighted is None else self._weighted.numbers(places, epoch)
 
-    def gather(self, numbers, widths, draws=None, columns=None):
+    def gather(self, numbers, widths, draws=None, columns=None) -> Any:
         """Returns the batch of some examples: see `batches`.
 
         Args:
@@ -238,11 +244,11 @@ class Corpus:
             )
         }
 
-    def steps(self, batch_size, buckets=BUCKETS):
+    def steps(self, batch_size, buckets=BUCKETS) -> int:
         """Returns the number of batches of an epoch."""
         return self._tables(batch_size, buckets)[0].steps
 
-    def padding(self, batch_size, buckets=BUCKETS):
+    def padding(self, batch_size, buckets=BUCKETS) -> float:
         """Returns the mean share of padding in the batches of an epoch."""
         plan = self._tables(batch_size, buckets)[0]
         widths = sum(self._widths(plan).values())

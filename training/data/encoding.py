@@ -2,6 +2,7 @@
 
 import dataclasses
 import zlib
+from collections.abc import Iterator
 
 import numpy as np
 import tensorflow as tf
@@ -43,7 +44,7 @@ class Column:
     values: np.ndarray
     lengths: np.ndarray | None = None
 
-    def take(self, numbers):
+    def take(self, numbers) -> "Column":
         """Returns the column of some examples, in the order of `numbers`."""
         if self.lengths is None:
             return Column(self.values[numbers])
@@ -56,7 +57,7 @@ class Column:
         return Column(self.values[places], lengths)
 
     @staticmethod
-    def joined(columns):
+    def joined(columns) -> "Column":
         """Returns the concatenation of columns."""
         values = np.concatenate([column.values for column in columns])
         ragged = columns[0].lengths is not None
@@ -99,7 +100,7 @@ class Encoder:
         self._limits, self._split, self._texts = limits, split, texts
         self._ragged = [name for name, field in self._fields.items() if field.is_ragged]
 
-    def chunks(self, rows, weights=None, skip=0):
+    def chunks(self, rows, weights=None, skip=0) -> Iterator[Chunk]:
         """Yields `Chunk`s of `CHUNK * BATCH` rows, in order; the last has fewer, perhaps none.
 
         Args:

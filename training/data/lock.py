@@ -58,7 +58,7 @@ class RunLock:
         self._own = None
         self._ended = threading.Event()
 
-    def __enter__(self):
+    def __enter__(self) -> "RunLock":
         self.folder.mkdir(parents=True, exist_ok=True)
         self._native = self._lock_natively()
         try:
@@ -74,7 +74,7 @@ class RunLock:
         threading.Thread(target=self._beat, name="run lock", daemon=True).start()
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_) -> None:
         self._ended.set()
         with contextlib.suppress(OSError):
             if self._is_own():
@@ -82,7 +82,7 @@ class RunLock:
                 self._place.unlink()  # before the kernel's lock ends
         self._unlock_natively()
 
-    def check(self):
+    def check(self) -> None:
         """Raises `RunLocked` if another process has taken over the folder."""
         holder, silent = self._holder()
         if holder is not None and not self._is_own():

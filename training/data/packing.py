@@ -1,9 +1,11 @@
 """Packing of several texts into a row of tokens, which avoids padding."""
 
+from typing import Any
+
 import numpy as np
 
 
-def pack_texts(texts, max_length):
+def pack_texts(texts, max_length) -> tuple[Any, int]:
     """Packs texts into rows of at most `max_length` tokens.
 
     A longer text is cut into parts of `max_length` tokens, each of which fills a row, and a
@@ -32,7 +34,7 @@ def pack_texts(texts, max_length):
     return type(texts)(values[places], totals), int(np.count_nonzero(counts > 1))
 
 
-def best_fit(sizes, capacity):
+def best_fit(sizes, capacity) -> np.ndarray:
     """Packs items into bins by best fit, the largest first: each into the fullest bin it fits into.
 
     Args:

@@ -6,11 +6,13 @@ is drawn, sorted or kept, and training can resume anywhere in it at no cost.
 
 import tensorflow as tf
 
+from keras_transformer.tensors import Tensor
+
 ROUNDS = 16  # with fewer rounds, not all orders of five numbers are equally frequent
 _GOLDEN = 0x9E3779B97F4A7C15  # 2**64 / golden ratio
 
 
-def key_of(*numbers):
+def key_of(*numbers) -> Tensor:
     """Returns a key, uint64, that depends on some integers and their order.
 
     Args:
@@ -22,12 +24,12 @@ def key_of(*numbers):
     return key
 
 
-def uniform(key):
+def uniform(key) -> Tensor:
     """Returns a pseudo-random number for each key, at least 0 and below 1, float32."""
     return tf.cast(tf.bitwise.right_shift(key, tf.constant(40, tf.uint64)), tf.float32) * 2.0**-24
 
 
-def permuted(numbers, sizes, key):
+def permuted(numbers, sizes, key) -> Tensor:
     """Returns the images of numbers under a permutation, int64, each below its size.
 
     The permutation is an alternating Feistel network over a rectangle of at least `sizes` cells. A

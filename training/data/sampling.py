@@ -46,7 +46,7 @@ class SubwordSampler:
         self._latest = {}  # the latest windows, by epoch, window and plan
         self._widths = {}  # by number of buckets: the widths of the first window, used for all
 
-    def epochs(self, batch_tokens, buckets=BUCKETS):
+    def epochs(self, batch_tokens, buckets=BUCKETS) -> Epochs:
         """Returns the `Epochs` of the corpus, each with other segmentations.
 
         Args:

@@ -1,11 +1,14 @@
 """Shards of batches for the replicas of a strategy."""
 
+from typing import Any
+
 import tensorflow as tf
 
+from keras_transformer.tensors import Tensor
 from keras_transformer.training.data.stream import unconverted
 
 
-def cut_batches(batches, strategy, pad_id):
+def cut_batches(batches, strategy, pad_id) -> Any:
     """Distributes every batch to the replicas of a strategy.
 
     Replica i of n gets `rows[i::n]`. Shards are padded with rows of `pad_id` to the same size, so
@@ -44,7 +47,7 @@ def cut_batches(batches, strategy, pad_id):
     return strategy.distribute_datasets_from_function(shards_of_process)
 
 
-def cut(tensor, shards, pad_id):
+def cut(tensor, shards, pad_id) -> Tensor:
     """Cuts a batch into shards `rows[i::shards]`, padded to the same size.
 
     Args:

@@ -8,11 +8,13 @@ import math
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
 from keras_transformer.files import read_json, write_json
+from keras_transformer.tensors import Tensor
 from keras_transformer.training.data.checksums import BlockVerifier, damaged
 from keras_transformer.training.data.encoding import Encoder
 from keras_transformer.training.data.lock import RunLock, RunLocked
@@ -61,7 +63,7 @@ class Store:
                 if not path.is_file() or path.stat().st_size != expected:
                     raise damaged(path, f"it must have {expected:,} bytes")
 
-    def gather(self, numbers, widths, names=None):
+    def gather(self, numbers, widths, names=None) -> dict[str, Tensor]:
         """Returns some rows of columns; runs in a graph.
 
         Args:
@@ -111,7 +113,7 @@ class Store:
         items[~inside] = field.padding
         return items
 
-    def texts(self, name, numbers):
+    def texts(self, name, numbers) -> list[bytes]:
         """Returns the strings of some rows, a list of bytes: see `Encoder`. Not for graphs."""
         name = f"{name}.text"
         items = self._mapped(name, "values")
@@ -167,7 +169,9 @@ class Stores:
     console: object = None
     shared: bool = False
 
-    def take(self, rows, training, limits, *, split, weights=None, texts=(), data=None, total=None):
+    def take(
+        self, rows, training, limits, *, split, weights=None, texts=(), data=None, total=None
+    ) -> Store:
         """Returns the store of a split, and writes it first if there is none.
 
         If another process is writing it, the call waits. A store that a killed process left
@@ -208,11 +212,11 @@ class Stores:
             writer.remove_others(folder, split)
         return Store(folder, training.fields)
 
-    def recall(self, key):
+    def recall(self, key) -> dict[str, Any] | None:
         """Returns the dictionary that was remembered for a key, or `None`."""
         return None if self.folder is None else read_json(self._note(key))
 
-    def remember(self, key, content):
+    def remember(self, key, content) -> None:
         """Keeps a dictionary of plain values for later calls.
 
         Args:
@@ -290,7 +294,7 @@ def _temporary(writer, make, fields):
     return store
 
 
-def digest(key):
+def digest(key) -> str:
     """Returns a hash of plain values for a file name."""
     text = json.dumps(key, sort_keys=True, default=list)
     return hashlib.sha256(text.encode()).hexdigest()[:16]

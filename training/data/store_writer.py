@@ -29,7 +29,7 @@ class StoreWriter:
     def __init__(self, encoder, key):
         self._encoder, self._key = encoder, key
 
-    def write(self, folder, part, rows, weights, progress):
+    def write(self, folder, part, rows, weights, progress) -> None:
         """Writes a store.
 
         Args:
@@ -62,11 +62,11 @@ class StoreWriter:
         os.replace(draft, folder)
         sync(folder.parent)
 
-    def remove(self, part):
+    def remove(self, part) -> None:
         """Removes the folder of incomplete files after the store is complete."""
         shutil.rmtree(part, ignore_errors=True)
 
-    def remove_others(self, folder, split):
+    def remove_others(self, folder, split) -> None:
         """Removes other stores of a split: of earlier data or with another vocabulary."""
         for path in folder.parent.glob(f"*{split}-*"):
             if path.name not in (folder.name, f".{folder.name}.part"):

@@ -2,6 +2,7 @@
 
 import dataclasses
 import typing
+from typing import Any
 
 import tensorflow as tf
 
@@ -25,7 +26,7 @@ class Epochs:
     steps: int
     make: typing.Callable
 
-    def batches(self, epoch, skip=0, every=1, turn=0):
+    def batches(self, epoch, skip=0, every=1, turn=0) -> Any:
         """Returns batches of an epoch.
 
         Args:
@@ -47,7 +48,7 @@ class Epochs:
         return self.make(epoch, select)
 
 
-def endless_batches(epochs, *, skip=0, accumulate=1):
+def endless_batches(epochs, *, skip=0, accumulate=1) -> tf.data.Dataset:
     """Returns the batches of all updates, each epoch in an order of its own.
 
     A run that stopped after any update resumes with exactly the next batch: every epoch has

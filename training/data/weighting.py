@@ -3,6 +3,8 @@
 import numpy as np
 import tensorflow as tf
 
+from keras_transformer.tensors import Tensor
+
 GOLDEN = 0.6180339887498949  # its multiples, modulo 1, fill the unit interval most evenly
 
 
@@ -48,7 +50,7 @@ class WeightedEpochs:
             self._weights, self._counts = tf.constant(weights), tf.constant(counts)
             self._first = tf.constant(np.cumsum(counts) - counts)
 
-    def numbers(self, places, epoch):
+    def numbers(self, places, epoch) -> Tensor:
         """Returns the examples at some places of an epoch, which is sorted by length.
 
         Args:

@@ -9,6 +9,7 @@
 """
 
 import inspect
+from typing import Any
 
 import keras
 import tensorflow as tf
@@ -42,7 +43,7 @@ class DistributedModel(keras.Model):
         check_methods(keras.Model, MODEL_METHODS)  # they are replaced even without a strategy
         super().__init__(*args, **kwargs)
 
-    def compile(self, *args, **kwargs):
+    def compile(self, *args, **kwargs) -> None:
         """Configures training as Keras does; the optimizer receives summed gradients."""
         super().compile(*args, **kwargs)
         if self.distribute_strategy.num_replicas_in_sync > 1:
@@ -55,13 +56,13 @@ class DistributedModel(keras.Model):
             with self.distribute_strategy.scope():
                 optimizer.build(self.trainable_variables)
 
-    def make_train_function(self, force=False):  # noqa: D102
+    def make_train_function(self, force=False) -> Any:  # noqa: D102
         if not self._has_several_processes():
             return super().make_train_function(force)
         if self.train_function is None or force:
             self.train_function = self._on_all_replicas(self.train_step)
 
-    def make_test_function(self, force=False):  # noqa: D102
+    def make_test_function(self, force=False) -> Any:  # noqa: D102
         if not self._has_several_processes():
             return super().make_test_function(force)
         if self.test_function is None or force:
@@ -83,7 +84,7 @@ class DistributedModel(keras.Model):
         return one_step
 
 
-def sum_gradients_first(optimizer):
+def sum_gradients_first(optimizer) -> None:
     """Makes an optimizer sum the gradients of all replicas before it clips or applies them.
 
     Args:
@@ -105,7 +106,7 @@ def sum_gradients_first(optimizer):
     inner._all_reduce_sum_gradients = list  # (gradient, variable) pairs, as they are
 
 
-def check_methods(owner, methods):
+def check_methods(owner, methods) -> None:
     """Checks that this version of Keras has the private methods that are replaced here.
 
     Args:

@@ -9,7 +9,7 @@ CPUINFO = pathlib.Path("/proc/cpuinfo")
 NATIVE_BFLOAT16 = {"avx512_bf16", "amx_bf16", "bf16"}  # two extensions of x86, and ARM's
 
 
-def dtype_policy(precision, cpuinfo=CPUINFO):
+def dtype_policy(precision, cpuinfo=CPUINFO) -> str:
     """Returns the Keras dtype policy for a value of `training.precision`.
 
     `"auto"` is `"mixed_bfloat16"` if the hardware multiplies bfloat16 natively, otherwise

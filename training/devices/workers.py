@@ -3,6 +3,8 @@
 import contextlib
 import re
 import struct
+from collections.abc import Generator
+from typing import Any
 
 import tensorflow as tf
 
@@ -24,7 +26,7 @@ class Workers:
         self.is_chief = self.count == 1 or resolver.task_id == 0
         self._gather = tf.function(self._gather_in_graph, autograph=False)
 
-    def chief_first(self, function):
+    def chief_first(self, function) -> Any:
         """Calls a function on the chief, and then on all other processes.
 
         Returns:
@@ -36,7 +38,7 @@ class Workers:
         result = self._on_chief(function)
         return result if self.is_chief else function()
 
-    def from_chief(self, function, names):
+    def from_chief(self, function, names) -> dict[str, float]:
         """Calls a function on the chief only, and sends its result to all processes.
 
         Args:
@@ -52,11 +54,11 @@ class Workers:
         results = self._on_chief(function) or dict.fromkeys(names, 0.0)
         return {name: _float(self._all(_bits(results[name]))[0]) for name in names}
 
-    def any(self, flag):
+    def any(self, flag) -> bool:
         """Returns `True` if a flag is true in any of the processes."""
         return any(self._all(int(flag)))
 
-    def require_same(self, **values):
+    def require_same(self, **values) -> None:
         """Checks that integers, below 2**63, are the same in all processes.
 
         Raises:
@@ -72,7 +74,7 @@ class Workers:
                 )
 
     @contextlib.contextmanager
-    def watch(self):
+    def watch(self) -> Generator[None]:
         """Context manager that turns TensorFlow's errors about a lost process into a clear one.
 
         Raises:

@@ -3,6 +3,8 @@
 import dataclasses
 import hashlib
 import os
+import pathlib
+from typing import Any
 
 from keras_transformer.files import write_text
 from keras_transformer.text.lines import one_line, read_lines
@@ -23,7 +25,7 @@ class Texts:
     alone: list
 
     @classmethod
-    def read(cls, settings, monolingual=()):
+    def read(cls, settings, monolingual=()) -> "Texts":
         """Reads the texts of a student's data, and more sources from files.
 
         Args:
@@ -43,16 +45,16 @@ class Texts:
         return cls(splits, [line for line in lines if line.strip()])
 
     @property
-    def sources(self):
+    def sources(self) -> list[str]:
         """All sources that the teachers read."""
         return [*self.splits["train"][0], *self.alone]
 
     @property
-    def references(self):
+    def references(self) -> list[str | None]:
         """The reference of each of the `sources`, or `None`."""
         return [*self.splits["train"][1], *[None] * len(self.alone)]
 
-    def digest(self, references=False):
+    def digest(self, references=False) -> str:
         """Returns a checksum of the sources; with `references`, of these as well."""
         checksum = hashlib.sha256()
         for column in (self.sources, self.splits["train"][1] if references else []):
@@ -72,16 +74,16 @@ class Files:
     def __init__(self, folder):
         self.folder = folder
 
-    def paths(self, name):
+    def paths(self, name) -> tuple[pathlib.Path, pathlib.Path]:
         """Returns the paths of a corpus's sources and targets."""
         return self.folder / f"{name}.source", self.folder / f"{name}.target"
 
-    def write(self, name, sources, targets):
+    def write(self, name, sources, targets) -> None:
         """Writes a corpus; each file is complete or absent."""
         for path, lines in zip(self.paths(name), (sources, targets), strict=True):
             write_text(path, "".join(f"{line}\n" for line in lines))
 
-    def section(self, data, splits, original=None):
+    def section(self, data, splits, original=None) -> dict[str, Any]:
         """Returns the `[data]` section that reads the files, a dictionary.
 
         Args:

@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 from collections.abc import Sequence
+from typing import Any
 
 import rich.console
 
@@ -63,7 +64,7 @@ class Distillation:
     batch_size: int = 64
     shard: Shard | None = None
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         check_search(self.search, Beam)
         check_count("batch_size", self.batch_size)
         if self.best_of is not None and not 2 <= self.best_of <= self.search.size:
@@ -82,7 +83,7 @@ def distill(
     distillation: Distillation = Distillation(),
     *,
     console: rich.console.Console | None = None,
-) -> dict:
+) -> dict[str, Any]:
     """Trains a student on the outputs of its teachers for the sources of its training data.
 
     The folder `distillation` of the run contains the generated texts, `train.source` and
@@ -142,7 +143,7 @@ def distill(
     return run.read_metrics()
 
 
-def holds_distillation(folder):
+def holds_distillation(folder) -> bool:
     """Returns `True` if a folder contains outputs of teachers, or a trained student."""
     parts = folder / "distillation" / PARTS
     return any(parts.glob("*.json")) or _is_complete(folder) or is_trained(Run(folder))

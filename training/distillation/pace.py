@@ -28,7 +28,7 @@ class Pace:
         self._begin = self._last = time.monotonic()
         self._bar = None
 
-    def __enter__(self):
+    def __enter__(self) -> "Pace":
         if self._console.is_terminal:
             columns = [rich.progress.BarColumn(), rich.progress.TextColumn("{task.description}")]
             self._bar = rich.progress.Progress(*columns, console=self._console)
@@ -36,21 +36,21 @@ class Pace:
             self._bar.start()
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_) -> None:
         if self._bar is not None:
             self._bar.stop()
 
     @property
-    def count(self):
+    def count(self) -> int:
         """Number of sentences done."""
         return self._count
 
-    def skip(self, batch):
+    def skip(self, batch) -> None:
         """Counts sentences that an earlier call or another shard generates."""
         self._count += len(batch)
         self._spent += _cost(batch)
 
-    def done(self, batch):
+    def done(self, batch) -> None:
         """Counts sentences as done and shows the progress."""
         self.skip(batch)
         self._fresh += len(batch)

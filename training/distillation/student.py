@@ -1,11 +1,16 @@
 """The student's run before training: its settings, vocabulary and provenance."""
 
+from typing import TYPE_CHECKING, Any
+
 from keras_transformer.files import replacing
 from keras_transformer.training.settings.taken_vocabulary import read_rules
 from keras_transformer.training.settings.toml import SettingsError, make_settings, save_settings
 
+if TYPE_CHECKING:
+    from keras_transformer.training.settings.schema import Settings
 
-def check_student(settings):
+
+def check_student(settings) -> None:
     """Checks that the settings of a student suit a distillation.
 
     Raises:
@@ -29,7 +34,7 @@ def check_student(settings):
         )
 
 
-def student_settings(settings, section, teacher, own_vocabulary):
+def student_settings(settings, section, teacher, own_vocabulary) -> "Settings":
     """Returns the `Settings` of the student's training.
 
     Args:
@@ -61,7 +66,7 @@ def student_settings(settings, section, teacher, own_vocabulary):
     return make_settings(values, "the student's configuration")
 
 
-def prepare_run(run, settings, teacher, origin):
+def prepare_run(run, settings, teacher, origin) -> None:
     """Writes the files with which training of the student begins: settings, vocabulary, provenance.
 
     Args:
@@ -82,7 +87,7 @@ def prepare_run(run, settings, teacher, origin):
         save_settings(settings, draft)
 
 
-def origin_of(teachers):
+def origin_of(teachers) -> dict[str, Any]:
     """Returns the provenance of a student, for `Run.write_origin`.
 
     Its licence lists the licences of all teachers that derive from a converted checkpoint.

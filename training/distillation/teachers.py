@@ -31,11 +31,11 @@ class Teacher:
     tokenizers: Tokenizers
 
     @property
-    def name(self):
+    def name(self) -> str:
         """Name of the checkpoint that the run was converted from; otherwise that of its folder."""
         return self.run.read_origin().get("name") or self.run.path.resolve().name
 
-    def digest(self):
+    def digest(self) -> str:
         """Returns a checksum of everything its outputs depend on: model, vocabulary, rules."""
         checksum = hashlib.sha256()
         with open(self.run.model, "rb") as file:
@@ -47,7 +47,7 @@ class Teacher:
         return checksum.hexdigest()
 
 
-def open_teachers(paths, task):
+def open_teachers(paths, task) -> list[Teacher]:
     """Returns the `Teacher`s in some folders.
 
     Args:
@@ -93,7 +93,7 @@ class Searcher:
         self._pipeline = open_run([teacher.run.path for teacher in teachers])
         self.searched, self.max_length = self._pipeline.searched, self._pipeline.max_length
 
-    def check(self, search, n, sentences):
+    def check(self, search, n, sentences) -> None:
         """Raises a `ValueError` if the models do not support a search, or it exceeds the memory.
 
         Args:
@@ -106,7 +106,7 @@ class Searcher:
         configs = [model.config for model in self._pipeline.models]
         check_memory(configs, len(sentences), search.size, min(length, self.max_length))
 
-    def __call__(self, sentences, search, n=1):
+    def __call__(self, sentences, search, n=1) -> list[list]:
         """Returns a list of at most `n` results, the best first, for each of a list of strings."""
         batch = tf.constant(sentences, tf.string, [len(sentences)])
         values = search.values(range(len(sentences)))

@@ -30,7 +30,7 @@ class Parts:
         lengths = np.array([len(sentence) for sentence in sentences])
         self.order = np.argsort(-lengths, kind="stable")
 
-    def generate(self, searcher, search, n, batch_size, pace, shard=None):
+    def generate(self, searcher, search, n, batch_size, pace, shard=None) -> None:
         """Generates the missing parts.
 
         Args:
@@ -61,7 +61,7 @@ class Parts:
                 pace.done(batch)
             write_text(self._path(number), json.dumps(results, ensure_ascii=False))
 
-    def read(self):
+    def read(self) -> list:
         """Reads the outputs when all parts are complete.
 
         Returns:
@@ -85,7 +85,7 @@ class Parts:
                 results[place] = row
         return results
 
-    def remove(self):
+    def remove(self) -> None:
         """Removes all parts."""
         shutil.rmtree(self.folder, ignore_errors=True)
 

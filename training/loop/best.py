@@ -1,6 +1,7 @@
 """The best validation so far, and early stopping."""
 
 import math
+from typing import Any
 
 
 class Best:
@@ -28,11 +29,11 @@ class Best:
         self.waited = 0
 
     @property
-    def exhausted(self):
+    def exhausted(self) -> bool:
         """`True` if training must stop."""
         return self.patience is not None and self.waited >= self.patience
 
-    def see(self, update, results):
+    def see(self, update, results) -> None:
         """Records the results of the validation after an update."""
         if self.by is None:
             return
@@ -41,20 +42,20 @@ class Best:
         else:
             self.waited += 1
 
-    def state(self):
+    def state(self) -> dict[str, Any]:
         """Returns the state for a checkpoint, a dictionary of plain values."""
         return {"update": self.update, "figures": self.results, "waited": self.waited}
 
-    def restore(self, state):
+    def restore(self, state) -> None:
         """Restores a state that `state` returned."""
         self.update, self.results = state["update"], state["figures"]
         self.waited = state["waited"]
 
-    def forget(self):
+    def forget(self) -> None:
         """Forgets the best validation, but keeps the number of validations without improvement."""
         self.update, self.results = None, None
 
-    def reason(self):
+    def reason(self) -> str:
         """Returns why training stops, a clause without a full stop."""
         since = "" if self.update is None else f" since update {self.update:,}"
         return f"{self.by} has not improved{since}, {self.waited} validations in a row"

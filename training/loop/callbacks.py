@@ -5,6 +5,7 @@ import math
 import signal
 import threading
 import time
+from collections.abc import Generator
 
 import keras
 import tensorflow as tf
@@ -25,10 +26,10 @@ class UpdateCallback(keras.callbacks.Callback):
         self.start = start
         self.total = total
 
-    def on_train_batch_end(self, batch, logs=None):
+    def on_train_batch_end(self, batch, logs=None) -> None:
         self.on_update(self.start + batch + 1, logs)
 
-    def on_update(self, update, logs):
+    def on_update(self, update, logs) -> None:
         """Called after every update with its number, counted from 1."""
 
 
@@ -50,18 +51,18 @@ class Recurring(UpdateCallback):
         self.now = now
         self._last, self._seconds = start, 0.0
 
-    def is_due(self, update):
+    def is_due(self, update) -> bool:
         """Returns `True` if the work is due after an update."""
         return update % self.every == 0 or update == self.total
 
     @contextlib.contextmanager
-    def timed(self, update):
+    def timed(self, update) -> Generator[None]:
         """Context manager that measures the work after an update, done in its block."""
         begin = self.now()
         yield
         self._last, self._seconds = update, self.now() - begin
 
-    def seconds_left(self):
+    def seconds_left(self) -> float:
         """Returns the time of all work to come, estimated from the last time; 0 before the first.
 
         The unit is seconds.
@@ -93,7 +94,7 @@ class Logs(UpdateCallback):
         self.every = every
         self._mark = None
 
-    def on_update(self, update, logs):
+    def on_update(self, update, logs) -> None:
         if update % self.every and update != self.total:
             return
         rate = self.model.optimizer.learning_rate  # that of the next update
@@ -107,7 +108,7 @@ class Logs(UpdateCallback):
         self.write(update, scalars)
         self.model.mean_loss.reset_state()
 
-    def write(self, update, scalars, prefix="train"):
+    def write(self, update, scalars, prefix="train") -> None:
         """Writes a point of each curve."""
         self.history.add(update, {f"{prefix}/{name}": value for name, value in scalars.items()})
         with self._writer.as_default(step=update):
@@ -131,7 +132,7 @@ class Validation(Recurring):
         super().__init__(start, total, every, now)
         self.validate = validate
 
-    def on_update(self, update, logs):
+    def on_update(self, update, logs) -> None:
         if self.is_due(update):
             with self.timed(update):
                 self.validate(update)
@@ -156,13 +157,13 @@ class Interrupts(UpdateCallback):
         self.received = None  # the number of the signal
         self._previous = {}
 
-    def __enter__(self):
+    def __enter__(self) -> "Interrupts":
         if threading.current_thread() is threading.main_thread():
             for number in (signal.SIGINT, signal.SIGTERM):
                 self._previous[number] = signal.signal(number, self._receive)
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_) -> None:
         self._restore_handlers()
 
     def _receive(self, number, frame):
@@ -174,7 +175,7 @@ class Interrupts(UpdateCallback):
             signal.signal(number, handler)
         self._previous = {}
 
-    def on_update(self, update, logs):
+    def on_update(self, update, logs) -> None:
         if self.anywhere(self.received is not None):
             self.model.stop_training = True
 
@@ -192,12 +193,12 @@ class Terminations:
     def __init__(self):
         self._previous = None
 
-    def __enter__(self):
+    def __enter__(self) -> "Terminations":
         if threading.current_thread() is threading.main_thread():
             self._previous = signal.signal(signal.SIGTERM, self._receive)
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_) -> None:
         if self._previous is not None:
             signal.signal(signal.SIGTERM, self._previous)
 
@@ -237,7 +238,7 @@ class Saving(Recurring):
         self.last_good = last_good
         self.wanted = wanted
 
-    def on_update(self, update, logs):
+    def on_update(self, update, logs) -> None:
         if not math.isfinite(logs["loss"]):
             raise diverged(f"the loss is {logs['loss']} at update {update}", self.last_good())
         if self.is_due(update) or self.model.stop_training or self.wanted(update):

@@ -4,6 +4,7 @@ import json
 import re
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -30,7 +31,7 @@ class Checkpoints:
         self.keep = keep
         self._last = None  # the checkpoint that was written or loaded last
 
-    def save(self, update, variables, state, best=None):
+    def save(self, update, variables, state, best=None) -> Path:
         """Writes the checkpoint of an update and removes old ones.
 
         Args:
@@ -60,25 +61,25 @@ class Checkpoints:
         self._prune(update, best)
         return path
 
-    def path(self, update):
+    def path(self, update) -> Path:
         """Returns the path of the checkpoint of an update, whether it exists or not."""
         return self.directory / f"update-{update:08d}.npz"
 
-    def paths(self):
+    def paths(self) -> list[Path]:
         """Returns the paths of the checkpoints, the oldest first."""
         return [path for _, path in sorted(self._updates().items())]
 
-    def newest(self):
+    def newest(self) -> int:
         """Returns the update of the newest checkpoint, even if damaged; 0 if there is none."""
         return max(self._updates(), default=0)
 
-    def last_good(self):
+    def last_good(self) -> str:
         """Returns a sentence, without full stop, that names the checkpoint to resume from."""
         if self._last is None or not self._last.exists():
             return "There is no checkpoint to resume from yet"
         return f"The last good checkpoint is {self._last}"
 
-    def restore(self, variables, damaged=lambda path, reason: None):
+    def restore(self, variables, damaged=lambda path, reason: None) -> dict[str, Any] | None:
         """Loads the newest checkpoint that is not damaged.
 
         Args:
@@ -101,7 +102,7 @@ class Checkpoints:
             return self._fill(path, arrays, variables)
         return None
 
-    def load(self, path, variables):
+    def load(self, path, variables) -> dict[str, Any]:
         """Loads one checkpoint; see `restore`.
 
         Raises:
@@ -134,7 +135,7 @@ class Checkpoints:
                 earlier[update].unlink()
 
 
-def refuse_infinite(variables, update, last_good):
+def refuse_infinite(variables, update, last_good) -> None:
     """Checks that all values of a checkpoint are finite.
 
     A finite loss does not suffice: it is computed before the update, whose gradient may have made
@@ -155,7 +156,7 @@ def refuse_infinite(variables, update, last_good):
             raise diverged(what, last_good())
 
 
-def read(path):
+def read(path) -> dict[str, np.ndarray]:
     """Returns the arrays of a checkpoint, a dictionary by key.
 
     Raises:
@@ -164,7 +165,7 @@ def read(path):
     return _read(path)
 
 
-def read_state(path):
+def read_state(path) -> dict[str, Any]:
     """Returns the state that was saved with a checkpoint; raises the errors of `read`."""
     return json.loads(str(_read(path, [STATE])[STATE]))
 

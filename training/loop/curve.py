@@ -23,12 +23,12 @@ class Curve:
         self.run, self.history, self.task, self.console = run, history, task, console
         self.draws, self.every, self._last = draws, every, time.monotonic()
 
-    def follow(self):
+    def follow(self) -> None:
         """Draws the history so far, if the last plot is old enough."""
         if time.monotonic() - self._last >= self.every:
             self.draw()
 
-    def draw(self):
+    def draw(self) -> None:
         """Draws the history so far."""
         if not self.draws:
             return

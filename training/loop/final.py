@@ -1,14 +1,16 @@
 """The end of training: the choice of the final weights and the model of the run."""
 
 import math
+from typing import Any
 
 from keras_transformer.files import replacing
 from keras_transformer.training.loop.checkpoint import read_state
 from keras_transformer.training.loop.messages import say
 from keras_transformer.training.loop.moving_average import averaged_weights
+from keras_transformer.training.tuning.adapters import merged_weights
 
 
-def write_model(session):
+def write_model(session) -> dict[str, Any]:
     """Writes `model.keras` and `metrics.json` of a run; returns the content of the latter.
 
     Metrics of an earlier model, of a run that was made longer, are dropped.
@@ -20,9 +22,10 @@ def write_model(session):
     seen = int(learner.seen.numpy())
     update, validation = load_final(session)
     with averaged_weights(learner), replacing(run.model) as temporary:
-        _in_float32(learner.model).save(temporary)
+        model = _ordinary(learner.model)
+        model.save(temporary)
     metrics = {
-        "parameters": learner.model.count_params(),
+        "parameters": model.count_params(),
         "updates": session.update,
         "stopped_early": best.exhausted,
         f"{learner.unit}_seen": seen,
@@ -39,7 +42,7 @@ def write_model(session):
     return metrics
 
 
-def load_final(session):
+def load_final(session) -> tuple:
     """Loads the weights of the final model.
 
     With `final_model = "best"` they are from the best checkpoint that can be read, so that
@@ -87,11 +90,12 @@ def _next_best(session):
     )
 
 
-def _in_float32(model):
-    """Returns a copy of the model with the policy float32, so that it computes the same everywhere.
+def _ordinary(model):
+    """Returns a copy of the model with the policy float32, into whose weights adapters are merged.
 
-    Weights are always float32; only the arithmetic of training may use 16 bits.
+    So it computes the same everywhere. Weights are always float32; only the arithmetic of training
+    may use 16 bits.
     """
     copy = type(model)(model.config, dtype="float32")
-    copy.set_weights(model.get_weights())
+    copy.set_weights(merged_weights(model))
     return copy

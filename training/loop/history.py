@@ -7,7 +7,7 @@ from pathlib import Path
 from keras_transformer.files import write_text
 
 
-def columns_of(task):
+def columns_of(task) -> tuple[str, ...]:
     """Returns the columns of the table for a `Task`, named as in TensorBoard.
 
     None of them depends on the speed of the machine.
@@ -38,14 +38,14 @@ class History:
         self._written = 0
 
     @classmethod
-    def read(cls, path, columns):
+    def read(cls, path, columns) -> "History":
         """Returns the history in a file, up to the first damaged row; the file does not change."""
         history = cls(path, columns)
         history.rows = list(history._read())
         history._written = len(history.rows)
         return history
 
-    def restore(self, update):
+    def restore(self, update) -> None:
         """Reads the file and drops the rows after `update`, or from the first damaged row on."""
         if self.path is None:
             return
@@ -55,7 +55,7 @@ class History:
         write_text(self.path, _csv(lines))
         self._written = len(self.rows)
 
-    def add(self, update, values):
+    def add(self, update, values) -> None:
         """Adds values of metrics to the row of an update; values without a column are dropped.
 
         Raises:
@@ -73,7 +73,7 @@ class History:
             self.flush()
             self.rows.append({"update": update, **values})
 
-    def flush(self):
+    def flush(self) -> None:
         """Appends the rows that are not in the file yet.
 
         Raises:
@@ -90,7 +90,7 @@ class History:
             raise OSError(f"{self.path} cannot be written: {reason}.") from error
         self._written = len(self.rows)
 
-    def curve(self, name):
+    def curve(self, name) -> tuple[list[int], list[float]]:
         """Returns two lists: the updates after which a metric was measured, and its values."""
         points = [(row["update"], row[name]) for row in self.rows if name in row]
         return [update for update, _ in points], [value for _, value in points]

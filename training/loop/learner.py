@@ -1,8 +1,11 @@
 """`Learner`, the Keras model that `fit` and `evaluate` train and measure."""
 
+from typing import Any
+
 import keras
 import tensorflow as tf
 
+from keras_transformer.tensors import Tensor
 from keras_transformer.training.devices.keras_patches import DistributedModel
 from keras_transformer.training.loop.objectives import (
     KerasObjective,
@@ -76,7 +79,7 @@ class Learner(DistributedModel):
             self._loss_and_gradients, reduce_retracing=True, autograph=False
         )
 
-    def compile(self, optimizer, loss, metrics=None, **options):
+    def compile(self, optimizer, loss, metrics=None, **options) -> None:
         """Configures training, as in Keras.
 
         If a model has `hidden_states` and an `output_matrix`, a `LabelSmoothedCrossEntropy` without
@@ -109,13 +112,13 @@ class Learner(DistributedModel):
         self.objective = objective
 
     @property
-    def metrics(self):
+    def metrics(self) -> list[keras.Metric]:
         """Metrics that `fit` resets at the start of an epoch, and `evaluate` at its start."""
         if self._evaluates:
             return [self.evaluation_loss, *self.objective.metrics]
         return [self.mean_loss]
 
-    def evaluate(self, *args, **options):
+    def evaluate(self, *args, **options) -> Any:
         """Evaluates the model, as in Keras; the running mean of the training loss is not reset."""
         self._evaluates = True
         try:
@@ -123,10 +126,10 @@ class Learner(DistributedModel):
         finally:
             self._evaluates = False
 
-    def call(self, inputs, training=None):
+    def call(self, inputs, training=None) -> Tensor:
         return self.model(inputs, training=training)
 
-    def train_step(self, data):
+    def train_step(self, data) -> dict[str, Any]:
         """Makes an update; logs the mean loss since its reset, and the labels seen so far."""
         batches = (data,) if self.accumulate == 1 else data
         own = tf.add_n([tf.reduce_sum(self.weigh(*batch)) for batch in batches])
@@ -162,7 +165,7 @@ class Learner(DistributedModel):
         """Returns `True` if XLA compiles an update, so that shapes must not depend on values."""
         return self.jit_compile or isinstance(self.distribute_strategy, tf.distribute.TPUStrategy)
 
-    def test_step(self, data):
+    def test_step(self, data) -> dict[str, Tensor]:
         """Adds one batch to the loss and the metrics."""
         loss, total = self.objective.measure(*data, self._has_static_shapes())
         mean = tf.math.divide_no_nan(loss, total)

@@ -2,8 +2,10 @@
 
 import math
 
+from keras_transformer.training.tuning.frozen import trained_parameters
 
-def diverged(what, last_good):
+
+def diverged(what, last_good) -> ValueError:
     """Returns the error after training has diverged.
 
     Args:
@@ -16,19 +18,19 @@ def diverged(what, last_good):
     )
 
 
-def duration(seconds):
+def duration(seconds) -> str:
     """Formats a time in seconds as `1:02:03` or `2:03`."""
     minutes, seconds = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02d}:{seconds:02d}" if hours else f"{minutes}:{seconds:02d}"
 
 
-def say(console, text):
+def say(console, text) -> None:
     """Prints a line of plain text without wrapping it."""
     console.print(text, soft_wrap=True, highlight=False, markup=False)
 
 
-def introduction(session):
+def introduction(session) -> str:
     """Returns the first line of a `Session`: parameters, examples and updates of an epoch."""
     corpus, settings = session.corpus, session.settings
     steps = math.ceil(session.epochs.steps / settings.training.accumulate)
@@ -39,9 +41,14 @@ def introduction(session):
         left_out += f", {corpus.cut:,} of them cut into parts"
     elif corpus.cut:
         left_out += f", {corpus.cut:,} sources cut to {settings.data.max_length:,} tokens"
-    parameters = session.learner.model.count_params()
-    text = f"{parameters:,} parameters; {_examples(session)}{left_out}"
+    text = f"{_parameters(session.learner.model)}; {_examples(session)}{left_out}"
     return f"{text}; {steps:,} updates are {epoch}."
+
+
+def _parameters(model):
+    parameters, trained = model.count_params(), trained_parameters(model)
+    text = f"{parameters:,} parameters"
+    return text if trained == parameters else f"{text}, {trained:,} of them trained"
 
 
 def _examples(session):
@@ -51,6 +58,6 @@ def _examples(session):
     return f"{corpus.examples:,} examples in {corpus.size:,} rows"
 
 
-def listed(results):
+def listed(results) -> str:
     """Formats the results of a validation as one line."""
     return ", ".join(f"{name} {value:.4g}" for name, value in results.items())

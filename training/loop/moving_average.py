@@ -1,12 +1,13 @@
 """Moving average of the weights, for validation and the final model."""
 
 import contextlib
+from collections.abc import Generator
 
 import numpy as np
 
 
 @contextlib.contextmanager
-def averaged_weights(learner):
+def averaged_weights(learner) -> Generator[None]:
     """Context manager that gives the model the moving average of its weights.
 
     `average = momentum * average + (1 - momentum) * weights` is computed after every update,

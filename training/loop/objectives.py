@@ -3,6 +3,7 @@
 import keras
 import tensorflow as tf
 
+from keras_transformer.tensors import Tensor
 from keras_transformer.training.losses.cross_entropy import global_sum
 from keras_transformer.training.losses.metrics import Perplexity, TokenAccuracy
 from keras_transformer.training.losses.projected import projected_cross_entropy, projected_metrics
@@ -26,7 +27,7 @@ class RealLabels:
     def __init__(self, pad_id=0):
         self.pad_id = pad_id
 
-    def __call__(self, inputs, labels):
+    def __call__(self, inputs, labels) -> Tensor:
         return tf.cast(tf.not_equal(labels, self.pad_id), tf.float32)
 
 
@@ -48,7 +49,7 @@ class ProjectedObjective:
         self.model, self.loss, self.weigh, self.r_drop = model, loss, weigh, r_drop
         self.metrics = [Perplexity(loss.pad_id), TokenAccuracy(loss.pad_id)]
 
-    def sum(self, inputs, labels, total, static):
+    def sum(self, inputs, labels, total, static) -> Tensor:
         """Returns the sum of the losses of a batch, divided by `total`.
 
         Args:
@@ -67,7 +68,7 @@ class ProjectedObjective:
             self._bias(),
         )
 
-    def measure(self, inputs, labels, static):
+    def measure(self, inputs, labels, static) -> tuple[Tensor, Tensor]:
         """Adds a batch to the metrics; returns its summed loss and the sum of its weights."""
         hidden, labels, weights = self._hidden(inputs, labels, static, training=False)
         sums = projected_metrics(
@@ -126,7 +127,7 @@ class KerasObjective:
         self._losses = loss.call if isinstance(loss, keras.losses.Loss) else loss
         self._name = getattr(loss, "name", None) or getattr(loss, "__name__", str(loss))
 
-    def sum(self, inputs, labels, total, static):
+    def sum(self, inputs, labels, total, static) -> Tensor:
         """Returns the sum of the losses of a batch, divided by `total`."""
         predictions = self.model(inputs, training=True)
         losses, weights = self._weighted(inputs, labels, predictions)
@@ -135,7 +136,7 @@ class KerasObjective:
             losses += self.r_drop / 2 * disagreement(tf.exp(log_p), log_p)[0]
         return tf.math.divide_no_nan(tf.reduce_sum(losses * weights), total)
 
-    def measure(self, inputs, labels, static):
+    def measure(self, inputs, labels, static) -> tuple[Tensor, Tensor]:
         """Adds a batch to the metrics; returns its summed loss and the sum of its weights."""
         predictions = self.model(inputs, training=False)
         losses, weights = self._weighted(inputs, labels, predictions)

@@ -29,10 +29,10 @@ class Stopwatch(keras.callbacks.Callback):
         self.seconds = 0.0
         self._begin = 0.0
 
-    def on_train_batch_begin(self, batch, logs=None):
+    def on_train_batch_begin(self, batch, logs=None) -> None:
         self._begin = self.now()
 
-    def on_train_batch_end(self, batch, logs=None):
+    def on_train_batch_end(self, batch, logs=None) -> None:
         self.seconds += self.now() - self._begin
 
 
@@ -64,7 +64,7 @@ class Progress(UpdateCallback):
         self._marks = collections.deque()  # (time, update, tokens) of the last 20 seconds
         self._last_line = 0.0
 
-    def on_train_begin(self, logs=None):
+    def on_train_begin(self, logs=None) -> None:
         self._last_line = self.stopwatch.now()
         if self.console.is_terminal:
             columns = [rich.progress.BarColumn(), rich.progress.TextColumn("{task.description}")]
@@ -72,16 +72,16 @@ class Progress(UpdateCallback):
             self._task = self._bar.add_task("starting", total=self.total, completed=self.start)
             self._bar.start()
 
-    def on_train_end(self, logs=None):
+    def on_train_end(self, logs=None) -> None:
         self.close()
 
-    def close(self):
+    def close(self) -> None:
         """Restores the terminal; may be called twice."""
         if self._bar is not None:
             self._bar.stop()
             self._bar = None
 
-    def on_update(self, update, logs):
+    def on_update(self, update, logs) -> None:
         worked, now = self.stopwatch.seconds, self.stopwatch.now()
         self._marks.append((worked, update, logs[self.model.unit]))
         while worked - self._marks[0][0] > 20 and len(self._marks) > 2:

@@ -1,5 +1,7 @@
 """Fine-tuning: training that starts from the weights of another run."""
 
+from typing import Any
+
 from keras_transformer.config.parts import PARTS
 from keras_transformer.models.parts import copy_parts, source_of
 from keras_transformer.text.tokenizers.pair import Tokenizers
@@ -42,7 +44,7 @@ class Start:
         update = other.read_metrics().get("model_update")
         self.facts = {"run": str(self.path), "model_update": update}
 
-    def give_weights(self, model):
+    def give_weights(self, model) -> Any:
         """Copies the weights of the parts to the model to train.
 
         Returns:
@@ -65,7 +67,7 @@ class Start:
             )
         return copied
 
-    def describe(self, copied):
+    def describe(self, copied) -> str:
         """Returns a line that names the copied parts and the parts with random weights.
 
         Args:

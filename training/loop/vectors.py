@@ -1,11 +1,13 @@
 """Word vectors as initial weights of the embedding."""
 
+from typing import Any
+
 import numpy as np
 
 from keras_transformer.text.vectors import read_vectors, words_of
 
 
-def give_vectors(learner, tokenizers, settings):
+def give_vectors(learner, tokenizers, settings) -> dict[str, Any]:
     """Copies the vectors that `[model] vectors` names into the embedding of a model's sources.
 
     Args:
@@ -37,12 +39,12 @@ def give_vectors(learner, tokenizers, settings):
     }
 
 
-def freeze(model):
+def freeze(model) -> None:
     """Excludes the embedding of a model's sources from training; call it before `compile`."""
     model.input_embedding.table.trainable = False
 
 
-def described(facts):
+def described(facts) -> str:
     """Returns a sentence that describes the result of `give_vectors`."""
     fixed = ", which are not trained" if facts["frozen"] else ""
     return (

@@ -1,7 +1,10 @@
 """Cross-entropy of class labels, with label smoothing."""
 
+from typing import Any
+
 import keras
 
+from keras_transformer.tensors import Tensor
 from keras_transformer.training.losses.cross_entropy import smoothed_cross_entropy
 
 
@@ -35,7 +38,7 @@ class ClassCrossEntropy(keras.losses.Loss):
     Reference: Szegedy et al. (2016), section 7; Vaswani et al. (2017), section 5.4.
     """
 
-    def __init__(self, label_smoothing: float = 0.0, name: str = "loss", **kwargs):
+    def __init__(self, label_smoothing: float = 0.0, name: str = "loss", **kwargs: Any):
         super().__init__(name=name, **kwargs)
         if not 0 <= label_smoothing < 1:
             raise ValueError(
@@ -44,9 +47,9 @@ class ClassCrossEntropy(keras.losses.Loss):
             )
         self.label_smoothing = label_smoothing
 
-    def call(self, y_true, y_pred):
+    def call(self, y_true: Tensor, y_pred: Tensor) -> Tensor:
         labels = keras.ops.maximum(y_true, 0)
         return smoothed_cross_entropy(labels, y_pred, self.label_smoothing)  # [B]
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "label_smoothing": self.label_smoothing}

@@ -1,12 +1,17 @@
 """Cross-entropy with label smoothing, computed without a [B, T, V] tensor of targets."""
 
+from typing import Any
+
 import keras
 import tensorflow as tf
 
+from keras_transformer.tensors import Tensor
 from keras_transformer.training.losses.weights import labels_of, position_weights
 
 
-def smoothed_cross_entropy(labels, logits, label_smoothing: float = 0.0) -> tf.Tensor:
+def smoothed_cross_entropy(
+    labels: Tensor, logits: Tensor, label_smoothing: float = 0.0
+) -> tf.Tensor:
     """Computes the cross-entropy of every position with a smoothed label (section 5.4).
 
     The target distribution gives `1 - e` to the label and spreads `e` evenly over the vocabulary,
@@ -59,7 +64,7 @@ def smoothed_cross_entropy(labels, logits, label_smoothing: float = 0.0) -> tf.T
     return tf.reshape(cross_entropy(flat), tf.shape(logits)[:-1])  # [B, T]
 
 
-def global_sum(value):
+def global_sum(value) -> Tensor:
     """Sums a tensor, or each tensor of a list, over the replicas of the current strategy.
 
     Outside of a replica, where Keras only traces the shapes of a model, `value` is returned.
@@ -120,13 +125,15 @@ class LabelSmoothedCrossEntropy(keras.losses.Loss):
         self.label_smoothing = label_smoothing
         self.pad_id = pad_id
 
-    def call(self, y_true, y_pred):
+    def call(self, y_true: Tensor, y_pred: Tensor) -> Tensor:
         """Returns the loss of each position, padding included, [B, T]."""
         return smoothed_cross_entropy(y_true, y_pred, self.label_smoothing)
 
     # `__call__` is replaced because that of the base class casts labels to float and reduces each
     # replica by itself.
-    def __call__(self, y_true, y_pred, sample_weight=None):
+    def __call__(
+        self, y_true: Tensor, y_pred: Tensor, sample_weight: Tensor | None = None
+    ) -> Tensor:
         labels = labels_of(y_true, y_pred)  # [B, T]
         losses = self.call(labels, y_pred)  # [B, T]
         weights = tf.cast(tf.not_equal(labels, self.pad_id), tf.float32)  # [B, T]
@@ -135,7 +142,7 @@ class LabelSmoothedCrossEntropy(keras.losses.Loss):
         total = global_sum(tf.reduce_sum(weights))
         return tf.math.divide_no_nan(tf.reduce_sum(losses * weights), total)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {
             "label_smoothing": self.label_smoothing,
             "pad_id": self.pad_id,

@@ -1,8 +1,11 @@
 """Perplexity and accuracy per token, without padding, exact over batches of any shape."""
 
+from typing import Any
+
 import keras
 from keras import ops
 
+from keras_transformer.tensors import Tensor
 from keras_transformer.training.losses.cross_entropy import smoothed_cross_entropy
 from keras_transformer.training.losses.weights import labels_of, position_weights
 
@@ -33,19 +36,21 @@ class Perplexity(keras.metrics.Mean):
         4.0
     """
 
-    def __init__(self, pad_id: int = 0, name: str = "perplexity", **kwargs):
+    def __init__(self, pad_id: int = 0, name: str = "perplexity", **kwargs: Any):
         super().__init__(name=name, **kwargs)
         self.pad_id = pad_id
 
-    def update_state(self, y_true, y_pred, sample_weight=None):
+    def update_state(
+        self, y_true: Tensor, y_pred: Tensor, sample_weight: Tensor | None = None
+    ) -> None:
         labels = labels_of(y_true, y_pred)  # [B, T]
         losses = smoothed_cross_entropy(labels, y_pred)  # [B, T]
         super().update_state(*_flat(losses, labels, self.pad_id, sample_weight))
 
-    def result(self):
+    def result(self) -> Tensor:
         return ops.exp(super().result())
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "pad_id": self.pad_id}
 
 
@@ -56,16 +61,18 @@ class TokenAccuracy(keras.metrics.Mean):
     Padding does not count. Arguments and call arguments are the same as for `Perplexity`.
     """
 
-    def __init__(self, pad_id: int = 0, name: str = "token_accuracy", **kwargs):
+    def __init__(self, pad_id: int = 0, name: str = "token_accuracy", **kwargs: Any):
         super().__init__(name=name, **kwargs)
         self.pad_id = pad_id
 
-    def update_state(self, y_true, y_pred, sample_weight=None):
+    def update_state(
+        self, y_true: Tensor, y_pred: Tensor, sample_weight: Tensor | None = None
+    ) -> None:
         labels = labels_of(y_true, y_pred)  # [B, T]
         right = ops.argmax(y_pred, axis=-1) == ops.cast(labels, "int32")  # [B, T]
         super().update_state(*_flat(right, labels, self.pad_id, sample_weight))
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "pad_id": self.pad_id}
 
 

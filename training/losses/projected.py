@@ -2,6 +2,7 @@
 
 import tensorflow as tf
 
+from keras_transformer.tensors import Tensor
 from keras_transformer.training.losses.r_drop import disagreement
 
 CHUNK_BYTES = 2**25  # size of the float32 logits that are in memory at a time
@@ -9,7 +10,7 @@ CHUNK_BYTES = 2**25  # size of the float32 logits that are in memory at a time
 
 def projected_cross_entropy(
     hidden, table, labels, weights, label_smoothing=0.0, r_drop=0.0, bias=None
-):
+) -> Tensor:
     """Computes the weighted sum of the smoothed cross-entropy of `hidden @ table^T + bias`.
 
     Equals `smoothed_cross_entropy` of the logits. With `z` for the logits and `e` for the
@@ -124,7 +125,7 @@ def _logits(x, table, bias=None):
     return logits if bias is None else logits + bias
 
 
-def projected_metrics(hidden, table, labels, weights, label_smoothing=0.0, bias=None):
+def projected_metrics(hidden, table, labels, weights, label_smoothing=0.0, bias=None) -> Tensor:
     """Computes loss and metrics of a validation, for a chunk of positions at a time.
 
     Args:

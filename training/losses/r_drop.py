@@ -1,14 +1,18 @@
 """R-Drop: a loss on the difference between the predictions of two passes with dropout."""
 
+from typing import Any
+
 import tensorflow as tf
 
+from keras_transformer.tensors import Tensor
 
-def twice(values):
+
+def twice(values) -> Any:
     """Repeats a batch, so that dropout gives two passes: `[B, ...]` becomes `[2 * B, ...]`."""
     return tf.nest.map_structure(lambda tensor: tf.concat([tensor, tensor], axis=0), values)
 
 
-def disagreement(p, log_p):
+def disagreement(p, log_p) -> tuple[Tensor, Tensor]:
     """Computes the mean of the two KL divergences between the predictions of two passes.
 
     `(KL(p_1 || p_2) + KL(p_2 || p_1)) / 2` is half the sum of `(p_1 - p_2) * (log p_1 - log p_2)`.

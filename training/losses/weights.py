@@ -2,8 +2,10 @@
 
 from keras import ops
 
+from keras_transformer.tensors import Tensor
 
-def labels_of(y_true, y_pred):
+
+def labels_of(y_true, y_pred) -> Tensor:
     """Returns labels as `[B, T]`.
 
     Args:
@@ -14,7 +16,7 @@ def labels_of(y_true, y_pred):
     return ops.squeeze(labels, -1) if len(labels.shape) == len(y_pred.shape) else labels
 
 
-def position_weights(sample_weight, positions):
+def position_weights(sample_weight, positions) -> Tensor:
     """Returns sample weights in a shape that broadcasts to positions `[B, T]`.
 
     `fit(sample_weight=...)` passes `[B]` unchanged, which a product with `[B, T]` would treat as

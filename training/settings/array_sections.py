@@ -29,7 +29,7 @@ class ArrayData(DataSettings):
     batch_size: Positive = Field(64, description="Number of examples in a batch.")
 
     @property
-    def size_of_batch(self):
+    def size_of_batch(self) -> int:
         """Size of a batch, in examples."""
         return self.batch_size
 

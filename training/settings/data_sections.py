@@ -39,7 +39,7 @@ class TokenData(DataSettings):
     columns: ClassVar = ("source", "target")
 
     @property
-    def size_of_batch(self):
+    def size_of_batch(self) -> int:
         """Size of a batch, in tokens."""
         return self.batch_tokens
 
@@ -142,7 +142,7 @@ class TextData(TokenData):
         None, description="Language of the target: metadata of the model."
     )
 
-    def check_columns(self, task):  # noqa: D102
+    def check_columns(self, task) -> None:  # noqa: D102
         if not task.texts:
             raise ValueError(
                 f'`data.source = "text"` reads texts: {task.name} needs '
@@ -217,7 +217,7 @@ class NoData(TokenData):
         None, description="Language of the target: metadata of the model."
     )
 
-    def check_columns(self, task):
+    def check_columns(self, task) -> None:
         """Accepts every task: there are no columns."""
 
 

@@ -18,6 +18,10 @@ A run keeps these values in its `config.toml` and resumes with them.
 """
 
 import math
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from keras_transformer.training.settings.schema import Settings
 
 PASSES = 20
 SHORTEST, LONGEST = 1_000, 100_000  # updates
@@ -32,7 +36,7 @@ KEYS = {
 OF_A_SCHEDULE = {"training.updates", "schedule.warmup_steps", "schedule.peak"}
 
 
-def left_out(settings):
+def left_out(settings) -> list[str]:
     """Returns a list of the dotted keys whose numbers depend on the data."""
     return [
         f"{section}.{key}"
@@ -42,7 +46,7 @@ def left_out(settings):
     ]
 
 
-def derive(settings, steps, d_model, vocab_size=None):
+def derive(settings, steps, d_model, vocab_size=None) -> "Settings":
     """Returns `Settings` with all numbers that depend on the data.
 
     Args:
@@ -71,7 +75,7 @@ def derive(settings, steps, d_model, vocab_size=None):
     )
 
 
-def complete(settings, before):
+def complete(settings, before) -> "Settings":
     """Returns the `Settings` of a resumed run, completed with the values that it began with.
 
     Args:
@@ -90,7 +94,7 @@ def complete(settings, before):
     return _filled(settings, numbers, names)
 
 
-def check_length(settings, completed):
+def check_length(settings, completed) -> None:
     """Checks that a resumed run is not made shorter than the warm-up that it began with.
 
     Args:

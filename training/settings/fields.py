@@ -1,5 +1,6 @@
 """Base class of the sections of a configuration, and types that several sections use."""
 
+import typing
 from typing import Annotated, ClassVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
@@ -32,7 +33,7 @@ class Section(BaseModel):
         extra="forbid", frozen=True, strict=True, allow_inf_nan=False, protected_namespaces=()
     )
 
-    def received(self, key, value=None, name=None, default="the default"):
+    def received(self, key, value=None, name=None, default="the default") -> str:
         """Returns `key=value` for an error, with a note if the value is a default.
 
         Args:
@@ -43,6 +44,17 @@ class Section(BaseModel):
         """
         text = f"{name or key}={getattr(self, key) if value is None else value}"
         return text if key in self.model_fields_set else f"{text} ({default})"
+
+
+def section_in(kind):
+    """Returns the `Section` in the type of a key that holds a table; `None` for other keys.
+
+    Args:
+        kind: A type, such as `LoraSettings | None`.
+    """
+    if isinstance(kind, type) and issubclass(kind, Section):
+        return kind
+    return next(filter(None, map(section_in, typing.get_args(kind))), None)
 
 
 class DataSettings(Section):
@@ -57,7 +69,7 @@ class DataSettings(Section):
         "`store` in the folder of the run.",
     )
 
-    def check_columns(self, task):
+    def check_columns(self, task) -> None:
         """Raises a `ValueError` unless the data have the columns of a `Task`."""
         if task.columns != self.columns:
             raise ValueError(
@@ -66,7 +78,7 @@ class DataSettings(Section):
             )
 
 
-def sources_for(task):
+def sources_for(task) -> str:
     """Returns the kinds of data that suit a task, for an error."""
     if task.texts:
         return '`data.source = "text"`'

@@ -1,7 +1,12 @@
 """Settings that a configuration inherits from the run whose weights training starts with."""
 
+from typing import TYPE_CHECKING
+
 from keras_transformer.config.parts import PARTS, STACKS
 from keras_transformer.tasks import TASKS
+
+if TYPE_CHECKING:
+    from keras_transformer.tasks.run import Run
 
 # Keys of [vocabulary] that the configuration of a run has, in every version of the package.
 DESCRIBED = {"size", "model_type", "split_digits", "character_coverage"}
@@ -9,7 +14,7 @@ DESCRIBED = {"size", "model_type", "split_digits", "character_coverage"}
 NOT_OF_WEIGHTS = {"start_from", "parts", "vectors", "freeze_vectors"}
 
 
-def inherit(values, load):
+def inherit(values, load) -> None:
     """Fills in settings from the run that `[model] start_from` names.
 
     If `preset` is not given, these are the missing keys of `[model]` that the model of the task
@@ -66,7 +71,7 @@ def _options(description, part):
     return () if part == "head" or part not in description else description[part].options()
 
 
-def finished_run(path):
+def finished_run(path) -> "Run":
     """Returns the finished `Run` that `[model] start_from` names, with or without a vocabulary.
 
     Raises:

@@ -2,7 +2,7 @@
 
 import functools
 import typing
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, create_model, field_validator
 
@@ -29,7 +29,7 @@ class TaskSettings(Section):
         json_schema_extra={"enum": list(TASKS)},
     )
 
-    def get(self):
+    def get(self) -> Any:
         """Returns the `Task` that `kind` names."""
         return TASKS[self.kind]
 
@@ -82,12 +82,12 @@ class ModelSettings(Section):
             raise ValueError(f"must be one of {', '.join(PRESETS)}")
         return name
 
-    def check_start(self):
+    def check_start(self) -> None:
         """Raises a `ValueError` if `parts` has no effect."""
         if self.parts is not None and self.start_from is None:
             raise ValueError("`model.parts` has no effect without `model.start_from`.")
 
-    def check_vectors(self, config, task):
+    def check_vectors(self, config, task) -> None:
         """Raises a `ValueError` if word vectors cannot have an effect.
 
         Args:
@@ -111,11 +111,11 @@ class ModelSettings(Section):
                 "also the output matrix, which must be trained."
             )
 
-    def options(self):
+    def options(self) -> dict[str, Any]:
         """Returns the options that are given, plain values by name."""
         return self.model_dump(exclude=set(ModelSettings.model_fields), exclude_none=True)
 
-    def config(self, task, **data):
+    def config(self, task, **data) -> Any:
         """Returns the configuration of a task's model.
 
         Args:
@@ -134,7 +134,7 @@ class ModelSettings(Section):
 
 
 @functools.cache
-def model_settings(config_class):
+def model_settings(config_class) -> type[ModelSettings]:
     """Returns the subclass of `ModelSettings` whose keys are the options of a model.
 
     Options that tokenizers and data determine are not among them.

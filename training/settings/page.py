@@ -9,6 +9,7 @@ import tomlkit
 
 from keras_transformer.config.stack import OPTIONS_OF_BLOCK, OPTIONS_OF_STACK
 from keras_transformer.tasks import TASKS
+from keras_transformer.training.settings.fields import section_in
 from keras_transformer.training.settings.model_sections import ModelSettings, model_settings
 from keras_transformer.training.settings.schema import DATA_KINDS, Settings
 
@@ -61,7 +62,7 @@ class Table:
     settings: tuple
 
 
-def tables(section=None):
+def tables(section=None) -> list[Table]:
     """Returns the sections of a configuration as `Table`s.
 
     Args:
@@ -82,6 +83,9 @@ def tables(section=None):
             every += _model_tables()
         else:
             every.append(_table(name, field.annotation, f"[{name}]"))
+            for key, inner in field.annotation.model_fields.items():
+                if (nested := section_in(inner.annotation)) is not None:
+                    every.append(_table(f"{name}.{key}", nested, f"[{name}.{key}]"))
     if section is None:
         return every
     chosen = [table for table in every if section in (table.name, table.heading.strip("[]"))]
@@ -95,7 +99,7 @@ def tables(section=None):
     return chosen
 
 
-def as_text(section=None, width=100):
+def as_text(section=None, width=100) -> str:
     """Returns the text for a terminal.
 
     Args:
@@ -114,7 +118,7 @@ def as_text(section=None, width=100):
     return "\n".join(lines[:-1])
 
 
-def as_markdown():
+def as_markdown() -> str:
     """Returns the text of `docs/settings.md`."""
     lines = [INTRODUCTION]
     for table in tables():

@@ -7,7 +7,7 @@ range is an error. The sections, with types, ranges, defaults and descriptions, 
 """
 
 import functools
-from typing import Annotated, Union
+from typing import Annotated, Any, Union
 
 from pydantic import Discriminator, Tag, create_model, model_validator
 
@@ -38,6 +38,7 @@ from keras_transformer.training.settings.training_sections import (
     TrainingSettings,
     VocabularySettings,
 )
+from keras_transformer.training.settings.tuning import check_tuning
 
 __all__ = [
     "DATA_KINDS",
@@ -96,7 +97,7 @@ class Settings(Section):
     training: TrainingSettings = TrainingSettings()
 
     @classmethod
-    def model_validate(cls, values, **kwargs):
+    def model_validate(cls, values, **kwargs) -> "Settings":
         """Returns the settings in nested dictionaries; `[model]` has the keys of the task's model.
 
         Raises:
@@ -125,6 +126,7 @@ class Settings(Section):
             )
         self.model.check_start()
         self.model.check_vectors(config, task)
+        check_tuning(self, config)
         self.schedule.check_length(self.training.updates)
         self._check_cut(task)
         self._check_packed(task)
@@ -170,7 +172,7 @@ class Settings(Section):
                     "it."
                 )
 
-    def used(self):
+    def used(self) -> dict[str, Any]:
         """Returns all values that have an effect on the task, as nested dictionaries."""
         unused = {}
         for name in self.task.get().unused:
@@ -213,7 +215,7 @@ class Settings(Section):
                 f'`training.best_by = "{best_by}"` needs `training.validate_sentences`.'
             )
 
-    def config(self, **data):
+    def config(self, **data) -> Any:
         """Returns the configuration of the model; `data` are fields that the data determine."""
         return self.model.config(self.task.get(), **data)
 

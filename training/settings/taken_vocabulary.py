@@ -5,12 +5,16 @@ no longer needs the original. Fine-tuning and distillation copy a vocabulary in 
 """
 
 import pathlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from keras_transformer.text.tokenizers import Tokenizers
 
 SENTENCEPIECE = "SentencePiece"
 KEYS = ("shared", "size", "model_type", "split_digits", "character_coverage")
 
 
-def fill_in(values, load):
+def fill_in(values, load) -> None:
     """Fills in the missing keys of `[vocabulary]` from the vocabulary that `vocabulary.from` names.
 
     The configuration in the folder of a run has every key; nothing is read for it.
@@ -37,7 +41,7 @@ def fill_in(values, load):
     values["vocabulary"] = {**theirs, **section}
 
 
-def describe(places, load):
+def describe(places, load) -> dict[str, Any]:
     """Returns the keys of `[vocabulary]` that describe a vocabulary, a dictionary.
 
     Args:
@@ -73,7 +77,7 @@ def describe(places, load):
     }
 
 
-def read_tokenizers(places):
+def read_tokenizers(places) -> "Tokenizers":
     """Returns the `Tokenizers` that `vocabulary.from` names.
 
     Args:
@@ -97,7 +101,7 @@ def read_tokenizers(places):
         raise ValueError(f"`vocabulary.from` cannot be used: {error}") from error
 
 
-def read_rules(places):
+def read_rules(places) -> Any:
     """Returns the rules for outputs that apply to every model with a vocabulary.
 
     Args:
@@ -113,7 +117,7 @@ def read_rules(places):
     return generation and generation.of_vocabulary()
 
 
-def refuse_conflicts(ours, theirs):
+def refuse_conflicts(ours, theirs) -> None:
     """Checks that the keys of `[vocabulary]` describe the vocabulary that is copied.
 
     Args:
@@ -130,7 +134,7 @@ def refuse_conflicts(ours, theirs):
         )
 
 
-def conflicts(ours, theirs, section):
+def conflicts(ours, theirs, section) -> list[str]:
     """Returns descriptions of the keys of a section in which two configurations differ, a list.
 
     Args:

@@ -12,6 +12,7 @@ import tomlkit
 from tomlkit.exceptions import ParseError, TOMLKitError
 
 from keras_transformer.tasks import TASKS
+from keras_transformer.training.settings.fields import section_in
 from keras_transformer.training.settings.inheritance import inherit
 from keras_transformer.training.settings.model_sections import model_settings
 from keras_transformer.training.settings.schema import DATA_KINDS, Settings
@@ -55,7 +56,7 @@ def load_settings(path: str | os.PathLike, overrides: Iterable[str] = ()) -> Set
     return make_settings(values, path)
 
 
-def make_settings(values, where):
+def make_settings(values, where) -> Settings:
     """Returns the `Settings` in nested dictionaries.
 
     Args:
@@ -92,7 +93,7 @@ def save_settings(settings: Settings, path: str | os.PathLike) -> None:
     Path(path).write_text(tomlkit.dumps(values), encoding="utf-8")
 
 
-def differences(settings, others):
+def differences(settings, others) -> list[str]:
     """Returns the dotted keys in which two `Settings` differ, in the order of the file."""
     first, second = settings.model_dump(), others.model_dump()
     return [
@@ -246,13 +247,16 @@ def _explain(error, values):
     if not rest:
         return _explain_section(error, section, message)
     key = ".".join([section, *map(str, rest)])
-    valid = list(_fields(section, values))
+    fields = _fields(section, values)
+    if len(rest) > 1 and (table := section_in(fields[rest[0]].annotation)) is not None:
+        fields = table.model_fields
+    valid = list(fields)
     if error["type"] == "extra_forbidden":
         of = f" of a model for {_kind(values)}" if section == "model" else ""
-        near = _did_you_mean(rest[0], valid)
+        near = _did_you_mean(rest[-1], valid)
         return f"{key} is not a setting{of}{near} Valid keys: {_list(valid)}."
     if error["type"] == "missing":
-        meaning = _fields(section, values)[rest[0]].description.rstrip(".")
+        meaning = fields[rest[-1]].description.rstrip(".")
         return f"{key} is missing: {meaning}. Keys of [{section}]: {_list(valid)}."
     return f"{key} {message.rstrip('.')}. Received: {error['input']!r}."
 

@@ -4,6 +4,8 @@ from typing import ClassVar, Literal
 
 from pydantic import Field, create_model, field_validator, model_validator
 
+from keras_transformer.config.block import PROJECTIONS
+from keras_transformer.config.parts import PARTS
 from keras_transformer.tasks import TASKS
 from keras_transformer.training.settings.fields import FROM_DATA, Files, Positive, Rate, Section
 
@@ -156,12 +158,12 @@ class ScheduleSettings(Section):
         return self
 
     @property
-    def shortest(self):
+    def shortest(self) -> int | None:
         """Length of the shortest training with this warm-up, in updates. `None`: no warm-up set."""
         falls = self.kind in ("linear", "cosine")  # to zero, in at least one more update
         return None if self.warmup_steps is None else self.warmup_steps + falls
 
-    def check_length(self, updates):
+    def check_length(self, updates) -> None:
         """Raises a `ValueError` if a run is too short for its warm-up.
 
         Args:
@@ -186,6 +188,33 @@ class ScheduleSettings(Section):
 def _metrics():
     """Returns the names of the metrics of all tasks, each once."""
     return dict.fromkeys(name for task in TASKS.values() for name in task.metrics)
+
+
+class LoraSettings(Section):
+    """LoRA (Hu et al., 2021): small adapters are trained instead of the weights of `start_from`.
+
+    A projection of attention computes `x (W + alpha / rank * A B)`, and only `A` and `B`, of `rank`
+    columns and rows, are trained. At the end they are added to `W`, so that the model of the run is
+    an ordinary one. Parts that do not begin with the weights of `model.start_from`, such as a new
+    head, are trained whole.
+    """
+
+    rank: Positive = Field(8, description="Rank of the adapters.")
+    alpha: float = Field(
+        16.0, gt=0, description="Scale of the adapters, which is divided by the rank."
+    )
+    targets: list[Literal[PROJECTIONS]] = Field(
+        ["query", "value"],
+        min_length=1,
+        description="Projections of every attention layer that have adapters.",
+    )
+
+    @field_validator("targets")
+    @classmethod
+    def _each_once(cls, targets):
+        if len({*targets}) < len(targets):
+            raise ValueError("must name each projection once")
+        return targets
 
 
 class TrainingSettings(Section):
@@ -225,6 +254,28 @@ class TrainingSettings(Section):
         ge=0,
         description="Weight of R-Drop, a loss that makes two passes of every batch agree; 5 in its "
         "paper, 0 for none. With R-Drop an update takes twice as long.",
+    )
+    freeze: list[Literal[PARTS]] | None = Field(
+        None,
+        min_length=1,
+        description="Parts of the model that keep the weights of `model.start_from`: they have no "
+        "gradients, no optimizer state and no weight decay. A table that two parts share, such as "
+        "tied output weights, is frozen with either of them. Dropout in frozen parts stays active.",
+    )
+    layer_decay: float | None = Field(
+        None,
+        gt=0,
+        lt=1,
+        description="Factor on the learning rate from each layer to the one below it (ELECTRA, "
+        "BEiT): block i of N has `layer_decay ** (N - i)` of the rate, counted from 0, the layers "
+        "before a stack `layer_decay ** (N + 1)`, and the head all of it. In an encoder-decoder "
+        "each stack counts from its own end.",
+    )
+    lora: LoraSettings | None = Field(
+        None,
+        description="A table `[training.lora]`; if it is there, even empty, low-rank adapters are "
+        "trained instead of the weights of `model.start_from`.",
+        json_schema_extra={"in_words": "table"},
     )
     label_smoothing: Rate = Field(
         0.1,

@@ -1,9 +1,10 @@
 """`Training` classes of the tasks, one for each."""
 
 import importlib
+from typing import Any
 
 
-def training_class(task):
+def training_class(task) -> type[Any]:
     """Imports the `Training` class of a task.
 
     Args:

@@ -1,9 +1,12 @@
 """Training of text classification."""
 
+from typing import Any
+
 import keras
 import tensorflow as tf
 
 from keras_transformer.fields import Labels, Tokens
+from keras_transformer.tensors import Tensor
 from keras_transformer.training.losses.class_cross_entropy import ClassCrossEntropy
 from keras_transformer.training.tasks.task import TextTraining
 
@@ -16,18 +19,18 @@ class ClassificationTraining(TextTraining):
     """
 
     @property
-    def fields(self):  # noqa: D102
+    def fields(self) -> dict[str, Any]:  # noqa: D102
         return {"text": Tokens(self.tokenizers.source), "label": Labels(self.config.labels)}
 
-    def assemble(self, text, label):  # noqa: D102
+    def assemble(self, text, label) -> tuple:  # noqa: D102
         return text, label
 
-    def loss(self, settings):  # noqa: D102
+    def loss(self, settings) -> keras.Loss:  # noqa: D102
         return ClassCrossEntropy(settings.label_smoothing)
 
-    def metrics(self):  # noqa: D102
+    def metrics(self) -> list[keras.Metric]:  # noqa: D102
         return [keras.metrics.SparseCategoricalAccuracy(name="accuracy")]
 
-    def weigh(self, inputs, labels):
+    def weigh(self, inputs, labels) -> Tensor:
         """Returns 1 for each text, and 0 for rows that pad a replica's batch."""
         return tf.cast(tf.reduce_any(tf.not_equal(inputs, self.pad_id), axis=1), tf.float32)

@@ -1,9 +1,13 @@
 """Training of image classification."""
 
+from collections.abc import Callable
+from typing import Any
+
 import keras
 import tensorflow as tf
 
 from keras_transformer.fields import Images, Labels
+from keras_transformer.tensors import Tensor
 from keras_transformer.training.losses.class_cross_entropy import ClassCrossEntropy
 from keras_transformer.training.tasks.task import Training
 
@@ -18,12 +22,14 @@ class ImageClassificationTraining(Training):
     pad_id = -1
 
     @property
-    def fields(self):  # noqa: D102
+    def fields(self) -> dict[str, Any]:  # noqa: D102
         config = self.config
         size = config.image_height, config.image_width, config.channels
         return {"image": Images(*size), "label": Labels(config.labels)}
 
-    def variation(self, settings):
+    def variation(
+        self, settings
+    ) -> Callable[[Tensor, dict[str, Tensor]], dict[str, Tensor]] | None:
         """Returns a function that shifts images by up to `settings.shift` pixels: see `shifted`."""
         if not settings.shift:
             return None
@@ -33,21 +39,21 @@ class ImageClassificationTraining(Training):
 
         return move
 
-    def assemble(self, image, label):  # noqa: D102
+    def assemble(self, image, label) -> tuple:  # noqa: D102
         return tf.cast(image, tf.float32), label
 
-    def loss(self, settings):  # noqa: D102
+    def loss(self, settings) -> keras.Loss:  # noqa: D102
         return ClassCrossEntropy(settings.label_smoothing)
 
-    def metrics(self):  # noqa: D102
+    def metrics(self) -> list[keras.Metric]:  # noqa: D102
         return [keras.metrics.SparseCategoricalAccuracy(name="accuracy")]
 
-    def weigh(self, inputs, labels):
+    def weigh(self, inputs, labels) -> Tensor:
         """Returns 1 for each image, and 0 for rows that pad a replica's batch."""
         return tf.cast(tf.greater_equal(labels, 0), tf.float32)
 
 
-def shifted(draws, images, limit):
+def shifted(draws, images, limit) -> Tensor:
     """Shifts every image at random in both directions, and repeats the pixels at its edges.
 
     Args:

@@ -1,11 +1,14 @@
 """Training of token classification."""
 
+from typing import Any
+
 import keras
 import tensorflow as tf
 
 from keras_transformer.fields import TokenLabels, Tokens
 from keras_transformer.fields.labels import NONE, WRONG
 from keras_transformer.tasks.labelling.words import encode_words
+from keras_transformer.tensors import Tensor
 from keras_transformer.training.losses.class_cross_entropy import ClassCrossEntropy
 from keras_transformer.training.losses.metrics import TokenAccuracy
 from keras_transformer.training.tasks.task import TextTraining
@@ -20,13 +23,13 @@ class LabellingTraining(TextTraining):
     """
 
     @property
-    def fields(self):  # noqa: D102
+    def fields(self) -> dict[str, Any]:  # noqa: D102
         return {
             "words": Tokens(self.tokenizers.source),
             "labels": TokenLabels(self.config.labels),
         }
 
-    def encode(self, columns):
+    def encode(self, columns) -> dict[str, Any]:
         """Returns token ids and the label of each token, both ragged `[B, (S)]`.
 
         All labels are `WRONG` if an example has an unknown label, or a number of labels that is not
@@ -39,16 +42,16 @@ class LabellingTraining(TextTraining):
         of_tokens = ids.with_flat_values(_labels_of_tokens(ids, first, labels, valid))
         return {"words": ids, "labels": of_tokens}
 
-    def assemble(self, words, labels):  # noqa: D102
+    def assemble(self, words, labels) -> tuple:  # noqa: D102
         return words, labels
 
-    def loss(self, settings):  # noqa: D102
+    def loss(self, settings) -> keras.Loss:  # noqa: D102
         return LabelCrossEntropy(settings.label_smoothing)
 
-    def metrics(self):  # noqa: D102
+    def metrics(self) -> list[keras.Metric]:  # noqa: D102
         return [TokenAccuracy(pad_id=-1, name="accuracy")]
 
-    def weigh(self, inputs, labels):
+    def weigh(self, inputs, labels) -> Tensor:
         """Returns 1 for the first token of each word, and 0 for all other tokens."""
         real = tf.not_equal(inputs, self.pad_id)  # false in rows that pad a replica's batch
         return tf.cast(real & (labels >= 0), tf.float32)
@@ -82,5 +85,5 @@ class LabelCrossEntropy(ClassCrossEntropy):
         y_pred: Logits, [B, S, C].
     """
 
-    def call(self, y_true, y_pred):
+    def call(self, y_true, y_pred) -> Tensor:
         return super().call(tf.maximum(y_true, 0), y_pred)  # [B, S]

@@ -1,8 +1,12 @@
 """Training of a causal language model."""
 
+from typing import Any
+
+import keras
 import tensorflow as tf
 
 from keras_transformer.fields import Tokens
+from keras_transformer.fields.field import Field
 from keras_transformer.training.losses.cross_entropy import LabelSmoothedCrossEntropy
 from keras_transformer.training.tasks.task import TextTraining
 
@@ -16,19 +20,19 @@ class LanguageModellingTraining(TextTraining):
     """
 
     @property
-    def fields(self):  # noqa: D102
+    def fields(self) -> dict[str, Field]:  # noqa: D102
         return {"text": Tokens(self.tokenizers.target)}
 
-    def assemble(self, text):  # noqa: D102
+    def assemble(self, text) -> tuple:  # noqa: D102
         if self.packed:
             return unpacked(text, self.bos_id, self.eos_id, self.pad_id), text
         return self.shifted(text), text
 
-    def loss(self, settings):  # noqa: D102
+    def loss(self, settings) -> keras.Loss:  # noqa: D102
         return LabelSmoothedCrossEntropy(settings.label_smoothing, self.pad_id)
 
 
-def unpacked(labels, bos_id, eos_id, pad_id):
+def unpacked(labels, bos_id, eos_id, pad_id) -> dict[str, Any]:
     """Returns the inputs of a model for packed rows: see `pack_texts`.
 
     Args:

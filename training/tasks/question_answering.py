@@ -1,5 +1,7 @@
 """Training of extractive question answering."""
 
+from typing import Any
+
 import keras
 import tensorflow as tf
 
@@ -10,6 +12,7 @@ from keras_transformer.tasks.question_answering.passages import (
     cut_windows,
     read_questions,
 )
+from keras_transformer.tensors import Tensor
 from keras_transformer.training.tasks.task import TextTraining
 
 
@@ -25,16 +28,16 @@ class QuestionAnsweringTraining(TextTraining):
     columns = ("question", "passage", "begin", "answers")
 
     @property
-    def fields(self):  # noqa: D102
+    def fields(self) -> dict[str, Any]:  # noqa: D102
         return {"tokens": Tokens(self.tokenizers.source), "answers": Spans()}
 
-    def identity(self):
+    def identity(self) -> dict[str, Any]:
         """Returns everything that rows depend on besides the data, including the window sizes."""
         names = ("max_length", "stride", "pair_layout")
         limits = {name: getattr(self.config, name) for name in names}
         return {**super().identity(), **limits}
 
-    def encode(self, columns):
+    def encode(self, columns) -> dict[str, Any]:
         """Returns token ids and the indices of both ends, -1 if the answer is not valid."""
         question, passage = columns["question"], columns["passage"]
         tokenizer = self.tokenizers.source
@@ -58,16 +61,16 @@ class QuestionAnsweringTraining(TextTraining):
             "answers": self.fields["answers"].encode(places),
         }
 
-    def assemble(self, tokens, answers):  # noqa: D102
+    def assemble(self, tokens, answers) -> tuple:  # noqa: D102
         return tokens, answers
 
-    def loss(self, settings):  # noqa: D102
+    def loss(self, settings) -> keras.Loss:  # noqa: D102
         return EndsCrossEntropy()
 
-    def metrics(self):  # noqa: D102
+    def metrics(self) -> list[keras.Metric]:  # noqa: D102
         return [EndsAccuracy()]
 
-    def weigh(self, inputs, labels):
+    def weigh(self, inputs, labels) -> Tensor:
         """Returns 1 for each question, and 0 for rows that pad a replica's batch."""
         return tf.cast(tf.reduce_any(tf.not_equal(inputs, self.pad_id), axis=1), tf.float32)
 
@@ -103,7 +106,7 @@ def _tokens_at(passages, begin, end):
     return first, tf.reduce_max(tf.where(inside[1], passages.first, none), axis=1)
 
 
-def chosen_windows(windows, ends, lines):
+def chosen_windows(windows, ends, lines) -> Tensor:
     """Chooses the window of each passage that is learned.
 
     For half of the passages it is the window with the most context on both sides of the answer. For
@@ -132,7 +135,7 @@ def chosen_windows(windows, ends, lines):
     return of_passage.row_splits[:-1] + chosen
 
 
-def ends_in_windows(windows, row, ends):
+def ends_in_windows(windows, row, ends) -> list[Tensor]:
     """Returns the indices of both ends in chosen windows.
 
     Args:
@@ -168,7 +171,7 @@ class EndsCrossEntropy(keras.losses.Loss):
     def __init__(self, name="loss", **kwargs):
         super().__init__(name=name, **kwargs)
 
-    def call(self, y_true, y_pred):
+    def call(self, y_true, y_pred) -> Tensor:
         logits = tf.transpose(tf.cast(y_pred, tf.float32), [0, 2, 1])  # [B, 2, S]
         both = tf.nn.sparse_softmax_cross_entropy_with_logits(tf.cast(y_true, tf.int32), logits)
         return tf.reduce_mean(both, axis=1)  # [B]
@@ -187,7 +190,7 @@ class EndsAccuracy(keras.metrics.Mean):
     def __init__(self, name="accuracy", **kwargs):
         super().__init__(name=name, **kwargs)
 
-    def update_state(self, y_true, y_pred, sample_weight=None):
+    def update_state(self, y_true, y_pred, sample_weight=None) -> None:
         places = tf.argmax(y_pred, axis=1, output_type=tf.int32)  # [B, 2]
         right = tf.reduce_all(tf.equal(places, tf.cast(y_true, tf.int32)), axis=1)
         super().update_state(tf.cast(right, tf.float32), sample_weight)

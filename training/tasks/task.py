@@ -1,15 +1,21 @@
 """`Training`, the interface for training a task: batches from its data, loss and metrics."""
 
 import abc
+from collections.abc import Callable
+from typing import Any
 
+import keras
 import tensorflow as tf
 
 from keras_transformer.fields import Tokens
+from keras_transformer.fields.field import Field
+from keras_transformer.tensors import Tensor
 from keras_transformer.text.tokenizers import Tokenizers
 from keras_transformer.training.data.corpus import Corpus
 from keras_transformer.training.data.encoding import Limits
 from keras_transformer.training.data.sampling import SubwordSampler
 from keras_transformer.training.data.store import Stores
+from keras_transformer.training.data.stream import Epochs
 from keras_transformer.training.loop.objectives import RealLabels
 
 
@@ -35,20 +41,20 @@ class Training(abc.ABC):
     packed = False
     row_settings = ()
 
-    def __init__(self, tokenizers=None, config=None):
+    def __init__(self, tokenizers: Any = None, config: Any = None):
         self.tokenizers, self.config = tokenizers, config
 
     @property
     @abc.abstractmethod
-    def fields(self):
+    def fields(self) -> dict[str, Field]:
         """The `Field` of each encoded column, a dictionary by name."""
 
     @property
-    def columns(self):
+    def columns(self) -> tuple[str, ...]:
         """Names of the columns of the data, in order."""
         return tuple(self.fields)
 
-    def rows(self, data, split, settings):
+    def rows(self, data: Any, split: str, settings: Any) -> tf.data.Dataset:
         """Returns the examples of a split, a `tf.data.Dataset` of tuples of the `columns`.
 
         Args:
@@ -58,7 +64,7 @@ class Training(abc.ABC):
         """
         return data.rows(split)
 
-    def encode(self, columns):
+    def encode(self, columns: dict[str, Tensor]) -> dict[str, Tensor]:
         """Encodes a batch of examples; runs in a graph.
 
         By default each field encodes the column of the same name. A task whose columns depend on
@@ -72,7 +78,9 @@ class Training(abc.ABC):
         """
         return {name: field.encode(columns[name]) for name, field in self.fields.items()}
 
-    def variation(self, settings):
+    def variation(
+        self, settings: Any
+    ) -> Callable[[Tensor, dict[str, Tensor]], dict[str, Tensor]] | None:
         """Returns the data augmentation of the training split, or `None`.
 
         Args:
@@ -86,18 +94,20 @@ class Training(abc.ABC):
         return None
 
     @abc.abstractmethod
-    def assemble(self, **columns):
+    def assemble(self, **columns: Tensor) -> tuple:
         """Returns a batch for a model of the task: inputs and labels.
 
         Args:
             **columns: The encoded columns of some examples; ragged columns are padded.
         """
 
-    def identity(self):
+    def identity(self) -> dict[str, Any]:
         """Returns everything that the encoded columns depend on besides the data, plain values."""
         return {name: field.identity() for name, field in self.fields.items()}
 
-    def corpus(self, data, split, settings, stores=None, sampled=False):
+    def corpus(
+        self, data: Any, split: str, settings: Any, stores: Any = None, sampled: bool = False
+    ) -> Corpus:
         """Returns the encoded examples of a split, a `Corpus`.
 
         Args:
@@ -125,7 +135,7 @@ class Training(abc.ABC):
         )
         return Corpus(store, self, self.variation(settings) if split == "train" else None)
 
-    def epochs(self, corpus, settings):
+    def epochs(self, corpus: Corpus, settings: Any) -> Epochs:
         """Returns the `Epochs` of a corpus, with subword sampling if the settings ask for it.
 
         Args:
@@ -141,24 +151,24 @@ class Training(abc.ABC):
         return sampler.epochs(size)
 
     @property
-    def texts(self):
+    def texts(self) -> dict[str, Tokens]:
         """The fields that are `Tokens`, a dictionary by name."""
         return {name: field for name, field in self.fields.items() if isinstance(field, Tokens)}
 
     @abc.abstractmethod
-    def loss(self, settings):
+    def loss(self, settings: Any) -> keras.Loss:
         """Returns the Keras loss to train with.
 
         Args:
             settings: The `[training]` section.
         """
 
-    def metrics(self):
+    def metrics(self) -> list[keras.Metric] | None:
         """Returns a list of the Keras metrics of a validation. `None`: perplexity and accuracy."""
         return None
 
     @abc.abstractmethod
-    def weigh(self, inputs, labels):
+    def weigh(self, inputs: Any, labels: Tensor) -> Tensor:
         """Returns the weight of each label, float32; 0 for padding and for rows of padding."""
 
 
@@ -174,18 +184,18 @@ class TextTraining(Training):
         tokenizers: The `Tokenizers`.
     """
 
-    def __init__(self, tokenizer, config=None, packed=False):
+    def __init__(self, tokenizer: Any, config: Any = None, packed: bool = False):
         super().__init__(Tokenizers.of(tokenizer), config)
         self.packed = packed
         self.pad_id = self.tokenizers.source.pad_id
         self.bos_id = self.tokenizers.target.bos_id
         self.eos_id = self.tokenizers.target.eos_id
 
-    def weigh(self, inputs, labels):
+    def weigh(self, inputs: Any, labels: Tensor) -> Tensor:
         """Returns the weight of each label, float32; 0 for padding and for rows of padding."""
         return RealLabels(self.pad_id)(inputs, labels)
 
-    def shifted(self, labels):
+    def shifted(self, labels: Tensor) -> Tensor:
         """Returns the decoder's input: labels `[B, T]`, shifted right by one, after `bos_id`."""
         words = tf.where(tf.equal(labels, self.eos_id), self.pad_id, labels)
         begin = tf.fill([tf.shape(labels)[0], 1], self.bos_id)

@@ -1,10 +1,13 @@
 """Training of models of time series."""
 
+import keras
 import numpy as np
 import tensorflow as tf
 
 from keras_transformer.fields import Series
+from keras_transformer.fields.field import Field
 from keras_transformer.tasks.series.windows import cut_windows
+from keras_transformer.tensors import Tensor
 from keras_transformer.training.losses.efficiency import (
     KlingGupta,
     NashSutcliffe,
@@ -24,11 +27,11 @@ class TimeSeriesTraining(Training):
     row_settings = ("window", "scored", "stride")
 
     @property
-    def fields(self):  # noqa: D102
+    def fields(self) -> dict[str, Field]:  # noqa: D102
         window = self.config.max_length
         return {"series": Series(window, len(self.config.inputs)), "labels": Series(window, 2)}
 
-    def rows(self, data, split, settings):
+    def rows(self, data, split, settings) -> tf.data.Dataset:
         """Returns the windows of a split.
 
         In training one begins every `settings.stride` steps; in other splits every step counts
@@ -41,21 +44,21 @@ class TimeSeriesTraining(Training):
         with tf.device("CPU:0"):
             return tf.data.Dataset.from_tensor_slices(tuple(columns))
 
-    def assemble(self, series, labels):  # noqa: D102
+    def assemble(self, series, labels) -> tuple:  # noqa: D102
         return series, labels
 
-    def loss(self, settings):  # noqa: D102
+    def loss(self, settings) -> keras.Loss:  # noqa: D102
         return ScaledSquaredError(self.config.target_scale)
 
-    def metrics(self):  # noqa: D102
+    def metrics(self) -> list[keras.Metric]:  # noqa: D102
         return [KlingGupta(), NashSutcliffe()]
 
-    def weigh(self, inputs, labels):
+    def weigh(self, inputs, labels) -> Tensor:
         """Returns 1 for each step that counts, otherwise 0."""
         return labels[..., 1]
 
 
-def windows(inputs, target, length, scored, stride):
+def windows(inputs, target, length, scored, stride) -> list[np.ndarray]:
     """Cuts a series into windows.
 
     The first window begins at the first step, and all of its steps count. Each other window begins

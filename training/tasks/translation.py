@@ -1,6 +1,9 @@
 """Training of translation (section 5) and of other tasks with pairs of texts."""
 
+import keras
+
 from keras_transformer.fields import Tokens
+from keras_transformer.fields.field import Field
 from keras_transformer.training.losses.cross_entropy import LabelSmoothedCrossEntropy
 from keras_transformer.training.tasks.task import TextTraining
 
@@ -14,11 +17,11 @@ class TranslationTraining(TextTraining):
     """
 
     @property
-    def fields(self):  # noqa: D102
+    def fields(self) -> dict[str, Field]:  # noqa: D102
         return {"source": Tokens(self.tokenizers.source), "target": Tokens(self.tokenizers.target)}
 
-    def assemble(self, source, target):  # noqa: D102
+    def assemble(self, source, target) -> tuple:  # noqa: D102
         return {"source": source, "target": self.shifted(target)}, target
 
-    def loss(self, settings):  # noqa: D102
+    def loss(self, settings) -> keras.Loss:  # noqa: D102
         return LabelSmoothedCrossEntropy(settings.label_smoothing, self.pad_id)

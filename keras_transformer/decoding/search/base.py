@@ -2,12 +2,16 @@
 
 import dataclasses
 import typing
+from collections.abc import Sequence
+from typing import Any
 
 import tensorflow as tf
 
 from keras_transformer.decoding.model_predictor import predictor_of
 from keras_transformer.search_settings import settings_of
 from keras_transformer.tensors import Tensor
+
+Kind = typing.TypeVar("Kind", bound="Search")
 
 
 class Found(typing.NamedTuple):
@@ -65,7 +69,7 @@ class Search:
             outputs = {name: tf.expand_dims(value, 1) for name, value in outputs.items()}  # M = 1
         return Found(**outputs)
 
-    def check(self, vocabulary, longest, n_best=1):
+    def check(self, vocabulary: Any, longest: int, n_best: int = 1) -> None:
         """Raises `ValueError` unless the settings fit a model.
 
         Args:
@@ -80,12 +84,12 @@ class Search:
             )
 
     @property
-    def kind(self):
+    def kind(self: Kind) -> Kind:
         """The search with default values of its `inputs`; searches of one kind share a graph."""
         defaults = {field.name: field.default for field in dataclasses.fields(self)}
         return self.with_values([defaults[spec.name] for spec in self.inputs])
 
-    def values(self, numbers):
+    def values(self, numbers: Tensor) -> list[Any]:
         """Returns the values of `inputs` for a batch.
 
         Args:
@@ -93,16 +97,16 @@ class Search:
         """
         return [getattr(self, spec.name) for spec in self.inputs]
 
-    def with_values(self, values):
+    def with_values(self: Kind, values: Sequence[Any]) -> Kind:
         """Returns the search with other values of `inputs`, numbers or tensors."""
         names = (spec.name for spec in self.inputs)
         return dataclasses.replace(self, **dict(zip(names, values, strict=True)))
 
-    def penalty(self, tokens):
+    def penalty(self, tokens: Tensor) -> Tensor:
         """Returns the divisor of the log-probability of an output with this number of tokens."""
         return 1.0
 
-    def limit(self, source_length, longest):
+    def limit(self, source_length: Tensor, longest: Tensor) -> Tensor:
         """Returns the maximum length of an output, an integer or a tensor like the arguments.
 
         Args:
@@ -112,14 +116,14 @@ class Search:
         return longest
 
 
-def check_search(search, *kinds):
+def check_search(search, *kinds) -> None:
     """Raises `TypeError` unless `search` is an instance of one of the `kinds` of searches."""
     if not isinstance(search, kinds):
         names = " or ".join(f"a `{kind.__name__}`" for kind in kinds)
         raise TypeError(f"`search` must be {names}. Received: search={search!r}.")
 
 
-def inputs_of(settings):
+def inputs_of(settings) -> tuple[tf.TensorSpec, ...]:
     """Returns the `tf.TensorSpec`s of the fields of a settings class that may be tensors."""
     dtypes = {int: tf.int32, float: tf.float32}
     return tuple(

@@ -2,6 +2,7 @@
 
 import dataclasses
 import typing
+from typing import Any
 
 import tensorflow as tf
 
@@ -50,11 +51,11 @@ class Beam(BeamSettings, Search):
 
     inputs: typing.ClassVar[tuple] = inputs_of(BeamSettings)
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         check_count("size", self.size)
         super().__post_init__()
 
-    def check(self, vocabulary: int, longest: int, n_best: int = 1):  # noqa: D102
+    def check(self, vocabulary: Any, longest: int, n_best: int = 1) -> None:  # noqa: D102
         if not 1 <= n_best <= self.size:
             raise ValueError(
                 "`n_best` must be between 1 and the `size` of the beam. "
@@ -67,14 +68,14 @@ class Beam(BeamSettings, Search):
             )
         check_lengths(longest, self.min_length)
 
-    def values(self, numbers: Tensor):  # noqa: D102
+    def values(self, numbers: Tensor) -> list[Tensor]:  # noqa: D102
         penalty, *lengths = super().values(numbers)
         return [penalty, *map(_bounded, lengths)]
 
-    def penalty(self, tokens: Tensor):  # noqa: D102
+    def penalty(self, tokens: Tensor) -> Tensor:  # noqa: D102
         return NORMALIZATIONS[self.normalization](tokens, self.length_penalty)
 
-    def limit(self, source_length: Tensor, longest: int):  # noqa: D102
+    def limit(self, source_length: Tensor, longest: Tensor) -> Tensor:  # noqa: D102
         wanted = tf.minimum(_bounded(self.max_length), source_length + _bounded(self.extra_length))
         return tf.minimum(tf.maximum(wanted, self.min_length), longest)
 
@@ -100,7 +101,7 @@ class Beam(BeamSettings, Search):
             return dataclasses.replace(self, extra_length=None).limit(0, longest)
         return self.limit(lengths, longest)
 
-    def __str__(self):
+    def __str__(self) -> str:
         penalty = f" {self.length_penalty:g}" if self.has_exponent else ""
         stopping = {"count": "", "score": ", stopped by score", "narrow": ", narrowing"}
         return f"beam {self.size}, {self.normalization}{penalty}{stopping[self.stopping]}"

@@ -1,8 +1,10 @@
 """Conversion of searches to and from dictionaries of plain values, for files."""
 
 import dataclasses
+from typing import Any
 
 from keras_transformer.checks import is_integer
+from keras_transformer.decoding.search.base import Search
 from keras_transformer.decoding.search.beam import Beam
 from keras_transformer.decoding.search.greedy import Greedy
 
@@ -10,14 +12,14 @@ KINDS = {"greedy": Greedy, "beam": Beam}
 KIND = "search"  # key of the kind of search in a dictionary
 
 
-def as_dict(search):
+def as_dict(search) -> dict[str, Any]:
     """Returns a dictionary with the kind of a `Greedy` or `Beam` under `search`, and its fields."""
     (name,) = (name for name, kind in KINDS.items() if isinstance(search, kind))
     fields = dataclasses.asdict(search).items()  # JSON cannot hold NumPy's integers
     return {KIND: name, **{key: int(v) if is_integer(v) else v for key, v in fields}}
 
 
-def from_dict(fields):
+def from_dict(fields) -> Search:
     """Returns the `Greedy` or `Beam` from a result of `as_dict`.
 
     Raises:

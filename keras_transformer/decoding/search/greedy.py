@@ -26,12 +26,12 @@ class Greedy(GreedySettings, Search):
         TensorShape([1, 1, 9])
     """
 
-    def limit(self, source_length: Tensor, longest: int):  # noqa: D102
+    def limit(self, source_length: Tensor, longest: Tensor) -> Tensor:  # noqa: D102
         return longest if self.max_length is None else min(self.max_length, longest)
 
     def _decode(self, predictor, source, n_best, longest, options):
         options = {"max_length": self.limit(None, longest), **options}
         return greedy_decode(predictor, source, cache_length=longest, **options)
 
-    def __str__(self):
+    def __str__(self) -> str:
         return "greedy"

@@ -36,7 +36,7 @@ class Sample(SampleSettings, Search):
 
     inputs: typing.ClassVar[tuple] = inputs_of(SampleSettings)
 
-    def values(self, numbers: Tensor):  # noqa: D102
+    def values(self, numbers: Tensor) -> list[Tensor]:  # noqa: D102
         seeds = [(self.seed, number) for number in numbers]
         return [*super().values(numbers)[:-1], tf.constant(seeds, tf.int32, [len(seeds), 2])]
 
@@ -48,5 +48,5 @@ class Sample(SampleSettings, Search):
         controls = self.temperature, self.top_k, self.top_p, seed
         return sample_decode(predictor, source, *controls, cache_length=longest, **options)
 
-    def __str__(self):
+    def __str__(self) -> str:
         return f"sample, temperature {self.temperature:g}"

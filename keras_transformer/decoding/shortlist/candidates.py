@@ -6,6 +6,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_transformer.decoding.predictor import Vocabulary
+from keras_transformer.tensors import Tensor
 
 MULTIPLE = 8  # of all sizes, so that matrix products use whole vector registers
 # Numbers of logits to compute: a batch takes the smallest one that holds all its candidates.
@@ -48,7 +49,7 @@ class Lists:
             self._offsets = tf.constant(shortlist.offsets, tf.int32)  # [V + 1]
             self._ids = tf.constant(np.append(shortlist.ids, self.front[0]), tf.int32)
 
-    def most(self, source_shape, prefix_length=0):
+    def most(self, source_shape, prefix_length=0) -> int | None:
         """Returns the maximum number of candidates of a batch; `None` if its shape is unknown."""
         if None in source_shape or prefix_length is None:
             return None
@@ -56,7 +57,7 @@ class Lists:
         per_token = self._longest + self._shared
         return len(self.front) + batch * (length * per_token + prefix_length)
 
-    def allowed(self, source, prefix=None):
+    def allowed(self, source, prefix=None) -> Tensor:
         """Returns the mask of the candidates of each source, boolean `[B, V]`.
 
         Tokens that the model never emits are not candidates, even if they are in `front`.
@@ -79,7 +80,7 @@ class Lists:
         banned = np.isin(np.arange(self.vocabulary.size), self.vocabulary.banned_ids)
         return tf.logical_and(tf.logical_or(hits, self.is_front), ~banned)
 
-    def placed(self, allowed, prefix=None):
+    def placed(self, allowed, prefix=None) -> Tensor:
         """Returns the mask of the tokens in the joint vocabulary of a batch, boolean `[V]`.
 
         Args:
@@ -93,7 +94,7 @@ class Lists:
         return tf.logical_or(placed, forced)
 
     @property
-    def is_front(self):
+    def is_front(self) -> np.ndarray:
         """Mask of the tokens in `front`, an array `[V]`."""
         return np.isin(np.arange(self.vocabulary.size), self.front)
 
@@ -125,7 +126,7 @@ class Candidates(typing.NamedTuple):
     vocabulary: Vocabulary
 
     @classmethod
-    def of(cls, allowed, placed, lists, size):
+    def of(cls, allowed, placed, lists, size) -> "Candidates":
         """Returns the first `size` candidates of a batch.
 
         Args:
@@ -156,12 +157,12 @@ def _vocabulary(whole, front, size):
     return Vocabulary(size, *special, silent_ids=silent, forced_eos_id=end)
 
 
-def count(which):
+def count(which) -> Tensor:
     """Returns the number of `True` in `which`, a scalar."""
     return tf.reduce_sum(tf.cast(which, tf.int32))
 
 
-def sizes_of(lists, most, sizes=None):
+def sizes_of(lists, most, sizes=None) -> list[int]:
     """Returns increasing numbers of logits for a search to choose from; the last always suffices.
 
     Args:

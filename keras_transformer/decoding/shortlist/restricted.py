@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+from typing import Any, NoReturn
 
 import tensorflow as tf
 
@@ -9,9 +10,10 @@ from keras_transformer.checks import check_count
 from keras_transformer.decoding.constraints import NEVER, checked_banned, checked_prefix
 from keras_transformer.decoding.encoder_decoder import EncoderDecoder
 from keras_transformer.decoding.ensemble import joined, log_mean
-from keras_transformer.decoding.predictor import Predictor, Vocabulary
+from keras_transformer.decoding.predictor import Predictor, Step, Vocabulary
 from keras_transformer.decoding.shortlist.candidates import Candidates, Lists, count, sizes_of
 from keras_transformer.models.parts import stacks_of
+from keras_transformer.tensors import Tensor
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -58,7 +60,7 @@ class Shortlisted:
     shortlist: object
     sizes: tuple | None = None
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         for model in self.models:
             if stacks_of(model) != EncoderDecoder.stacks:
                 raise TypeError(
@@ -75,22 +77,22 @@ class Shortlisted:
         _ = self.lists  # checks the vocabulary
 
     @property
-    def models(self):
+    def models(self) -> tuple:
         """The models of the ensemble, or a tuple with the only model."""
         return getattr(self.model, "models", (self.model,))
 
     @functools.cached_property
-    def lists(self):
+    def lists(self) -> Lists:
         """The `Lists` of the shortlist for the models' vocabulary."""
         config, vocabulary = self.config, Vocabulary.of(self.config)
         return Lists(self.shortlist, vocabulary, config.vocab_size, config.shares_vocabulary)
 
     @property
-    def config(self):
+    def config(self) -> Any:
         """Configuration of the model; for an ensemble, that of the first model."""
         return self.models[0].config
 
-    def predictor(self, alignment: tuple[int, int | None] | None = None):
+    def predictor(self, alignment: tuple[int, int | None] | None = None) -> "Restricted":
         """Returns the `Predictor` for searches, see `predictor_of`."""
         return Restricted(self, alignment)
 
@@ -106,7 +108,7 @@ class Restricted(Predictor):
         super().__init__(whole.vocabulary, whole.max_length)
         self.grows, self.sizes, self.lengths = whole.grows, whole.sizes, whole.lengths
 
-    def searched(self, search, inputs, constraints=None):  # noqa: D102
+    def searched(self, search, inputs, constraints=None) -> Any:  # noqa: D102
         source, prefix = tf.convert_to_tensor(inputs, tf.int32), None
         if constraints is not None and constraints.prefix is not None:
             prefix = checked_prefix(constraints.prefix)
@@ -141,7 +143,7 @@ class Restricted(Predictor):
         predictor = EncoderDecoder(model, self._alignment, output)
         return Masked(predictor, candidates.vocabulary, candidates.allowed, candidates.ids)
 
-    def logits(self, inputs, tokens):  # noqa: D102
+    def logits(self, inputs, tokens) -> Tensor:  # noqa: D102
         source = tf.convert_to_tensor(inputs, tf.int32)
         allowed = tf.expand_dims(self._lists.allowed(source), 1)  # [B, 1, V]
         logits = [
@@ -150,13 +152,13 @@ class Restricted(Predictor):
         ]
         return logits[0] if len(logits) == 1 else log_mean(logits)
 
-    def begin(self, inputs, length, width=1):  # noqa: D102
+    def begin(self, inputs, length, width=1) -> NoReturn:  # noqa: D102
         self._refuse()
 
-    def step(self, tokens, state, index):  # noqa: D102
+    def step(self, tokens, state, index) -> NoReturn:  # noqa: D102
         self._refuse()
 
-    def _refuse(self):
+    def _refuse(self) -> NoReturn:
         raise ValueError(
             "A `Shortlisted` cannot be part of another predictor, such as an `Ensemble`. For an "
             "ensemble with a shortlist pass the `Ensemble` to `Shortlisted`."
@@ -180,22 +182,22 @@ class Masked(Predictor):
         # Added instead of selected with `tf.where`: LiteRT's select is a loop over elements.
         self._mask = tf.expand_dims(tf.where(allowed, 0.0, NEVER), 1)  # [B, 1, C]
 
-    def sizes(self, inputs):  # noqa: D102
+    def sizes(self, inputs) -> tuple[Tensor, Tensor | None]:  # noqa: D102
         return self._predictor.sizes(inputs)
 
-    def begin(self, inputs, length, width=1):  # noqa: D102
+    def begin(self, inputs, length, width=1) -> Any:  # noqa: D102
         return self._predictor.begin(inputs, length, width)
 
-    def step(self, tokens, state, index):  # noqa: D102
+    def step(self, tokens, state, index) -> Step:  # noqa: D102
         tokens = tokens if self._ids is None else tf.gather(self._ids, tokens)
         step = self._predictor.step(tokens, state, index)
         logits = step.logits + tf.cast(self._mask, step.logits.dtype)  # [B, N, C]
         return step._replace(logits=tf.maximum(logits, NEVER))
 
-    def extend(self, state, length):  # noqa: D102
+    def extend(self, state, length) -> Any:  # noqa: D102
         return self._predictor.extend(state, length)
 
-    def follow(self, state, parents):  # noqa: D102
+    def follow(self, state, parents) -> Any:  # noqa: D102
         return self._predictor.follow(state, parents)
 
 

@@ -18,6 +18,7 @@ from keras_transformer.layers.blocks.options import (
 )
 from keras_transformer.layers.blocks.stack import Stack
 from keras_transformer.layers.call_checks import check_mask_of_positions
+from keras_transformer.tensors import Shape, Tensor
 
 OF_DECODER_BLOCK = block_options()
 
@@ -27,25 +28,31 @@ class DecoderCall(ConfiguredLayer):
 
     causal = cross = True
 
-    def checked_arguments(self, given):  # noqa: D102
+    def checked_arguments(self, given: dict[str, Any]) -> dict[str, Any]:  # noqa: D102
         if self.config.is_recurrent:
             check_mask_of_positions(given.get("allowed"), self)
         return super().checked_arguments(given)
 
-    def build(self, x_shape, memory_shape, allowed_shape=None, memory_allowed_shape=None):  # noqa: D102
+    def build(
+        self,
+        x_shape: Shape,
+        memory_shape: Shape,
+        allowed_shape: Shape | None = None,
+        memory_allowed_shape: Shape | None = None,
+    ) -> None:  # noqa: D102
         self._build(x_shape, memory_shape)
 
     def call(  # noqa: D102
         self,
-        x,
-        memory,
-        allowed=None,
-        memory_allowed=None,
-        return_weights=False,
-        training=None,
-        mask=None,
-        memory_mask=None,
-    ):
+        x: Tensor,
+        memory: Tensor,
+        allowed: Tensor | None = None,
+        memory_allowed: Tensor | None = None,
+        return_weights: bool = False,
+        training: bool | None = None,
+        mask: Tensor | None = None,
+        memory_mask: Tensor | None = None,
+    ) -> Tensor | tuple[Tensor, dict[str, Tensor]]:
         return self._run(
             x,
             memory,

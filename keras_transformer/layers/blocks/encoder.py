@@ -14,6 +14,7 @@ from keras_transformer.layers.blocks.options import (
     split_options,
 )
 from keras_transformer.layers.blocks.stack import Stack
+from keras_transformer.tensors import Shape, Tensor
 
 # The blocks of an encoder, bidirectional or causal, always have self-attention, never an SSRU.
 OF_ENCODER = {name: field for name, field in OPTIONS.items() if name != "autoregression"}
@@ -23,14 +24,21 @@ OF_ENCODER_BLOCK = block_options("autoregression")
 class EncoderCall(ConfiguredLayer):
     """Mixin with the `call` of an encoder and of its blocks."""
 
-    def build(self, x_shape, allowed_shape=None):  # noqa: D102
+    def build(self, x_shape: Shape, allowed_shape: Shape | None = None) -> None:  # noqa: D102
         self._build(x_shape)
 
-    def call(self, x, allowed=None, return_weights=False, training=None, mask=None):  # noqa: D102
+    def call(
+        self,
+        x: Tensor,
+        allowed: Tensor | None = None,
+        return_weights: bool = False,
+        training: bool | None = None,
+        mask: Tensor | None = None,
+    ) -> Tensor | tuple[Tensor, dict[str, Tensor]]:  # noqa: D102
         options = {"return_weights": return_weights, "training": training, "mask": mask}
         return self._run(x, allowed=allowed, **options)
 
-    def get_config(self):  # noqa: D102
+    def get_config(self) -> dict[str, Any]:  # noqa: D102
         return {**super().get_config(), "causal": self.causal}
 
 

@@ -100,7 +100,7 @@ class PositionalEmbedding(CompositeLayer):
         self.widths = {"inputs": d_model}  # of hidden states
         self.dropout = Dropout(dropout, dtype=self.dtype_policy, name="dropout")
 
-    def build(self, inputs_shape: Shape | None = None):  # noqa: D102
+    def build(self, inputs_shape: Shape | None = None) -> None:  # noqa: D102
         # With variance 1 / d_model, scaled embeddings have variance 1, and so have the logits.
         normal = keras.initializers.RandomNormal(stddev=self.d_model**-0.5)
         self.table = self.add_weight(
@@ -111,7 +111,7 @@ class PositionalEmbedding(CompositeLayer):
         )
         self.position.build(self)
 
-    def checked_arguments(self, given: dict[str, Any]):  # noqa: D102
+    def checked_arguments(self, given: dict[str, Any]) -> dict[str, Any]:  # noqa: D102
         if given.get("reverse"):
             check_positions(given.get("inputs"), "inputs", self, ndim=3)
         else:
@@ -128,7 +128,7 @@ class PositionalEmbedding(CompositeLayer):
         training: bool | None = None,
         places: Tensor | None = None,
         zero_start: bool = False,
-    ):
+    ) -> Tensor:
         if reverse:
             return self.project(inputs)
         x = self.look_up(inputs) * self.scale  # [B, T, D]
@@ -154,17 +154,17 @@ class PositionalEmbedding(CompositeLayer):
         """Returns the rows of the table `[B, T, D]` for token ids `[B, T]`, without scaling."""
         return ops.cast(self.kernels.look_up(self.table, tokens), self.compute_dtype)
 
-    def compute_output_shape(self, inputs_shape: Shape):  # noqa: D102
+    def compute_output_shape(self, inputs_shape: Shape) -> Shape:  # noqa: D102
         last = self.vocab_size if len(inputs_shape) == 3 else self.d_model  # hidden states or ids
         return (*inputs_shape[:2], last)
 
-    def compute_mask(self, inputs: Any, previous_mask: Tensor | None = None):  # noqa: D102
+    def compute_mask(self, inputs: Any, previous_mask: Tensor | None = None) -> Tensor | None:  # noqa: D102
         if self.pad_id is None or len(inputs.shape) == 3:  # hidden states
             return previous_mask
         real = ops.not_equal(inputs, self.pad_id)  # [B, T]
         return real if previous_mask is None else ops.logical_and(real, previous_mask)
 
-    def get_config(self):  # noqa: D102
+    def get_config(self) -> dict[str, Any]:  # noqa: D102
         return {
             **super().get_config(),
             "vocab_size": self.vocab_size,
@@ -187,14 +187,14 @@ class OutputBias(keras.Layer):
         logits: `[B, T, V]`.
     """
 
-    def build(self, logits_shape):  # noqa: D102
+    def build(self, logits_shape) -> None:  # noqa: D102
         shape = (logits_shape[-1],)
         self.bias = self.add_weight(shape=shape, initializer="zeros", name="bias")
 
-    def call(self, logits):  # noqa: D102
+    def call(self, logits) -> Tensor:  # noqa: D102
         return ops.add(logits, self.bias)
 
-    def compute_output_shape(self, logits_shape):  # noqa: D102
+    def compute_output_shape(self, logits_shape) -> Shape:  # noqa: D102
         return logits_shape
 
 

@@ -103,7 +103,7 @@ class PatchEmbedding(CompositeLayer):
         )
         self.dropout = Dropout(dropout, dtype=self.dtype_policy, name="dropout")
 
-    def build(self, images_shape: Shape):  # noqa: D102
+    def build(self, images_shape: Shape) -> None:  # noqa: D102
         self._shape = tuple(images_shape[1:])
         height, width, channels = self._shape
         if height % self.patch_size or width % self.patch_size:
@@ -122,11 +122,11 @@ class PatchEmbedding(CompositeLayer):
             )
         self.position.build(self)
 
-    def checked_arguments(self, given: dict[str, Any]):  # noqa: D102
+    def checked_arguments(self, given: dict[str, Any]) -> dict[str, Any]:  # noqa: D102
         check_images(given.get("images"), "images", self, getattr(self, "_shape", None))
         return {}
 
-    def call(self, images: Tensor, training: bool | None = None):  # noqa: D102
+    def call(self, images: Tensor, training: bool | None = None) -> Tensor:  # noqa: D102
         patches = cut_patches(ops.cast(images, self.compute_dtype), self.patch_size)
         x = self.projection(patches)  # [B, P, D]
         if self.has_class_token:
@@ -135,12 +135,12 @@ class PatchEmbedding(CompositeLayer):
         position = self.position.embed(self, 0, x)  # [P, D] or [1 + P, D]
         return self.dropout(x if position is None else x + position, training=training)
 
-    def compute_output_shape(self, images_shape: Shape):  # noqa: D102
+    def compute_output_shape(self, images_shape: Shape) -> Shape:  # noqa: D102
         batch, height, width, _ = images_shape
         patches = (height // self.patch_size) * (width // self.patch_size)
         return batch, patches + self.has_class_token, self.d_model
 
-    def get_config(self):  # noqa: D102
+    def get_config(self) -> dict[str, Any]:  # noqa: D102
         return {
             **super().get_config(),
             "patch_size": self.patch_size,
@@ -151,7 +151,7 @@ class PatchEmbedding(CompositeLayer):
         }
 
 
-def check_images(value, name, layer, shape=None):
+def check_images(value, name, layer, shape=None) -> None:
     """Requires floating images `[B, height, width, channels]`.
 
     Args:

@@ -1,10 +1,14 @@
 """Segment embeddings, which distinguish the two texts of an input."""
 
+from typing import Any
+
 import keras
 from keras import ops
 
+from keras_transformer.tensors import Tensor
 
-def after_separator(tokens, separator_id):
+
+def after_separator(tokens, separator_id) -> Tensor:
     """Returns the mask of the first separator and all tokens after it, boolean `[B, S]`."""
     return ops.cumsum(ops.cast(ops.equal(tokens, separator_id), "int32"), axis=1) > 0
 
@@ -31,12 +35,12 @@ class Segments(keras.layers.Layer):
         super().__init__(**kwargs)
         self.separator_id, self.after = separator_id, after
 
-    def build(self, x_shape, tokens_shape=None):  # noqa: D102
+    def build(self, x_shape, tokens_shape=None) -> None:  # noqa: D102
         self.table = self.add_weight(
             shape=(2, x_shape[-1]), initializer=keras.initializers.RandomNormal(), name="table"
         )
 
-    def call(self, x, tokens):  # noqa: D102
+    def call(self, x, tokens) -> Tensor:  # noqa: D102
         second = after_separator(tokens, self.separator_id)  # [B, S]
         if self.after:
             second = ops.pad(second[:, :-1], ((0, 0), (1, 0)))  # without the separator
@@ -44,6 +48,6 @@ class Segments(keras.layers.Layer):
         table = ops.cast(self.table, x.dtype)
         return x + ops.where(second, table[1], table[0])
 
-    def get_config(self):  # noqa: D102
+    def get_config(self) -> dict[str, Any]:  # noqa: D102
         own = {"separator_id": self.separator_id, "after": self.after}
         return {**super().get_config(), **own}

@@ -71,26 +71,26 @@ class SeriesEmbedding(CompositeLayer):
         )
         self.dropout = Dropout(dropout, dtype=self.dtype_policy, name="dropout")
 
-    def build(self, x_shape: Shape):  # noqa: D102
+    def build(self, x_shape: Shape) -> None:  # noqa: D102
         self.widths = {"x": x_shape[-1]}
         self.projection.build(x_shape)
         self.position.build(self)
 
-    def checked_arguments(self, given: dict[str, Any]):  # noqa: D102
+    def checked_arguments(self, given: dict[str, Any]) -> dict[str, Any]:  # noqa: D102
         check_positions(given.get("x"), "x", self, ndim=3)
         return {}
 
-    def call(self, x: Tensor, training: bool | None = None):  # noqa: D102
+    def call(self, x: Tensor, training: bool | None = None) -> Tensor:  # noqa: D102
         projected = self.projection(x)  # [B, T, D]
         position = self.position.embed(self, 0, projected)  # [T, D]
         if position is not None:
             projected = projected + position
         return self.dropout(projected, training=training)
 
-    def compute_output_shape(self, x_shape: Shape):  # noqa: D102
+    def compute_output_shape(self, x_shape: Shape) -> Shape:  # noqa: D102
         return (*x_shape[:2], self.d_model)
 
-    def get_config(self):  # noqa: D102
+    def get_config(self) -> dict[str, Any]:  # noqa: D102
         return {
             **super().get_config(),
             "d_model": self.d_model,

@@ -5,6 +5,8 @@ to the choices of `BlockConfig.position`, which must not import this module beca
 Keras.
 """
 
+from typing import Any
+
 import keras
 
 from keras_transformer.checks import check_choice
@@ -53,7 +55,7 @@ KINDS = {
 }
 
 
-def get(identifier, **options):
+def get(identifier, **options) -> Position:
     """Returns a `Position`.
 
     Args:
@@ -71,16 +73,16 @@ def get(identifier, **options):
     return KINDS[identifier](**options)
 
 
-def of_embedding(config):
+def of_embedding(config) -> Position:
     """Returns the `Position` of the embedding that a `TransformerConfig` describes."""
     return KINDS[config.position].of_embedding(config)
 
 
-def of_attention(config):
+def of_attention(config) -> Position:
     """Returns the `Position` of the self-attention that a `BlockConfig` describes."""
     return KINDS[config.position].of_attention(config)
 
 
-def serialize(position):
+def serialize(position) -> dict[str, Any]:
     """Returns a `Position` as a dictionary of plain values."""
     return keras.saving.serialize_keras_object(position)

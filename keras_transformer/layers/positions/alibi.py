@@ -27,7 +27,7 @@ class Alibi(AttentionPosition):
 
     kind = "alibi"
 
-    def bias(self, attention: keras.Layer, heads: Tensor, queries: Tensor, keys: Tensor):  # noqa: D102
+    def bias(self, attention: keras.Layer, heads: Tensor, queries: Tensor, keys: Tensor) -> Tensor:  # noqa: D102
         # float32 represents distances up to 16,777,216 exactly, float16 only up to 2,048.
         queries, keys = ops.cast(queries, "float32"), ops.cast(keys, "float32")
         far = ops.abs(distances(queries, keys))  # [T, S]
@@ -35,7 +35,7 @@ class Alibi(AttentionPosition):
         return far * -slopes  # [H, T, S]
 
 
-def alibi_slopes(num_heads):
+def alibi_slopes(num_heads) -> np.ndarray:
     """Returns the slope of each head, an array `[H]`.
 
     The slopes are `2^(-8 / H), 2^(-16 / H), ..., 2^-8` if the number of heads H is a power of 2.

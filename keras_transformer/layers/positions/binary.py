@@ -17,15 +17,15 @@ class Binary(FixedPosition):
     has the wavelength `2^(n + 1)`. The values are exact in every dtype.
     """
 
-    def check(self, embedding: keras.Layer):  # noqa: D102
+    def check(self, embedding: keras.Layer) -> None:  # noqa: D102
         check_digits(embedding.max_length, embedding.d_model)
 
-    def table(self, length: int, d_model: int):  # noqa: D102
+    def table(self, length: int, d_model: int) -> np.ndarray:  # noqa: D102
         return binary_digits(length, d_model)
 
 
 @functools.lru_cache(maxsize=16)
-def binary_digits(length, d_model):
+def binary_digits(length, d_model) -> np.ndarray:
     """Returns the binary encoding of the positions `0 .. length - 1`.
 
     `PE(pos, i) = 2 (floor(pos / 2^(i mod 16)) mod 2) - 1`: feature i is the digit of

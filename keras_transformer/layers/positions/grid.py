@@ -21,7 +21,7 @@ class SinusoidalGrid(Sinusoidal):
     Reference: Dosovitskiy et al. (2021), "An Image is Worth 16x16 Words", appendix D.4.
     """
 
-    def check(self, embedding: keras.Layer):  # noqa: D102
+    def check(self, embedding: keras.Layer) -> None:  # noqa: D102
         if not hasattr(embedding, "patch_size"):
             raise ValueError(
                 "`position` of tokens must have a single axis; `SinusoidalGrid` is only for a "
@@ -33,14 +33,14 @@ class SinusoidalGrid(Sinusoidal):
                 f"which come in pairs of sine and cosine. Received: d_model={embedding.d_model}."
             )
 
-    def embed(self, embedding: keras.Layer, start: Tensor, tokens: Tensor):  # noqa: D102
+    def embed(self, embedding: keras.Layer, start: Tensor, tokens: Tensor) -> Tensor:  # noqa: D102
         rows, columns = embedding.grid
         table = self.grid_table(rows, columns, embedding.d_model)  # [R * Q, D]
         if embedding.has_class_token:
             table = np.concatenate([np.zeros_like(table[:1]), table])  # [1 + R * Q, D]
         return ops.cast(table, embedding.compute_dtype)
 
-    def grid_table(self, rows: int, columns: int, d_model: int):
+    def grid_table(self, rows: int, columns: int, d_model: int) -> np.ndarray:
         """Returns the encoding of all patches in row-major order, `[rows * columns, d_model]`."""
         of_rows, of_columns = (
             sinusoids(count + self.offset, d_model // 2, self.layout, self.endpoint)[self.offset :]

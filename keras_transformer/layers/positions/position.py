@@ -32,22 +32,22 @@ class Position:
     """
 
     @classmethod
-    def of_embedding(cls, config: Any):
+    def of_embedding(cls, config: Any) -> "Position":
         """Returns the `Position` of the embedding that a `TransformerConfig` describes."""
         return cls()
 
     @classmethod
-    def of_attention(cls, config: Any):
+    def of_attention(cls, config: Any) -> "Position":
         """Returns the `Position` of the self-attention that a `BlockConfig` describes."""
         return Position()
 
-    def check(self, embedding: keras.Layer):
+    def check(self, embedding: keras.Layer) -> None:
         """Raises `ValueError` if it does not fit a `PositionalEmbedding`."""
 
-    def build(self, embedding: keras.Layer):
+    def build(self, embedding: keras.Layer) -> None:
         """Adds weights to a `PositionalEmbedding`."""
 
-    def build_attention(self, attention: keras.Layer):
+    def build_attention(self, attention: keras.Layer) -> None:
         """Adds weights to a `MultiHeadSelfAttention`."""
 
     def embed(self, embedding: keras.Layer, start: Tensor, tokens: Tensor) -> Tensor | None:
@@ -116,17 +116,17 @@ class Position:
             added.
         """
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         """Returns the constructor's arguments."""
         return {}
 
     @classmethod
-    def from_config(cls, config: Any):
+    def from_config(cls, config: Any) -> "Position":
         """Returns the position that `get_config` described."""
         return cls(**config)
 
 
-def distances(queries, keys):
+def distances(queries, keys) -> Tensor:
     """Returns the signed distances `query - key`, positive for keys before the query, `[T, S]`.
 
     Args:
@@ -146,14 +146,14 @@ class AttentionPosition(Position):
     kind = None
 
     @classmethod
-    def of_embedding(cls, config):  # noqa: D102
+    def of_embedding(cls, config: Any) -> Position:  # noqa: D102
         return Position()
 
     @classmethod
-    def of_attention(cls, config):  # noqa: D102
+    def of_attention(cls, config: Any) -> Position:  # noqa: D102
         return cls()
 
-    def check(self, embedding):  # noqa: D102
+    def check(self, embedding: keras.Layer) -> None:  # noqa: D102
         raise ValueError(
             f"`position` of an embedding must be added to it, but {self.kind} positions act in "
             f'self-attention. Give the blocks `position="{self.kind}"`, and the embedding "none".'

@@ -43,10 +43,10 @@ class Relative(AttentionPosition):
         self.distance = distance
 
     @classmethod
-    def of_attention(cls, config: Any):  # noqa: D102
+    def of_attention(cls, config: Any) -> "Relative":  # noqa: D102
         return cls(config.relative_distance or RELATIVE_DISTANCE)
 
-    def build_attention(self, attention: keras.Layer):  # noqa: D102
+    def build_attention(self, attention: keras.Layer) -> None:  # noqa: D102
         check_linear(attention.score.is_linear, attention.score)
         count = self.distance + 1 + self._after(attention)
         for name, size in zip(("keys", "values"), attention.head_sizes, strict=True):
@@ -57,12 +57,12 @@ class Relative(AttentionPosition):
             )
             setattr(attention, f"relative_{name}", weight)
 
-    def bias(self, attention: keras.Layer, heads: Tensor, queries: Tensor, keys: Tensor):  # noqa: D102
+    def bias(self, attention: keras.Layer, heads: Tensor, queries: Tensor, keys: Tensor) -> Tensor:  # noqa: D102
         vectors = self._vectors(attention, attention.relative_keys, queries, keys)  # [T, S, K]
         compare = functools.partial(attention.score.compare, attention)
         return for_every_position(compare, heads, ops.cast(vectors, heads.dtype))  # [B, H, T, S]
 
-    def values(self, attention: keras.Layer, queries: Tensor, keys: Tensor):  # noqa: D102
+    def values(self, attention: keras.Layer, queries: Tensor, keys: Tensor) -> Tensor:  # noqa: D102
         return self._vectors(attention, attention.relative_values, queries, keys)  # [T, S, K]
 
     def _vectors(self, attention, table, queries, keys):
@@ -74,5 +74,5 @@ class Relative(AttentionPosition):
         """Returns the number of distances to keys after the query."""
         return 0 if attention.causal else self.distance
 
-    def get_config(self):  # noqa: D102
+    def get_config(self) -> dict[str, Any]:  # noqa: D102
         return {"distance": self.distance}

@@ -36,10 +36,10 @@ class Rotary(AttentionPosition):
         self.max_length, self.base = max_length, base
 
     @classmethod
-    def of_attention(cls, config: Any):  # noqa: D102
+    def of_attention(cls, config: Any) -> "Rotary":  # noqa: D102
         return cls(config.max_length, config.rotary_base or ROTARY_BASE)
 
-    def rotate(self, heads: Tensor, positions: Tensor):  # noqa: D102
+    def rotate(self, heads: Tensor, positions: Tensor) -> Tensor:  # noqa: D102
         size = heads.shape[-1]
         if size % 2:
             raise ValueError(
@@ -54,5 +54,5 @@ class Rotary(AttentionPosition):
         one, two = heads[..., : size // 2], heads[..., size // 2 :]  # [B, H, T, K / 2]
         return ops.concatenate([one * cosine - two * sine, two * cosine + one * sine], axis=-1)
 
-    def get_config(self):  # noqa: D102
+    def get_config(self) -> dict[str, Any]:  # noqa: D102
         return {"max_length": self.max_length, "base": self.base}

@@ -40,11 +40,11 @@ class T5Bias(AttentionPosition):
         self.distance, self.buckets = distance, buckets
 
     @classmethod
-    def of_attention(cls, config: Any):  # noqa: D102
+    def of_attention(cls, config: Any) -> "T5Bias":  # noqa: D102
         distance = config.relative_distance or T5_DISTANCE
         return cls(distance, config.relative_buckets or T5_BUCKETS)
 
-    def build_attention(self, attention: keras.Layer):  # noqa: D102
+    def build_attention(self, attention: keras.Layer) -> None:  # noqa: D102
         attention.distance_bias = attention.add_weight(
             shape=(self.buckets, attention.num_heads),
             initializer=keras.initializers.RandomNormal(stddev=attention.widths["x"] ** -0.5),
@@ -52,19 +52,19 @@ class T5Bias(AttentionPosition):
             name="distance_bias",
         )
 
-    def bias(self, attention: keras.Layer, heads: Tensor, queries: Tensor, keys: Tensor):  # noqa: D102
+    def bias(self, attention: keras.Layer, heads: Tensor, queries: Tensor, keys: Tensor) -> Tensor:  # noqa: D102
         after = 0 if attention.causal else self.distance
         buckets = t5_buckets(after, self.distance, self.buckets)  # [A + 1 + distance]
         of_distances = ops.transpose(look_up(attention.distance_bias, buckets))  # [H, ...]
         places = ops.clip(distances(queries, keys), -after, self.distance) + after  # [T, S]
         return ops.take(of_distances, ops.cast(places, "int32"), axis=1)  # [H, T, S]
 
-    def get_config(self):  # noqa: D102
+    def get_config(self) -> dict[str, Any]:  # noqa: D102
         return {"distance": self.distance, "buckets": self.buckets}
 
 
 @functools.lru_cache(maxsize=16)
-def t5_buckets(after, distance, buckets):
+def t5_buckets(after, distance, buckets) -> np.ndarray:
     """Returns the bucket of each distance `i - j` of query and key, from `-after` to `distance`.
 
     For each direction there are n buckets. The first half hold one distance each. A longer distance

@@ -66,7 +66,7 @@ def sinusoids(
 class AddedPosition(Position):
     """Base class of position encodings that are added to embeddings and not used in attention."""
 
-    def build_attention(self, attention):  # noqa: D102
+    def build_attention(self, attention: keras.Layer) -> None:  # noqa: D102
         raise ValueError(
             "`position` of a self-attention must rotate its heads or add to its scores. Give "
             f"{type(self).__name__}() to a `PositionalEmbedding`. "
@@ -77,11 +77,11 @@ class AddedPosition(Position):
 class FixedPosition(AddedPosition):
     """Base class of position encodings that are added to embeddings and have no weights."""
 
-    def table(self, length, d_model):
+    def table(self, length: int, d_model: int) -> np.ndarray:
         """Returns the encoding of `length` positions, a NumPy array `[length, d_model]`."""
         raise NotImplementedError
 
-    def embed(self, embedding, start, tokens):  # noqa: D102
+    def embed(self, embedding: keras.Layer, start: Tensor, tokens: Tensor) -> Tensor:  # noqa: D102
         # A formula has no maximum length: extend the table if the length is known.
         length = max(embedding.max_length, _known_length(start, tokens) or 0)
         table = self.table(length, embedding.d_model)
@@ -106,20 +106,20 @@ class Sinusoidal(FixedPosition):
         self.layout, self.endpoint, self.offset = layout, endpoint, offset
 
     @classmethod
-    def of_embedding(cls, config: Any):  # noqa: D102
+    def of_embedding(cls, config: Any) -> "Sinusoidal":  # noqa: D102
         return cls(config.sinusoid_layout, config.sinusoid_endpoint, config.position_offset)
 
-    def check(self, embedding: keras.Layer):  # noqa: D102
+    def check(self, embedding: keras.Layer) -> None:  # noqa: D102
         if embedding.d_model % 2:
             raise ValueError(
                 "`d_model` must be even for sinusoidal positions, which come in pairs of sine "
                 f"and cosine. Received: d_model={embedding.d_model}."
             )
 
-    def table(self, length: int, d_model: int):  # noqa: D102
+    def table(self, length: int, d_model: int) -> np.ndarray:  # noqa: D102
         return sinusoids(length + self.offset, d_model, self.layout, self.endpoint)[self.offset :]
 
-    def get_config(self):  # noqa: D102
+    def get_config(self) -> dict[str, Any]:  # noqa: D102
         return {"layout": self.layout, "endpoint": self.endpoint, "offset": self.offset}
 
 
@@ -127,14 +127,14 @@ class Sinusoidal(FixedPosition):
 class Learned(AddedPosition):
     """Adds a learned vector for each position up to `max_length` (Table 3, row E)."""
 
-    def build(self, embedding: keras.Layer):  # noqa: D102
+    def build(self, embedding: keras.Layer) -> None:  # noqa: D102
         embedding.positions = embedding.add_weight(
             shape=(embedding.max_length, embedding.d_model),
             initializer=keras.initializers.RandomNormal(stddev=embedding.d_model**-0.5),
             name="positions",
         )
 
-    def embed(self, embedding: keras.Layer, start: Tensor, tokens: Tensor):  # noqa: D102
+    def embed(self, embedding: keras.Layer, start: Tensor, tokens: Tensor) -> Tensor:  # noqa: D102
         known = _known_length(start, tokens)
         if known is not None and known > embedding.max_length:
             raise ValueError(
@@ -150,7 +150,7 @@ def _known_length(start, tokens):
     return tokens.shape[1] + int(start) if known else None
 
 
-def token_places(start, length):
+def token_places(start, length) -> Tensor:
     """Returns the position of each token, int32 `[T]`, or `[B, T]` if `start` differs by row.
 
     Args:
@@ -164,7 +164,7 @@ def token_places(start, length):
     return start + ops.arange(length, dtype="int32")
 
 
-def rows_or_nan(rows, places, length):
+def rows_or_nan(rows, places, length) -> Tensor:
     """Returns rows looked up in a table, with NaN for indices that are not in the table.
 
     XLA and GPUs clip an index to the last row; NaN makes such an error visible.

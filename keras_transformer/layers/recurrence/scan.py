@@ -3,8 +3,10 @@
 import keras
 from keras import ops
 
+from keras_transformer.tensors import Tensor
 
-def linear_recurrence(keep, add):
+
+def linear_recurrence(keep, add) -> Tensor:
     """Returns `c_t = keep_t * c_(t-1) + add_t` for all positions, with `c_(-1) = 0`.
 
     Computed by doubling (Hillis and Steele, 1986): after k rounds, a position has the sum over the

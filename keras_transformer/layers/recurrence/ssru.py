@@ -48,7 +48,7 @@ class SSRU(AttendingLayer):
         Machine Translation".
     """
 
-    def build(self, x_shape: Shape, allowed_shape: Shape | None = None):  # noqa: D102
+    def build(self, x_shape: Shape, allowed_shape: Shape | None = None) -> None:  # noqa: D102
         self.check_shapes(x=x_shape)
         width = x_shape[-1]
         self.candidate = keras.layers.Dense(
@@ -58,11 +58,11 @@ class SSRU(AttendingLayer):
         self.candidate.build((None, width))
         self.forget.build((None, width))
 
-    def checked_arguments(self, given: dict[str, Any]):  # noqa: D102
+    def checked_arguments(self, given: dict[str, Any]) -> dict[str, Any]:  # noqa: D102
         check_mask_of_positions(given.get("allowed"), self)
         return super().checked_arguments(given)
 
-    def call(self, x: Tensor, allowed: Tensor | None = None, mask: Tensor | None = None):  # noqa: D102
+    def call(self, x: Tensor, allowed: Tensor | None = None, mask: Tensor | None = None) -> Tensor:  # noqa: D102
         keep, add = self._gates(x)  # [B, T, D] twice
         real = join_masks(allowed, mask)
         if real is not None:
@@ -82,11 +82,11 @@ class SSRU(AttendingLayer):
         return ops.cast(ops.relu(states), self.compute_dtype)
 
     @property
-    def state_dtype(self):
+    def state_dtype(self) -> str:
         """Dtype of the states, at least float32: a sum in 16 bits loses small changes."""
         return keras.backend.result_type(self.compute_dtype, "float32")
 
-    def empty_cache(self, batch: int, length: int, width: int = 1):
+    def empty_cache(self, batch: int, length: int, width: int = 1) -> tuple[Tensor]:
         """Returns the states before the first position, filled with zeros.
 
         Args:
@@ -99,11 +99,13 @@ class SSRU(AttendingLayer):
         """
         return (ops.zeros((batch, width, self.widths["x"]), self.state_dtype),)
 
-    def extended_cache(self, cache: Any, length: int):
+    def extended_cache(self, cache: Any, length: int) -> tuple[Tensor]:
         """Returns the states unchanged, as they have no maximum length."""
         return cache
 
-    def step(self, x: Tensor, cache: Any, index: Tensor, allowed: Tensor | None = None):
+    def step(
+        self, x: Tensor, cache: Any, index: Tensor, allowed: Tensor | None = None
+    ) -> tuple[Tensor, tuple[Tensor]]:
         """Computes one further position.
 
         Args:
@@ -129,6 +131,6 @@ class SSRU(AttendingLayer):
         states = keep * cache[0] + add  # [B, N, D]
         return self._output(states), (states,)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         """Returns the constructor's arguments."""
         return super().get_config()  # Keras requires that a layer overrides this method

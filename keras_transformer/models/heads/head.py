@@ -1,16 +1,19 @@
 """Base classes of prediction heads."""
 
+from typing import Any
+
 import keras
 
 from keras_transformer.layers.dropout import Dropout
 from keras_transformer.layers.inputs.embedding import OutputBias
 from keras_transformer.layers.layer_group import LayerGroup
+from keras_transformer.tensors import Tensor
 
 
 class Head(LayerGroup):
     """Base class of prediction heads, the layers from the last stack to the model's output."""
 
-    def __call__(self, hidden, inputs=None, allowed=None):
+    def __call__(self, hidden, inputs=None, allowed=None) -> Tensor:
         """Returns the output of the model.
 
         Args:
@@ -22,7 +25,7 @@ class Head(LayerGroup):
         raise NotImplementedError
 
     @property
-    def drawn(self):
+    def drawn(self) -> tuple[keras.Layer, ...]:
         """The layers to show in a diagram of the model, in order."""
         return self.layers["output_layer"], self.layers["logits"]
 
@@ -30,11 +33,11 @@ class Head(LayerGroup):
 class LinearHead(Head):
     """Dropout and a linear layer, applied to each position of the output of the last stack."""
 
-    def units(self, config):
+    def units(self, config) -> int:
         """Returns the number of logits C."""
         raise NotImplementedError
 
-    def make_layers(self, config, policy, kernels):  # noqa: D102
+    def make_layers(self, config, policy, kernels) -> dict[str, Any]:  # noqa: D102
         units = self.units(config)
         return {
             "dropout": Dropout(config.dropout, dtype=policy, name="dropout"),
@@ -42,12 +45,12 @@ class LinearHead(Head):
             "logits": make_logits(policy),
         }
 
-    def __call__(self, hidden, inputs=None, allowed=None):  # noqa: D102
+    def __call__(self, hidden, inputs=None, allowed=None) -> Tensor:  # noqa: D102
         x = self.layers["dropout"](hidden)  # [B, S, D]
         return self.layers["logits"](self.layers["output_layer"](x))  # [B, S, C]
 
 
-def make_logits(policy, bias=False):
+def make_logits(policy, bias=False) -> keras.Layer:
     """Returns the layer that casts logits to float32, which losses over large vocabularies need.
 
     Args:

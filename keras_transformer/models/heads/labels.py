@@ -1,23 +1,26 @@
 """Heads that predict class labels, one for the whole input or one for each token."""
 
+from typing import Any
+
 import keras
 
 from keras_transformer import activations
 from keras_transformer.models.heads.head import LinearHead
 from keras_transformer.models.heads.pooling import Pooling
+from keras_transformer.tensors import Tensor
 
 
 class TokenLabelLogits(LinearHead):
     """Linear classifier of each token."""
 
-    def units(self, config):  # noqa: D102
+    def units(self, config) -> int:  # noqa: D102
         return config.num_labels
 
 
 class LabelLogits(TokenLabelLogits):
     """Pooling over the encoder's output and a linear classifier of the result."""
 
-    def make_layers(self, config, policy, kernels):  # noqa: D102
+    def make_layers(self, config, policy, kernels) -> dict[str, Any]:  # noqa: D102
         # The class token comes first.
         kind = "first" if config.pooling == "class" else config.pooling
         layers = {"pooling": Pooling(kind, dtype=policy, name="pooling")}
@@ -26,7 +29,7 @@ class LabelLogits(TokenLabelLogits):
             layers["pooler"] = keras.layers.Dense(width, activation, dtype=policy, name="pooler")
         return {**layers, **super().make_layers(config, policy, kernels)}
 
-    def __call__(self, hidden, inputs=None, allowed=None):  # noqa: D102
+    def __call__(self, hidden, inputs=None, allowed=None) -> Tensor:  # noqa: D102
         pooling = self.layers["pooling"]
         x = pooling(hidden) if allowed is None else pooling(hidden, allowed)  # [B, D]
         if "pooler" in self.layers:
@@ -34,5 +37,5 @@ class LabelLogits(TokenLabelLogits):
         return super().__call__(x)  # [B, C]
 
     @property
-    def drawn(self):  # noqa: D102
+    def drawn(self) -> tuple[keras.Layer, ...]:  # noqa: D102
         return self.layers["pooling"], *super().drawn

@@ -1,9 +1,12 @@
 """Head that predicts the next token, with output weights tied to an embedding or separate."""
 
+from typing import Any
+
 import keras
 
 from keras_transformer.models.heads.head import Head, make_logits
 from keras_transformer.models.heads.output_weights import OwnWeights, TiedWeights
+from keras_transformer.tensors import Tensor
 
 
 class NextTokenLogits(Head):
@@ -17,7 +20,7 @@ class NextTokenLogits(Head):
         weights: The `OutputWeights`.
     """
 
-    def make_layers(self, config, policy, kernels, embedding):  # noqa: D102
+    def make_layers(self, config, policy, kernels, embedding) -> dict[str, Any]:  # noqa: D102
         logits = make_logits(policy, config.output_bias)
         if config.is_tied:
             output = embedding
@@ -29,5 +32,5 @@ class NextTokenLogits(Head):
             self.weights = OwnWeights(output, logits, kernels)
         return {"output_layer": output, "logits": logits}
 
-    def __call__(self, hidden, inputs=None, allowed=None):  # noqa: D102
+    def __call__(self, hidden, inputs=None, allowed=None) -> Tensor:  # noqa: D102
         return self.weights.project(hidden)  # [B, T, V]

@@ -1,8 +1,11 @@
 """Output weights: the matrix from hidden states to logits, tied to an embedding or separate."""
 
 import functools
+from collections.abc import Callable
 
 from keras import ops
+
+from keras_transformer.tensors import Tensor
 
 
 class OutputWeights:
@@ -22,7 +25,7 @@ class OutputWeights:
     def __init__(self, layer, logits, kernels):
         self.layer, self.logits, self.kernels = layer, logits, kernels
 
-    def project(self, hidden):
+    def project(self, hidden) -> Tensor:
         """Returns the logits `[B, T, V]` of hidden states `[B, T, D]`."""
         return self.logits(self._product(hidden))
 
@@ -30,16 +33,16 @@ class OutputWeights:
         raise NotImplementedError
 
     @property
-    def matrix(self):
+    def matrix(self) -> Tensor:
         """The output weights `[V, D]`."""
         raise NotImplementedError
 
     @property
-    def bias(self):
+    def bias(self) -> Tensor | None:
         """Bias of the logits, a variable `[V]`; `None` without a bias."""
         return getattr(self.logits, "bias", None)
 
-    def of_tokens(self, tokens):
+    def of_tokens(self, tokens) -> Callable[[Tensor], Tensor]:
         """Returns a function from hidden states to the logits of some tokens.
 
         The weights of these tokens are gathered once for all calls of the function. After
@@ -74,7 +77,7 @@ class TiedWeights(OutputWeights):
         return self.layer(hidden, reverse=True)
 
     @property
-    def matrix(self):  # noqa: D102
+    def matrix(self) -> Tensor:  # noqa: D102
         return ops.convert_to_tensor(self.layer.table)
 
     def _weights(self):
@@ -88,7 +91,7 @@ class OwnWeights(OutputWeights):
         return self.layer(hidden)
 
     @property
-    def matrix(self):  # noqa: D102
+    def matrix(self) -> Tensor:  # noqa: D102
         if self.layer.quantization_mode:  # the kernel contains integers without their scale
             rows = ops.eye(self.layer.input_spec.axes[-1], dtype=self.layer.compute_dtype)
             return ops.transpose(self.layer(rows))

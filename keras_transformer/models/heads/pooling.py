@@ -1,9 +1,12 @@
 """Pooling of an encoder's output over the tokens of a text or the patches of an image."""
 
+from typing import Any
+
 import keras
 from keras import ops
 
 from keras_transformer.checks import check_choice
+from keras_transformer.tensors import Shape, Tensor
 
 KINDS = ("mean", "max", "first", "attention")
 FORBIDDEN = -1e4  # score of padding, within the range of float16
@@ -38,12 +41,12 @@ class Pooling(keras.Layer):
         check_choice("kind", kind, KINDS)
         self.kind = kind
 
-    def build(self, x_shape, allowed_shape=None):  # noqa: D102
+    def build(self, x_shape, allowed_shape=None) -> None:  # noqa: D102
         if self.kind == "attention":
             shape = (x_shape[-1], 1)
             self.query = self.add_weight(shape=shape, initializer="glorot_uniform", name="query")
 
-    def call(self, x, allowed=None):  # noqa: D102
+    def call(self, x, allowed=None) -> Tensor:  # noqa: D102
         if allowed is None:
             allowed = ops.ones_like(x[:, None, :, 0], dtype="bool")  # [B, 1, S]
         real = ops.transpose(allowed, (0, 2, 1))  # [B, S, 1]
@@ -61,8 +64,8 @@ class Pooling(keras.Layer):
         weights = weights / ops.maximum(total, 1e-9)
         return ops.sum(x * ops.cast(weights, x.dtype), axis=1)  # [B, D]
 
-    def compute_output_shape(self, x_shape):  # noqa: D102
+    def compute_output_shape(self, x_shape) -> Shape:  # noqa: D102
         return x_shape[0], x_shape[-1]
 
-    def get_config(self):  # noqa: D102
+    def get_config(self) -> dict[str, Any]:  # noqa: D102
         return {**super().get_config(), "kind": self.kind}

@@ -1,10 +1,13 @@
 """Head that predicts an answer span: its first and last token in a passage."""
 
+from typing import Any
+
 import keras
 from keras import ops
 
 from keras_transformer.config.pair_layout import LAYOUTS
 from keras_transformer.models.heads.head import LinearHead
+from keras_transformer.tensors import Tensor
 
 OUTSIDE = -1e9  # logit of a token outside the passage
 
@@ -30,7 +33,7 @@ class PassageMask(keras.Layer):
         self.pad_id, self.bos_id, self.eos_id = pad_id, bos_id, eos_id
         self.pair_layout = pair_layout
 
-    def call(self, logits, tokens):  # noqa: D102
+    def call(self, logits, tokens) -> Tensor:  # noqa: D102
         layout = LAYOUTS[self.pair_layout]
         separator = ops.equal(tokens, getattr(self, layout.separator))  # [B, S]
         before = ops.cumsum(ops.cast(separator, "int32"), axis=1)
@@ -40,7 +43,7 @@ class PassageMask(keras.Layer):
         passage = ops.logical_or(passage, ops.equal(tokens, self.bos_id))
         return ops.where(ops.expand_dims(passage, 2), logits, OUTSIDE)  # [B, S, 2]
 
-    def get_config(self):  # noqa: D102
+    def get_config(self) -> dict[str, Any]:  # noqa: D102
         names = ("pad_id", "bos_id", "eos_id", "pair_layout")
         return {**super().get_config(), **{name: getattr(self, name) for name in names}}
 
@@ -48,14 +51,14 @@ class PassageMask(keras.Layer):
 class SpanLogits(LinearHead):
     """Linear layer with two logits for each token of the passage: first and last token."""
 
-    def units(self, config):  # noqa: D102
+    def units(self, config) -> int:  # noqa: D102
         return 2
 
-    def make_layers(self, config, policy, kernels):  # noqa: D102
+    def make_layers(self, config, policy, kernels) -> dict[str, Any]:  # noqa: D102
         names = ("pad_id", "bos_id", "eos_id", "pair_layout")
         options = {name: getattr(config, name) for name in names}
         passage = PassageMask(**options, dtype="float32", name="passage")
         return {**super().make_layers(config, policy, kernels), "passage": passage}
 
-    def __call__(self, hidden, inputs=None, allowed=None):  # noqa: D102
+    def __call__(self, hidden, inputs=None, allowed=None) -> Tensor:  # noqa: D102
         return self.layers["passage"](super().__call__(hidden), inputs)  # [B, S, 2]

@@ -1,6 +1,7 @@
 """Base class of the inputs of models."""
 
 from keras_transformer.layers.layer_group import LayerGroup
+from keras_transformer.tensors import Tensor
 
 
 class ModelInput(LayerGroup):
@@ -12,11 +13,11 @@ class ModelInput(LayerGroup):
 
     embeddings = ()
 
-    def symbol(self):
+    def symbol(self) -> Tensor:
         """Returns the `keras.Input`."""
         raise NotImplementedError
 
-    def check(self, inputs, model):
+    def check(self, inputs, model) -> None:
         """Checks the shape and dtype of inputs, with errors of one line.
 
         Raises:
@@ -24,10 +25,10 @@ class ModelInput(LayerGroup):
             ValueError: If the shape is wrong.
         """
 
-    def allowed(self, inputs):
+    def allowed(self, inputs) -> Tensor | None:
         """Returns the mask of positions that are not padding, boolean `[B, 1, S]`, or `None`."""
         return None
 
-    def __call__(self, inputs, training=None):
+    def __call__(self, inputs, training=None) -> Tensor:
         """Returns the input of the first stack, `[B, S, D]`."""
         raise NotImplementedError

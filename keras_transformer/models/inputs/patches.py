@@ -1,17 +1,20 @@
 """Images as the input of a model: rescaled pixels, embedded patch by patch."""
 
+from typing import Any
+
 import keras
 
 from keras_transformer.layers.inputs.patches import PatchEmbedding, check_images
 from keras_transformer.layers.positions import Learned
 from keras_transformer.layers.positions.grid import SinusoidalGrid
 from keras_transformer.models.inputs.model_input import ModelInput
+from keras_transformer.tensors import Tensor
 
 
 class EmbeddedPatches(ModelInput):
     """Rescales pixels `[B, height, width, channels]` and embeds their patches."""
 
-    def make_layers(self, config, policy, kernels):  # noqa: D102
+    def make_layers(self, config, policy, kernels) -> dict[str, Any]:  # noqa: D102
         stack = config.encoder
         return {
             # Maps 0 .. 255 to -1 .. 1.
@@ -28,13 +31,13 @@ class EmbeddedPatches(ModelInput):
             ),
         }
 
-    def symbol(self):  # noqa: D102
+    def symbol(self) -> Tensor:  # noqa: D102
         return keras.Input(self.config.shape, dtype="float32", name="images")
 
-    def check(self, inputs, model):  # noqa: D102
+    def check(self, inputs, model) -> None:  # noqa: D102
         check_images(inputs, "images", model, self.config.shape)
 
-    def __call__(self, inputs, training=None):  # noqa: D102
+    def __call__(self, inputs, training=None) -> Tensor:  # noqa: D102
         pixels = self.layers["rescaling"](inputs)
         return self.layers["embedding"](pixels, training=training)  # [B, P, D] or [B, 1 + P, D]
 

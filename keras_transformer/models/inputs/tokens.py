@@ -1,5 +1,7 @@
 """Tokens as the input of a model: embedding, segments and padding mask."""
 
+from typing import Any
+
 import keras
 
 from keras_transformer.layers import positions
@@ -10,6 +12,7 @@ from keras_transformer.layers.inputs.segments import Segments
 from keras_transformer.layers.masks import PaddingMask
 from keras_transformer.layers.normalization import make_norm
 from keras_transformer.models.inputs.model_input import ModelInput
+from keras_transformer.tensors import Tensor
 
 
 class EmbeddedTokens(ModelInput):
@@ -34,7 +37,7 @@ class EmbeddedTokens(ModelInput):
             self.layers.get(name) for name in ("embedding_norm", "embedding_dropout", "projection")
         )
 
-    def make_layers(self, config, policy, kernels):  # noqa: D102
+    def make_layers(self, config, policy, kernels) -> dict[str, Any]:  # noqa: D102
         tokens, size = config.input, config.input.vocab_size
         embedding = make_embedding(tokens, size, config.stacks[0], policy, kernels, self.name)
         layers = {
@@ -57,19 +60,19 @@ class EmbeddedTokens(ModelInput):
         return layers
 
     @property
-    def roles(self):  # noqa: D102
+    def roles(self) -> dict[str, Any]:  # noqa: D102
         return {name.removeprefix(self.side): layer for name, layer in self.layers.items()}
 
-    def symbol(self):  # noqa: D102
+    def symbol(self) -> Tensor:  # noqa: D102
         return keras.Input((None,), dtype="int32", name=self.side.strip("_") or "tokens")
 
-    def check(self, inputs, model):  # noqa: D102
+    def check(self, inputs, model) -> None:  # noqa: D102
         check_ids(inputs, self.side.strip("_") or "tokens", model)
 
-    def allowed(self, inputs):  # noqa: D102
+    def allowed(self, inputs) -> Tensor | None:  # noqa: D102
         return self.mask(inputs)
 
-    def __call__(self, inputs, training=None):  # noqa: D102
+    def __call__(self, inputs, training=None) -> Tensor:  # noqa: D102
         x = self.embedding(inputs, training=training)  # [B, S, D]
         if self.segments is not None:
             x = self.segments(x, inputs)
@@ -86,7 +89,7 @@ class SharedEmbedding(PositionalEmbedding):
         super().__init__(*args, **kwargs)
         self._other = [other]  # in a list, so that Keras does not save its weights twice
 
-    def build(self, inputs_shape=None):  # noqa: D102
+    def build(self, inputs_shape=None) -> None:  # noqa: D102
         (other,) = self._other
         if not other.built:
             other.build(inputs_shape)
@@ -94,7 +97,9 @@ class SharedEmbedding(PositionalEmbedding):
         self.position.build(self)
 
 
-def make_embedding(tokens, vocab_size, stack, policy, kernels, name, shared=None):
+def make_embedding(
+    tokens, vocab_size, stack, policy, kernels, name, shared=None
+) -> PositionalEmbedding:
     """Returns the token embedding before a stack.
 
     Args:
@@ -117,7 +122,7 @@ def make_embedding(tokens, vocab_size, stack, policy, kernels, name, shared=None
     return SharedEmbedding(shared, *arguments, **options)
 
 
-def embeds_alike(stack, other):
+def embeds_alike(stack, other) -> bool:
     """Returns `True` if two stacks can share an embedding, including positions and dropout."""
     ours, theirs = ((positions.of_embedding(s), s.max_length) for s in (stack, other))
     same = positions.serialize(ours[0]) == positions.serialize(theirs[0])

@@ -3,6 +3,7 @@
 from keras_transformer.pretrained.bert_encoder import BertEncoder
 from keras_transformer.pretrained.names import layers
 from keras_transformer.pretrained.wordpiece import read_wordpiece
+from keras_transformer.text.tokenizers.wordpiece import WordPieceTokenizer
 
 
 class Bert(BertEncoder):
@@ -16,7 +17,7 @@ class Bert(BertEncoder):
     others = ("Model", "ForMaskedLM", "ForPreTraining", "ForNextSentencePrediction")
 
     @property
-    def ignored(self):
+    def ignored(self) -> tuple[str, ...]:
         """Tensors of other heads, buffers, and a pooler that no logit depends on."""
         fixed = (r"cls\..*", r"(bert\.)?embeddings\.(position_ids|token_type_ids)")
         return fixed if self.task == "classification" else (*fixed, r"(bert\.)?pooler\..*")
@@ -28,5 +29,5 @@ class Bert(BertEncoder):
             yield from layers({"pooler.dense": "pooler"}, self.prefix)
         yield from self.linear_head()
 
-    def read_tokenizer(self):  # noqa: D102
+    def read_tokenizer(self) -> WordPieceTokenizer:  # noqa: D102
         return read_wordpiece(self.folder, self.settings)

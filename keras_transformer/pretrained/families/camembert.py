@@ -2,6 +2,7 @@
 
 from keras_transformer.pretrained.bert_encoder import RobertaEncoder
 from keras_transformer.pretrained.unigram import read_unigram
+from keras_transformer.text.tokenizers import SentencePieceTokenizer
 
 
 class Camembert(RobertaEncoder):
@@ -13,6 +14,6 @@ class Camembert(RobertaEncoder):
     name = model_type = "camembert"
     classes = "Camembert"
 
-    def read_tokenizer(self):  # noqa: D102
+    def read_tokenizer(self) -> SentencePieceTokenizer:  # noqa: D102
         first = ("<s>NOTUSED", "<pad>", "</s>NOTUSED", "<unk>", "<unk>NOTUSED")
         return self.checked(read_unigram(self.folder, self.settings, first, skip=1))

@@ -1,9 +1,13 @@
 """DistilBERT in Hugging Face's format: BERT's encoder with half of its blocks, and a head."""
 
-from keras_transformer.pretrained.names import Weight, layers
+from collections.abc import Iterator
+from typing import Any
+
+from keras_transformer.pretrained.names import Layout, Weight, layers
 from keras_transformer.pretrained.settings import ACTIVATIONS
 from keras_transformer.pretrained.text_encoder import TextEncoder
 from keras_transformer.pretrained.wordpiece import read_wordpiece
+from keras_transformer.text.tokenizers.wordpiece import WordPieceTokenizer
 
 EPSILON = 1e-12  # of every layer normalisation: no setting changes it
 EMBEDDINGS = {
@@ -34,7 +38,7 @@ class DistilBert(TextEncoder):
     others = ("Model", "ForMaskedLM")
     ignored = (r"vocab_(transform|layer_norm|projector)\..*", r"(.*\.)?embeddings\.position_ids")
 
-    def config(self):  # noqa: D102
+    def config(self) -> Any:  # noqa: D102
         settings = self.settings
         return self.make_config(
             pooler="relu",
@@ -49,17 +53,19 @@ class DistilBert(TextEncoder):
             layer_norm_epsilon=EPSILON,
         )
 
-    def sizes(self, config):  # noqa: D102
+    def sizes(self, config) -> Iterator[tuple[str, tuple[int, ...]]]:  # noqa: D102
         prefix, width = self.prefix, config.d_model
         last = f"{prefix}transformer.layer.{config.num_layers - 1}.ffn.lin1.weight"
         yield last, (config.d_ff, width)
         yield f"{prefix}embeddings.word_embeddings.weight", (config.vocab_size, width)
-        yield f"{prefix}embeddings.position_embeddings.weight", (config.max_length, width)
+        rows = config.max_length + self.cut
+        yield f"{prefix}embeddings.position_embeddings.weight", (rows, width)
 
-    def names(self, config):  # noqa: D102
+    def names(self, config) -> Iterator[Weight]:  # noqa: D102
         prefix = self.prefix
         for name, ours in EMBEDDINGS.items():
-            yield Weight(f"{prefix}embeddings.{name}.weight", ours)
+            last = self.cut if name == "position_embeddings" else 0
+            yield Weight(f"{prefix}embeddings.{name}.weight", ours, Layout(last=last))
         yield from layers({"embeddings.LayerNorm": "encoder.embedding_norm"}, prefix)
         for number in range(config.num_layers):
             theirs, ours = f"{prefix}transformer.layer.{number}.", f"encoder.blocks.{number}."
@@ -68,5 +74,5 @@ class DistilBert(TextEncoder):
             yield from layers({"pre_classifier": "pooler"})
         yield from self.linear_head()
 
-    def read_tokenizer(self):  # noqa: D102
+    def read_tokenizer(self) -> WordPieceTokenizer:  # noqa: D102
         return read_wordpiece(self.folder, self.settings)

@@ -1,6 +1,7 @@
 """GPT-2 in Hugging Face's format: a causal language model with byte-level BPE."""
 
 import functools
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -48,7 +49,7 @@ class GPT2(Family):
     reader, model_class = "AutoModelForCausalLM", LanguageModel
     ignored = (r"(transformer\.)?h\.\d+\.attn\.(masked_)?bias",)
 
-    def config(self):  # noqa: D102
+    def config(self) -> LanguageModelConfig:  # noqa: D102
         settings, tokenizer = self.settings, self._tokenizer
         settings.check(EXPRESSIBLE)
         named = settings.get("architectures") or [CLASSES[0]]
@@ -81,13 +82,13 @@ class GPT2(Family):
             output_bias=True,
         )
 
-    def sizes(self, config):  # noqa: D102
+    def sizes(self, config) -> Iterator[tuple[str, tuple[int, ...]]]:  # noqa: D102
         prefix, width = self._prefix, config.d_model
         yield f"{prefix}h.{config.num_layers - 1}.mlp.c_fc.weight", (width, config.d_ff)
         yield f"{prefix}wte.weight", (self.settings.count("vocab_size"), width)
         yield f"{prefix}wpe.weight", (config.max_length, width)
 
-    def names(self, config):  # noqa: D102
+    def names(self, config) -> Iterator[Weight]:  # noqa: D102
         prefix, entries = self._prefix, self.settings.count("vocab_size")
         layout = Layout(entries=entries)
         yield Weight((f"{prefix}wte.weight", "lm_head.weight"), "embedding.table", layout)
@@ -105,7 +106,7 @@ class GPT2(Family):
                 yield from _linear(f"{theirs}{name}", f"{ours}{layer}", SAME)
         yield from layers({"ln_f": "decoder.norm"}, prefix)
 
-    def tokenizers(self, config):  # noqa: D102
+    def tokenizers(self, config) -> Tokenizers:  # noqa: D102
         return Tokenizers.of(self._tokenizer)
 
     @functools.cached_property

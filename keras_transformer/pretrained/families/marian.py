@@ -1,6 +1,8 @@
 """Marian's own model files, `.npz` and `.bin`, with their vocabularies beside them."""
 
 import pathlib
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -15,6 +17,7 @@ from keras_transformer.pretrained.files.marian.gelu import SIGMOID, as_swish, fo
 from keras_transformer.pretrained.files.marian.model_file import READERS, Arrays, read
 from keras_transformer.pretrained.files.marian.settings import read_settings
 from keras_transformer.pretrained.files.marian.weights import LOGITS, weights_of
+from keras_transformer.pretrained.names import Weight
 from keras_transformer.pretrained.reader import Reader
 from keras_transformer.pretrained.settings import CheckpointSettings
 from keras_transformer.text.piece_table import PieceTable
@@ -97,17 +100,17 @@ class Marian(Family):
             )
 
     @classmethod
-    def matches(cls, folder):  # noqa: D102
+    def matches(cls, folder) -> bool:  # noqa: D102
         return folder.model is not None and folder.model.suffix in READERS
 
-    def read_settings(self):  # noqa: D102
+    def read_settings(self) -> CheckpointSettings:  # noqa: D102
         path = self.folder.model
         self._arrays = read(path)
         settings = CheckpointSettings(read_settings(self._arrays, path), path)
         _check_settings(settings)
         return settings
 
-    def read_tensors(self):  # noqa: D102
+    def read_tensors(self) -> Reader:  # noqa: D102
         settings, path = self.settings, self.folder.model
         weights = in_floats(self._arrays, path)
         form, notes = form_of(settings.content, path, self._gelu)
@@ -119,7 +122,7 @@ class Marian(Family):
             weights.setdefault(LOGITS, np.zeros((1, settings.get("dim-vocabs")[1]), np.float32))
         return Reader(Arrays(path, weights), SETTINGS)
 
-    def config(self):
+    def config(self) -> TransformerConfig:
         """Returns the `TransformerConfig`.
 
         Marian starts an output with nothing and pads with nothing. One more entry after both
@@ -152,7 +155,7 @@ class Marian(Family):
             **self._changes,
         )
 
-    def sizes(self, config):  # noqa: D102
+    def sizes(self, config) -> Iterator[tuple[str, tuple[int, ...]]]:  # noqa: D102
         depths = {"encoder": config.num_layers, "decoder": config.decoder_layers}
         for (side, depth), size in zip(
             depths.items(), self.settings.get("dim-vocabs"), strict=True
@@ -160,10 +163,10 @@ class Marian(Family):
             yield f"{side}_l{depth}_ffn_W1", (config.d_model, config.d_ff)
             yield self.tensors.first_of([f"{side}_Wemb", "Wemb"]), (size, config.d_model)
 
-    def names(self, config):  # noqa: D102
+    def names(self, config) -> Iterator[Weight]:  # noqa: D102
         return weights_of(config, self.settings.get("dim-vocabs"), self.tensors)
 
-    def tokenizers(self, config):  # noqa: D102
+    def tokenizers(self, config) -> Tokenizers:  # noqa: D102
         special = {name: getattr(config, name) for name in ("pad_id", "bos_id", "eos_id")}
         names = {config.pad_id: SILENT_PIECE}
         source, target = (
@@ -177,11 +180,11 @@ class Marian(Family):
         )
         return Tokenizers.of(source if self._models[0] == self._models[1] else [source, target])
 
-    def generation(self):
+    def generation(self) -> Generation:
         """Returns greedy search that never emits the unknown piece, as in Marian."""
         return Generation(Greedy(), silent_ids=(self._sides[1].unk_id,))
 
-    def origin(self):  # noqa: D102
+    def origin(self) -> dict[str, Any]:  # noqa: D102
         version = str(self.settings.get("version", "")).strip() or None
         name = self.folder.model.name
         return {"format": self.name, "name": name, "license": None, "marian": version}
@@ -223,7 +226,7 @@ def _check_settings(settings):
         raise settings.wrong("dim-vocabs", "of equal sizes with `tied-embeddings-all`")
 
 
-def vocabularies_beside(path):
+def vocabularies_beside(path) -> list[pathlib.Path]:
     """Returns the SentencePiece files of a model, those in its folder: one, or source and target.
 
     Of two that of the source is `source.spm` or begins with `src`, as in browsers.

@@ -1,10 +1,12 @@
 """Marian models in Hugging Face's format, such as those of OPUS-MT."""
 
 import json
+from collections.abc import Iterator
 
 import numpy as np
 
 from keras_transformer.config import TransformerConfig
+from keras_transformer.decoding.generation import Generation
 from keras_transformer.layers.positions import sinusoids
 from keras_transformer.models.transformer import Transformer
 from keras_transformer.pretrained.family import Family
@@ -64,7 +66,7 @@ class OpusMT(Family):
     name, model_type, task = "opus-mt", "marian", "translation"
     reader, model_class = "MarianMTModel", Transformer
 
-    def read_settings(self):
+    def read_settings(self) -> CheckpointSettings:
         """Returns the settings that Hugging Face's classes of `model_type` "marian" read.
 
         Only where `architectures` names others alone, such as BART's, do BART's settings count.
@@ -82,7 +84,7 @@ class OpusMT(Family):
         ]
         return CheckpointSettings({**settings.content, **NOT_READ}, settings.path)
 
-    def config(self):  # noqa: D102
+    def config(self) -> TransformerConfig:  # noqa: D102
         settings, tensors = self.settings, self.tensors
         self._check_expressible()
         size, target_size = self._vocabularies()
@@ -118,7 +120,7 @@ class OpusMT(Family):
             **special_ids(settings, self.generation_settings, min(size, target_size)),
         )
 
-    def sizes(self, config):  # noqa: D102
+    def sizes(self, config) -> Iterator[tuple[str, tuple[int, ...]]]:  # noqa: D102
         depths = {"encoder": config.num_layers, "decoder": config.decoder_layers}
         rows = {"encoder": config.vocab_size, "decoder": config.output_size}
         for side, table in TABLES.items():
@@ -128,7 +130,7 @@ class OpusMT(Family):
         if BIAS in self.tensors:
             yield BIAS, (1, config.output_size)
 
-    def names(self, config):  # noqa: D102
+    def names(self, config) -> Iterator[Weight]:  # noqa: D102
         both = [SHARED, *TABLES.values()]
         source, target = [both, both] if self._shared else [[t] for t in TABLES.values()]
         if not self._shared and SHARED in self.tensors:
@@ -155,7 +157,7 @@ class OpusMT(Family):
                 )
             yield from layers(NORMS, f"model.{side}.", f"{side}.")
 
-    def tokenizers(self, config):  # noqa: D102
+    def tokenizers(self, config) -> Tokenizers:  # noqa: D102
         folder, sizes = self.folder, (config.vocab_size, config.output_size)
         ids = read_ids(folder, PIECES, sizes[0])
         separate = folder.file(TARGET_PIECES) is not None
@@ -175,7 +177,7 @@ class OpusMT(Family):
             ]
         )
 
-    def generation(self):  # noqa: D102
+    def generation(self) -> Generation:  # noqa: D102
         settings, (_, size) = self.generation_settings, self._vocabularies()
         eos_id = settings.token("eos_token_id", size, default=self.settings.get("eos_token_id"))
         return read_generation(settings, eos_id, size)

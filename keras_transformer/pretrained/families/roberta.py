@@ -2,7 +2,7 @@
 
 from keras_transformer.pretrained.bert_encoder import RobertaEncoder
 from keras_transformer.pretrained.byte_bpe import read_byte_bpe
-from keras_transformer.text.tokenizers.byte_bpe import SPECIAL
+from keras_transformer.text.tokenizers.byte_bpe import SPECIAL, ByteBPETokenizer
 
 
 class Roberta(RobertaEncoder):
@@ -14,6 +14,6 @@ class Roberta(RobertaEncoder):
     name, model_type = "roberta", "roberta"
     classes = "Roberta"
 
-    def read_tokenizer(self):  # noqa: D102
+    def read_tokenizer(self) -> ByteBPETokenizer:  # noqa: D102
         special = dict(SPECIAL)
         return self.checked(read_byte_bpe(self.folder, self.settings, special, True))

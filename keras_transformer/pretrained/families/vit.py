@@ -1,6 +1,7 @@
 """Vision transformers (ViT) in Hugging Face's format: an encoder of patches, and a head."""
 
 import functools
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -52,7 +53,7 @@ class ViT(Family):
     reader, model_class = "AutoModelForImageClassification", ImageClassifier
     ignored = (r"(vit\.)?pooler\..*", r"(vit\.)?embeddings\.mask_token", r"decoder\..*")
 
-    def config(self):  # noqa: D102
+    def config(self) -> ImageClassifierConfig:  # noqa: D102
         settings, tensors = self.settings, self.tensors
         settings.check(EXPRESSIBLE)
         height, width = self._size(settings, "image_size", 224)
@@ -82,7 +83,7 @@ class ViT(Family):
             labels=self._labels(),
         )
 
-    def sizes(self, config):  # noqa: D102
+    def sizes(self, config) -> Iterator[tuple[str, tuple[int, ...]]]:  # noqa: D102
         prefix, width = self._prefix, config.d_model
         last = f"{prefix}encoder.layer.{config.num_layers - 1}.intermediate.dense.weight"
         yield last, (config.d_ff, width)
@@ -90,7 +91,7 @@ class ViT(Family):
         yield f"{prefix}{PROJECTION}.weight", (width, config.channels, *patch)
         yield f"{prefix}{EMBEDDINGS}position_embeddings", (1, config.max_length, width)
 
-    def names(self, config):  # noqa: D102
+    def names(self, config) -> Iterator[Weight]:  # noqa: D102
         prefix = self._prefix
         yield from self._projection(config)
         for name, (ours, ones) in TABLES.items():
@@ -102,7 +103,7 @@ class ViT(Family):
         if self._has_labels:
             yield from layers({"classifier": "output_layer"})
 
-    def tokenizers(self, config):
+    def tokenizers(self, config) -> None:
         """Returns `None`: images have no vocabulary."""
         return None
 

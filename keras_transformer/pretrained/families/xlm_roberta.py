@@ -2,6 +2,7 @@
 
 from keras_transformer.pretrained.bert_encoder import RobertaEncoder
 from keras_transformer.pretrained.unigram import read_unigram
+from keras_transformer.text.tokenizers import SentencePieceTokenizer
 
 
 class XlmRoberta(RobertaEncoder):
@@ -14,6 +15,6 @@ class XlmRoberta(RobertaEncoder):
     name = model_type = "xlm-roberta"
     classes = "XLMRoberta"
 
-    def read_tokenizer(self):  # noqa: D102
+    def read_tokenizer(self) -> SentencePieceTokenizer:  # noqa: D102
         first = ("<s>", "<pad>", "</s>", "<unk>")
         return self.checked(read_unigram(self.folder, self.settings, first, skip=3))

@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+from typing import Any
 
 from keras_transformer.checkpoint_hints import hint
 
@@ -32,7 +33,7 @@ class CheckpointFolder:
                 f"{hint(path, conversion=False)}"
             )
 
-    def file(self, name):
+    def file(self, name) -> pathlib.Path | None:
         """Returns the path of a file, or `None` if there is no such file.
 
         Raises:
@@ -48,7 +49,7 @@ class CheckpointFolder:
             )
         return path
 
-    def require(self, name):
+    def require(self, name) -> pathlib.Path:
         """Returns the path of a file.
 
         Raises:
@@ -59,7 +60,7 @@ class CheckpointFolder:
             raise ValueError(f"{self.path / name} is missing.")
         return path
 
-    def text(self, name):
+    def text(self, name) -> str:
         """Returns the text of a file.
 
         Raises:
@@ -73,7 +74,7 @@ class CheckpointFolder:
         except UnicodeDecodeError as error:
             raise ValueError(f"{path} must be UTF-8: {error}.") from error
 
-    def require_json(self, name):
+    def require_json(self, name) -> Any:
         """Returns the dictionary in a JSON file.
 
         Raises:
@@ -82,8 +83,12 @@ class CheckpointFolder:
         self.require(name)
         return self.json(name)
 
-    def json(self, name):
+    def json(self, name, kind=dict) -> Any:
         """Returns the dictionary in a JSON file, or `None` if there is no such file.
+
+        Args:
+            name: Name of the file.
+            kind: `list` for a file that contains a JSON array.
 
         Raises:
             ValueError: If the file is too large, or does not contain a JSON object.
@@ -96,8 +101,7 @@ class CheckpointFolder:
             content = json.loads(text)
         except (ValueError, RecursionError) as error:
             raise ValueError(f"{path} is damaged: {error}.") from error
-        if not isinstance(content, dict):
-            raise ValueError(
-                f"{path} must contain a JSON object. Received: {type(content).__name__}."
-            )
+        if not isinstance(content, kind):
+            rule = "a JSON object" if kind is dict else "a JSON array"
+            raise ValueError(f"{path} must contain {rule}. Received: {type(content).__name__}.")
         return content

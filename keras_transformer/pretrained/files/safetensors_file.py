@@ -39,7 +39,7 @@ class SafetensorsFile:
         self.types = {name: entry["dtype"] for name, entry in entries.items()}
         self.shapes = {name: tuple(entry["shape"]) for name, entry in entries.items()}
 
-    def read(self, name):
+    def read(self, name) -> np.ndarray:
         """Returns a tensor as a float32 array.
 
         Raises:

@@ -6,6 +6,8 @@ is in the named file and in no other, and that the index names every tensor in t
 
 import pathlib
 
+import numpy as np
+
 from keras_transformer.pretrained.files.safetensors_file import SafetensorsFile
 
 MAP = "weight_map"  # key of the index; maps the names of tensors to the names of files
@@ -68,7 +70,7 @@ class ShardedSafetensors:
                         f"in {name}."
                     )
 
-    def read(self, name):
+    def read(self, name) -> np.ndarray:
         """Returns a tensor as a float32 array.
 
         Raises:

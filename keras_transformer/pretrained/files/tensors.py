@@ -1,5 +1,7 @@
 """Opening of the tensors in a folder, in one or several `safetensors` files."""
 
+from typing import Any
+
 from keras_transformer.pretrained.files.safetensors_file import SafetensorsFile
 from keras_transformer.pretrained.files.sharded_safetensors import ShardedSafetensors
 
@@ -12,7 +14,7 @@ CONVERSION = (
 )
 
 
-def open_tensors(folder, kind):
+def open_tensors(folder, kind) -> Any:
     """Returns the tensors in a folder, a `SafetensorsFile` or `ShardedSafetensors`.
 
     Args:

@@ -1,6 +1,7 @@
 """The pipeline of text classification."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from keras_transformer.models.classifier import TextClassifier
 from keras_transformer.tasks.single_pass.codec import Guide
@@ -22,11 +23,11 @@ class ClassificationCodec(LabelCodec, TextCodec):
         super().__init__(tokenizer, max_length)
         self.labels = tuple(labels)
 
-    def answers(self, outputs, rest):  # noqa: D102
+    def answers(self, outputs, rest) -> dict[str, Any]:  # noqa: D102
         return {**self.named(outputs), "truncated": rest["truncated"]}
 
     @classmethod
-    def results(cls, answers):
+    def results(cls, answers) -> list[Classification]:
         """Returns a `Classification` for each text."""
         columns = (answers[name] for name in ("label", "probability", "truncated", "probabilities"))
         return [
@@ -34,14 +35,14 @@ class ClassificationCodec(LabelCodec, TextCodec):
             for label, probability, cut, row in zip(*columns, strict=True)
         ]
 
-    def metadata(self):  # noqa: D102
+    def metadata(self) -> dict[str, Any]:  # noqa: D102
         return {"labels": list(self.labels), **super().metadata()}
 
     @classmethod
-    def from_metadata(cls, metadata, tokenizers):  # noqa: D102
+    def from_metadata(cls, metadata, tokenizers) -> "ClassificationCodec":  # noqa: D102
         return cls(tokenizers, metadata["max_length"], metadata["labels"])
 
-    def guide(self, example):  # noqa: D102
+    def guide(self, example) -> Guide:  # noqa: D102
         labels = ", ".join(f"`{label}`" for label in self.labels)
         texts, strings = self.notes()
         count = f"C: the {len(self.labels)} labels, in the order above. `label` is the most "
@@ -79,11 +80,11 @@ class Classifier(TextPass):
     codec_class = ClassificationCodec
 
     @property
-    def labels(self):
+    def labels(self) -> tuple[str, ...]:
         """Names of the classes, in the order of the probabilities."""
         return self.codec.labels
 
-    def make_codec(self):  # noqa: D102
+    def make_codec(self) -> ClassificationCodec:  # noqa: D102
         return ClassificationCodec(self.tokenizers, self.max_length, self.model.config.labels)
 
     def classify(self, texts: Sequence[str], batch_size: int = 64) -> list[Classification]:

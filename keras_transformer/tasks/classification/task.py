@@ -1,5 +1,7 @@
 """The task of text classification."""
 
+from typing import Any
+
 from keras_transformer.config import ClassifierConfig
 from keras_transformer.tasks.class_labels import count_labels, described_labels, evaluate_labels
 from keras_transformer.tasks.task import LOSS, Metric, Survey, Task
@@ -16,12 +18,12 @@ class ClassificationTask(Task):
     metrics = {"loss": LOSS, "accuracy": Metric("accuracy", higher_is_better=True)}
     unit = "examples"
 
-    def pipeline_class(self):  # noqa: D102
+    def pipeline_class(self) -> type[Any]:  # noqa: D102
         from keras_transformer.tasks.classification.classifier import Classifier
 
         return Classifier
 
-    def survey(self, rows, facts=None):
+    def survey(self, rows, facts=None) -> Survey:
         """Returns the labels and sentences with their counts; see `count_labels`.
 
         The counts reveal header lines, swapped columns and typing errors.
@@ -30,7 +32,7 @@ class ClassificationTask(Task):
         counts = count_labels(label for _, batch in batches for label in batch)
         return Survey({"labels": tuple(counts)}, described_labels(counts))
 
-    def evaluate(self, pipeline, columns):
+    def evaluate(self, pipeline, columns) -> dict[str, Any]:
         """Classifies texts and compares the predicted labels with the correct ones.
 
         Args:

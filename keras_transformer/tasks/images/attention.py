@@ -28,7 +28,7 @@ class ImageAttention:
     truncated: bool = False
 
 
-def image_attention(recognizer, image):
+def image_attention(recognizer, image) -> ImageAttention:
     """Returns the `ImageAttention` of a model for an image.
 
     Args:

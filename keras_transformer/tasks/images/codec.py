@@ -2,6 +2,7 @@
 
 import base64
 import os
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -9,6 +10,7 @@ import tensorflow as tf
 from keras_transformer.tasks.images.files import ImageSize, encode_png, read_bytes
 from keras_transformer.tasks.single_pass.codec import Guide
 from keras_transformer.tasks.single_pass.labels import Classification, LabelCodec
+from keras_transformer.tensors import Tensor
 
 RULE = (
     "Each row: the pixels of an image, row by row, from 0 to 255; images of other sizes must be "
@@ -33,27 +35,27 @@ class ImageCodec(LabelCodec):
         self.image_size, self.labels = size, tuple(labels)
 
     @classmethod
-    def check(cls, examples):  # noqa: D102
+    def check(cls, examples) -> list:  # noqa: D102
         if isinstance(examples, (str, bytes, os.PathLike)) or not hasattr(examples, "__iter__"):
             raise TypeError(f"`images` must be a list of images. Received: {examples!r}.")
         return list(examples)
 
     @classmethod
-    def verify(cls, example):  # noqa: D102
+    def verify(cls, example) -> Any:  # noqa: D102
         if isinstance(example, (str, os.PathLike)):
             ImageSize().read(example)
         return example
 
     @staticmethod
-    def size(example):  # noqa: D102
+    def size(example) -> int:  # noqa: D102
         return 0  # images have the same size and keep their order
 
     @staticmethod
-    def shown(example):  # noqa: D102
+    def shown(example) -> str:  # noqa: D102
         return str(example) if isinstance(example, (str, os.PathLike)) else "an image"
 
     @classmethod
-    def request(cls, examples):
+    def request(cls, examples) -> dict[str, Tensor]:
         """Returns `images`, the bytes of PNG or JPEG files.
 
         Args:
@@ -62,18 +64,18 @@ class ImageCodec(LabelCodec):
         encoded = [_encoded(example) for example in examples]
         return {"images": tf.constant(encoded, tf.string, [len(encoded)])}
 
-    def encode(self, images):
+    def encode(self, images) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
         """Returns `pixels`, float32 `[B, H, W, C]`."""
         shape = (self.image_size.height, self.image_size.width, self.image_size.channels)
         spec = tf.TensorSpec(shape, tf.uint8)
         pixels = tf.map_fn(self.image_size.decode, images, fn_output_signature=spec)
         return {"pixels": tf.cast(pixels, tf.float32)}, {}
 
-    def answers(self, outputs, rest):  # noqa: D102
+    def answers(self, outputs, rest) -> dict[str, Any]:  # noqa: D102
         return self.named(outputs)
 
     @classmethod
-    def results(cls, answers):
+    def results(cls, answers) -> list[Classification]:
         """Returns a `Classification` for each image."""
         columns = (answers[name] for name in ("label", "probability", "probabilities"))
         return [
@@ -81,12 +83,12 @@ class ImageCodec(LabelCodec):
             for label, probability, row in zip(*columns, strict=True)
         ]
 
-    def input_specs(self, rows=None, length=None):  # noqa: D102
+    def input_specs(self, rows=None, length=None) -> dict[str, tf.TensorSpec]:  # noqa: D102
         size = self.image_size
         shape = [rows, size.height, size.width, size.channels]
         return {"pixels": tf.TensorSpec(shape, tf.float32, name="pixels")}
 
-    def metadata(self):  # noqa: D102
+    def metadata(self) -> dict[str, Any]:  # noqa: D102
         size = self.image_size
         return {
             "labels": list(self.labels),
@@ -100,10 +102,10 @@ class ImageCodec(LabelCodec):
         }
 
     @classmethod
-    def from_metadata(cls, metadata, tokenizers):  # noqa: D102
+    def from_metadata(cls, metadata, tokenizers) -> "ImageCodec":  # noqa: D102
         return cls(ImageSize(**metadata["image"]), metadata["labels"])
 
-    def guide(self, example):  # noqa: D102
+    def guide(self, example) -> Guide:  # noqa: D102
         size, labels = self.image_size, ", ".join(f"`{label}`" for label in self.labels)
         encoded = _encoded(example)
         other = "is resized" if size.resize else "is an error"

@@ -6,6 +6,8 @@ import pathlib
 import numpy as np
 import tensorflow as tf
 
+from keras_transformer.tensors import Tensor
+
 SUFFIXES = (".png", ".jpg", ".jpeg")
 
 
@@ -25,11 +27,11 @@ class ImageSize:
     resize: bool = False
 
     @classmethod
-    def of(cls, config):
+    def of(cls, config) -> "ImageSize":
         """Returns the `ImageSize` of an `ImageClassifierConfig`."""
         return cls(*config.shape, config.resize)
 
-    def decode(self, encoded):
+    def decode(self, encoded) -> Tensor:
         """Decodes the bytes of a file in a graph, and returns `[height, width, channels]`, uint8.
 
         TensorFlow raises an error for an image of a size that is refused.
@@ -46,7 +48,7 @@ class ImageSize:
         with tf.control_dependencies([tf.debugging.Assert(fits, [message, tf.shape(image)])]):
             return tf.ensure_shape(image, expected)
 
-    def read(self, path):
+    def read(self, path) -> np.ndarray:
         """Returns the image in a file, an array `[height, width, channels]`, uint8.
 
         Raises:
@@ -55,7 +57,7 @@ class ImageSize:
         """
         return self.from_bytes(read_bytes(path), path)
 
-    def from_bytes(self, encoded, name):
+    def from_bytes(self, encoded, name) -> np.ndarray:
         """Returns the image in the bytes of a file; errors begin with `name`."""
         try:
             image = tf.io.decode_image(encoded, self.channels, tf.uint8, expand_animations=False)
@@ -65,7 +67,7 @@ class ImageSize:
             image = resized(image, self.height, self.width)
         return self.checked(image.numpy(), name)
 
-    def checked(self, image, name):
+    def checked(self, image, name) -> np.ndarray:
         """Returns an image as an array after checking its size and dtype.
 
         Raises:
@@ -85,7 +87,7 @@ class ImageSize:
         return image
 
 
-def read_bytes(path):
+def read_bytes(path) -> bytes:
     """Returns the bytes of a file.
 
     Raises:
@@ -97,12 +99,12 @@ def read_bytes(path):
         raise ValueError(f"{path}: cannot be read: {error.strerror}.") from None
 
 
-def encode_png(image):
+def encode_png(image) -> bytes:
     """Returns an array `[H, W, C]`, uint8, as the bytes of a PNG file."""
     return tf.io.encode_png(image).numpy()
 
 
-def resized(image, height, width):
+def resized(image, height, width) -> Tensor:
     """Resizes an image `[H, W, C]`, uint8."""
     values = tf.image.resize(image, (height, width), antialias=True)
     return tf.cast(tf.clip_by_value(tf.round(values), 0.0, 255.0), tf.uint8)

@@ -4,10 +4,11 @@ import os
 from collections.abc import Sequence
 
 import keras
+import numpy as np
 
 from keras_transformer.models.image_classifier import ImageClassifier
 from keras_transformer.tasks.attention import CLASS
-from keras_transformer.tasks.images.attention import image_attention
+from keras_transformer.tasks.images.attention import ImageAttention, image_attention
 from keras_transformer.tasks.images.codec import ImageCodec
 from keras_transformer.tasks.images.files import ImageSize
 from keras_transformer.tasks.single_pass.labels import Classification
@@ -46,7 +47,7 @@ class ImageRecognizer(SinglePass):
         self.check_models()
 
     @property
-    def labels(self):
+    def labels(self) -> tuple[str, ...]:
         """Names of the classes, in the order of the probabilities."""
         return self.codec.labels
 
@@ -64,16 +65,16 @@ class ImageRecognizer(SinglePass):
         """
         return self.answer(images, batch_size)
 
-    def answer(self, images: Tensor, batch_size: int = 64):
+    def answer(self, images: Tensor, batch_size: int = 64) -> list[Classification]:
         """Classifies images; see `classify`."""
         images = enumerate(self.codec.check(images), start=1)
         return super().answer([self.read(image, number) for number, image in images], batch_size)
 
-    def answer_batch(self, images: Tensor):
+    def answer_batch(self, images: Tensor) -> list[Classification]:
         """Returns a `Classification` for each image of a list, computed as one batch."""
         return super().answer_batch([self.read(image) for image in images])
 
-    def attention(self, image: Tensor):
+    def attention(self, image: Tensor) -> dict[str, ImageAttention]:
         """Returns the attention weights of the class token for an image.
 
         Args:
@@ -89,7 +90,7 @@ class ImageRecognizer(SinglePass):
         self.require_one("have no attention weights in common")
         return {CLASS: image_attention(self, image)}
 
-    def read(self, image: Tensor, number: int = 1):
+    def read(self, image: Tensor, number: int = 1) -> np.ndarray:
         """Returns an image as an array `[H, W, C]`, uint8.
 
         Args:

@@ -1,5 +1,7 @@
 """The task of image classification."""
 
+from typing import Any
+
 from keras_transformer.config import ImageClassifierConfig
 from keras_transformer.tasks.class_labels import count_labels, described_labels, evaluate_labels
 from keras_transformer.tasks.task import LOSS, Metric, Survey, Task
@@ -17,12 +19,12 @@ class ImageClassificationTask(Task):
     unit = "examples"
     unused = ("vocabulary", "training.subword_sampling", "training.validate_sentences")
 
-    def pipeline_class(self):  # noqa: D102
+    def pipeline_class(self) -> type[Any]:  # noqa: D102
         from keras_transformer.tasks.images.recognizer import ImageRecognizer
 
         return ImageRecognizer
 
-    def survey(self, rows, facts=None):
+    def survey(self, rows, facts=None) -> Survey:
         """Returns the labels, and the height, width and channels of the images.
 
         Labels are the names of folders; see `count_labels`.
@@ -38,7 +40,7 @@ class ImageClassificationTask(Task):
         labels, *warnings = described_labels(counts)
         return Survey(fields, (f"Images of {height} x {width} pixels; {labels}", *warnings))
 
-    def evaluate(self, pipeline, columns):
+    def evaluate(self, pipeline, columns) -> dict[str, Any]:
         """Classifies images and compares the predicted labels with the correct ones.
 
         Args:

@@ -7,10 +7,11 @@ import numpy as np
 import tensorflow as tf
 
 from keras_transformer.models.token_classifier import TokenClassifier
-from keras_transformer.tasks.labelling.spans import OUTSIDE, span_metrics, spans_of, words_of
+from keras_transformer.tasks.labelling.spans import OUTSIDE, Span, span_metrics, spans_of, words_of
 from keras_transformer.tasks.labelling.words import encode_words
 from keras_transformer.tasks.single_pass.codec import Choice, Guide, mean_of
 from keras_transformer.tasks.single_pass.text import MODULES, RULE, TextCodec, TextPass, quoted
+from keras_transformer.tensors import Tensor
 
 TINY = np.finfo(np.float32).tiny
 
@@ -32,33 +33,33 @@ class Labelling(Choice):
     probabilities: np.ndarray = dataclasses.field(compare=False, repr=False)
 
     @property
-    def text(self):
+    def text(self) -> str:
         """The labels, separated by spaces, as `predict` writes them."""
         return " ".join(self.labels)
 
     @property
-    def spans(self):
+    def spans(self) -> list[Span]:
         """List of the `Span`s that the labels encode."""
         return spans_of(self.labels)
 
     @property
-    def score(self):
+    def score(self) -> float:
         """The mean log-probability of the labels; 0 if there is no word."""
         return self.score_of(self)
 
     @property
-    def numbers(self):
+    def numbers(self) -> np.ndarray:
         """The probabilities."""
         return self.probabilities
 
-    def score_of(self, other: Any):
+    def score_of(self, other: Any) -> float:
         """Returns the score of another result's labels."""
         read = other.probabilities.any(axis=1)
         places = other.probabilities[read].argmax(axis=1)
         chosen = np.take_along_axis(self.probabilities[read], places[:, None], axis=1)
         return float(np.log(np.maximum(chosen, TINY)).mean()) if chosen.size else 0.0
 
-    def is_tied(self, other: Any, tolerance: float):
+    def is_tied(self, other: Any, tolerance: float) -> bool:
         """Returns whether words with different labels are ties, within 2 * `tolerance`."""
         if len(self.labels) != len(other.labels):
             return False
@@ -87,7 +88,7 @@ class LabellingCodec(TextCodec):
         super().__init__(tokenizer, max_length)
         self.labels = tuple(labels)
 
-    def encode(self, sentences):
+    def encode(self, sentences) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
         """Returns `source` and, as the rest, `first` and `truncated`.
 
         `first`, `[B, W]`, is the index of each word's first token, -1 after the last word;
@@ -97,18 +98,18 @@ class LabellingCodec(TextCodec):
         rest = {"first": first.to_tensor(-1), "truncated": truncated}
         return {"source": ids.to_tensor(self.tokenizer.pad_id)}, rest
 
-    def outputs(self, prediction):
+    def outputs(self, prediction) -> dict[str, Tensor]:
         """Returns `probabilities` `[B, S, C]`, and `label` `[B, S]`, the most probable class."""
         label = tf.argmax(prediction, axis=2, output_type=tf.int32)  # [B, S]
         return {"probabilities": tf.nn.softmax(prediction), "label": label}
 
-    def mean(self, outputs, rest):
+    def mean(self, outputs, rest) -> dict[str, Tensor]:
         """Returns the mean probabilities of each token, and its most probable label."""
         probabilities = mean_of(outputs, "probabilities")  # [B, S, C]
         label = tf.argmax(probabilities, axis=2, output_type=tf.int32)
         return {"probabilities": probabilities, "label": label}
 
-    def named(self, outputs):  # noqa: D102
+    def named(self, outputs) -> dict[str, Any]:  # noqa: D102
         probabilities = outputs["probabilities"]  # [B, S, C]
         return {
             "label": tf.gather(tf.constant(self.labels), tf.argmax(probabilities, axis=2)),
@@ -116,7 +117,7 @@ class LabellingCodec(TextCodec):
             "probabilities": probabilities,
         }
 
-    def answers(self, outputs, rest):
+    def answers(self, outputs, rest) -> dict[str, Any]:
         """Returns `labels` `[B, W]`, empty after the last word, and their probabilities."""
         probabilities = tf.convert_to_tensor(outputs["probabilities"])  # [B, S, C]
         first = rest["first"]  # [B, W]
@@ -134,7 +135,7 @@ class LabellingCodec(TextCodec):
         }
 
     @classmethod
-    def results(cls, answers):
+    def results(cls, answers) -> list[Labelling]:
         """Returns a `Labelling` for each text."""
         columns = (answers[name] for name in ("labels", "truncated", "probabilities"))
         results = []
@@ -143,14 +144,14 @@ class LabellingCodec(TextCodec):
             results.append(Labelling(labels, bool(cut), probabilities[: len(labels)]))
         return results
 
-    def metadata(self):  # noqa: D102
+    def metadata(self) -> dict[str, Any]:  # noqa: D102
         return {"labels": list(self.labels), **super().metadata()}
 
     @classmethod
-    def from_metadata(cls, metadata, tokenizers):  # noqa: D102
+    def from_metadata(cls, metadata, tokenizers) -> "LabellingCodec":  # noqa: D102
         return cls(tokenizers, metadata["max_length"], metadata["labels"])
 
-    def guide(self, example):  # noqa: D102
+    def guide(self, example) -> Guide:  # noqa: D102
         texts, strings = self.notes()
         labels = ", ".join(f"`{label}`" for label in self.labels)
         of_words, of_tokens = "B, W", "B, S"
@@ -173,7 +174,7 @@ class LabellingCodec(TextCodec):
             modules=MODULES,
         )
 
-    def quality(self, results, references):
+    def quality(self, results, references) -> dict[str, Any]:
         """Returns `span_f1`, from 0 to 100."""
         answers = [list(result.labels) for result in results]
         return {"span_f1": span_metrics(answers, [words_of(row) for row in references])["span_f1"]}
@@ -200,9 +201,9 @@ class TokenLabeller(TextPass):
     codec_class = LabellingCodec
 
     @property
-    def labels(self):
+    def labels(self) -> tuple[str, ...]:
         """Names of the classes, in the order of the probabilities."""
         return self.codec.labels
 
-    def make_codec(self):  # noqa: D102
+    def make_codec(self) -> LabellingCodec:  # noqa: D102
         return LabellingCodec(self.tokenizers, self.max_length, self.model.config.labels)

@@ -8,6 +8,7 @@ and the end of a span is exclusive.
 
 import collections
 import dataclasses
+from typing import Any
 
 SCHEMES = {"BIO": "BI", "BIOES": "BIES", "IOB1": "BI"}
 OUTSIDE = "O"
@@ -28,7 +29,7 @@ class Span:
     type: str
 
 
-def spans_of(labels):
+def spans_of(labels) -> list[Span]:
     """Returns the list of `Span`s that labels encode, in order.
 
     Labels that break the scheme are read as in the CoNLL evaluation and in seqeval: a span ends
@@ -54,18 +55,18 @@ def _ends(before, prefix, kind):
     return before[0] in "ES" or prefix in ("B", "S", OUTSIDE) or before[1] != kind
 
 
-def words_of(text):
+def words_of(text) -> list[str]:
     """Returns the words of a text, separated by ASCII white space as in a graph."""
     return [word.decode() for word in text.encode().split()]
 
 
-def parts_of(label):
+def parts_of(label) -> tuple[str, str]:
     """Returns the prefix and the type of a label; for `O`, the prefix `O` and an empty type."""
     prefix, _, kind = label.partition("-")
     return prefix, kind
 
 
-def labels_of(spans, count, scheme="BIO"):
+def labels_of(spans, count, scheme="BIO") -> list[str]:
     """Returns the list of labels that encode spans.
 
     Args:
@@ -83,7 +84,7 @@ def labels_of(spans, count, scheme="BIO"):
     return labels
 
 
-def find_problem(labels, scheme="BIO"):
+def find_problem(labels, scheme="BIO") -> tuple[int, str] | None:
     """Returns the index of the first label that breaks a scheme and a message, or `None`.
 
     Args:
@@ -117,7 +118,7 @@ def _open(label, after):
     return f"the span of {prefix}-{kind} must end in E-{kind}. Received: {after} after it."
 
 
-def span_metrics(predicted, expected):
+def span_metrics(predicted, expected) -> dict[str, Any]:
     """Returns precision, recall and F1 of spans, each from 0 to 100.
 
     A span is correct if its first word, its last word and its type are correct.

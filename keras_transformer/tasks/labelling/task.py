@@ -2,6 +2,7 @@
 
 import collections
 import time
+from typing import Any
 
 from keras_transformer.config import TokenClassifierConfig
 from keras_transformer.tasks.class_labels import SHOWN, described_labels
@@ -34,12 +35,12 @@ class LabellingTask(Task):
     }
     unit = "labels"
 
-    def pipeline_class(self):  # noqa: D102
+    def pipeline_class(self) -> type[Any]:  # noqa: D102
         from keras_transformer.tasks.labelling.labeller import TokenLabeller
 
         return TokenLabeller
 
-    def survey(self, rows, facts=None):
+    def survey(self, rows, facts=None) -> Survey:
         """Returns the labels, first `O`, then those of each type, and sentences with their counts.
 
         Raises:
@@ -63,13 +64,13 @@ class LabellingTask(Task):
         described = described_labels(counts, "labels of words", lambda label: parts_of(label)[0])
         return Survey({"labels": labels}, (f"{kinds}: {shown}.", *described))
 
-    def measure(self, pipeline, inputs, references):
+    def measure(self, pipeline, inputs, references) -> dict[str, Any]:
         """Returns `span_f1`."""
         answers = [list(result.labels) for result in pipeline.answer(inputs)]
         expected = [words_of(reference) for reference in references]
         return {"span_f1": span_metrics(answers, expected)["span_f1"]}
 
-    def evaluate(self, pipeline, columns):
+    def evaluate(self, pipeline, columns) -> dict[str, Any]:
         """Labels texts and compares the predicted spans with the correct ones.
 
         Args:
@@ -100,7 +101,7 @@ class LabellingTask(Task):
             "seconds": round(seconds, 3),
         }
 
-    def check(self, settings):
+    def check(self, settings) -> None:
         """Refuses settings that have no effect or would separate a label from its token."""
         if settings.training.subword_sampling:
             raise ValueError(
@@ -114,12 +115,12 @@ class LabellingTask(Task):
             )
 
 
-def scheme_of(labels):
+def scheme_of(labels) -> str:
     """Returns the scheme of labels: `"BIOES"` if one begins with `E-` or `S-`, else `"BIO"`."""
     return "BIOES" if any(parts_of(label)[0] in ("E", "S") for label in labels) else "BIO"
 
 
-def check_spans(sentences, scheme, where=""):
+def check_spans(sentences, scheme, where="") -> None:
     """Raises a `ValueError` that names the first sentence whose labels break the scheme."""
     for number, labels in enumerate(sentences, start=1):
         if problem := find_problem(labels, scheme):
@@ -127,7 +128,7 @@ def check_spans(sentences, scheme, where=""):
             raise ValueError(f"{where}example {number}, word {place + 1}: {what}")
 
 
-def check_labels(texts, references, known):
+def check_labels(texts, references, known) -> None:
     """Raises a `ValueError` unless there is a known label for each word of the texts."""
     for number, (text, labels) in enumerate(zip(texts, references, strict=True), start=1):
         words = len(words_of(text))

@@ -2,8 +2,10 @@
 
 import tensorflow as tf
 
+from keras_transformer.tensors import Tensor
 
-def encode_words(tokenizer, texts, max_length=None):
+
+def encode_words(tokenizer, texts, max_length=None) -> tuple[Tensor, Tensor, Tensor]:
     """Tokenises texts word by word, so that the tokens of each word are known.
 
     The result is the same as for the whole text if single spaces separate its words: tokens do not

@@ -1,5 +1,7 @@
 """The pipeline of extractive question answering."""
 
+from typing import Any
+
 import tensorflow as tf
 
 from keras_transformer.config.pair_layout import LAYOUTS
@@ -29,7 +31,7 @@ class QuestionAnswerer(TextPass):
     output = "answer"
     codec_class = AnswerCodec
 
-    def reading(self, line: str):
+    def reading(self, line: str) -> tuple[Any, dict[str, tuple[list[str], list[str]]], bool]:
         """Returns the tokens of the question and the first window; see `TextPipeline.reading`."""
         try:
             question, passage = self.parse(line)
@@ -41,7 +43,7 @@ class QuestionAnswerer(TextPass):
         cut = rest["truncated"][0] or len(inputs["source"]) > 1
         return ids, {"encoder": (pieces, pieces)}, bool(cut)
 
-    def make_codec(self):  # noqa: D102
+    def make_codec(self) -> AnswerCodec:  # noqa: D102
         config = self.model.config
         layout = LAYOUTS[config.pair_layout]
         if self.max_length < layout.smallest:

@@ -20,6 +20,7 @@ from keras_transformer.tasks.question_answering.passages import (
 from keras_transformer.tasks.single_pass.codec import Choice, Guide
 from keras_transformer.tasks.single_pass.text import MODULES, TextCodec, quoted
 from keras_transformer.tasks.token_rows import checked_ids, empty_where_invalid, valid_rows
+from keras_transformer.tensors import Tensor
 
 TINY = np.finfo(np.float32).tiny
 RULE = (
@@ -61,25 +62,25 @@ class Answer(Choice):
     no_answer: float = dataclasses.field(default=0.0, compare=False)
 
     @property
-    def text(self):
+    def text(self) -> str:
         """The answer, as `predict` writes it."""
         return self.answer
 
     @property
-    def score(self):
+    def score(self) -> float:
         """The natural logarithm of the probability."""
         return float(np.log(max(self.probability, TINY)))
 
     @property
-    def numbers(self):
+    def numbers(self) -> np.ndarray:
         """The probabilities of both ends."""
         return self.probabilities
 
-    def score_of(self, other: Any):
+    def score_of(self, other: Any) -> float:
         """Returns the logarithm of the probability of another result's answer."""
         return float(np.log(max(self._probability(other.segments), TINY)))
 
-    def is_tied(self, other: Any, tolerance: float):
+    def is_tied(self, other: Any, tolerance: float) -> bool:
         """Returns whether the other answer is as probable, within four times the tolerance."""
         gap = self._probability(self.segments) - self._probability(other.segments)
         return bool(gap <= 4 * tolerance)
@@ -121,7 +122,7 @@ class AnswerCodec(TextCodec):
         self.rule = RULE.format(self.layout.described("bos", "eos"), ENDS[self.layout.whole])
 
     @classmethod
-    def check(cls, examples):  # noqa: D102
+    def check(cls, examples) -> list:  # noqa: D102
         listed = isinstance(examples, (list, tuple))
         pairs = listed and all(
             isinstance(pair, (list, tuple)) and [*map(type, pair)] == [str, str]
@@ -135,7 +136,7 @@ class AnswerCodec(TextCodec):
         return list(examples)
 
     @classmethod
-    def check_samples(cls, examples):  # noqa: D102
+    def check_samples(cls, examples) -> list:  # noqa: D102
         examples = cls.check(examples)
         if not any(passage.strip() for _, passage in examples):
             raise ValueError(
@@ -145,22 +146,22 @@ class AnswerCodec(TextCodec):
         return examples
 
     @classmethod
-    def parse(cls, line):  # noqa: D102
+    def parse(cls, line) -> Any:  # noqa: D102
         return parse(line)
 
     @staticmethod
-    def size(example):  # noqa: D102
+    def size(example) -> int:  # noqa: D102
         return len(example[1])
 
     @classmethod
-    def request(cls, examples):  # noqa: D102
+    def request(cls, examples) -> dict[str, Tensor]:  # noqa: D102
         questions, passages = zip(*examples, strict=True) if examples else ((), ())
         return {
             "question": tf.constant(questions, tf.string, [len(examples)]),
             "passage": tf.constant(passages, tf.string, [len(examples)]),
         }
 
-    def encode(self, question, passage):
+    def encode(self, question, passage) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
         """Returns `source`, a row for each window, and a dictionary about the windows."""
         pieces, truncated = read_questions(self.tokenizer, question, self.longest)
         passages = Passages.of(self.tokenizer, passage, self.layout)
@@ -183,7 +184,7 @@ class AnswerCodec(TextCodec):
         }
         return {"source": windows.source.to_tensor(self.tokenizer.pad_id)}, rest
 
-    def screen(self, source):  # noqa: D102
+    def screen(self, source) -> tuple[Tensor, dict[str, Tensor]]:  # noqa: D102
         ids, layout = self.tokenizer, self.layout
         valid = valid_rows(source, ids, separators=1, ends=layout.ends)  # [R]
         if layout.begins:
@@ -198,11 +199,11 @@ class AnswerCodec(TextCodec):
     def checked(self, source):  # noqa: D102
         return {"source": checked_ids(source, self.tokenizer, self.longest, self.layout.ends)}
 
-    def outputs(self, prediction):
+    def outputs(self, prediction) -> dict[str, Any]:
         """Returns the logits `start` and `end`, `[R, S]`."""
         return {"start": prediction[:, :, 0], "end": prediction[:, :, 1]}
 
-    def mean(self, outputs, rest):
+    def mean(self, outputs, rest) -> dict[str, Any]:
         """Returns the logarithms of the mean probabilities of each token as `start` and `end`."""
         segment = spans.segments_of_rows(rest, tf.shape(outputs[0]["start"])[1])  # [R, S]
         return {
@@ -210,7 +211,7 @@ class AnswerCodec(TextCodec):
             for name in ("start", "end")
         }
 
-    def answers(self, outputs, rest):
+    def answers(self, outputs, rest) -> dict[str, Any]:
         """Returns the `answer` `[B]`, its position, and the probabilities of the segments."""
         logits = [tf.convert_to_tensor(outputs[name]) for name in ("start", "end")]  # [R, S]
         segment = spans.segments_of_rows(rest, tf.shape(logits[0])[1])  # [R, S]
@@ -242,7 +243,7 @@ class AnswerCodec(TextCodec):
         }
 
     @classmethod
-    def results(cls, answers):
+    def results(cls, answers) -> list[Answer]:
         """Returns an `Answer` for each question."""
         results = []
         for row in range(len(answers["answer"])):
@@ -263,18 +264,18 @@ class AnswerCodec(TextCodec):
             )
         return results
 
-    def metadata(self):  # noqa: D102
+    def metadata(self) -> dict[str, Any]:  # noqa: D102
         return {**{name: getattr(self, name) for name in self.options}, **super().metadata()}
 
     def _rule(self):
         return self.rule
 
     @classmethod
-    def from_metadata(cls, metadata, tokenizers):  # noqa: D102
+    def from_metadata(cls, metadata, tokenizers) -> "AnswerCodec":  # noqa: D102
         options = {name: metadata[name] for name in cls.options}
         return cls(tokenizers, metadata["max_length"], **options)
 
-    def guide(self, example):  # noqa: D102
+    def guide(self, example) -> Guide:  # noqa: D102
         question, passage = example
         segments = dict.fromkeys(("start_probabilities", "end_probabilities"), "B, G")
         kind = (
@@ -304,6 +305,6 @@ class AnswerCodec(TextCodec):
             modules=MODULES,
         )
 
-    def quality(self, results, references):
+    def quality(self, results, references) -> dict[str, float]:
         """Returns `exact_match` and `f1`, from 0 to 100."""
         return answer_metrics([result.text for result in results], references)

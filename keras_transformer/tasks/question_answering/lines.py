@@ -1,7 +1,7 @@
 """Lines of text as questions and passages."""
 
 
-def parse(line):
+def parse(line) -> tuple[str, str]:
     """Returns the question and the passage in a line; a pair is returned unchanged.
 
     Raises:

@@ -8,17 +8,17 @@ _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
-def normalized(answer):
+def normalized(answer) -> str:
     """Returns an answer in lower case without punctuation, articles and repeated white space."""
     return " ".join(_ARTICLES.sub(" ", answer.lower().translate(_PUNCTUATION)).split())
 
 
-def exact_match(answer, reference):
+def exact_match(answer, reference) -> float:
     """Returns 1 if two answers are equal after `normalized`, otherwise 0."""
     return float(normalized(answer) == normalized(reference))
 
 
-def token_f1(answer, reference):
+def token_f1(answer, reference) -> float:
     """Returns the F1 of the words of an answer, from 0 to 1.
 
     If one of the answers has no words, the result is 1 if the other has none either, otherwise 0.
@@ -30,7 +30,7 @@ def token_f1(answer, reference):
     return 2 * shared / (len(ours) + len(theirs))
 
 
-def answer_metrics(answers, references):
+def answer_metrics(answers, references) -> dict[str, float]:
     """Returns `exact_match` and `f1`, from 0 to 100, with the best of several references.
 
     Args:

@@ -15,6 +15,7 @@ import typing
 import tensorflow as tf
 
 from keras_transformer.config.pair_layout import LAYOUTS
+from keras_transformer.tensors import Tensor
 
 SEPARATOR = LAYOUTS["separator"]
 WORD = r"[\pL\pM\pN]"
@@ -48,7 +49,7 @@ class Passages:
         return cls(begins, ends, pieces, begins.with_flat_values(first.flat_values))
 
     @property
-    def segment_of_piece(self):
+    def segment_of_piece(self) -> Tensor:
         """The segment that begins with each token, -1 if none does, `[B, (P)]`, int32."""
         numbers = tf.ragged.range(tf.cast(self.first.row_lengths(), tf.int32)).flat_values
         places = tf.gather(self.pieces.row_splits[:-1], self.first.value_rowids())
@@ -58,7 +59,7 @@ class Passages:
         return self.pieces.with_flat_values(spread)
 
 
-def read_passages(tokenizer, passages):
+def read_passages(tokenizer, passages) -> Passages:
     """Returns the `Passages` of strings `[B]`."""
     characters, offsets = tf.strings.unicode_split_with_offsets(passages, "UTF-8")  # [B, (C)]
     row = characters.value_rowids()
@@ -105,7 +106,7 @@ def _pieces(tokenizer, strings):
     return pieces.flat_values, pieces.row_lengths()
 
 
-def read_questions(tokenizer, questions, longest):
+def read_questions(tokenizer, questions, longest) -> tuple[Tensor, Tensor]:
     """Tokenises questions.
 
     Args:
@@ -142,7 +143,9 @@ class Windows:
     none: typing.Any
 
 
-def cut_windows(tokenizer, questions, passages, longest=None, stride=None, layout=SEPARATOR):
+def cut_windows(
+    tokenizer, questions, passages, longest=None, stride=None, layout=SEPARATOR
+) -> Windows:
     """Cuts passages into overlapping windows that fit a model with their questions.
 
     Args:

@@ -3,9 +3,10 @@
 import tensorflow as tf
 
 from keras_transformer.models.heads.spans import OUTSIDE
+from keras_transformer.tensors import Tensor
 
 
-def segments_of_rows(rest, length):
+def segments_of_rows(rest, length) -> Tensor:
     """Returns the segment that begins with each token of a row, -1 if none does, `[R, S]`.
 
     Args:
@@ -23,7 +24,7 @@ def segments_of_rows(rest, length):
     return tf.gather(row, tf.where(inside, place, size), batch_dims=1)
 
 
-def log_probabilities(logits, segment, rest):
+def log_probabilities(logits, segment, rest) -> Tensor:
     """Returns the log-probability of each token of a row, `[R, S]`.
 
     The probabilities of the row's segments and of its `bos_id` add up to 1. The `bos_id` stands for
@@ -41,7 +42,7 @@ def log_probabilities(logits, segment, rest):
     return tf.where(segment >= 0, tf.nn.log_softmax(kept), OUTSIDE)
 
 
-def possible(logits, segment, rest):
+def possible(logits, segment, rest) -> Tensor:
     """Returns logits `[R, S]` in which all but a row's segments and its `bos_id` are `OUTSIDE`.
 
     Args:
@@ -71,7 +72,7 @@ def of_no_answer(start, end, segment, rest):
     return tf.math.unsorted_segment_min(of_window, rest["example"], tf.size(rest["count"]))
 
 
-def best_of_windows(start, end, segment, rest, max_answer):
+def best_of_windows(start, end, segment, rest, max_answer) -> tuple[Tensor, Tensor]:
     """Returns the best answer to each example, and its probability.
 
     Args:
@@ -103,7 +104,7 @@ def best_of_windows(start, end, segment, rest, max_answer):
     return ends, tf.exp(tf.gather(best, row))
 
 
-def of_segments(log_p, segment, rest):
+def of_segments(log_p, segment, rest) -> Tensor:
     """Returns the largest probability of each segment over all windows, `[B, G]`.
 
     Args:
@@ -120,7 +121,7 @@ def of_segments(log_p, segment, rest):
     return tf.reshape(tf.maximum(best, 0.0), [examples, size])
 
 
-def at(values, place):
+def at(values, place) -> Tensor:
     """Returns the value of each row `[B, N]` at an index `[B]`; 0 for rows without values."""
     padded = tf.pad(values, [[0, 0], [0, 1]])
     return tf.gather(padded, place, batch_dims=1)

@@ -1,6 +1,8 @@
 """The task of extractive question answering."""
 
 import time
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -34,26 +36,26 @@ class QuestionAnsweringTask(Task):
     unit = "examples"
     fixed = dict.fromkeys(("subword_sampling", "r_drop", "label_smoothing"), 0.0)
 
-    def pipeline_class(self):  # noqa: D102
+    def pipeline_class(self) -> type[Any]:  # noqa: D102
         from keras_transformer.tasks.question_answering.answerer import QuestionAnswerer
 
         return QuestionAnswerer
 
-    def examples(self, columns):
+    def examples(self, columns) -> list[list]:
         """Returns pairs of question and passage, and the list of correct answers to each."""
         answers = [[_decoded(a) for a in np.atleast_1d(values)] for values in columns["answers"]]
         return [list(zip(columns["question"], columns["passage"], strict=True)), answers]
 
-    def read_files(self, source, reference=None):
+    def read_files(self, source, reference=None) -> Sequence[list]:
         """Reads lines with tabs, and returns them as `examples` does."""
         lines, *others = super().read_files(source, reference)
         return [parse_lines(parse, lines, "example"), *([a.split("\t") for a in o] for o in others)]
 
-    def measure(self, pipeline, inputs, references):
+    def measure(self, pipeline, inputs, references) -> dict[str, float]:
         """Returns `exact_match` and `f1`."""
         return answer_metrics([result.text for result in pipeline.answer(inputs)], references)
 
-    def evaluate(self, pipeline, columns):
+    def evaluate(self, pipeline, columns) -> dict[str, Any]:
         """Answers questions and compares the answers with the correct ones.
 
         Args:
@@ -78,7 +80,7 @@ class QuestionAnsweringTask(Task):
             "seconds": round(seconds, 3),
         }
 
-    def check(self, settings):
+    def check(self, settings) -> None:
         """Refuses settings that would move the ends of answers or have no loss for spans."""
         for name, fixed in self.fixed.items():
             value = getattr(settings.training, name)

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -11,6 +12,7 @@ from keras_transformer.tasks.series.lines import SeriesLines
 from keras_transformer.tasks.series.reader import SeriesReader
 from keras_transformer.tasks.series.windows import Windowed, cut_windows
 from keras_transformer.tasks.single_pass.codec import Codec, Guide, Result
+from keras_transformer.tensors import Tensor
 
 RULE = (
     "Each row: a window, with the inputs of each step in their order and their own units; steps "
@@ -30,21 +32,21 @@ class Simulation(Result):
     truncated = False
 
     @property
-    def numbers(self):
+    def numbers(self) -> np.ndarray:
         """The target at every step."""
         return self.values
 
     @property
-    def text(self):
+    def text(self) -> str:
         """The target at the last step."""
         return f"{self.numbers[-1]:.4g}"
 
     @property
-    def score(self):
+    def score(self) -> float:
         """0, the value of `score_of` for equal numbers."""
         return 0.0
 
-    def score_of(self, other):
+    def score_of(self, other) -> float:
         """Returns the root mean square error in units of the other numbers' standard deviation."""
         error = np.sqrt(np.mean((self.numbers - other.numbers) ** 2))
         return float(error / max(np.std(other.numbers), 1e-6))
@@ -78,13 +80,13 @@ class SeriesCodec(Codec):
         self.request_specs = {"series": windows}
 
     @classmethod
-    def check(cls, examples):
+    def check(cls, examples) -> list:
         """Returns windows as a list of arrays `[T, F]`."""
         if isinstance(examples, (str, bytes)) or not hasattr(examples, "__iter__"):
             raise TypeError(f"`examples` must be a list of windows. Received: {examples!r}.")
         return [np.asarray(example, np.float32) for example in examples]
 
-    def check_samples(self, examples):
+    def check_samples(self, examples) -> list:
         """Returns windows to check an export with, cut from series or from the lines of one."""
         if examples and isinstance(examples[0], str):
             examples = [_steps(examples, self.inputs, self.table)]
@@ -95,35 +97,35 @@ class SeriesCodec(Codec):
         return windows
 
     @staticmethod
-    def shown(example):  # noqa: D102
+    def shown(example) -> str:  # noqa: D102
         return f"a window that begins with {example[0].tolist()}"
 
     @classmethod
-    def request(cls, examples):
+    def request(cls, examples) -> dict[str, Tensor]:
         """Returns `series`; all windows must have the same length."""
         if len({len(example) for example in examples}) > 1:
             raise ValueError("`examples` of one batch must be windows of the same length.")
         return {"series": tf.constant(np.stack(examples), tf.float32)}
 
-    def encode(self, series):  # noqa: D102
+    def encode(self, series) -> tuple[dict[str, Tensor], dict[str, Tensor]]:  # noqa: D102
         return {"series": series}, {}
 
-    def outputs(self, prediction):  # noqa: D102
+    def outputs(self, prediction) -> dict[str, Any]:  # noqa: D102
         return {"target": prediction}
 
-    def answers(self, outputs, rest):  # noqa: D102
+    def answers(self, outputs, rest) -> dict[str, Tensor]:  # noqa: D102
         return outputs
 
     @classmethod
-    def results(cls, answers):
+    def results(cls, answers) -> list[Simulation]:
         """Returns a `Simulation` for each window."""
         return [Simulation(row) for row in answers["target"]]
 
-    def input_specs(self, rows=None, length=None):  # noqa: D102
+    def input_specs(self, rows=None, length=None) -> dict[str, tf.TensorSpec]:  # noqa: D102
         shape = [rows, self.window, len(self.inputs)]
         return {"series": tf.TensorSpec(shape, tf.float32, name="series")}
 
-    def metadata(self):  # noqa: D102
+    def metadata(self) -> dict[str, Any]:  # noqa: D102
         return {
             "inputs": list(self.inputs),
             "target": self.target,
@@ -134,20 +136,20 @@ class SeriesCodec(Codec):
             "table": dataclasses.asdict(self.table),
         }
 
-    def line_metadata(self):
+    def line_metadata(self) -> dict[str, Any]:
         """Returns `metadata`, which includes the names of the columns of lines."""
         return self.metadata()
 
     @classmethod
-    def of_lines(cls, metadata):  # noqa: D102
+    def of_lines(cls, metadata) -> Any:  # noqa: D102
         return cls.from_metadata(metadata, None)
 
     @classmethod
-    def from_metadata(cls, metadata, tokenizers):  # noqa: D102
+    def from_metadata(cls, metadata, tokenizers) -> "SeriesCodec":  # noqa: D102
         names = ("inputs", "target", "window", "scored", "scale")
         return cls(*(metadata[name] for name in names), TableFormat(**metadata.get("table", {})))
 
-    def windowed(self, run, batch_size=64):
+    def windowed(self, run, batch_size=64) -> Windowed:
         """Returns a `Windowed` for a series, which is still empty.
 
         Args:
@@ -162,7 +164,7 @@ class SeriesCodec(Codec):
             batch_size,
         )
 
-    def lines(self, run, warn=None):
+    def lines(self, run, warn=None) -> SeriesLines:
         """Returns a `SeriesLines`, which answers the lines of a CSV file from its beginning.
 
         Args:
@@ -171,7 +173,7 @@ class SeriesCodec(Codec):
         """
         return SeriesLines(self.windowed(run), self.inputs, self.target, self.table, warn)
 
-    def guide(self, example):  # noqa: D102
+    def guide(self, example) -> Guide:  # noqa: D102
         names = ", ".join(f"`{name}`" for name in self.inputs)
         return Guide(
             purpose=f"Simulates the {self.target} at every step from {names}",

@@ -42,7 +42,7 @@ class Moment:
     offset: datetime.timedelta | None = None
 
     @property
-    def instant(self):
+    def instant(self) -> datetime.datetime:
         """The time in UTC; the local time if its offset is unknown.
 
         Raises:
@@ -50,19 +50,19 @@ class Moment:
         """
         return self.local - (self.offset or datetime.timedelta(0))
 
-    def __str__(self):
+    def __str__(self) -> str:
         if self.offset is not None:
             return self.local.replace(tzinfo=datetime.timezone(self.offset)).isoformat()
         midnight = self.local.time() == datetime.time()
         return self.local.date().isoformat() if midnight else self.local.isoformat()
 
 
-def needs_order(text):
+def needs_order(text) -> bool:
     """Returns whether a date depends on the order of day and month, such as 03/04/2005."""
     return _ORDERED_PATTERNS["day_first"].fullmatch(text) is not None
 
 
-def parse_date(text, order=None):
+def parse_date(text, order=None) -> Moment | None:
     """Returns the `Moment` that a text describes; `None` if the text is not a date.
 
     Args:
@@ -98,7 +98,7 @@ def _offset(text):
     return -offset if text[0] == "-" else offset
 
 
-def read_date(text, where, order=None):
+def read_date(text, where, order=None) -> Moment:
     """Returns the `Moment` in a cell; see `parse_date`.
 
     Raises:

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 
-def nash_sutcliffe(observed, simulated):
+def nash_sutcliffe(observed, simulated) -> float:
     """Returns the Nash-Sutcliffe efficiency: `1 - sum((s - o)^2) / sum((o - mean(o))^2)`.
 
     1 is perfect; the mean of the observed series has 0.
@@ -20,7 +20,7 @@ def nash_sutcliffe(observed, simulated):
     return float(1 - np.sum((simulated - observed) ** 2) / variation) if variation else math.nan
 
 
-def kling_gupta(observed, simulated):
+def kling_gupta(observed, simulated) -> float:
     """Returns the modified Kling-Gupta efficiency KGE'.
 
     `1 - sqrt((r - 1)^2 + (beta - 1)^2 + (gamma - 1)^2)` with the correlation `r`, the ratio of the

@@ -46,7 +46,7 @@ def read_series(
     step=None,
     fill=None,
     fill_limit=1,
-):
+) -> SeriesFile:
     """Reads a series from a file.
 
     Args:

@@ -5,7 +5,7 @@ import numpy as np
 from keras_transformer.tasks.series.steps import DAY
 
 
-def steps_since(before, after, step, where, fill=None, limit=0):
+def steps_since(before, after, step, where, fill=None, limit=0) -> int:
     """Returns the number of steps between two consecutive lines: 1, or more after a gap.
 
     Args:
@@ -41,7 +41,7 @@ def steps_since(before, after, step, where, fill=None, limit=0):
     return count
 
 
-def fill_gaps(values, method, limit):
+def fill_gaps(values, method, limit) -> np.ndarray:
     """Fills unknown values.
 
     Args:

@@ -62,11 +62,11 @@ class SeriesLines:
         self._reader = SeriesReader(inputs, table)
 
     @property
-    def filled(self):
+    def filled(self) -> int:
         """Number of filled steps."""
         return self._reader.filled
 
-    def __call__(self, numbers, texts, batch_size=None):
+    def __call__(self, numbers, texts, batch_size=None) -> list[list[LineAnswer]]:
         answers, rows, places = [], [], []
         for number, text in zip(numbers, texts, strict=True):
             if number == 1 and self._reader.read_header(text):
@@ -86,7 +86,7 @@ class SeriesLines:
         return steps
 
 
-def read_targets(lines, target, table):
+def read_targets(lines, target, table) -> list[float]:
     """Returns the observed targets in lines of a CSV file; NaN if unknown.
 
     The first line may be a header. The target is then the column with its name, or the only column.

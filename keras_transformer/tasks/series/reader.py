@@ -39,7 +39,7 @@ class SeriesReader:
         self._rows = np.zeros((0, len(inputs)))  # the last steps, before gaps are filled
         self.filled = 0
 
-    def read_header(self, line):
+    def read_header(self, line) -> bool:
         """Finds the columns in the first line, and returns whether the line is a header.
 
         Raises:
@@ -54,7 +54,7 @@ class SeriesReader:
         self._columns = columns
         return True
 
-    def read(self, line, where):
+    def read(self, line, where) -> np.ndarray:
         """Returns the steps of a line: its own, after the filled steps of a gap before it.
 
         Args:

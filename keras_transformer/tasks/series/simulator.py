@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from keras_transformer.models.series_regressor import SeriesRegressor
 from keras_transformer.tasks.series.codec import SeriesCodec
+from keras_transformer.tasks.series.lines import SeriesLines
 from keras_transformer.tasks.single_pass.pipeline import SinglePass
 from keras_transformer.tensors import Tensor
 
@@ -48,7 +49,7 @@ class SeriesSimulator(SinglePass):
         )
         self.check_models()
 
-    def __call__(self, series, batch_size: int = 64) -> np.ndarray:
+    def __call__(self, series: Any, batch_size: int = 64) -> np.ndarray:
         """Returns the target at every step of one series, `[N]`, float32.
 
         Args:
@@ -69,7 +70,7 @@ class SeriesSimulator(SinglePass):
             )
         return self.codec.windowed(self.run, batch_size).extend(series)
 
-    def run(self, series: Tensor):
+    def run(self, series: Tensor) -> dict[str, Tensor]:
         """Returns a dictionary with the `target` of windows, an array `[B, T]`.
 
         Args:
@@ -77,7 +78,7 @@ class SeriesSimulator(SinglePass):
         """
         return self._responder()(series=tf.constant(series, tf.float32))
 
-    def lines(self, warn: Any = None):
+    def lines(self, warn: Any = None) -> SeriesLines:
         """Returns a `SeriesLines`, which answers the lines of a CSV file from its beginning.
 
         Args:

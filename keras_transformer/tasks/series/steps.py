@@ -40,7 +40,7 @@ class TimeStep:
     length: datetime.timedelta = datetime.timedelta(0)
 
     @classmethod
-    def parse(cls, text):
+    def parse(cls, text) -> "TimeStep":
         """Returns the step that a text such as `"15 minutes"` or `"1 month"` describes.
 
         Raises:
@@ -57,7 +57,7 @@ class TimeStep:
             return cls(months=number * MONTHS[unit])
         return cls(length=number * UNITS[unit])
 
-    def __str__(self):
+    def __str__(self) -> str:
         if self.months:
             unit = "year" if self.months % 12 == 0 else "month"
             return _counted(self.months // MONTHS[unit], unit)
@@ -65,7 +65,7 @@ class TimeStep:
         unit = next(unit for unit in units if not self.length % UNITS[unit])
         return _counted(self.length // UNITS[unit], unit)
 
-    def between(self, before, after):
+    def between(self, before, after) -> int | None:
         """Returns the number of steps from one `Moment` to another.
 
         Returns:
@@ -80,7 +80,7 @@ class TimeStep:
             spans.append(after.local - before.local)
         return next((span // self.length for span in spans if not span % self.length), None)
 
-    def after(self, moment):
+    def after(self, moment) -> Moment:
         """Returns the `Moment` one step after `moment`."""
         if not self.months:
             return Moment(later(moment.local, self.length), moment.offset)
@@ -93,7 +93,7 @@ class TimeStep:
         return Moment(moment.local.replace(year=year, month=month + 1, day=day), moment.offset)
 
 
-def later(local, length):
+def later(local, length) -> datetime.datetime:
     """Returns the sum of a `datetime` and a `timedelta`, limited to the range of `datetime`."""
     try:
         return local + length
@@ -101,7 +101,7 @@ def later(local, length):
         return datetime.datetime.min if length.days < 0 else datetime.datetime.max
 
 
-def find_step(moments):
+def find_step(moments) -> TimeStep:
     """Returns the most frequent `TimeStep` between lines; a day if there is only one line.
 
     Args:

@@ -37,7 +37,7 @@ class Columns:
     width: int
     separator: str
 
-    def cells(self, line, where):
+    def cells(self, line, where) -> list[str]:
         """Returns the cells of these columns in a line, strings.
 
         Raises:
@@ -55,7 +55,7 @@ class Columns:
         return read
 
 
-def split(line, separator, where):
+def split(line, separator, where) -> list[str]:
     """Returns the cells of a line, without white space around them."""
     if '"' not in line:
         return [cell.strip(SPACES) for cell in line.split(separator)]
@@ -66,7 +66,7 @@ def split(line, separator, where):
     return [cell.strip(SPACES) for cell in cells]
 
 
-def find_columns(header, names, where, separator=None, likely=","):
+def find_columns(header, names, where, separator=None, likely=",") -> Columns:
     """Returns the `Columns` with the given names.
 
     Args:
@@ -100,7 +100,7 @@ def find_columns(header, names, where, separator=None, likely=","):
     return Columns(tuple(names), tuple(map(cells.index, names)), len(cells), sign)
 
 
-def is_header(line, names, decimal="."):
+def is_header(line, names, decimal=".") -> bool:
     """Returns whether a line is a header: it has one of the names, and a cell that is no number."""
     rows = [split(line, sign, "the header") for sign in SEPARATORS]
     return any(
@@ -109,7 +109,7 @@ def is_header(line, names, decimal="."):
     )
 
 
-def read_number(cell, name, where, decimal=".", may_be_empty=False):
+def read_number(cell, name, where, decimal=".", may_be_empty=False) -> float:
     """Returns the number in a cell, or NaN for an empty cell if `may_be_empty`.
 
     Raises:
@@ -126,7 +126,7 @@ def read_number(cell, name, where, decimal=".", may_be_empty=False):
     return number
 
 
-def find_decimal(cells, separator, path):
+def find_decimal(cells, separator, path) -> str:
     """Returns the decimal sign of numbers: a comma if some have one, and none has a point.
 
     Args:

@@ -2,6 +2,8 @@
 
 import math
 import time
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -34,12 +36,12 @@ class TimeSeriesTask(Task):
         "training.r_drop",
     )
 
-    def pipeline_class(self):  # noqa: D102
+    def pipeline_class(self) -> type[Any]:  # noqa: D102
         from keras_transformer.tasks.series.simulator import SeriesSimulator
 
         return SeriesSimulator
 
-    def survey(self, rows, facts=None):
+    def survey(self, rows, facts=None) -> Survey:
         """Returns means and standard deviations of inputs and target, and a sentence on the steps.
 
         Inputs are taken from all steps of the training split and of the window before it. With
@@ -66,15 +68,15 @@ class TimeSeriesTask(Task):
         }
         return Survey(fields, _sentences((facts or {}).get("table")))
 
-    def read_files(self, source, reference=None):
+    def read_files(self, source, reference=None) -> Sequence[list]:
         """Returns lines of CSV files; columns that are not read may contain any bytes."""
         return read_parallel(source, reference, "surrogateescape")
 
-    def samples(self, inputs):
+    def samples(self, inputs) -> list:
         """Returns one series, which an export cuts into windows."""
         return [np.stack(inputs)]
 
-    def evaluate(self, pipeline, columns):
+    def evaluate(self, pipeline, columns) -> dict[str, Any]:
         """Simulates a series and compares it with the observed one.
 
         Args:

@@ -3,7 +3,7 @@
 import numpy as np
 
 
-def window_of(step, length, scored):
+def window_of(step, length, scored) -> int:
     """Returns the first step of the window that computes the output of a step.
 
     The first window computes the outputs of all its steps; the earliest of them know little of the
@@ -18,7 +18,7 @@ def window_of(step, length, scored):
     return 0 if step < length else ((step - length) // scored + 1) * scored
 
 
-def cut_windows(rows, starts, length):
+def cut_windows(rows, starts, length) -> np.ndarray:
     """Returns windows over rows, padded with zeros after the last row.
 
     The padding does not affect the outputs, because a step does not see later steps.
@@ -52,7 +52,7 @@ class Windowed:
         self._length, self._scored = length, scored
         self._rows, self._first = np.zeros((0, num_inputs), np.float32), 0
 
-    def extend(self, rows):
+    def extend(self, rows) -> np.ndarray:
         """Adds steps and returns their outputs, `[N]`, float32.
 
         Args:

@@ -1,5 +1,7 @@
 """Shortlists learned from a model's own alignments of pairs of texts."""
 
+from collections.abc import Callable, Sequence
+
 import numpy as np
 import tensorflow as tf
 
@@ -17,17 +19,17 @@ UNITS = 256  # counts are integers in units of 1 / 256, so that the order of add
 
 
 def learn_shortlist(
-    translator,
-    sources,
-    targets,
-    first=50,
-    best=50,
+    translator: ConditionalGenerator,
+    sources: Sequence[str],
+    targets: Sequence[str],
+    first: int = 50,
+    best: int = 50,
     *,
-    layer=-1,
-    head=None,
-    batch_size=64,
-    progress=None,
-):
+    layer: int = -1,
+    head: int | None = None,
+    batch_size: int = 64,
+    progress: Callable[[int], None] | None = None,
+) -> Shortlist:
     """Learns a shortlist of target tokens for each source token from pairs of texts.
 
     The model reads each source with the given target, as in training. Each target token is

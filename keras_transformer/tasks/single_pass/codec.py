@@ -8,8 +8,15 @@ SavedModels and .tflite files share it:
 
 import abc
 import dataclasses
+from collections.abc import Sequence
+from typing import Any, TypeVar
 
+import numpy as np
 import tensorflow as tf
+
+from keras_transformer.tensors import Tensor
+
+Kind = TypeVar("Kind", bound="Codec")
 
 
 class Result(abc.ABC):
@@ -21,21 +28,21 @@ class Result(abc.ABC):
 
     @property
     @abc.abstractmethod
-    def text(self):
+    def text(self) -> str:
         """The answer as a string, as `predict` writes it."""
 
     @property
     @abc.abstractmethod
-    def score(self):
+    def score(self) -> float:
         """Confidence of the model: the natural logarithm of a probability."""
 
     @property
     @abc.abstractmethod
-    def numbers(self):
+    def numbers(self) -> np.ndarray:
         """Array of the model's outputs for the example; arrays of equal answers have one shape."""
 
     @abc.abstractmethod
-    def score_of(self, other):
+    def score_of(self, other: "Result") -> float:
         """Returns the score of another result's answer by the numbers of this result."""
 
 
@@ -43,7 +50,7 @@ class Choice(Result):
     """A `Result` chosen among several: nearly equal numbers may lead to different choices."""
 
     @abc.abstractmethod
-    def is_tied(self, other, tolerance):
+    def is_tied(self, other: "Choice", tolerance: float) -> bool:
         """Returns whether an error of `tolerance` could lead to the other result's answer."""
 
 
@@ -112,7 +119,7 @@ class Codec(abc.ABC):
     # Class methods, which also work for a SavedModel without metadata
 
     @classmethod
-    def of_lines(cls, metadata):
+    def of_lines(cls, metadata: dict[str, Any]) -> Any:
         """Returns a codec for lines of text and a SavedModel, by default the class itself.
 
         Args:
@@ -125,7 +132,7 @@ class Codec(abc.ABC):
 
     @classmethod
     @abc.abstractmethod
-    def check(cls, examples):
+    def check(cls, examples: Sequence[Any]) -> list:
         """Returns examples as a list.
 
         Raises:
@@ -133,7 +140,7 @@ class Codec(abc.ABC):
         """
 
     @classmethod
-    def check_samples(cls, examples):
+    def check_samples(cls, examples: Sequence[Any]) -> list:
         """Returns the examples to check an export with as a list.
 
         Raises:
@@ -146,7 +153,7 @@ class Codec(abc.ABC):
         return examples
 
     @classmethod
-    def parse(cls, line):
+    def parse(cls, line: str) -> Any:
         """Returns the example in a line of text.
 
         Raises:
@@ -156,7 +163,7 @@ class Codec(abc.ABC):
         return line
 
     @classmethod
-    def verify(cls, example):
+    def verify(cls, example: Any) -> Any:
         """Returns an example unchanged after checking that the files it names can be read.
 
         Raises:
@@ -165,23 +172,23 @@ class Codec(abc.ABC):
         return example
 
     @staticmethod
-    def size(example):
+    def size(example: Any) -> int:
         """Returns a number for sorting: a batch contains examples of similar size."""
         return len(example)
 
     @staticmethod
-    def shown(example):
+    def shown(example: Any) -> Any:
         """Returns an example in the form shown in a report."""
         return example
 
     @classmethod
     @abc.abstractmethod
-    def request(cls, examples):
+    def request(cls, examples: Sequence[Any]) -> dict[str, Tensor]:
         """Returns the request for a list of examples: a dictionary of tensors."""
 
     @classmethod
     @abc.abstractmethod
-    def results(cls, answers):
+    def results(cls, answers: dict[str, Any]) -> list:
         """Returns a `Result` for each example.
 
         Args:
@@ -191,14 +198,14 @@ class Codec(abc.ABC):
     # In a graph
 
     @abc.abstractmethod
-    def encode(self, **request):
+    def encode(self, **request: Tensor) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
         """Returns the inputs of the model and the rest, two dictionaries of tensors."""
 
     @abc.abstractmethod
-    def outputs(self, prediction):
+    def outputs(self, prediction: Any) -> dict[str, Tensor]:
         """Returns the dictionary of outputs from the prediction of the model."""
 
-    def mean(self, outputs, rest):
+    def mean(self, outputs: list[dict[str, Tensor]], rest: dict[str, Tensor]) -> dict[str, Tensor]:
         """Returns the outputs of an ensemble from the outputs of its models.
 
         By default, this is the mean of every output. Codecs with outputs that are neither
@@ -210,7 +217,7 @@ class Codec(abc.ABC):
         """
         return {name: mean_of(outputs, name) for name in outputs[0]}
 
-    def named(self, outputs):
+    def named(self, outputs: dict[str, Tensor]) -> dict[str, Tensor]:
         """Adds the strings that numeric outputs stand for, such as names of labels.
 
         It serves the signature with the same inputs as the model. By default, nothing changes.
@@ -218,14 +225,14 @@ class Codec(abc.ABC):
         return outputs
 
     @abc.abstractmethod
-    def answers(self, outputs, rest):
+    def answers(self, outputs: dict[str, Tensor], rest: dict[str, Tensor]) -> dict[str, Tensor]:
         """Returns the answers, a dictionary of tensors `[B, ...]`."""
 
-    def checked(self, **inputs):
+    def checked(self, **inputs: Tensor) -> dict[str, Any]:
         """Returns the inputs after an assertion for each rule that they must follow."""
         return inputs
 
-    def screen(self, **inputs):
+    def screen(self, **inputs: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
         """Returns which rows are valid, boolean `[R]`, and inputs without the invalid rows."""
         rows = tf.shape(next(iter(inputs.values())))[0]
         return tf.fill([rows], True), inputs
@@ -233,7 +240,9 @@ class Codec(abc.ABC):
     # About the tensors
 
     @abc.abstractmethod
-    def input_specs(self, rows=None, length=None):
+    def input_specs(
+        self, rows: int | None = None, length: int | None = None
+    ) -> dict[str, tf.TensorSpec]:
         """Returns a dictionary of the `tf.TensorSpec`s of the model's inputs.
 
         Args:
@@ -241,12 +250,12 @@ class Codec(abc.ABC):
             length: Length of the rows, if they have one. `None`: any.
         """
 
-    def lengths(self, inputs):
+    def lengths(self, inputs: Tensor) -> list[int]:
         """Returns the list of the rows' lengths, or 1 for each row if rows have no length."""
         return [1] * len(next(iter(inputs.values())))
 
     @abc.abstractmethod
-    def guide(self, example):
+    def guide(self, example: Any) -> Guide:
         """Returns a `Guide`.
 
         Args:
@@ -255,16 +264,16 @@ class Codec(abc.ABC):
 
     # Metadata of files
 
-    def line_metadata(self):
+    def line_metadata(self) -> dict[str, Any]:
         """Returns the plain values that `of_lines` needs, such as the names of columns."""
         return {}
 
-    def metadata(self):
+    def metadata(self) -> dict[str, Any]:
         """Returns the plain values that `from_metadata` and programs in other languages need."""
         return {}
 
     @classmethod
-    def from_metadata(cls, metadata, tokenizers):
+    def from_metadata(cls: type[Kind], metadata: dict[str, Any], tokenizers: Any) -> Kind:
         """Returns the codec of a file.
 
         Args:
@@ -275,7 +284,7 @@ class Codec(abc.ABC):
 
     # Quality of answers
 
-    def quality(self, results, references):
+    def quality(self, results: list, references: list[str]) -> dict[str, float]:
         """Returns a dictionary of metrics of answers, for which higher values are better.
 
         The check of a quantised export limits the loss of each metric.
@@ -287,7 +296,7 @@ class Codec(abc.ABC):
         return {}
 
 
-def mean_of(outputs, name):
+def mean_of(outputs, name) -> Tensor:
     """Returns the mean of one output of several models, float32.
 
     Args:

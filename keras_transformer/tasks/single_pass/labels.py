@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from keras_transformer.tasks.class_labels import SPACES
 from keras_transformer.tasks.single_pass.codec import Choice, Codec, mean_of
+from keras_transformer.tensors import Tensor
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,25 +28,25 @@ class Classification(Choice):
     probabilities: np.ndarray = dataclasses.field(compare=False, repr=False)
 
     @property
-    def text(self):
+    def text(self) -> str:
         """The label, as `predict` writes it."""
         return self.label
 
     @property
-    def score(self):
+    def score(self) -> float:
         """The natural logarithm of the probability."""
         return _log(self.probability)
 
     @property
-    def numbers(self):
+    def numbers(self) -> np.ndarray:
         """The probabilities."""
         return self.probabilities
 
-    def score_of(self, other: Any):
+    def score_of(self, other: Any) -> float:
         """Returns the logarithm of the probability of another result's label."""
         return _log(self.probabilities[other.probabilities.argmax()])
 
-    def is_tied(self, other: Any, tolerance: float):
+    def is_tied(self, other: Any, tolerance: float) -> bool:
         """Returns whether the two largest probabilities differ by at most twice the tolerance."""
         top, second = np.sort(self.probabilities)[:-3:-1]
         return bool(top - second <= 2 * tolerance)
@@ -62,11 +63,11 @@ class LabelCodec(Codec):
     verb, number = "classify", "probability"
     nothing = {"probabilities": 0.0, "label": -1}
 
-    def outputs(self, prediction):
+    def outputs(self, prediction) -> dict[str, Tensor]:
         """Returns `probabilities` `[B, C]`, and `label`, int32 `[B]`, an index into `labels`."""
         return self._labelled(tf.nn.softmax(prediction))
 
-    def mean(self, outputs, rest):
+    def mean(self, outputs, rest) -> dict[str, Tensor]:
         """Returns the mean of the probabilities, and the most probable label by this mean."""
         return self._labelled(mean_of(outputs, "probabilities"))
 
@@ -74,7 +75,7 @@ class LabelCodec(Codec):
         label = tf.argmax(probabilities, axis=1, output_type=tf.int32)  # [B]
         return {"probabilities": probabilities, "label": label}
 
-    def named(self, outputs):  # noqa: D102
+    def named(self, outputs) -> dict[str, Any]:  # noqa: D102
         probabilities = outputs["probabilities"]  # [B, C]
         return {
             "label": tf.gather(tf.constant(self.labels), tf.argmax(probabilities, axis=1)),
@@ -82,7 +83,7 @@ class LabelCodec(Codec):
             "probabilities": probabilities,
         }
 
-    def quality(self, results, references):
+    def quality(self, results, references) -> dict[str, float]:
         """Returns the `accuracy`, from 0 to 100."""
         correct = [
             result.label == reference.strip(SPACES)

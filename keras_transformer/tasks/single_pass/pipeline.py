@@ -1,5 +1,8 @@
 """Pipelines of models that answer in one pass."""
 
+from collections.abc import Sequence
+from typing import Any
+
 import tensorflow as tf
 
 from keras_transformer.tasks.ensemble import check_together, metadata_difference
@@ -7,6 +10,7 @@ from keras_transformer.tasks.graphs import traced_once
 from keras_transformer.tasks.pipeline import Pipeline
 from keras_transformer.tasks.signatures import ARRAYS, DEFAULT, IDS, TEXT, Signature
 from keras_transformer.tasks.strings import map_sorted
+from keras_transformer.tensors import Tensor
 
 
 class SinglePass(Pipeline):
@@ -20,19 +24,19 @@ class SinglePass(Pipeline):
     codec_class = None
     codec = None
 
-    def __init__(self, *arguments):
+    def __init__(self, *arguments: Any):
         super().__init__(*arguments)
         self._responder = traced_once(self._trace)
 
     @classmethod
-    def parse(cls, line):  # noqa: D102
+    def parse(cls, line: str) -> Any:  # noqa: D102
         return cls.codec_class.parse(line)
 
-    def check_samples(self, samples):
+    def check_samples(self, samples: Sequence[Any]) -> list:
         """Returns the examples to check an export with as a list; see `Codec.check_samples`."""
         return self.codec.check_samples(samples)
 
-    def signatures(self):
+    def signatures(self) -> list[Signature]:
         """Returns two `Signature`s: requests to answers, and inputs to outputs of the model."""
         codec, request, inputs = self.codec, self.codec.request_specs, self.codec.input_specs()
         rules = codec.checked, codec.screen, codec.nothing, codec.named
@@ -41,11 +45,11 @@ class SinglePass(Pipeline):
             Signature(codec.signature, _form(inputs), inputs, self.predict, *rules),
         ]
 
-    def predict(self, **inputs):
+    def predict(self, **inputs: Tensor) -> dict[str, Tensor]:
         """Returns the dictionary of the model's outputs, in a graph."""
         return self._outputs(self.model, inputs)
 
-    def respond(self, **request):
+    def respond(self, **request: Tensor) -> dict[str, Tensor]:
         """Returns the dictionary of answers to a request, in a graph."""
         inputs, rest = self.codec.encode(**request)
         outputs = [self._outputs(model, inputs) for model in self.models]
@@ -56,10 +60,10 @@ class SinglePass(Pipeline):
         tensors = next(iter(inputs.values())) if len(inputs) == 1 else inputs
         return self.codec.outputs(model(tensors, training=False))
 
-    def difference(self, other):  # noqa: D102
+    def difference(self, other: "Pipeline") -> str | None:  # noqa: D102
         return super().difference(other) or metadata_difference(self.codec, other.codec)
 
-    def check_models(self):
+    def check_models(self) -> None:
         """Raises a `ValueError` if there are several models that cannot form an ensemble."""
         if len(self.models) > 1:
             names = [f"model {number}" for number in range(1, len(self.models) + 1)]
@@ -69,11 +73,11 @@ class SinglePass(Pipeline):
         function = tf.function(self.respond, autograph=False)
         return function.get_concrete_function(**self.codec.request_specs)
 
-    def __call__(self, examples, batch_size=64):
+    def __call__(self, examples: Sequence[Any], batch_size: int = 64) -> list[str]:
         """Returns the texts of the answers to a list of examples, in order."""
         return [result.text for result in self.answer(examples, batch_size)]
 
-    def answer(self, examples, batch_size=64):
+    def answer(self, examples: Sequence[Any], batch_size: int = 64) -> list:
         """Returns a `Result` for each example of a list.
 
         Args:
@@ -87,7 +91,7 @@ class SinglePass(Pipeline):
         codec = self.codec_class
         return map_sorted(self.answer_batch, codec.check(examples), batch_size, codec.size)
 
-    def answer_batch(self, examples):
+    def answer_batch(self, examples: Sequence[Any]) -> list:
         """Returns a `Result` for each example of a list, computed as one batch."""
         answers = self._responder()(**self.codec.request(examples))
         return self.codec.results({name: value.numpy() for name, value in answers.items()})

@@ -3,6 +3,7 @@
 import abc
 import json
 from collections.abc import Sequence
+from typing import Any, TypeVar
 
 import keras
 import tensorflow as tf
@@ -12,7 +13,10 @@ from keras_transformer.tasks.single_pass.codec import Codec
 from keras_transformer.tasks.single_pass.pipeline import SinglePass
 from keras_transformer.tasks.strings import check_samples, check_sentences, encode
 from keras_transformer.tasks.token_rows import checked_ids, empty_where_invalid, valid_rows
+from keras_transformer.tensors import Tensor
 from keras_transformer.text.tokenizers import Tokenizer, Tokenizers
+
+Kind = TypeVar("Kind", bound="TextCodec")
 
 RULE = (
     "Each row: the ids of a text's tokens, each at least 0 and below vocab_size, none of them pad "
@@ -42,38 +46,38 @@ class TextCodec(Codec):
             self.rule = self.rule.replace("Each row: the ids", "Each row: bos; the ids")
 
     @classmethod
-    def check(cls, examples):  # noqa: D102
+    def check(cls, examples) -> list:  # noqa: D102
         return check_sentences(examples, "texts")
 
     @classmethod
-    def check_samples(cls, examples):  # noqa: D102
+    def check_samples(cls, examples) -> list:  # noqa: D102
         return check_samples(examples)
 
     @classmethod
-    def request(cls, examples):  # noqa: D102
+    def request(cls, examples) -> dict[str, Tensor]:  # noqa: D102
         return {"sentences": tf.constant(examples, tf.string, [len(examples)])}
 
-    def encode(self, sentences):
+    def encode(self, sentences) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
         """Returns `source`, padded token ids `[B, S]`, and `truncated`, `[B]`."""
         ids, truncated, _ = encode(self.tokenizer, sentences, self.longest)
         return {"source": ids.to_tensor(self.tokenizer.pad_id)}, {"truncated": truncated}
 
-    def checked(self, source):  # noqa: D102
+    def checked(self, source) -> dict[str, Tensor]:  # noqa: D102
         return {"source": checked_ids(source, self.tokenizer, self.longest)}
 
-    def screen(self, source):  # noqa: D102
+    def screen(self, source) -> tuple[Tensor, dict[str, Tensor]]:  # noqa: D102
         begins = int(self.tokenizer.starts_with_bos)
         valid = valid_rows(source, self.tokenizer, separators=begins)  # [B]
         return valid, {"source": empty_where_invalid(source, valid, self.tokenizer)}
 
-    def input_specs(self, rows=None, length=None):  # noqa: D102
+    def input_specs(self, rows=None, length=None) -> dict[str, tf.TensorSpec]:  # noqa: D102
         return {"source": tf.TensorSpec([rows, length], tf.int32, name="source")}
 
-    def lengths(self, inputs):  # noqa: D102
+    def lengths(self, inputs) -> list[int]:  # noqa: D102
         real = tf.not_equal(inputs["source"], self.tokenizer.pad_id)
         return tf.reduce_sum(tf.cast(real, tf.int32), axis=1).numpy().tolist()
 
-    def metadata(self):  # noqa: D102
+    def metadata(self) -> dict[str, Any]:  # noqa: D102
         tokenizer = self.tokenizer
         names = ("pad", "unk", "bos", "eos")
         return {
@@ -90,10 +94,10 @@ class TextCodec(Codec):
         return self.rule.replace("Each row: ", "Each row: bos; then ", 1)
 
     @classmethod
-    def from_metadata(cls, metadata, tokenizers):  # noqa: D102
+    def from_metadata(cls: type[Kind], metadata, tokenizers) -> Kind:  # noqa: D102
         return cls(tokenizers, metadata["max_length"])
 
-    def notes(self):
+    def notes(self) -> list[str]:
         """Returns the notes on texts and token ids for the README beside a SavedModel."""
         return [
             "B: number of texts in the request. S: number of tokens of its longest text, at most "
@@ -109,7 +113,7 @@ class TextCodec(Codec):
 MODULES = {"tensorflow_text": "registers the operations of the tokenizer"}
 
 
-def quoted(strings):
+def quoted(strings) -> str:
     """Returns a list of strings as JSON that needs no escapes in single quotes of a shell."""
     return json.dumps(strings).replace("'", "\\u0027")
 
@@ -131,11 +135,11 @@ class TextPass(SinglePass, TextPipeline, abc.ABC):
         self.codec = self.make_codec()
         self.check_models()
 
-    def make_codec(self):
+    def make_codec(self) -> Any:
         """Returns the codec."""
         return self.codec_class(self.tokenizers, self.max_length)
 
-    def reading(self, sentence):
+    def reading(self, sentence: str) -> tuple[Any, dict[str, tuple[list[str], list[str]]], bool]:
         """Returns the tokens of the text; see `TextPipeline.reading`."""
         inputs, others = self.codec.encode(tf.constant([sentence]))
         ids = inputs["source"]  # [1, S]

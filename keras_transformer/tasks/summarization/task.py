@@ -1,5 +1,7 @@
 """The task of summarisation."""
 
+from typing import Any
+
 from keras_transformer.tasks.source_to_target import SourceToTargetTask
 from keras_transformer.tasks.task import Metric
 
@@ -15,24 +17,24 @@ class SummarizationTask(SourceToTargetTask):
         "rougeL": Metric("ROUGE-L", higher_is_better=True, of_texts=True),
     }
 
-    def pipeline_class(self):  # noqa: D102
+    def pipeline_class(self) -> type[Any]:  # noqa: D102
         from keras_transformer.tasks.summarization.summarizer import Summarizer
 
         return Summarizer
 
-    def require(self, settings):  # noqa: D102
+    def require(self, settings) -> None:  # noqa: D102
         if settings.training.validate_sentences:
             from keras_transformer.text.rouge import load_scorer
 
             load_scorer()
 
-    def measure(self, pipeline, inputs, references):  # noqa: D102
+    def measure(self, pipeline, inputs, references) -> dict[str, Any]:  # noqa: D102
         from keras_transformer.text.rouge import KINDS, rouge
 
         scores = rouge(pipeline(inputs), references)
         return {name: scores[name] for name in KINDS}
 
-    def evaluate(self, pipeline, columns, search=None):
+    def evaluate(self, pipeline, columns, search=None) -> dict[str, Any]:
         """Summarises texts and compares the summaries with reference summaries.
 
         Args:

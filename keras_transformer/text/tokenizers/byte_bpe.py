@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import tensorflow as tf
 import tensorflow_text
 
+from keras_transformer.tensors import Tensor
 from keras_transformer.text.byte_pairs import (
     CHARACTERS,
     check_merges,
@@ -94,7 +95,7 @@ class ByteBPETokenizer(Tokenizer):
     def bytes_per_token(self):  # noqa: D102
         return max(BYTES_PER_TOKEN, self._longest)
 
-    def encode(self, strings):
+    def encode(self, strings: Tensor) -> tf.RaggedTensor:
         """Encodes strings: see `Tokenizer.encode`."""
         pieces = self.tokenize(strings)  # [B, (S)]
         column = tf.ones([pieces.nrows(), 1], tf.int32)
@@ -103,7 +104,7 @@ class ByteBPETokenizer(Tokenizer):
             parts.insert(0, tf.RaggedTensor.from_tensor(self.bos_id * column))
         return tf.concat(parts, axis=1)
 
-    def tokenize(self, strings):  # noqa: D102
+    def tokenize(self, strings: Tensor) -> tf.RaggedTensor:  # noqa: D102
         return self._tokenize(tf.convert_to_tensor(strings, tf.string))[0]
 
     def tokenize_words(self, words, first):  # noqa: D102
@@ -170,17 +171,17 @@ class ByteBPETokenizer(Tokenizer):
             name = f"byte_bpe_{zlib.crc32(model):08x}"
             return tensorflow_text.SentencepieceTokenizer(model=model, out_type=tf.int32, name=name)
 
-    def join(self, tokens, keep):
+    def join(self, tokens: Tensor, keep: Tensor) -> Tensor:
         """Joins tokens to strings: see `Tokenizer.join`. Invalid UTF-8 becomes U+FFFD."""
         texts = [text_of(piece) for piece in self._content()[0]]
         texts = tf.where(keep, tf.gather(tf.constant(texts), tokens), "")  # [B, T]
         joined = tf.strings.reduce_join(texts, axis=1)
         return tf.strings.unicode_transcode(joined, "UTF-8", "UTF-8", errors="replace")
 
-    def pieces(self, tokens):  # noqa: D102
+    def pieces(self, tokens: Tensor) -> list[str]:  # noqa: D102
         return [self._content()[0][int(token)] for token in tokens]
 
-    def files(self):  # noqa: D102
+    def files(self) -> dict[str, bytes]:  # noqa: D102
         pieces, merges, special = self._content()
         content = {
             "special": special,
@@ -192,7 +193,7 @@ class ByteBPETokenizer(Tokenizer):
         return {FILE: json.dumps(content, ensure_ascii=False).encode()}
 
     @classmethod
-    def from_files(cls, files):  # noqa: D102
+    def from_files(cls, files: dict[str, bytes]) -> "ByteBPETokenizer":  # noqa: D102
         try:
             fields = json.loads(files[FILE])
             options = fields["special"], fields["starts_with_bos"], fields["prefix_space"]

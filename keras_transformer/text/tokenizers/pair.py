@@ -81,7 +81,7 @@ class Tokenizers(typing.NamedTuple):
             for ending, content in side.files().items()
         }
 
-    def check_sizes(self, config):
+    def check_sizes(self, config) -> None:
         """Checks that the vocabularies have the sizes of a model.
 
         Args:
@@ -99,7 +99,7 @@ class Tokenizers(typing.NamedTuple):
             )
 
 
-def vocabulary_files(is_there):
+def vocabulary_files(is_there) -> tuple[str, ...]:
     """Returns the names of the files that a vocabulary must have, one or two.
 
     Args:

@@ -132,7 +132,7 @@ class SentencePieceTokenizer(Tokenizer):
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from error
 
-    def encode(self, strings: Tensor):
+    def encode(self, strings: Tensor) -> tf.RaggedTensor:
         """Encodes strings: see `Tokenizer.encode`. The empty string becomes `[eos_id]`."""
         ids = self._encode(tf.convert_to_tensor(strings, tf.string))
         if not self.starts_with_bos:
@@ -202,7 +202,9 @@ class SentencePieceTokenizer(Tokenizer):
         ids = () if self.table is None else self.table.ids
         return [self.unk_id if number < 0 else number for number in ids]
 
-    def tokenize_with_offsets(self, strings: Tensor):
+    def tokenize_with_offsets(
+        self, strings: Tensor
+    ) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
         """Returns tokens and their offsets: see `Tokenizer.tokenize_with_offsets`.
 
         Not for a table with language codes. SentencePiece's mark at the beginning of a word has the
@@ -212,7 +214,7 @@ class SentencePieceTokenizer(Tokenizer):
         _, begins, ends = self._pieces().tokenize_with_offsets(strings)
         return ids, begins[:, :-1], ends[:, :-1]
 
-    def join(self, tokens: Tensor, keep: Tensor):  # noqa: D102
+    def join(self, tokens: Tensor, keep: Tensor) -> Tensor:  # noqa: D102
         if self.table is not None:
             tokens = tf.gather(tf.constant(self.table.places), tokens)
             keep &= tokens >= 0  # other tokens are not text
@@ -222,7 +224,7 @@ class SentencePieceTokenizer(Tokenizer):
         )
         return self._pieces().detokenize(pieces)
 
-    def sample(self, strings: Tensor, alpha: float, seed: int):
+    def sample(self, strings: Tensor, alpha: float, seed: int) -> list[list[int]]:
         """Tokenizes strings at random: see `Tokenizer.sample`.
 
         Not thread-safe, because SentencePiece has one seed for the process.
@@ -253,7 +255,7 @@ class SentencePieceTokenizer(Tokenizer):
             for code, row in zip(codes, rows, strict=True)
         ]
 
-    def pieces(self, tokens: Tensor):
+    def pieces(self, tokens: Tensor) -> list[str]:
         """Returns readable names of tokens: see `Tokenizer.pieces`."""
         processor = Processor(model_proto=self.model)
         if self.table is None:
@@ -264,14 +266,14 @@ class SentencePieceTokenizer(Tokenizer):
             for token in map(int, tokens)
         ]
 
-    def files(self):  # noqa: D102
+    def files(self) -> dict[str, bytes]:  # noqa: D102
         files = {MODEL: self.model}
         if self.table is not None:
             files[TABLE] = self.table.to_json()
         return files
 
     @classmethod
-    def from_files(cls, files: dict[str, bytes]):  # noqa: D102
+    def from_files(cls, files: dict[str, bytes]) -> "SentencePieceTokenizer":  # noqa: D102
         table = files.get(TABLE)
         return cls(files[MODEL], None if table is None else PieceTable.from_json(table))
 
@@ -286,7 +288,7 @@ class SpecialIds(typing.NamedTuple):
     eos_id: int
 
     @classmethod
-    def of(cls, model):
+    def of(cls, model) -> "SpecialIds":
         """Returns the ids of a model, given as bytes.
 
         Raises:

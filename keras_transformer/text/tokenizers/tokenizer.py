@@ -134,7 +134,7 @@ class Tokenizer(tf.Module):
         keep &= tf.not_equal(tokens, self.pad_id) & tf.not_equal(tokens, self.bos_id)
         return self.join(tokens, keep)
 
-    def join(self, tokens: Tensor, keep: Tensor):
+    def join(self, tokens: Tensor, keep: Tensor) -> Tensor:
         """Joins tokens to strings, in the graph.
 
         Call arguments:

@@ -75,11 +75,11 @@ class WordPieceTokenizer(Tokenizer):
         self.vocab_size = len(pieces)
 
     @property
-    def special(self):
+    def special(self) -> dict[str, str]:
         """Special tokens, a dictionary from their roles."""
         return self._special()
 
-    def encode(self, strings: Tensor):
+    def encode(self, strings: Tensor) -> tf.RaggedTensor:
         """Encodes strings: see `Tokenizer.encode`.
 
         Each text begins with `bos_id`; the empty string becomes `[bos_id, eos_id]`.
@@ -91,7 +91,7 @@ class WordPieceTokenizer(Tokenizer):
         )
         return tf.concat([begin, pieces, end], axis=1)
 
-    def tokenize(self, strings: Tensor):  # noqa: D102
+    def tokenize(self, strings: Tensor) -> tf.RaggedTensor:  # noqa: D102
         return self._tokenize(tf.convert_to_tensor(strings, tf.string))
 
     @tf.function(input_signature=[STRINGS], autograph=False)
@@ -147,7 +147,7 @@ class WordPieceTokenizer(Tokenizer):
                 no_pretokenization=True,
             )
 
-    def join(self, tokens: Tensor, keep: Tensor):
+    def join(self, tokens: Tensor, keep: Tensor) -> Tensor:
         """Joins tokens to strings with spaces between words: see `Tokenizer.join`."""
         texts = [
             piece.removeprefix(CONTINUATION) if piece.startswith(CONTINUATION) else f" {piece}"
@@ -156,10 +156,10 @@ class WordPieceTokenizer(Tokenizer):
         texts = tf.where(keep, tf.gather(tf.constant(texts), tokens), "")  # [B, T]
         return tf.strings.regex_replace(tf.strings.reduce_join(texts, axis=1), "^ ", "")
 
-    def pieces(self, tokens: Tensor):  # noqa: D102
+    def pieces(self, tokens: Tensor) -> list[str]:  # noqa: D102
         return [self._pieces()[int(token)] for token in tokens]
 
-    def files(self):  # noqa: D102
+    def files(self) -> dict[str, bytes]:  # noqa: D102
         content = {
             "special": self.special,
             "normalizer": dataclasses.asdict(self.normalizer),
@@ -169,7 +169,7 @@ class WordPieceTokenizer(Tokenizer):
         return {FILE: json.dumps(content, ensure_ascii=False).encode()}
 
     @classmethod
-    def from_files(cls, files: dict[str, bytes]):  # noqa: D102
+    def from_files(cls, files: dict[str, bytes]) -> "WordPieceTokenizer":  # noqa: D102
         try:
             fields = json.loads(files[FILE])
             normalizer = BertNormalizer(**fields["normalizer"])

@@ -15,6 +15,7 @@ from keras_transformer.tasks import TASKS
 from keras_transformer.training.settings.model_sections import model_settings
 from keras_transformer.training.settings.page import as_markdown, as_text, tables
 from keras_transformer.training.settings.schema import DATA_KINDS, ModelSettings, Settings
+from keras_transformer.training.settings.training_sections import LoraSettings
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 
@@ -27,6 +28,7 @@ def test_every_key_has_a_type_a_default_and_a_description():
     models = {name: field.annotation for name, field in Settings.model_fields.items()}
     models = {**models, **DATA_KINDS}
     del models["data"]
+    models["training.lora"] = LoraSettings
     page, general = by_name(), set(by_name()["model"])
     of_tasks = {table.name for table in tables("model")} - {"model"}
     assert of_tasks == set(TASKS) - {"summarization"}  # it uses the model of translation

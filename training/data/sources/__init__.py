@@ -23,7 +23,7 @@ SOURCES = {
 }
 
 
-def open_source(settings, columns=("source", "target"), check=True):
+def open_source(settings, columns=("source", "target"), check=True) -> Source:
     """Opens the data that a `[data]` section describes, and checks them.
 
     Args:

@@ -2,8 +2,13 @@
 
 import abc
 import hashlib
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+if TYPE_CHECKING:
+    import numpy as np
+    import tensorflow as tf
 
 SPLITS = ("train", "validation", "test")
 
@@ -20,7 +25,7 @@ class Source(abc.ABC):
     description = ""
 
     @abc.abstractmethod
-    def rows(self, split):
+    def rows(self, split) -> "tf.data.Dataset":
         """Returns the examples of one split.
 
         Args:
@@ -34,15 +39,15 @@ class Source(abc.ABC):
             ValueError: If there is no such split.
         """
 
-    def facts(self):
+    def facts(self) -> dict[str, Any]:
         """Returns the fields of the model's configuration that the source determines."""
         return {}
 
     @abc.abstractmethod
-    def count(self, split):
+    def count(self, split) -> int | None:
         """Returns the number of examples in a split. `None`: unknown before it is read."""
 
-    def weights(self, split):
+    def weights(self, split) -> "np.ndarray | None":
         """Returns how often an epoch contains each example of a split, on average.
 
         Returns:
@@ -51,7 +56,7 @@ class Source(abc.ABC):
         self.check_split(split)
         return None
 
-    def identity(self, split):
+    def identity(self, split) -> Any:
         """Returns everything that the examples of a split depend on, plain values.
 
         If it changes, stored examples are encoded again. By default it is a checksum of all
@@ -66,7 +71,7 @@ class Source(abc.ABC):
                 checksum.update(array.tobytes() if plain else repr(array.tolist()).encode())
         return checksum.hexdigest()
 
-    def check(self):
+    def check(self) -> None:
         """Reads the data once and raises a `ValueError` if they contain an error.
 
         Most sources check their data when they are opened.
@@ -74,7 +79,7 @@ class Source(abc.ABC):
         for split in self.splits:
             self.check_split(split)
 
-    def check_split(self, split):
+    def check_split(self, split) -> None:
         """Raises a `ValueError` unless `split` is one of `splits`."""
         if split not in self.splits:
             raise ValueError(

@@ -9,6 +9,7 @@ from babel import localedata
 
 from keras_transformer.training.data.sources.generated import held_out, open_generated
 from keras_transformer.training.data.sources.phrases import PhraseBook
+from keras_transformer.training.data.sources.tfds import TfdsData
 
 
 def _locale_name(name, argument):
@@ -88,7 +89,7 @@ class CldrPhrases(tfds.core.GeneratorBasedBuilder):
             yield key, {source: pair[0], target: pair[1]}
 
 
-def open_cldr(settings):
+def open_cldr(settings) -> TfdsData:
     """Builds the phrases that a `[data]` section describes, unless they have been built before.
 
     Like any TensorFlow Dataset they are stored in the folder `data_dir` of the settings, otherwise

@@ -20,7 +20,7 @@ from keras_transformer.training.data.sources.memory import MemoryData
 DOCUMENT = "-DOCSTART-"  # marks the beginning of a document; not a word
 
 
-def open_conll(settings):
+def open_conll(settings) -> MemoryData:
     """Reads the files that a `[data]` section names, and checks every line.
 
     Args:
@@ -49,7 +49,7 @@ def open_conll(settings):
     return MemoryData(examples, f"the CoNLL files beside {settings.train[0]}")
 
 
-def read_conll(path, column, scheme, known=None):
+def read_conll(path, column, scheme, known=None) -> list[list[tuple[str, str]]]:
     """Reads one file.
 
     Args:

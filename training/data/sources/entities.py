@@ -56,7 +56,7 @@ class Entities:
         self._durations = [unit for unit in units if unit.startswith("duration-")]
         self._measures = [unit for unit in units if unit not in self._durations]
 
-    def draw(self, kind):
+    def draw(self, kind) -> list[str]:
         """Draws a phrase of a type, a list of words."""
         dice, book, words = self._dice, self._book, self._words
         if kind == "DATE":
@@ -72,7 +72,7 @@ class Entities:
         )
 
 
-def draw_sentences(count, seed):
+def draw_sentences(count, seed) -> list[tuple]:
     """Draws sentences, no two of which have the same spans.
 
     Args:
@@ -102,7 +102,7 @@ def draw_sentences(count, seed):
     return sentences
 
 
-def open_entities(settings):
+def open_entities(settings) -> MemoryData:
     """Generates the sentences that a `[data]` section describes.
 
     No two sentences have the same combination of spans, so that splits do not share any.

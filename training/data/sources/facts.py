@@ -32,7 +32,7 @@ FACTS = (
 )  # fmt: skip
 
 
-def draw_questions(count, seed):
+def draw_questions(count, seed) -> list[tuple]:
     """Draws questions, no two of which have the same answers in their passages.
 
     Args:
@@ -79,7 +79,7 @@ def _write(dice, facts, answers):
     return question, passage, byte, [answers[0]]
 
 
-def open_facts(settings):
+def open_facts(settings) -> MemoryData:
     """Generates the questions that a `[data]` section describes.
 
     No two passages have the same combination of answers, so that splits do not share any.

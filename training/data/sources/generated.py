@@ -13,7 +13,7 @@ from keras_transformer.training.data.sources.tfds import TfdsData
 _HELD_OUT = 2000  # examples in validation and in test each
 
 
-def held_out(examples, seed):
+def held_out(examples, seed) -> dict[str, list]:
     """Splits examples at random.
 
     Args:
@@ -35,7 +35,7 @@ def held_out(examples, seed):
     return splits
 
 
-def open_generated(make_builder, features, settings):
+def open_generated(make_builder, features, settings) -> TfdsData:
     """Builds a generated dataset, unless it has been built before.
 
     Like any TensorFlow Dataset it is stored in the folder `data_dir` of the settings, otherwise in

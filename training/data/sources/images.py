@@ -1,6 +1,7 @@
 """Labelled images: folders of files, and the digits that come with scikit-learn."""
 
 import pathlib
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -27,23 +28,23 @@ class Images(Source):
         self.description = description
         self._splits, self._resize = splits, resize
 
-    def facts(self):
+    def facts(self) -> dict[str, Any]:
         """Returns a dictionary of `resize`: whether images of another size are resized."""
         return {"resize": self._resize}
 
-    def rows(self, split):
+    def rows(self, split) -> tf.data.Dataset:
         """Returns the examples of a split: (image `[H, W, C]` uint8, label string)."""
         self.check_split(split)
         images, labels = self._splits[split]
         with tf.device("CPU:0"):
             return tf.data.Dataset.from_tensor_slices((images, labels))
 
-    def count(self, split):
+    def count(self, split) -> int:
         self.check_split(split)
         return len(self._splits[split][1])
 
 
-def open_images(settings):
+def open_images(settings) -> Images:
     """Reads the folders that a `[data]` section names.
 
     Raises:
@@ -85,7 +86,7 @@ def _read(folder, size):
     return images, labels, size
 
 
-def open_digits(settings):
+def open_digits(settings) -> Images:
     """Loads the digits that come with scikit-learn, and splits them.
 
     Raises:
@@ -107,7 +108,7 @@ def open_digits(settings):
     return Images(splits, "the digits of scikit-learn")
 
 
-def stratified(labels, seed):
+def stratified(labels, seed) -> dict[str, np.ndarray]:
     """Draws splits that each have the same share of every label.
 
     Args:

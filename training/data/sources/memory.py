@@ -20,12 +20,12 @@ class MemoryData(Source):
         self.description = description
         self._examples = examples
 
-    def rows(self, split):
+    def rows(self, split) -> tf.data.Dataset:
         self.check_split(split)
         columns = zip(*self._examples[split], strict=True)
         return tf.data.Dataset.from_tensor_slices(tuple(map(_tensor, columns)))
 
-    def count(self, split):
+    def count(self, split) -> int:
         self.check_split(split)
         return len(self._examples[split])
 

@@ -1,7 +1,9 @@
 """No data, for converted runs."""
 
+from typing import NoReturn
 
-def open_none(settings):
+
+def open_none(settings) -> NoReturn:
     """Raises the error for a `[data]` section without data.
 
     Raises:

@@ -14,6 +14,7 @@ import datetime
 import functools
 import itertools
 import math
+from collections.abc import Iterator
 from decimal import Decimal
 
 from babel import dates, lists, numbers, units
@@ -85,7 +86,7 @@ class PhraseBook:
         }  # fmt: skip
         return [kind for kind, n in weights.items() if needs.get(kind, True) for _ in range(n)]
 
-    def draw(self, seed):
+    def draw(self, seed) -> Iterator[tuple[str, str]]:
         """Draws phrases endlessly, some of them more than once.
 
         Args:
@@ -100,7 +101,7 @@ class PhraseBook:
             if max(map(len, pair)) <= MAX_CHARACTERS:
                 yield pair
 
-    def phrases(self, count, seed):
+    def phrases(self, count, seed) -> dict[str, str]:
         """Draws different phrases.
 
         Args:
@@ -128,22 +129,22 @@ class PhraseBook:
 
     # Kinds of phrases. Each method draws a value and returns it in both languages.
 
-    def names(self, dice):
+    def names(self, dice) -> tuple[str, ...]:
         """Draws a list of names: "Japan, Peru, and Chad", "French or Thai", or a single name."""
         items = dice.some(dice.pick(self._pools), dice.pick((1, 2, 2, 2, 3, 3, 3, 3, 4, 4)))
         return self._list(items, dice.pick(self._list_styles))
 
-    def date(self, dice):
+    def date(self, dice) -> tuple[str, str]:
         """Draws a day in one of many formats, a month or a quarter."""
         day = self._day(dice)
         return self._first_reading(self._dates, dice.below(len(self._dates)), day)
 
-    def time(self, dice):
+    def time(self, dice) -> tuple[str, ...]:
         """Draws a time of day, with or without seconds."""
         time = datetime.time(dice.below(24), dice.below(60), dice.below(60))
         return self._both(dates.format_time, time, dice.pick(("short", "medium")))
 
-    def date_and_time(self, dice):
+    def date_and_time(self, dice) -> tuple[str, str]:
         """Draws a date and a time, joined as the locale joins them."""
         index, day, times = dice.below(len(_DATE_LENGTHS)), self._day(dice), self.time(dice)
         days = self._first_reading(self._dates[: len(_DATE_LENGTHS)], index, day)
@@ -152,7 +153,7 @@ class PhraseBook:
             for locale, time, day in zip(self._locales, times, days, strict=True)
         )
 
-    def interval(self, dice):
+    def interval(self, dice) -> tuple[str, ...]:
         """Draws an interval of days or times: "Mar 4 – 9, 2025"."""
         skeleton = dice.pick(self._intervals)
         if skeleton == "Hm":
@@ -164,7 +165,7 @@ class PhraseBook:
             ends = first, first + datetime.timedelta(days)
         return self._both(dates.format_interval, *ends, skeleton)
 
-    def number(self, dice):
+    def number(self, dice) -> tuple[str, ...]:
         """Draws a number: in digits, in percent, or as "3.4 million"."""
         kind = dice.below(4 if self._compact else 3)
         if kind == 0:
@@ -181,22 +182,22 @@ class PhraseBook:
             return self._both(numbers.format_decimal, value)  # rounding would hide the value
         return self._both(compact, fraction_digits=1)
 
-    def measure(self, dice):
+    def measure(self, dice) -> tuple[str, ...]:
         """Draws a number with any unit: "12.5 kilometers"."""
         return self.measure_of(self._words.units, dice)
 
-    def measure_of(self, codes, dice):
+    def measure_of(self, codes, dice) -> tuple[str, ...]:
         """Draws a number with one of some units."""
         value = dice.whole(5) if dice.random() < 0.7 else dice.decimal(1 + dice.below(2))
         return self._both(units.format_unit, value, dice.pick(codes))
 
-    def measures(self, dice):
+    def measures(self, dice) -> tuple[str, ...]:
         """Draws a list of two or three measures or amounts of money."""
         kinds = (self.measure, self.measure, self.money if self._words.currencies else self.measure)
         items = [dice.pick(kinds)(dice) for _ in range(2 + dice.below(2))]
         return self._list(items, "standard")
 
-    def money(self, dice):
+    def money(self, dice) -> tuple[str, ...]:
         """Draws an amount in any current currency: "12.50 euros", "3 yen"."""
         currency = dice.pick(self._words.currencies)
         places = numbers.get_currency_precision(currency)
@@ -206,7 +207,7 @@ class PhraseBook:
             currency_digits=isinstance(value, Decimal),
         )  # fmt: skip
 
-    def rate(self, dice):
+    def rate(self, dice) -> tuple[str | None, ...]:
         """Draws an amount per unit: "12.50 euros per kilogram"."""
         unit, amounts = dice.pick(self._denominators), self.money(dice)
         return tuple(
@@ -214,7 +215,7 @@ class PhraseBook:
             for amount, locale in zip(amounts, self._locales, strict=True)
         )
 
-    def relative_time(self, dice):
+    def relative_time(self, dice) -> tuple[str, ...]:
         """Draws a duration before or after now: "in 17 weeks", "3 days ago"."""
         unit = dice.pick(list(_LONGEST_DURATION))
         seconds = (1 + dice.below(_LONGEST_DURATION[unit])) * _SECONDS[unit]
@@ -223,12 +224,12 @@ class PhraseBook:
             threshold=math.inf, add_direction=True,
         )  # fmt: skip
 
-    def entry(self, dice):
+    def entry(self, dice) -> tuple[str, ...]:
         """Draws a subject with a value: "Japan: 3,000 euros"."""
         first, second = dice.pick(self._subjects)(dice), dice.pick(self._values)(dice)
         return tuple(f"{a}: {b}" for a, b in zip(first, second, strict=True))
 
-    def remark(self, dice):
+    def remark(self, dice) -> tuple[str, ...]:
         """Draws a value with a time: "3,000 euros (March 4, 2025)"."""
         first, second = dice.pick(self._values)(dice), dice.pick(self._moments)(dice)
         return tuple(f"{a} ({b})" for a, b in zip(first, second, strict=True))
@@ -236,7 +237,7 @@ class PhraseBook:
     # Rendering of phrases
 
     @staticmethod
-    def typed(pair):
+    def typed(pair) -> list[str]:
         """Returns the words of a phrase's source, as people type them."""
         return pair[0].translate(_AS_TYPED).split()
 

@@ -15,6 +15,7 @@ from babel import dates, numbers, units
 
 from keras_transformer.training.data.sources.dice import Dice
 from keras_transformer.training.data.sources.generated import held_out, open_generated
+from keras_transformer.training.data.sources.tfds import TfdsData
 from keras_transformer.training.data.sources.words import Words
 
 REPORT, SUMMARY = "report", "summary"  # names of the features
@@ -45,7 +46,7 @@ class Reports:
             (LANGUAGE, self.language), (WEIGHT, self.weight),
         )  # fmt: skip
 
-    def draw(self, dice):
+    def draw(self, dice) -> tuple[str, str]:
         """Draws a report and its summary.
 
         Args:
@@ -66,7 +67,7 @@ class Reports:
             sentences.append(dice.pick(templates).format(value(dice)))
         return " ".join(dice.some(sentences, len(sentences))), f"{summary}.".format(*values)
 
-    def pairs(self, count, seed):
+    def pairs(self, count, seed) -> list[tuple[str, str]]:
         """Draws pairs of a report and its summary; all summaries are different.
 
         Args:
@@ -81,27 +82,27 @@ class Reports:
 
     # Values
 
-    def place(self, dice):
+    def place(self, dice) -> str:
         """Draws a country."""
         return dice.pick(self._words.countries)[0]
 
-    def language(self, dice):
+    def language(self, dice) -> str:
         """Draws a language."""
         return dice.pick(self._words.languages)[0]
 
-    def price(self, dice):
+    def price(self, dice) -> str:
         """Draws an amount of money: "1,250 Swiss francs"."""
         currency = dice.pick(self._words.currencies)
         return numbers.format_currency(
             dice.whole(4), currency, locale=self._locale, format_type="name", currency_digits=False
         )
 
-    def day(self, dice):
+    def day(self, dice) -> str:
         """Draws a date: "March 4, 2025"."""
         day = _FIRST_DAY + datetime.timedelta(dice.below(_DAYS))
         return dates.format_date(day, "long", self._locale)
 
-    def weight(self, dice):
+    def weight(self, dice) -> str:
         """Draws a weight: "30 kilograms"."""
         return units.format_unit(dice.whole(4), "mass-kilogram", locale=self._locale)
 
@@ -146,7 +147,7 @@ class CldrReports(tfds.core.GeneratorBasedBuilder):
             yield key, dict(zip((REPORT, SUMMARY), pair, strict=True))
 
 
-def open_reports(settings):
+def open_reports(settings) -> TfdsData:
     """Builds the reports that a `[data]` section describes, unless they have been built before.
 
     They are stored in the same folder as the phrases of `open_cldr`.

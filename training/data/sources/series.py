@@ -3,6 +3,7 @@
 import dataclasses
 import datetime
 import operator
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -37,7 +38,7 @@ class Series(Source):
             split: _span(path, series, split, *period) for split, period in periods.items()
         }
 
-    def facts(self):
+    def facts(self) -> dict[str, Any]:
         """Returns names of inputs and target, sizes of a window and the format of the table."""
         inputs, target, snow = self._names
         return {
@@ -49,7 +50,7 @@ class Series(Source):
             "table": dataclasses.asdict(self._series.table),
         }
 
-    def rows(self, split):
+    def rows(self, split) -> tf.data.Dataset:
         """Returns the steps of a split and those before it in a window: (inputs `[F]`, target)."""
         self.check_split(split)
         begin, end = self._spans[split]
@@ -59,13 +60,13 @@ class Series(Source):
         with tf.device("CPU:0"):
             return tf.data.Dataset.from_tensor_slices((self._series.inputs[before:end], target))
 
-    def count(self, split):
+    def count(self, split) -> int:
         self.check_split(split)
         begin, end = self._spans[split]
         return end - begin
 
 
-def open_series(settings):
+def open_series(settings) -> Series:
     """Reads the file that a `[data]` section names.
 
     Raises:

@@ -12,7 +12,7 @@ KINDS = {str: "a string", int: "a whole number", list: "a list"}
 NAMES = {"data": "article", "paragraphs": "paragraph", "qas": "question", "answers": "answer"}
 
 
-def open_squad(settings):
+def open_squad(settings) -> MemoryData:
     """Reads the files that a `[data]` section names.
 
     Args:
@@ -34,7 +34,7 @@ def open_squad(settings):
     return MemoryData(examples, f"the SQuAD files beside {settings.train[0]}")
 
 
-def read_squad(path):
+def read_squad(path) -> list[tuple]:
     """Returns the examples of one file, tuples: see `open_squad`."""
     path = Path(path)
     try:

@@ -3,6 +3,7 @@
 import dataclasses
 import itertools
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -150,12 +151,12 @@ class TextData(Source):
         self._read = {}
 
     @property
-    def empty(self):  # noqa: D102
+    def empty(self) -> dict[str, int]:  # noqa: D102
         return {
             split: sum(corpus.empty for corpus in self._corpora(split)) for split in self.splits
         }
 
-    def check(self):  # noqa: D102
+    def check(self) -> None:  # noqa: D102
         for split in self.splits:
             self._corpora(split)
 
@@ -166,7 +167,7 @@ class TextData(Source):
             self._read[split] = [_open(one, self._columns, self._places) for one in corpora]
         return self._read[split]
 
-    def identity(self, split):
+    def identity(self, split) -> dict[str, Any]:
         """Returns names, sizes and times of the files, the columns used, and the weights."""
         self.check_split(split)
         corpora = [one if isinstance(one, tuple) else (one,) for one in self._files[split]]
@@ -174,18 +175,18 @@ class TextData(Source):
         weights = self._train_weights if split == "train" else None
         return {"files": files, "places": self._places, "weights": weights}
 
-    def rows(self, split):
+    def rows(self, split) -> tf.data.Dataset:
         self.check_split(split)
         first, *others = (_without_empty(corpus) for corpus in self._corpora(split))
         for other in others:
             first = first.concatenate(other)
         return first
 
-    def count(self, split):
+    def count(self, split) -> int:
         self.check_split(split)
         return sum(corpus.lines - corpus.empty for corpus in self._corpora(split))
 
-    def weights(self, split):
+    def weights(self, split) -> np.ndarray | None:
         self.check_split(split)
         if split != "train" or self._train_weights is None:
             return None
@@ -193,7 +194,7 @@ class TextData(Source):
         return np.repeat(np.asarray(self._train_weights, np.float64), sizes)
 
 
-def open_text(settings, columns=("source", "target")):
+def open_text(settings, columns=("source", "target")) -> TextData:
     """Opens the files that a `[data]` section names; see `TextData`.
 
     Args:

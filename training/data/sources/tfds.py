@@ -2,6 +2,7 @@
 
 import difflib
 import os
+from typing import Any
 
 import tensorflow as tf
 import tensorflow_datasets as tfds
@@ -33,7 +34,7 @@ class TfdsData(Source):
                 f"name={_name(builder)!r}, which has {', '.join(sorted(known))}."
             )
 
-    def rows(self, split):
+    def rows(self, split) -> tf.data.Dataset:
         self.check_split(split)
         source, target = self._features
         info = self._builder.info
@@ -48,7 +49,7 @@ class TfdsData(Source):
         examples = records.map(lambda batch: tf.io.parse_example(batch, text))
         return examples.map(lambda batch: (batch[source], batch[target])).unbatch()
 
-    def identity(self, split):
+    def identity(self, split) -> Any:
         """Returns sizes and times of the dataset's files; a checksum if it has no files."""
         self.check_split(split)
         info = self._builder.info
@@ -58,13 +59,13 @@ class TfdsData(Source):
         states = [[state.st_size, state.st_mtime_ns] for state in files]
         return [info.full_name, str(info.data_dir), split, list(self._features), states]
 
-    def count(self, split):
+    def count(self, split) -> int | None:
         self.check_split(split)
         splits = self._builder.info.splits
         return splits[split].num_examples if splits else None
 
 
-def open_tfds(settings):
+def open_tfds(settings) -> TfdsData:
     """Opens the dataset that a `[data]` section names; downloads and prepares it if needed."""
     builder = _find(settings.name, settings.data_dir)
     features = getattr(settings, "features", None)

@@ -43,7 +43,7 @@ class Words:
         money = functools.partial(numbers.format_currency, format_type="name")
         self.currencies = self._amounts(money, in_use & set(source.currencies), meanings)
 
-    def known(self, keys, attribute):
+    def known(self, keys, attribute) -> list:
         """Returns a list of the keys that an attribute has in both locales."""
         return [key for key in keys if all(key in getattr(one, attribute) for one in self._locales)]
 

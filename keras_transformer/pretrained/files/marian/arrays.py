@@ -23,7 +23,7 @@ class Quantized(typing.NamedTuple):
     multiplier: np.float32
 
     @classmethod
-    def of(cls, matrix):
+    def of(cls, matrix) -> "Quantized":
         """Quantises a matrix of floats, whose largest absolute value becomes 127."""
         largest = np.abs(matrix).max(initial=0)
         multiplier = np.float32(127) / np.float32(largest or 1)
@@ -31,16 +31,16 @@ class Quantized(typing.NamedTuple):
         return cls(values, multiplier)
 
     @property
-    def shape(self):
+    def shape(self) -> tuple[int, ...]:
         """Shape of the matrix."""
         return self.values.shape
 
-    def floats(self):
+    def floats(self) -> np.ndarray:
         """Returns the matrix in float32."""
         return self.values / np.float32(self.multiplier)
 
 
-def in_floats(arrays, path):
+def in_floats(arrays, path) -> dict[str, np.ndarray]:
     """Returns only the weights, in float32, without the multipliers of a quantised file.
 
     Args:
@@ -63,7 +63,7 @@ def in_floats(arrays, path):
     return weights
 
 
-def check_multipliers(arrays, path):
+def check_multipliers(arrays, path) -> None:
     """Requires that either all products have a valid multiplier of activations, or none has one.
 
     A file without any is quantised with dynamic ranges.

@@ -18,7 +18,7 @@ MULTIPLIER_BYTES = 4
 MOST_AXES = 32  # limit of old versions of NumPy
 
 
-def read_bin(path):
+def read_bin(path) -> dict[str, np.ndarray | Quantized]:
     """Returns a dictionary from names to the arrays of a file; those of intgemm8 are `Quantized`.
 
     Raises:
@@ -123,7 +123,7 @@ def _is_transposed(name):
     return not name.endswith((TABLE, MULTIPLIER))
 
 
-def write_bin(path, arrays):
+def write_bin(path, arrays) -> None:
     """Writes a file for Marian or, with `Quantized` arrays, for the browsers' fork of Marian.
 
     Args:

@@ -8,6 +8,7 @@ swish, `x * sigmoid(x)`, and the sigmoid form equals swish with scaled weights:
 """
 
 import re
+from typing import Any
 
 import numpy as np
 
@@ -20,7 +21,7 @@ INNER = re.compile(r"(en|de)coder_l\d+_ffn_[Wb]1")
 OUTER = re.compile(r"(en|de)coder_l\d+_ffn_W2")
 
 
-def form_of(settings, path, form=None):
+def form_of(settings, path, form=None) -> tuple[str | None, list[str]]:
     """Returns the form of GELU that a file uses, and notes.
 
     Args:
@@ -60,7 +61,7 @@ def form_of(settings, path, form=None):
     ]
 
 
-def as_swish(settings, weights):
+def as_swish(settings, weights) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Converts settings and weights of a model with the sigmoid form to an equal model with swish.
 
     Args:

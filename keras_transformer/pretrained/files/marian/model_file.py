@@ -1,6 +1,9 @@
 """Marian model files of both formats."""
 
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from keras_transformer.pretrained.files.marian.binary import read_bin
 from keras_transformer.pretrained.files.marian.npz import read_npz
@@ -20,12 +23,12 @@ class Arrays:
         self.path, self._arrays = path, arrays
         self.shapes = {name: array.shape for name, array in arrays.items()}
 
-    def read(self, name):
+    def read(self, name) -> np.ndarray:
         """Returns an array."""
         return self._arrays[name]
 
 
-def read(path):
+def read(path) -> dict[str, Any]:
     """Returns a dictionary from names to the arrays of a `.npz` or `.bin` file.
 
     Raises:

@@ -15,7 +15,7 @@ NPY = ".npy"
 MOST_AXES = 32  # limit of old versions of NumPy
 
 
-def read_npz(path):
+def read_npz(path) -> dict[str, np.ndarray]:
     """Returns a dictionary from names to the arrays of a file.
 
     Nothing is unpickled, and sizes are checked against the size of the file before arrays are read.
@@ -76,7 +76,7 @@ def _read(archive, member, path):
     return np.frombuffer(content, dtype).reshape(shape)
 
 
-def write_npz(path, arrays):
+def write_npz(path, arrays) -> None:
     """Writes a file for Marian; equal arrays result in equal bytes.
 
     Args:

@@ -1,5 +1,7 @@
 """The settings inside a Marian model, `special:model.yml`, which are YAML."""
 
+from typing import Any
+
 import numpy as np
 import yaml
 
@@ -17,7 +19,7 @@ class _Loader(yaml.SafeLoader):
         return super().compose_node(parent, index)
 
 
-def read_settings(arrays, path):
+def read_settings(arrays, path) -> dict[str, Any]:
     """Returns the settings of a file.
 
     Args:
@@ -41,11 +43,11 @@ def read_settings(arrays, path):
     return settings
 
 
-def settings_array(settings):
+def settings_array(settings) -> np.ndarray:
     """Returns settings in the form of a file: int8 with a NUL at the end."""
     return np.frombuffer(as_yaml(settings).encode() + b"\0", np.int8)
 
 
-def as_yaml(settings):
+def as_yaml(settings) -> str:
     """Returns a dictionary as YAML."""
     return yaml.safe_dump(settings, default_flow_style=False, sort_keys=True)

@@ -1,5 +1,7 @@
 """The weights of a Marian model with their names in Marian and in our model."""
 
+from collections.abc import Iterator
+
 from keras_transformer.pretrained.names import ROW, SAME, Layout, Weight
 
 OUTPUT, OLD_OUTPUT = "decoder_ff_logit_out_Wt", "decoder_ff_logit_out_W"
@@ -40,7 +42,7 @@ FEED_FORWARD = {
 }
 
 
-def weights_of(config, sizes, names=()):
+def weights_of(config, sizes, names=()) -> Iterator[Weight]:
     """Yields the `Weight`s of a Marian model; the first name in `theirs` is that of Marian.
 
     Marian counts layers from 1 and stores vectors as `[1, n]`; its matrices are `[in, out]`, as

@@ -1,0 +1,1 @@
+"""Sentence embeddings: the task and its pipeline."""

@@ -1,0 +1,154 @@
+"""The pipeline of sentence embeddings: a vector for each text."""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from keras_transformer.checks import is_integer
+from keras_transformer.models.embedder import TextEmbedder
+from keras_transformer.tasks.single_pass.codec import Guide, Result
+from keras_transformer.tasks.single_pass.text import MODULES, RULE, TextCodec, TextPass, quoted
+
+
+@dataclasses.dataclass(frozen=True)
+class TextVector(Result):
+    """The vector of a text.
+
+    Args:
+        values: Array `[D]`, float32.
+        truncated: Whether the text was longer than the model's limit and was cut.
+    """
+
+    values: np.ndarray = dataclasses.field(compare=False, repr=False)
+    truncated: bool
+
+    @property
+    def text(self):
+        """The numbers, separated by spaces, as `predict` writes them: no digit is lost."""
+        return " ".join(map(str, self.values))
+
+    @property
+    def score(self):
+        """0, the value of `score_of` for an equal direction."""
+        return 0.0
+
+    @property
+    def numbers(self):
+        """The numbers."""
+        return self.values
+
+    def score_of(self, other: Any):
+        """Returns the cosine distance of two vectors, from 0 to 2."""
+        ours, theirs = (np.asarray(vector.values, "float64") for vector in (self, other))
+        lengths = np.linalg.norm(ours) * np.linalg.norm(theirs)
+        return float(1 - ours @ theirs / max(lengths, np.finfo("float64").tiny))
+
+
+class VectorCodec(TextCodec):
+    """Converts texts to inputs of a model; its outputs are the vectors of the texts.
+
+    Args:
+        tokenizer, max_length: See `TextCodec`.
+    """
+
+    verb = "embed"
+    rule = RULE.format("For any other row all numbers are 0.")
+    nothing = {"vector": 0.0}
+    # Cosine distances from the vectors of the model in memory.
+    max_score_loss = {"none": 0.0, "float16": 0.001, "int8": 0.02}
+
+    def outputs(self, prediction):
+        """Returns `vector` `[B, D]`."""
+        return {"vector": prediction}
+
+    def answers(self, outputs, rest):  # noqa: D102
+        return {"vector": outputs["vector"], "truncated": rest["truncated"]}
+
+    @classmethod
+    def results(cls, answers):
+        """Returns a `TextVector` for each text."""
+        return [
+            TextVector(np.asarray(vector, "float32"), bool(cut))
+            for vector, cut in zip(answers["vector"], answers["truncated"], strict=True)
+        ]
+
+    def guide(self, example):  # noqa: D102
+        texts, strings = self.notes()
+        return Guide(
+            purpose="Represents texts by vectors, with its tokenizer inside",
+            request={"sentences": quoted([example])},
+            axes={"source": "B, S", "vector": "B, D"},
+            notes=[texts, "D: number of features of a vector.", strings],
+            modules=MODULES,
+        )
+
+
+class Embedder(TextPass):
+    """A trained `TextEmbedder` with its tokenizer.
+
+    Args:
+        model: A `TextEmbedder`.
+        tokenizer: The `Tokenizer` of the model.
+        max_length: Maximum length of a text in tokens, including its end token; longer texts are
+            cut. `None`: the model's `max_length`.
+
+    Raises:
+        TypeError: If an argument has the wrong type.
+        ValueError: If `max_length` is above the model's, or tokenizer and model do not belong
+            together.
+    """
+
+    task = "embedding"
+    model_class = TextEmbedder
+    output = "vector"
+    codec_class = VectorCodec
+
+    def embed(
+        self, texts: Sequence[str], dimensions: int | None = None, batch_size: int = 64
+    ) -> np.ndarray:
+        """Returns the vectors of texts, float32 `[T, D]`.
+
+        Args:
+            texts: List of strings of any length.
+            dimensions: Number of features to keep, the first ones, which are scaled to unit length
+                again if the model does so. `None`: all.
+            batch_size: Number of texts embedded at a time. A batch contains texts of similar
+                length.
+
+        Raises:
+            TypeError: If `texts` is not a list of strings, or `dimensions` is not an integer.
+            ValueError: If `dimensions` is out of range.
+        """
+        width = self._width
+        if dimensions is not None and not is_integer(dimensions):
+            raise TypeError(
+                f"`dimensions` must be an integer, or None. Received: dimensions={dimensions!r}."
+            )
+        if dimensions is not None and not 1 <= dimensions <= width:
+            raise ValueError(
+                f"`dimensions` must be between 1 and the model's {width}. "
+                f"Received: dimensions={dimensions}."
+            )
+        vectors = self.stacked(self.answer(texts, batch_size))[:, :dimensions]
+        if dimensions is None or not self.model.config.normalize:
+            return vectors
+        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+        return vectors / np.maximum(lengths, np.finfo("float32").tiny)
+
+    def stacked(self, results):
+        """Returns the vectors of a list of `TextVector`s, float32 `[T, D]`."""
+        return np.array([result.values for result in results], "float32").reshape(-1, self._width)
+
+    @property
+    def _width(self):
+        """Number of features of a vector."""
+        config = self.model.config
+        return config.dimensions or config.encoder.d_model
+
+    def difference(self, other):
+        """Returns why two embedders cannot form an ensemble: no two models have the same space."""
+        return super().difference(other) or (
+            "vectors of different models cannot be compared or averaged"
+        )

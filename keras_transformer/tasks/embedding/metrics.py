@@ -1,0 +1,67 @@
+"""Metrics of sentence embeddings: recall of the partners of texts, and rank correlation."""
+
+import numpy as np
+
+AT_ONCE = 512  # texts that are compared with all candidates at a time
+
+
+def ranks_of_partners(vectors, partners, texts, names):
+    """Returns the rank of each text's partner among all different partners, counted from 1.
+
+    Candidates are the partners, each text once, without the text itself unless it is its own
+    partner. A candidate that is as similar as the partner is ranked before it, so that a model with
+    the same vector for all texts ranks every partner last.
+
+    Args:
+        vectors: Vectors of the texts, `[T, D]`.
+        partners: Vectors of their partners, `[T, D]`.
+        texts: The T texts, strings.
+        names: The texts of the partners, T strings.
+    """
+    different, first, place = np.unique(
+        np.array(names, object), return_index=True, return_inverse=True
+    )
+    number = {name: column for column, name in enumerate(different)}
+    itself = np.array([number.get(text, -1) for text in texts])
+    itself = np.where(itself == place, -1, itself)
+    candidates = np.asarray(partners[first], "float64")  # [C, D]
+    ranks = []
+    for begin in range(0, len(vectors), AT_ONCE):
+        chunk = slice(begin, begin + AT_ONCE)
+        rows, own = np.arange(len(place[chunk])), place[chunk]
+        similarity = np.asarray(vectors[chunk], "float64") @ candidates.T  # [T, C]
+        before = similarity >= similarity[rows, own][:, None]  # the partner counts itself
+        among = itself[chunk] >= 0
+        before[rows[among], itself[chunk][among]] = False
+        ranks.append(before.sum(axis=1))
+    return np.concatenate(ranks)
+
+
+def recall_at(ranks, count):
+    """Returns the share of partners among the first `count` candidates, from 0 to 100."""
+    return 100 * float(np.mean(ranks <= count))
+
+
+def cosines(vectors, partners):
+    """Returns the cosine of each pair of vectors, float64 `[T]`."""
+    vectors, partners = (np.asarray(x, "float64") for x in (vectors, partners))
+    lengths = np.linalg.norm(vectors, axis=1) * np.linalg.norm(partners, axis=1)
+    return (vectors * partners).sum(axis=1) / np.maximum(lengths, np.finfo("float64").tiny)
+
+
+def spearman(ours, theirs):
+    """Returns Spearman's rank correlation, from -100 to 100; equal values share their mean rank.
+
+    It is 0 if all values of one side are equal, for which it is not defined.
+    """
+    first, second = (_ranks(np.asarray(values)) for values in (ours, theirs))
+    first, second = first - first.mean(), second - second.mean()
+    spread = np.sqrt((first**2).sum() * (second**2).sum())
+    return 100 * float((first * second).sum() / spread) if spread else 0.0
+
+
+def _ranks(values):
+    """Returns the rank of each value, counted from 1; equal values share their mean rank."""
+    _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
+    last = np.cumsum(counts)
+    return (last - (counts - 1) / 2)[place]

@@ -1,0 +1,100 @@
+"""Exports of sentence embeddings give the run's vectors, from strings and ids."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from click.testing import CliRunner
+from phrases import bpe_tokenizer
+from pipelines import with_larger_weights
+
+from keras_transformer import Embedder, EmbedderConfig, TextEmbedder
+from keras_transformer.cli.main import cli
+from keras_transformer.export import export_litert, export_saved_model
+from keras_transformer.export.answer_agreement import AnswerAgreement
+from keras_transformer.export.errors import ExportError
+from keras_transformer.export.limits import Limits
+from keras_transformer.export.litert.single_pass import LiteRTSinglePass
+from keras_transformer.export.saved_model.loaders import SessionModel
+from keras_transformer.export.saved_model.runtime import SavedModelSinglePass
+from keras_transformer.tasks.embedding.embedder import TextVector
+
+TEXTS = ["in 3 days", "after 12 hours and 30 minutes", "weeks", "", "Grüße aus Köln", "x " * 40]
+
+
+@pytest.fixture(scope="module")
+def embedder():
+    tokenizer = bpe_tokenizer()
+    ids = {name: getattr(tokenizer, name) for name in ("pad_id", "bos_id", "eos_id")}
+    config = EmbedderConfig(
+        vocab_size=tokenizer.vocab_size, **ids, num_layers=2, d_model=24, d_ff=40, num_heads=3,
+        max_length=20, dropout=0.0, dimensions=16,
+    )  # fmt: skip
+    return Embedder(with_larger_weights(TextEmbedder(config)), tokenizer)
+
+
+@pytest.fixture(scope="module")
+def version(embedder, tmp_path_factory):
+    """The report of a SavedModel."""
+    return export_saved_model(embedder, tmp_path_factory.mktemp("embedder"), TEXTS)
+
+
+def assert_same(results, expected):
+    for result, wanted in zip(results, expected, strict=True):
+        assert result.truncated == wanted.truncated
+        np.testing.assert_allclose(result.values, wanted.values, atol=1e-5)
+
+
+@pytest.mark.slow
+def test_the_session_loader_returns_vectors_of_texts_and_tokens(embedder, version):
+    expected = embedder.answer(TEXTS)
+    inputs, _ = embedder.codec.encode(tf.constant(TEXTS))
+    with SessionModel(version["path"]) as model:
+        answer = model.run("serving_default", sentences=TEXTS)
+        vectors = model.run("tokens", source=inputs["source"])["vector"]
+    assert expected[-1].truncated and answer["truncated"].tolist() == [False] * 5 + [True]
+    for result, one, two in zip(expected, answer["vector"], vectors, strict=True):
+        np.testing.assert_allclose(one, result.values, atol=1e-5)
+        np.testing.assert_allclose(two, result.values, atol=1e-5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("quantize", ["none", "float16", "int8"])
+def test_files_return_the_vectors_of_the_run(embedder, version, tmp_path, quantize):
+    expected = embedder.answer(TEXTS)
+    assert_same(SavedModelSinglePass(version["path"]).answer_batch(TEXTS), expected)
+    options = {"batch_sizes": (1, 3), "lengths": [7, 20]}
+    file = export_litert(embedder, tmp_path / "x.tflite", TEXTS, quantize, **options)
+    loaded = LiteRTSinglePass(file["path"])
+    results = loaded.answer_batch(TEXTS)
+    assert set(file["signatures"]) == {f"embed_{b}x{n}" for b in (1, 3) for n in (7, 20)}
+    if quantize == "none":
+        assert_same(results, expected)
+    distances = [a.score_of(b) for a, b in zip(results, expected, strict=True)]
+    assert file["score_error"] == pytest.approx(np.mean(distances), abs=1e-6)
+    assert max(distances) < {"none": 1e-6, "float16": 1e-3, "int8": 2e-2}[quantize]
+    # An invalid row, without an end token, gets zeros and affects no other row.
+    rows = np.array([[7, 8, 9, 0, 0, 0, 0], [7, 3, 0, 0, 0, 0, 0], [7, 8, 3, 0, 0, 0, 0]], "int32")
+    (signature,) = (x for x in loaded.signatures if x.name == "embed_3x7")
+    vectors = loaded.run(signature, source=rows)["vector"]
+    np.testing.assert_array_equal(vectors[0], np.zeros(16))
+    np.testing.assert_allclose(np.linalg.norm(vectors[1:], axis=1), 1, atol=1e-3)
+
+
+@pytest.mark.slow
+def test_predict_writes_a_line_of_numbers_for_each_text(embedder, version):
+    text = "in 3 days\n\nweeks\n"
+    done = CliRunner().invoke(cli, ["predict", str(version["path"])], input=text)
+    assert done.exit_code == 0, done.output
+    lines = done.stdout.split("\n")
+    assert len(lines) == 4 and lines[1] == lines[3] == ""
+    for line, text in ((lines[0], "in 3 days"), (lines[2], "weeks")):
+        (vector,) = embedder.embed([text])
+        np.testing.assert_allclose(np.array(line.split(" "), float), vector, atol=1e-5)
+
+
+def test_a_wrong_direction_is_refused(embedder):
+    expected = embedder.answer(TEXTS)
+    turned = [TextVector(-result.values, result.truncated) for result in expected]
+    limits = Limits(quantize="int8")
+    with pytest.raises(ExportError, match="scores of the answers are off by 2 on average"):
+        AnswerAgreement(embedder.codec, TEXTS, expected, limits).judge(turned, "x.tflite")

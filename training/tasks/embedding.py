@@ -1,0 +1,66 @@
+"""Training of sentence embeddings."""
+
+import tensorflow as tf
+
+from keras_transformer.fields import Tokens
+from keras_transformer.training.losses.contrastive import ContrastiveLoss
+from keras_transformer.training.tasks.task import TextTraining
+
+BUCKETS = 2**31 - 1  # of hashes, which are int32
+
+
+class EmbeddingTraining(TextTraining):
+    """Training on pairs of texts with a loss that compares all texts of a batch.
+
+    A batch of B pairs is (tokens [2 * B, S], labels [B, 2]), int32: the first texts, then the
+    second ones. A label is a hash of the text, by which the loss knows equal texts.
+    """
+
+    @property
+    def fields(self):  # noqa: D102
+        return {name: Tokens(self.tokenizers.source) for name in ("text", "similar")}
+
+    def epochs(self, corpus, settings):
+        """Returns the `Epochs`; see `Training.epochs`.
+
+        Raises:
+            ValueError: If every batch has only one pair, which has nothing to be compared with.
+        """
+        epochs = super().epochs(corpus, settings)
+        if epochs.steps >= corpus.drawn_size:
+            raise ValueError(
+                "`data.batch_tokens` must be large enough for several pairs: each text is compared "
+                "with the others of its batch. Received: "
+                f"data.batch_tokens={settings.data.size_of_batch}, one pair in each batch."
+            )
+        return epochs
+
+    def assemble(self, text, similar):  # noqa: D102
+        labels = tf.stack([_hashes(text), _hashes(similar)], axis=1)  # [B, 2]
+        width = tf.maximum(tf.shape(text)[1], tf.shape(similar)[1])
+        both = [
+            tf.pad(tokens, [[0, 0], [0, width - tf.shape(tokens)[1]]], constant_values=self.pad_id)
+            for tokens in (text, similar)
+        ]
+        return tf.concat(both, axis=0), labels
+
+    def loss(self, settings):  # noqa: D102
+        if tf.distribute.get_strategy().num_replicas_in_sync > 1:
+            raise ValueError(
+                "Models for embedding are trained on one device: every text is compared with all "
+                "others of its batch, which several replicas would divide. Remove --strategy."
+            )
+        return ContrastiveLoss(self.config.head.scale, self.config.symmetric)
+
+    def metrics(self):  # noqa: D102
+        return []
+
+    def weigh(self, inputs, labels):
+        """Returns 1 for each pair."""
+        return tf.ones([tf.shape(labels)[0]])
+
+
+def _hashes(tokens):
+    """Returns a hash of each row of tokens, int32 `[B]`."""
+    texts = tf.strings.reduce_join(tf.strings.as_string(tokens), axis=1, separator=" ")
+    return tf.cast(tf.strings.to_hash_bucket_fast(texts, BUCKETS), tf.int32)

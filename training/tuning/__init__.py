@@ -1,0 +1,1 @@
+"""Fine-tuning: parts that stay fixed, learning rates of layers, and LoRA."""
