@@ -3,6 +3,7 @@
 import shutil
 
 from keras_transformer.files import draft_of, replacing
+from keras_transformer.tasks import TASKS
 from keras_transformer.tasks.run import Run
 from keras_transformer.training.settings.schema import Settings
 from keras_transformer.training.settings.toml import save_settings
@@ -81,6 +82,7 @@ def settings_of(config, tokenizers, task="translation") -> Settings:
         "task": {"kind": task},
         "model": {"preset": "base", **fields},
         "data": {"source": "none"},
+        "training": dict(TASKS[task].fixed),
     }
     if tokenizers is not None:
         separate = not tokenizers.shared and config.tie != "all"

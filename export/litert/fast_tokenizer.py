@@ -8,7 +8,6 @@ import tensorflow_text
 from sentencepiece import sentencepiece_model_pb2
 
 from keras_transformer.export.errors import ExportError
-from keras_transformer.tasks.strings import BYTES_PER_TOKEN
 from keras_transformer.tensors import Tensor
 from keras_transformer.text.tokenizers import SentencePieceTokenizer
 
@@ -52,7 +51,7 @@ class FastTokenizer:
         _check(proto)  # otherwise the operators crash the process or return other tokens
         self._tokenizer = tokenizer
         self.pad_id, self.eos_id = tokenizer.pad_id, tokenizer.eos_id
-        self._limit = BYTES_PER_TOKEN * max_length
+        self._limit = tokenizer.bytes_per_token * max_length
         self._space = [entry.piece for entry in proto.pieces].index(_SPACE)
         self._encoder = tensorflow_text.FastSentencepieceTokenizer(tokenizer.model)
         # The operator drops a space at the beginning of a text, even that of an unknown token. This

@@ -275,6 +275,18 @@ class SpansHead(PartConfig):
         """Number of tokens between the beginnings of two windows of a passage that is too long for
         the model. `None`: half of a window.""",
     )
+    pair_layout: Literal["separator", "bert", "roberta"] = option(
+        "separator",
+        """Layout of a row: `"separator"`, question, `bos_id`, passage, `eos_id`; `"bert"`,
+        `bos_id`, question, `eos_id`, passage, `eos_id`; or `"roberta"`, the same with two `eos_id`
+        in the middle. In the last two, passages are tokenised as a whole, as pretrained models
+        need it.""",
+    )
+    no_answer: bool = option(
+        False,
+        """Whether an answer is empty if it is more probable that the passage has none, as in SQuAD
+        2.0.""",
+    )
 
 
 @documented

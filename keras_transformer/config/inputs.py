@@ -2,11 +2,11 @@
 
 import dataclasses
 import functools
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from keras_transformer.checks import check_positive, is_integer
 from keras_transformer.config.arguments import documented, option
-from keras_transformer.config.block import Count
+from keras_transformer.config.block import Count, OptionalCount
 from keras_transformer.config.part_config import PartConfig
 from keras_transformer.config.table_format import TableFormat
 
@@ -45,7 +45,18 @@ class TokenInput(PartConfig):
         segment embeddings.""",
     )
 
-    def check_with(self, config: Any) -> None:  # noqa: D102
+    embedding_size: OptionalCount = option(
+        None,
+        """Width of the embeddings, which are normalised and projected to `d_model`, as in ELECTRA
+        and ALBERT. `None`: `d_model`, without a projection.""",
+    )
+
+    def check_with(self, config) -> None:  # noqa: D102
+        if self.embedding_size is not None and config.stacks[0].embedding_norm:
+            raise ValueError(
+                "`embedding_norm` must be false with `embedding_size`, which has a norm of its "
+                "own before the projection."
+            )
         smallest = min(self.vocab_size, config.output_size)
         ids = (self.pad_id, self.bos_id, self.eos_id)
         exist = all(is_integer(token) and 0 <= token < smallest for token in ids)

@@ -11,6 +11,8 @@ from keras_transformer.config.parts import Part
 from keras_transformer.config.recurrent import Cells, RecurrentConfig
 from keras_transformer.config.stack import StackConfig
 
+# Options of inputs that only a text that is read has, not one that is generated.
+OF_TEXTS = ("segments", "embedding_size")
 STACK = Part(StackConfig(), leave_out=("autoregression",))
 RECURRENT = RecurrentConfig(cells="lstm_attention")  # all options have an effect on this kind
 
@@ -44,7 +46,7 @@ class TransformerConfig(ModelConfig):
     """
 
     description = {
-        "input": Part(inputs.TokenInput(), leave_out=("segments",)),
+        "input": Part(inputs.TokenInput(), leave_out=OF_TEXTS),
         "encoder": STACK,
         "decoder": Part(StackConfig(), kind="autoregression"),
         "head": Part(heads.TargetHead()),
@@ -65,7 +67,7 @@ class LanguageModelConfig(ModelConfig):
     """
 
     description = {
-        "input": Part(inputs.TokenInput(), leave_out=("segments",)),
+        "input": Part(inputs.TokenInput(), leave_out=OF_TEXTS),
         "decoder": STACK,
         "head": Part(heads.NextTokenHead()),
     }

@@ -19,7 +19,8 @@ class SpanPredictor(EncoderModel):
         kernels: The `Kernels` of the layers; they are not saved with the model.
 
     Call arguments:
-        inputs: Token ids `[B, S]`, integer: question, `bos_id`, passage, `eos_id`, padding.
+        inputs: Token ids `[B, S]`, integer: question, `bos_id`, passage, `eos_id`, padding; or the
+            other order of `pair_layout`.
 
     Returns:
         Logits `[B, S, 2]` of the first and the last token of the answer; the position of `bos_id`

@@ -1,6 +1,8 @@
 """Byte-level BPE in Hugging Face's files: `tokenizer.json`, or `vocab.json` and `merges.txt`."""
 
-from keras_transformer.pretrained.pieces import added_ids, check_ids
+from keras_transformer.pretrained.added_tokens import with_added_tokens
+from keras_transformer.pretrained.pieces import check_ids
+from keras_transformer.pretrained.post_processor import check_marks
 from keras_transformer.pretrained.settings import CheckpointSettings
 from keras_transformer.text.tokenizers import ByteBPETokenizer
 
@@ -19,7 +21,7 @@ EXPRESSIBLE = {
 }
 
 
-def read_byte_bpe(folder, settings, special, starts_with_bos, more=()) -> ByteBPETokenizer:
+def read_byte_bpe(folder, settings, special, starts_with_bos, padding=None) -> ByteBPETokenizer:
     """Returns the `ByteBPETokenizer` of a checkpoint, with as many entries as its model has.
 
     Args:
@@ -27,7 +29,8 @@ def read_byte_bpe(folder, settings, special, starts_with_bos, more=()) -> ByteBP
         settings: The `CheckpointSettings` of the model.
         special: Dictionary from `"pad"`, `"unk"`, `"bos"` and `"eos"` to tokens.
         starts_with_bos: See `ByteBPETokenizer`.
-        more: Tokens that the vocabulary has here after those of the model.
+        padding: Function from the list of the vocabulary's tokens to the token that pads, which
+            is appended to them if they do not have it. `None`: the token in `special`.
 
     Raises:
         ValueError: If a file is missing or damaged, does not fit the model, or holds another
@@ -42,14 +45,21 @@ def read_byte_bpe(folder, settings, special, starts_with_bos, more=()) -> ByteBP
         ids, merges = folder.require_json(IDS), _merges_of_lines(folder.text(MERGES))
     else:
         ids, merges = _from_json(content, path)
+    ids = with_added_tokens(ids, folder, content, path)
     check_ids(ids, size, path)
     names = {number: piece for piece, number in ids.items()}
     pieces = [names.get(number, f"<unused {number}>") for number in range(size)]
-    pieces += more
+    if padding is not None:
+        special = {**special, "pad": padding(pieces)}
+        pieces += [special["pad"]] * (special["pad"] not in pieces)
     try:
-        return ByteBPETokenizer(pieces, merges, special, starts_with_bos, prefix_space)
+        tokenizer = ByteBPETokenizer(pieces, merges, special, starts_with_bos, prefix_space)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
+    if content is not None:
+        marks = (special["bos"], special["eos"]) if starts_with_bos else (None, None)
+        check_marks(content, path, ids, *marks)
+    return tokenizer
 
 
 def _merges_of_lines(text):
@@ -82,4 +92,4 @@ def _from_json(content, path):
         isinstance(pair, (list, tuple)) and [*map(type, pair)] == [str] * 2 for pair in merges
     ):
         raise model.wrong("merges", "a list of pairs")
-    return ids | added_ids(content, path), merges
+    return ids, merges

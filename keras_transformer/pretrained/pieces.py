@@ -30,31 +30,6 @@ def check_ids(ids, size, path) -> None:
         taken.add(number)
 
 
-def added_ids(content, path) -> dict[str, int]:
-    """Returns the ids of the `added_tokens` in a `tokenizer.json`, a dictionary.
-
-    Args:
-        content: Content of the file.
-        path: Path of the file, for messages.
-
-    Raises:
-        ValueError: If an entry is damaged, or not a special token. Other added tokens are found in
-            texts before words are split, which no tokenizer here does.
-    """
-    try:
-        tokens = content.get("added_tokens") or []
-        ids = {token["content"]: token["id"] for token in tokens}
-    except (TypeError, KeyError) as error:
-        raise ValueError(f"{path}: `added_tokens` must have a `content` and an `id`.") from error
-    for token in tokens:
-        if token.get("special", True) is not True:
-            raise ValueError(
-                f"{path}: `added_tokens` must be special tokens. Received: {token['content']!r}, "
-                "which is found in texts."
-            )
-    return ids
-
-
 def read_ids(folder, name, size) -> dict[str, int]:
     """Returns the dictionary from tokens to ids in a file such as `vocab.json`.
 

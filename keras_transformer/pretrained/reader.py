@@ -62,6 +62,24 @@ class Reader:
                 f"{reason or f'{self.source} says'}. Received: {list(self.shapes[name])}."
             )
 
+    def check_rows(self, name, settings, key) -> None:
+        """Checks the number of rows of a tensor, if the file has it, before a list is as long.
+
+        Args:
+            name: Name of the tensor.
+            settings: The `CheckpointSettings`.
+            key: Setting with the number of rows.
+
+        Raises:
+            ValueError: If the tensor has another number of rows; the error names it.
+        """
+        rows = settings.count(key)
+        if name in self.shapes and self.shapes[name][:1] != (rows,):
+            raise ValueError(
+                f"{self.path}: {name} must have {rows} rows, as `{key}` in {self.source} says. "
+                f"Received the shape: {list(self.shapes[name])}."
+            )
+
     def first_of(self, names) -> str:
         """Returns the first of several names that the file contains; if none, the first name."""
         return next((name for name in names if name in self.shapes), names[0])

@@ -2,13 +2,21 @@
 
 import functools
 import typing
+from collections.abc import Iterator
 from typing import Any
 
-from keras_transformer.config import ClassifierConfig, EmbedderConfig, TokenClassifierConfig
+from keras_transformer.config import (
+    ClassifierConfig,
+    EmbedderConfig,
+    SpanPredictorConfig,
+    TokenClassifierConfig,
+)
 from keras_transformer.models.classifier import TextClassifier
 from keras_transformer.models.embedder import TextEmbedder
+from keras_transformer.models.span_predictor import SpanPredictor
 from keras_transformer.models.token_classifier import TokenClassifier
 from keras_transformer.pretrained.family import Family
+from keras_transformer.pretrained.names import Weight, layers
 from keras_transformer.pretrained.sentence_encoder import read_sentence_encoder
 from keras_transformer.text.tokenizers import Tokenizers
 
@@ -32,23 +40,14 @@ class HeadKind(typing.NamedTuple):
 
 
 # By the end of the name of the class that `architectures` names.
-TEXTS = "ForSequenceClassification"
+TEXTS, SPANS = "ForSequenceClassification", "ForQuestionAnswering"
 HEADS = {
     TEXTS: HeadKind("classification", ClassifierConfig, TextClassifier),
     "ForTokenClassification": HeadKind("labelling", TokenClassifierConfig, TokenClassifier),
+    SPANS: HeadKind("question_answering", SpanPredictorConfig, SpanPredictor),
 }
 VECTORS = HeadKind("embedding", EmbedderConfig, TextEmbedder)
-# The layers of a block of BERT and of RoBERTa, and ours.
-BERT_BLOCK = {
-    "attention.self.query": "self_attention.query",
-    "attention.self.key": "self_attention.key",
-    "attention.self.value": "self_attention.value",
-    "attention.output.dense": "self_attention.output_projection",
-    "attention.output.LayerNorm": "self_attention_norm",
-    "intermediate.dense": "feed_forward.inner",
-    "output.dense": "feed_forward.outer",
-    "output.LayerNorm": "feed_forward_norm",
-}
+LONGEST_ANSWER = 15  # in tokens, as in Hugging Face's pipeline
 
 
 class TextEncoder(Family):
@@ -65,12 +64,16 @@ class TextEncoder(Family):
         heads: The kinds of heads that the family has, a dictionary such as `HEADS`.
         base: Begins the names of the encoder's tensors in a file that has a head.
         cut: Number of rows of the table of positions that no text reaches.
+        words: Name of the table of embeddings, after `base`.
+        pair_layout: Name of the `PairLayout` of question and passage.
     """
 
     classes = base = ""
     others = ()
     heads = HEADS
     cut = 0
+    words = "embeddings.word_embeddings.weight"
+    pair_layout = "bert"
 
     @property
     def task(self) -> str:
@@ -105,20 +108,33 @@ class TextEncoder(Family):
             options |= {"pooling": "first", "pooler": True, "pooler_activation": pooler}
         if self.sentences:
             options |= self._of_sentences(options)
+        elif self._head == SPANS:
+            options |= {"pair_layout": self.pair_layout, "max_answer": LONGEST_ANSWER}
+            options = {"segments": "none", **options}
         else:
             options["labels"] = self._labels()
-        return self._kind.config_class(
-            vocab_size=tokenizer.vocab_size,
-            pad_id=tokenizer.pad_id,
-            bos_id=tokenizer.bos_id,
-            eos_id=tokenizer.eos_id,
-            embedding_scale=1.0,
-            position="learned",
-            norm="post",
-            embedding_norm=True,
-            attention_bias=True,
-            **options,
-        )
+        fixed = {
+            "vocab_size": tokenizer.vocab_size,
+            "pad_id": tokenizer.pad_id,
+            "bos_id": tokenizer.bos_id,
+            "eos_id": tokenizer.eos_id,
+            "embedding_scale": 1.0,
+            "position": "learned",
+            "norm": "post",
+            "embedding_norm": True,
+            "attention_bias": True,
+        }
+        return self._kind.config_class(**{**fixed, **options})
+
+    def linear_head(self, classifier="classifier") -> Iterator[Weight]:
+        """Yields the `Weight`s of the last layer, of a trained head that is one linear map.
+
+        Args:
+            classifier: Name of the layer of heads for labels.
+        """
+        if self._head is not None:
+            layer = "qa_outputs" if self._head == SPANS else classifier
+            yield from layers({layer: "output_layer"})
 
     def _of_sentences(self, options):
         """Returns the options of a sentence encoder, and counts the positions that it cuts off."""
@@ -137,6 +153,7 @@ class TextEncoder(Family):
     @functools.cached_property
     def tokenizer(self) -> Any:
         """The `Tokenizer`."""
+        self.tensors.check_rows(self.prefix + self.words, self.settings, "vocab_size")
         return self.read_tokenizer()
 
     def read_tokenizer(self) -> Any:
@@ -159,11 +176,6 @@ class TextEncoder(Family):
         return self._head == TEXTS
 
     @property
-    def has_labels(self) -> bool:
-        """True if the checkpoint has a trained head for labels, of texts or of tokens."""
-        return self._head is not None
-
-    @property
     def _kind(self):
         return VECTORS if self.sentences else self.heads[self._head or TEXTS]
 
@@ -180,7 +192,7 @@ class TextEncoder(Family):
 
     def _labels(self):
         """The names of the labels, in the order of the logits."""
-        if self.has_labels:
+        if self._head is not None:
             return self.settings.labels("id2label")
         self.notes.append(NO_HEAD)
         return ("0", "1")

@@ -1,6 +1,8 @@
 """WordPiece vocabularies in Hugging Face's files: `tokenizer.json`, or `vocab.txt` with options."""
 
-from keras_transformer.pretrained.pieces import added_ids, check_ids
+from keras_transformer.pretrained.added_tokens import token_name, with_added_tokens
+from keras_transformer.pretrained.pieces import check_ids
+from keras_transformer.pretrained.post_processor import check_marks
 from keras_transformer.pretrained.settings import CheckpointSettings
 from keras_transformer.text.bert_normalizer import BertNormalizer
 from keras_transformer.text.tokenizers import WordPieceTokenizer
@@ -28,15 +30,18 @@ def read_wordpiece(folder, settings) -> WordPieceTokenizer:
     if content is None:
         ids, normalizer, longest = _from_lines(folder.text(LINES), options)
     else:
-        ids, normalizer, longest = _from_json(content, path)
+        ids, normalizer, longest = _from_json(content, path, options)
+    ids = with_added_tokens(ids, folder, content, path)
     check_ids(ids, size, path)
     names = {number: piece for piece, number in ids.items()}
     pieces = [names.get(number, f"<unused {number}>") for number in range(size)]
-    special = {role: _name(options.get(KEYS[role]), name) for role, name in SPECIAL.items()}
+    special = {r: token_name(options.get(KEYS[r])) or name for r, name in SPECIAL.items()}
     try:
         tokenizer = WordPieceTokenizer(pieces, normalizer, special, longest)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
+    if content is not None:
+        check_marks(content, path, ids, special["bos"], special["eos"])
     if settings.token("pad_token_id", size, default=0) != tokenizer.pad_id:
         rule = f"{tokenizer.pad_id}, the id of {special['pad']} in {path.name}"
         raise settings.wrong("pad_token_id", rule)
@@ -55,8 +60,11 @@ def _from_lines(text, options):
     return ids, normalizer, 100
 
 
-def _from_json(content, path):
-    """Returns the ids in a `tokenizer.json`, and the tokenizer's options."""
+def _from_json(content, path, options):
+    """Returns the ids in a `tokenizer.json`, and the tokenizer's options.
+
+    As in `transformers`, options in `tokenizer_config.json` override those of the normaliser.
+    """
     settings = {}
     for name, kind in KINDS.items():
         value = content.get(name)
@@ -68,17 +76,12 @@ def _from_json(content, path):
     ids = model.get("vocab")
     if not isinstance(ids, dict):
         raise model.wrong("vocab", "ids by token")
-    added = added_ids(content, path)
-    options = BertNormalizer(
-        normalizer.flag("clean_text", True),
-        normalizer.flag("handle_chinese_chars", True),
-        normalizer.flag("strip_accents", None),
-        normalizer.flag("lowercase", True),
+    values = BertNormalizer(
+        clean_text=normalizer.flag("clean_text", True),
+        handle_chinese_chars=options.flag(
+            "tokenize_chinese_chars", normalizer.flag("handle_chinese_chars", True)
+        ),
+        strip_accents=options.flag("strip_accents", normalizer.flag("strip_accents", None)),
+        lowercase=options.flag("do_lower_case", normalizer.flag("lowercase", True)),
     )
-    return ids | added, options, model.count("max_input_chars_per_word", 100)
-
-
-def _name(value, default):
-    """Returns the name of a special token, which is a string or in a dictionary."""
-    value = value.get("content") if isinstance(value, dict) else value
-    return value if isinstance(value, str) else default
+    return ids, values, model.count("max_input_chars_per_word", 100)

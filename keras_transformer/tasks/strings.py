@@ -8,8 +8,6 @@ from keras_transformer.checks import check_count
 from keras_transformer.decoding.hypotheses import NONE
 from keras_transformer.tensors import Tensor
 
-BYTES_PER_TOKEN = 64  # SentencePiece's tokens have up to 16 characters of up to 4 bytes
-
 
 def check_sentences(sentences, name="sentences") -> list[str]:
     """Returns strings as a list.
@@ -77,7 +75,7 @@ def encode(tokenizer, sentences, max_length) -> tuple[Tensor, Tensor, Tensor]:
     """
     # SentencePiece needs minutes for a megabyte in an unknown script. Therefore, bytes that are
     # certainly beyond the limit are cut first.
-    limit = BYTES_PER_TOKEN * max_length
+    limit = tokenizer.bytes_per_token * max_length
     ids = tokenizer.encode(tf.strings.substr(sentences, 0, limit))
     truncated = (ids.row_lengths() > max_length) | (tf.strings.length(sentences) > limit)
     empty = tf.equal(ids.row_lengths(), tokenizer.num_marks) & ~truncated

@@ -74,6 +74,7 @@ class Task(abc.ABC):
         can_pack: Whether a row of a batch can hold several examples.
         unused: Sections of a configuration, and keys such as `"training.r_drop"`, that have no
             effect on the task.
+        fixed: Dictionary from options of `[training]` to the only value that the task supports.
     """
 
     name = ""
@@ -87,6 +88,7 @@ class Task(abc.ABC):
     evaluation_options = ()
     has_two_sides = can_pack = False
     unused = ()
+    fixed = {}
 
     @abc.abstractmethod
     def pipeline_class(self) -> type[Any]:

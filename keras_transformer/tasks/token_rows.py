@@ -5,19 +5,23 @@ import tensorflow as tf
 from keras_transformer.tensors import Tensor
 
 
-def valid_rows(source, ids, separators=0) -> Tensor:
-    """Returns which rows are valid, boolean `[B]`: ids of a text, then one `eos_id`, then padding.
+def valid_rows(source, ids, separators=0, ends=1) -> Tensor:
+    """Returns which rows are valid, boolean `[B]`: ids of a text, then `eos_id`, then padding.
 
     Args:
         source: Token ids `[B, S]`, int32.
         ids: A tokenizer or a configuration, with `pad_id`, `bos_id`, `eos_id` and `vocab_size`.
         separators: Number of times that `bos_id` occurs in a valid row.
+        ends: Number of times that `eos_id` occurs in a valid row.
     """
     positions = tf.range(source.shape[1])  # [S]
     real = tf.not_equal(source, ids.pad_id)  # [B, S]
     length = tf.reduce_sum(tf.cast(real, tf.int32), axis=1, keepdims=True)  # [B, 1]
     valid = tf.equal(real, positions < length)  # padding at the end only
-    valid &= tf.equal(tf.equal(source, ids.eos_id), tf.equal(positions, length - 1))
+    is_end = tf.equal(source, ids.eos_id)
+    valid &= is_end | tf.not_equal(positions, length - 1)
+    count = tf.reduce_sum(tf.cast(is_end, tf.int32), axis=1, keepdims=True)
+    valid &= tf.equal(count, ends)
     valid &= (source >= 0) & (source < ids.vocab_size)
     if ids.bos_id not in (ids.pad_id, ids.eos_id):
         begins = tf.cast(tf.equal(source, ids.bos_id), tf.int32)
@@ -38,27 +42,28 @@ def empty_where_invalid(source, valid, ids) -> Tensor:
     return tf.where(tf.expand_dims(valid, 1), source, empty)
 
 
-def checked_ids(source, tokenizer, longest) -> Tensor:
-    """Checks rows of token ids, and returns them with padding after each `eos_id`, `[B, S]`.
+def checked_ids(source, tokenizer, longest, ends=1) -> Tensor:
+    """Checks rows of token ids, and returns them with padding after the last `eos_id`, `[B, S]`.
 
     The result is as wide as its longest row, at least 1.
 
     Args:
-        source: Token ids `[B, S]`, int32, each row with an `eos_id`. Ids after it are ignored,
+        source: Token ids `[B, S]`, int32, each row with its `eos_id`s. Ids after them are ignored,
             because TensorFlow Serving pads the rows of a batch with the first id of a request, not
             with `pad_id`.
         tokenizer: The `Tokenizer`.
         longest: Maximum number of ids in a row, including `eos_id`.
+        ends: Number of times that `eos_id` occurs in a row.
     """
     source = tf.pad(source, [[0, 0], [0, 1]], constant_values=tokenizer.pad_id)
     is_end = tf.cast(tf.equal(source, tokenizer.eos_id), tf.int32)
     before = tf.cumsum(is_end, axis=1, exclusive=True)  # [B, S + 1], ends before each position
-    source = tf.where(tf.equal(before, 0), source, tokenizer.pad_id)
-    lengths = tf.argmax(is_end, axis=1, output_type=tf.int32) + 1  # [B]
+    source = tf.where(before < ends, source, tokenizer.pad_id)
+    complete = tf.reduce_sum(is_end, axis=1) >= ends  # [B]
+    lengths = tf.where(complete, tf.reduce_sum(tf.cast(before < ends, tf.int32), axis=1), 1)
+    times = "" if ends == 1 else f", its number {ends} in the row"
     checks = {
-        f"`source` must end each row in the id {tokenizer.eos_id}.": tf.equal(
-            tf.reduce_max(is_end, axis=1), 1
-        ),
+        f"`source` must end each row in the id {tokenizer.eos_id}{times}.": complete,
         f"`source` must have at most {longest} ids in a row.": lengths <= longest,
         f"`source` must hold ids from 0 to {tokenizer.vocab_size - 1}.": tf.logical_and(
             source >= 0, source < tokenizer.vocab_size

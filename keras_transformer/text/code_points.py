@@ -38,7 +38,14 @@ class CodePointMap:
 
     def __call__(self, strings) -> Tensor:
         points = tf.strings.unicode_decode(strings, "UTF-8", errors="replace")  # [B, (N)]
-        flat = points.values  # [N of all]
+        mapped, lengths = self.map(points.values)
+        of_strings = tf.RaggedTensor.from_row_lengths(lengths, points.row_lengths(), validate=False)
+        counts = tf.reduce_sum(of_strings, axis=1)  # [B]
+        mapped = tf.RaggedTensor.from_row_lengths(mapped, counts, validate=False)
+        return tf.strings.unicode_encode(mapped, "UTF-8", errors="ignore")
+
+    def map(self, flat):
+        """Returns the new code points of code points `[N]`, and the number for each, `[N]`."""
         page = tf.gather(tf.constant(self._page_of), flat // PAGE)
         entry = tf.gather(tf.constant(self._entries), page * PAGE + flat % PAGE)
         lengths = tf.gather(tf.constant(self._lengths), entry)
@@ -47,8 +54,21 @@ class CodePointMap:
         first = tf.gather(tf.constant(self._starts), entry) - total
         places = tf.repeat(first, lengths) + tf.range(tf.reduce_sum(lengths))
         mapped = tf.gather(tf.constant(self._values), places)
-        mapped = tf.where(mapped < 0, tf.repeat(flat, lengths), mapped)
-        of_strings = tf.RaggedTensor.from_row_lengths(lengths, points.row_lengths(), validate=False)
-        counts = tf.reduce_sum(of_strings, axis=1)  # [B]
-        mapped = tf.RaggedTensor.from_row_lengths(mapped, counts, validate=False)
-        return tf.strings.unicode_encode(mapped, "UTF-8", errors="ignore")
+        return tf.where(mapped < 0, tf.repeat(flat, lengths), mapped), lengths
+
+
+def decode_with_places(strings):
+    """Returns ragged code points `[B, (N)]`, and the bytes at which each begins and ends.
+
+    Args:
+        strings: UTF-8 strings, `[B]`. Invalid UTF-8 becomes U+FFFD.
+
+    Returns:
+        Ragged int32 `[B, (N)]`, and two int32 `[N of all]`.
+    """
+    points, offsets = tf.strings.unicode_decode_with_offsets(strings, "UTF-8", errors="replace")
+    begins, row = tf.cast(offsets.values, tf.int32), points.value_rowids()
+    ends = tf.concat([begins[1:], [0]], 0)[: tf.size(begins)]
+    is_last = tf.concat([row[1:] != row[:-1], [True]], 0)[: tf.size(row)]
+    ends = tf.where(is_last, tf.gather(tf.strings.length(strings), row), ends)
+    return points, begins, ends

@@ -30,6 +30,7 @@ class PieceTable:
         names: Names of the model's tokens that SentencePiece does not have, by id. They are never
             written into a text. Names of the form `>>fra<<` are codes of target languages, with
             which a text may begin.
+        starts_with_bos: Whether an encoded text begins with `bos_id`.
 
     Raises:
         ValueError: If an id is out of range, or two pieces have the same id.
@@ -42,6 +43,7 @@ class PieceTable:
     bos_id: int
     eos_id: int
     names: dict = dataclasses.field(default_factory=dict)
+    starts_with_bos: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "ids", tuple(self.ids))

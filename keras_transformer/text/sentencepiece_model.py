@@ -22,6 +22,25 @@ def pieces_of(model) -> list[Any]:
     return [piece.piece for piece in _read(model).pieces]
 
 
+def pieces_with_scores(model):
+    """Returns the pieces of a model, its normalisation and its type.
+
+    Args:
+        model: The bytes of the model.
+
+    Returns:
+        A tuple: a list of pairs of piece and score, in the order of their ids; the
+        `NormalizerSpec`; and the type of the model, such as `"unigram"`.
+
+    Raises:
+        ValueError: If `model` is not a SentencePiece model.
+    """
+    proto = _read(model)
+    spec = proto.trainer_spec
+    kind = spec.ModelType.Name(spec.model_type).lower()
+    return [(piece.piece, piece.score) for piece in proto.pieces], proto.normalizer_spec, kind
+
+
 def training_of(model) -> tuple[str, bool, float]:
     """Returns options with which a model was trained.
 

@@ -62,8 +62,8 @@ VALUES = {
         "input_mean": (0.5, 1.0),
     },
     **{"input_scale": (2.0, 3.0), "snow": ("a", "b"), "target_mean": 1.0, "target_scale": 2.0},
-    **{"dimensions": 5, "normalize": False},
-    **{"num_decoder_layers": 3, "max_length": 20, "pad_id": 1},
+    **{"num_decoder_layers": 3, "max_length": 20, "pad_id": 1, "embedding_size": 6},
+    **{"pair_layout": "bert", "dimensions": 5, "normalize": False},
 }
 # Other values where these are the defaults.
 OWN_VALUES = {("SpanPredictor", "segments"): "none"}
@@ -73,6 +73,7 @@ ELSEWHERE = {
     **{"silent_ids": "searches", "forced_eos_id": "searches", "max_answer": "answers"},
     **{"stride": "windows", "resize": "files", "inputs": "names", "target": "name"},
     **{"table": "files", "scored": "windows", "similarity_scale": "loss", "symmetric": "loss"},
+    **{"no_answer": "answers"},
 }
 # Options that only set a limit: the maximum length, for any position; the padding id of a language
 # model.

@@ -69,11 +69,25 @@ def tensors_of(settings, seed=0):
         add_linear(f"{name}.intermediate.dense", inner, width)
         add_linear(f"{name}.output.dense", width, inner)
         add_norm(f"{name}.output.LayerNorm")
-    if settings["architectures"] != TAGGER["architectures"]:
+    if settings["architectures"][0].endswith("QuestionAnswering"):
+        add_linear("qa_outputs", 2, width)
+    elif settings["architectures"] != TAGGER["architectures"]:
         add_linear(f"{base}pooler.dense", width, width)
     if settings["architectures"][0].endswith("Classification"):
         add_linear("classifier", len(settings["id2label"]), width)
     return tensors
+
+
+def template(begin, end, pieces):
+    """Returns the `post_processor` that puts two tokens around a text."""
+    names = {
+        name: {"id": name, "ids": [pieces.index(name)], "tokens": [name]} for name in (begin, end)
+    }
+    marks = [{"SpecialToken": {"id": name, "type_id": 0}} for name in (begin, end)]
+    single = [marks[0], {"Sequence": {"id": "A", "type_id": 0}}, marks[1]]
+    other = [{"Sequence": {"id": "B", "type_id": 1}}, marks[1]]
+    return {"type": "TemplateProcessing", "single": single, "pair": [*single, *other],
+            "special_tokens": names}  # fmt: skip
 
 
 def tokenizer_json(lowercase=True):
@@ -83,6 +97,7 @@ def tokenizer_json(lowercase=True):
         "normalizer": {"type": "BertNormalizer", "clean_text": True, "handle_chinese_chars": True,
                        "strip_accents": None, "lowercase": lowercase},
         "pre_tokenizer": {"type": "BertPreTokenizer"},
+        "post_processor": template("[CLS]", "[SEP]", PIECES),
         "model": {"type": "WordPiece", "unk_token": "[UNK]", "continuing_subword_prefix": "##",
                   "max_input_chars_per_word": 100,
                   "vocab": {piece: number for number, piece in enumerate(PIECES)}},

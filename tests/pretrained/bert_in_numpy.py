@@ -50,13 +50,23 @@ def forward(weights, settings, ids, types):
     The logits are `[B, C]`, or `[B, S, C]` for a model without a pooler.
     """
     weights = {name.removeprefix("bert."): values for name, values in weights.items()}
-    epsilon, heads = settings["layer_norm_eps"], settings["num_attention_heads"]
     tables = [
         weights[f"embeddings.{n}_embeddings.weight"] for n in ("word", "position", "token_type")
     ]
     x = tables[0][ids] + tables[1][: ids.shape[1]] + tables[2][types]
-    x = layer_norm(weights, "embeddings.LayerNorm", x, epsilon)
-    real = ids != settings["pad_token_id"]
+    x = layer_norm(weights, "embeddings.LayerNorm", x, settings["layer_norm_eps"])
+    x = blocks(weights, settings, x, ids != settings["pad_token_id"])
+    if "classifier.weight" not in weights:
+        return x, None
+    if "pooler.dense.weight" not in weights:
+        return x, linear(weights, "classifier", x)
+    pooled = np.tanh(linear(weights, "pooler.dense", x[:, 0]))
+    return x, linear(weights, "classifier", pooled)
+
+
+def blocks(weights, settings, x, real):
+    """Returns the output `[B, S, D]` of all blocks; `real`: see `attention`."""
+    epsilon, heads = settings["layer_norm_eps"], settings["num_attention_heads"]
     for number in range(settings["num_hidden_layers"]):
         name = f"encoder.layer.{number}"
         x = x + attention(weights, f"{name}.attention", x, real, heads)
@@ -65,9 +75,4 @@ def forward(weights, settings, ids, types):
         inner = ACTIVATIONS[settings["hidden_act"]](inner)
         x = x + linear(weights, f"{name}.output.dense", inner)
         x = layer_norm(weights, f"{name}.output.LayerNorm", x, epsilon)
-    if "classifier.weight" not in weights:
-        return x, None
-    if "pooler.dense.weight" not in weights:
-        return x, linear(weights, "classifier", x)
-    pooled = np.tanh(linear(weights, "pooler.dense", x[:, 0]))
-    return x, linear(weights, "classifier", pooled)
+    return x

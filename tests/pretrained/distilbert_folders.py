@@ -56,6 +56,8 @@ def tensors_of(settings, seed=0):
         add_norm(f"{name}.output_layer_norm")
     if settings["architectures"] == SIZES["architectures"]:
         add_linear("pre_classifier", width, width)
+    if settings["architectures"][0].endswith("QuestionAnswering"):
+        add_linear("qa_outputs", 2, width)
     if settings["architectures"][0].endswith("Classification"):
         add_linear("classifier", len(settings["id2label"]), width)
     return tensors

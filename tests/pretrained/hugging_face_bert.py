@@ -5,9 +5,10 @@ class of models, the arguments of its configuration and the type of the file; an
 `FOLDER/texts.json`, the tokens of a vocabulary and texts for each family. For each case it writes
 `FOLDER/NAME/` as `save_pretrained` does, and next to it `NAME.npz`: ids and token types of pairs of
 texts, the last hidden states and, for a classifier, the logits. `NAME.json` contains the answers of
-a classifier's pipeline to the texts.
+a classifier's pipeline to the texts, or to the questions about passages in `FOLDER/pairs.json`.
 """
 
+import base64
 import json
 import pathlib
 import sys
@@ -49,7 +50,7 @@ def run(folder, name, case):
     pad = config.pad_token_id
     ids, types = rows(config.vocab_size, *((pad, 0, 2) if pad else ()))
     inputs = {"input_ids": torch.tensor(ids), "attention_mask": torch.tensor(ids).ne(pad).long()}
-    if case["class"].startswith("Bert"):
+    if case["class"].startswith(("Bert", "Electra")):
         inputs["token_type_ids"] = torch.tensor(types)
     with torch.no_grad():
         result = model(**inputs, output_hidden_states=True)
@@ -57,6 +58,10 @@ def run(folder, name, case):
     if case["class"].endswith("Classification"):
         out["logits"] = result.logits.numpy()
         answers = pipeline_of(case["class"], model, config, folder)
+        (folder / f"{name}.json").write_text(json.dumps(answers))
+    if case["class"].endswith("QuestionAnswering"):
+        out["logits"] = torch.stack([result.start_logits, result.end_logits], -1).numpy()
+        answers = answers_of(model, tokenizer_of(case["class"], config, folder), folder)
         (folder / f"{name}.json").write_text(json.dumps(answers))
     np.savez(folder / f"{name}.npz", **out)
 
@@ -66,15 +71,8 @@ def pipeline_of(kind, model, config, folder):
 
     Empty texts have none.
     """
-    family = "roberta" if kind.startswith("Roberta") else "bert"
-    known = json.loads((folder / "texts.json").read_text())[family]
-    pieces = {piece: number for number, piece in enumerate(known["pieces"])}
-    if family == "bert":
-        tokenizer = transformers.BertTokenizer(vocab=pieces)
-    else:
-        merges = [tuple(pair) for pair in known["merges"]]
-        tokenizer = transformers.RobertaTokenizer(vocab=pieces, merges=merges)
-    tokenizer.model_max_length = config.max_position_embeddings - 2 * (family == "roberta")
+    tokenizer = tokenizer_of(kind, config, folder)
+    known = known_of(kind, folder)
     if kind.endswith("SequenceClassification"):
         pipe = transformers.pipeline("text-classification", model=model, tokenizer=tokenizer)
         return pipe(known["texts"], top_k=None, truncation=True)
@@ -88,6 +86,61 @@ def pipeline_of(kind, model, config, folder):
         ]
         for text in known["texts"]
     ]
+
+
+def tokenizer_of(kind, config, folder):
+    known, bert = known_of(kind, folder), kind.startswith(("Bert", "DistilBert", "Electra"))
+    if "charsmap" in known:
+        rules = base64.b64decode(known["charsmap"])
+        make = transformers.XLMRobertaTokenizer
+        make = transformers.CamembertTokenizer if kind.startswith("Camembert") else make
+        pieces = [tuple(pair) for pair in known["pieces"]]
+        tokenizer = make(vocab=pieces, _spm_precompiled_charsmap=rules)
+    else:
+        pieces = {piece: number for number, piece in enumerate(known["pieces"])}
+        if bert:
+            tokenizer = transformers.BertTokenizer(vocab=pieces)
+        else:
+            merges = [tuple(pair) for pair in known["merges"]]
+            tokenizer = transformers.RobertaTokenizer(vocab=pieces, merges=merges)
+    tokenizer.model_max_length = config.max_position_embeddings - (0 if bert else 2)
+    return tokenizer
+
+
+def known_of(kind, folder):
+    """Returns tokens and texts of the family of a class."""
+    names = {"Roberta": "roberta", "XLMRoberta": "xlm-roberta", "Camembert": "camembert"}
+    family = next((names[name] for name in names if kind.startswith(name)), "bert")
+    return json.loads((folder / "texts.json").read_text())[family]
+
+
+def answers_of(model, tokenizer, folder, longest=15):
+    """Returns the text, score and places of answers, and the score of no answer.
+
+    This is the pipeline "question-answering" of version 4, which version 5 does not have, for
+    passages that fit into one window.
+    """
+    answers = []
+    for question, passage in json.loads((folder / "pairs.json").read_text()):
+        inputs = tokenizer(question, passage, return_tensors="pt")
+        encoding = inputs.encodings[0]
+        with torch.no_grad():
+            result = model(**inputs)
+        kept = np.array([kind == 1 for kind in encoding.sequence_ids])
+        kept[0] = True
+        shares = []
+        for logits in (result.start_logits, result.end_logits):
+            logits = np.where(kept, logits[0].numpy().astype("float64"), -10000.0)
+            exp = np.exp(logits - logits.max())
+            shares.append(exp / exp.sum())
+        none = shares[0][0] * shares[1][0]
+        shares[0][0] = shares[1][0] = 0.0
+        outer = np.tril(np.triu(np.outer(*shares)), longest - 1)
+        start, end = np.unravel_index(outer.argmax(), outer.shape)
+        words = (encoding.token_to_word(int(token)) for token in (start, end))
+        first, last = (encoding.word_to_chars(word, sequence_index=1) for word in words)
+        answers.append([passage[first[0] : last[1]], outer[start, end], first[0], last[1], none])
+    return answers
 
 
 if __name__ == "__main__":

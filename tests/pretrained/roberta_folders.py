@@ -36,6 +36,7 @@ SIZES = {
     "id2label": bert_folders.SIZES["id2label"],
 }
 PLAIN = {"architectures": ["RobertaModel"]}
+TAGGER = {**bert_folders.TAGGER, "architectures": ["RobertaForTokenClassification"]}
 
 
 def ids_of(text):
@@ -47,7 +48,7 @@ def ids_of(text):
 def tensors_of(settings, seed=0):
     """Random weights under the names of the file, most of which are BERT's."""
     rng = np.random.default_rng(seed)
-    base = "" if settings["architectures"] == ["RobertaModel"] else "roberta."
+    base = "" if settings["architectures"][0].endswith("Model") else "roberta."
     theirs = bert_folders.tensors_of({**settings, "architectures": ["BertModel"]}, seed)
     tensors = {f"{base}{name}": values for name, values in theirs.items()}
     width = settings["hidden_size"]
@@ -56,7 +57,15 @@ def tensors_of(settings, seed=0):
     if base:
         for end in ("weight", "bias"):
             tensors.pop(f"{base}pooler.dense.{end}")
-    if settings["architectures"] == SIZES["architectures"]:
+    kind = settings["architectures"][0]
+    last = {"QuestionAnswering": ("qa_outputs", 2),
+            "TokenClassification": ("classifier", len(settings["id2label"]))}  # fmt: skip
+    for end, (name, outputs) in last.items():
+        if kind.endswith(end):
+            kernel = rng.normal(size=(outputs, width)) * width**-0.5
+            tensors[f"{name}.weight"] = kernel.astype("float32")
+            tensors[f"{name}.bias"] = rng.normal(size=outputs).astype("float32") / 3
+    if kind.endswith("SequenceClassification"):
         for name, outputs in (("dense", width), ("out_proj", len(settings["id2label"]))):
             kernel = rng.normal(size=(outputs, width)) * width**-0.5
             tensors[f"classifier.{name}.weight"] = kernel.astype("float32")
@@ -71,6 +80,8 @@ def tokenizer_json():
         "normalizer": None,
         "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True,
                           "use_regex": True},
+        "post_processor": {"type": "RobertaProcessing", "cls": ["<s>", 0], "sep": ["</s>", 2],
+                           "trim_offsets": True, "add_prefix_space": False},
         "model": {"type": "BPE", "dropout": None, "unk_token": None, "byte_fallback": False,
                   "continuing_subword_prefix": "", "end_of_word_suffix": "", "fuse_unk": False,
                   "vocab": {piece: number for number, piece in enumerate(PIECES)},
@@ -121,7 +132,7 @@ def forward(weights, settings, ids):
     import bert_in_numpy as numpy_bert
 
     weights = {name.removeprefix("roberta."): values for name, values in weights.items()}
-    pad, epsilon = settings["pad_token_id"], settings["layer_norm_eps"]
+    pad = settings["pad_token_id"]
     real = ids != pad
     places = np.where(real, np.cumsum(real, axis=1) + pad, pad)
     word, position, kind = (
@@ -129,16 +140,10 @@ def forward(weights, settings, ids):
         for name in ("word", "position", "token_type")
     )
     x = word[ids] + position[places] + kind[0]
-    x = numpy_bert.layer_norm(weights, "embeddings.LayerNorm", x, epsilon)
-    for number in range(settings["num_hidden_layers"]):
-        name = f"encoder.layer.{number}"
-        heads = settings["num_attention_heads"]
-        x = x + numpy_bert.attention(weights, f"{name}.attention", x, real, heads)
-        x = numpy_bert.layer_norm(weights, f"{name}.attention.output.LayerNorm", x, epsilon)
-        inner = numpy_bert.linear(weights, f"{name}.intermediate.dense", x)
-        inner = numpy_bert.ACTIVATIONS[settings["hidden_act"]](inner)
-        x = x + numpy_bert.linear(weights, f"{name}.output.dense", inner)
-        x = numpy_bert.layer_norm(weights, f"{name}.output.LayerNorm", x, epsilon)
+    x = numpy_bert.layer_norm(weights, "embeddings.LayerNorm", x, settings["layer_norm_eps"])
+    x = numpy_bert.blocks(weights, settings, x, real)
+    if "classifier.weight" in weights:
+        return x, numpy_bert.linear(weights, "classifier", x)
     if "classifier.dense.weight" not in weights:
         return x, None
     pooled = np.tanh(numpy_bert.linear(weights, "classifier.dense", x[:, 0]))

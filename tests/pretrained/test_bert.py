@@ -178,7 +178,7 @@ def change_json(path, change):
     ("changes", "message"),
     [
         ({"model_type": "robert"}, r"`model_type` must be one of bert, .*'robert'"),
-        ({"architectures": ["BertForQuestionAnswering"]}, r"`architectures` must be one of Bert"),
+        ({"architectures": ["BertForMultipleChoice"]}, r"`architectures` must be one of Bert"),
         ({"position_embedding_type": "relative_key"}, r"`position_embedding_type` must be 'absol"),
         ({"is_decoder": True}, r"`is_decoder` must be false"),
         ({"type_vocab_size": 1}, r"`type_vocab_size` must be 2"),
@@ -190,7 +190,8 @@ def change_json(path, change):
         ({"num_hidden_layers": 10**9}, r"layer\.9+\.intermediate\.dense\.weight is missing"),
         ({"intermediate_size": 10**11}, r"intermediate\.dense\.weight must have the shape \[10+, "),
         ({"max_position_embeddings": 10**11}, r"position_embeddings\.weight must have the shape"),
-        ({"vocab_size": 3}, r"vocab\.txt: ids must be whole numbers from 0 to below 3"),
+        ({"vocab_size": 3}, r"word_embeddings\.weight must have 3 rows, as `vocab_size` in config"),
+        ({"vocab_size": 10**9}, r"word_embeddings\.weight must have 1000000000 rows"),
     ],
 )
 def test_settings_that_cannot_be_expressed_are_reported(changes, message, tmp_path):
@@ -214,6 +215,11 @@ def test_settings_that_cannot_be_expressed_are_reported(changes, message, tmp_pa
         (lambda c: c["model"]["vocab"].pop("[SEP]"), r"the piece '\[SEP\]', which is `eos`"),
         (lambda c: c["added_tokens"].append({"id": 1}), r"`added_tokens` must have a `content`"),
         (lambda c: c["model"].update(continuing_subword_prefix="@@"), r"_prefix` must be '##'"),
+        (lambda c: c.update(post_processor=None), r"`post_processor` must be one that puts \[CLS"),
+        (lambda c: c["post_processor"].update(type="Other"), r"`post_processor` must be one that"),
+        (lambda c: c["post_processor"]["single"].pop(0), r"`post_processor` must be one that puts"),
+        (lambda c: c["post_processor"]["special_tokens"]["[SEP]"].update(ids=[7]), "`post_proc"),
+        (lambda c: c["added_tokens"].append({"id": 5, "content": "dog"}), "'dog' the id.*7. Rec"),
     ],
 )
 def test_vocabularies_that_cannot_be_expressed_are_reported(change, message, tmp_path):
@@ -223,6 +229,48 @@ def test_vocabularies_that_cannot_be_expressed_are_reported(change, message, tmp
     with pytest.raises(ValueError, match=message) as error:
         read_checkpoint(tmp_path)
     assert "\n" not in str(error.value) and str(tmp_path) in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        (
+            {"added_tokens.json": {"covid": 5}},
+            r"added_tokens\.json: the tokens .*'covid'",
+        ),
+        ({"added_tokens.json": {"[MASK]": 5}}, r"must be special tokens. Received: '\[MASK\]'"),
+        ({"added_tokens.json": {"x": "5"}}, "must have a `content` and an `id`"),
+        (
+            {"tokenizer_config.json": {"added_tokens_decoder": {"5": {"content": "covid"}}}},
+            r"tokenizer_config\.json: `added_tokens_decoder` must be special tokens.*'covid'",
+        ),
+        ({"tokenizer_config.json": {"added_tokens_decoder": []}}, "_decoder` must be tokens by id"),
+    ],
+)
+def test_added_tokens_that_texts_are_searched_for_are_refused(files, message, tmp_path):
+    write_folder(tmp_path)
+    for name, content in files.items():
+        (tmp_path / name).write_text(json.dumps(content))
+    with pytest.raises(ValueError, match=message) as error:
+        read_checkpoint(tmp_path)
+    assert "\n" not in str(error.value) and str(tmp_path) in str(error.value)
+
+
+def test_special_added_tokens_are_read(tmp_path):
+    write_folder(tmp_path, vocab_size=SIZES["vocab_size"] + 2)
+    (tmp_path / "special_tokens_map.json").write_text('{"additional_special_tokens": ["<e>"]}')
+    (tmp_path / "added_tokens.json").write_text(json.dumps({"<e>": SIZES["vocab_size"] + 1}))
+    tokenizer = read_checkpoint(tmp_path).tokenizers.source
+    assert tokenizer.pieces([SIZES["vocab_size"] + 1]) == ["<e>"]
+
+
+def test_options_decide_about_lower_case(tmp_path):
+    """As in `transformers`, against `tokenizer.json`, where there is an option."""
+    write_folder(tmp_path, lines=False)
+    (tmp_path / "tokenizer_config.json").write_text('{"do_lower_case": false}')
+    tokenizer = read_checkpoint(tmp_path).tokenizers.source
+    known, unknown = tokenizer.encode(["dog", "DOG"]).to_list()
+    assert known == [3, PIECES.index("dog"), 4] and unknown == [3, 2, 4]
 
 
 def test_wrong_tensors_and_missing_files_are_reported(tmp_path):

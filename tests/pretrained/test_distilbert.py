@@ -69,14 +69,14 @@ def test_words_get_labels(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"architectures": ["DistilBertForQuestionAnswering"]}, "`architectures` must be one of D"),
+        ({"architectures": ["DistilBertForMultipleChoice"]}, "`architectures` must be one of D"),
         ({"problem_type": "regression"}, r"`problem_type` must be null or 'single_label_cl"),
         ({"activation": "gelu_fast"}, r"`activation` must be one of relu, "),
         ({"n_heads": 5}, r"`d_model` must be divisible by `num_heads`"),
         ({"n_layers": 10**9}, r"layer\.9+\.ffn\.lin1\.weight is missing"),
         ({"hidden_dim": 10**11}, r"lin1\.weight must have the shape \[10+, 24\]"),
         ({"max_position_embeddings": 10**11}, r"position_embeddings\.weight must have the shape"),
-        ({"vocab_size": 3}, r"vocab\.txt: ids must be whole numbers from 0 to below 3"),
+        ({"vocab_size": 10**9}, r"word_embeddings\.weight must have 1000000000 rows"),
     ],
 )
 def test_settings_that_cannot_be_expressed_are_named(changes, message, tmp_path):

@@ -10,6 +10,7 @@ import bert_folders
 import bert_in_numpy
 import distilbert_folders
 import distilbert_in_numpy
+import electra_folders
 import gpt2_folders
 import marian_in_numpy
 import marian_models
@@ -17,6 +18,7 @@ import numpy as np
 import opus_folders
 import pytest
 import roberta_folders
+import unigram_folders
 import vit_folders
 from marian_reference import Marian
 
@@ -111,6 +113,32 @@ def roberta(folder):
     return folder, "the film is good", compare
 
 
+def unigram(family):
+    def write(folder):
+        settings, tensors = unigram_folders.write_folder(folder, family)
+
+        def compare(model):
+            ids = roberta_folders.random_rows(settings)
+            ids[ids == 0] = settings["bos_token_id"]
+            expected = roberta_folders.forward(tensors, settings, ids)[1]
+            np.testing.assert_allclose(model(ids, training=False), expected, rtol=0, atol=1e-5)
+
+        return folder, "the film is good", compare
+
+    return write
+
+
+def electra(folder):
+    settings, tensors = electra_folders.write_folder(folder)
+
+    def compare(model):
+        ids, types = bert_folders.random_rows(settings)
+        expected = electra_folders.forward(tensors, settings, ids, types)[1]
+        np.testing.assert_allclose(model(ids, training=False), expected, rtol=0, atol=1e-5)
+
+    return folder, "the film is good", compare
+
+
 def gpt2(folder):
     settings, tensors = gpt2_folders.write_folder(folder)
 
@@ -131,6 +159,9 @@ ROWS = {
     "vit": vit,
     "roberta": roberta,
     "gpt2": gpt2,
+    "xlm-roberta": unigram("xlm-roberta"),
+    "camembert": unigram("camembert"),
+    "electra": electra,
 }
 
 

@@ -64,6 +64,30 @@ def test_logits(kind, tmp_path):
     assert logits.shape[-1] == len(PIECES) + 1 and (logits[..., -1] < -900).all()
 
 
+@pytest.mark.parametrize("by_name", [True, False])
+def test_a_checkpoint_may_have_its_own_padding(by_name, tmp_path):
+    """Its logits are those of the file, except that padding has no probability."""
+    size, own = len(PIECES), {"pad_token": {"content": "<|pad|>"}}
+    changes = {"vocab_size": size + 1, **({} if by_name else {"pad_token_id": size})}
+    settings, tensors = write_folder(tmp_path, **changes)
+    (tmp_path / "added_tokens.json").write_text(json.dumps({"<|pad|>": size}))
+    (tmp_path / "special_tokens_map.json").write_text(json.dumps(own))
+    checkpoint, ids = read_checkpoint(tmp_path), random_rows(SIZES)
+    assert checkpoint.model.config.pad_id == size and checkpoint.model.config.vocab_size == size + 1
+    logits = checkpoint.model(ids, training=False).numpy()
+    expected = forward(tensors, settings, ids)[..., :size]
+    np.testing.assert_allclose(logits[..., :size], expected, rtol=0, atol=1e-4)
+    assert (logits[..., size] < -900).all()
+
+
+def test_two_kinds_of_padding_are_refused(tmp_path):
+    write_folder(tmp_path, vocab_size=len(PIECES) + 2, pad_token_id=len(PIECES) + 1)
+    named = {"added_tokens_decoder": {str(len(PIECES)): {"content": "<p>", "special": True}}}
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps({**named, "pad_token": "<p>"}))
+    with pytest.raises(ValueError, match="`pad_token_id` must be the id of <p>, which pads texts"):
+        read_checkpoint(tmp_path)
+
+
 def greedy_by_hand(tensors, settings, prompt):
     """The ids of a text that begins with those of a prompt; with its end, if it has one."""
     row = [settings["bos_token_id"], *prompt]
@@ -111,7 +135,9 @@ def test_texts_go_on_as_in_numpy_in_a_run_as_well(tmp_path):
         ({"n_layer": 10**9}, r"h\.9+\.mlp\.c_fc\.weight is missing"),
         ({"n_inner": 10**11}, r"c_fc\.weight must have the shape \[24, 10+\]"),
         ({"n_positions": 10**11}, r"wpe\.weight must have the shape \[10+, 24\]"),
-        ({"vocab_size": 3}, r"vocab\.json: ids must be whole numbers from 0 to below 3"),
+        ({"vocab_size": 10**9}, r"wte\.weight must have 1000000000 rows, as `vocab_size`"),
+        ({"pad_token_id": 10**9}, r"`pad_token_id` must be one of the \d+ token ids"),
+        ({"pad_token_id": 40}, r"`pad` must be no piece of a text"),
     ],
 )
 def test_settings_that_cannot_be_expressed_are_named(changes, message, tmp_path):

@@ -5,7 +5,17 @@ import json
 import numpy as np
 import pytest
 import tensorflow as tf
-from roberta_folders import PIECES, PLAIN, SIZES, TEXTS, forward, ids_of, random_rows, write_folder
+from roberta_folders import (
+    PIECES,
+    PLAIN,
+    SIZES,
+    TAGGER,
+    TEXTS,
+    forward,
+    ids_of,
+    random_rows,
+    write_folder,
+)
 
 from keras_transformer import ByteBPETokenizer, Classifier, from_pretrained
 from keras_transformer.export import export_litert, export_saved_model
@@ -19,6 +29,7 @@ KINDS = {
     "the tanh form of gelu": {"hidden_act": "gelu_new"},
     "float16": {"dtype": "float16"},
     "without a head": PLAIN,
+    "labels of tokens": TAGGER,
     "another head": {"architectures": ["RobertaForMaskedLM"], "more": HEADS},
 }
 
@@ -35,7 +46,32 @@ def test_states_and_logits(kind, tmp_path):
     assert model.config.max_length == 21
     assert ("has no head" in "".join(checkpoint.notes)) == (logits is None)
     if logits is not None:
-        np.testing.assert_allclose(model(ids, training=False), logits, rtol=0, atol=1e-5)
+        ours, every = model(ids, training=False).numpy(), ... if logits.ndim == 2 else real
+        np.testing.assert_allclose(ours[every], logits[every], rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("prefix_space", [False, True])
+def test_words_get_the_labels_of_the_checkpoint(prefix_space, tmp_path):
+    """Each has that of its first token; a word has the space before it, but the first of a text."""
+    settings, tensors = write_folder(tmp_path, **TAGGER)
+    option = {"add_prefix_space": prefix_space}
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(option))
+    labeller, texts = (
+        from_pretrained(tmp_path),
+        ["A dog is running.", " film, not good", "cats", ""],
+    )
+    names, labels = [*settings["id2label"].values()], set()
+    for text, found in zip(texts, labeller.answer(texts), strict=True):
+        row, first = [0], []
+        for place, word in enumerate(text.split()):
+            first.append(len(row))
+            row += ids_of((" " if place or prefix_space or text[0] == " " else "") + word)[1:-1]
+        if not prefix_space:
+            assert [*row, 2] == ids_of(text)
+        logits = forward(tensors, settings, np.array([[*row, 2]]))[1][0]
+        assert found.labels == tuple(names[logits[place].argmax()] for place in first)
+        labels |= {*found.labels}
+    assert len(labels) > 1
 
 
 @pytest.mark.parametrize("lines", [True, False])
@@ -65,7 +101,7 @@ def change_json(path, change):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"architectures": ["RobertaForTokenClassification"]}, "`architectures` must be one of R"),
+        ({"architectures": ["RobertaForMultipleChoice"]}, "`architectures` must be one of R"),
         ({"type_vocab_size": 2}, "`type_vocab_size` must be 1"),
         ({"pad_token_id": 0}, "`pad_token_id` must be 1"),
         ({"is_decoder": True}, "`is_decoder` must be false"),
@@ -74,7 +110,7 @@ def change_json(path, change):
         ({"intermediate_size": 10**11}, r"dense\.weight must have the shape \[10+, 24\]"),
         ({"max_position_embeddings": 10**11}, r"position_embeddings\.weight must have the shape"),
         ({"max_position_embeddings": 2}, "`max_position_embeddings` must be a whole number of at"),
-        ({"vocab_size": 3}, r"vocab\.json: ids must be whole numbers from 0 to below 3"),
+        ({"vocab_size": 10**9}, r"word_embeddings\.weight must have 1000000000 rows"),
     ],
 )
 def test_settings_that_cannot_be_expressed_are_named(changes, message, tmp_path):
@@ -102,6 +138,7 @@ def test_settings_that_cannot_be_expressed_are_named(changes, message, tmp_path)
         (lambda c: c["model"]["vocab"].pop("</s>"), "the piece '</s>', which is `eos`"),
         (lambda c: c["model"]["vocab"].update({"x": 10**9}), "ids must be whole .*'x': 1000000000"),
         (lambda c: c["added_tokens"].append({"id": 1}), "`added_tokens` must have a `content`"),
+        (lambda c: c["post_processor"].update(cls=["</s>", 2]), "`post_processor` must be one tha"),
     ],
 )
 def test_vocabularies_that_cannot_be_expressed_are_named(change, message, tmp_path):

@@ -12,6 +12,7 @@ import sentencepiece
 import tensorflow as tf
 from test_wordpiece import ALPHABETS, assert_equal, hostile, rows, stable
 
+from keras_transformer.tasks.strings import encode
 from keras_transformer.text.byte_pairs import check_merges, merge_ranks, sentencepiece_model
 from keras_transformer.text.tokenizers import ByteBPETokenizer, Tokenizers
 
@@ -221,3 +222,13 @@ def test_ids_are_those_of_the_package_tokenizers(data_dir):
     tokens = [[rng.randrange(4, len(pieces)) for _ in range(9)] for _ in range(5000)]
     texts = [text.decode() for text in ours.decode(tokens).numpy()]
     assert_equal(tokens, texts, theirs.decode_batch(tokens))
+
+
+def test_texts_of_long_tokens_are_read_to_their_end():
+    """GPT-2 has tokens of 128 spaces: 20 of them are not too long for a model of 21 tokens."""
+    pairs = [("a" * 2**n, "a" * 2**n) for n in range(7)]
+    long = ByteBPETokenizer(bpe_in_python.vocabulary(pairs, SPECIAL), pairs)
+    text = "a" * 128 * 18
+    ids, truncated, _ = encode(long, tf.constant([text, text + "b", text + "bb"]), 21)
+    assert ids.row_lengths().numpy().tolist() == [20, 21, 21]
+    assert truncated.numpy().tolist() == [False, False, True]

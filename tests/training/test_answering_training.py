@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from pipelines import SIZES, tokenizer
 from small_runs import At, assert_same_end, run_quietly
 
-from keras_transformer import QuestionAnswerer, SpanPredictorConfig
+from keras_transformer import QuestionAnswerer, SpanPredictorConfig, WordPieceTokenizer
 from keras_transformer.cli.main import cli
 from keras_transformer.tasks import TASKS
 from keras_transformer.tasks.question_answering.passages import Windows, read_passages
@@ -69,6 +69,35 @@ def test_ends_are_the_first_tokens_of_their_segments():
         assert last - first == segment
 
 
+@pytest.mark.parametrize(("layout", "between"), [("bert", 1), ("roberta", 2)])
+def test_ends_are_the_outer_tokens_of_words_in_other_layouts(layout, between):
+    """The answer's first and last token, or twice the first of a row without the answer."""
+    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "a", "dog", "##s", "##run", "cat", "."]
+    config = SpanPredictorConfig(
+        **{**SIZES, "vocab_size": 10, "max_length": 11, "pair_layout": layout, "bos_id": 2}
+    )
+    known = WordPieceTokenizer(pieces)
+    trained = training_class(TASKS["question_answering"])(known, config)
+    passage = "a Dogs, dogsrun . a cats"
+    examples = [("a", passage[:7], "Dogs"), ("cat", "dogsrun.", "dogsrun"), ("a", "a cat", "a cat")]
+    batch = trained.encode(columns(examples))
+    rows, prefix = batch["tokens"].to_list(), 2 + between
+    passages = [[4, 5, 6, 1], [5, 6, 7, 9], [4, 8]]
+    questions = [4, 8, 4]
+    assert rows == [
+        [2, question, *[3] * between, *ids, 3]
+        for question, ids in zip(questions, passages, strict=True)
+    ]
+    assert (batch["answers"].numpy() - prefix).tolist() == [[1, 2], [0, 2], [0, 1]]
+    long = [(f"{'a ' * n}dog", passage, "cats") for n in range(4)]
+    batch = trained.encode(columns(long))
+    ends = batch["answers"].numpy().tolist()
+    for row, (first, last) in zip(batch["tokens"].to_list(), ends, strict=True):
+        assert len(row) <= 11 and row[0] == 2 and row[-1] == 3
+        assert (first, last) == (0, 0) or row[first : last + 1] == [8, 6]
+    assert [0, 0] in ends and max(ends) > [0, 0]
+
+
 def test_training_reads_one_window_of_a_long_passage():
     """Its labels are the answer's, or the separator if the window does not contain the answer."""
     words = LONG.split()
@@ -102,6 +131,7 @@ def test_every_second_passage_is_read_at_its_answer():
         tf.repeat(tf.range(passages, dtype=tf.int64), count),
         tf.fill([total], tf.constant(2, tf.int64)),
         tf.tile(step * tf.range(count, dtype=tf.int64), [passages]),
+        tf.fill([total], tf.constant(1, tf.int64)),
     )
     lines = tf.constant([f"line {number}" for number in range(passages)])
     ends = [tf.fill([passages], tf.constant(place, tf.int64)) for place in (17, 18)]

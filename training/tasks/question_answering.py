@@ -5,10 +5,11 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from keras_transformer.config.pair_layout import LAYOUTS
 from keras_transformer.fields import Spans, Tokens
 from keras_transformer.tasks.question_answering.passages import (
+    Passages,
     cut_windows,
-    read_passages,
     read_questions,
 )
 from keras_transformer.tensors import Tensor
@@ -19,9 +20,9 @@ class QuestionAnsweringTraining(TextTraining):
     """Training on questions, passages and answers with the mean cross-entropy of both ends.
 
     A batch is (tokens [B, S], ends [B, 2]), int32: the indices of the first token of the answer's
-    first and last segment, or twice the index of the separator if the row does not contain the
-    answer. If a passage is too long for the model, the row contains one window of it: see
-    `chosen_windows`.
+    first and last segment, or of its first and last token if passages are tokenised as a whole, or
+    twice the index of `bos_id` if the row does not contain the answer. If a passage is too long for
+    the model, the row contains one window of it: see `chosen_windows`.
     """
 
     columns = ("question", "passage", "begin", "answers")
@@ -32,23 +33,24 @@ class QuestionAnsweringTraining(TextTraining):
 
     def identity(self) -> dict[str, Any]:
         """Returns everything that rows depend on besides the data, including the window sizes."""
-        limits = {"max_length": self.config.max_length, "stride": self.config.stride}
+        names = ("max_length", "stride", "pair_layout")
+        limits = {name: getattr(self.config, name) for name in names}
         return {**super().identity(), **limits}
 
     def encode(self, columns) -> dict[str, Any]:
         """Returns token ids and the indices of both ends, -1 if the answer is not valid."""
         question, passage = columns["question"], columns["passage"]
         tokenizer = self.tokenizers.source
-        longest = self.config.max_length
+        longest, layout = self.config.max_length, LAYOUTS[self.config.pair_layout]
         questions, _ = read_questions(tokenizer, question, longest)
-        passages = read_passages(tokenizer, passage)
-        windows = cut_windows(tokenizer, questions, passages, longest, self.config.stride)
+        passages = Passages.of(tokenizer, passage, layout)
+        windows = cut_windows(tokenizer, questions, passages, longest, self.config.stride, layout)
         begin, answer = _numbers(columns["begin"]), _first(columns["answers"])
         size = tf.strings.length(answer)
         valid = (begin >= 0) & (size > 0) & (begin + size <= tf.strings.length(passage))
         inside = tf.strings.substr(passage, tf.where(valid, begin, 0), tf.where(valid, size, 0))
         valid &= tf.equal(inside, answer)
-        ends = [_token_at(passages, byte) for byte in (begin, begin + size - 1)]  # [B] each
+        ends = _tokens_at(passages, begin, begin + size - 1)  # [B] each
         valid &= (ends[0] >= 0) & (ends[1] >= 0)
         lines = tf.strings.join([question, passage], "\t")
         row = chosen_windows(windows, ends, lines)  # [B]
@@ -86,14 +88,22 @@ def _first(answers):
     return answers.to_tensor("")[:, 0] if isinstance(answers, tf.RaggedTensor) else answers
 
 
-def _token_at(passages, byte):
-    """Returns the first token of the segment that contains a byte of each passage, `[B]`.
+def _tokens_at(passages, begin, end):
+    """Returns the tokens at the ends of answers, `[B]` each; -1 if no segment contains an end.
 
-    It is -1 if no segment contains the byte.
+    Args:
+        passages: `Passages`.
+        begin, end: First and last byte of the answers, `[B]`.
     """
-    byte = tf.expand_dims(byte, 1)
-    contains = (passages.begins <= byte) & (passages.ends > byte)
-    return tf.reduce_max(tf.where(contains, passages.first, tf.constant(-1, tf.int64)), axis=1)
+    none, sizes = tf.constant(-1, tf.int64), tf.expand_dims(passages.pieces.row_lengths(), 1)
+    inside = []
+    for byte in (begin, end):
+        byte = tf.expand_dims(byte, 1)
+        inside.append((passages.begins <= byte) & (passages.ends > byte))
+    beyond = tf.zeros_like(passages.first) + sizes
+    first = tf.reduce_min(tf.where(inside[0], passages.first, beyond), axis=1)
+    first = tf.where(first < sizes[:, 0], first, none)
+    return first, tf.reduce_max(tf.where(inside[1], passages.first, none), axis=1)
 
 
 def chosen_windows(windows, ends, lines) -> Tensor:
@@ -134,13 +144,14 @@ def ends_in_windows(windows, row, ends) -> list[Tensor]:
         ends: First and last token of the answers, `[B]` each, int64.
 
     Returns:
-        List of two int32 `[B]`. Both are the index of the separator if a window does not contain
-        the whole answer.
+        List of two int32 `[B]`. Both are the index of `bos_id` if a window does not contain the
+        whole answer.
     """
     prefix, begin = tf.gather(windows.prefix, row), tf.gather(windows.begin, row)
     size = tf.gather(windows.source.row_lengths(), row) - prefix - 1
     whole = (ends[0] >= begin) & (ends[1] < begin + size)
-    return [tf.cast(tf.where(whole, end - begin + prefix, prefix - 1), tf.int32) for end in ends]
+    none = tf.gather(windows.none, row)
+    return [tf.cast(tf.where(whole, end - begin + prefix, none), tf.int32) for end in ends]
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")

@@ -6,9 +6,11 @@ import keras
 
 from keras_transformer.layers import positions
 from keras_transformer.layers.call_checks import check_ids
+from keras_transformer.layers.dropout import Dropout
 from keras_transformer.layers.inputs.embedding import PositionalEmbedding
 from keras_transformer.layers.inputs.segments import Segments
 from keras_transformer.layers.masks import PaddingMask
+from keras_transformer.layers.normalization import make_norm
 from keras_transformer.models.inputs.model_input import ModelInput
 from keras_transformer.tensors import Tensor
 
@@ -31,6 +33,9 @@ class EmbeddedTokens(ModelInput):
         self.embedding = self.layers[f"{side}embedding"]
         self.embeddings = (self.embedding,)
         self.segments = self.layers.get("segments")
+        self.norm, self.dropout, self.projection = (
+            self.layers.get(name) for name in ("embedding_norm", "embedding_dropout", "projection")
+        )
 
     def make_layers(self, config, policy, kernels) -> dict[str, Any]:  # noqa: D102
         tokens, size = config.input, config.input.vocab_size
@@ -43,6 +48,15 @@ class EmbeddedTokens(ModelInput):
             after = tokens.segments == "after_eos"
             separator = tokens.eos_id if after else tokens.bos_id
             layers["segments"] = Segments(separator, after, dtype=policy, name="segments")
+        if tokens.embedding_size is not None:
+            stack = config.stacks[0]
+            layers["embedding_norm"] = make_norm(stack.block, policy, "input_norm")
+            layers["embedding_dropout"] = Dropout(
+                config.dropout, dtype=policy, name="input_dropout"
+            )
+            layers["projection"] = keras.layers.Dense(
+                stack.d_model, dtype=policy, name="input_projection"
+            )
         return layers
 
     @property
@@ -60,7 +74,12 @@ class EmbeddedTokens(ModelInput):
 
     def __call__(self, inputs, training=None) -> Tensor:  # noqa: D102
         x = self.embedding(inputs, training=training)  # [B, S, D]
-        return x if self.segments is None else self.segments(x, inputs)
+        if self.segments is not None:
+            x = self.segments(x, inputs)
+        if self.projection is None:
+            return x
+        x = self.dropout(self.norm(x), training=training)
+        return self.projection(x)  # from the width of the embedding to D
 
 
 class SharedEmbedding(PositionalEmbedding):
@@ -92,9 +111,10 @@ def make_embedding(
         name: Name of the layer.
         shared: The embedding whose table it shares. `None`: it has its own table.
     """
+    width = getattr(tokens, "embedding_size", None)
     arguments = [
-        *(vocab_size, stack.d_model, positions.of_embedding(stack)),
-        *(stack.max_length, stack.embedding_dropout),
+        *(vocab_size, width or stack.d_model, positions.of_embedding(stack)),
+        *(stack.max_length, 0.0 if width else stack.embedding_dropout),
     ]
     options = {"scale": tokens.embedding_scale, "dtype": policy, "kernels": kernels, "name": name}
     if shared is None:

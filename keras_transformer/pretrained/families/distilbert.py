@@ -72,8 +72,7 @@ class DistilBert(TextEncoder):
             yield from layers(BLOCK, theirs, ours)
         if self.classifies_texts:
             yield from layers({"pre_classifier": "pooler"})
-        if self.has_labels:
-            yield from layers({"classifier": "output_layer"})
+        yield from self.linear_head()
 
     def read_tokenizer(self) -> WordPieceTokenizer:  # noqa: D102
         return read_wordpiece(self.folder, self.settings)

@@ -7,6 +7,7 @@ import numpy as np
 
 from keras_transformer.config import LanguageModelConfig
 from keras_transformer.models.language_model import LanguageModel
+from keras_transformer.pretrained.added_tokens import MAP, OPTIONS, token_name
 from keras_transformer.pretrained.byte_bpe import read_byte_bpe
 from keras_transformer.pretrained.family import Family
 from keras_transformer.pretrained.names import SAME, Layout, Weight, layers
@@ -23,7 +24,7 @@ EXPRESSIBLE = {
     "tie_word_embeddings": (True,),
 }
 END, PADDING = "<|endoftext|>", "<|pad|>"
-SILENT = -1000.0  # bias of the token that only our vocabulary has, which gets no probability
+SILENT = -1000.0  # bias of padding, which gets no probability
 SPECIAL = {"pad": PADDING, "unk": END, "bos": END, "eos": END}
 # The layers of a block, whose kernels are `[in, out]` as ours are. The first holds three of ours.
 JOINED = "attn.c_attn"
@@ -40,8 +41,8 @@ class GPT2(Family):
     """A folder with `config.json` and the vocabulary.
 
     The vocabulary is `tokenizer.json`, or `vocab.json` and `merges.txt`. A text is
-    `<|endoftext|> text <|endoftext|>`. GPT-2 has no padding: one more entry of the vocabulary here
-    pads, and the model gives it no probability.
+    `<|endoftext|> text <|endoftext|>`. GPT-2 has no padding: unless a checkpoint has a token of its
+    own for it, one more entry of the vocabulary pads. The model here gives padding no probability.
     """
 
     name, model_type, task = "gpt2", "gpt2", "language_modelling"
@@ -84,16 +85,17 @@ class GPT2(Family):
     def sizes(self, config) -> Iterator[tuple[str, tuple[int, ...]]]:  # noqa: D102
         prefix, width = self._prefix, config.d_model
         yield f"{prefix}h.{config.num_layers - 1}.mlp.c_fc.weight", (width, config.d_ff)
-        yield f"{prefix}wte.weight", (config.vocab_size - 1, width)
+        yield f"{prefix}wte.weight", (self.settings.count("vocab_size"), width)
         yield f"{prefix}wpe.weight", (config.max_length, width)
 
     def names(self, config) -> Iterator[Weight]:  # noqa: D102
-        prefix, entries = self._prefix, config.vocab_size - 1
+        prefix, entries = self._prefix, self.settings.count("vocab_size")
         layout = Layout(entries=entries)
         yield Weight((f"{prefix}wte.weight", "lm_head.weight"), "embedding.table", layout)
         yield Weight(f"{prefix}wpe.weight", "embedding.positions")
-        silent = Layout(entries=entries, filling=SILENT)
-        yield Weight((), "logits.bias", silent, default=np.zeros(entries, "float32"))
+        bias = np.zeros(config.vocab_size, "float32")
+        bias[config.pad_id] = SILENT
+        yield Weight((), "logits.bias", default=bias)
         for number in range(config.num_layers):
             theirs, ours = f"{prefix}h.{number}.", f"decoder.blocks.{number}."
             yield from layers(NORMS, theirs, ours)
@@ -109,8 +111,20 @@ class GPT2(Family):
 
     @functools.cached_property
     def _tokenizer(self):
-        options = {"starts_with_bos": False, "more": (PADDING,)}
+        self.tensors.check_rows(f"{self._prefix}wte.weight", self.settings, "vocab_size")
+        options = {"starts_with_bos": False, "padding": self._padding}
         return read_byte_bpe(self.folder, self.settings, SPECIAL, **options)
+
+    def _padding(self, pieces):
+        """The checkpoint's own token for padding, unless it is the end of a text; or `PADDING`."""
+        number = self.settings.token("pad_token_id", len(pieces), optional=True)
+        by_id = END if number is None else pieces[number]
+        options = self.folder.json(OPTIONS) or self.folder.json(MAP) or {}
+        by_name = token_name(options.get("pad_token")) or by_id
+        if END not in (by_id, by_name) and by_id != by_name:
+            raise self.settings.wrong("pad_token_id", f"the id of {by_name}, which pads texts")
+        own = by_name if by_id == END else by_id
+        return own if own in pieces and own != END else PADDING
 
     @functools.cached_property
     def _prefix(self):

@@ -79,7 +79,8 @@ class LabellingCodec(TextCodec):
     verb, number = "label", "probability"
     rule = RULE.format(
         "The label of a word is the one predicted for its first token, which begins with U+2581 in "
-        "SentencePiece and without ## in WordPiece. For any other row all probabilities are 0."
+        "SentencePiece, with a space in byte-level BPE and without ## in WordPiece. For any other "
+        "row all probabilities are 0."
     )
     nothing = {"probabilities": 0.0, "label": -1}
 

@@ -2,15 +2,15 @@
 
 import tensorflow as tf
 
-from keras_transformer.tasks.strings import BYTES_PER_TOKEN
 from keras_transformer.tensors import Tensor
 
 
 def encode_words(tokenizer, texts, max_length=None) -> tuple[Tensor, Tensor, Tensor]:
     """Tokenises texts word by word, so that the tokens of each word are known.
 
-    The result is the same as for the whole text, because SentencePiece's tokens do not contain
-    spaces inside. A word without tokens, such as a zero-width space, becomes the unknown token.
+    The result is the same as for the whole text if single spaces separate its words: tokens do not
+    contain spaces inside, and byte-level BPE gets the space before a word. A word without tokens,
+    such as a zero-width space, becomes the unknown token.
 
     Args:
         tokenizer: A `Tokenizer`.
@@ -24,9 +24,13 @@ def encode_words(tokenizer, texts, max_length=None) -> tuple[Tensor, Tensor, Ten
     """
     words = tf.strings.split(texts)  # [B, (W)]
     flat = words.flat_values
-    if max_length is not None:  # SentencePiece needs minutes for a megabyte in an unknown script
-        flat = tf.strings.substr(flat, 0, BYTES_PER_TOKEN * max_length)
-    pieces = tokenizer.tokenize(flat)  # [words, (P)]
+    limit = None if max_length is None else tokenizer.bytes_per_token * max_length
+    if limit is not None:  # SentencePiece needs minutes for a megabyte in an unknown script
+        flat = tf.strings.substr(flat, 0, limit)
+    begins = tf.not_equal(tf.strings.substr(texts, 0, 1), "")
+    begins &= tf.not_equal(tf.strings.strip(tf.strings.substr(texts, 0, 1)), "")  # no white space
+    first = tf.gather(begins, words.value_rowids()) & tf.equal(_numbers(words), 0)  # [words]
+    pieces = tokenizer.tokenize_words(flat, first)  # [words, (P)]
     missing = tf.equal(pieces.row_lengths(), 0)
     unknown = tf.RaggedTensor.from_row_lengths(
         tf.fill([tf.reduce_sum(tf.cast(missing, tf.int32))], tokenizer.unk_id),
@@ -42,7 +46,9 @@ def encode_words(tokenizer, texts, max_length=None) -> tuple[Tensor, Tensor, Ten
     ids = tf.RaggedTensor.from_row_splits(pieces.flat_values, splits, validate=False)  # [B, (S-1)]
     truncated = tf.zeros([tf.shape(texts)[0]], tf.bool)
     if max_length is not None:
+        is_long = words.with_flat_values(tf.strings.length(words.flat_values) > limit)
         truncated = ids.row_lengths() > max_length - tokenizer.num_marks
+        truncated |= tf.reduce_any(is_long, axis=1)
         ids = ids[:, : max_length - tokenizer.num_marks]
     ends = tf.fill([tf.shape(texts)[0], 1], tokenizer.eos_id)
     ids = tf.concat([ids, tf.RaggedTensor.from_tensor(ends)], axis=1)
@@ -50,3 +56,8 @@ def encode_words(tokenizer, texts, max_length=None) -> tuple[Tensor, Tensor, Ten
         begin = tf.fill([tf.shape(texts)[0], 1], tokenizer.bos_id)
         ids, first = tf.concat([tf.RaggedTensor.from_tensor(begin), ids], axis=1), first + 1
     return ids, first, truncated
+
+
+def _numbers(words):
+    """Returns the number of each word in its text, counted from 0, `[words]`."""
+    return tf.ragged.range(words.row_lengths()).flat_values

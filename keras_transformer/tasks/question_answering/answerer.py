@@ -4,6 +4,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from keras_transformer.config.pair_layout import LAYOUTS
 from keras_transformer.models.span_predictor import SpanPredictor
 from keras_transformer.tasks.question_answering.codec import AnswerCodec
 from keras_transformer.tasks.single_pass.text import TextPass
@@ -44,4 +45,11 @@ class QuestionAnswerer(TextPass):
 
     def make_codec(self) -> AnswerCodec:  # noqa: D102
         config = self.model.config
-        return AnswerCodec(self.tokenizers, self.max_length, config.max_answer, config.stride)
+        layout = LAYOUTS[config.pair_layout]
+        if self.max_length < layout.smallest:
+            raise ValueError(
+                f"`max_length` must be at least {layout.smallest}, for a question, a passage and "
+                f"the marks around them. Received: {self.max_length}."
+            )
+        options = {name: getattr(config, name) for name in AnswerCodec.options}
+        return AnswerCodec(self.tokenizers, self.max_length, **options)

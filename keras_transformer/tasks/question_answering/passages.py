@@ -1,9 +1,12 @@
 """Passages in a graph: segments with their offsets in bytes, tokens, and windows of tokens.
 
-An answer begins and ends at the boundary of a segment. A segment is a sequence of letters, digits
-and accents, or any other single character. In scripts without spaces between words, such as
-Chinese, each letter is a segment. Segments are tokenised separately, and their offsets in the
-passage are known, so that an answer is always an exact quote from the passage.
+In the layout "separator", an answer begins and ends at the boundary of a segment. A segment is a
+sequence of letters, digits and accents, or any other single character. In scripts without spaces
+between words, such as Chinese, each letter is a segment. Segments are tokenised separately, and
+their offsets in the passage are known, so that an answer is always an exact quote from the passage.
+
+In the layouts of pretrained models, the passage is tokenised as a whole. Each token is a segment,
+with the offsets of the whole word that it belongs to.
 """
 
 import dataclasses
@@ -11,9 +14,10 @@ import typing
 
 import tensorflow as tf
 
-from keras_transformer.tasks.strings import BYTES_PER_TOKEN
+from keras_transformer.config.pair_layout import LAYOUTS
 from keras_transformer.tensors import Tensor
 
+SEPARATOR = LAYOUTS["separator"]
 WORD = r"[\pL\pM\pN]"
 WITHOUT_SPACES = r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}\p{Tibetan}]"
 SPACE = r"[\s\pZ\x0b\x{85}]"
@@ -34,6 +38,15 @@ class Passages:
     ends: typing.Any
     pieces: typing.Any
     first: typing.Any
+
+    @classmethod
+    def of(cls, tokenizer, passages, layout):
+        """Returns the passages in strings `[B]` for a `PairLayout`."""
+        if not layout.whole:
+            return read_passages(tokenizer, passages)
+        pieces, begins, ends = tokenizer.tokenize_with_words(passages)
+        first = tf.ragged.range(pieces.row_lengths())
+        return cls(begins, ends, pieces, begins.with_flat_values(first.flat_values))
 
     @property
     def segment_of_piece(self) -> Tensor:
@@ -105,28 +118,34 @@ def read_questions(tokenizer, questions, longest) -> tuple[Tensor, Tensor]:
         Token ids without an end token, at most half of `longest`, ragged `[B, (Q)]`; and whether
         each question was cut, `[B]`.
     """
-    pieces = tokenizer.tokenize(tf.strings.substr(questions, 0, BYTES_PER_TOKEN * longest))
-    return pieces[:, : longest // 2], pieces.row_lengths() > longest // 2
+    limit = tokenizer.bytes_per_token * longest
+    pieces = tokenizer.tokenize(tf.strings.substr(questions, 0, limit))
+    truncated = (pieces.row_lengths() > longest // 2) | (tf.strings.length(questions) > limit)
+    return pieces[:, : longest // 2], truncated
 
 
 @dataclasses.dataclass(frozen=True)
 class Windows:
-    """Rows for a model: a question, the separator, a window of a passage, and the end.
+    """Rows for a model: a question and a window of a passage, with the marks of a `PairLayout`.
 
     Args:
         source: Token ids, ragged `[R, (S)]`, int32.
         example: Number of the passage of each row, in increasing order, `[R]`, int64.
         prefix: Index in the row at which the window begins, `[R]`, int64.
         begin: Index among the passage's tokens at which the window begins, `[R]`, int64.
+        none: Index in the row that stands for an answer that is not in this row, `[R]`, int64.
     """
 
     source: typing.Any
     example: typing.Any
     prefix: typing.Any
     begin: typing.Any
+    none: typing.Any
 
 
-def cut_windows(tokenizer, questions, passages, longest=None, stride=None) -> Windows:
+def cut_windows(
+    tokenizer, questions, passages, longest=None, stride=None, layout=SEPARATOR
+) -> Windows:
     """Cuts passages into overlapping windows that fit a model with their questions.
 
     Args:
@@ -135,12 +154,13 @@ def cut_windows(tokenizer, questions, passages, longest=None, stride=None) -> Wi
         passages: `Passages`.
         longest: Maximum length of a row in tokens. `None`: no limit and a single window.
         stride: Number of tokens between the beginnings of two windows. `None`: half of a window.
+        layout: The `PairLayout`.
 
     Returns:
         `Windows`.
     """
     sizes = passages.pieces.row_lengths()  # [B]
-    space = sizes if longest is None else longest - 2 - questions.row_lengths()
+    space = sizes if longest is None else longest - layout.marks - questions.row_lengths()
     space = tf.maximum(space, 1)
     step = tf.maximum(
         space // 2 if stride is None else tf.minimum(tf.cast(stride, space.dtype), space), 1
@@ -158,7 +178,9 @@ def cut_windows(tokenizer, questions, passages, longest=None, stride=None) -> Wi
     def column(token):
         return tf.RaggedTensor.from_tensor(tf.fill([tf.size(example), 1], token))
 
-    source = tf.concat(
-        [question, column(tokenizer.bos_id), window, column(tokenizer.eos_id)], axis=1
-    )
-    return Windows(source, example, question.row_lengths() + 1, begin)
+    begins = [column(tokenizer.bos_id)] * layout.begins
+    separators = [column(getattr(tokenizer, layout.separator))] * layout.separators
+    source = tf.concat([*begins, question, *separators, window, column(tokenizer.eos_id)], axis=1)
+    prefix = layout.prefix(question.row_lengths())  # [R]
+    none = tf.zeros_like(prefix) if layout.begins else prefix - 1
+    return Windows(source, example, prefix, begin, none)

@@ -17,7 +17,7 @@ def segments_of_rows(rest, length) -> Tensor:
     token = tf.range(tf.cast(length, tf.int64))  # [S]
     place = token + tf.expand_dims(rest["shift"], 1)  # [R, S]
     size = tf.shape(segment, tf.int64)[1]
-    after = token > tf.expand_dims(rest["separator"], 1)
+    after = token >= tf.expand_dims(rest["prefix"], 1)
     inside = after & (token < tf.expand_dims(rest["eos"], 1))  # [R, S]
     padded = tf.pad(segment, [[0, 0], [0, 1]], constant_values=-1)
     row = tf.gather(padded, example)  # [R, P + 1]
@@ -27,8 +27,8 @@ def segments_of_rows(rest, length) -> Tensor:
 def log_probabilities(logits, segment, rest) -> Tensor:
     """Returns the log-probability of each token of a row, `[R, S]`.
 
-    The probabilities of the row's segments and of its separator add up to 1. The separator stands
-    for an answer that is not in this window.
+    The probabilities of the row's segments and of its `bos_id` add up to 1. The `bos_id` stands for
+    an answer that is not in this window.
 
     Args:
         logits: `[R, S]`.
@@ -43,24 +43,47 @@ def log_probabilities(logits, segment, rest) -> Tensor:
 
 
 def possible(logits, segment, rest) -> Tensor:
-    """Returns logits `[R, S]` in which all but a row's segments and separator are `OUTSIDE`.
+    """Returns logits `[R, S]` in which all but a row's segments and its `bos_id` are `OUTSIDE`.
 
     Args:
         logits, segment, rest: See `log_probabilities`.
     """
-    separator = tf.expand_dims(rest["separator"], 1)  # [R, 1]
+    none = tf.expand_dims(rest["none"], 1)  # [R, 1]
     place = tf.range(tf.shape(logits, tf.int64)[1])
-    return tf.where((segment >= 0) | tf.equal(place, separator), logits, OUTSIDE)
+    return tf.where((segment >= 0) | tf.equal(place, none), logits, OUTSIDE)
+
+
+def of_no_answer(start, end, segment, rest):
+    """Returns the probability that no window contains an answer, `[B]`.
+
+    In a window it is the product of the probabilities of `bos_id` as both ends, and in a passage
+    the smallest of its windows, as in Hugging Face's pipeline.
+
+    Args:
+        start, end: Logits `[R, S]`.
+        segment: See `segments_of_rows`.
+        rest: Second result of `AnswerCodec.encode`.
+    """
+    places = tf.expand_dims(rest["none"], 1)  # [R, 1]
+    of_window = tf.ones_like(start[:, 0])  # [R]
+    for logits in (start, end):
+        log_p = tf.nn.log_softmax(possible(logits, segment, rest))
+        of_window *= tf.exp(tf.gather(log_p, places, batch_dims=1)[:, 0])
+    return tf.math.unsorted_segment_min(of_window, rest["example"], tf.size(rest["count"]))
 
 
 def best_of_windows(start, end, segment, rest, max_answer) -> tuple[Tensor, Tensor]:
-    """Returns the first and the last segment of each example's best answer, `[B]` each.
+    """Returns the best answer to each example, and its probability.
 
     Args:
         start, end: Log-probabilities `[R, S]`, `OUTSIDE` where no segment begins.
         segment: See `segments_of_rows`.
         rest: Second result of `AnswerCodec.encode`.
         max_answer: Maximum length of an answer in tokens.
+
+    Returns:
+        A pair of the first and the last segment of the answers, `[B]` each; and the product of
+        their probabilities in the window in which it is largest, `[B]`.
     """
     length = tf.shape(start)[1]
     padded = tf.pad(end, [[0, 0], [0, max_answer]], constant_values=2 * OUTSIDE)
@@ -77,7 +100,8 @@ def best_of_windows(start, end, segment, rest, max_answer) -> tuple[Tensor, Tens
     first, steps = place // max_answer, place % max_answer
     last = tf.minimum(first + steps, length - 1)
     of_row = tf.gather(segment, row)  # [B, S]
-    return tuple(tf.maximum(at(of_row, token), 0) for token in (first, last))
+    ends = tuple(tf.maximum(at(of_row, token), 0) for token in (first, last))
+    return ends, tf.exp(tf.gather(best, row))
 
 
 def of_segments(log_p, segment, rest) -> Tensor:

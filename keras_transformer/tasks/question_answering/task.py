@@ -34,6 +34,7 @@ class QuestionAnsweringTask(Task):
         "f1": Metric("F1 of words", higher_is_better=True, of_texts=True),
     }
     unit = "examples"
+    fixed = dict.fromkeys(("subword_sampling", "r_drop", "label_smoothing"), 0.0)
 
     def pipeline_class(self) -> type[Any]:  # noqa: D102
         from keras_transformer.tasks.question_answering.answerer import QuestionAnswerer
@@ -81,9 +82,9 @@ class QuestionAnsweringTask(Task):
 
     def check(self, settings) -> None:
         """Refuses settings that would move the ends of answers or have no loss for spans."""
-        for name in ("subword_sampling", "r_drop", "label_smoothing"):
+        for name, fixed in self.fixed.items():
             value = getattr(settings.training, name)
-            if value:
+            if value != fixed:
                 raise ValueError(f"`training.{name}` must be 0 for {self.name}. Received: {value}.")
 
 

@@ -16,8 +16,9 @@ from keras_transformer.text.byte_pairs import (
     text_of,
     utf8_bytes,
 )
+from keras_transformer.text.code_points import decode_with_places
 from keras_transformer.text.gpt2_words import word_starts
-from keras_transformer.text.tokenizers.tokenizer import STRINGS, Tokenizer
+from keras_transformer.text.tokenizers.tokenizer import BYTES_PER_TOKEN, STRINGS, Tokenizer
 
 FILE = ".bpe.json"
 SPECIAL = {"pad": "<pad>", "unk": "<unk>", "bos": "<s>", "eos": "</s>"}  # RoBERTa's
@@ -88,6 +89,11 @@ class ByteBPETokenizer(Tokenizer):
         self._model = lambda: model
         self.starts_with_bos, self.prefix_space = starts_with_bos, prefix_space
         self.vocab_size = len(pieces)
+        self._longest = max((len(text_of(piece)) for piece in ranks), default=1)
+
+    @property
+    def bytes_per_token(self):  # noqa: D102
+        return max(BYTES_PER_TOKEN, self._longest)
 
     def encode(self, strings: Tensor) -> tf.RaggedTensor:
         """Encodes strings: see `Tokenizer.encode`."""
@@ -101,26 +107,32 @@ class ByteBPETokenizer(Tokenizer):
     def tokenize(self, strings: Tensor) -> tf.RaggedTensor:  # noqa: D102
         return self._tokenize(tf.convert_to_tensor(strings, tf.string))[0]
 
-    def tokenize_with_offsets(
-        self, strings: Tensor
-    ) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
+    def tokenize_words(self, words, first):  # noqa: D102
+        return self.tokenize(tf.where(first, words, tf.strings.join([" ", words])))
+
+    def tokenize_with_offsets(self, strings):
         """Returns tokens and their offsets: see `Tokenizer.tokenize_with_offsets`.
 
         A space before a word belongs to the first token of the word, as do its bytes; a token may
         begin or end within the bytes of a character.
         """
-        return self._tokenize(tf.convert_to_tensor(strings, tf.string))
+        return self._tokenize(tf.convert_to_tensor(strings, tf.string))[:3]
+
+    def tokenize_with_words(self, strings):
+        """Returns tokens and the offsets of their words: see `Tokenizer.tokenize_with_words`."""
+        ids, *_, begins, ends = self._tokenize(tf.convert_to_tensor(strings, tf.string))
+        return ids, begins, ends
 
     @tf.function(input_signature=[STRINGS], autograph=False)
     def _tokenize(self, strings):
-        """Ids, and the bytes at which each token begins and ends, ragged `[B, (S)]`."""
-        sizes, added = tf.strings.length(strings), tf.zeros_like(tf.strings.length(strings))
+        """Ids, and the bytes at which each token and its word begin and end, ragged `[B, (S)]`."""
+        added = tf.zeros_like(tf.strings.length(strings))
         if self.prefix_space:
             first = tf.strings.substr(strings, 0, 1)
             bare = tf.not_equal(first, " ") & tf.not_equal(first, "")
             strings = tf.where(bare, tf.strings.join([" ", strings]), strings)
             added = tf.cast(bare, tf.int32)
-        points, offsets = tf.strings.unicode_decode_with_offsets(strings, "UTF-8", errors="replace")
+        points, place, after = decode_with_places(strings)
         starts = word_starts(points)  # [B, (N)]
         characters, of_point, counts = utf8_bytes(points.values)
         words = tf.cumsum(tf.cast(starts.values, tf.int32)) - 1  # of each code point
@@ -137,11 +149,9 @@ class ByteBPETokenizer(Tokenizer):
         ends = tf.cumsum(tf.gather(sizes_of, ids.values))
         begins = ends - tf.gather(sizes_of, ids.values)
         # The place of each byte in the strings that were given, where U+FFFD has other bytes.
-        row = tf.cast(points.value_rowids(), tf.int32)
-        place = tf.cast(offsets.values, tf.int32) - tf.gather(added, row)  # [N]
-        after = tf.concat([place[1:], [0]], 0)[: tf.size(place)]
-        is_last = tf.concat([row[1:] != row[:-1], [True]], 0)[: tf.size(row)]
-        after = tf.where(is_last, tf.gather(sizes, row), after)
+        shift = tf.gather(added, points.value_rowids())
+        place, after = place - shift, after - shift  # [N]
+        of_words = _places_of_words(points.values, place, after, words, tokens.nrows())
         number = tf.range(tf.size(of_point)) - tf.gather(
             tf.cumsum(counts, exclusive=True), of_point
         )
@@ -150,7 +160,8 @@ class ByteBPETokenizer(Tokenizer):
         first = tf.clip_by_value(place + number, 0, after)
         last = tf.where(is_end, after, tf.clip_by_value(place + number + 1, 0, after))
         begin, end = tf.gather(first, begins), tf.gather(last, ends - 1)
-        return ids, ids.with_values(begin), ids.with_values(end)
+        of_words = (tf.repeat(x, tokens.row_lengths()) for x in of_words)
+        return ids, *(ids.with_values(x) for x in (begin, end, *of_words))
 
     def _merger(self):
         """Returns TensorFlow Text's tokenizer, created anew in every graph."""
@@ -189,3 +200,19 @@ class ByteBPETokenizer(Tokenizer):
             return cls(fields["pieces"], fields["merges"], *options)
         except (TypeError, KeyError, AttributeError, UnicodeDecodeError, json.JSONDecodeError) as e:
             raise ValueError(f"the byte-level BPE vocabulary is damaged ({e}).") from e
+
+
+def _places_of_words(points, place, after, words, count):
+    """Returns the bytes at which words begin, after a space, and end, `[W]` each.
+
+    A word of spaces begins at its end.
+
+    Args:
+        points: Code points `[N]`.
+        place, after: The bytes at which each of them begins and ends, `[N]`.
+        words: Number of the word of each, `[N]`.
+        count: Number of words W.
+    """
+    ends = tf.math.unsorted_segment_max(after, words, count)
+    begins = tf.where(tf.equal(points, ord(" ")), place.dtype.max, place)
+    return tf.minimum(tf.math.unsorted_segment_min(begins, words, count), ends), ends

@@ -5,6 +5,7 @@ Serving and older releases also have: `SentencepieceOp`, `SentencepieceTokenizeO
 `SentencepieceDetokenizeOp`.
 """
 
+import functools
 import os
 import typing
 import zlib
@@ -15,11 +16,13 @@ import tensorflow as tf
 import tensorflow_text
 
 from keras_transformer.tensors import Tensor
+from keras_transformer.text.code_points import decode_with_places
 from keras_transformer.text.language_codes import split_code, split_codes
 from keras_transformer.text.piece_table import PieceTable
-from keras_transformer.text.tokenizers.tokenizer import STRINGS, Tokenizer
+from keras_transformer.text.tokenizers.tokenizer import BYTES_PER_TOKEN, STRINGS, Tokenizer
 from keras_transformer.text.unknown_pieces import UnknownPieces
 
+SPACE = r"[\s\pZ\x0b\x{85}]"
 MODEL, TABLE = ".model", ".ids.json"  # endings of the files of the model and of the table of ids
 # `Any`, because SentencePiece adds methods to this class when it is imported.
 Processor: typing.Any = sentencepiece.SentencePieceProcessor
@@ -69,6 +72,7 @@ class SentencePieceTokenizer(Tokenizer):
         if table is not None:
             _check_table(table, processor)
             self.vocab_size = table.size
+            self.starts_with_bos = table.starts_with_bos
         # Wrapped in functions, because a `tf.Module` searches its attributes for variables.
         self._table = lambda: table
         unknown = UnknownPieces({}, -1) if table is None else UnknownPieces.of(model, table)
@@ -82,6 +86,13 @@ class SentencePieceTokenizer(Tokenizer):
     def table(self) -> PieceTable | None:
         """The `PieceTable`, or `None`."""
         return self._table()
+
+    @functools.cached_property
+    def bytes_per_token(self):
+        """Maximum number of bytes of a text that become one token."""
+        processor = Processor(model_proto=self.model)
+        pieces = map(processor.id_to_piece, range(processor.vocab_size()))
+        return max(BYTES_PER_TOKEN, *(len(piece.encode()) for piece in pieces))
 
     def _pieces(self):
         # Created anew in every graph. The resource of TensorFlow Text belongs to the operation that
@@ -123,7 +134,41 @@ class SentencePieceTokenizer(Tokenizer):
 
     def encode(self, strings: Tensor) -> tf.RaggedTensor:
         """Encodes strings: see `Tokenizer.encode`. The empty string becomes `[eos_id]`."""
-        return self._encode(tf.convert_to_tensor(strings, tf.string))
+        ids = self._encode(tf.convert_to_tensor(strings, tf.string))
+        if not self.starts_with_bos:
+            return ids
+        begins = tf.fill([ids.nrows(), 1], self.bos_id)
+        return tf.concat([tf.RaggedTensor.from_tensor(begins), ids], axis=1)
+
+    def tokenize(self, strings: Tensor):  # noqa: D102
+        return self._encode(tf.convert_to_tensor(strings, tf.string))[:, :-1]
+
+    def tokenize_with_words(self, strings: Tensor):
+        """Returns tokens and the offsets of their words: see `Tokenizer.tokenize_with_words`.
+
+        Words are what white space separates. A word without tokens is left out.
+        """
+        strings = tf.convert_to_tensor(strings, tf.string)
+        points, begins, ends = decode_with_places(strings)
+        characters = tf.strings.unicode_encode(tf.expand_dims(points.values, 1), "UTF-8")
+        inside = ~tf.strings.regex_full_match(characters, SPACE)
+        row, place = points.value_rowids(), tf.range(tf.size(inside))
+        row, place = tf.boolean_mask(row, inside), tf.boolean_mask(place, inside)
+        same = tf.equal(place[1:], place[:-1] + 1) & tf.equal(row[1:], row[:-1])
+        is_begin = tf.concat([tf.ones_like(inside)[:1], ~same], 0)[: tf.size(place)]
+        word = tf.cumsum(tf.cast(is_begin, tf.int32)) - 1
+        count = tf.reduce_sum(tf.cast(is_begin, tf.int32))
+        begins = tf.math.unsorted_segment_min(tf.gather(begins, place), word, count)  # [W]
+        ends = tf.math.unsorted_segment_max(tf.gather(ends, place), word, count)
+        row = tf.boolean_mask(row, is_begin)  # [W]
+        texts = tf.strings.substr(tf.gather(strings, row), begins, ends - begins)
+        pieces = self.tokenize(texts)  # [W, (P)]
+        repeats = pieces.row_lengths()
+        rows = tf.size(strings, tf.int64)
+        return tuple(
+            tf.RaggedTensor.from_value_rowids(x, tf.repeat(row, repeats), rows, validate=False)
+            for x in (pieces.values, tf.repeat(begins, repeats), tf.repeat(ends, repeats))
+        )
 
     @tf.function(input_signature=[STRINGS], autograph=False)
     def _encode(self, strings):

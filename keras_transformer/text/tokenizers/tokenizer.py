@@ -9,6 +9,7 @@ from keras_transformer.tensors import Tensor
 # Signatures of private functions. The public methods are not a `tf.function`, which does not keep
 # its object alive: `SentencePieceTokenizer.load(path).encode(...)` would fail.
 STRINGS = tf.TensorSpec([None], tf.string, name="strings")
+BYTES_PER_TOKEN = 64  # SentencePiece's tokens have up to 16 characters of up to 4 bytes
 TOKENS = tf.TensorSpec([None, None], tf.int32, name="tokens")
 
 
@@ -37,6 +38,14 @@ class Tokenizer(tf.Module):
     starts_with_bos: bool = False
 
     @property
+    def bytes_per_token(self) -> int:
+        """Maximum number of bytes of a text that become one token.
+
+        Runs of spaces, unknown characters and words that are too long may have more.
+        """
+        return BYTES_PER_TOKEN
+
+    @property
     def num_marks(self) -> int:
         """Number of ids that mark the beginning and the end of an encoded text, 1 or 2."""
         return 1 + self.starts_with_bos
@@ -63,6 +72,18 @@ class Tokenizer(tf.Module):
         """
         return self.encode(strings)[:, :-1]
 
+    def tokenize_words(self, words: Tensor, first: Tensor) -> tf.RaggedTensor:
+        """Encodes the words of texts one by one, as `tokenize` encodes them in their text.
+
+        Call arguments:
+            words: UTF-8 strings without white space, `[W]`.
+            first: Whether each of them is at the very beginning of its text, boolean `[W]`.
+
+        Returns:
+            A `tf.RaggedTensor` of int32, `[W, (P)]`.
+        """
+        return self.tokenize(words)
+
     def tokenize_with_offsets(
         self, strings: Tensor
     ) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
@@ -74,6 +95,21 @@ class Tokenizer(tf.Module):
         Returns:
             Three `tf.RaggedTensor`s of int32, `[B, (S)]`: ids, and the byte offsets at which each
             token begins and ends (exclusive).
+        """
+        raise NotImplementedError
+
+    def tokenize_with_words(
+        self, strings: Tensor
+    ) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
+        """Encodes strings as `tokenize` does, and returns the words of the tokens too.
+
+        Call arguments:
+            strings: See `encode`.
+
+        Returns:
+            Three `tf.RaggedTensor`s of int32, `[B, (S)]`: ids, and the byte offsets at which the
+            word that contains each token begins and ends (exclusive), without spaces around it.
+            Words are the strings that the tokenizer splits into tokens one by one.
         """
         raise NotImplementedError
 

@@ -8,7 +8,8 @@ import tensorflow as tf
 import tensorflow_text
 
 from keras_transformer.tensors import Tensor
-from keras_transformer.text.bert_normalizer import BertNormalizer
+from keras_transformer.text.bert_normalizer import SPACE, BertNormalizer
+from keras_transformer.text.code_points import decode_with_places
 from keras_transformer.text.tokenizers.tokenizer import STRINGS, Tokenizer
 
 FILE = ".wordpiece.json"
@@ -95,11 +96,44 @@ class WordPieceTokenizer(Tokenizer):
 
     @tf.function(input_signature=[STRINGS], autograph=False)
     def _tokenize(self, strings):
+        return self._tokenize_words(strings).merge_dims(1, 2)  # [B, (S)]
+
+    def _tokenize_words(self, strings):
+        """Returns the tokens of each word, `[B, (W), (P)]`."""
         words = tf.strings.split(self.normalizer.map()(strings))  # [B, (W)]
         flat = words.values
         is_long = tf.strings.length(flat, unit="UTF8_CHAR") > self.longest_word
         pieces = self._wordpiece().tokenize(tf.where(is_long, UNKNOWN_WORD, flat))  # [W, (P)]
-        return words.with_values(pieces).merge_dims(1, 2)  # [B, (S)]
+        return words.with_values(pieces)
+
+    def tokenize_with_words(self, strings: Tensor):
+        """Returns tokens and the offsets of their words: see `Tokenizer.tokenize_with_words`.
+
+        Characters at the end of a word that the normaliser removes, such as accents that are
+        characters of their own, do not belong to the word.
+        """
+        return self._tokenize_with_words(tf.convert_to_tensor(strings, tf.string))
+
+    @tf.function(input_signature=[STRINGS], autograph=False)
+    def _tokenize_with_words(self, strings):
+        by_word = self._tokenize_words(strings)  # [B, (W), (P)]
+        points, begins, ends = decode_with_places(strings)
+        mapped, lengths = self.normalizer.map().map(points.values)
+        owner = tf.repeat(tf.range(tf.size(lengths)), lengths)  # code point of each new one
+        inside = tf.not_equal(mapped, SPACE)
+        owner, row = (
+            tf.boolean_mask(x, inside) for x in (owner, tf.gather(points.value_rowids(), owner))
+        )
+        # Number of spaces before: words are apart if it changes.
+        spaces = tf.boolean_mask(tf.cumsum(tf.cast(~inside, tf.int32)), inside)
+        same = tf.equal(spaces[1:], spaces[:-1]) & tf.equal(row[1:], row[:-1])
+        is_begin = tf.concat([tf.ones_like(inside)[:1], ~same], 0)[: tf.size(owner)]
+        word = tf.cumsum(tf.cast(is_begin, tf.int32)) - 1
+        count = tf.reduce_sum(tf.cast(is_begin, tf.int32))
+        begins = tf.math.unsorted_segment_min(tf.gather(begins, owner), word, count)  # [W of all]
+        ends = tf.math.unsorted_segment_max(tf.gather(ends, owner), word, count)
+        pieces, repeats = by_word.merge_dims(1, 2), by_word.values.row_lengths()
+        return pieces, *(pieces.with_values(tf.repeat(x, repeats)) for x in (begins, ends))
 
     def _wordpiece(self):
         """Returns TensorFlow Text's tokenizer, created anew in every graph."""

@@ -1,0 +1,90 @@
+"""Tokens that a checkpoint's files add to its vocabulary, of which only special ones are read."""
+
+from keras_transformer.checks import is_integer
+from keras_transformer.pretrained.settings import CheckpointSettings
+
+OPTIONS, MAP, LEGACY = "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"
+DECODER = "added_tokens_decoder"
+ROLES = tuple(f"{role}_token" for role in ("bos", "eos", "unk", "sep", "pad", "cls", "mask"))
+LISTS = ("additional_special_tokens", "extra_special_tokens")
+
+
+def with_added_tokens(ids, folder, content, path) -> dict[str, int]:
+    """Returns the ids of a vocabulary with those of the tokens that the folder's files add.
+
+    The files are `tokenizer.json`, `tokenizer_config.json` and, if that has no list of added
+    tokens, `added_tokens.json`.
+
+    Args:
+        ids: Dictionary from tokens to ids.
+        folder: The `CheckpointFolder`.
+        content: Content of `tokenizer.json`, or `None`.
+        path: Path of the file of `ids`, for messages.
+
+    Raises:
+        ValueError: If an entry is damaged, contradicts the vocabulary or is not a special token.
+            Other added tokens are found in texts before words are split, which no tokenizer here
+            does.
+    """
+    ids = dict(ids)
+    for name, number, special, place in _entries(folder, content, path):
+        if special is not True:
+            raise ValueError(
+                f"{place} must be special tokens. Received: {name!r}, which is found in texts."
+            )
+        if ids.setdefault(name, number) != number:
+            raise ValueError(
+                f"{place} must give {name!r} the id that it has in the vocabulary, {ids[name]!r}. "
+                f"Received: {number!r}."
+            )
+    return ids
+
+
+def token_name(value) -> str | None:
+    """Returns the name of a token, which is a string or in a dictionary; `None` if it has none."""
+    value = value.get("content") if isinstance(value, dict) else value
+    return value if isinstance(value, str) else None
+
+
+def _entries(folder, content, path):
+    """Yields name, id, whether the token is special, and its list for messages."""
+    place = f"{path}: `added_tokens`"
+    for token in _list(place, (content or {}).get("added_tokens")):
+        yield *_entry(place, token, token.get("id")), token.get("special", True), place
+    options = CheckpointSettings(folder.json(OPTIONS) or {}, folder.path / OPTIONS)
+    decoder, place = options.get(DECODER), f"{options.path}: `{DECODER}`"
+    if decoder is not None:
+        if not isinstance(decoder, dict):
+            raise options.wrong(DECODER, "tokens by id")
+        for number, token in zip(decoder, _list(place, [*decoder.values()]), strict=True):
+            number = int(number) if number.isascii() and number.isdigit() else number
+            yield *_entry(place, token, number), token.get("special", False), place
+    else:
+        place = f"{folder.path / LEGACY}: the tokens"
+        special = _special_names(options) | _special_names(folder.json(MAP) or {})
+        for name, number in (folder.json(LEGACY) or {}).items():
+            yield *_entry(place, {"content": name}, number), name in special, place
+
+
+def _list(place, tokens):
+    """Returns a list of dictionaries."""
+    tokens = [] if tokens is None else tokens
+    if not isinstance(tokens, list) or not all(isinstance(token, dict) for token in tokens):
+        raise ValueError(f"{place} must have a `content` and an `id`.")
+    return tokens
+
+
+def _entry(place, token, number):
+    name = token.get("content")
+    if not isinstance(name, str) or not is_integer(number):
+        raise ValueError(f"{place} must have a `content` and an `id`.")
+    return name, number
+
+
+def _special_names(options):
+    """Returns the names of the tokens that options give a role, a set."""
+    named = [options.get(role) for role in ROLES]
+    for key in LISTS:
+        values = options.get(key)
+        named += values if isinstance(values, list) else []
+    return {token_name(value) for value in named} - {None}

@@ -1,0 +1,142 @@
+"""`BertEncoder` and `RobertaEncoder`, the bases of the families whose tensors are named alike."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from keras_transformer.pretrained.names import Layout, Weight, layers
+from keras_transformer.pretrained.settings import ACTIVATIONS
+from keras_transformer.pretrained.text_encoder import TextEncoder
+
+# The layers of a block, and ours.
+BLOCK = {
+    "attention.self.query": "self_attention.query",
+    "attention.self.key": "self_attention.key",
+    "attention.self.value": "self_attention.value",
+    "attention.output.dense": "self_attention.output_projection",
+    "attention.output.LayerNorm": "self_attention_norm",
+    "intermediate.dense": "feed_forward.inner",
+    "output.dense": "feed_forward.outer",
+    "output.LayerNorm": "feed_forward_norm",
+}
+EMBEDDINGS = {
+    "word_embeddings": "embedding.table",
+    "position_embeddings": "embedding.positions",
+    "token_type_embeddings": "segments.table",
+}
+# Settings that change what a model computes, with the values that models here have. A setting
+# that is missing has the first of them.
+EXPRESSIBLE = {
+    "position_embedding_type": ("absolute", None),
+    "is_decoder": (False,),
+    "add_cross_attention": (False,),
+}
+FIRST = 2  # RoBERTa's row of the first position: that after the row of padding, 1
+# RoBERTa's head for labels of texts, which has a layer of its own, as ELECTRA's has.
+HEAD = {"classifier.dense": "pooler", "classifier.out_proj": "output_layer"}
+
+
+class BertEncoder(TextEncoder):
+    """A folder with an encoder whose tensors have BERT's names, with token types.
+
+    Attributes:
+        pooler: Activation of the layer before the labels of texts.
+        first: Row of the table of positions of the first position.
+        types: Number of token types.
+    """
+
+    pooler, first, types = "tanh", 0, 2
+
+    def config(self) -> Any:  # noqa: D102
+        settings = self.settings
+        settings.check(EXPRESSIBLE | {"type_vocab_size": (self.types,)})
+        length = settings.count("max_position_embeddings", least=self.first + 1) - self.first
+        return self.make_config(
+            pooler=self.pooler,
+            segments="after_eos" if self.types == 2 else "none",
+            num_layers=settings.count("num_hidden_layers"),
+            d_model=settings.count("hidden_size"),
+            num_heads=settings.count("num_attention_heads"),
+            d_ff=settings.count("intermediate_size"),
+            max_length=length,
+            dropout=settings.number("hidden_dropout_prob", 0.1),
+            attention_dropout=settings.number("attention_probs_dropout_prob", 0.1),
+            activation=settings.choice("hidden_act", ACTIVATIONS, "gelu"),
+            layer_norm_epsilon=settings.number("layer_norm_eps", 1e-12),
+            **self.input_options(),
+        )
+
+    def input_options(self) -> dict[str, Any]:
+        """Returns more options of the input, a dictionary."""
+        return {}
+
+    def sizes(self, config) -> Iterator[tuple[str, tuple[int, ...]]]:  # noqa: D102
+        prefix, width = self.prefix, config.d_model
+        last = f"{prefix}encoder.layer.{config.num_layers - 1}.intermediate.dense.weight"
+        yield last, (config.d_ff, width)
+        embedding = getattr(config, "embedding_size", None) or width
+        yield f"{prefix}{self.words}", (config.vocab_size, embedding)
+        rows = config.max_length + self.first + self.cut
+        yield f"{prefix}embeddings.position_embeddings.weight", (rows, embedding)
+
+    def names(self, config) -> Iterator[Weight]:  # noqa: D102
+        prefix = self.prefix
+        yield from self.embeddings(config)
+        for number in range(config.num_layers):
+            theirs, ours = f"{prefix}encoder.layer.{number}.", f"encoder.blocks.{number}."
+            yield from layers(BLOCK, theirs, ours)
+        yield from self.head(config)
+
+    def embeddings(self, config) -> Iterator[Weight]:
+        """Yields the `Weight`s of the embeddings."""
+        for name, ours in EMBEDDINGS.items():
+            last = self.cut if name == "position_embeddings" else 0
+            yield Weight(f"{self.prefix}embeddings.{name}.weight", ours, Layout(last=last))
+        yield from layers({"embeddings.LayerNorm": "encoder.embedding_norm"}, self.prefix)
+
+    def head(self, config) -> Iterator[Weight]:
+        """Yields the `Weight`s of the head; see `HEAD`."""
+        if self.classifies_texts:
+            yield from layers(HEAD)
+        else:
+            yield from self.linear_head()
+
+
+class RobertaEncoder(BertEncoder):
+    """A folder with RoBERTa's encoder: its positions begin at the third row, without token types.
+
+    A text is `<s> text </s>`, and a pair of texts `<s> one </s></s> other </s>`.
+    """
+
+    base, pair_layout = "roberta.", "roberta"
+    others = ("Model", "ForMaskedLM")
+    first, types = FIRST, 1
+    ignored = (
+        r"lm_head\..*",
+        r"(roberta\.)?pooler\..*",
+        r"(roberta\.)?embeddings\.(position_ids|token_type_ids)",
+    )
+
+    def config(self) -> Any:  # noqa: D102
+        self.settings.check({"pad_token_id": (1,)})  # positions begin after it
+        return super().config()
+
+    def embeddings(self, config) -> Iterator[Weight]:  # noqa: D102
+        prefix = self.prefix
+        yield Weight(f"{prefix}embeddings.word_embeddings.weight", "embedding.table")
+        # The one token type is a part of every position.
+        types = f"{prefix}embeddings.token_type_embeddings.weight"
+        row = self.tensors.read(types, (1, config.d_model))
+        yield Weight(
+            f"{prefix}embeddings.position_embeddings.weight",
+            "embedding.positions",
+            Layout(first=FIRST, last=self.cut),
+            change=lambda values: values + row,
+        )
+        yield from layers({"embeddings.LayerNorm": "encoder.embedding_norm"}, prefix)
+
+    def checked(self, tokenizer) -> Any:
+        """Returns a tokenizer after checking that its padding is that of the settings."""
+        if tokenizer.pad_id != self.settings.get("pad_token_id", 1):
+            rule = f"{tokenizer.pad_id}, the id of <pad> in the vocabulary"
+            raise self.settings.wrong("pad_token_id", rule)
+        return tokenizer

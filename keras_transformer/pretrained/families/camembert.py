@@ -1,0 +1,19 @@
+"""CamemBERT in Hugging Face's format: RoBERTa's encoder with a SentencePiece vocabulary."""
+
+from keras_transformer.pretrained.bert_encoder import RobertaEncoder
+from keras_transformer.pretrained.unigram import read_unigram
+from keras_transformer.text.tokenizers import SentencePieceTokenizer
+
+
+class Camembert(RobertaEncoder):
+    """A folder with `config.json` and `tokenizer.json` or `sentencepiece.bpe.model`.
+
+    The ids are SentencePiece's, moved by four, with tokens of fairseq that no text has.
+    """
+
+    name = model_type = "camembert"
+    classes = "Camembert"
+
+    def read_tokenizer(self) -> SentencePieceTokenizer:  # noqa: D102
+        first = ("<s>NOTUSED", "<pad>", "</s>NOTUSED", "<unk>", "<unk>NOTUSED")
+        return self.checked(read_unigram(self.folder, self.settings, first, skip=1))
