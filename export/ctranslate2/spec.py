@@ -83,6 +83,8 @@ def check_expressible(config, origin=None) -> None:
         ("a decoder of SSRUs", config.decoder.is_recurrent),
         (_name_of_silent_ids(origin), bool(config.silent_ids)),
         ("an output that starts with zeros", config.starts_with_zeros),
+        ("tokens of languages in front of sources", config.head.has_languages),
+        ("a forced first token (`forced_bos_token_id`)", config.forced_bos_id is not None),
         ("a feed-forward network without biases", not config.feed_forward_bias),
         ("a gated feed-forward network", config.is_gated),
         ("key heads that heads share", config.num_key_value_heads not in (None, config.num_heads)),

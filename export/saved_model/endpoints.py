@@ -186,7 +186,7 @@ class Alignments(Sentences):
     def answer(self, sentences) -> dict[str, Tensor]:  # noqa: D102
         outputs, pad_id = self._translate(sentences), self.pipeline.target_tokenizer.pad_id
         tokens = self._answers(outputs["found"].tokens)  # [B, L]
-        source = outputs["source"].to_tensor(pad_id)  # [B, S]
+        source = self.pipeline.model.read_source(outputs["source"].to_tensor(pad_id))  # [B, S]
         empty = tf.expand_dims(outputs["empty"], 1)  # [B, 1]
         real = tf.not_equal(tokens, pad_id) & ~empty  # [B, L]
         columns = tf.range(1, real.shape[1] + 1)  # [L]

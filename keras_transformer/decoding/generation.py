@@ -16,13 +16,14 @@ class Generation:
 
     Args:
         search: The default search. `None`: greedy search.
-        banned_ids, silent_ids, forced_eos_id: See `TransformerConfig`.
+        banned_ids, silent_ids, forced_bos_id, forced_eos_id: See `TransformerConfig`.
         notes: Strings that describe settings of the checkpoint that no search supports.
     """
 
     search: Greedy | Beam | None = None
     banned_ids: tuple = ()
     silent_ids: tuple = ()
+    forced_bos_id: int | None = None
     forced_eos_id: int | None = None
     notes: tuple = ()
 

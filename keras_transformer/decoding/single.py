@@ -112,7 +112,8 @@ class _Loop:
         index, ended, vocabulary = state.index, state.ended, self.predictor.vocabulary
         step = self.predictor.step(tf.expand_dims(state.last, 1), state.predictor_state, index)
         limit = self.length if self.limit is None else self.limit
-        wide = vocabulary.with_forced_end(step.logits, index + 1 >= limit)  # [B, 1, V]
+        first, last = tf.equal(index, 0), index + 1 >= limit
+        wide = vocabulary.with_forced(step.logits, first, last)  # [B, 1, V]
         logits = tf.squeeze(wide, 1)  # [B, V]
         best, logit = self.choose(self._allowed(wide, logits, state), index)  # [B] each
         gain = tf.cast(logit - tf.reduce_logsumexp(logits, axis=-1), tf.float32)  # [B]

@@ -20,7 +20,6 @@ WITHOUT_EFFECT = {
     "num_beam_groups": (1,),
     "suppress_tokens": (None,),
     "begin_suppress_tokens": (None,),
-    "forced_bos_token_id": (None,),
     "sequence_bias": (None,),
     "exponential_decay_length_penalty": (None,),
     "force_words_ids": (None,),
@@ -48,6 +47,7 @@ def read_generation(settings, eos_id, size) -> Generation:
     return Generation(
         search,
         **{banned: _banned(settings, eos_id, size)},
+        forced_bos_id=settings.token("forced_bos_token_id", size, optional=True),
         forced_eos_id=settings.token("forced_eos_token_id", size, optional=True),
         notes=tuple(notes),
     )

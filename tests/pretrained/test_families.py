@@ -17,6 +17,7 @@ import numpy as np
 import opus_folders
 import pytest
 import roberta_folders
+import seq2seq_folders
 import vit_folders
 from marian_reference import Marian
 
@@ -123,8 +124,28 @@ def gpt2(folder):
     return folder, "the film", compare
 
 
+def of_bart(name):
+    """Returns the row of a kind of `seq2seq_folders`."""
+
+    def row(folder):
+        settings, tensors = seq2seq_folders.write_folder(folder, name)
+
+        def compare(model):
+            source = seq2seq_folders.random_sources(settings, model)
+            target = opus_folders.random_tokens(settings, (4, 5, 2), 1, start=2)
+            read = model.read_source(source)
+            expected = marian_in_numpy.forward(tensors, settings, read.numpy(), target)[1]
+            ours = model({"source": source, "target": target}, training=False)
+            np.testing.assert_allclose(ours, expected, rtol=0, atol=1e-4)
+
+        return folder, "a dog runs", compare
+
+    return row
+
+
 ROWS = {
     "opus-mt": opus_mt,
+    "m2m-100": of_bart("nllb"),
     "marian": marian,
     "bert": bert_of_labels,
     "distilbert": distilbert,

@@ -7,6 +7,7 @@ import keras
 from keras_transformer.layers import positions
 from keras_transformer.layers.call_checks import check_ids
 from keras_transformer.layers.inputs.embedding import PositionalEmbedding
+from keras_transformer.layers.inputs.language_codes import LanguageCodes
 from keras_transformer.layers.inputs.segments import Segments
 from keras_transformer.layers.masks import PaddingMask
 from keras_transformer.models.inputs.model_input import ModelInput
@@ -31,6 +32,7 @@ class EmbeddedTokens(ModelInput):
         self.embedding = self.layers[f"{side}embedding"]
         self.embeddings = (self.embedding,)
         self.segments = self.layers.get("segments")
+        self.languages = self.layers.get(f"{side}languages")
 
     def make_layers(self, config, policy, kernels) -> dict[str, Any]:  # noqa: D102
         tokens, size = config.input, config.input.vocab_size
@@ -43,6 +45,10 @@ class EmbeddedTokens(ModelInput):
             after = tokens.segments == "after_eos"
             separator = tokens.eos_id if after else tokens.bos_id
             layers["segments"] = Segments(separator, after, dtype=policy, name="segments")
+        place = getattr(config.head, "language_codes", "none")
+        if place != "none":
+            name = f"{self.side}languages"
+            layers[name] = LanguageCodes(place, tokens.pad_id, name=name)
         return layers
 
     @property
@@ -54,6 +60,10 @@ class EmbeddedTokens(ModelInput):
 
     def check(self, inputs, model) -> None:  # noqa: D102
         check_ids(inputs, self.side.strip("_") or "tokens", model)
+
+    def read(self, inputs):
+        """Returns the token ids in the order in which they are embedded, `[B, S]`."""
+        return inputs if self.languages is None else self.languages(inputs)
 
     def allowed(self, inputs) -> Tensor | None:  # noqa: D102
         return self.mask(inputs)

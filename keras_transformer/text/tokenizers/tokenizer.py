@@ -5,6 +5,7 @@ import hashlib
 import tensorflow as tf
 
 from keras_transformer.tensors import Tensor
+from keras_transformer.text.languages import Languages
 
 # Signatures of private functions. The public methods are not a `tf.function`, which does not keep
 # its object alive: `SentencePieceTokenizer.load(path).encode(...)` would fail.
@@ -25,6 +26,7 @@ class Tokenizer(tf.Module):
         pad_id, unk_id, bos_id, eos_id: Ids of padding, of an unknown token, and of the tokens that
             begin and end a text.
         starts_with_bos: Whether an encoded text begins with `bos_id`.
+        languages: The `Languages` whose tokens are in front of an encoded text, or `None`.
     """
 
     title: str = ""
@@ -35,11 +37,13 @@ class Tokenizer(tf.Module):
     bos_id: int
     eos_id: int
     starts_with_bos: bool = False
+    languages: Languages | None = None
 
     @property
     def num_marks(self) -> int:
-        """Number of ids that mark the beginning and the end of an encoded text, 1 or 2."""
-        return 1 + self.starts_with_bos
+        """Number of ids that mark the beginning and the end of an encoded text, 1 to 3."""
+        sides = () if self.languages is None else self.languages.sides
+        return 1 + self.starts_with_bos + len(sides)
 
     def encode(self, strings: Tensor) -> tf.RaggedTensor:
         """Encodes strings as token ids, with the ids that begin and end a text.
