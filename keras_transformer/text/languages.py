@@ -53,6 +53,10 @@ class Languages:
             f"{', '.join(shown)}. Received: {code!r}."
         )
 
+    def examples(self):
+        """Returns a few codes as text."""
+        return ", ".join([*self.ids][:SHOWN])
+
     def replaced(self, source=None, target=None):
         """Returns languages with other defaults; `None` keeps one.
 
@@ -77,8 +81,7 @@ class Languages:
             if getattr(self, side) is None:
                 raise ValueError(
                     f"`{side}_language` must be chosen, because the model has no default: one of "
-                    f"{', '.join([*self.ids][:SHOWN])}"
-                    f"{', ...' if len(self.ids) > SHOWN else ''}."
+                    f"{self.examples()}{', ...' if len(self.ids) > SHOWN else ''}."
                 )
         return [self.ids[getattr(self, side)] for side in self.sides]
 
