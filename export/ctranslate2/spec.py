@@ -84,6 +84,7 @@ def check_expressible(config, origin=None) -> None:
         (_name_of_silent_ids(origin), bool(config.silent_ids)),
         ("an output that starts with zeros", config.starts_with_zeros),
         ("tokens of languages in front of sources", config.head.has_languages),
+        ("`no_repeat_ngram` as a rule of the model", config.no_repeat_ngram > 0),
         ("a forced first token (`forced_bos_token_id`)", config.forced_bos_id is not None),
         ("a feed-forward network without biases", not config.feed_forward_bias),
         ("a gated feed-forward network", config.is_gated),

@@ -87,6 +87,7 @@ def unexpressed(config) -> tuple[str, str] | None:
         "forced_bos_id": None,
         "forced_eos_id": None,
         "language_codes": "none",
+        "no_repeat_ngram": 0,
         "embedding_norm": False,
         "final_norm": None,
         "num_key_value_heads": None,

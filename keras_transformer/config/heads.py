@@ -1,9 +1,10 @@
 """Configurations of prediction heads: next token, class labels, answer spans, numbers."""
 
 import dataclasses
-from typing import Annotated, Any, Literal
+import functools
+from typing import Annotated, Literal
 
-from keras_transformer.checks import check_activation, check_positive, is_integer
+from keras_transformer.checks import check_activation, check_count, check_positive, is_integer
 from keras_transformer.config.arguments import documented, option
 from keras_transformer.config.block import Count, OptionalCount
 from keras_transformer.config.inputs import OptionalNumber
@@ -89,6 +90,12 @@ class TargetHead(NextTokenHead):
         None,
         """Token id, usually `eos_id`, that a search emits at the last position of an output of
         maximum length. `None`: such an output has no end.""",
+        set_by="vocabulary",
+    )
+
+    no_repeat_ngram: Annotated[int, functools.partial(check_count, least=0)] = option(
+        0,
+        "Number n of tokens: in an output of a search, no n-gram occurs twice. 0: any may.",
         set_by="vocabulary",
     )
 

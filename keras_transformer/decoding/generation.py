@@ -17,6 +17,7 @@ class Generation:
     Args:
         search: The default search. `None`: greedy search.
         banned_ids, silent_ids, forced_bos_id, forced_eos_id: See `TransformerConfig`.
+        no_repeat_ngram: See `TransformerConfig`.
         notes: Strings that describe settings of the checkpoint that no search supports.
     """
 
@@ -25,6 +26,7 @@ class Generation:
     silent_ids: tuple = ()
     forced_bos_id: int | None = None
     forced_eos_id: int | None = None
+    no_repeat_ngram: int = 0
     notes: tuple = ()
 
     def of_vocabulary(self) -> "Generation":

@@ -6,7 +6,7 @@ import typing
 
 import tensorflow as tf
 
-from keras_transformer.decoding.constraints import Rules
+from keras_transformer.decoding.constraints import Rules, with_rules_of
 from keras_transformer.decoding.loop import (
     STAGES,
     check_lengths,
@@ -60,6 +60,7 @@ def decode_single(
     length = check_lengths(predictor.max_length, 1, max_length, cache_length)
 
     def search(predictor, constraints):
+        constraints = with_rules_of(predictor.vocabulary, constraints)
         batch, positions = predictor.sizes(inputs)
         ends = stages(length, cache_stages, predictor.grows)
         vocabulary = predictor.vocabulary

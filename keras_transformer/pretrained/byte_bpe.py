@@ -1,5 +1,6 @@
 """Byte-level BPE in Hugging Face's files: `tokenizer.json`, or `vocab.json` and `merges.txt`."""
 
+from keras_transformer.checks import is_integer
 from keras_transformer.pretrained.pieces import added_ids, check_ids
 from keras_transformer.pretrained.settings import CheckpointSettings
 from keras_transformer.text.tokenizers import ByteBPETokenizer
@@ -19,7 +20,7 @@ EXPRESSIBLE = {
 }
 
 
-def read_byte_bpe(folder, settings, special, starts_with_bos, more=()) -> ByteBPETokenizer:
+def read_byte_bpe(folder, settings, special, starts_with_bos, more=(), beyond=()) -> ByteBPETokenizer:
     """Returns the `ByteBPETokenizer` of a checkpoint, with as many entries as its model has.
 
     Args:
@@ -28,6 +29,7 @@ def read_byte_bpe(folder, settings, special, starts_with_bos, more=()) -> ByteBP
         special: Dictionary from `"pad"`, `"unk"`, `"bos"` and `"eos"` to tokens.
         starts_with_bos: See `ByteBPETokenizer`.
         more: Tokens that the vocabulary has here after those of the model.
+        beyond: Tokens that are left out if their ids are not in the vocabulary of the model.
 
     Raises:
         ValueError: If a file is missing or damaged, does not fit the model, or holds another
@@ -42,6 +44,7 @@ def read_byte_bpe(folder, settings, special, starts_with_bos, more=()) -> ByteBP
         ids, merges = folder.require_json(IDS), _merges_of_lines(folder.text(MERGES))
     else:
         ids, merges = _from_json(content, path)
+    ids = {p: n for p, n in ids.items() if not (p in beyond and is_integer(n) and n >= size)}
     check_ids(ids, size, path)
     names = {number: piece for piece, number in ids.items()}
     pieces = [names.get(number, f"<unused {number}>") for number in range(size)]

@@ -4,11 +4,13 @@ import functools
 import io
 import json
 
+import bpe_in_python
 import numpy as np
 import opus_folders
 import safetensors.numpy
 import sentencepiece
 from opus_folders import SOURCE_TEXT, TARGET_TEXT
+from roberta_folders import MERGES
 
 FAIRSEQ = ["<s>", "<pad>", "</s>", "<unk>"]
 M2M_LANGUAGES = 100
@@ -112,8 +114,21 @@ def write_model(folder, kind, size, seed=0, **changes):
     return reference, {name: values.astype("float64") for name, values in tensors.items()}
 
 
+def write_bart_vocabulary(folder):
+    """Writes BART's files; returns the number of tokens without `<mask>`."""
+    folder.mkdir(parents=True, exist_ok=True)
+    names = [*FAIRSEQ, *bpe_in_python.vocabulary(MERGES, []), "<mask>"]
+    ids = {name: number for number, name in enumerate(names)}
+    (folder / "vocab.json").write_text(json.dumps(ids))
+    lines = ["#version: 0.2", *(" ".join(pair) for pair in MERGES)]
+    (folder / "merges.txt").write_text("\n".join(lines) + "\n")
+    return len(names) - 1
+
+
 def write_folder(folder, name, **changes):
-    """Writes a whole checkpoint: `m2m100`, `nllb`, `nllb_legacy` or `mbart50`."""
+    """Writes a whole checkpoint: `m2m100`, `nllb`, `nllb_legacy`, `mbart50` or `bart`."""
+    if name == "bart":
+        return write_model(folder, "bart", write_bart_vocabulary(folder), **changes)
     if name == "m2m100":
         return write_model(folder, "m2m_100", write_m2m_vocabulary(folder), **changes)
     options = {"src_lang": "eng_Latn", "tgt_lang": "deu_Latn"}

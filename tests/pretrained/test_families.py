@@ -146,6 +146,8 @@ def of_bart(name):
 ROWS = {
     "opus-mt": opus_mt,
     "m2m-100": of_bart("nllb"),
+    "mbart": of_bart("mbart50"),
+    "bart": of_bart("bart"),
     "marian": marian,
     "bert": bert_of_labels,
     "distilbert": distilbert,

@@ -156,7 +156,14 @@ def _vocabulary(whole, front, size):
         for token in (whole.forced_bos_id, whole.forced_eos_id)
     )
     silent = tuple(front.index(token) for token in whole.silent_ids)
-    return Vocabulary(size, *special, silent_ids=silent, forced_bos_id=begin, forced_eos_id=end)
+    return Vocabulary(
+        size,
+        *special,
+        silent_ids=silent,
+        forced_bos_id=begin,
+        forced_eos_id=end,
+        no_repeat_ngram=whole.no_repeat_ngram,
+    )
 
 
 def count(which) -> Tensor:
