@@ -18,6 +18,8 @@ import opus_folders
 import pytest
 import roberta_folders
 import seq2seq_folders
+import t5_folders
+import t5_in_numpy
 import vit_folders
 from marian_reference import Marian
 
@@ -143,10 +145,25 @@ def of_bart(name):
     return row
 
 
+def t5(folder, **changes):
+    settings, tensors = t5_folders.write_folder(folder, **changes)
+
+    def compare(model):
+        source = opus_folders.random_tokens(settings, (7, 3))
+        target = opus_folders.random_tokens(settings, (4, 5), 1, start=0)
+        expected = t5_in_numpy.forward(tensors, settings, source, target)[1]
+        ours = model({"source": source, "target": target}, training=False)
+        np.testing.assert_allclose(ours, expected, rtol=0, atol=1e-4)
+
+    return folder, "a dog runs", compare
+
+
 ROWS = {
     "opus-mt": opus_mt,
     "m2m-100": of_bart("nllb"),
     "mbart": of_bart("mbart50"),
+    "t5": t5,
+    "mt5": lambda folder: t5(folder, model_type="mt5", **t5_folders.UNTIED),
     "bart": of_bart("bart"),
     "marian": marian,
     "bert": bert_of_labels,
