@@ -9,6 +9,7 @@ import numpy as np
 import opus_folders
 import safetensors.numpy
 import sentencepiece
+import t5_folders
 from opus_folders import SOURCE_TEXT, TARGET_TEXT
 from roberta_folders import MERGES
 
@@ -46,6 +47,7 @@ KINDS = {
         "static_position_embeddings": False,
     },
     "bart": {"normalize_embedding": True, "static_position_embeddings": False},
+    "pegasus": {"normalize_before": True, "add_final_layer_norm": True},
 }  # fmt: skip
 
 
@@ -103,7 +105,7 @@ def write_model(folder, kind, size, seed=0, **changes):
     tensors = opus_folders.tensors_of(reference, seed)
     if kind == "m2m_100":
         del tensors["final_logits_bias"]
-    else:
+    elif kind != "pegasus":
         rng = np.random.default_rng(seed + 100)
         for side in ("encoder", "decoder"):
             rows = settings["max_position_embeddings"] + 2, settings["d_model"]
@@ -125,8 +127,16 @@ def write_bart_vocabulary(folder):
     return len(names) - 1
 
 
+def write_pegasus_vocabulary(folder):
+    """Writes T5's SentencePiece model; returns the number of tokens with 103 in front."""
+    return t5_folders.write_vocabulary(folder) - 104 + 103
+
+
 def write_folder(folder, name, **changes):
-    """Writes a whole checkpoint: `m2m100`, `nllb`, `nllb_legacy`, `mbart50` or `bart`."""
+    """Writes a checkpoint: `m2m100`, `nllb`, `nllb_legacy`, `mbart50`, `bart` or `pegasus`."""
+    if name == "pegasus":
+        special = {"pad_token_id": 0, "eos_token_id": 1, "decoder_start_token_id": 0}
+        return write_model(folder, name, write_pegasus_vocabulary(folder), **special, **changes)
     if name == "bart":
         return write_model(folder, "bart", write_bart_vocabulary(folder), **changes)
     if name == "m2m100":

@@ -134,7 +134,8 @@ def of_bart(name):
 
         def compare(model):
             source = seq2seq_folders.random_sources(settings, model)
-            target = opus_folders.random_tokens(settings, (4, 5, 2), 1, start=2)
+            start = settings["decoder_start_token_id"]
+            target = opus_folders.random_tokens(settings, (4, 5, 2), 1, start=start)
             read = model.read_source(source)
             expected = marian_in_numpy.forward(tensors, settings, read.numpy(), target)[1]
             ours = model({"source": source, "target": target}, training=False)
@@ -165,6 +166,7 @@ ROWS = {
     "t5": t5,
     "mt5": lambda folder: t5(folder, model_type="mt5", **t5_folders.UNTIED),
     "bart": of_bart("bart"),
+    "pegasus": of_bart("pegasus"),
     "marian": marian,
     "bert": bert_of_labels,
     "distilbert": distilbert,

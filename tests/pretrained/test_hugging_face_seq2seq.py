@@ -8,17 +8,18 @@ import tempfile
 import numpy as np
 import pytest
 import seq2seq_folders as folders
+import t5_folders
 import tensorflow as tf
 from test_hugging_face import SCRIPT, run_python
 
 from keras_transformer.pretrained.read import read_checkpoint
 
 pytestmark = pytest.mark.slow
-PAD, LIMIT = 1, 15
+LIMIT = 15
 BASE = {
     "d_model": 24, "encoder_layers": 2, "decoder_layers": 2, "encoder_attention_heads": 3,
     "decoder_attention_heads": 3, "encoder_ffn_dim": 33, "decoder_ffn_dim": 33,
-    "max_position_embeddings": 31, "scale_embedding": True, "pad_token_id": PAD,
+    "max_position_embeddings": 31, "scale_embedding": True, "pad_token_id": 1,
     "bos_token_id": 0, "eos_token_id": 2, "decoder_start_token_id": 2, "dropout": 0.1,
 }  # fmt: skip
 # The vocabulary of each kind, in a folder of its own, and the number of its tokens.
@@ -28,7 +29,14 @@ VOCABULARIES = {
         folders.write_fairseq_vocabulary, codes=folders.MBART_CODES, kind="unigram"
     ),
     "bart": folders.write_bart_vocabulary,
+    "t5": t5_folders.write_vocabulary,
+    "pegasus": folders.write_pegasus_vocabulary,
 }
+T5 = {
+    "d_model": 24, "d_kv": 7, "num_layers": 2, "num_decoder_layers": 2, "num_heads": 3, "d_ff": 33,
+    "relative_attention_num_buckets": 8, "relative_attention_max_distance": 9, "pad_token_id": 0,
+    "eos_token_id": 1, "decoder_start_token_id": 0,
+}  # fmt: skip
 BEAM = {"num_beams": 4}
 RULES = {
     "no_repeat_ngram_size": 2, "min_length": 5, "length_penalty": 2.0, "early_stopping": True,
@@ -36,15 +44,18 @@ RULES = {
 }  # fmt: skip
 
 
-def case(kind, vocabulary, searches, seed=0, sharpen=3.0, forced=None, generation=None, **config):
+def case(
+    kind, vocabulary, searches, seed=0, sharpen=3.0, forced=None, generation=None, base=BASE,
+    **config,
+):  # fmt: skip
     with tempfile.TemporaryDirectory() as folder:
         size = VOCABULARIES[vocabulary](pathlib.Path(folder))
     # The first token of outputs, such as a language, is the last of the vocabulary.
     first = {} if forced is None else {"forced_bos_token_id": size + forced}
     # With a forced end: beams that stop by count rank truncated outputs last, unlike `generate`.
     rules = {
-        "max_length": LIMIT, "bad_words_ids": [[PAD]], "renormalize_logits": True,
-        "forced_eos_token_id": 2, **first,
+        "max_length": LIMIT, "bad_words_ids": [[base["pad_token_id"]]], "renormalize_logits": True,
+        "forced_eos_token_id": base["eos_token_id"], **first,
     }  # fmt: skip
     generation = {**rules, **(generation or {})}
     return {
@@ -52,7 +63,7 @@ def case(kind, vocabulary, searches, seed=0, sharpen=3.0, forced=None, generatio
         "vocabulary": vocabulary,
         "seed": seed,
         "sharpen": sharpen,
-        "config": {**BASE, "vocab_size": size, **config},
+        "config": {**base, "vocab_size": size, **config},
         "generation": generation,
         "searches": {name: {**generation, **options} for name, options in searches.items()},
     }
@@ -68,6 +79,19 @@ CASES = {
         generation={"forced_bos_token_id": 0},
     ),
     "bart_without_rules": case("Bart", "bart", SEARCHES, 4),
+    "pegasus": case(
+        "Pegasus", "pegasus", SEARCHES, 8,
+        base={**BASE, "pad_token_id": 0, "eos_token_id": 1, "decoder_start_token_id": 0},
+    ),
+    "t5": case("T5", "t5", SEARCHES, 5, base=T5),
+    "flan_t5": case(
+        "T5", "t5", SEARCHES, 6, sharpen=0.5, base=T5, feed_forward_proj="gated-gelu",
+        tie_word_embeddings=False,
+    ),
+    "mt5": case(
+        "MT5", "t5", SEARCHES, 7, sharpen=0.5, base=T5, feed_forward_proj="gated-gelu",
+        tie_word_embeddings=False,
+    ),
 }  # fmt: skip
 
 
@@ -103,13 +127,14 @@ def source_of(name, model, expected):
 def test_logits_and_encoder_states(name):
     checkpoint, expected = converted(name)
     model, source = checkpoint.model, source_of(name, checkpoint.model, expected)
-    target, real = expected["target"].astype("int32"), expected["right_source"] != PAD
+    pad = model.config.pad_id
+    target, real = expected["target"].astype("int32"), expected["right_source"] != pad
     states = model.encode(source)[0].numpy()[:, : real.shape[1]]
     np.testing.assert_allclose(states[real], expected["right_states"][real], rtol=0, atol=1e-5)
     logits = model({"source": source, "target": target}, training=False)
-    real = np.cumsum(target == PAD, axis=1) == 0  # M2M100's padding has another position
-    theirs = expected["right_logits"][real]
-    np.testing.assert_allclose(logits.numpy()[real], theirs, rtol=0, atol=1e-4)
+    real = np.cumsum(target[:, 1:] == pad, axis=1) == 0  # M2M100's padding has another position
+    theirs = expected["right_logits"][:, 1:][real]
+    np.testing.assert_allclose(logits.numpy()[:, 1:][real], theirs, rtol=0, atol=1e-4)
 
 
 @pytest.mark.parametrize("search", SEARCHES)
@@ -122,19 +147,23 @@ def test_the_checkpoints_own_search_emits_the_same_tokens(name, search):
         input_signature=[tf.TensorSpec([None, None], tf.int32)],
     )
     tokens, scores = (x.numpy() for x in run(source_of(name, checkpoint.model, expected)))
+    pad = checkpoint.model.config.pad_id
     theirs = expected[f"right_{search}"][:, 1:]  # without the first token
-    theirs = np.pad(theirs, [(0, 0), (0, LIMIT - 1 - theirs.shape[1])], constant_values=PAD)
+    theirs = np.pad(theirs, [(0, 0), (0, LIMIT - 1 - theirs.shape[1])], constant_values=pad)
     np.testing.assert_array_equal(tokens[:, 0], theirs)
     if search != "greedy":
         expected = expected[f"right_{search}_scores"]
         np.testing.assert_allclose(scores[:, 0], expected, rtol=0, atol=1e-4)
     if search == "rules":
-        assert ((theirs != PAD).sum(1) >= RULES["min_length"]).all()
+        assert ((theirs != pad).sum(1) >= RULES["min_length"]).all()
 
 
 def test_the_outputs_above_are_varied():
-    outputs = [converted(name)[1][f"right_{search}"] for name in CASES for search in SEARCHES]
-    rows = [row for rows in outputs for row in rows]
-    assert len({tuple(row) for row in rows}) > len(rows) / 2
-    lengths = [int((row[1:] != PAD).sum()) for row in rows]
-    assert sum(length < LIMIT - 1 for length in lengths) > 3
+    outputs = [
+        (converted(name)[1][f"right_{search}"][:, 1:], CASES[name]["config"]["pad_token_id"])
+        for name in CASES
+        for search in SEARCHES
+    ]
+    rows = [tuple(row[row != pad]) for rows, pad in outputs for row in rows]
+    assert len({*rows}) > len(rows) / 2
+    assert sum(len(row) < LIMIT - 1 for row in rows) > 3

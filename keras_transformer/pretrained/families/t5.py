@@ -181,3 +181,4 @@ class MT5(T5):
     """mT5, T5 for many languages."""
 
     name, model_type, reader = "mt5", "mt5", "MT5ForConditionalGeneration"
+    _is_scaled = False  # whatever its settings are
