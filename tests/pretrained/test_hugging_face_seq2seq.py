@@ -167,3 +167,40 @@ def test_the_outputs_above_are_varied():
     rows = [tuple(row[row != pad]) for rows, pad in outputs for row in rows]
     assert len({*rows}) > len(rows) / 2
     assert sum(len(row) < LIMIT - 1 for row in rows) > 3
+
+
+TEXTS = [
+    "a dog runs", "The cat sat on a mat.", "", "seven dogs, nine cats", "über  zwei   Hügel ж",
+    "a\tb", "ﬁ ½ Ａ", "'s dogs'",
+]  # fmt: skip
+TOKENIZERS = {
+    "m2m100": ("M2M100Tokenizer", {"src_lang": "en"}),
+    "nllb": ("NllbTokenizer", {"extra_special_tokens": list(folders.NLLB_CODES)}),
+    "nllb_legacy": (
+        "NllbTokenizer", {"extra_special_tokens": list(folders.NLLB_CODES),
+                          "legacy_behaviour": True},
+    ),
+    "bart": ("BartTokenizer", {}),
+    "t5": ("T5Tokenizer", {}),
+    "pegasus": ("PegasusTokenizer", {}),
+}  # fmt: skip
+
+
+def test_token_ids(tmp_path):
+    cases = {}
+    for name, (kind, options) in TOKENIZERS.items():
+        write = t5_folders if name == "t5" else functools.partial(folders.write_folder, name=name)
+        (write.write_folder if name == "t5" else write)(tmp_path / name)
+        cases[str(tmp_path / name)] = {"class": kind, "options": options, "texts": TEXTS}
+        cases[str(tmp_path / name)]["save"] = kind == "NllbTokenizer"
+    place = run_python(SCRIPT.with_name("hugging_face_tokenizers.py"), cases)
+    if place is None:
+        pytest.skip("torch and transformers are missing: see test_hugging_face.py")
+    theirs = json.loads((place / "ids.json").read_text())
+    for name in TOKENIZERS:
+        checkpoint = read_checkpoint(tmp_path / name)
+        rows = checkpoint.tokenizers.source.encode(TEXTS).to_tensor(checkpoint.model.config.pad_id)
+        read = checkpoint.model.read_source(rows).numpy()
+        pad = checkpoint.model.config.pad_id
+        for text, row, expected in zip(TEXTS, read, theirs[str(tmp_path / name)], strict=True):
+            assert row[row != pad].tolist() == expected, (name, text)
