@@ -85,12 +85,6 @@ class Tokenizers(typing.NamedTuple):
         """
         if source is None and target is None:
             return self
-        if self.languages is None:
-            side = "source" if target is None else "target"
-            raise ValueError(
-                f"`{side}_language` must be None for a model without tokens of languages. "
-                f"Received: {source if target is None else target!r}."
-            )
         return Tokenizers(*(one.with_languages(source, target) for one in self))
 
     def files(self) -> dict[str, bytes]:

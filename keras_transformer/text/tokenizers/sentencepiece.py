@@ -88,10 +88,12 @@ class SentencePieceTokenizer(Tokenizer):
     def languages(self):  # noqa: D102
         return None if self.table is None else self.table.languages
 
-    def with_languages(self, source=None, target=None):
-        """Returns a tokenizer with other default languages: see `Languages.replaced`."""
-        languages = self.languages.replaced(source, target)
-        return type(self)(self.model, dataclasses.replace(self.table, languages=languages))
+    def with_languages(self, source: str | None = None, target: str | None = None):  # noqa: D102
+        table = self.table
+        if table is None or table.languages is None:
+            return super().with_languages(source, target)
+        languages = table.languages.replaced(source, target)
+        return type(self)(self.model, dataclasses.replace(table, languages=languages))
 
     def _pieces(self):
         # Created anew in every graph. The resource of TensorFlow Text belongs to the operation that

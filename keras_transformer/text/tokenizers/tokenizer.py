@@ -26,7 +26,6 @@ class Tokenizer(tf.Module):
         pad_id, unk_id, bos_id, eos_id: Ids of padding, of an unknown token, and of the tokens that
             begin and end a text.
         starts_with_bos: Whether an encoded text begins with `bos_id`.
-        languages: The `Languages` whose tokens are in front of an encoded text, or `None`.
     """
 
     title: str = ""
@@ -37,7 +36,27 @@ class Tokenizer(tf.Module):
     bos_id: int
     eos_id: int
     starts_with_bos: bool = False
-    languages: Languages | None = None
+
+    @property
+    def languages(self) -> Languages | None:
+        """The `Languages` whose tokens are in front of an encoded text, or `None`."""
+        return None
+
+    def with_languages(self, source: str | None = None, target: str | None = None) -> "Tokenizer":
+        """Returns a tokenizer with other default languages; `None` keeps one.
+
+        Args:
+            source: Code of the source language.
+            target: Code of the target language.
+
+        Raises:
+            ValueError: If a code is unknown, or the vocabulary has no languages to choose from.
+        """
+        side = "source" if target is None else "target"
+        raise ValueError(
+            f"`{side}_language` must be None for a model without tokens of languages. "
+            f"Received: {source if target is None else target!r}."
+        )
 
     @property
     def num_marks(self) -> int:
