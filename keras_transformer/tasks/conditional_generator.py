@@ -195,4 +195,7 @@ class ConditionalGenerator(Generator):
             tokenizer.pieces(side)
             for tokenizer, side in zip(self.tokenizers, (source, target), strict=True)
         ]
-        return Alignment(*pieces, weights[: len(target), : len(source)], translation)
+        languages = self.tokenizers.languages
+        marks = () if languages is None else languages.ids.values()
+        marks = tuple(self.source_tokenizer.pieces(list(marks)))
+        return Alignment(*pieces, weights[: len(target), : len(source)], translation, marks)

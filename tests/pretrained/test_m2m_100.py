@@ -10,7 +10,8 @@ import sentencepiece
 import seq2seq_folders
 from seq2seq_folders import NLLB_CODES, pieces, write_folder
 
-from keras_transformer import Beam, Shortlist, from_pretrained
+from keras_transformer import Beam, Shortlist, TransformerConfig, from_pretrained
+from keras_transformer.decoding.generation import Generation
 from keras_transformer.pretrained.families.m2m_100 import LANGUAGES
 from keras_transformer.pretrained.read import read_checkpoint
 
@@ -134,3 +135,34 @@ def test_ids_of_a_language_beyond_the_vocabulary_are_reported(tmp_path):
     (tmp_path / "vocab.json").write_text('{"<s>": 0, "<pad>": 1, "</s>": 2, "<unk>": 90}')
     with pytest.raises(ValueError, match=r"vocab\.json: ids must be numbered without a gap"):
         read_checkpoint(tmp_path)
+
+
+def test_words_of_an_alignment_do_not_contain_languages(tmp_path):
+    write_folder(tmp_path, "nllb")
+    (alignment,) = from_pretrained(tmp_path).align(["a dog"])
+    assert alignment.source[0] == "eng_Latn" and alignment.source[-1] == "</s>"
+    assert alignment.target[0] == "deu_Latn"
+    assert alignment.weights.shape == (len(alignment.target), len(alignment.source))
+    assert all(source in (0, 1) for source, _ in alignment.words())
+
+
+def test_a_training_from_a_run_keeps_the_languages(tmp_path):
+    write_folder(tmp_path / "hf", "nllb_legacy")
+    checkpoint = read_checkpoint(tmp_path / "hf")
+    generation = Generation.from_dict(checkpoint.generation.of_vocabulary().to_dict())
+    source, target = checkpoint.tokenizers
+    fields = {name: getattr(source, name) for name in ("vocab_size", "pad_id", "bos_id", "eos_id")}
+    new = generation.configure(TransformerConfig(**fields, target_vocab_size=target.vocab_size))
+    ours = checkpoint.model.config
+    assert (new.language_codes, new.bos_id) == (ours.language_codes, ours.bos_id) == ("after", END)
+
+
+def test_a_training_from_bart_keeps_the_start(tmp_path):
+    write_folder(tmp_path, "bart", forced_bos_token_id=0)
+    checkpoint = read_checkpoint(tmp_path)
+    tokenizer = checkpoint.tokenizers.source
+    new = checkpoint.generation.of_vocabulary().configure(
+        TransformerConfig(vocab_size=99, pad_id=1, bos_id=0, eos_id=END)
+    )
+    assert (tokenizer.bos_id, new.bos_id, checkpoint.model.config.bos_id) == (0, END, END)
+    assert new.forced_bos_id == 0

@@ -205,6 +205,8 @@ def test_the_search_is_read_from_the_files(tmp_path):
         "banned_ids": (),
         "forced_bos_id": None,
         "no_repeat_ngram": 0,
+        "language_codes": "none",
+        "start_id": None,
         "silent_ids": (),
         "forced_eos_id": None,
         "notes": tuple(checkpoint.notes),

@@ -1,5 +1,6 @@
 """BART in Hugging Face's format: summaries of texts, with byte-level BPE."""
 
+import dataclasses
 import functools
 
 from keras_transformer.pretrained.byte_bpe import read_byte_bpe
@@ -21,6 +22,10 @@ class Bart(EncoderDecoderFamily):
     reader = "BartForConditionalGeneration"
     norm, embedding_norm = "post", True
     ignored = (r"model\.(encoder|decoder)\.version",)
+
+    def generation(self):  # noqa: D102
+        start = self.special(self.settings.count("vocab_size"))["bos_id"]
+        return dataclasses.replace(super().generation(), start_id=start)
 
     def tokenizers(self, config):  # noqa: D102
         tokenizer = self._tokenizer

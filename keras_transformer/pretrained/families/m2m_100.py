@@ -45,12 +45,10 @@ class M2M100(EncoderDecoderFamily):
             "position_offset": first,
         }
 
-    def special(self, size):  # noqa: D102
-        place = "after" if self._options.flag("legacy_behaviour", False) else "before"
-        return {**super().special(size), "language_codes": place}
-
     def generation(self):  # noqa: D102
-        return dataclasses.replace(super().generation(), forced_bos_id=None)
+        place = "after" if self._options.flag("legacy_behaviour", False) else "before"
+        rules = super().generation()
+        return dataclasses.replace(rules, forced_bos_id=None, language_codes=place)
 
     def tokenizers(self, config):  # noqa: D102
         ids, languages = self._vocabulary(config.vocab_size)

@@ -33,10 +33,11 @@ class MBart(EncoderDecoderFamily):
                 f"{special['eos_id']}, the end token, as in mBART-50. The mBART of 25 languages, "
                 "which starts outputs with a language, is not supported",
             )
-        return {**special, "language_codes": "before"}
+        return special
 
     def generation(self):  # noqa: D102
-        return dataclasses.replace(super().generation(), forced_bos_id=None)
+        rules = super().generation()
+        return dataclasses.replace(rules, forced_bos_id=None, language_codes="before")
 
     def tokenizers(self, config):  # noqa: D102
         ids, languages = fairseq_ids(self.folder, config.vocab_size)
