@@ -2,7 +2,7 @@
 
 import dataclasses
 import functools
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from keras_transformer.checks import check_activation, check_count, check_positive, is_integer
 from keras_transformer.config.arguments import documented, option

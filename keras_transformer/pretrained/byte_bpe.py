@@ -20,7 +20,9 @@ EXPRESSIBLE = {
 }
 
 
-def read_byte_bpe(folder, settings, special, starts_with_bos, more=(), beyond=()) -> ByteBPETokenizer:
+def read_byte_bpe(
+    folder, settings, special, starts_with_bos, more=(), beyond=()
+) -> ByteBPETokenizer:
     """Returns the `ByteBPETokenizer` of a checkpoint, with as many entries as its model has.
 
     Args:

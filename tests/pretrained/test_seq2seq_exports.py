@@ -68,7 +68,7 @@ def test_languages_in_a_saved_model(tmp_path):
 def test_a_tflite_file(name, tmp_path):
     pipeline = opened(tmp_path / "hf", name)
     path = tmp_path / "m.tflite"
-    report = export_litert(pipeline, path, SENTENCES, lengths=[16])
+    report = export_litert(pipeline, path, SENTENCES, lengths=[pipeline.max_length])
     assert report["agreement"] == report["beam"]["agreement"] == 1
     loaded = LiteRTTranslator(path)
     assert [best.text for best in loaded.translate_batch(SENTENCES)] == pipeline(SENTENCES)
