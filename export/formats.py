@@ -145,7 +145,9 @@ FORMATS = {
             of_searches=("search", "n_best", "jit", "batch_sizes", "lengths", "left_out"),
             of_sources=("alignment",),
             beams=Beams("a SavedModel"),
-            opened_with=("beam", "length_penalty", "n_best"),
+            opened_with=(
+                *("beam", "length_penalty", "n_best", "source_language", "target_language"),
+            ),
         ),
         Format(
             "litert",
@@ -165,6 +167,7 @@ FORMATS = {
             ),
             opened_with=(
                 *("greedy", "beam", "n_best", "length_penalty", "extra_length", "max_output"),
+                *("source_language", "target_language"),
             ),
             refusal="litert.strings:check_run",  # if the file takes strings
         ),

@@ -57,6 +57,14 @@ class OpenGenerator:
         batch = tf.constant(sentences, tf.string, [len(sentences)])
         return generate_strings(self.tokenizers, self.max_length, decode, batch, self.blank)
 
+    def choose_languages(self, source: str | None = None, target: str | None = None):
+        """Replaces the default languages of a multilingual model; `None` keeps one.
+
+        Raises:
+            ValueError: If a code is unknown, or the model has no languages to choose from.
+        """
+        self.tokenizers = self.tokenizers.with_languages(source, target)
+
     def decode(self, sources: list[list[int]], n: int = 1) -> tuple[np.ndarray, np.ndarray]:
         """Returns token ids `[B, M, max_length]` and scores `[B, M]` for lists of token ids.
 

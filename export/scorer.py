@@ -60,8 +60,9 @@ class Scorer:
             begin = tf.fill([tf.shape(target)[0], 1], predictor.vocabulary.bos_id)
             shifted = tf.concat([begin, target[:, :-1]], axis=1)  # [B, T]
             logits = predictor.logits(source, shifted)  # [B, T, V]
-            last = tf.equal(tf.range(tf.shape(target)[1]), tf.expand_dims(limits - 1, 1))  # [B, T]
-            logits = predictor.vocabulary.with_forced_end(logits, last)
+            positions = tf.expand_dims(tf.range(tf.shape(target)[1]), 0)  # [1, T]
+            last = tf.equal(positions, tf.expand_dims(limits - 1, 1))  # [B, T]
+            logits = predictor.vocabulary.with_forced(logits, tf.equal(positions, 0), last)
             given = tf.gather(logits, target, batch_dims=2)  # [B, T]
             highest = tf.reduce_max(logits, axis=-1)  # [B, T]
             # Minimum over the tokens that are possible at the position; others are not computed.

@@ -12,7 +12,7 @@ from keras_transformer.export.litert.contents import Contents
 from keras_transformer.export.litert.convert import convert, custom_operators
 from keras_transformer.export.litert.packed import SIGNATURES, STRINGS, make_signatures
 from keras_transformer.export.litert.runtime import LiteRTTranslator
-from keras_transformer.export.litert.source_ids import RULE
+from keras_transformer.export.litert.source_ids import FRONT, RULE
 from keras_transformer.export.litert.strings import string_options
 from keras_transformer.export.shortlists import shortlist_metadata, shortlist_metrics
 
@@ -73,6 +73,8 @@ class LiteRTGeneration(Contents):
 
     def about(self) -> dict[str, Any]:  # noqa: D102
         pipeline, tokenizer = self.pipeline, self.pipeline.source_tokenizer
+        languages = tokenizer.languages
+        about = {} if languages is None else {"languages": languages.ids, "source": RULE + FRONT}
         return {
             "tokens": {
                 name: getattr(tokenizer, f"{name}_id") for name in ("pad", "unk", "bos", "eos")
@@ -82,15 +84,23 @@ class LiteRTGeneration(Contents):
             "max_length": pipeline.max_length,
             **shortlist_metadata(pipeline.shortlist),
             **beam_metadata(self._beam, pipeline.search),
+            **about,
         }
 
     def metadata(self, content) -> dict[str, Any]:  # noqa: D102
-        metadata = {**super().metadata(content), **self._calibrated, **self._languages}
+        metadata = {**super().metadata(content), **self._calibrated, **self._default_languages()}
         metadata[SIGNATURES] = [vars(signature) for signature in self._ids]
         if self._strings:
             metadata[STRINGS] = [vars(signature) for signature in self._strings["strings"]]
             metadata["custom_operators"] = custom_operators(content)
         return metadata
+
+    def _default_languages(self):
+        """Returns the languages: those of a multilingual model, otherwise those of the options."""
+        languages = self.pipeline.source_tokenizer.languages
+        if languages is None:
+            return self._languages
+        return {"source_language": languages.source, "target_language": languages.target}
 
     def check(self, draft, path) -> dict[str, Any]:  # noqa: D102
         self.progress(f"translating {len(self.samples)} sentences with every signature")

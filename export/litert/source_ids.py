@@ -9,6 +9,11 @@ RULE = (
     "then eos once; then pad up to source_length. For an invalid row, every hypothesis has only "
     "pad in tokens, a length of 0 and a score of -1e9; other rows of the batch are not affected."
 )
+# The same for a model with languages to choose from.
+FRONT = (
+    " In front are the token of the target language and that of the source language; `languages` "
+    "has the tokens, and `source_language` and `target_language` are the defaults."
+)
 
 
 def check_source_ids(sources, tokenizer) -> None:
@@ -39,6 +44,10 @@ def _problem(source, tokenizer):
         return f"has the id {outside[0]}, which is not in the vocabulary of {tokenizer.vocab_size}"
     if not source or source[-1] != tokenizer.eos_id:
         return "does not end in eos_id"
+    if tokenizer.languages is not None and not {*source[:2]} <= {*tokenizer.languages.ids.values()}:
+        return "does not begin with the tokens of the target language and of its own"
+    if tokenizer.starts_with_bos:
+        source = source[1:]
     for name in ("eos", "pad", "bos"):
         if getattr(tokenizer, f"{name}_id") in source[:-1]:
             return f"has {name}_id before its end"

@@ -12,6 +12,10 @@ from keras_transformer.tasks.generator import SENTENCES, SOURCE
 from keras_transformer.tasks.token_rows import assertions
 from keras_transformer.tensors import Tensor
 
+LANGUAGES = tuple(
+    tf.TensorSpec([None], tf.string, name=f"{side}_language") for side in ("source", "target")
+)
+
 
 class Endpoint:
     """A signature: named inputs, a search, and named outputs, all with the same first axis.
@@ -161,6 +165,46 @@ class SentencesAndSettings(Sentences):
         }
 
 
+class SentencesAndLanguages(Sentences):
+    """Signature from strings to texts, with the languages of each sentence in the request.
+
+    The inputs are `sentences`, string `[B]`, and for each of them `source_language` and
+    `target_language`, string `[B]`, codes of languages; the empty string stands for the model's
+    default. The outputs are those of `Sentences`. An unknown code is an error.
+    """
+
+    inputs = (*Sentences.inputs, *LANGUAGES)
+
+    def answer(self, sentences, source_language, target_language):  # noqa: D102
+        languages = self.pipeline.source_tokenizer.languages
+        codes = {"source": source_language, "target": target_language}
+        checks, ids = {}, []
+        for side in languages.sides:
+            numbers, known = languages.look_up(side, codes[side])
+            ids.append(numbers)
+            name = f"`{side}_language`"
+            checks[f"{name} must have one code for each of `sentences`."] = tf.equal(
+                tf.size(codes[side]), tf.size(sentences)
+            )
+            checks[f"{name} must be languages of the model, such as {languages.examples()}."] = (
+                known
+            )
+        with tf.control_dependencies(assertions(checks)):
+            front = tf.stack(ids, axis=1)  # [B, 2]
+        return self._written(self.pipeline.generate(sentences, self._find, front))
+
+    def example(self, sentences):
+        """Returns the inputs of a request that names the default languages or leaves them out."""
+        languages = self.pipeline.source_tokenizer.languages
+        named = {
+            spec.name: tf.constant(
+                [("", code)[len(sentence) % 2] for sentence in sentences], tf.string
+            )
+            for spec, code in zip(LANGUAGES, (languages.source, languages.target), strict=True)
+        }
+        return {**super().example(sentences), **named}
+
+
 class Alignments(Sentences):
     """Signature from strings to the best translation of each, with its attention to the source.
 
@@ -186,7 +230,7 @@ class Alignments(Sentences):
     def answer(self, sentences) -> dict[str, Tensor]:  # noqa: D102
         outputs, pad_id = self._translate(sentences), self.pipeline.target_tokenizer.pad_id
         tokens = self._answers(outputs["found"].tokens)  # [B, L]
-        source = outputs["source"].to_tensor(pad_id)  # [B, S]
+        source = self.pipeline.model.read_source(outputs["source"].to_tensor(pad_id))  # [B, S]
         empty = tf.expand_dims(outputs["empty"], 1)  # [B, 1]
         real = tf.not_equal(tokens, pad_id) & ~empty  # [B, L]
         columns = tf.range(1, real.shape[1] + 1)  # [L]

@@ -37,7 +37,8 @@ def export_saved_model(
 ) -> dict[str, Any]:
     """Writes the next version of a SavedModel: `directory/1/`, `directory/2/` and so on.
 
-    A model that generates text gets five signatures, and a sixth with `alignment`:
+    A model that generates text gets five signatures, one more with `alignment`, and one more if it
+    has languages to choose from:
 
     - `serving_default`: from strings `[B]` to the best output of each, found with `search`;
     - `n_best`: from strings to the best M outputs of a beam search;
@@ -46,7 +47,9 @@ def export_saved_model(
     - `search`: from strings, with a beam size, length penalty and maximum output length for each,
       to the best M outputs of a beam search;
     - `alignment`: from strings `[B]` to the outputs of `serving_default`, the tokens of source and
-      translation, and the attention of each target token to the source tokens, `[B, T, S]`.
+      translation, and the attention of each target token to the source tokens, `[B, T, S]`;
+    - `languages`: from strings, with a source and a target language for each, to the outputs of
+      `serving_default`.
 
     A model that answers in one pass gets `serving_default`, from a request to the answers of the
     pipeline's `Codec`. If the codec names a second signature, such as `tokens`, that one takes the

@@ -23,6 +23,7 @@ from keras_transformer.export.saved_model.templates import (
     ALIGNMENT_GRPC,
     EMPTY,
     GRPC,
+    LANGUAGES,
     NOTES,
     SERVING,
 )
@@ -126,11 +127,15 @@ def page_of(model, endpoints, sample, buckets=None) -> Page:
     alignment = _alignment(kinds, values)
     settings = {"beam_size": [values["beam_size"]], "length_penalty": [1.0]}
     settings["max_length"] = [values["max_length"]]
+    languages = pipeline.source_tokenizer.languages
+    if languages is not None:
+        settings["source_language"] = [languages.source]
+        settings["target_language"] = [languages.target]
     return Page(
         purpose=f"{pipeline.purpose}, with tokenizer and search in the graph",
         functions={name: kind.function.get_concrete_function() for name, kind in kinds.items()},
         axes=lambda name, key, spec: _axes(kinds[name], key, spec),
-        notes=NOTES.substitute(values, alignment=alignment[0]),
+        notes=NOTES.substitute(values, alignment=alignment[0], languages=_languages(languages)),
         requests={
             name: json_of(
                 {
@@ -139,7 +144,11 @@ def page_of(model, endpoints, sample, buckets=None) -> Page:
                         if kind.inputs[0].name == "source"
                         else {"sentences": [sample]}
                     ),
-                    **(settings if len(kind.inputs) > 1 else {}),
+                    **{
+                        spec.name: settings[spec.name]
+                        for spec in kind.inputs
+                        if spec.name in settings
+                    },
                 }
             )
             for name, kind in kinds.items()
@@ -162,6 +171,14 @@ def _alignment(endpoints, values):
     end, unknown = tokenizer.pieces([tokenizer.eos_id, tokenizer.unk_id])
     values = {**values, "end": end, "unknown": unknown}
     return ALIGNMENT.substitute(values), ALIGNMENT_GRPC.substitute(values)
+
+
+def _languages(languages):
+    """Returns the part of the page about languages, empty for a model without them."""
+    if languages is None:
+        return ""
+    codes = ", ".join(languages.ids)
+    return LANGUAGES.substitute(codes=codes, source=languages.source, target=languages.target)
 
 
 def _axes(endpoint, name, spec):

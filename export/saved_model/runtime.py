@@ -29,6 +29,8 @@ class SavedModelTranslator(OpenGenerator):
 
     Args:
         path: Folder of a version, or of all versions, of which the newest is loaded.
+        source_language, target_language: Codes of languages for the signature `languages`, only
+            without a `search`. `None`: the defaults of the export.
         search: A `Beam` whose `size`, `length_penalty` and `max_length` are passed to the signature
             `search`. Its other settings are fixed by the export, except that outputs have no
             limit that depends on the source (`extra_length=None`). `None`: the searches of
@@ -41,7 +43,13 @@ class SavedModelTranslator(OpenGenerator):
             error.
     """
 
-    def __init__(self, path: str | os.PathLike, search: Beam | None = None):
+    def __init__(
+        self,
+        path: str | os.PathLike,
+        search: Beam | None = None,
+        source_language: str | None = None,
+        target_language: str | None = None,
+    ):
         if search is not None:
             check_search(search, Beam)
         path = newest_version(path)
@@ -50,6 +58,11 @@ class SavedModelTranslator(OpenGenerator):
         self.path, self.search = path, search
         if search is not None and "search" not in self._model.signatures:
             raise ValueError(f"{path} has no signature `search` for a beam. Export it again.")
+        self._languages = source_language or "", target_language or ""
+        if any(self._languages) and "languages" not in self._model.signatures:
+            raise ValueError(f"{path} has no signature `languages`: its languages are fixed.")
+        if any(self._languages) and search is not None:
+            raise ValueError(f"{path} has its own search for languages: `search` must be None.")
 
     @property
     def n_best(self) -> int:
@@ -94,11 +107,23 @@ class SavedModelTranslator(OpenGenerator):
         elif n is not None:
             outputs = self._model.signatures["n_best"](sentences=batch)
         else:
-            outputs = self._translate(sentences=batch)
+            outputs = self._translate_languages(batch)
             for name in (self._kind.output, "score"):
                 outputs[name] = tf.expand_dims(outputs[name], 1)  # [B, M=1]
         # Results call the texts "text".
         return {"text" if name == self._kind.output else name: outputs[name] for name in outputs}
+
+    def _translate_languages(self, batch):
+        """Returns the outputs of the default signature, or of `languages` if some are chosen."""
+        if not any(self._languages):
+            return self._translate(sentences=batch)
+        source, target = (tf.fill(tf.shape(batch), code) for code in self._languages)
+        try:
+            return self._model.signatures["languages"](
+                sentences=batch, source_language=source, target_language=target
+            )
+        except tf.errors.InvalidArgumentError as error:  # an unknown language
+            raise ValueError(f"{self.path}: {rule(error)}") from error
 
     def _search(self, batch):
         """Returns the outputs of the signature `search`, with the same settings for each string."""

@@ -8,6 +8,7 @@ from keras_transformer.export.saved_model.endpoints import (
     Endpoint,
     Ids,
     Sentences,
+    SentencesAndLanguages,
     SentencesAndSettings,
 )
 from keras_transformer.export.searches import ModelSearch, RequestedSearch, traced
@@ -54,6 +55,8 @@ def make_endpoints(
         (Ids, "beam_tokens", several, True),
         (SentencesAndSettings, "search", RequestedSearch(pipeline, beam, n_best), True),
     ]
+    if pipeline.source_tokenizer.languages is not None:
+        table.append((SentencesAndLanguages, "languages", best, False))
     if alignment is not None:
         aligned = ModelSearch(pipeline, search, alignment=tuple(alignment))
         table.append((Alignments, "alignment", aligned, False))

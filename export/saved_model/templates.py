@@ -78,7 +78,7 @@ NOTES = string.Template("""\
 - Strings are UTF-8. A sentence of more than $max_length tokens is truncated, and `truncated` is
   true. A string that is not valid UTF-8 has empty outputs with a score of -1e9. $empty Token ids
   that are invalid are an error.
-$alignment
+$languages$alignment
 Searches of the signatures:
 
 $searches
@@ -144,6 +144,14 @@ EMPTY = {
     False: "An output begins with its prompt; its score covers the tokens after the prompt. An "
     "empty prompt starts a new text.",
 }
+
+# Part of the page for a model with languages to choose from.
+LANGUAGES = string.Template("""\
+- `languages` takes the languages of each sentence, `source_language` and `target_language`. The
+  empty string stands for the default, $source and $target, which the other signatures with
+  sentences use. A source of token ids begins with the token of the target language and that of its
+  own language. The languages are: $codes.
+""")
 
 # Parts of the page for an export with the signature `alignment`.
 ALIGNMENT = string.Template("""\

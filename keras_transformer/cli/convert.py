@@ -35,12 +35,26 @@ NAME = option(
 )
 
 
+LANGUAGES = [
+    option(
+        f"--{side}-language",
+        metavar="CODE",
+        group="Languages",
+        help=f"Default {side} language of RUN if the model is multilingual.  [default: the one "
+        "that the checkpoint names]",
+    )
+    for side in ("source", "target")
+]
+
+
 @convert.command("hf", example="keras-transformer convert hf opus-mt-en-de runs/en-de")
 @click.argument("directory", type=FOLDER)
 @click.argument("run", type=FOLDER)
+@LANGUAGES[0]
+@LANGUAGES[1]
 @NAME
 @LICENSE
-def hugging_face(directory, run, license, name) -> None:
+def hugging_face(directory, run, **options) -> None:
     """Convert a model in Hugging Face's format.
 
     DIRECTORY holds the model, for example one of OPUS-MT. `model_type` in config.json determines
@@ -48,7 +62,7 @@ def hugging_face(directory, run, license, name) -> None:
     model.safetensors.index.json names, and the licence from README.md. RUN and all of its exports
     contain the licence and the name.
     """
-    write_run(run, directory, license=license, name=name)
+    write_run(run, directory, **options)
 
 
 @convert.command(example="keras-transformer convert marian model.npz runs/en-de --vocab vocab.spm")

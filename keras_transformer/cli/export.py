@@ -96,6 +96,8 @@ def saved_model(
                      maximum output length are inputs of each sentence
     alignment        as serving_default, with tokens and attention weights
                      (with --alignment)
+    languages        as serving_default; source and target language are inputs
+                     of each sentence (of multilingual models)
 
     The options of beam search apply to every signature with a beam. A classifier has the
     signatures serving_default and tokens, which return labels.

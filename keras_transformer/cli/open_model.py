@@ -12,10 +12,20 @@ from keras_transformer.cli.shortlist import with_shortlist
 from keras_transformer.export.formats import FORMATS
 
 MODEL_KINDS = "a run, a SavedModel, a .tflite file or a folder for CTranslate2"
-ALL = {*SEARCHES, "max_length", "alignments", "shortlist"}  # a run supports all of them
+LANGUAGES = ("source_language", "target_language")
+ALL = {*SEARCHES, "max_length", "alignments", "shortlist", *LANGUAGES}  # a run supports all of them
 
 
-def open_search(path, search, n_best, max_length, alignments, batch_size, shortlist=None) -> Any:
+def open_search(
+    path,
+    search,
+    n_best,
+    max_length,
+    alignments,
+    batch_size,
+    shortlist=None,
+    languages=(None, None),
+):
     """Returns one of `line_searches` for a run, an ensemble of runs, or an export.
 
     Args:
@@ -26,6 +36,7 @@ def open_search(path, search, n_best, max_length, alignments, batch_size, shortl
         alignments: Whether to return alignments.
         batch_size: Number of sentences to answer at a time.
         shortlist: Path of a shortlist for the searches of a run. `None`: no shortlist.
+        languages: Codes of the source and target language, `None` for the defaults of the model.
 
     Raises:
         click.UsageError: If a path does not exist, or an option has no effect on the model.
@@ -43,11 +54,12 @@ def open_search(path, search, n_best, max_length, alignments, batch_size, shortl
                 "stdin or --input."
             )
     if len(paths) > 1:
-        return _run(paths, search, n_best, max_length, alignments, batch_size, shortlist)
+        options = max_length, alignments, batch_size, shortlist, languages
+        return _run(paths, search, n_best, *options)
     if path.is_file():
-        return _litert(path, search, n_best)
+        return _litert(path, search, n_best, languages)
     if _is_saved_model(path):
-        return _saved_model(path, search, n_best)
+        return _saved_model(path, search, n_best, languages)
     if (path / "decoder.yml").is_file():
         raise click.UsageError(
             f"{path} is a folder for Marian: `marian-decoder -c {path}/decoder.yml` opens it. "
@@ -55,7 +67,7 @@ def open_search(path, search, n_best, max_length, alignments, batch_size, shortl
         )
     if (path / "model.bin").is_file():
         return _ctranslate2(path, search, n_best)
-    return _run(paths, search, n_best, max_length, alignments, batch_size, shortlist)
+    return _run(paths, search, n_best, max_length, alignments, batch_size, shortlist, languages)
 
 
 def open_attention(path) -> Any:
@@ -96,7 +108,7 @@ def _is_export(path):
     return is_file or _is_saved_model(path)
 
 
-def _run(paths, search, n_best, max_length, alignments, batch_size, shortlist):
+def _run(paths, search, n_best, max_length, alignments, batch_size, shortlist, languages):
     from keras_transformer.cli.line_searches import Aligned, Searched
     from keras_transformer.decoding import Beam
     from keras_transformer.tasks import open_run
@@ -106,8 +118,12 @@ def _run(paths, search, n_best, max_length, alignments, batch_size, shortlist):
     path, run = " and ".join(map(str, paths)), paths[0] if len(paths) == 1 else paths
     translator = with_shortlist(open_run(run, max_length), shortlist, path)
     if not translator.generates:
-        refuse([*SEARCHES, "alignments"], f"has no effect on {path}, a run for {translator.task}.")
+        others = [*SEARCHES, "alignments", *LANGUAGES]
+        refuse(others, f"has no effect on {path}, a run for {translator.task}.")
         return _answered(translator, path)
+    if any(languages):
+        _check_languages(translator.tokenizers, path)
+        translator = translator.with_languages(*languages)
     if alignments:
         if not translator.has_source:
             refuse(["alignments"], f"has no effect on {path}, a run for {translator.task}.")
@@ -122,6 +138,12 @@ def _run(paths, search, n_best, max_length, alignments, batch_size, shortlist):
     if isinstance(search, Beam):
         _check_memory(translator, search.size, batch_size)
     return Searched(translator, search, n_best or 1)
+
+
+def _check_languages(tokenizers, path):
+    """Refuses languages for a model that has none to choose from."""
+    if tokenizers.languages is None:
+        refuse(LANGUAGES, f"has no effect on {path}, whose languages are fixed.")
 
 
 def _answered(model, path):
@@ -156,7 +178,7 @@ def _check_folder(path):
         raise ValueError(f"{path} holds no model: MODEL is {MODEL_KINDS}.{hint(path)}")
 
 
-def _saved_model(path, search, n_best):
+def _saved_model(path, search, n_best, languages):
     from keras_transformer.export.saved_model.metadata import read_beam
     from keras_transformer.export.saved_model.runtime import (
         SavedModelSinglePass,
@@ -170,6 +192,8 @@ def _saved_model(path, search, n_best):
         _refuse_all_but(set(), path)
         return _answered(SavedModelSinglePass(path), path)
     _refuse_all_but(FORMATS["saved-model"].opened_with, path)
+    if any(languages) and (search is not None or n_best is not None):
+        refuse(LANGUAGES, f"has no effect beside --beam and --n-best with {path}.")
     if not given("beam"):
         refuse(["length_penalty"], f"needs --beam with {path}.")
     if search is not None and (beam := read_beam(newest_version(path))) is not None:
@@ -177,11 +201,11 @@ def _saved_model(path, search, n_best):
             refuse(["length_penalty"], f"has no effect on {path}: see its README.md.")
         values = {"length_penalty": search.length_penalty} if given("length_penalty") else {}
         search = dataclasses.replace(beam, size=search.size, **values)
-    translator = SavedModelTranslator(path, search)
+    translator = SavedModelTranslator(path, search, *languages)
     return _exported(path, translator, n_best)
 
 
-def _litert(path, search, n_best):
+def _litert(path, search, n_best, languages):
     from keras_transformer.decoding import Beam, Greedy
     from keras_transformer.export.litert.runtime import (
         LiteRTTranslator,
@@ -205,6 +229,9 @@ def _litert(path, search, n_best):
         values = {field: getattr(search, field) for name, field in taken.items() if given(name)}
         search = dataclasses.replace(exported_beam(path) or search, **values)
     translator = LiteRTTranslator(path, search)
+    if any(languages):
+        _check_languages(translator.tokenizers, path)
+        translator.choose_languages(*languages)
     if not isinstance(translator.search, Beam):
         refuse(["n_best"], f"needs --beam with {path}.")
     return _exported(path, translator, n_best)

@@ -57,6 +57,19 @@ EXAMPLE = """keras-transformer translate runs/base --beam 4 < in.txt > out.txt""
     help="Write a tab and pairs i-j after each translation: word j of the translation attended "
     "most to word i of the source. Words are separated by spaces and counted from 0.",
 )
+@option(
+    "--source-language",
+    metavar="CODE",
+    group="Languages",
+    help="Language of the lines, for a multilingual MODEL, such as deu_Latn.  [default: the "
+    "MODEL's own]",
+)
+@option(
+    "--target-language",
+    metavar="CODE",
+    group="Languages",
+    help="Language of the translations, for a multilingual MODEL.  [default: the MODEL's own]",
+)
 @STRICT
 @shard(
     "Answer only part I of N of the lines of --input, I from 0 to N - 1. The outputs of all parts "
@@ -79,6 +92,8 @@ def predict(
     alignments,
     shard,
     strict,
+    source_language,
+    target_language,
     **options,
 ) -> None:
     """Answer each input line with one output line, in order.
@@ -118,7 +133,14 @@ def predict(
     with _lines(source) as lines, _output(target) as output:
         window = 1 if lines.isatty() else 2048
         search = open_search(
-            list(models), wanted, n_best, max_length, alignments, batch_size, shortlist
+            list(models),
+            wanted,
+            n_best,
+            max_length,
+            alignments,
+            batch_size,
+            shortlist,
+            languages=(source_language, target_language),
         )
         answer_stream(
             search,

@@ -1,9 +1,10 @@
 """Configurations of prediction heads: next token, class labels, answer spans, numbers."""
 
 import dataclasses
+import functools
 from typing import Annotated, Any, Literal
 
-from keras_transformer.checks import check_activation, check_positive, is_integer
+from keras_transformer.checks import check_activation, check_count, check_positive, is_integer
 from keras_transformer.config.arguments import documented, option
 from keras_transformer.config.block import Count, OptionalCount
 from keras_transformer.config.inputs import OptionalNumber
@@ -61,6 +62,14 @@ class TargetHead(NextTokenHead):
         """First input of the decoder: `"token"`, the embedding of `bos_id`, or `"zeros"`, zeros in
         its place, as in Marian's models. A position is added to both.""",
     )
+    language_codes: Literal["none", "before", "after"] = option(
+        "none",
+        """Tokens of languages in front of each source: that of the target language, then that of
+        the source language. Each output begins with the first one. The encoder reads the second
+        one before the text, `"before"`, as in M2M100, or after its end, `"after"`. `"none"`: a
+        source has no such tokens.""",
+        set_by="vocabulary",
+    )
     banned_ids: tuple = option(
         (),
         "Token ids that no search emits; the probabilities of the others sum to 1.",
@@ -71,10 +80,22 @@ class TargetHead(NextTokenHead):
         "Token ids that no search emits, but which keep their probability.",
         set_by="vocabulary",
     )
+    forced_bos_id: int | None = option(
+        None,
+        """Token id that a search emits at the first position of every output, as in BART. `None`:
+        no token is forced there.""",
+        set_by="vocabulary",
+    )
     forced_eos_id: int | None = option(
         None,
         """Token id, usually `eos_id`, that a search emits at the last position of an output of
         maximum length. `None`: such an output has no end.""",
+        set_by="vocabulary",
+    )
+
+    no_repeat_ngram: Annotated[int, functools.partial(check_count, least=0)] = option(
+        0,
+        "Number n of tokens: in an output of a search, no n-gram occurs twice. 0: any may.",
         set_by="vocabulary",
     )
 
@@ -85,6 +106,11 @@ class TargetHead(NextTokenHead):
             if not isinstance(ids, tuple | list):
                 raise TypeError(f"`{name}` must be a list of ids. Received: {name}={ids!r}.")
             object.__setattr__(self, name, tuple(ids))
+
+    @property
+    def has_languages(self):
+        """`True` if sources and outputs begin with tokens of languages."""
+        return self.language_codes != "none"
 
     @property
     def starts_with_zeros(self) -> bool:
@@ -118,18 +144,24 @@ class TargetHead(NextTokenHead):
         self._check_forced(size, tokens)
 
     def _check_forced(self, size, tokens):
-        forced = self.forced_eos_id
-        if forced is None:
-            return
-        if not is_integer(forced) or not 0 <= forced < size or forced == tokens.pad_id:
+        for name in ("forced_bos_id", "forced_eos_id"):
+            forced = getattr(self, name)
+            if forced is None:
+                continue
+            if not is_integer(forced) or not 0 <= forced < size or forced == tokens.pad_id:
+                raise ValueError(
+                    f"`{name}` must be the id of one of the {size} target tokens except "
+                    f"`pad_id`, or None. Received: {name}={forced!r}."
+                )
+            if forced in self.silent_ids or forced == tokens.bos_id != tokens.eos_id:
+                raise ValueError(
+                    f"`{name}` must be a token that a search may emit: neither `bos_id` nor one "
+                    f"of `silent_ids`. Received: {name}={forced}."
+                )
+        if self.forced_bos_id is not None and self.has_languages:
             raise ValueError(
-                f"`forced_eos_id` must be the id of one of the {size} target tokens except "
-                f"`pad_id`, or None. Received: forced_eos_id={forced!r}."
-            )
-        if forced in self.silent_ids or forced == tokens.bos_id != tokens.eos_id:
-            raise ValueError(
-                "`forced_eos_id` must be a token that a search may emit: neither `bos_id` nor one "
-                f"of `silent_ids`. Received: forced_eos_id={forced}."
+                "`forced_bos_id` must be None with `language_codes`, which force the first token "
+                f"of an output. Received: forced_bos_id={self.forced_bos_id}."
             )
 
 

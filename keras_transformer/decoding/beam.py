@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from keras_transformer.checks import check_choice, check_count
 from keras_transformer.decoding.beam_step import BeamStep
-from keras_transformer.decoding.constraints import Constraints, Rules
+from keras_transformer.decoding.constraints import Constraints, Rules, with_rules_of
 from keras_transformer.decoding.loop import (
     STAGES,
     check_lengths,
@@ -123,6 +123,7 @@ def beam_decode(
     used = None if beam_sizes is None else tf.reshape(tf.cast(beam_sizes, tf.int32), [-1, 1])
 
     def search(predictor, constraints):
+        constraints = with_rules_of(predictor.vocabulary, constraints)
         batch, positions = predictor.sizes(source)
         vocabulary = predictor.vocabulary
         step = BeamStep(

@@ -88,7 +88,8 @@ class BeamStep:
         rows = state.rows._replace(places=write(state.rows.places, here, places))
         vocabulary = self.predictor.vocabulary
         step = self.predictor.step(state.last, state.predictor_state, state.index)
-        logits = vocabulary.with_forced_end(step.logits, state.index + 1 >= self.limit)
+        first, last = tf.equal(state.index, 0), state.index + 1 >= self.limit
+        logits = vocabulary.with_forced(step.logits, first, last)
         best = best_continuations(
             logits,
             self._allowed(logits, state),

@@ -34,6 +34,21 @@ class Constraints(typing.NamedTuple):
     no_repeat_ngram: typing.Any = None
 
 
+def with_rules_of(vocabulary, constraints):
+    """Returns `Constraints` with the n-grams that a model never repeats, or `None` without any.
+
+    Args:
+        vocabulary: The `Vocabulary` of the predictor.
+        constraints: The `Constraints` of a search, or `None`. Its own `no_repeat_ngram` is kept.
+    """
+    if not vocabulary.no_repeat_ngram:
+        return constraints
+    constraints = Constraints() if constraints is None else constraints
+    if constraints.no_repeat_ngram is not None:
+        return constraints
+    return constraints._replace(no_repeat_ngram=vocabulary.no_repeat_ngram)
+
+
 class Rules:
     """Applies `Constraints` at each step of a search with N hypotheses for each sentence.
 

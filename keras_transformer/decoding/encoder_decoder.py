@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from keras_transformer.decoding.ancestors import Ancestors
 from keras_transformer.decoding.model_predictor import ModelPredictor
-from keras_transformer.decoding.predictor import Step, pick
+from keras_transformer.decoding.predictor import NEVER, Step, pick
 from keras_transformer.tensors import Tensor
 
 
@@ -19,6 +19,7 @@ class EncoderDecoderState(typing.NamedTuple):
     ancestors: Ancestors  # unused with an SSRU decoder: its states are reordered instead
     memory_heads: tuple  # key and value heads of the memory, each [B, H, S, K]
     memory_allowed: tf.Tensor  # [B, 1, S]
+    first: typing.Any = ()  # [B], first token of each output; () if the sources do not contain it
 
 
 class EncoderDecoder(ModelPredictor):
@@ -53,6 +54,12 @@ class EncoderDecoder(ModelPredictor):
         self.moves_cache = model.config.decoder.is_recurrent
         self.grows = not self.moves_cache
         self.output = output
+        self.has_languages = model.config.head.has_languages
+        if self.has_languages and output is not None:
+            raise ValueError(
+                "`output` must be None for a model with `language_codes`, whose first tokens may "
+                "be any."
+            )
 
     def sizes(self, inputs: Any) -> tuple[Tensor, Tensor | None]:  # noqa: D102
         shape = tf.shape(inputs)  # [B, S]
@@ -64,7 +71,8 @@ class EncoderDecoder(ModelPredictor):
         cache, memory_heads = self.model.start(memory, length, width)
         places = 1 if self.moves_cache else width
         ancestors = Ancestors.none_yet(tf.shape(source)[0], length, places)
-        return EncoderDecoderState(cache, ancestors, memory_heads, memory_allowed)
+        first = source[:, 0] if self.has_languages else ()
+        return EncoderDecoderState(cache, ancestors, memory_heads, memory_allowed, first)
 
     def step(self, tokens: Tensor, state: Any, index: Tensor) -> Step:  # noqa: D102
         ancestors = state.ancestors.with_position(index)
@@ -82,6 +90,8 @@ class EncoderDecoder(ModelPredictor):
         state = state._replace(cache=cache, ancestors=ancestors)
         if self.output is None:
             logits = self.vocabulary.without_banned(logits)
+        if self.has_languages:
+            logits += self._forced(state.first, index, logits.dtype)
         return Step(logits, state, weights)
 
     def follow(self, state: Any, parents: Tensor) -> Any:  # noqa: D102
@@ -91,7 +101,16 @@ class EncoderDecoder(ModelPredictor):
 
     def logits(self, inputs: Any, tokens: Tensor) -> Tensor:  # noqa: D102
         inputs = {"source": tf.convert_to_tensor(inputs, tf.int32), "target": tokens}
-        return self.vocabulary.without_banned(self.model(inputs, training=False))
+        logits = self.vocabulary.without_banned(self.model(inputs, training=False))  # [B, T, V]
+        if self.has_languages:
+            positions = tf.reshape(tf.range(tf.shape(tokens)[1]), [1, -1, 1])
+            logits += self._forced(inputs["source"][:, 0], positions, logits.dtype)
+        return logits
+
+    def _forced(self, first, index, dtype):
+        """Returns what makes the probability of the token `first` 1 at position 0, `[B, T, V]`."""
+        others = tf.not_equal(tf.range(self.vocabulary.size), tf.reshape(first, [-1, 1, 1]))
+        return tf.cast(tf.where(others & tf.equal(index, 0), NEVER, 0.0), dtype)
 
 
 def check_alignment(alignment, config) -> None:

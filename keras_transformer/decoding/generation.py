@@ -16,14 +16,21 @@ class Generation:
 
     Args:
         search: The default search. `None`: greedy search.
-        banned_ids, silent_ids, forced_eos_id: See `TransformerConfig`.
+        banned_ids, silent_ids, forced_bos_id, forced_eos_id: See `TransformerConfig`.
+        no_repeat_ngram, language_codes: See `TransformerConfig`.
+        start_id: Token that begins an output, if it is not the `bos_id` of the tokenizer. `None`:
+            it is.
         notes: Strings that describe settings of the checkpoint that no search supports.
     """
 
     search: Greedy | Beam | None = None
     banned_ids: tuple = ()
     silent_ids: tuple = ()
+    forced_bos_id: int | None = None
     forced_eos_id: int | None = None
+    no_repeat_ngram: int = 0
+    language_codes: str = "none"
+    start_id: int | None = None
     notes: tuple = ()
 
     def of_vocabulary(self) -> "Generation":
@@ -36,7 +43,10 @@ class Generation:
         Raises:
             ValueError: If an id is not in the vocabulary of the model.
         """
-        ids = {name: getattr(self, name) for name in GENERATION_IDS if hasattr(config, name)}
+        names = (*GENERATION_IDS, "language_codes")
+        ids = {name: getattr(self, name) for name in names if hasattr(config, name)}
+        if self.start_id is not None:
+            ids["bos_id"] = self.start_id
         return dataclasses.replace(config, **ids) if ids else config
 
     def to_dict(self) -> dict[str, Any]:

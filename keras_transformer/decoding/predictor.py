@@ -12,7 +12,7 @@ from keras_transformer.tensors import Tensor
 # Logit of a forbidden token. Finite, so that LiteRT can compute with it.
 NEVER = -1e9
 # Fields that a `TransformerConfig` has and other configurations of models do not.
-GENERATION_IDS = ("banned_ids", "silent_ids", "forced_eos_id")
+GENERATION_IDS = ("banned_ids", "silent_ids", "forced_bos_id", "forced_eos_id", "no_repeat_ngram")
 
 
 class Vocabulary(typing.NamedTuple):
@@ -24,7 +24,9 @@ class Vocabulary(typing.NamedTuple):
     eos_id: int
     banned_ids: tuple = ()  # tokens that are never emitted and have no probability
     silent_ids: tuple = ()  # tokens that are never emitted but keep their probability
+    forced_bos_id: int | None = None  # token forced at the first position of every output
     forced_eos_id: int | None = None  # token forced at the last position an output can have
+    no_repeat_ngram: int = 0  # n-gram that occurs only once in an output; 0: any may be repeated
 
     @classmethod
     def of(cls, config: Any) -> "Vocabulary":
@@ -50,22 +52,27 @@ class Vocabulary(typing.NamedTuple):
         which[list(ids)] = True
         return tf.where(tf.constant(which), tf.cast(NEVER, logits.dtype), logits)
 
-    def with_forced_end(self, logits: Tensor, last: Tensor) -> Tensor:
-        """Returns logits `[B, N, V]` that give `forced_eos_id` probability 1 at the last position.
+    def with_forced(self, logits: Tensor, first: Tensor, last: Tensor):
+        """Returns logits `[B, N, V]` that give the forced tokens probability 1 at both ends.
 
         Args:
             logits: Logits of the tokens at a position.
-            last: Boolean, `[]`, `[B]` or `[B, N]`: `True` if it is the last position that an output
-                can have.
+            first: Boolean, `[]`, `[B]` or `[B, N]`: `True` if it is the first position of an
+                output, where `forced_bos_id` is forced.
+            last: The same for the last position that an output can have, where `forced_eos_id` is
+                forced.
         """
-        if self.forced_eos_id is None:
+        return self._only(self.forced_eos_id, self._only(self.forced_bos_id, logits, first), last)
+
+    def _only(self, token, logits, here):
+        if token is None:
             return logits
         only = np.full(self.size, NEVER)  # [V]
-        only[self.forced_eos_id] = 0
-        last = tf.convert_to_tensor(last)
-        shape = [-1, 1, 1] if last.shape.rank < 2 else [*tf.unstack(tf.shape(last)), 1]
-        last = tf.reshape(last, shape)  # [B or 1, N or 1, 1]
-        return tf.where(last, tf.constant(only, logits.dtype), logits)
+        only[token] = 0
+        here = tf.convert_to_tensor(here)
+        shape = [-1, 1, 1] if here.shape.rank < 2 else [*tf.unstack(tf.shape(here)), 1]
+        here = tf.reshape(here, shape)  # [B or 1, N or 1, 1]
+        return tf.where(here, tf.constant(only, logits.dtype), logits)
 
 
 class Step(typing.NamedTuple):

@@ -12,7 +12,8 @@ def score(model: Any, source: Tensor, target: Tensor) -> tuple[tf.Tensor, tf.Ten
     """Returns the log-probabilities of the tokens of given outputs, in a single pass.
 
     If `target` is the output of a search, the sum is the score of the search without a length
-    penalty. `forced_eos_id` has probability 1 at the predictor's `max_length`.
+    penalty. `forced_bos_id` has probability 1 at the first position, and `forced_eos_id` at the
+    predictor's `max_length`.
 
     Args:
         model: A `Transformer`, or a predictor: see `Predictor.logits`.
@@ -29,8 +30,9 @@ def score(model: Any, source: Tensor, target: Tensor) -> tuple[tf.Tensor, tf.Ten
     begin = tf.fill([tf.shape(target)[0], 1], predictor.vocabulary.bos_id)
     shifted = tf.concat([begin, target[:, :-1]], axis=1)  # [B, T]
     logits = predictor.logits(source, shifted)  # [B, T, V]
-    last = tf.equal(tf.range(tf.shape(target)[1]), predictor.max_length - 1)  # [T]
-    logits = predictor.vocabulary.with_forced_end(logits, tf.expand_dims(last, 0))
+    positions = tf.expand_dims(tf.range(tf.shape(target)[1]), 0)  # [1, T]
+    first, last = tf.equal(positions, 0), tf.equal(positions, predictor.max_length - 1)
+    logits = predictor.vocabulary.with_forced(logits, first, last)
     chosen = tf.gather(logits, target, batch_dims=2)  # [B, T]
     # A log-softmax would allocate a second tensor of [B, T, V].
     gains = chosen - tf.reduce_logsumexp(logits, axis=-1)  # [B, T]

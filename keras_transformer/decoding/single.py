@@ -6,7 +6,7 @@ import typing
 
 import tensorflow as tf
 
-from keras_transformer.decoding.constraints import Rules
+from keras_transformer.decoding.constraints import Rules, with_rules_of
 from keras_transformer.decoding.loop import (
     STAGES,
     check_lengths,
@@ -60,6 +60,7 @@ def decode_single(
     length = check_lengths(predictor.max_length, 1, max_length, cache_length)
 
     def search(predictor, constraints):
+        constraints = with_rules_of(predictor.vocabulary, constraints)
         batch, positions = predictor.sizes(inputs)
         ends = stages(length, cache_stages, predictor.grows)
         vocabulary = predictor.vocabulary
@@ -112,7 +113,8 @@ class _Loop:
         index, ended, vocabulary = state.index, state.ended, self.predictor.vocabulary
         step = self.predictor.step(tf.expand_dims(state.last, 1), state.predictor_state, index)
         limit = self.length if self.limit is None else self.limit
-        wide = vocabulary.with_forced_end(step.logits, index + 1 >= limit)  # [B, 1, V]
+        first, last = tf.equal(index, 0), index + 1 >= limit
+        wide = vocabulary.with_forced(step.logits, first, last)  # [B, 1, V]
         logits = tf.squeeze(wide, 1)  # [B, V]
         best, logit = self.choose(self._allowed(wide, logits, state), index)  # [B] each
         gain = tf.cast(logit - tf.reduce_logsumexp(logits, axis=-1), tf.float32)  # [B]

@@ -122,9 +122,17 @@ class Transformer(TokenOutput, ConfiguredModel):
             The memory `[B, S, D]`, and the mask of its positions that are not padding, boolean
             `[B, 1, S]`.
         """
+        source = self.read_source(source)
         allowed = self.source_mask(source)
         x = self.source_embedding(source, training=False)
         return self.encoder(x, allowed, training=False), allowed
+
+    def read_source(self, source: Tensor) -> Tensor:
+        """Returns the token at each position of the encoder, `[B, S]`.
+
+        They are those of `source`, unless the model has `language_codes`.
+        """
+        return self.parts.input.read(source)
 
     def start(self, memory: Tensor, length: int, width: int = 1) -> tuple[tuple, tuple]:
         """Returns an empty cache, and the key and value heads of the memory.
@@ -198,6 +206,7 @@ class Transformer(TokenOutput, ConfiguredModel):
             position, key position. A decoder with SSRUs has no self-attention.
         """
         source, target = (ops.convert_to_tensor(inputs[side]) for side in ("source", "target"))
+        source = self.read_source(source)
         allowed = self.source_mask(source)  # [B, 1, S]
         x = self.source_embedding(source, training=False)  # [B, S, D]
         memory, encoder_weights = self.encoder(x, allowed, return_weights=True, training=False)
@@ -257,8 +266,9 @@ class TargetDecoder:
 
 def _hidden(parts, inputs, training=None):
     """Returns the hidden states `[B, T, D]`: Fig. 1 without the output weights."""
-    allowed = parts.input.allowed(inputs["source"])  # [B, 1, S]
-    source = parts.input(inputs["source"], training=training)  # [B, S, D]
+    source = parts.input.read(inputs["source"])  # [B, S]
+    allowed = parts.input.allowed(source)  # [B, 1, S]
+    source = parts.input(source, training=training)  # [B, S, D]
     target = parts.decoder.embed(inputs["target"], training=training)  # [B, T, D]
     memory = parts.encoder(source, allowed, training=training)  # [B, S, D]
     return parts.decoder.stack(

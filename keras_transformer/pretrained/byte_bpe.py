@@ -1,5 +1,6 @@
 """Byte-level BPE in Hugging Face's files: `tokenizer.json`, or `vocab.json` and `merges.txt`."""
 
+from keras_transformer.checks import is_integer
 from keras_transformer.pretrained.added_tokens import with_added_tokens
 from keras_transformer.pretrained.pieces import check_ids
 from keras_transformer.pretrained.post_processor import check_marks
@@ -21,7 +22,9 @@ EXPRESSIBLE = {
 }
 
 
-def read_byte_bpe(folder, settings, special, starts_with_bos, padding=None) -> ByteBPETokenizer:
+def read_byte_bpe(
+    folder, settings, special, starts_with_bos, padding=None, beyond=()
+) -> ByteBPETokenizer:
     """Returns the `ByteBPETokenizer` of a checkpoint, with as many entries as its model has.
 
     Args:
@@ -31,6 +34,7 @@ def read_byte_bpe(folder, settings, special, starts_with_bos, padding=None) -> B
         starts_with_bos: See `ByteBPETokenizer`.
         padding: Function from the list of the vocabulary's tokens to the token that pads, which
             is appended to them if they do not have it. `None`: the token in `special`.
+        beyond: Tokens that are left out if their ids are not in the vocabulary of the model.
 
     Raises:
         ValueError: If a file is missing or damaged, does not fit the model, or holds another
@@ -46,6 +50,7 @@ def read_byte_bpe(folder, settings, special, starts_with_bos, padding=None) -> B
     else:
         ids, merges = _from_json(content, path)
     ids = with_added_tokens(ids, folder, content, path)
+    ids = {p: n for p, n in ids.items() if not (p in beyond and is_integer(n) and n >= size)}
     check_ids(ids, size, path)
     names = {number: piece for piece, number in ids.items()}
     pieces = [names.get(number, f"<unused {number}>") for number in range(size)]

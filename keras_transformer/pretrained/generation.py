@@ -9,10 +9,8 @@ from keras_transformer.decoding.search import Beam, Greedy
 # Settings of generation that our searches do not have, with the values that have no effect.
 WITHOUT_EFFECT = {
     "do_sample": (False,),
-    "min_length": (0,),
     "min_new_tokens": (None,),
     "max_new_tokens": (None,),
-    "no_repeat_ngram_size": (0,),
     "encoder_no_repeat_ngram_size": (0,),
     "repetition_penalty": (1.0,),
     "encoder_repetition_penalty": (1.0,),
@@ -20,7 +18,6 @@ WITHOUT_EFFECT = {
     "num_beam_groups": (1,),
     "suppress_tokens": (None,),
     "begin_suppress_tokens": (None,),
-    "forced_bos_token_id": (None,),
     "sequence_bias": (None,),
     "exponential_decay_length_penalty": (None,),
     "force_words_ids": (None,),
@@ -44,11 +41,19 @@ def read_generation(settings, eos_id, size) -> Generation:
         if settings.get(name, idle[0]) not in idle
     ]
     search = _search(settings, notes)
-    banned = "banned_ids" if settings.flag("renormalize_logits") else "silent_ids"
+    renormalized = settings.flag("renormalize_logits")
+    banned = "banned_ids" if renormalized else "silent_ids"
+    notes += [
+        f"`renormalize_logits` does not renormalise the probabilities that `{name}` leaves"
+        for name in ("no_repeat_ngram_size", "min_length")
+        if renormalized and settings.count(name, 0, least=0) > 0
+    ]
     return Generation(
         search,
         **{banned: _banned(settings, eos_id, size)},
+        forced_bos_id=settings.token("forced_bos_token_id", size, optional=True),
         forced_eos_id=settings.token("forced_eos_token_id", size, optional=True),
+        no_repeat_ngram=settings.count("no_repeat_ngram_size", 0, least=0),
         notes=tuple(notes),
     )
 
@@ -98,7 +103,11 @@ def _search(settings, notes):
     if settings.get("max_length") is not None:
         # Hugging Face counts the token that starts an output.
         longest = max(1, settings.count("max_length") - 1)
+    # Hugging Face counts that token here too, but not the end token that it forbids.
+    shortest = settings.count("min_length", 0, least=0)
     if beams == 1:
+        if shortest > 1:
+            notes.append(f"`min_length` = {shortest} is not carried over to greedy search")
         return Greedy(longest)
     penalty = settings.number("length_penalty", 1.0)
     early = settings.get("early_stopping", False)
@@ -110,6 +119,7 @@ def _search(settings, notes):
         beams,
         max(0.0, penalty),
         normalization="power",
+        min_length=max(1, shortest),
         extra_length=None,
         max_length=longest,
         stopping="count" if early is True else "score",

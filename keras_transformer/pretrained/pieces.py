@@ -48,7 +48,7 @@ def read_ids(folder, name, size) -> dict[str, int]:
     return ids
 
 
-def sentencepiece_tokenizer(folder, name, ids, config, size) -> SentencePieceTokenizer:
+def sentencepiece_tokenizer(folder, name, ids, config, size, **options) -> SentencePieceTokenizer:
     """Returns a tokenizer with the tokens of a SentencePiece model and the ids of a checkpoint.
 
     Args:
@@ -57,6 +57,7 @@ def sentencepiece_tokenizer(folder, name, ids, config, size) -> SentencePieceTok
         ids: Result of `read_ids`.
         config: The configuration of the model, with the ids of special tokens.
         size: Size of the model's vocabulary.
+        **options: Further arguments of `with_table`.
 
     Raises:
         ValueError: If the file is missing or damaged, or does not fit the model.
@@ -69,7 +70,7 @@ def sentencepiece_tokenizer(folder, name, ids, config, size) -> SentencePieceTok
                 f"{config.eos_id}. Received: {ids.get(END)}"
             )
         special = {name: getattr(config, name) for name in ("pad_id", "bos_id", "eos_id")}
-        pieces = with_table(path.read_bytes(), ids, size, unk_id=ids[UNKNOWN], **special)
+        pieces = with_table(path.read_bytes(), ids, size, unk_id=ids[UNKNOWN], **special, **options)
         return SentencePieceTokenizer(*pieces)
     except ValueError as error:
         raise ValueError(f"{path}: {str(error).rstrip('.')}.") from error

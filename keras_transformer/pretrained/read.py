@@ -7,13 +7,17 @@ from keras_transformer.pretrained.family import CONFIG, Checkpoint, Family, fami
 from keras_transformer.pretrained.files.folder import CheckpointFolder
 
 
-def read_checkpoint(path, license=None, name=None, **options) -> Checkpoint:
+def read_checkpoint(
+    path, license=None, name=None, source_language=None, target_language=None, **options
+):
     """Returns the `Checkpoint` at a path.
 
     Args:
         path: A folder in Hugging Face's format, or a `.npz` or `.bin` file of Marian.
         license: Licence of the checkpoint. `None`: the licence that it names.
         name: Name of the checkpoint. `None`: the name that it gives itself.
+        source_language, target_language: Default languages of a multilingual model. `None`: those
+            that the checkpoint names.
         **options: Options of the checkpoint's family; see, for example, `Marian`.
 
     Raises:
@@ -32,6 +36,10 @@ def read_checkpoint(path, license=None, name=None, **options) -> Checkpoint:
     family.tensors.fill(model, family.names(config))
     family.tensors.check_all_used(family.ignored)
     tokenizers = family.tokenizers(config)
+    if source_language or target_language:
+        if tokenizers is None:
+            raise ValueError(f"{folder.path}: a model without a vocabulary has no languages.")
+        tokenizers = tokenizers.with_languages(source_language, target_language)
     notes = [*family.notes, *(() if generation is None else generation.notes)]
     given = {key: value for key, value in (("name", name), ("license", license)) if value}
     origin = {**family.origin(), **given}

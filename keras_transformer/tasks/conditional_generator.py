@@ -16,7 +16,7 @@ from keras_transformer.tasks.graphs import trace_alignment, trace_score, traced_
 from keras_transformer.tasks.results import Alignment, Score, to_best
 from keras_transformer.tasks.strings import check_sentences, map_sorted
 from keras_transformer.text.shortlist import Shortlist
-from keras_transformer.text.tokenizers import Tokenizer
+from keras_transformer.text.tokenizers import Tokenizer, Tokenizers
 
 Kind = TypeVar("Kind", bound="ConditionalGenerator")
 
@@ -29,6 +29,8 @@ class ConditionalGenerator(Generator):
         shortlist: A `Shortlist` that restricts every search to the candidates of the sentence; see
             `Shortlisted`. It does not change the scores of given outputs. `None`: no shortlist.
         search: See `Generator`.
+        source_language, target_language: Languages of a multilingual model, such as `"deu_Latn"`.
+            `None`: the defaults of the tokenizer.
     """
 
     model_class = Transformer
@@ -41,8 +43,12 @@ class ConditionalGenerator(Generator):
         max_length: int | None = None,
         shortlist: Shortlist | None = None,
         search: Greedy | Beam | None = None,
+        source_language: str | None = None,
+        target_language: str | None = None,
     ):
-        super().__init__(model, tokenizer, max_length, search)
+        tokenizers = Tokenizers.of(tokenizer).with_languages(source_language, target_language)
+        super().__init__(model, tokenizers, max_length, search)
+        self._check_languages()
         # Hidden in a function from `tf.Module`, which would track it.
         restricted = None if shortlist is None else Shortlisted(self.whole, shortlist)
         self._restricted = lambda: restricted
@@ -69,6 +75,25 @@ class ConditionalGenerator(Generator):
 
     def with_search(self: Kind, search: Any) -> Kind:  # noqa: D102
         return self._with(self._given(), self.shortlist, search)
+
+    def with_languages(self, source: str | None = None, target: str | None = None):
+        """Returns a pipeline that differs in its languages; `None` keeps one.
+
+        Raises:
+            ValueError: If the model does not have a language, or no languages to choose from.
+        """
+        tokenizers = self.tokenizers.with_languages(source, target)
+        return type(self)(self._given(), tokenizers, self.max_length, self.shortlist, self.search)
+
+    def _check_languages(self):
+        """Raises `ValueError` if only one of model and tokenizers has tokens of languages."""
+        for model in self.models:
+            if model.config.head.has_languages != (self.tokenizers.languages is not None):
+                raise ValueError(
+                    "`tokenizer` must have languages if the model has `language_codes`, and no "
+                    f"languages otherwise. Received: language_codes={model.config.language_codes!r}"
+                    f", languages={self.tokenizers.languages is not None}."
+                )
 
     def _with(self, model, shortlist, search=None):
         search = self.search if search is None else search
@@ -156,7 +181,7 @@ class ConditionalGenerator(Generator):
         config = self.model.config
         target = [int(token) for token in output[0].numpy() if token != config.pad_id]  # [T]
         inputs = [config.bos_id, *target[:-1]]
-        read = self.source_tokenizer.pieces(source[0].numpy())
+        read = self.source_tokenizer.pieces(self.model.read_source(source)[0].numpy())
         chosen, before = (self.target_tokenizer.pieces(ids) for ids in (target, inputs))
         pieces = {"cross": (chosen, read), "encoder": (read, read), "decoder": (before, before)}
         arguments = {"source": source, "target": tf.constant([inputs])}
@@ -170,4 +195,7 @@ class ConditionalGenerator(Generator):
             tokenizer.pieces(side)
             for tokenizer, side in zip(self.tokenizers, (source, target), strict=True)
         ]
-        return Alignment(*pieces, weights[: len(target), : len(source)], translation)
+        languages = self.tokenizers.languages
+        marks = () if languages is None else languages.ids.values()
+        marks = tuple(self.source_tokenizer.pieces(list(marks)))
+        return Alignment(*pieces, weights[: len(target), : len(source)], translation, marks)

@@ -163,21 +163,24 @@ class Generator(TextPipeline):
             signature_of_ids(of_ids, self.source_tokenizer, self.max_length, self.search),
         ]
 
-    def generate(self, sentences: Sequence[str], find: Callable[[Tensor], Any]) -> dict[str, Any]:
+    def generate(self, sentences, find, languages=None) -> dict[str, Any]:
         """Generates texts by a search in a graph; see `generate_strings`.
 
         Args:
             sentences: `[B]`, string.
             find: Function from token ids `[B, S]` to a `Found`.
+            languages: Token ids of the languages in front of each source, int32 `[B, 2]`, instead
+                of the default ones. `None`: the defaults.
         """
         pad_id = self.source_tokenizer.pad_id
-        return generate_strings(
-            self.tokenizers,
-            self.max_length,
-            lambda ids: find(ids.to_tensor(pad_id)),
-            sentences,
-            self.blank,
-        )
+
+        def decode(ids):
+            if languages is not None:
+                front = tf.RaggedTensor.from_tensor(languages)
+                ids = tf.concat([front, ids[:, languages.shape[1] :]], axis=1)
+            return find(ids.to_tensor(pad_id))
+
+        return generate_strings(self.tokenizers, self.max_length, decode, sentences, self.blank)
 
     def count_truncated(self, sentences: Sequence[str], batch_size: int = 1024) -> int:
         """Returns the number of strings in a list that are longer than `max_length` tokens."""

@@ -89,7 +89,7 @@ def trace_alignment(translator, layer, head) -> Callable:
         pad_id, target = translator.model.config.pad_id, tf.squeeze(outputs["found"].tokens, 1)
         return {
             **{name: outputs[name] for name in COLUMNS},
-            "source": outputs["source"].to_tensor(pad_id),  # [B, S]
+            "source": translator.model.read_source(outputs["source"].to_tensor(pad_id)),  # [B, S]
             "target": tf.where(tf.expand_dims(outputs["empty"], 1), pad_id, target),  # [B, L]
             "weights": tf.squeeze(outputs["found"].alignment, 1),  # [B, L, S]
         }

@@ -59,12 +59,14 @@ class Alignment:
         target: Tokens of the translation, T strings, including the end token.
         weights: Array `[T, S]`, float32, whose rows sum to 1.
         translation: The `Translation`.
+        marks: Tokens that belong to no word, such as those of languages.
     """
 
     source: list[str]
     target: list[str]
     weights: np.ndarray
     translation: Translation
+    marks: tuple = ()
 
     def words(self) -> list[tuple[int, int]]:
         """Returns the source word that each word of the translation attended to most.
@@ -77,7 +79,7 @@ class Alignment:
             List of pairs of indices, counted from 0, of a source word and a word of the
             translation, in the order of the translation; empty if either text is empty.
         """
-        source, target = _words(self.source), _words(self.target)
+        source, target = (_words(side, {END, *self.marks}) for side in (self.source, self.target))
         weights = np.zeros((target.max(initial=-1) + 1, source.max(initial=-1) + 1))  # [T', S']
         if not weights.size:
             return []
@@ -112,11 +114,11 @@ def to_best(outputs, kind=Translation) -> list:
     return [best for best, *_ in to_n_best(outputs, 1, kind)]
 
 
-def _words(pieces):
-    """Returns an array with the index of the word that each token belongs to, -1 for none."""
+def _words(pieces, marks):
+    """Returns an array with the number of the word that each token belongs to, -1 for none."""
     numbers, number, begins = [], -1, True
     for piece in pieces:
-        if piece == END:
+        if piece in marks:
             numbers.append(-1)
             continue
         begins = begins or piece.startswith(SPACE)

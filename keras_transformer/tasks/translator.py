@@ -15,6 +15,8 @@ class Translator(ConditionalGenerator):
         shortlist: A `Shortlist` that restricts every search to the candidates of the sentence; see
             `Shortlisted`. `None`: the whole vocabulary.
         search: The default search, a `Greedy` or a `Beam`. `None`: greedy search.
+        source_language, target_language: Languages of a multilingual model, such as `"deu_Latn"`.
+            `None`: the defaults of the tokenizer.
 
     Raises:
         TypeError: If an argument has the wrong type.

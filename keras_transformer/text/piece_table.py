@@ -7,6 +7,7 @@ import functools
 import json
 
 from keras_transformer.checks import is_integer
+from keras_transformer.text.languages import Languages
 from keras_transformer.text.sentencepiece_model import pieces_of, with_unused_pieces
 
 SPECIAL = ("pad_id", "unk_id", "bos_id", "eos_id")
@@ -31,6 +32,8 @@ class PieceTable:
             written into a text. Names of the form `>>fra<<` are codes of target languages, with
             which a text may begin.
         starts_with_bos: Whether an encoded text begins with `bos_id`.
+        languages: The `Languages` whose tokens are in front of every text, or their fields as a
+            dictionary. `None`: a text has no tokens in front.
 
     Raises:
         ValueError: If an id is out of range, or two pieces have the same id.
@@ -44,8 +47,11 @@ class PieceTable:
     eos_id: int
     names: dict = dataclasses.field(default_factory=dict)
     starts_with_bos: bool = False
+    languages: Languages | None = None
 
     def __post_init__(self) -> None:
+        if isinstance(self.languages, dict):
+            object.__setattr__(self, "languages", Languages(**self.languages))
         object.__setattr__(self, "ids", tuple(self.ids))
         names = {int(number): name for number, name in dict(self.names).items()}
         object.__setattr__(self, "names", names)
@@ -64,6 +70,12 @@ class PieceTable:
                 raise ValueError(
                     f"`{name}` must be from 0 to below {self.size}. Received: {name}={number!r}."
                 )
+        for code, number in self.languages.ids.items() if self.languages else ():
+            if number not in self.names:
+                raise ValueError(
+                    "`languages` must be tokens that SentencePiece does not have. "
+                    f"Received: {code!r}: {number!r}."
+                )
 
     @functools.cached_property
     def places(self) -> list[int]:
@@ -81,7 +93,10 @@ class PieceTable:
 
     def to_json(self) -> bytes:
         """Returns the table as bytes."""
-        return json.dumps(dataclasses.asdict(self)).encode()
+        fields = dataclasses.asdict(self)
+        if self.languages is None:
+            del fields["languages"]
+        return json.dumps(fields).encode()
 
     @classmethod
     def from_json(cls, content) -> "PieceTable":
@@ -96,7 +111,7 @@ class PieceTable:
             raise ValueError(f"the table of pieces is damaged ({error}).") from error
 
 
-def with_table(model, ids, size, **special) -> tuple[bytes, PieceTable]:
+def with_table(model, ids, size, languages=None, no_text=(), **special) -> tuple[bytes, PieceTable]:
     """Returns a SentencePiece model with all tokens of a vocabulary, and the table of their ids.
 
     Tokens that the SentencePiece model lacks, such as those of the other language, are added as
@@ -107,6 +122,9 @@ def with_table(model, ids, size, **special) -> tuple[bytes, PieceTable]:
         model: The bytes of the SentencePiece model.
         ids: Ids of the vocabulary's tokens, by token.
         size: Size of the vocabulary.
+        languages: The `Languages` in front of texts, whose ids are among `ids`. `None`: there are
+            none.
+        no_text: Further tokens that are not text.
         **special: `pad_id`, `unk_id`, `bos_id` and `eos_id`.
 
     Returns:
@@ -117,11 +135,13 @@ def with_table(model, ids, size, **special) -> tuple[bytes, PieceTable]:
     """
     pieces = pieces_of(model)
     known, names = set(pieces), {number: piece for piece, number in ids.items()}
+    of_languages = set() if languages is None else {*languages.ids.values()}
+    no_text = {*NO_TEXT, *no_text}
     others = [
         piece
         for number, piece in sorted(names.items())
         if piece not in known and number != special["pad_id"]
-        if piece not in NO_TEXT and not is_code(piece)
+        if piece not in no_text and number not in of_languages and not is_code(piece)
     ]
     known.update(others)
     unnamed = (number for number in range(size) if names.get(number) not in known)
@@ -129,6 +149,7 @@ def with_table(model, ids, size, **special) -> tuple[bytes, PieceTable]:
         ids=[ids.get(piece, -1) for piece in pieces + others],
         size=size,
         names={number: names.get(number, f"<unused {number}>") for number in unnamed},
+        languages=languages,
         **special,
     )
     return with_unused_pieces(model, others), table

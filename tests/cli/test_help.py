@@ -69,7 +69,8 @@ def test_an_example_is_a_command(name):
 
 def test_options_are_grouped_by_use():
     assert list(sections("translate")) == [
-        *("Input and output", "Search", "Sampling", "Sizes", "Other options", "Example")
+        *("Input and output", "Languages", "Search", "Sampling", "Sizes", "Other options"),
+        "Example",
     ]
     assert sections("translate")["Sampling"] == [
         *("--sample", "--temperature", "--top-k", "--top-p", "--seed")

@@ -6,6 +6,7 @@ import functools
 import numpy as np
 import pytest
 import reference
+import tensorflow as tf
 from uncertain_models import BOS, EOS, PAD, logits_of, sources, talkative, unpadded
 
 from keras_transformer import (
@@ -224,3 +225,45 @@ def test_the_score_of_an_output_with_a_forced_end_is_the_score_of_its_search():
     full = tokens.numpy()[:, -1] == EOS
     assert full.any(), "one of them has the longest length"
     np.testing.assert_allclose(score(predictor, sources(), tokens)[1], scores, **SCORES)
+
+
+def rules_of(**rules):
+    """Returns the talkative model with further rules for its outputs."""
+    model = Transformer(dataclasses.replace(talkative().config, **rules))
+    model.set_weights(talkative().get_weights())
+    return model
+
+
+def test_a_forced_first_token_and_ngrams_that_do_not_repeat():
+    """Rules of a model equal the constraints of a search; a forced token has probability 1."""
+    model, free = rules_of(forced_bos_id=9, no_repeat_ngram=2), talkative()
+    source = tf.constant(sources())
+    prefix = tf.fill([source.shape[0], 1], 9)
+    constraints = Constraints(prefix=prefix, no_repeat_ngram=2)
+    tokens, scores = searched(Greedy(), model)
+    expected, _ = searched(Greedy(), free, constraints=constraints)
+    np.testing.assert_array_equal(tokens, expected)
+    assert (tokens[:, 0, 0] == 9).all()
+    for row in tokens[:, 0]:
+        pairs = [*zip(row[row != PAD][:-1], row[row != PAD][1:], strict=True)]
+        assert len({*pairs}) == len(pairs)
+    gains, total = score(model, source, tokens[:, 0])
+    np.testing.assert_array_equal(gains[:, 0], 0)
+    np.testing.assert_allclose(scores[:, 0], total, **SCORES)
+    unforced, _ = score(free, source, tokens[:, 0])
+    np.testing.assert_allclose(gains[:, 1:], unforced[:, 1:], **SCORES)
+    found, _ = searched(Beam(3, normalization="none", extra_length=None), model)
+    assert (found[:, 0, 0] == 9).all()
+
+
+@pytest.mark.parametrize(
+    ("rules", "message"),
+    [
+        ({"forced_bos_id": PAD}, r"`forced_bos_id` must be .*except `pad_id`, or None"),
+        ({"no_repeat_ngram": -1}, r"`no_repeat_ngram` must be at least 0"),
+        ({"forced_bos_id": 9, "language_codes": "before"}, r"`forced_bos_id` must be None with"),
+    ],
+)
+def test_wrong_rules(rules, message):
+    with pytest.raises(ValueError, match=message):
+        dataclasses.replace(talkative().config, **rules)

@@ -48,6 +48,7 @@ VALUES = {
     **{"share_positions": True, "window": 1, "global_every": 2, "local_rotary_base": 50.0},
     **{"first_norm": False, "vocab_size": 13, "embedding_scale": 3.0, "segments": "from_bos"},
     **{"tie": "none", "output_bias": True, "target_vocab_size": 13, "decoder_start": "zeros"},
+    **{"language_codes": "before"},
     **{
         "pooling": "max",
         "pooler": True,
@@ -71,6 +72,7 @@ OWN_VALUES = {("SpanPredictor", "segments"): "none"}
 ELSEWHERE = {
     **{"bos_id": "data, searches", "eos_id": "data, searches", "banned_ids": "searches"},
     **{"silent_ids": "searches", "forced_eos_id": "searches", "max_answer": "answers"},
+    **{"forced_bos_id": "searches", "no_repeat_ngram": "searches"},
     **{"stride": "windows", "resize": "files", "inputs": "names", "target": "name"},
     **{"table": "files", "scored": "windows", "similarity_scale": "loss", "symmetric": "loss"},
     **{"no_answer": "answers"},

@@ -1,4 +1,4 @@
-"""Marian models of `transformers`, run by a Python that has it and torch, not by ours.
+"""Encoder-decoders of `transformers`, run by a Python that has it and torch, not by ours.
 
 `python hugging_face.py FOLDER` reads `FOLDER/cases.json`, a dictionary that maps names to a class
 of models, the arguments of its configuration, the type of the file and keyword arguments of
@@ -60,7 +60,8 @@ def run(folder, name, case):
     torch.manual_seed(0)
     model = getattr(transformers, kind)(config).eval()
     randomise(model, case.get("seed", 0))
-    model.final_logits_bias[:, config.eos_token_id] += 3  # otherwise almost no output would end
+    if hasattr(model, "final_logits_bias"):
+        model.final_logits_bias[:, config.eos_token_id] += 3  # otherwise almost no output would end
     model = model.to(getattr(torch, case.get("dtype", "float32"))).float()
     if case.get("sharpen"):
         with torch.no_grad():

@@ -76,9 +76,11 @@ def positions(weights, settings, side, length):
         )
     width = settings["d_model"]
     rows = np.zeros((length, width))
+    last = width // 2 - 1 if settings.get("fairseq_sinusoids") else width / 2
+    first = settings["pad_token_id"] + 1 if settings.get("fairseq_sinusoids") else 0
     for position in range(length):
         for i in range(width // 2):
-            angle = position / 10_000 ** (2 * i / width)
+            angle = (first + position) / 10_000 ** (i / last)
             rows[position, i], rows[position, width // 2 + i] = math.sin(angle), math.cos(angle)
     return rows
 

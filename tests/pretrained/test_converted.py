@@ -270,12 +270,12 @@ def test_a_student_of_it_inherits_its_tokens_its_rules_and_its_licence(kind, tmp
 
 @pytest.mark.slow
 def test_the_command_makes_a_run_and_prints_its_search(tmp_path, capfd):
-    write_folder(tmp_path / "hf", num_beams=3, length_penalty=0.8, no_repeat_ngram_size=2)
+    write_folder(tmp_path / "hf", num_beams=3, length_penalty=0.8, repetition_penalty=2.0)
     command = ["convert", "hf", str(tmp_path / "hf"), str(tmp_path / "run")]
     done = CliRunner().invoke(cli, command)
     assert done.exit_code == 0, done.output
     printed = done.output
-    assert "`no_repeat_ngram_size` = 2 is not carried over." in printed
+    assert "`repetition_penalty` = 2.0 is not carried over." in printed
     assert "the checkpoint names no licence; name it with --license." in printed
     line = printed.split(f"translate {tmp_path / 'run'} ")[1].strip()
     assert line == (

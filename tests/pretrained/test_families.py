@@ -18,6 +18,9 @@ import numpy as np
 import opus_folders
 import pytest
 import roberta_folders
+import seq2seq_folders
+import t5_folders
+import t5_in_numpy
 import unigram_folders
 import vit_folders
 from marian_reference import Marian
@@ -151,8 +154,48 @@ def gpt2(folder):
     return folder, "the film", compare
 
 
+def of_bart(name):
+    """Returns the row of a kind of `seq2seq_folders`."""
+
+    def row(folder):
+        settings, tensors = seq2seq_folders.write_folder(folder, name)
+
+        def compare(model):
+            source = seq2seq_folders.random_sources(settings, model)
+            start = settings["decoder_start_token_id"]
+            target = opus_folders.random_tokens(settings, (4, 5, 2), 1, start=start)
+            read = model.read_source(source)
+            read = np.asarray(read)
+            expected = marian_in_numpy.forward(tensors, settings, read, target)[1]
+            ours = model({"source": source, "target": target}, training=False)
+            np.testing.assert_allclose(ours, expected, rtol=0, atol=1e-4)
+
+        return folder, "a dog runs", compare
+
+    return row
+
+
+def t5(folder, **changes):
+    settings, tensors = t5_folders.write_folder(folder, **changes)
+
+    def compare(model):
+        source = opus_folders.random_tokens(settings, (7, 3))
+        target = opus_folders.random_tokens(settings, (4, 5), 1, start=0)
+        expected = t5_in_numpy.forward(tensors, settings, source, target)[1]
+        ours = model({"source": source, "target": target}, training=False)
+        np.testing.assert_allclose(ours, expected, rtol=0, atol=1e-4)
+
+    return folder, "a dog runs", compare
+
+
 ROWS = {
     "opus-mt": opus_mt,
+    "m2m-100": of_bart("nllb"),
+    "mbart": of_bart("mbart50"),
+    "t5": t5,
+    "mt5": lambda folder: t5(folder, model_type="mt5", **t5_folders.UNTIED),
+    "bart": of_bart("bart"),
+    "pegasus": of_bart("pegasus"),
     "marian": marian,
     "bert": bert_of_labels,
     "distilbert": distilbert,

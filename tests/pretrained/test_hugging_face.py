@@ -105,17 +105,25 @@ FLAGS = {
 }  # fmt: skip
 
 
-@functools.cache
-def folder():
-    """Returns the folder of all cases, computed once by the other Python."""
+def run_python(script, cases):
+    """Returns the folder with the results of the other Python; `None` if it lacks the packages."""
     place = pathlib.Path(tempfile.mkdtemp())
-    (place / "cases.json").write_text(json.dumps(CASES))
+    (place / "cases.json").write_text(json.dumps(cases))
     probe = [PYTHON, "-c", "import torch, transformers"]
     if subprocess.run(probe, capture_output=True).returncode:
         return None
     environment = {**os.environ, "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
-    done = subprocess.run([PYTHON, SCRIPT, place], capture_output=True, text=True, env=environment)
+    done = subprocess.run([PYTHON, script, place], capture_output=True, text=True, env=environment)
     assert done.returncode == 0, done.stderr[-3000:]
+    return place
+
+
+@functools.cache
+def folder():
+    """Returns the folder of all cases, computed once by the other Python."""
+    place = run_python(SCRIPT, CASES)
+    if place is None:
+        return None
     for name in CASES:
         write_vocabulary(place / name, VOCAB, VOCAB if name in ("separate", "untied") else None)
         if name in FLAGS:

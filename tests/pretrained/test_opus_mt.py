@@ -193,16 +193,20 @@ def test_the_search_is_read_from_the_files(tmp_path):
     )
     assert (config.banned_ids, config.forced_eos_id) == ((config.pad_id,), 0)
     assert (config.bos_id, config.eos_id) == (config.pad_id, 0) and checkpoint.notes == []
-    generation = {"eos_token_id": 0, "max_length": 20, "no_repeat_ngram_size": 3}
+    generation = {"eos_token_id": 0, "max_length": 20, "repetition_penalty": 3.0}
     (tmp_path / "generation_config.json").write_text(json.dumps(generation))
     checkpoint = read_checkpoint(tmp_path)
     assert checkpoint.search == Greedy(max_length=19)
     assert checkpoint.model.config.banned_ids == ()
     assert checkpoint.model.config.forced_eos_id is None
-    assert checkpoint.notes == ["`no_repeat_ngram_size` = 3 is not carried over"]
+    assert checkpoint.notes == ["`repetition_penalty` = 3.0 is not carried over"]
     assert checkpoint.generation.to_dict() == {
         "search": as_dict(Greedy(max_length=19)),
         "banned_ids": (),
+        "forced_bos_id": None,
+        "no_repeat_ngram": 0,
+        "language_codes": "none",
+        "start_id": None,
         "silent_ids": (),
         "forced_eos_id": None,
         "notes": tuple(checkpoint.notes),
@@ -327,7 +331,10 @@ def refused(folder, message, **changes):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"model_type": "bart"}, r"`model_type` must be one of .*marian.* Received: 'bart'\."),
+        (
+            {"model_type": "whisper"},
+            r"`model_type` must be one of .*marian.* Received: 'whisper'\.",
+        ),
         ({"activation_function": "gelu_fast"}, r"`activation_function` must be one of relu, "),
         ({"decoder_attention_heads": 2}, r"`decoder_attention_heads` must be `encoder_att.*, 3"),
         ({"decoder_ffn_dim": 2}, r"`decoder_ffn_dim` must be `encoder_ffn_dim`, 17"),

@@ -38,8 +38,7 @@ class Lists:
     def __init__(self, shortlist, vocabulary, source_size, shared):
         shortlist.check_sizes(source_size, vocabulary.size)
         special = {vocabulary.pad_id, vocabulary.bos_id, vocabulary.eos_id, *vocabulary.silent_ids}
-        if vocabulary.forced_eos_id is not None:
-            special.add(vocabulary.forced_eos_id)
+        special |= {vocabulary.forced_bos_id, vocabulary.forced_eos_id} - {None}
         first = set(range(shortlist.first)) - set(vocabulary.banned_ids)
         self.front = sorted(first | special)
         self.vocabulary, self._shared = vocabulary, shared
@@ -152,9 +151,19 @@ class Candidates(typing.NamedTuple):
 def _vocabulary(whole, front, size):
     """Returns the `Vocabulary` of `size` candidates, which include no banned tokens."""
     special = (front.index(token) for token in (whole.pad_id, whole.bos_id, whole.eos_id))
-    end = None if whole.forced_eos_id is None else front.index(whole.forced_eos_id)
+    begin, end = (
+        None if token is None else front.index(token)
+        for token in (whole.forced_bos_id, whole.forced_eos_id)
+    )
     silent = tuple(front.index(token) for token in whole.silent_ids)
-    return Vocabulary(size, *special, silent_ids=silent, forced_eos_id=end)
+    return Vocabulary(
+        size,
+        *special,
+        silent_ids=silent,
+        forced_bos_id=begin,
+        forced_eos_id=end,
+        no_repeat_ngram=whole.no_repeat_ngram,
+    )
 
 
 def count(which) -> Tensor:

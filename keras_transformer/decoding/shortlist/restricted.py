@@ -67,6 +67,11 @@ class Shortlisted:
                     "`model` must be a Transformer, or an Ensemble of them. "
                     f"Received: model of type {type(model).__name__}."
                 )
+            if model.config.head.has_languages:
+                raise ValueError(
+                    "A shortlist is for one pair of languages: `model` must have no tokens of "
+                    f"languages. Received: language_codes={model.config.language_codes!r}."
+                )
         sizes = [] if self.sizes is None else list(self.sizes)
         for size in sizes:
             check_count("sizes", size)

@@ -8,6 +8,7 @@ from keras_transformer.layers import positions
 from keras_transformer.layers.call_checks import check_ids
 from keras_transformer.layers.dropout import Dropout
 from keras_transformer.layers.inputs.embedding import PositionalEmbedding
+from keras_transformer.layers.inputs.language_codes import LanguageCodes
 from keras_transformer.layers.inputs.segments import Segments
 from keras_transformer.layers.masks import PaddingMask
 from keras_transformer.layers.normalization import make_norm
@@ -36,6 +37,7 @@ class EmbeddedTokens(ModelInput):
         self.norm, self.dropout, self.projection = (
             self.layers.get(name) for name in ("embedding_norm", "embedding_dropout", "projection")
         )
+        self.languages = self.layers.get(f"{side}languages")
 
     def make_layers(self, config, policy, kernels) -> dict[str, Any]:  # noqa: D102
         tokens, size = config.input, config.input.vocab_size
@@ -57,6 +59,10 @@ class EmbeddedTokens(ModelInput):
             layers["projection"] = keras.layers.Dense(
                 stack.d_model, dtype=policy, name="input_projection"
             )
+        place = getattr(config.head, "language_codes", "none")
+        if place != "none":
+            name = f"{self.side}languages"
+            layers[name] = LanguageCodes(place, tokens.pad_id, name=name)
         return layers
 
     @property
@@ -68,6 +74,10 @@ class EmbeddedTokens(ModelInput):
 
     def check(self, inputs, model) -> None:  # noqa: D102
         check_ids(inputs, self.side.strip("_") or "tokens", model)
+
+    def read(self, inputs):
+        """Returns the token ids in the order in which they are embedded, `[B, S]`."""
+        return inputs if self.languages is None else self.languages(inputs)
 
     def allowed(self, inputs) -> Tensor | None:  # noqa: D102
         return self.mask(inputs)

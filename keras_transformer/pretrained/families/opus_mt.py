@@ -9,6 +9,18 @@ from keras_transformer.config import TransformerConfig
 from keras_transformer.decoding.generation import Generation
 from keras_transformer.layers.positions import sinusoids
 from keras_transformer.models.transformer import Transformer
+from keras_transformer.pretrained.encoder_decoder import (
+    BIAS,
+    BLOCKS,
+    NORMS,
+    OUTPUT,
+    POSITIONS,
+    PROJECTIONS,
+    SHARED,
+    SIDES,
+    TABLES,
+    check_sizes,
+)
 from keras_transformer.pretrained.family import Family
 from keras_transformer.pretrained.generation import read_generation, special_ids
 from keras_transformer.pretrained.names import ROW, TRANSPOSED, Layout, Weight, layers
@@ -32,27 +44,6 @@ EXPRESSIBLE = {"do_blenderbot_90_layernorm": (False,), "is_encoder_decoder": (Tr
 MOST_POSITIONS = 1 << 16  # of a table of sinusoids, which the file need not hold
 # Sinusoids are kept in the type of the file; half a unit of bfloat16 between 0.5 and 1 is 0.002.
 SINUSOIDS_DIFFER = {"F32": 1e-4, "F16": 1e-3, "BF16": 8e-3}
-SIDES = {"encoder": "source", "decoder": "target"}
-SHARED, OUTPUT, BIAS = "model.shared.weight", "lm_head.weight", "final_logits_bias"
-TABLES = {side: f"model.{side}.embed_tokens.weight" for side in SIDES}
-POSITIONS = {side: f"model.{side}.embed_positions.weight" for side in SIDES}
-PROJECTIONS = {"q": "query", "k": "key", "v": "value", "out": "output_projection"}
-SELF_ATTENTION = {f"self_attn.{a}_proj": f"self_attention.{b}" for a, b in PROJECTIONS.items()} | {
-    "self_attn_layer_norm": "self_attention_norm"
-}
-CROSS_ATTENTION = {
-    f"encoder_attn.{a}_proj": f"cross_attention.{b}" for a, b in PROJECTIONS.items()
-} | {"encoder_attn_layer_norm": "cross_attention_norm"}
-FEED_FORWARD = {
-    "fc1": "feed_forward.inner",
-    "fc2": "feed_forward.outer",
-    "final_layer_norm": "feed_forward_norm",
-}
-BLOCKS = {
-    "encoder": SELF_ATTENTION | FEED_FORWARD,
-    "decoder": SELF_ATTENTION | CROSS_ATTENTION | FEED_FORWARD,
-}
-NORMS = {"layer_norm": "norm", "layernorm_embedding": "embedding_norm"}  # of a stack
 PIECES, TARGET_PIECES = "vocab.json", "target_vocab.json"
 SPM = {side: f"{side}.spm" for side in SIDES.values()}
 
@@ -211,11 +202,7 @@ class OpusMT(Family):
     def _check_expressible(self):
         """Refuses by name what our model does not support."""
         settings = self.settings
-        for name in ("attention_heads", "ffn_dim"):
-            ours, other = f"encoder_{name}", f"decoder_{name}"
-            size = settings.get(ours)
-            if settings.get(other, size) != size:
-                raise settings.wrong(other, f"`{ours}`, {size}: blocks are of one size")
+        check_sizes(settings)
         settings.check(EXPRESSIBLE)
         name = "max_position_embeddings"
         if not self._is_learned and settings.count(name) > MOST_POSITIONS:

@@ -72,6 +72,21 @@ class Tokenizers(typing.NamedTuple):
         """True if source and target have the same tokenizer."""
         return self.source is self.target or self.source.identity() == self.target.identity()
 
+    @property
+    def languages(self):
+        """The `Languages` of sources, or `None`."""
+        return self.source.languages
+
+    def with_languages(self, source: str | None = None, target: str | None = None) -> "Tokenizers":
+        """Returns tokenizers with other default languages; `None` keeps one.
+
+        Raises:
+            ValueError: If a code is unknown, or the model has no languages to choose from.
+        """
+        if source is None and target is None:
+            return self
+        return Tokenizers(*(one.with_languages(source, target) for one in self))
+
     def files(self) -> dict[str, bytes]:
         """Returns the files to store the tokenizers in, a dictionary from names to bytes."""
         sides = {SHARED: self.source} if self.shared else dict(zip(SEPARATE, self, strict=True))

@@ -5,6 +5,7 @@ Serving and older releases also have: `SentencepieceOp`, `SentencepieceTokenizeO
 `SentencepieceDetokenizeOp`.
 """
 
+import dataclasses
 import functools
 import os
 import typing
@@ -94,6 +95,17 @@ class SentencePieceTokenizer(Tokenizer):
         pieces = map(processor.id_to_piece, range(processor.vocab_size()))
         return max(BYTES_PER_TOKEN, *(len(piece.encode()) for piece in pieces))
 
+    @property
+    def languages(self):  # noqa: D102
+        return None if self.table is None else self.table.languages
+
+    def with_languages(self, source: str | None = None, target: str | None = None):  # noqa: D102
+        table = self.table
+        if table is None or table.languages is None:
+            return super().with_languages(source, target)
+        languages = table.languages.replaced(source, target)
+        return type(self)(self.model, dataclasses.replace(table, languages=languages))
+
     def _pieces(self):
         # Created anew in every graph. The resource of TensorFlow Text belongs to the operation that
         # created it, and setting a random seed (`keras.utils.set_random_seed`) makes TensorFlow
@@ -141,7 +153,7 @@ class SentencePieceTokenizer(Tokenizer):
         return tf.concat([tf.RaggedTensor.from_tensor(begins), ids], axis=1)
 
     def tokenize(self, strings: Tensor):  # noqa: D102
-        return self._encode(tf.convert_to_tensor(strings, tf.string))[:, :-1]
+        return self.encode(strings)[:, self.num_marks - 1 : -1]
 
     def tokenize_with_words(self, strings: Tensor):
         """Returns tokens and the offsets of their words: see `Tokenizer.tokenize_with_words`.
@@ -180,6 +192,9 @@ class SentencePieceTokenizer(Tokenizer):
         ids = pieces.with_values(tf.gather(tf.constant(self._ids()), pieces.values))
         if self._unknown():
             ids = self._with_unknown(tokenizer, strings, ids)
+        if self.languages is not None:
+            front = tf.tile([self.languages.prefix], [tf.shape(strings)[0], 1])  # [B, 1 or 2]
+            return tf.concat([tf.RaggedTensor.from_tensor(front), ids], axis=1)
         return ids if codes is None else tf.concat([codes, ids], axis=1)
 
     def _with_unknown(self, tokenizer, strings, ids):
@@ -207,7 +222,7 @@ class SentencePieceTokenizer(Tokenizer):
     ) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
         """Returns tokens and their offsets: see `Tokenizer.tokenize_with_offsets`.
 
-        Not for a table with language codes. SentencePiece's mark at the beginning of a word has the
+        Not for a table with codes in texts. SentencePiece's mark at the beginning of a word has the
         offset of the space before the word.
         """
         ids = self.tokenize(strings)
@@ -238,8 +253,8 @@ class SentencePieceTokenizer(Tokenizer):
         Reference: Provilkov et al. (2020), BPE-Dropout; Kudo (2018), Subword Regularization.
         """
         processor = Processor(model_proto=self.model)
-        codes = [[]] * len(strings)
-        if self.table is not None:
+        codes = [[] if self.languages is None else self.languages.prefix] * len(strings)
+        if self.table is not None and self.table.codes:
             split = [split_code(string, self.table, self.unk_id) for string in strings]
             codes, strings = [code for code, _ in split], [rest for _, rest in split]
         sentencepiece.set_random_generator_seed(seed)

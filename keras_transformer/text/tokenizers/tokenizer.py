@@ -5,6 +5,7 @@ import hashlib
 import tensorflow as tf
 
 from keras_transformer.tensors import Tensor
+from keras_transformer.text.languages import Languages
 
 # Signatures of private functions. The public methods are not a `tf.function`, which does not keep
 # its object alive: `SentencePieceTokenizer.load(path).encode(...)` would fail.
@@ -46,9 +47,31 @@ class Tokenizer(tf.Module):
         return BYTES_PER_TOKEN
 
     @property
+    def languages(self) -> Languages | None:
+        """The `Languages` whose tokens are in front of an encoded text, or `None`."""
+        return None
+
+    def with_languages(self, source: str | None = None, target: str | None = None) -> "Tokenizer":
+        """Returns a tokenizer with other default languages; `None` keeps one.
+
+        Args:
+            source: Code of the source language.
+            target: Code of the target language.
+
+        Raises:
+            ValueError: If a code is unknown, or the vocabulary has no languages to choose from.
+        """
+        side = "source" if target is None else "target"
+        raise ValueError(
+            f"`{side}_language` must be None for a model without tokens of languages. "
+            f"Received: {source if target is None else target!r}."
+        )
+
+    @property
     def num_marks(self) -> int:
-        """Number of ids that mark the beginning and the end of an encoded text, 1 or 2."""
-        return 1 + self.starts_with_bos
+        """Number of ids that mark the beginning and the end of an encoded text, 1 to 3."""
+        sides = () if self.languages is None else self.languages.sides
+        return 1 + self.starts_with_bos + len(sides)
 
     def encode(self, strings: Tensor) -> tf.RaggedTensor:
         """Encodes strings as token ids, with the ids that begin and end a text.

@@ -1,0 +1,81 @@
+"""M2M100 and NLLB in Hugging Face's format: one model for many pairs of languages."""
+
+import dataclasses
+import functools
+
+from keras_transformer.pretrained.encoder_decoder import EncoderDecoderFamily
+from keras_transformer.pretrained.multilingual import (
+    default_languages,
+    fairseq_ids,
+    multilingual_tokenizers,
+    options_of,
+)
+from keras_transformer.pretrained.pieces import read_ids
+
+IDS = "vocab.json"  # only M2M100 has this file
+# The languages of M2M100 and of its models for WMT 2021. No file of a checkpoint names them: their
+# ids follow those of the vocabulary, in this order.
+LANGUAGES = {
+    "m2m100": "af am ar ast az ba be bg bn br bs ca ceb cs cy da de el en es et fa ff fi fr fy ga "
+    "gd gl gu ha he hi hr ht hu hy id ig ilo is it ja jv ka kk km kn ko lb lg ln lo lt lv mg mk ml "
+    "mn mr ms my ne nl no ns oc or pa pl ps pt ro ru sd si sk sl so sq sr ss su sv sw ta th tl tn "
+    "tr uk ur uz vi wo xh yi yo zh zu",
+    "wmt21": "en ha is ja cs ru zh de",
+}
+
+
+class M2M100(EncoderDecoderFamily):
+    """A folder with `config.json`, `sentencepiece.bpe.model` and, for M2M100, `vocab.json`.
+
+    Also read: `tokenizer_config.json`, which names languages to use by default, and for NLLB
+    `tokenizer.json` or `special_tokens_map.json`, which list the languages.
+    """
+
+    name, model_type, task = "m2m-100", "m2m_100", "translation"
+    reader = "M2M100ForConditionalGeneration"
+    learned = False
+    # Sinusoids, which are computed.
+    ignored = (r"model\.(encoder|decoder)\.embed_positions\.weights",)
+
+    def positions(self):  # noqa: D102
+        first = self.settings.count("pad_token_id", 1, least=0) + 1
+        return {
+            "sinusoid_layout": "halves",
+            "sinusoid_endpoint": True,
+            "position_offset": first,
+        }
+
+    def generation(self):  # noqa: D102
+        place = "after" if self._options.flag("legacy_behaviour", False) else "before"
+        rules = super().generation()
+        return dataclasses.replace(rules, forced_bos_id=None, language_codes=place)
+
+    def tokenizers(self, config):  # noqa: D102
+        ids, languages = self._vocabulary(config.vocab_size)
+        forced = super().generation().forced_bos_id
+        source = "eng_Latn" if self._is_nllb else "en"
+        languages = default_languages(languages, self._options, forced, source)
+        return multilingual_tokenizers(self.folder, ids, languages, config)
+
+    @functools.cached_property
+    def _options(self):
+        return options_of(self.folder)
+
+    @property
+    def _is_nllb(self):
+        return self.folder.file(IDS) is None
+
+    def _vocabulary(self, size):
+        """Returns the ids of all tokens, and those of the languages by code."""
+        if self._is_nllb:
+            return fairseq_ids(self.folder, size)
+        ids = read_ids(self.folder, IDS, size)
+        codes = self._options.choice("language_codes", LANGUAGES, "m2m100").split()
+        languages = {code: len(ids) + number for number, code in enumerate(codes)}
+        if max(languages.values()) >= size or max(ids.values()) >= len(ids):
+            raise ValueError(
+                f"{self.folder.path / IDS}: ids must be numbered without a gap, and followed by "
+                f"{len(codes)} languages within the {size} tokens of config.json. "
+                f"Received: {len(ids)} tokens."
+            )
+        return ids | {f"__{code}__": number for code, number in languages.items()}, languages

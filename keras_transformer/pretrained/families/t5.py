@@ -1,0 +1,184 @@
+"""T5, FLAN-T5 and mT5 in Hugging Face's format: texts to texts, with SentencePiece Unigram."""
+
+import functools
+
+import numpy as np
+
+from keras_transformer.config import TransformerConfig
+from keras_transformer.models.transformer import Transformer
+from keras_transformer.pretrained.family import Family
+from keras_transformer.pretrained.generation import read_generation, special_ids
+from keras_transformer.pretrained.names import TRANSPOSED, Weight
+from keras_transformer.pretrained.pieces import sentencepiece_tokenizer
+from keras_transformer.pretrained.settings import ACTIVATIONS
+from keras_transformer.text.sentencepiece_model import pieces_of
+from keras_transformer.text.tokenizers import Tokenizers
+
+SPM = "spiece.model"
+SENTINELS = 100  # tokens after the pieces of T5's SentencePiece model, numbered downwards
+GATED = "gated-"
+SHARED, OUTPUT = "shared.weight", "lm_head.weight"
+TABLES = {side: f"{side}.embed_tokens.weight" for side in ("encoder", "decoder")}
+PROJECTIONS = {"q": "query", "k": "key", "v": "value", "o": "output_projection"}
+ATTENTIONS = {"self_attention": "SelfAttention", "cross_attention": "EncDecAttention"}
+SUBLAYERS = {
+    "encoder": ("self_attention", "feed_forward"),
+    "decoder": ("self_attention", "cross_attention", "feed_forward"),
+}
+
+
+class T5(Family):
+    """A folder with `config.json` and `spiece.model`.
+
+    A prefix that names the task, such as `translate English to German: `, is part of the text.
+    """
+
+    name, model_type, task = "t5", "t5", "translation"
+    reader, model_class = "T5ForConditionalGeneration", Transformer
+    ignored = (r"decoder\.block\.0\.layer\.1\.EncDecAttention\.relative_attention_bias\.weight",)
+
+    def config(self):  # noqa: D102
+        settings, size = self.settings, self.settings.count("vocab_size")
+        settings.check({"is_encoder_decoder": (True,)})
+        layers, width = settings.count("num_layers"), settings.count("d_kv")
+        return TransformerConfig(
+            vocab_size=size,
+            d_model=settings.count("d_model"),
+            num_layers=layers,
+            num_decoder_layers=settings.count("num_decoder_layers", layers),
+            num_heads=settings.count("num_heads"),
+            d_ff=settings.count("d_ff"),
+            d_k=width,
+            d_v=width,
+            max_length=settings.count("n_positions", 512),
+            dropout=settings.number("dropout_rate", 0.1),
+            embedding_scale=1.0,
+            tie="none" if self._is_untied else "all",
+            **self._feed_forward(),
+            norm="pre",
+            norm_type="rms",
+            layer_norm_epsilon=settings.number("layer_norm_epsilon", 1e-6),
+            score="dot_product",
+            position="t5",
+            share_positions=True,
+            relative_buckets=settings.count("relative_attention_num_buckets", 32),
+            relative_distance=settings.count("relative_attention_max_distance", 128),
+            feed_forward_bias=False,
+            **special_ids(settings, self.generation_settings, size),
+        )
+
+    def sizes(self, config):  # noqa: D102
+        inner, width = config.num_heads * config.d_k, config.d_model
+        table = self.tensors.first_of([SHARED, *TABLES.values()])
+        yield table, (config.vocab_size, width)
+        for side, depth in self._depths(config).items():
+            bias = f"{side}.block.0.layer.0.SelfAttention.relative_attention_bias.weight"
+            yield bias, (config.encoder.relative_buckets, config.num_heads)
+            last = f"{side}.block.{depth - 1}.layer"
+            yield f"{last}.0.SelfAttention.q.weight", (inner, width)
+            wo = f"{last}.{len(SUBLAYERS[side]) - 1}.DenseReluDense.wo.weight"
+            yield wo, (width, config.d_ff)
+
+    def names(self, config):  # noqa: D102
+        tables = [SHARED, *TABLES.values()]
+        if config.tie == "none":
+            yield Weight(tables, "source_embedding.table")
+            yield Weight(tables, "target_embedding.table")
+            yield Weight(OUTPUT, "output_layer.kernel", TRANSPOSED)
+        else:
+            yield Weight([*tables, OUTPUT], "source_embedding.table")
+        for side, depth in self._depths(config).items():
+            first = f"{side}.block.0.layer.0.SelfAttention.relative_attention_bias.weight"
+            yield Weight(first, f"{side}.blocks.0.self_attention.distance_bias")
+            for number in range(depth):
+                for place, sublayer in enumerate(SUBLAYERS[side]):
+                    theirs = f"{side}.block.{number}.layer.{place}"
+                    ours = f"{side}.blocks.{number}.{sublayer}"
+                    yield Weight(f"{theirs}.layer_norm.weight", f"{ours}_norm.scale")
+                    yield from self._sublayer(sublayer, theirs, ours)
+            # The factor of the output belongs to the last normalisation.
+            factor = config.d_model**-0.5 if side == "decoder" and self._is_scaled else 1.0
+            change = functools.partial(np.multiply, np.float32(factor))
+            norm = f"{side}.final_layer_norm.weight"
+            yield Weight(norm, f"{side}.norm.scale", change=change)
+
+    def _sublayer(self, sublayer, theirs, ours):
+        """Yields the `Weight`s of an attention or a feed-forward network."""
+        if sublayer in ATTENTIONS:
+            table = {f"{ATTENTIONS[sublayer]}.{a}": b for a, b in PROJECTIONS.items()}
+        elif self._is_gated:
+            table = {"DenseReluDense.wi_0": "gate", "DenseReluDense.wi_1": "inner"}
+        else:
+            table = {"DenseReluDense.wi": "inner"}
+        if sublayer not in ATTENTIONS:
+            table["DenseReluDense.wo"] = "outer"
+        for name, layer in table.items():
+            yield Weight(f"{theirs}.{name}.weight", f"{ours}.{layer}.kernel", TRANSPOSED)
+
+    def tokenizers(self, config):  # noqa: D102
+        path = self.folder.require(SPM)
+        try:
+            pieces = pieces_of(path.read_bytes())
+        except ValueError as error:
+            raise ValueError(f"{path}: {error}.") from error
+        if len(pieces) > config.vocab_size:
+            raise self.settings.wrong("vocab_size", f"at least {len(pieces)}, the pieces of {SPM}")
+        ids = {piece: number for number, piece in enumerate(pieces)}
+        if len(pieces) + SENTINELS <= config.vocab_size:
+            last = len(pieces) + SENTINELS - 1
+            ids |= {f"<extra_id_{number}>": last - number for number in range(SENTINELS)}
+        no_text = [piece for piece in ids if piece.startswith("<extra_id_")]
+        tokenizer = sentencepiece_tokenizer(
+            self.folder, SPM, ids, config, config.vocab_size, no_text=no_text
+        )
+        return Tokenizers.of(tokenizer)
+
+    def generation(self):  # noqa: D102
+        settings, size = self.generation_settings, self.settings.count("vocab_size")
+        eos_id = settings.token("eos_token_id", size, default=self.settings.get("eos_token_id"))
+        return read_generation(settings, eos_id, size)
+
+    def _depths(self, config):
+        return {"encoder": config.num_layers, "decoder": config.decoder_layers}
+
+    @property
+    def _kind(self):
+        """Name of the feed-forward network, such as `gated-gelu`."""
+        kind = self.settings.get("feed_forward_proj", "relu")
+        if not isinstance(kind, str) or kind.removeprefix(GATED) not in ACTIVATIONS:
+            rule = f"one of {', '.join(ACTIVATIONS)}, also after {GATED!r}"
+            raise self.settings.wrong("feed_forward_proj", rule)
+        return kind
+
+    @property
+    def _is_gated(self):
+        return self._kind.startswith(GATED)
+
+    def _feed_forward(self):
+        """Returns the options of the feed-forward network."""
+        # Only this name means GELU's approximation, which others call "gelu_new".
+        name = "gelu_new" if self._kind == "gated-gelu" else self._kind.removeprefix(GATED)
+        kind = "gated" if self._is_gated else "plain"
+        return {"activation": ACTIVATIONS[name], "feed_forward_type": kind}
+
+    @property
+    def _is_scaled(self):
+        """True if the output is scaled, as in the first T5, whose weights are tied."""
+        tied = self.settings.flag("tie_word_embeddings", True)
+        return self.settings.flag("scale_decoder_outputs", tied)
+
+    @functools.cached_property
+    def _is_untied(self):
+        """True if the file has output weights of their own."""
+        tensors = self.tensors
+        if OUTPUT not in tensors:
+            return False
+        table = tensors.first_of([SHARED, *TABLES.values()])
+        return not np.array_equal(tensors.read(OUTPUT), tensors.read(table))
+
+
+class MT5(T5):
+    """mT5, T5 for many languages."""
+
+    name, model_type, reader = "mt5", "mt5", "MT5ForConditionalGeneration"
+    _is_scaled = False  # whatever its settings are

@@ -1,0 +1,100 @@
+"""Languages of a translation model, which are tokens in front of its texts."""
+
+import dataclasses
+import difflib
+
+import numpy as np
+import tensorflow as tf
+
+SHOWN = 5  # languages in an error
+
+
+@dataclasses.dataclass(frozen=True)
+class Languages:
+    """Languages of one side of a model, with their tokens and a default for each side.
+
+    The ids of a source begin with the token of the target language and that of its own language;
+    the model decides what it does with them, see `language_codes` of `TransformerConfig`. The ids
+    of a target begin with the token of its language.
+
+    Args:
+        ids: Dictionary from the codes of the languages, such as `"deu_Latn"`, to token ids.
+        source: Code of the default source language. `None`: there is no default.
+        target: Code of the default target language. `None`: there is no default.
+        of_source: Whether these are the languages of sources.
+
+    Raises:
+        ValueError: If a default is not one of the languages.
+    """
+
+    ids: dict
+    source: str | None = None
+    target: str | None = None
+    of_source: bool = True
+
+    def __post_init__(self):
+        for side in ("source", "target"):
+            self.check(side, getattr(self, side))
+
+    def check(self, side, code):
+        """Raises a `ValueError` unless a code is one of the languages, or `None`.
+
+        Args:
+            side: `"source"` or `"target"`, for the message.
+            code: Code of a language.
+        """
+        if code is None or isinstance(code, str) and code in self.ids:
+            return
+        close = difflib.get_close_matches(str(code), self.ids, SHOWN, cutoff=0.3)
+        begin = [name for name in self.ids if name[:2] == str(code)[:2].lower()]
+        shown = list(dict.fromkeys([*begin, *close, *self.ids]))[:SHOWN]
+        raise ValueError(
+            f"`{side}_language` must be one of the {len(self.ids)} languages of the model, such as "
+            f"{', '.join(shown)}. Received: {code!r}."
+        )
+
+    def examples(self):
+        """Returns a few codes as text."""
+        return ", ".join([*self.ids][:SHOWN])
+
+    def replaced(self, source=None, target=None):
+        """Returns languages with other defaults; `None` keeps one.
+
+        Raises:
+            ValueError: If a code is not one of the languages.
+        """
+        return dataclasses.replace(self, source=source or self.source, target=target or self.target)
+
+    @property
+    def sides(self):
+        """The sides whose tokens are in front of a text, in order."""
+        return ("target", "source") if self.of_source else ("target",)
+
+    @property
+    def prefix(self):
+        """Ids in front of a text, a list of one or two.
+
+        Raises:
+            ValueError: If a language has no default.
+        """
+        for side in self.sides:
+            if getattr(self, side) is None:
+                raise ValueError(
+                    f"`{side}_language` must be chosen, because the model has no default: one of "
+                    f"{self.examples()}{', ...' if len(self.ids) > SHOWN else ''}."
+                )
+        return [self.ids[getattr(self, side)] for side in self.sides]
+
+    def look_up(self, side, codes):
+        """Returns the ids of languages in the graph, `[B]`, and which codes are known, `[B]`.
+
+        Args:
+            side: `"source"` or `"target"`.
+            codes: Strings `[B]`. The empty string stands for the default.
+        """
+        default = getattr(self, side)
+        known = {**self.ids, **({} if default is None else {"": self.ids[default]})}
+        equal = tf.equal(tf.expand_dims(codes, 1), tf.constant([*known]))  # [B, L]
+        numbers = tf.constant(np.fromiter(known.values(), np.int32))
+        ids = tf.reduce_max(tf.where(equal, numbers, -1), axis=1)  # [B]
+        return tf.maximum(ids, 0), tf.reduce_any(equal, axis=1)

@@ -1,0 +1,120 @@
+"""Encoder-decoders of other projects on the command line and in exports."""
+
+import json
+
+import pytest
+import seq2seq_folders
+import t5_folders
+import tensorflow as tf
+from click.testing import CliRunner
+
+from keras_transformer import Greedy, from_pretrained
+from keras_transformer.cli.main import cli
+from keras_transformer.export.ctranslate2.spec import check_expressible
+from keras_transformer.export.errors import ExportError
+from keras_transformer.export.litert.export import export_litert
+from keras_transformer.export.litert.runtime import LiteRTTranslator
+from keras_transformer.export.saved_model.export import export_saved_model
+from keras_transformer.export.saved_model.runtime import SavedModelTranslator
+from keras_transformer.tasks.token_rows import checked_ids
+
+SENTENCES = ["a dog runs", "seven dogs and", "hill", "the cat sat"]
+RULES = {"no_repeat_ngram_size": 2, "forced_bos_token_id": 0, "forced_eos_token_id": 2}
+
+
+def opened(folder, name):
+    """Returns the pipeline of a checkpoint whose outputs depend on the source."""
+    folder.mkdir()
+    if name == "t5":
+        t5_folders.write_folder(folder, max_length=10, seed=3, num_beams=2)
+    else:
+        rules = RULES if name == "bart" else {}
+        seq2seq_folders.write_folder(folder, name, max_length=10, seed=3, num_beams=2, **rules)
+    pipeline = from_pretrained(folder)
+    factors = {"query/kernel": 3, "cross_attention/output/kernel": 6, "table": 2}
+    for weight in pipeline.model.weights:
+        for path, factor in factors.items():
+            if weight.path.endswith(path):
+                weight.assign(factor * weight)
+    return pipeline
+
+
+@pytest.mark.slow
+@pytest.mark.long
+def test_languages_in_a_saved_model(tmp_path):
+    german = opened(tmp_path / "hf", "nllb")
+    french = german.with_languages(target="fra_Latn")
+    assert german(SENTENCES) != french(SENTENCES)
+    report = export_saved_model(german, tmp_path / "m", SENTENCES)
+    assert report["agreement"] == 1 and "languages" in report["signatures"]
+    for wanted, options in ((german, {}), (french, {"target_language": "fra_Latn"})):
+        loaded = SavedModelTranslator(tmp_path / "m", **options)
+        assert [best.text for best in loaded.translate_batch(SENTENCES)] == wanted(SENTENCES)
+    loaded = SavedModelTranslator(tmp_path / "m", target_language="xyz")
+    with pytest.raises(ValueError, match=r"`target_language` must be languages of the model, such"):
+        loaded.translate_batch(["a"])
+    mixed = loaded._model.signatures["languages"](
+        sentences=tf.constant(SENTENCES[:2]),
+        source_language=tf.constant(["", "eng_Latn"]),
+        target_language=tf.constant(["fra_Latn", ""]),
+    )["translation"].numpy()
+    expected = [french(SENTENCES[:1])[0], german(SENTENCES[1:2])[0]]
+    assert [text.decode() for text in mixed] == expected
+
+
+@pytest.mark.slow
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["m2m100", "nllb_legacy", "bart", "t5"])
+def test_a_tflite_file(name, tmp_path):
+    pipeline = opened(tmp_path / "hf", name)
+    path = tmp_path / "m.tflite"
+    report = export_litert(pipeline, path, SENTENCES, lengths=[pipeline.max_length])
+    assert report["agreement"] == report["beam"]["agreement"] == 1
+    loaded = LiteRTTranslator(path)
+    assert [best.text for best in loaded.translate_batch(SENTENCES)] == pipeline(SENTENCES)
+    languages = pipeline.tokenizers.languages
+    if languages is None:
+        return
+    assert loaded.metadata["languages"] == languages.ids
+    assert loaded.metadata["target_language"] == languages.target
+    other = [code for code in languages.ids if code != languages.target][2]
+    loaded.choose_languages(target=other)
+    pipeline = pipeline.with_languages(target=other)
+    assert [best.text for best in loaded.translate_batch(SENTENCES)] == pipeline(SENTENCES)
+    with pytest.raises(ValueError, match=r"does not begin with the tokens of the target language"):
+        loaded.decode([[5, 6, 2]])
+
+
+def test_what_ctranslate2_cannot_express_is_named(tmp_path):
+    reasons = {"m2m100": "tokens of languages", "bart": "`no_repeat_ngram`", "t5": "t5 positions"}
+    for name, reason in reasons.items():
+        config = opened(tmp_path / name, name).model.config
+        with pytest.raises(ExportError, match=reason):
+            check_expressible(config)
+
+
+def test_ids_without_languages_are_refused(tmp_path):
+    tokenizer = opened(tmp_path / "hf", "nllb").source_tokenizer
+    ids = tokenizer.encode(["a dog"]).to_tensor()
+    checked_ids(ids, tokenizer, 20)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="must begin each row with tokens of"):
+        checked_ids(ids[:, 2:], tokenizer, 20)
+
+
+@pytest.mark.slow
+def test_the_command_line_chooses_languages(tmp_path):
+    translator = opened(tmp_path / "hf", "nllb")  # the file has other weights
+    command = ["convert", "hf", str(tmp_path / "hf"), str(tmp_path / "run")]
+    done = CliRunner().invoke(cli, [*command, "--target-language", "deu"])
+    assert done.exit_code == 1 and "must be one of the 4 languages" in done.output
+    done = CliRunner().invoke(cli, [*command, "--target-language", "fra_Latn"])
+    assert done.exit_code == 0, done.output
+    table = json.loads((tmp_path / "run" / "source.ids.json").read_text())
+    assert table["languages"]["target"] == "fra_Latn"
+    command = ["translate", str(tmp_path / "run"), "--greedy"]
+    options = ["--target-language", "ace_Arab"]
+    lines = "\n".join(SENTENCES) + "\n"
+    done = CliRunner().invoke(cli, [*command, *options], input=lines)
+    assert done.exit_code == 0, done.output
+    translator = from_pretrained(tmp_path / "hf").with_languages(target="ace_Arab")
+    assert done.stdout.splitlines() == translator(SENTENCES, search=Greedy(9))
