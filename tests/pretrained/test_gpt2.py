@@ -137,7 +137,7 @@ def test_texts_go_on_as_in_numpy_in_a_run_as_well(tmp_path):
         ({"n_positions": 10**11}, r"wpe\.weight must have the shape \[10+, 24\]"),
         ({"vocab_size": 10**9}, r"wte\.weight must have 1000000000 rows, as `vocab_size`"),
         ({"pad_token_id": 10**9}, r"`pad_token_id` must be one of the \d+ token ids"),
-        ({"pad_token_id": 40}, r"`pad` must be no piece of a text"),
+        ({"pad_token_id": 40}, r"`pad` must not be a piece of text"),
     ],
 )
 def test_settings_that_cannot_be_expressed_are_named(changes, message, tmp_path):
