@@ -57,7 +57,7 @@ class OpenGenerator:
         batch = tf.constant(sentences, tf.string, [len(sentences)])
         return generate_strings(self.tokenizers, self.max_length, decode, batch, self.blank)
 
-    def choose_languages(self, source: str | None = None, target: str | None = None):
+    def choose_languages(self, source: str | None = None, target: str | None = None) -> None:
         """Replaces the default languages of a multilingual model; `None` keeps one.
 
         Raises:

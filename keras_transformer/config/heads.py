@@ -108,7 +108,7 @@ class TargetHead(NextTokenHead):
             object.__setattr__(self, name, tuple(ids))
 
     @property
-    def has_languages(self):
+    def has_languages(self) -> bool:
         """`True` if sources and outputs begin with tokens of languages."""
         return self.language_codes != "none"
 

@@ -34,7 +34,7 @@ class Constraints(typing.NamedTuple):
     no_repeat_ngram: typing.Any = None
 
 
-def with_rules_of(vocabulary, constraints):
+def with_rules_of(vocabulary, constraints) -> Constraints | None:
     """Returns `Constraints` with the n-grams that a model never repeats, or `None` without any.
 
     Args:

@@ -76,7 +76,7 @@ class ConditionalGenerator(Generator):
     def with_search(self: Kind, search: Any) -> Kind:  # noqa: D102
         return self._with(self._given(), self.shortlist, search)
 
-    def with_languages(self, source: str | None = None, target: str | None = None):
+    def with_languages(self: Kind, source: str | None = None, target: str | None = None) -> Kind:
         """Returns a pipeline that differs in its languages; `None` keeps one.
 
         Raises:

@@ -163,7 +163,9 @@ class Generator(TextPipeline):
             signature_of_ids(of_ids, self.source_tokenizer, self.max_length, self.search),
         ]
 
-    def generate(self, sentences, find, languages=None) -> dict[str, Any]:
+    def generate(
+        self, sentences: Tensor, find: Callable, languages: Tensor | None = None
+    ) -> dict[str, Any]:
         """Generates texts by a search in a graph; see `generate_strings`.
 
         Args:

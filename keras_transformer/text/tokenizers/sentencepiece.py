@@ -19,6 +19,7 @@ import tensorflow_text
 from keras_transformer.tensors import Tensor
 from keras_transformer.text.code_points import decode_with_places
 from keras_transformer.text.language_codes import split_code, split_codes
+from keras_transformer.text.languages import Languages
 from keras_transformer.text.piece_table import PieceTable
 from keras_transformer.text.tokenizers.tokenizer import BYTES_PER_TOKEN, STRINGS, Tokenizer
 from keras_transformer.text.unknown_pieces import UnknownPieces
@@ -96,10 +97,12 @@ class SentencePieceTokenizer(Tokenizer):
         return max(BYTES_PER_TOKEN, *(len(piece.encode()) for piece in pieces))
 
     @property
-    def languages(self):  # noqa: D102
+    def languages(self) -> Languages | None:  # noqa: D102
         return None if self.table is None else self.table.languages
 
-    def with_languages(self, source: str | None = None, target: str | None = None):  # noqa: D102
+    def with_languages(  # noqa: D102
+        self, source: str | None = None, target: str | None = None
+    ) -> "Tokenizer":
         table = self.table
         if table is None or table.languages is None:
             return super().with_languages(source, target)
@@ -152,7 +155,7 @@ class SentencePieceTokenizer(Tokenizer):
         begins = tf.fill([ids.nrows(), 1], self.bos_id)
         return tf.concat([tf.RaggedTensor.from_tensor(begins), ids], axis=1)
 
-    def tokenize(self, strings: Tensor):  # noqa: D102
+    def tokenize(self, strings: Tensor) -> tf.RaggedTensor:  # noqa: D102
         return self.encode(strings)[:, self.num_marks - 1 : -1]
 
     def tokenize_with_words(self, strings: Tensor):
