@@ -175,7 +175,7 @@ class SentencesAndLanguages(Sentences):
 
     inputs = (*Sentences.inputs, *LANGUAGES)
 
-    def answer(self, sentences, source_language, target_language):  # noqa: D102
+    def answer(self, sentences, source_language, target_language) -> dict[str, Tensor]:  # noqa: D102
         languages = self.pipeline.source_tokenizer.languages
         codes = {"source": source_language, "target": target_language}
         checks, ids = {}, []
@@ -193,7 +193,7 @@ class SentencesAndLanguages(Sentences):
             front = tf.stack(ids, axis=1)  # [B, 2]
         return self._written(self.pipeline.generate(sentences, self._find, front))
 
-    def example(self, sentences):
+    def example(self, sentences) -> dict[str, Tensor]:
         """Returns the inputs of a request that names the default languages or leaves them out."""
         languages = self.pipeline.source_tokenizer.languages
         named = {

@@ -25,7 +25,7 @@ def open_search(
     batch_size,
     shortlist=None,
     languages=(None, None),
-):
+) -> Any:
     """Returns one of `line_searches` for a run, an ensemble of runs, or an export.
 
     Args:

@@ -2,7 +2,7 @@
 
 import dataclasses
 import functools
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from keras_transformer.checks import check_positive, is_integer
 from keras_transformer.config.arguments import documented, option
@@ -51,7 +51,7 @@ class TokenInput(PartConfig):
         and ALBERT. `None`: `d_model`, without a projection.""",
     )
 
-    def check_with(self, config) -> None:  # noqa: D102
+    def check_with(self, config: Any) -> None:  # noqa: D102
         if self.embedding_size is not None and config.stacks[0].embedding_norm:
             raise ValueError(
                 "`embedding_norm` must be false with `embedding_size`, which has a norm of its "

@@ -1,6 +1,7 @@
 """Layouts of a row of tokens that holds a question and a passage."""
 
 import dataclasses
+from typing import Any
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,21 +27,21 @@ class PairLayout:
     whole: bool
 
     @property
-    def marks(self):
+    def marks(self) -> int:
         """Number of ids of a row that are neither of the question nor of the passage."""
         return self.begins + self.separators + 1
 
     @property
-    def ends(self):
+    def ends(self) -> int:
         """Number of times that `eos_id` occurs in a row."""
         return 1 + self.separators * (self.separator == "eos_id")
 
     @property
-    def smallest(self):
+    def smallest(self) -> int:
         """Smallest limit of a row, in tokens: half for a question, and a token of a passage."""
         return 2 * self.marks + 1
 
-    def prefix(self, question):
+    def prefix(self, question) -> Any:
         """Returns the index at which the passage begins.
 
         Args:
@@ -48,7 +49,7 @@ class PairLayout:
         """
         return question + (self.begins + self.separators)
 
-    def described(self, bos_id="bos", eos_id="eos"):
+    def described(self, bos_id="bos", eos_id="eos") -> str:
         """Returns the parts of a row in words.
 
         Args:

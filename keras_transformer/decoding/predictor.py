@@ -52,7 +52,7 @@ class Vocabulary(typing.NamedTuple):
         which[list(ids)] = True
         return tf.where(tf.constant(which), tf.cast(NEVER, logits.dtype), logits)
 
-    def with_forced(self, logits: Tensor, first: Tensor, last: Tensor):
+    def with_forced(self, logits: Tensor, first: Tensor, last: Tensor) -> Tensor:
         """Returns logits `[B, N, V]` that give the forced tokens probability 1 at both ends.
 
         Args:

@@ -1,8 +1,12 @@
 """Encoder-decoders whose weights have the names of BART's in Hugging Face's format."""
 
+from collections.abc import Iterator
+from typing import Any
+
 import numpy as np
 
 from keras_transformer.config import TransformerConfig
+from keras_transformer.decoding.generation import Generation
 from keras_transformer.models.transformer import Transformer
 from keras_transformer.pretrained.family import Family
 from keras_transformer.pretrained.generation import read_generation, special_ids
@@ -51,7 +55,7 @@ class EncoderDecoderFamily(Family):
     norm, embedding_norm, learned = "pre", False, True
     expressible = {"is_encoder_decoder": (True,)}
 
-    def config(self):  # noqa: D102
+    def config(self) -> TransformerConfig:  # noqa: D102
         settings, size = self.settings, self.settings.count("vocab_size")
         check_sizes(settings)
         settings.check(self.expressible)
@@ -79,15 +83,15 @@ class EncoderDecoderFamily(Family):
             **self.special(size),
         )
 
-    def positions(self):
+    def positions(self) -> dict[str, Any]:
         """Returns the options of positions."""
         return {}
 
-    def special(self, size):
+    def special(self, size) -> dict[str, Any]:
         """Returns options of special tokens, for a vocabulary of this size."""
         return special_ids(self.settings, self.generation_settings, size)
 
-    def sizes(self, config):  # noqa: D102
+    def sizes(self, config) -> Iterator[tuple[str, tuple[int, ...]]]:  # noqa: D102
         width = config.d_model
         depths = {"encoder": config.num_layers, "decoder": config.decoder_layers}
         for side, depth in depths.items():
@@ -99,7 +103,7 @@ class EncoderDecoderFamily(Family):
         if BIAS in self.tensors:
             yield BIAS, (1, config.vocab_size)
 
-    def names(self, config):  # noqa: D102
+    def names(self, config) -> Iterator[Weight]:  # noqa: D102
         tables = [SHARED, *TABLES.values()]
         target = tables if config.tie == "none" else [*tables, OUTPUT]
         yield Weight(target if config.tie == "all" else tables, "source_embedding.table")
@@ -120,7 +124,7 @@ class EncoderDecoderFamily(Family):
                 )
             yield from layers(NORMS, f"model.{side}.", f"{side}.")
 
-    def generation(self):  # noqa: D102
+    def generation(self) -> Generation:  # noqa: D102
         settings, size = self.generation_settings, self.settings.count("vocab_size")
         eos_id = settings.token("eos_token_id", size, default=self.settings.get("eos_token_id"))
         return read_generation(settings, eos_id, size)
@@ -141,7 +145,7 @@ class EncoderDecoderFamily(Family):
         return "target" if apart else "all"
 
 
-def check_sizes(settings):
+def check_sizes(settings) -> None:
     """Refuses an encoder and a decoder whose blocks differ in size.
 
     Args:

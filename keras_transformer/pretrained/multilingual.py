@@ -18,12 +18,12 @@ CODE = re.compile("[a-z]{2,3}_[A-Z][A-Za-z]{1,3}")  # such as de_DE and deu_Latn
 MASK = "<mask>"
 
 
-def options_of(folder):
+def options_of(folder) -> CheckpointSettings:
     """Returns the `CheckpointSettings` of a tokenizer; they are empty without a file."""
     return CheckpointSettings(folder.json(OPTIONS) or {}, folder.path / OPTIONS)
 
 
-def fairseq_ids(folder, size):
+def fairseq_ids(folder, size) -> tuple[dict[str, int], dict[str, int]]:
     """Returns the ids of a vocabulary in fairseq's order, and those of its languages.
 
     Args:
@@ -79,7 +79,7 @@ def _named_languages(folder, first):
     return {}
 
 
-def default_languages(ids, options, forced, source):
+def default_languages(ids, options, forced, source) -> Languages:
     """Returns the `Languages` of sources with the defaults of a checkpoint.
 
     Args:
@@ -102,7 +102,7 @@ def default_languages(ids, options, forced, source):
     return Languages(ids, **defaults)
 
 
-def multilingual_tokenizers(folder, ids, languages, config):
+def multilingual_tokenizers(folder, ids, languages, config) -> Tokenizers:
     """Returns the `Tokenizers` of a model with languages.
 
     Args:

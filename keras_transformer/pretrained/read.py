@@ -9,7 +9,7 @@ from keras_transformer.pretrained.files.folder import CheckpointFolder
 
 def read_checkpoint(
     path, license=None, name=None, source_language=None, target_language=None, **options
-):
+) -> Checkpoint:
     """Returns the `Checkpoint` at a path.
 
     Args:

@@ -44,7 +44,7 @@ class CodePointMap:
         mapped = tf.RaggedTensor.from_row_lengths(mapped, counts, validate=False)
         return tf.strings.unicode_encode(mapped, "UTF-8", errors="ignore")
 
-    def map(self, flat):
+    def map(self, flat) -> tuple[Tensor, Tensor]:
         """Returns the new code points of code points `[N]`, and the number for each, `[N]`."""
         page = tf.gather(tf.constant(self._page_of), flat // PAGE)
         entry = tf.gather(tf.constant(self._entries), page * PAGE + flat % PAGE)
@@ -57,7 +57,7 @@ class CodePointMap:
         return tf.where(mapped < 0, tf.repeat(flat, lengths), mapped), lengths
 
 
-def decode_with_places(strings):
+def decode_with_places(strings) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
     """Returns ragged code points `[B, (N)]`, and the bytes at which each begins and ends.
 
     Args:

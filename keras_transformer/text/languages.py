@@ -6,6 +6,8 @@ import difflib
 import numpy as np
 import tensorflow as tf
 
+from keras_transformer.tensors import Tensor
+
 SHOWN = 5  # languages in an error
 
 
@@ -36,7 +38,7 @@ class Languages:
         for side in ("source", "target"):
             self.check(side, getattr(self, side))
 
-    def check(self, side, code):
+    def check(self, side, code) -> None:
         """Raises a `ValueError` unless a code is one of the languages, or `None`.
 
         Args:
@@ -53,11 +55,11 @@ class Languages:
             f"{', '.join(shown)}. Received: {code!r}."
         )
 
-    def examples(self):
+    def examples(self) -> str:
         """Returns a few codes as text."""
         return ", ".join([*self.ids][:SHOWN])
 
-    def replaced(self, source=None, target=None):
+    def replaced(self, source=None, target=None) -> "Languages":
         """Returns languages with other defaults; `None` keeps one.
 
         Raises:
@@ -66,12 +68,12 @@ class Languages:
         return dataclasses.replace(self, source=source or self.source, target=target or self.target)
 
     @property
-    def sides(self):
+    def sides(self) -> tuple[str, ...]:
         """The sides whose tokens are in front of a text, in order."""
         return ("target", "source") if self.of_source else ("target",)
 
     @property
-    def prefix(self):
+    def prefix(self) -> list[int]:
         """Ids in front of a text, a list of one or two.
 
         Raises:
@@ -85,7 +87,7 @@ class Languages:
                 )
         return [self.ids[getattr(self, side)] for side in self.sides]
 
-    def look_up(self, side, codes):
+    def look_up(self, side, codes) -> tuple[Tensor, Tensor]:
         """Returns the ids of languages in the graph, `[B]`, and which codes are known, `[B]`.
 
         Args:

@@ -22,7 +22,7 @@ def pieces_of(model) -> list[Any]:
     return [piece.piece for piece in _read(model).pieces]
 
 
-def pieces_with_scores(model):
+def pieces_with_scores(model) -> tuple[list, Any, str]:
     """Returns the pieces of a model, its normalisation and its type.
 
     Args:

@@ -44,5 +44,5 @@ class LanguageCodes(keras.layers.Layer):
     def compute_output_shape(self, tokens_shape: Shape) -> Shape:  # noqa: D102
         return tokens_shape
 
-    def get_config(self):  # noqa: D102
+    def get_config(self) -> dict[str, Any]:  # noqa: D102
         return {**super().get_config(), "place": self.place, "pad_id": self.pad_id}

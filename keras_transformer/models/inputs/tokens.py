@@ -75,7 +75,7 @@ class EmbeddedTokens(ModelInput):
     def check(self, inputs, model) -> None:  # noqa: D102
         check_ids(inputs, self.side.strip("_") or "tokens", model)
 
-    def read(self, inputs):
+    def read(self, inputs) -> Tensor:
         """Returns the token ids in the order in which they are embedded, `[B, S]`."""
         return inputs if self.languages is None else self.languages(inputs)
 

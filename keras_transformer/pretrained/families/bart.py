@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 
+from keras_transformer.decoding.generation import Generation
 from keras_transformer.pretrained.byte_bpe import read_byte_bpe
 from keras_transformer.pretrained.encoder_decoder import EncoderDecoderFamily
 from keras_transformer.text.tokenizers import Tokenizers
@@ -23,11 +24,11 @@ class Bart(EncoderDecoderFamily):
     norm, embedding_norm = "post", True
     ignored = (r"model\.(encoder|decoder)\.version",)
 
-    def generation(self):  # noqa: D102
+    def generation(self) -> Generation:  # noqa: D102
         start = self.special(self.settings.count("vocab_size"))["bos_id"]
         return dataclasses.replace(super().generation(), start_id=start)
 
-    def tokenizers(self, config):  # noqa: D102
+    def tokenizers(self, config) -> Tokenizers:  # noqa: D102
         tokenizer = self._tokenizer
         for name in ("pad", "eos"):
             ours, theirs = getattr(tokenizer, f"{name}_id"), getattr(config, f"{name}_id")

@@ -1,7 +1,9 @@
 """BERT in Hugging Face's format: an encoder, with a head if it has one."""
 
+from collections.abc import Iterator
+
 from keras_transformer.pretrained.bert_encoder import BertEncoder
-from keras_transformer.pretrained.names import layers
+from keras_transformer.pretrained.names import Weight, layers
 from keras_transformer.pretrained.wordpiece import read_wordpiece
 from keras_transformer.text.tokenizers.wordpiece import WordPieceTokenizer
 
@@ -22,7 +24,7 @@ class Bert(BertEncoder):
         fixed = (r"cls\..*", r"(bert\.)?embeddings\.(position_ids|token_type_ids)")
         return fixed if self.task == "classification" else (*fixed, r"(bert\.)?pooler\..*")
 
-    def head(self, config):  # noqa: D102
+    def head(self, config) -> Iterator[Weight]:  # noqa: D102
         # Without a trained head, the pooler may be missing: it is trained with a new head.
         required = self.classifies_texts or f"{self.prefix}pooler.dense.weight" in self.tensors
         if self.task == "classification" and required:

@@ -2,7 +2,9 @@
 
 import dataclasses
 import functools
+from typing import Any
 
+from keras_transformer.decoding.generation import Generation
 from keras_transformer.pretrained.encoder_decoder import EncoderDecoderFamily
 from keras_transformer.pretrained.multilingual import (
     default_languages,
@@ -11,6 +13,7 @@ from keras_transformer.pretrained.multilingual import (
     options_of,
 )
 from keras_transformer.pretrained.pieces import read_ids
+from keras_transformer.text.tokenizers import Tokenizers
 
 IDS = "vocab.json"  # only M2M100 has this file
 # The languages of M2M100 and of its models for WMT 2021. No file of a checkpoint names them: their
@@ -37,7 +40,7 @@ class M2M100(EncoderDecoderFamily):
     # Sinusoids, which are computed.
     ignored = (r"model\.(encoder|decoder)\.embed_positions\.weights",)
 
-    def positions(self):  # noqa: D102
+    def positions(self) -> dict[str, Any]:  # noqa: D102
         first = self.settings.count("pad_token_id", 1, least=0) + 1
         return {
             "sinusoid_layout": "halves",
@@ -45,12 +48,12 @@ class M2M100(EncoderDecoderFamily):
             "position_offset": first,
         }
 
-    def generation(self):  # noqa: D102
+    def generation(self) -> Generation:  # noqa: D102
         place = "after" if self._options.flag("legacy_behaviour", False) else "before"
         rules = super().generation()
         return dataclasses.replace(rules, forced_bos_id=None, language_codes=place)
 
-    def tokenizers(self, config):  # noqa: D102
+    def tokenizers(self, config) -> Tokenizers:  # noqa: D102
         ids, languages = self._vocabulary(config.vocab_size)
         forced = super().generation().forced_bos_id
         source = "eng_Latn" if self._is_nllb else "en"

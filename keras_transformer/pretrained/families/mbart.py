@@ -1,7 +1,9 @@
 """mBART-50 in Hugging Face's format: one model for many pairs of languages."""
 
 import dataclasses
+from typing import Any
 
+from keras_transformer.decoding.generation import Generation
 from keras_transformer.pretrained.encoder_decoder import EncoderDecoderFamily
 from keras_transformer.pretrained.multilingual import (
     default_languages,
@@ -9,6 +11,7 @@ from keras_transformer.pretrained.multilingual import (
     multilingual_tokenizers,
     options_of,
 )
+from keras_transformer.text.tokenizers import Tokenizers
 
 
 class MBart(EncoderDecoderFamily):
@@ -22,7 +25,7 @@ class MBart(EncoderDecoderFamily):
     reader = "MBartForConditionalGeneration"
     embedding_norm = True
 
-    def special(self, size):  # noqa: D102
+    def special(self, size) -> dict[str, Any]:  # noqa: D102
         special = super().special(size)
         if special["bos_id"] != special["eos_id"]:
             settings = self.generation_settings
@@ -35,11 +38,11 @@ class MBart(EncoderDecoderFamily):
             )
         return special
 
-    def generation(self):  # noqa: D102
+    def generation(self) -> Generation:  # noqa: D102
         rules = super().generation()
         return dataclasses.replace(rules, forced_bos_id=None, language_codes="before")
 
-    def tokenizers(self, config):  # noqa: D102
+    def tokenizers(self, config) -> Tokenizers:  # noqa: D102
         ids, languages = fairseq_ids(self.folder, config.vocab_size)
         forced = super().generation().forced_bos_id
         languages = default_languages(languages, options_of(self.folder), forced, "en_XX")

@@ -1,5 +1,7 @@
 """PEGASUS in Hugging Face's format: summaries of texts, with SentencePiece Unigram."""
 
+from typing import Any
+
 from keras_transformer.pretrained.encoder_decoder import EncoderDecoderFamily
 from keras_transformer.pretrained.pieces import sentencepiece_tokenizer
 from keras_transformer.pretrained.settings import CheckpointSettings
@@ -23,10 +25,10 @@ class Pegasus(EncoderDecoderFamily):
     # Sinusoids, which are computed.
     ignored = (r"model\.(encoder|decoder)\.embed_positions\.weight",)
 
-    def positions(self):  # noqa: D102
+    def positions(self) -> dict[str, Any]:  # noqa: D102
         return {"sinusoid_layout": "halves"}
 
-    def tokenizers(self, config):  # noqa: D102
+    def tokenizers(self, config) -> Tokenizers:  # noqa: D102
         path = self.folder.require(SPM)
         try:
             pieces = pieces_of(path.read_bytes())

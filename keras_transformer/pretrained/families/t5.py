@@ -1,10 +1,12 @@
 """T5, FLAN-T5 and mT5 in Hugging Face's format: texts to texts, with SentencePiece Unigram."""
 
 import functools
+from collections.abc import Iterator
 
 import numpy as np
 
 from keras_transformer.config import TransformerConfig
+from keras_transformer.decoding.generation import Generation
 from keras_transformer.models.transformer import Transformer
 from keras_transformer.pretrained.family import Family
 from keras_transformer.pretrained.generation import read_generation, special_ids
@@ -37,7 +39,7 @@ class T5(Family):
     reader, model_class = "T5ForConditionalGeneration", Transformer
     ignored = (r"decoder\.block\.0\.layer\.1\.EncDecAttention\.relative_attention_bias\.weight",)
 
-    def config(self):  # noqa: D102
+    def config(self) -> TransformerConfig:  # noqa: D102
         settings, size = self.settings, self.settings.count("vocab_size")
         settings.check({"is_encoder_decoder": (True,)})
         layers, width = settings.count("num_layers"), settings.count("d_kv")
@@ -67,7 +69,7 @@ class T5(Family):
             **special_ids(settings, self.generation_settings, size),
         )
 
-    def sizes(self, config):  # noqa: D102
+    def sizes(self, config) -> Iterator[tuple[str, tuple[int, ...]]]:  # noqa: D102
         inner, width = config.num_heads * config.d_k, config.d_model
         table = self.tensors.first_of([SHARED, *TABLES.values()])
         yield table, (config.vocab_size, width)
@@ -79,7 +81,7 @@ class T5(Family):
             wo = f"{last}.{len(SUBLAYERS[side]) - 1}.DenseReluDense.wo.weight"
             yield wo, (width, config.d_ff)
 
-    def names(self, config):  # noqa: D102
+    def names(self, config) -> Iterator[Weight]:  # noqa: D102
         tables = [SHARED, *TABLES.values()]
         if config.tie == "none":
             yield Weight(tables, "source_embedding.table")
@@ -115,7 +117,7 @@ class T5(Family):
         for name, layer in table.items():
             yield Weight(f"{theirs}.{name}.weight", f"{ours}.{layer}.kernel", TRANSPOSED)
 
-    def tokenizers(self, config):  # noqa: D102
+    def tokenizers(self, config) -> Tokenizers:  # noqa: D102
         path = self.folder.require(SPM)
         try:
             pieces = pieces_of(path.read_bytes())
@@ -133,7 +135,7 @@ class T5(Family):
         )
         return Tokenizers.of(tokenizer)
 
-    def generation(self):  # noqa: D102
+    def generation(self) -> Generation:  # noqa: D102
         settings, size = self.generation_settings, self.settings.count("vocab_size")
         eos_id = settings.token("eos_token_id", size, default=self.settings.get("eos_token_id"))
         return read_generation(settings, eos_id, size)

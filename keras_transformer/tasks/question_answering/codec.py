@@ -196,7 +196,7 @@ class AnswerCodec(TextCodec):
             valid &= tf.reduce_any(first & tf.equal(after, 1), axis=1)
         return valid, {"source": empty_where_invalid(source, valid, self.tokenizer)}
 
-    def checked(self, source):  # noqa: D102
+    def checked(self, source) -> dict[str, Any]:  # noqa: D102
         return {"source": checked_ids(source, self.tokenizer, self.longest, self.layout.ends)}
 
     def outputs(self, prediction) -> dict[str, Any]:

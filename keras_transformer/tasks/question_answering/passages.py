@@ -40,7 +40,7 @@ class Passages:
     first: typing.Any
 
     @classmethod
-    def of(cls, tokenizer, passages, layout):
+    def of(cls, tokenizer, passages, layout) -> "Passages":
         """Returns the passages in strings `[B]` for a `PairLayout`."""
         if not layout.whole:
             return read_passages(tokenizer, passages)

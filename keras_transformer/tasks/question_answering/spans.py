@@ -53,7 +53,7 @@ def possible(logits, segment, rest) -> Tensor:
     return tf.where((segment >= 0) | tf.equal(place, none), logits, OUTSIDE)
 
 
-def of_no_answer(start, end, segment, rest):
+def of_no_answer(start, end, segment, rest) -> Tensor:
     """Returns the probability that no window contains an answer, `[B]`.
 
     In a window it is the product of the probabilities of `bos_id` as both ends, and in a passage

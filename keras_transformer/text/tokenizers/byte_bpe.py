@@ -92,7 +92,7 @@ class ByteBPETokenizer(Tokenizer):
         self._longest = max((len(text_of(piece)) for piece in ranks), default=1)
 
     @property
-    def bytes_per_token(self):  # noqa: D102
+    def bytes_per_token(self) -> int:  # noqa: D102
         return max(BYTES_PER_TOKEN, self._longest)
 
     def encode(self, strings: Tensor) -> tf.RaggedTensor:
@@ -107,10 +107,12 @@ class ByteBPETokenizer(Tokenizer):
     def tokenize(self, strings: Tensor) -> tf.RaggedTensor:  # noqa: D102
         return self._tokenize(tf.convert_to_tensor(strings, tf.string))[0]
 
-    def tokenize_words(self, words, first):  # noqa: D102
+    def tokenize_words(self, words: Tensor, first: Tensor) -> tf.RaggedTensor:  # noqa: D102
         return self.tokenize(tf.where(first, words, tf.strings.join([" ", words])))
 
-    def tokenize_with_offsets(self, strings):
+    def tokenize_with_offsets(
+        self, strings: Tensor
+    ) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
         """Returns tokens and their offsets: see `Tokenizer.tokenize_with_offsets`.
 
         A space before a word belongs to the first token of the word, as do its bytes; a token may
@@ -118,7 +120,9 @@ class ByteBPETokenizer(Tokenizer):
         """
         return self._tokenize(tf.convert_to_tensor(strings, tf.string))[:3]
 
-    def tokenize_with_words(self, strings):
+    def tokenize_with_words(
+        self, strings: Tensor
+    ) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
         """Returns tokens and the offsets of their words: see `Tokenizer.tokenize_with_words`."""
         ids, *_, begins, ends = self._tokenize(tf.convert_to_tensor(strings, tf.string))
         return ids, begins, ends

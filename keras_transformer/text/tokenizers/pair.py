@@ -2,6 +2,7 @@
 
 import typing
 from collections.abc import Callable
+from typing import Any
 
 from keras_transformer.text.tokenizers.byte_bpe import ByteBPETokenizer
 from keras_transformer.text.tokenizers.sentencepiece import SentencePieceTokenizer
@@ -73,7 +74,7 @@ class Tokenizers(typing.NamedTuple):
         return self.source is self.target or self.source.identity() == self.target.identity()
 
     @property
-    def languages(self):
+    def languages(self) -> Any:
         """The `Languages` of sources, or `None`."""
         return self.source.languages
 

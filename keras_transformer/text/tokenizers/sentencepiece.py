@@ -90,7 +90,7 @@ class SentencePieceTokenizer(Tokenizer):
         return self._table()
 
     @functools.cached_property
-    def bytes_per_token(self):
+    def bytes_per_token(self) -> int:
         """Maximum number of bytes of a text that become one token."""
         processor = Processor(model_proto=self.model)
         pieces = map(processor.id_to_piece, range(processor.vocab_size()))
@@ -158,7 +158,9 @@ class SentencePieceTokenizer(Tokenizer):
     def tokenize(self, strings: Tensor) -> tf.RaggedTensor:  # noqa: D102
         return self.encode(strings)[:, self.num_marks - 1 : -1]
 
-    def tokenize_with_words(self, strings: Tensor):
+    def tokenize_with_words(
+        self, strings: Tensor
+    ) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
         """Returns tokens and the offsets of their words: see `Tokenizer.tokenize_with_words`.
 
         Words are what white space separates. A word without tokens is left out.

@@ -106,7 +106,9 @@ class WordPieceTokenizer(Tokenizer):
         pieces = self._wordpiece().tokenize(tf.where(is_long, UNKNOWN_WORD, flat))  # [W, (P)]
         return words.with_values(pieces)
 
-    def tokenize_with_words(self, strings: Tensor):
+    def tokenize_with_words(
+        self, strings: Tensor
+    ) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
         """Returns tokens and the offsets of their words: see `Tokenizer.tokenize_with_words`.
 
         Characters at the end of a word that the normaliser removes, such as accents that are
