@@ -42,6 +42,7 @@ def test_our_model_is_measured(tmp_path):
     assert "ours" in done.stdout
 
 
+@pytest.mark.slow
 def test_the_input_pipeline_is_measured():
     from input_pipeline import make
 

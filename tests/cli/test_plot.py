@@ -108,6 +108,7 @@ def image_run(tmp_path_factory):
     return run.path, path
 
 
+@pytest.mark.slow
 def test_attention_of_an_image(image_run, drawn, tmp_path):
     folder, image = image_run
     attention = ImageRecognizer.from_run(folder).attention(image)["class"]

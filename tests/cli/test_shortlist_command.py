@@ -57,6 +57,7 @@ def test_it_is_learned_from_the_training_data(folder, tmp_path):
     assert f"{file}: 5 pairs; " in done.stdout and "reading 5 pairs" in done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("files", [True, False])
 def test_a_sample_takes_pairs_at_equal_distances(folder, tmp_path, files):
     options = ["--source", folder / "train.a", "--target", folder / "train.b"] if files else []

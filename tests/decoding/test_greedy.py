@@ -206,6 +206,7 @@ def test_max_length_defaults_to_the_config():
     np.testing.assert_allclose(scores, expected_scores, **SCORES)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("variant", "jit_compile"),
     [

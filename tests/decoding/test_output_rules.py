@@ -105,6 +105,7 @@ def test_the_best_of_a_beam_does_not_depend_on_the_number_returned():
     np.testing.assert_array_equal(best_scores[:, 0], scores[:, 0])
 
 
+@pytest.mark.slow
 def test_beams_of_several_sizes_in_a_batch_stop_as_each_alone_does():
     source, sizes = sources(), [1, 2, 5, 3, 4]
     options = {"normalization": "power", "length_penalty": 1.0, "stopping": "score"}

@@ -39,6 +39,7 @@ def test_greedy_search_equals_the_function(model):
     assert outputs.token_scores is None and outputs.alignment is None
 
 
+@pytest.mark.slow
 def test_greedy_search_ends_at_its_limit_or_at_the_end_of_the_cache(model):
     outputs = Greedy(max_length=3)(model, sources(), cache_length=LIMIT)
     expected = greedy_decode(model, sources(), max_length=3, cache_length=LIMIT)

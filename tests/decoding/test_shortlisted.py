@@ -230,6 +230,7 @@ def test_the_tokens_are_those_of_a_search_in_which_all_others_are_banned():
     assert np.abs(gain).max() > 0.1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "search",
     [Greedy(), *(pytest.param(x, marks=pytest.mark.slow) for x in (Beam(3), Sample(seed=3)))],
@@ -274,6 +275,7 @@ def test_a_token_that_a_model_never_emits_is_no_candidate(search):
     assert free.tolist() != greedy_decode(restricted, sources("outputs"), 3)[0].numpy().tolist()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sizes", [None, pytest.param((24,), marks=pytest.mark.slow), (32,)])
 def test_constraints_still_apply(sizes):
     """A forced token becomes a candidate of its sentence; a banned token is removed."""

@@ -37,6 +37,7 @@ def test_the_states_of_a_recurrent_decoder_need_no_stages():
     assert not Ensemble([recurrent]).grows and Ensemble([recurrent, attending]).grows
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("jit_compile", [False, pytest.param(True, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     "search",

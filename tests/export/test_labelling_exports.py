@@ -72,6 +72,7 @@ def test_files_give_the_labels_of_the_run(labeller, version, file, tmp_path):
     assert export_file(labeller, tmp_path / "x.tflite", "int8")["bytes"] < file["bytes"]
 
 
+@pytest.mark.slow
 def test_the_session_loader_labels_words_and_tokens(labeller, version):
     expected = labeller.answer(TEXTS[:2])
     inputs, rest = labeller.codec.encode(tf.constant(TEXTS[:2]))

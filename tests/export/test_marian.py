@@ -96,6 +96,7 @@ def test_the_file_computes_in_marian_what_the_model_computes(tmp_path, name):
     assert len(lengths) > 1 or lengths != {1}
 
 
+@pytest.mark.slow
 def test_the_folder_can_be_read_by_marian_and_browsers(tmp_path):
     path, ours = tmp_path / "marian", translator(d_model=64, d_ff=64)
     report = export_marian(ours, path, SENTENCES, "int8")
@@ -175,6 +176,7 @@ def test_marian_can_read_a_shortlist_without_the_tokens_that_it_lacks():
     assert cut.ids.tolist() == [7, 9, 0] and Shortlist.from_bytes(cut.to_bytes()).best == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "decoder", ["ssru", pytest.param("self_attention", marks=pytest.mark.slow)]
 )

@@ -77,6 +77,7 @@ def judge(random_translator, program, texts):
     return judge
 
 
+@pytest.mark.slow
 def test_the_outputs_to_compare_are_varied(judge, tokenizer):
     best = [row[0].tokens for row in judge.expected[False] if row[0].tokens]
     assert len(set(best)) > 6 and len({len(tokens) for tokens in best}) > 2

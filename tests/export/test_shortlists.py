@@ -46,6 +46,7 @@ def two_sizes(monkeypatch):
     monkeypatch.setattr(candidates, "SIZES", (48,))
 
 
+@pytest.mark.slow
 def test_a_translator_searches_among_the_candidates(light, restricted):
     ours, free = restricted(SENTENCES), light(SENTENCES)
     assert ours[0] != free[0] and ours[3] == free[3] == ""

@@ -246,6 +246,7 @@ def test_a_request_of_wrong_ids_is_an_error(classifier_files):
                 model.run("tokens", source=np.array(wrong, np.int32))
 
 
+@pytest.mark.slow
 def test_a_classifier_with_different_answers_is_not_kept(classifier, tmp_path, monkeypatch):
     before = classifier.model.get_weights()
 

@@ -165,6 +165,7 @@ def test_keras_attention_on_the_same_memory_in_a_functional_model(embedding):
     assert_padding_changes_nothing(lambda *ids: model(list(ids)), TARGETS, SOURCES)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("embedding", ["ours", pytest.param("of Keras", marks=pytest.mark.slow)])
 def test_keras_attention_on_the_same_memory_in_a_subclassed_model(embedding):
     """A layer of ours finds the mask again that it saw on the memory or attached to it."""

@@ -203,6 +203,7 @@ def operations(function):
     return [node.op for node in nodes]
 
 
+@pytest.mark.slow
 def test_the_transformer_needs_no_checks_at_run_time():
     """Its masks come from the masked tokens, so training and exports need no assertions."""
     model = Transformer(small_config())

@@ -287,6 +287,7 @@ def test_wrong_tensors_and_missing_files_are_reported(tmp_path):
         read_checkpoint(tmp_path)
 
 
+@pytest.mark.slow
 def test_the_commands_convert_and_print_the_names_of_labels(tmp_path):
     write_folder(tmp_path / "hf")
     run = str(tmp_path / "run")

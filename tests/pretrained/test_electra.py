@@ -40,6 +40,7 @@ def test_states_and_logits(kind, tmp_path):
         np.testing.assert_allclose(ours[every], logits[every], rtol=0, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_a_run_computes_the_same(tmp_path):
     write_folder(tmp_path / "hf")
     texts = ["the film is good", "a bad, bad dog"]

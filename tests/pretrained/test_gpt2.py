@@ -110,6 +110,7 @@ def greedy(generator, texts):
     return rows, found
 
 
+@pytest.mark.slow
 def test_texts_go_on_as_in_numpy_in_a_run_as_well(tmp_path):
     settings, tensors = write_folder(tmp_path / "hf")
     generator = from_pretrained(tmp_path / "hf")

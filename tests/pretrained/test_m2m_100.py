@@ -137,6 +137,7 @@ def test_ids_of_a_language_beyond_the_vocabulary_are_reported(tmp_path):
         read_checkpoint(tmp_path)
 
 
+@pytest.mark.slow
 def test_words_of_an_alignment_do_not_contain_languages(tmp_path):
     write_folder(tmp_path, "nllb")
     (alignment,) = from_pretrained(tmp_path).align(["a dog"])

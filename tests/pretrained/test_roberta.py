@@ -74,6 +74,7 @@ def test_words_get_the_labels_of_the_checkpoint(prefix_space, tmp_path):
     assert len(labels) > 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lines", [True, False])
 def test_texts_get_the_labels_of_the_checkpoint(lines, tmp_path):
     settings, tensors = write_folder(tmp_path / "hf", lines=lines)

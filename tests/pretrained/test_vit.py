@@ -63,6 +63,7 @@ def test_states_and_logits(kind, tmp_path):
         np.testing.assert_allclose(model(pixels, training=False), logits, rtol=0, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_images_get_the_labels_of_the_checkpoint_in_a_run_as_well(tmp_path):
     settings, tensors = write_folder(tmp_path / "hf")
     recognizer = from_pretrained(tmp_path / "hf")

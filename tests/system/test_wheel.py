@@ -78,6 +78,7 @@ def test_the_source_distribution_contains_the_files_of_the_repository(distributi
     assert {"CHANGELOG.md", "docs/serving.md", "tests/conftest.py"} < names
 
 
+@pytest.mark.slow
 def test_the_wheel_contains_only_the_package(wheel):
     names = zipfile.ZipFile(wheel).namelist()
     tops = {name.split("/")[0] for name in names}

@@ -53,6 +53,7 @@ def test_a_text_is_the_decoded_output_of_greedy_decoding():
         assert text.startswith(prompt)
 
 
+@pytest.mark.slow
 def test_a_beam_equals_beam_decoding_and_continues_its_prompt():
     best = generator().n_best(PROMPTS, 3, Beam(3, normalization="none", extra_length=None))
     for prompt, outputs in zip(PROMPTS, best, strict=True):

@@ -191,6 +191,7 @@ def test_one_graph_serves_every_batch(translator):
     assert translator.graph().experimental_get_tracing_count() == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "extra_length", [2, *(pytest.param(extra, marks=pytest.mark.slow) for extra in (0, 50, None))]
 )

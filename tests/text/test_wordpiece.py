@@ -135,6 +135,7 @@ def test_each_option_of_the_normaliser_works_as_in_tokenizers(options):
     assert_equal(texts, [[w for w in text.decode().split(" ") if w] for text in found], expected)
 
 
+@pytest.mark.slow
 def test_it_works_in_a_saved_model_outside_python(tmp_path):
     ids = vocabulary(LINES, True)
     module = tf.Module()

@@ -129,6 +129,7 @@ def test_a_beam_translates_as_in_the_run(beam_export, deep, sentences):
     )
 
 
+@pytest.mark.slow
 def test_a_phone_without_tensorflow_gives_the_same(beam_export, ids, python):
     path = beam_export()[0]
     controls = "max_length=np.array([20], np.int32), length_penalty=np.array([0.6], np.float32)"

@@ -46,6 +46,7 @@ def answer(call):
     return call()
 
 
+@pytest.mark.slow
 def test_each_sentence_gets_the_result_of_beam_decode_with_its_settings(answer, doubting):
     assert answer["translation"].shape == answer["score"].shape == (6, 3)
     source = doubting.encode(tf.constant(SENTENCES))[0]

@@ -53,6 +53,7 @@ def is_greedily_the_same(converted, rows):
         assert abs(score - float(total)) < 1e-4 * count(converted, tokens)
 
 
+@pytest.mark.slow
 def test_greedy_search_gives_marians_tokens_and_scores(student, converted):
     is_greedily_the_same(converted, student.greedy[:30])
 

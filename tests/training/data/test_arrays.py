@@ -62,6 +62,7 @@ def test_batches_are_the_examples_in_their_order():
         np.testing.assert_array_equal(np.concatenate(column), whole)
 
 
+@pytest.mark.slow
 def test_an_epoch_contains_every_example_once_in_its_own_order():
     first, second = epoch_of(0), epoch_of(1)
     for epoch in (first, second):
@@ -85,6 +86,7 @@ def test_a_training_resumes_with_the_next_batch(skip):
         np.testing.assert_array_equal(one, two)
 
 
+@pytest.mark.slow
 def test_the_micro_batches_of_an_update_are_consecutive_batches():
     epochs = corpus().epochs(BATCH, 5)
     single = numbers(endless_batches(epochs).take(6))

@@ -82,6 +82,7 @@ def test_the_trained_weights_are_restored_after_an_exception(tiny_model):
         np.testing.assert_array_equal(one, two)
 
 
+@pytest.mark.slow
 def test_without_an_average_the_block_sees_the_weights(tiny_model):
     learner = make_learner(tiny_model())
     before = copies(learner)
