@@ -122,7 +122,7 @@ def _name_arguments(layer):
     if kwargs not in kinds:
         raise TypeError(
             f"`{layer.__name__}.call` must take `**kwargs` if it takes `*args`, or name its "
-            f"arguments: `def call{inherited}`. Received: `def call{own}`."
+            f"arguments: `def call{_untyped(inherited)}`. Received: `def call{_untyped(own)}`."
         )
     named = {p.name: p for p in own.parameters.values() if p.kind not in (args, kwargs)}
     more = [p for name, p in inherited.parameters.items() if name not in named]
@@ -135,3 +135,10 @@ def _name_arguments(layer):
         parameters.append(parameter)
     parameters.sort(key=lambda parameter: parameter.kind)  # keyword-only parameters come last
     layer.call.__signature__ = own.replace(parameters=parameters)
+
+
+def _untyped(signature):
+    """Returns a signature without type hints, which make it hard to read in a message."""
+    empty = inspect.Signature.empty
+    parameters = [p.replace(annotation=empty) for p in signature.parameters.values()]
+    return signature.replace(parameters=parameters, return_annotation=empty)

@@ -46,8 +46,9 @@ class ConditionalGenerator(Generator):
         source_language: str | None = None,
         target_language: str | None = None,
     ):
-        tokenizers = Tokenizers.of(tokenizer).with_languages(source_language, target_language)
-        super().__init__(model, tokenizers, max_length, search)
+        if source_language is not None or target_language is not None:
+            tokenizer = Tokenizers.of(tokenizer).with_languages(source_language, target_language)
+        super().__init__(model, tokenizer, max_length, search)
         self._check_languages()
         # Hidden in a function from `tf.Module`, which would track it.
         restricted = None if shortlist is None else Shortlisted(self.whole, shortlist)

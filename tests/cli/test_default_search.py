@@ -172,7 +172,7 @@ def saved(tmp_path, monkeypatch):
     class Fake:
         blank, n_best = True, 2
 
-        def __init__(self, path, search):
+        def __init__(self, path, search, *languages):
             self.search = search
 
         def translate_batch(self, texts):
