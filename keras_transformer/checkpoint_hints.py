@@ -30,11 +30,23 @@ def hint(path: str | os.PathLike, *, conversion: bool = True) -> str:
         if (path / "config.toml").is_file() and not conversion:
             return " It is a run: open it with `from_run`."
         return ""
-    ours = path.exists() or path.parent.exists() or path.parent.name == RUNS
-    if ours or not REPOSITORY.fullmatch(str(path)):
+    if repository_name(path) is None:
         return ""
     then = f", and {convert.format('hf', path.name)}" if conversion else "."
     return (
         " If it is the name of a Hugging Face repository, "
         f"`hf download {path} --local-dir {path.name}` downloads it{then}"
     )
+
+
+def repository_name(path: str | os.PathLike) -> str | None:
+    """Returns the name of a Hugging Face repository that a path may be, or `None`.
+
+    It has the form `owner/name`, and there is no folder `owner` here.
+
+    Args:
+        path: A path at which there may be nothing.
+    """
+    path = pathlib.Path(path)
+    ours = path.exists() or path.parent.exists() or path.parent.name == RUNS
+    return None if ours or not REPOSITORY.fullmatch(path.as_posix()) else path.as_posix()

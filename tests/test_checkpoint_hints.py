@@ -4,6 +4,7 @@ import pytest
 
 from keras_transformer import Run, Translator, from_pretrained
 from keras_transformer.checkpoint_hints import hint
+from keras_transformer.pretrained import hub
 
 NAME = "Helsinki-NLP/opus-mt-en-de"
 DOWNLOAD = f"`hf download {NAME} --local-dir opus-mt-en-de` downloads it"
@@ -23,6 +24,7 @@ def test_the_hint_for_a_hugging_face_folder_is_to_convert_it(weights, tmp_path):
 
 def test_the_hint_for_a_repository_name_is_to_download_it(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(hub, "LIBRARY", "no_such_library")  # which would download it
     assert DOWNLOAD in hint(NAME) and CONVERT.format("opus-mt-en-de") in hint(NAME)
     for opened in (Translator.from_pretrained, from_pretrained):
         with pytest.raises(ValueError, match="must be a folder with a checkpoint") as error:

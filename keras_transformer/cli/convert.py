@@ -52,12 +52,21 @@ LANGUAGES = [
 @click.argument("run", type=FOLDER)
 @LANGUAGES[0]
 @LANGUAGES[1]
+@option(
+    "--revision",
+    metavar="NAME",
+    group="Model",
+    help="Branch, tag or commit of the repository that DIRECTORY names.  [default: its main "
+    "branch]",
+)
 @NAME
 @LICENSE
 def hugging_face(directory, run, **options) -> None:
     """Convert a model in Hugging Face's format.
 
-    DIRECTORY holds the model, for example one of OPUS-MT. `model_type` in config.json determines
+    DIRECTORY holds the model, for example one of OPUS-MT, or is the name of a repository on Hugging
+    Face's hub, such as Helsinki-NLP/opus-mt-en-de, which is downloaded if the package
+    huggingface_hub is installed (extra hub). `model_type` in config.json determines
     its family. Weights are read from model.safetensors or from the files that
     model.safetensors.index.json names, and the licence from README.md. RUN and all of its exports
     contain the licence and the name.

@@ -5,19 +5,28 @@ import warnings
 from keras_transformer.checkpoint_hints import hint
 from keras_transformer.pretrained.family import CONFIG, Checkpoint, Family, families
 from keras_transformer.pretrained.files.folder import CheckpointFolder
+from keras_transformer.pretrained.hub import find_checkpoint
 
 
 def read_checkpoint(
-    path, license=None, name=None, source_language=None, target_language=None, **options
+    path,
+    license=None,
+    name=None,
+    source_language=None,
+    target_language=None,
+    revision=None,
+    **options,
 ) -> Checkpoint:
     """Returns the `Checkpoint` at a path.
 
     Args:
-        path: A folder in Hugging Face's format, or a `.npz` or `.bin` file of Marian.
+        path: A folder in Hugging Face's format, the name of a repository on its hub, or a `.npz` or
+            `.bin` file of Marian.
         license: Licence of the checkpoint. `None`: the licence that it names.
         name: Name of the checkpoint. `None`: the name that it gives itself.
         source_language, target_language: Default languages of a multilingual model. `None`: those
             that the checkpoint names.
+        revision: Branch, tag or commit of a repository. `None`: its main branch.
         **options: Options of the checkpoint's family; see, for example, `Marian`.
 
     Raises:
@@ -25,7 +34,8 @@ def read_checkpoint(
             error is one line that names the file, and the setting or the tensor.
         OSError: If a file cannot be read.
     """
-    folder = CheckpointFolder(path)
+    place = find_checkpoint(path, revision)
+    folder = CheckpointFolder(place.path, place.root)
     family = find_family(folder, path)(folder, **options)
     config, generation = family.config(), family.generation()
     if generation is not None:
@@ -42,7 +52,7 @@ def read_checkpoint(
         tokenizers = tokenizers.with_languages(source_language, target_language)
     notes = [*family.notes, *(() if generation is None else generation.notes)]
     given = {key: value for key, value in (("name", name), ("license", license)) if value}
-    origin = {**family.origin(), **given}
+    origin = {**family.origin(), **place.origin, **given}
     return Checkpoint(model, tokenizers, family.task, origin, generation, notes)
 
 

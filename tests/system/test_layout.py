@@ -40,6 +40,7 @@ WRAPPERS = {
     "matplotlib": {"keras_transformer/plots/figure.py"},
     "ai_edge_litert": {"export/litert/runtime.py"},
     "ctranslate2": {"export/ctranslate2/runtime.py"},
+    "huggingface_hub": {"keras_transformer/pretrained/hub.py"},
     "yaml": {"keras_transformer/pretrained/files/marian/settings.py"},
 }
 # Layers with an implementation or check of their own for TensorFlow, which other backends do

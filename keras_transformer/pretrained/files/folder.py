@@ -14,6 +14,7 @@ class CheckpointFolder:
 
     Args:
         path: The folder, or a file that is a checkpoint itself.
+        root: Folder in which links may end. `None`: the folder itself.
 
     Raises:
         ValueError: If there is no such folder or file.
@@ -23,7 +24,7 @@ class CheckpointFolder:
         model: The file, or `None` if `path` is a folder.
     """
 
-    def __init__(self, path):
+    def __init__(self, path, root=None):
         path = pathlib.Path(path)
         self.model = path if path.is_file() else None
         self.path = path if self.model is None else path.parent
@@ -32,6 +33,7 @@ class CheckpointFolder:
                 f"{path} must be a folder with a checkpoint. There is no such folder."
                 f"{hint(path, conversion=False)}"
             )
+        self._root = (self.path if root is None else root).resolve()
 
     def file(self, name) -> pathlib.Path | None:
         """Returns the path of a file, or `None` if there is no such file.
@@ -42,7 +44,7 @@ class CheckpointFolder:
         path = self.path / name
         if not path.is_file():
             return None
-        if self.path.resolve() not in path.resolve().parents:
+        if self._root not in path.resolve().parents:
             raise ValueError(
                 f"{path} must be in its folder. It is a link to a file outside: copy the folder "
                 "with `cp -rL`."

@@ -1,0 +1,88 @@
+"""Checkpoints on Hugging Face's hub, downloaded by its own library into its own cache."""
+
+import importlib.util
+import pathlib
+import typing
+from typing import Any
+
+from keras_transformer.checkpoint_hints import repository_name
+
+LIBRARY = "huggingface_hub"
+# What families read: no program, and no pickle.
+FILES = ("*.json", "*.txt", "*.model", "*.spm", "*.safetensors", "README.md")
+
+
+class Place(typing.NamedTuple):
+    """Where the files of a checkpoint are.
+
+    Attributes:
+        path: A folder or a file.
+        root: Folder in which links may end, or `None` for `path`: the hub's cache stores files
+            beside the folders that name them.
+        origin: Provenance: the name of the repository and its revision, a commit.
+    """
+
+    path: Any
+    root: pathlib.Path | None = None
+    origin: dict[str, str] = {}
+
+
+def find_checkpoint(path: Any, revision: str | None = None) -> Place:
+    """Returns the `Place` of a checkpoint, which is downloaded if `path` names a repository.
+
+    A name is `"owner/name"`, without a folder `owner` here. Files that were downloaded before are
+    not downloaded again. `HF_ENDPOINT`, `HF_HOME`, `HF_TOKEN` and `HF_HUB_OFFLINE` have the meaning
+    that the library gives them.
+
+    Args:
+        path: A folder, a file, or the name of a repository.
+        revision: A branch, a tag or a commit of the repository. `None`: its main branch.
+
+    Raises:
+        ValueError: If the repository or the revision does not exist, is not accessible or contains
+            no weights that are read, or if `revision` is given for a folder; the error is one line.
+    """
+    name = repository_name(path)
+    if name is None or importlib.util.find_spec(LIBRARY) is None:
+        if revision is not None:
+            rule = f"needs the package {LIBRARY}" if name else "has no effect on files"
+            raise ValueError(f"`revision` {rule}. Received: revision={revision!r}, path={path}.")
+        return Place(path)
+    folder = _download(name, revision)
+    origin = {"name": name, "repository": name, "revision": folder.name}
+    return Place(folder, folder.parents[1], origin)
+
+
+def _download(name, revision):
+    """Returns the folder of a revision in the cache, whose name is the commit."""
+    import huggingface_hub
+    from huggingface_hub import errors
+
+    what = name if revision is None else f"{name} at the revision {revision}"
+    try:
+        folder = huggingface_hub.snapshot_download(name, revision=revision, allow_patterns=FILES)
+    except errors.GatedRepoError as error:
+        raise ValueError(
+            f"{what} is restricted: accept its conditions on its page, and log in with "
+            "`hf auth login`."
+        ) from error
+    except errors.RevisionNotFoundError as error:
+        raise ValueError(f"{name} has no revision {revision!r}.") from error
+    except errors.RepositoryNotFoundError as error:
+        raise ValueError(
+            f"{name} is neither a folder nor a repository on Hugging Face's hub that you may read; "
+            "if it is private, log in with `hf auth login`."
+        ) from error
+    except (errors.HTTPError, errors.LocalEntryNotFoundError, OSError) as error:
+        reason = " ".join(str(error).split())[:200]
+        raise ValueError(
+            f"{what} could not be downloaded, and is not in the cache: {reason} Try again: "
+            "complete files are kept."
+        ) from error
+    folder = pathlib.Path(folder)
+    if not any(folder.glob("*.safetensors")):
+        raise ValueError(
+            f"{what} has no weights in the format safetensors, the only one that is read: a pickle "
+            "may run any program. Convert it with `transformers`, in an environment that you trust."
+        )
+    return folder
