@@ -26,7 +26,7 @@ AVX2 := ONEDNN_MAX_CPU_ISA=AVX2 CT2_FORCE_CPU_ISA=AVX2 XLA_FLAGS=--xla_cpu_max_i
 help:
 	@echo "make demo       train, evaluate, export and translate, in five to eight minutes on two cores"
 	@echo "make test       the fast tests, in about six minutes on two cores"
-	@echo "make test-slow  the others, in about half an hour"
+	@echo "make test-slow  the others, in about an hour"
 	@echo "make test-avx2  the fast tests that compute, as on a processor with AVX2 only"
 	@echo "make test-all   all three"
 	@echo "make lint       style, formatting and types; make format fixes what can be fixed"

@@ -337,9 +337,9 @@ _SLOW_BY_FILE = {
         "test_xla": 6,
     },
     "tests/decoding/test_cached_kinds.py": {
-        "test_a_beam_equals_the_search_without_a_cache": 7,
+        "test_a_beam_equals_the_search_without_a_cache": 3,
         "test_a_step_at_a_time_is_the_whole_sentence": 5,
-        "test_greedy_search_equals_the_search_without_a_cache": 7,
+        "test_greedy_search_equals_the_search_without_a_cache": 3,
     },
     "tests/decoding/test_constraints.py": {
         "test_compiled_is_eager_and_constraints_are_inputs": 1,

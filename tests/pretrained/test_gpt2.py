@@ -159,6 +159,7 @@ def test_tensors_that_do_not_fit_are_named(tmp_path):
         read_checkpoint(tmp_path)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_saved_model_of_strings_and_a_tflite_file_of_ids(tmp_path):
     """Both are kept only if they answer as the model in memory does."""

@@ -124,6 +124,7 @@ def converted(trained, tmp_path_factory):
     return Translator.from_run(folder / "run")
 
 
+@pytest.mark.long
 def test_it_translates_as_the_run_does_token_for_token(trained, converted):
     ours, lines, references = trained
     results = ours.score(lines, references)

@@ -35,6 +35,7 @@ train(load_settings(config, overrides), output, strategy=strategy, console=conso
 """
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "kind", [k if k == "time_series" else pytest.param(k, marks=pytest.mark.long) for k in KINDS]

@@ -277,6 +277,7 @@ def test_two_devices_equal_one(config, one_device, tmp_path):
     np.testing.assert_allclose(list(ours.values()), list(expected.values()), rtol=1e-5)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_two_workers_equal_one_device(config, one_device, tmp_path):
     results = ends(*begin_two_workers(config, tmp_path))

@@ -90,6 +90,7 @@ def averaged(ema_settings, tmp_path_factory):
     return folder, run_quietly(ema_settings, folder)[0]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_moving_average_does_not_change_the_trained_weights(averaged, configured, tmp_path):
     run_quietly(configured(keep_checkpoints=9), tmp_path)
@@ -198,6 +199,7 @@ def test_training_stops_if_nothing_improves(stopped_early, patient):
     assert Run(folder).model.read_bytes() == before
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_resumed_training_stops_at_the_same_update(stopped_early, patient, tmp_path):
     assert run_quietly(patient, tmp_path, [press_ctrl_c(5)])[0] is None
@@ -310,6 +312,7 @@ def test_the_same_pairs_in_another_order_are_other_data(tmp_path):
         run_quietly(settings, tmp_path / "run")
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_command_ends_with_the_error(configured, tmp_path):
     """The process must not wait for tf.data, which still prefetches."""

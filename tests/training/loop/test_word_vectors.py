@@ -51,6 +51,7 @@ def rows_of(path):
     return known, others
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_rows_of_tokens_are_set_and_the_others_start_as_usual(folder, tmp_path):
     figures, shown = run_quietly(settings_of(folder, *STEP), tmp_path / "run")

@@ -161,6 +161,7 @@ def impatient(configured, tmp_path_factory):
     return folder, overrides
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_more_patience_resumes_a_run(impatient, configured, tmp_path):
     folder = shutil.copytree(impatient[0], tmp_path / "run")
