@@ -64,10 +64,20 @@ def executed(notebook):
                 raise RuntimeError(f"{cell.source}\nwarned:\n{output.text}")
         if outputs:
             cell.outputs = [output for output in outputs if output.get("name") != "stderr"]
-            for output in cell.outputs:  # TensorFlow's log names temporary folders
+            for output in cell.outputs:
                 if output.get("name") == "stdout":
-                    output.text = re.sub(r"^INFO:tensorflow:.*\n", "", output.text, flags=re.M)
+                    output.text = printed(output.text)
     return notebook
+
+
+def printed(text):
+    """Returns what a cell printed as plain text.
+
+    The control sequences of a terminal are left out, and TensorFlow's log, which names temporary
+    folders.
+    """
+    text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", text)
+    return re.sub(r"^INFO:tensorflow:.*\n", "", text, flags=re.M)
 
 
 def write(name, notebook, folder=PAGES):

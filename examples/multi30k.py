@@ -102,7 +102,7 @@ are not in the training data and computes BLEU.
 """
 
 # %%
-console = rich.console.Console(file=sys.stdout, width=100)
+console = rich.console.Console(file=sys.stdout, width=100, force_jupyter=False)
 metrics = train(settings, "runs/multi30k", console=console)
 print(f"{metrics['parameters']} parameters, {metrics['train_seconds']:.0f} seconds")
 

@@ -13,9 +13,6 @@ from documents import EXAMPLE_PAGES, ROOT, blocks, read
 FILES = sorted(path.stem for path in (ROOT / "examples").glob("*.py"))
 FOLDER = ROOT / "docs" / "examples"
 COMMAND = ROOT / ".ci" / "example_pages.py"
-# Its page has no output yet: `make example-pages NAMES=multi30k` adds it.
-WITHOUT_OUTPUT = {"multi30k"}
-WITH_OUTPUT = [name for name in FILES if name not in WITHOUT_OUTPUT]
 NUMBER = re.compile(r"\d+\.\d+")
 
 
@@ -56,7 +53,7 @@ def test_a_page_has_the_code_and_the_text_of_its_example(name):
         assert middle, f"{page} does not have after the cell before it: {text}"
 
 
-@pytest.mark.parametrize("name", WITH_OUTPUT)
+@pytest.mark.parametrize("name", FILES)
 def test_a_page_has_output_and_plots(name):
     page = FOLDER / f"{name}.md"
     assert len(outputs(page)) > 5
@@ -70,7 +67,7 @@ def test_the_pages_are_small():
     assert sum(path.stat().st_size for path in FOLDER.rglob("*.*")) < 1_500_000
 
 
-@pytest.mark.parametrize("name", WITH_OUTPUT)
+@pytest.mark.parametrize("name", FILES)
 def test_the_results_that_a_text_states_are_those_of_the_run(name):
     """In the tables and in the conclusion: numbers with a decimal point, perhaps rounded."""
     page = FOLDER / f"{name}.md"
@@ -105,3 +102,10 @@ def test_the_command_executes_an_example_and_writes_its_page(tmp_path, monkeypat
 def test_the_command_names_the_examples_that_there_are():
     done = subprocess.run([sys.executable, COMMAND, "image"], capture_output=True, text=True)
     assert done.returncode == 2 and "no such example: image. There are fine_tuning" in done.stderr
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_page_is_plain_text_without_folders_of_the_machine(name):
+    text = (FOLDER / f"{name}.md").read_text("utf-8")
+    assert "\x1b" not in text and "<pre" not in text
+    assert not re.search(r"(?<![\w.])/(home|root|tmp|work|usr|Users)/", text)
