@@ -107,5 +107,6 @@ def test_the_command_names_the_examples_that_there_are():
 @pytest.mark.parametrize("name", FILES)
 def test_a_page_is_plain_text_without_folders_of_the_machine(name):
     text = (FOLDER / f"{name}.md").read_text("utf-8")
-    assert "\x1b" not in text and "<pre" not in text
-    assert not re.search(r"(?<![\w.])/(home|root|tmp|work|usr|Users)/", text)
+    assert not [
+        mark for mark in ("\x1b", "<pre", "site-packages", "/home/", "/tmp/") if mark in text
+    ]
