@@ -196,9 +196,9 @@ def test_sigterm_during_training_and_at_its_end(settings, corpus, finished, tmp_
     assert not Run(folder).model.exists() and not (folder / "lock.json").exists()
     with monkeypatch.context() as patch:
         sync = terminating(lambda path: None)
-        in_float32 = final._in_float32
-        patch.setattr(final, "_in_float32", lambda model: patch.setattr(atomic, "sync", sync)
-                      or in_float32(model))  # fmt: skip
+        ordinary = final._ordinary
+        patch.setattr(final, "_ordinary", lambda model: patch.setattr(atomic, "sync", sync)
+                      or ordinary(model))  # fmt: skip
         with pytest.raises(KeyboardInterrupt):
             train(settings, folder, console=rich.console.Console(quiet=True))
     assert not Run(folder).model.exists() and not list(folder.rglob(".*"))

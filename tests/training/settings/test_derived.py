@@ -188,7 +188,7 @@ def test_a_run_of_a_small_corpus_keeps_its_numbers(tmp_path):
         "training.validate_every = 100, training.checkpoint_every = 100.\n"
     ) in shown
     assert left_out(kept) == [] and numbers(kept) == (1000, 100, 100, 100)
-    with pytest.raises(ValueError, match="`training.updates` must be at least 100: the run was b"):
+    with pytest.raises(ValueError, match="`training.updates` must be at least 100: the run began"):
         run_quietly(load_settings(config, ["training.updates=3"]), run.path)
     stop = At(1, lambda: signal.raise_signal(signal.SIGINT))
     overrides = ["training.updates=200"]
