@@ -95,7 +95,9 @@ def test_messages_name_extras_that_exist():
         for folder in ("keras_transformer", "training", "export")
         for path in (ROOT / folder).rglob("*.py")
     ]
-    named = {name for text in sources for name in re.findall(r'install_hint\("(\w+)"\)', text)}
+    named = {
+        name for text in sources for name in re.findall(r"""install_hint\(["'](\w+)["']\)""", text)
+    }
     assert named == {*project["optional-dependencies"]} - {"all", "dev", "docs", "examples"}
     (here,) = [text for text in sources if "pip install" in text and "serving-api" not in text]
     assert here.startswith('"""Commands that install'), "every other message calls `install_hint`"

@@ -6,6 +6,7 @@ import typing
 from typing import Any
 
 from keras_transformer.checkpoint_hints import repository_name
+from keras_transformer.installation import install_hint
 
 LIBRARY = "huggingface_hub"
 # What families read: no program, and no pickle.
@@ -45,8 +46,10 @@ def find_checkpoint(path: Any, revision: str | None = None) -> Place:
     name = repository_name(path)
     if name is None or importlib.util.find_spec(LIBRARY) is None:
         if revision is not None:
-            rule = f"needs the package {LIBRARY}" if name else "has no effect on files"
-            raise ValueError(f"`revision` {rule}. Received: revision={revision!r}, path={path}.")
+            rule = "has no effect on files."
+            if name is not None:
+                rule = f"needs the package {LIBRARY}. Install it with: {install_hint('hub')}."
+            raise ValueError(f"`revision` {rule} Received: revision={revision!r}, path={path}.")
         return Place(path)
     folder = _download(name, revision)
     origin = {"name": name, "repository": name, "revision": folder.name}
