@@ -198,7 +198,7 @@ class LabelsHead(TokenLabelsHead):
     labels: tuple = option(("0", "1"), LABELS, set_by="data")
     pooling: Literal["mean", "max", "first", "attention"] = option(
         "mean",
-        """How the encoder's output is pooled: `"mean"` or `"max"` over the tokens of a text,
+        """Pooling of the encoder's output: `"mean"` or `"max"` over the tokens of a text,
         `"first"`, the first token, or `"attention"`, a mean with learned weights.""",
     )
     pooler: bool = option(
@@ -232,7 +232,7 @@ class ImageLabelsHead(LabelsHead):
 
     pooling: Literal["class", "mean", "max", "attention"] = option(
         "class",
-        """How the encoder's output is pooled: `"class"`, the output for a learned class token
+        """Pooling of the encoder's output: `"class"`, the output for a learned class token
         before the patches; `"mean"` or `"max"` over the patches; or `"attention"`, a mean with
         learned weights.""",
     )
@@ -254,7 +254,7 @@ class VectorHead(PartConfig):
 
     pooling: Literal["mean", "max", "first", "attention"] = option(
         "mean",
-        """How the encoder's output is pooled: `"mean"` or `"max"` over the tokens of a text,
+        """Pooling of the encoder's output: `"mean"` or `"max"` over the tokens of a text,
         `"first"`, the first token, or `"attention"`, a mean with learned weights.""",
     )
     dimensions: OptionalCount = option(
@@ -264,7 +264,7 @@ class VectorHead(PartConfig):
     )
     normalize: bool = option(
         True,
-        """Whether vectors have unit length, so that their dot products are cosines.""",
+        """Scales vectors to unit length, so that their dot products are cosines.""",
     )
     similarity_scale: OptionalNumber = option(
         None,
@@ -273,7 +273,7 @@ class VectorHead(PartConfig):
     )
     symmetric: bool = option(
         False,
-        """Whether the loss also compares each second text with all first texts of its batch, as in
+        """Compares, in the loss, also each second text with all first texts of its batch, as in
         CLIP (Radford et al., 2021), instead of each first text with all second texts only.""",
     )
 
@@ -316,7 +316,7 @@ class SpansHead(PartConfig):
     )
     no_answer: bool = option(
         False,
-        """Whether an answer is empty if it is more probable that the passage has none, as in SQuAD
+        """Leaves an answer empty if it is more probable that the passage has none, as in SQuAD
         2.0.""",
     )
 

@@ -16,7 +16,7 @@ class SentenceEncoder(typing.NamedTuple):
     """The modules around the encoder of a folder.
 
     Attributes:
-        pooling: How the encoder's output is pooled: `"mean"`, `"max"` or `"first"`.
+        pooling: Pooling of the encoder's output: `"mean"`, `"max"` or `"first"`.
         normalize: Whether vectors have unit length.
         max_length: Maximum length of a text in tokens; longer texts are cut. `None`: that of the
             encoder.

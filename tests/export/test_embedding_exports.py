@@ -77,7 +77,8 @@ def test_files_return_the_vectors_of_the_run(embedder, version, tmp_path, quanti
     (signature,) = (x for x in loaded.signatures if x.name == "embed_3x7")
     vectors = loaded.run(signature, source=rows)["vector"]
     np.testing.assert_array_equal(vectors[0], np.zeros(16))
-    np.testing.assert_allclose(np.linalg.norm(vectors[1:], axis=1), 1, atol=1e-3)
+    # The last operation divides by the length, in float32 whatever the file quantises.
+    np.testing.assert_allclose(np.linalg.norm(vectors[1:], axis=1), 1, atol=1e-5)
 
 
 @pytest.mark.slow

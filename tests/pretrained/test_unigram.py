@@ -47,6 +47,17 @@ def test_both_files_are_one_vocabulary(family, tmp_path):
     assert [text.decode() for text in one.decode(one.tokenize(texts)).numpy()] == texts
 
 
+def test_random_segmentations_begin_with_the_first_token(tmp_path):
+    """It is the token that the encoder's output is pooled at."""
+    write_folder(tmp_path)
+    tokenizer = read_checkpoint(tmp_path).tokenizers.source
+    texts = ["a good film", "cats", ""]
+    drawn = [row for seed in range(5) for row in tokenizer.sample(texts, 0.5, seed)]
+    assert {row[0] for row in drawn} == {tokenizer.bos_id}
+    ends = tf.ragged.constant([[*row, tokenizer.eos_id] for row in drawn])
+    assert [text.decode() for text in tokenizer.decode(ends).numpy()] == texts * 5
+
+
 def test_words_get_the_labels_of_the_checkpoint(tmp_path):
     tagger = {**TAGGER, "architectures": ["XLMRobertaForTokenClassification"]}
     settings, tensors = write_folder(tmp_path, **tagger)

@@ -258,7 +258,8 @@ class SentencePieceTokenizer(Tokenizer):
         Reference: Provilkov et al. (2020), BPE-Dropout; Kudo (2018), Subword Regularization.
         """
         processor = Processor(model_proto=self.model)
-        codes = [[] if self.languages is None else self.languages.prefix] * len(strings)
+        front = [] if self.languages is None else self.languages.prefix
+        codes = [[self.bos_id] if self.starts_with_bos else front] * len(strings)
         if self.table is not None and self.table.codes:
             split = [split_code(string, self.table, self.unk_id) for string in strings]
             codes, strings = [code for code, _ in split], [rest for _, rest in split]
