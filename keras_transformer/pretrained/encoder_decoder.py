@@ -61,20 +61,10 @@ class EncoderDecoderFamily(Family):
         settings.check(self.expressible)
         return TransformerConfig(
             vocab_size=size,
-            d_model=settings.count("d_model"),
-            num_layers=settings.count("encoder_layers"),
-            num_decoder_layers=settings.count("decoder_layers"),
-            num_heads=settings.count("encoder_attention_heads"),
-            d_ff=settings.count("encoder_ffn_dim"),
-            max_length=settings.count("max_position_embeddings"),
-            dropout=settings.number("dropout", 0.1),
-            attention_dropout=settings.number("attention_dropout", 0.0),
-            activation_dropout=settings.number("activation_dropout", 0.0),
-            activation=settings.choice("activation_function", ACTIVATIONS, "gelu"),
+            **sizes_and_dropout(settings),
             norm=self.norm,
             embedding_norm=self.embedding_norm,
             layer_norm_epsilon=EPSILON,
-            embedding_scale=None if settings.flag("scale_embedding") else 1.0,
             tie=self._tie(),
             output_bias=BIAS in self.tensors and bool(np.any(self.tensors.read(BIAS))),
             attention_bias=True,
@@ -143,6 +133,30 @@ class EncoderDecoderFamily(Family):
         shapes = {self.tensors.shapes[name] for name in names}
         apart = len(shapes) == 1 and not np.array_equal(*map(self.tensors.read, names))
         return "target" if apart else "all"
+
+
+def sizes_and_dropout(settings) -> dict[str, Any]:
+    """Returns the options of a `TransformerConfig` that BART's settings name.
+
+    Args:
+        settings: The `CheckpointSettings`.
+
+    Raises:
+        ValueError: If a setting is missing or wrong; the error names it.
+    """
+    return {
+        "d_model": settings.count("d_model"),
+        "num_layers": settings.count("encoder_layers"),
+        "num_decoder_layers": settings.count("decoder_layers"),
+        "num_heads": settings.count("encoder_attention_heads"),
+        "d_ff": settings.count("encoder_ffn_dim"),
+        "max_length": settings.count("max_position_embeddings"),
+        "dropout": settings.number("dropout", 0.1),
+        "attention_dropout": settings.number("attention_dropout", 0.0),
+        "activation_dropout": settings.number("activation_dropout", 0.0),
+        "activation": settings.choice("activation_function", ACTIVATIONS, "gelu"),
+        "embedding_scale": None if settings.flag("scale_embedding") else 1.0,
+    }
 
 
 def check_sizes(settings) -> None:

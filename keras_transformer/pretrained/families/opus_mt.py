@@ -12,6 +12,7 @@ from keras_transformer.models.transformer import Transformer
 from keras_transformer.pretrained.encoder_decoder import (
     BIAS,
     BLOCKS,
+    EPSILON,
     NORMS,
     OUTPUT,
     POSITIONS,
@@ -20,15 +21,15 @@ from keras_transformer.pretrained.encoder_decoder import (
     SIDES,
     TABLES,
     check_sizes,
+    sizes_and_dropout,
 )
 from keras_transformer.pretrained.family import Family
 from keras_transformer.pretrained.generation import read_generation, special_ids
 from keras_transformer.pretrained.names import ROW, TRANSPOSED, Layout, Weight, layers
 from keras_transformer.pretrained.pieces import read_ids, sentencepiece_tokenizer
-from keras_transformer.pretrained.settings import ACTIVATIONS, CheckpointSettings
+from keras_transformer.pretrained.settings import CheckpointSettings
 from keras_transformer.text.tokenizers import Tokenizers
 
-EPSILON = 1e-5  # of every layer normalisation: PyTorch's default, which no configuration changes
 # Settings of BART that Hugging Face's Marian classes do not read, with the values for what they
 # compute: a norm after each sublayer, no other norms, sinusoids.
 NOT_READ = {
@@ -87,21 +88,11 @@ class OpusMT(Family):
         return TransformerConfig(
             vocab_size=size,
             target_vocab_size=None if self._shared else target_size,
-            d_model=settings.count("d_model"),
-            num_layers=settings.count("encoder_layers"),
-            num_decoder_layers=settings.count("decoder_layers"),
-            num_heads=settings.count("encoder_attention_heads"),
-            d_ff=settings.count("encoder_ffn_dim"),
-            max_length=settings.count("max_position_embeddings"),
-            dropout=settings.number("dropout", 0.1),
-            attention_dropout=settings.number("attention_dropout", 0.0),
-            activation_dropout=settings.number("activation_dropout", 0.0),
-            activation=settings.choice("activation_function", ACTIVATIONS, "gelu"),
+            **sizes_and_dropout(settings),
             norm="pre" if settings.flag("normalize_before") else "post",
             final_norm=settings.flag("add_final_layer_norm"),
             embedding_norm=settings.flag("normalize_embedding"),
             layer_norm_epsilon=settings.number("layer_norm_eps", EPSILON),
-            embedding_scale=None if settings.flag("scale_embedding") else 1.0,
             tie=tie if settings.flag("tie_word_embeddings", True) else "none",
             output_bias=BIAS in tensors and bool(np.any(tensors.read(BIAS))),
             attention_bias=tensors.has_biases(*(f"{letter}_proj" for letter in PROJECTIONS)),
