@@ -45,7 +45,7 @@ def find_checkpoint(path: Any, revision: str | None = None) -> Place:
     """
     name = repository_name(path)
     if name is None or importlib.util.find_spec(LIBRARY) is None:
-        if revision is not None:
+        if revision is not None and (name is not None or pathlib.Path(path).exists()):
             rule = "has no effect on files."
             if name is not None:
                 rule = f"needs the package {LIBRARY}. Install it with: {install_hint('hub')}."
@@ -77,9 +77,9 @@ def _download(name, revision):
             "if it is private, log in with `hf auth login`."
         ) from error
     except (errors.HTTPError, errors.LocalEntryNotFoundError, OSError) as error:
-        reason = " ".join(str(error).split())[:200]
+        reason = str(error).strip().partition("\n")[0].partition(". ")[0].rstrip(".")
         raise ValueError(
-            f"{what} could not be downloaded, and is not in the cache: {reason} Try again: "
+            f"{what} could not be downloaded, and is not in the cache: {reason}. Try again: "
             "complete files are kept."
         ) from error
     folder = pathlib.Path(folder)

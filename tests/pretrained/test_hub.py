@@ -161,6 +161,8 @@ def test_a_revision_is_chosen_and_recorded(server):
         read_checkpoint(NAME, revision="v2")
     with pytest.raises(ValueError, match="`revision` has no effect on files"):
         read_checkpoint(server.original, revision="v1")
+    with pytest.raises(ValueError, match="There is no such folder"):
+        read_checkpoint(server.original / "none", revision="v1")
 
 
 def test_what_is_not_there_is_named_in_one_line(server):
