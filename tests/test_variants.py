@@ -4,7 +4,7 @@ import ast
 import pathlib
 
 import pytest
-from variants import FAST_VARIANTS, SLOW_VARIANTS, mark_variants
+from variants import CI_VARIANTS, FAST_VARIANTS, SLOW_VARIANTS, mark_variants
 
 ROOT = pathlib.Path(__file__).parents[1]
 
@@ -20,7 +20,7 @@ class Item:
         self.markers.append(marker)
 
 
-@pytest.mark.parametrize("name", sorted({*FAST_VARIANTS, *SLOW_VARIANTS}))
+@pytest.mark.parametrize("name", sorted({*FAST_VARIANTS, *CI_VARIANTS, *SLOW_VARIANTS}))
 def test_every_entry_is_a_test(name):
     file, _, function = name.partition("::")
     tree = ast.parse((ROOT / file).read_text("utf-8"))
@@ -34,6 +34,19 @@ def test_variants_at_equal_distances_stay_fast(monkeypatch):
     mark_variants(items)
     assert [number for number, item in enumerate(items) if not item.markers] == [3, 6, 7]
     assert {marker.name for marker in items[0].markers} == {"slow", "long"}
+
+
+def test_no_test_is_in_both_tables_of_fast_ones():
+    assert not FAST_VARIANTS.keys() & CI_VARIANTS.keys()
+
+
+def test_a_fast_test_can_be_left_to_ci(monkeypatch):
+    name = "tests/layers/test_dropout.py::test_dtypes_and_xla"
+    monkeypatch.delitem(FAST_VARIANTS, name)
+    monkeypatch.setitem(CI_VARIANTS, name, 0)
+    item = Item(name)
+    mark_variants([item])
+    assert [marker.name for marker in item.markers] == ["slow"]
 
 
 def test_slow_variants_at_equal_distances_stay_in_ci(monkeypatch):

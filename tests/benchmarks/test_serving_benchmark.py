@@ -37,4 +37,5 @@ def test_the_memory_of_this_process_is_read():
     from serving import megabytes
 
     block = b"x" * 50_000_000
-    assert megabytes("VmHWM") >= megabytes("VmRSS") > len(block) / 1e6
+    lag = 1  # the kernel counts the pages of each thread in batches
+    assert megabytes("VmHWM") + lag >= megabytes("VmRSS") > len(block) / 1e6
