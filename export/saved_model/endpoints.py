@@ -274,7 +274,7 @@ class Ids(Endpoint):
     def answer(self, source) -> dict[str, Tensor]:  # noqa: D102
         _, of_ids = self.pipeline.signatures(self._find)
         outputs = of_ids.strict(source=source)
-        return {name: self._answers(value) for name, value in outputs.items()}
+        return {name: self._answers(outputs[name]) for name in ("tokens", "score")}
 
     def example(self, sentences) -> dict[str, Any]:  # noqa: D102
         sentences = tf.constant(sentences, tf.string, [len(sentences)])
