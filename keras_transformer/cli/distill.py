@@ -10,7 +10,7 @@ from keras_transformer.cli.command import (
     batch_size,
     shard,
 )
-from keras_transformer.cli.help import option
+from keras_transformer.cli.help import count, option
 from keras_transformer.cli.places import check_folder, new_folder
 from keras_transformer.cli.search_options import (
     greedy_or_beam,
@@ -53,13 +53,13 @@ EXAMPLE = """keras-transformer distill student.toml runs/teacher \\
     help="File of further sources for the teachers, one per line, without references; may be "
     "repeated.",
 )
-@option(
+@count(
     "--best-of",
-    type=click.IntRange(2),
-    metavar="N",
-    group="What the student learns",
-    help="Learn whichever of the N best outputs is closest to the reference by chrF.  "
+    None,
+    "Learn whichever of the N best outputs is closest to the reference by chrF.  "
     "[default: the most probable output]",
+    least=2,
+    group="What the student learns",
 )
 @option(
     "--original",
@@ -73,7 +73,6 @@ EXAMPLE = """keras-transformer distill student.toml runs/teacher \\
     "--vocabulary",
     type=click.Choice(["teacher", "own"]),
     default="teacher",
-    show_default=True,
     group="What the student learns",
     help="Vocabulary of the student: the teacher's, or one of its own, learned as [vocabulary] in "
     "CONFIG describes.",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from keras_transformer.cli.command import FiniteRange, refuse
-from keras_transformer.cli.help import option
+from keras_transformer.cli.help import count, option
 from keras_transformer.search_settings import (
     WITH_EXPONENT,
     BeamSettings,
@@ -115,13 +115,7 @@ def n_best(help, default=None) -> Callable[[Any], Any]:
         default: Default that the help names. `None`: no default.
     """
     default = f"  [default: {default}]" if default else ""
-    return option(
-        "--n-best",
-        type=click.IntRange(1),
-        metavar="M",
-        group="Search",
-        help=f"{help}{default}",
-    )
+    return count("--n-best", None, f"{help}{default}", "M", group="Search")
 
 
 def search_options(command) -> Any:
