@@ -125,32 +125,19 @@ def page_of(model, endpoints, sample, buckets=None) -> Page:
         "ids": ids[0],
     }
     alignment = _alignment(kinds, values)
-    settings = {"beam_size": [values["beam_size"]], "length_penalty": [1.0]}
-    settings["max_length"] = [values["max_length"]]
+    examples = {"source": ids, "sentences": [sample], "length_penalty": [1.0]}
+    examples |= {name: [values[name]] for name in ("beam_size", "max_length")}
     languages = pipeline.source_tokenizer.languages
     if languages is not None:
-        settings["source_language"] = [languages.source]
-        settings["target_language"] = [languages.target]
+        examples["source_language"] = [languages.source]
+        examples["target_language"] = [languages.target]
     return Page(
         purpose=f"{pipeline.purpose}, with tokenizer and search in the graph",
         functions={name: kind.function.get_concrete_function() for name, kind in kinds.items()},
         axes=lambda name, key, spec: _axes(kinds[name], key, spec),
         notes=NOTES.substitute(values, alignment=alignment[0], languages=_languages(languages)),
         requests={
-            name: json_of(
-                {
-                    **(
-                        {"source": ids}
-                        if kind.inputs[0].name == "source"
-                        else {"sentences": [sample]}
-                    ),
-                    **{
-                        spec.name: settings[spec.name]
-                        for spec in kind.inputs
-                        if spec.name in settings
-                    },
-                }
-            )
+            name: json_of({spec.name: examples[spec.name] for spec in kind.inputs})
             for name, kind in kinds.items()
         },
         modules=TEXT_OPERATIONS,
