@@ -168,7 +168,7 @@ def _find(model, beam, grows, signature, source, **numbers):
     """Returns the `Found` of a signature; `numbers` are the inputs of a beam besides the source.
 
     No graph may end in it: if an output comes from the loop itself, the CompiledModel API and
-    browsers return garbage.
+    browsers return garbage. `Signature.lenient` ends the graph in a selection of rows.
     """
     search = Greedy()
     if signature.beam_size is not None:

@@ -13,7 +13,7 @@ from keras_transformer.export.litert.convert import convert, custom_operators
 from keras_transformer.export.litert.packed import SIGNATURES, STRINGS, make_signatures
 from keras_transformer.export.litert.runtime import LiteRTTranslator
 from keras_transformer.export.litert.source_ids import FRONT, RULE
-from keras_transformer.export.litert.strings import StringSignatures
+from keras_transformer.export.litert.strings import NAMES, StringSignatures
 from keras_transformer.export.shortlists import shortlist_metadata, shortlist_metrics
 
 
@@ -50,14 +50,16 @@ class LiteRTGeneration(Contents):
         check_alignment(alignment, pipeline.model.config)
         self._greedy = next((search for search in searches if search != beam), pipeline.greedy)
         self._agreement = Agreement(pipeline, samples, self.limits, self.progress, left_out)
-        size = None if beam is None else beam.size
-        longest, greedy_length = pipeline.max_length, self._greedy.limit(None, pipeline.max_length)
-        shapes = self.lengths, self.batch_sizes
-        self._ids = make_signatures(*shapes, longest, size, self._n_best, alignment, greedy_length)
+        lengths, longest = self.lengths, pipeline.max_length
+        limits, size = (longest, self._greedy.limit(None, longest)), getattr(beam, "size", None)
+        self._ids = make_signatures(
+            lengths, self.batch_sizes, *limits, size, self._n_best, alignment
+        )
         self.signatures, self._strings = self._ids, None
         if tokenizer:
-            strings = StringSignatures(pipeline, samples, self.lengths, size, greedy_length)
-            self.signatures, self._strings = self._ids + strings.signatures, strings
+            of_strings = make_signatures(lengths, [1], *limits, size, names=NAMES)
+            self._strings = StringSignatures(pipeline, samples, of_strings)
+            self.signatures = self._ids + of_strings
 
     def convert(self, path) -> bytes:  # noqa: D102
         pipeline = self.pipeline

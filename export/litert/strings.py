@@ -6,10 +6,9 @@ import tensorflow as tf
 
 from keras_transformer.export.errors import ExportError
 from keras_transformer.export.litert.fast_tokenizer import FastTokenizer
-from keras_transformer.export.litert.packed import make_signatures
 from keras_transformer.tensors import Tensor
 
-NAMES = ("translate", "translate_beam")
+NAMES = ("translate", "translate_beam")  # as `names` of `make_signatures`
 
 
 def check_run(config, tokenizers, quantize="none", origin=None) -> None:
@@ -28,32 +27,25 @@ class StringSignatures:
     Args:
         pipeline: A `Translator`.
         sentences: List of strings, for which TensorFlow Text must return the same tokens.
-        lengths: Source lengths in tokens.
-        beam_size: Number of hypotheses of the beam. `None`: there is no beam.
-        greedy_length: Maximum output length of greedy search. `None`: as in the pipeline.
+        signatures: List of the `FixedSignature`s, also an attribute.
 
     Raises:
         ExportError: If the model has no encoder, or the tokens differ.
-
-    Attributes:
-        signatures: List of the `FixedSignature`s.
     """
 
-    def __init__(self, pipeline, sentences, lengths, beam_size=None, greedy_length=None):
+    def __init__(self, pipeline, sentences, signatures):
         if not pipeline.blank:
             raise ExportError(
                 f"`tokenizer` needs a model with an encoder. Received: one for {pipeline.task}. "
                 "Export without the tokenizer."
             )
         source, target = pipeline.tokenizers
-        self._output, longest = pipeline.output, pipeline.max_length
+        self.signatures, self._output = signatures, pipeline.output
+        longest = pipeline.max_length
         self._encoder = self._decoder = FastTokenizer(source, longest)
         self._encoder.require_same_pieces(sentences)
         if target is not source:
             self._decoder = FastTokenizer(target, longest)
-        self.signatures = make_signatures(
-            lengths, [1], longest, beam_size, greedy_length=greedy_length, names=NAMES
-        )
 
     def function(self, find, signature) -> Callable[..., dict[str, Tensor]]:
         """Returns the function of a signature.

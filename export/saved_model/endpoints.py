@@ -220,12 +220,7 @@ class Alignments(Sentences):
     pieces but the end of its source.
     """
 
-    last_axes = {
-        "tokens": ("T",),
-        "source_pieces": ("S",),
-        "target_pieces": ("T",),
-        "alignment": ("T", "S"),
-    }
+    last_axes = {"tokens": "T", "source_pieces": "S", "target_pieces": "T", "alignment": "TS"}
 
     def answer(self, sentences) -> dict[str, Tensor]:  # noqa: D102
         outputs, pad_id = self._translate(sentences), self.pipeline.target_tokenizer.pad_id
@@ -269,7 +264,7 @@ class Ids(Endpoint):
     """
 
     inputs = (SOURCE,)
-    last_axes = {"tokens": ("L",)}
+    last_axes = {"tokens": "L"}
 
     def answer(self, source) -> dict[str, Tensor]:  # noqa: D102
         _, of_ids = self.pipeline.signatures(self._find)

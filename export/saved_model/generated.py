@@ -172,7 +172,7 @@ def _axes(endpoint, name, spec):
     """Returns the letters of the axes of a signature's tensor."""
     if name in {input.name for input in endpoint.inputs}:
         return "B" if spec.shape.rank == 1 else "B, S"
-    last = endpoint.last_axes.get(name, ())
+    last = endpoint.last_axes.get(name, "")
     n_best = [f"M={size}" for size in spec.shape[1 : len(spec.shape) - len(last)]]
     return ", ".join(["B", *n_best, *last])
 

@@ -1,5 +1,8 @@
 """`keras-transformer distill`: training of a student on the outputs of finished runs."""
 
+from collections.abc import Callable
+from typing import Any
+
 import click
 
 from keras_transformer.cli.command import (
@@ -32,17 +35,15 @@ EXAMPLE = """keras-transformer distill student.toml runs/teacher \\
   --output runs/student --beam 8 --monolingual more.en"""
 
 
+def run_folder(help) -> Callable[[Any], Any]:
+    """Returns the option `--output` of a training."""
+    return option("--output", "run", type=FOLDER, required=True, group="Training", help=help)
+
+
 @click.command(cls=Command, example=EXAMPLE)
 @click.argument("config")
 @click.argument("teachers", type=FOLDER, nargs=-1, required=True, metavar="TEACHER...")
-@option(
-    "--output",
-    "run",
-    type=FOLDER,
-    required=True,
-    group="Training",
-    help="Folder of the student's run.",
-)
+@run_folder("Folder of the student's run.")
 @SET
 @option(
     "--monolingual",

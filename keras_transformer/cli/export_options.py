@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from keras_transformer.cli.command import EXISTING_FILE, FiniteRange, max_length, refuse
-from keras_transformer.cli.help import option
+from keras_transformer.cli.help import add_options, option
 
 CHECK = "Check of the export"
 QUANTIZATION = "Quantisation"
@@ -139,10 +139,4 @@ def quantize(format) -> Callable[[Any], Any]:
         ),
         *LIMITS,
     ]
-
-    def add(command):
-        for decorator in reversed(options):
-            command = decorator(command)
-        return command
-
-    return add
+    return lambda command: add_options(command, *options)

@@ -31,6 +31,11 @@ def count(name, default, help, metavar="N", least=1, group=None) -> Callable[[An
     return option(name, type=kind, default=default, metavar=metavar, group=group, help=help)
 
 
+def add_options(command, *options) -> Any:
+    """Adds options, which are decorators, to a command; `--help` lists them in this order."""
+    return functools.reduce(lambda command, add: add(command), reversed(options), command)
+
+
 class _Example(click.Command):
     """Base of commands whose `--help` ends with an example.
 

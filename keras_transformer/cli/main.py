@@ -19,7 +19,7 @@ from keras_transformer.cli.command import (
     warn,
 )
 from keras_transformer.cli.convert import convert
-from keras_transformer.cli.distill import SET, distill
+from keras_transformer.cli.distill import SET, distill, run_folder
 from keras_transformer.cli.export import export
 from keras_transformer.cli.help import GroupedCommand, count, option
 from keras_transformer.cli.places import check_folder, new_folder
@@ -51,14 +51,7 @@ def cli(traceback) -> None:
 
 @cli.command(example="keras-transformer train demo --output runs/demo --set training.updates=1000")
 @click.argument("config")
-@option(
-    "--output",
-    "run",
-    type=FOLDER,
-    required=True,
-    group="Training",
-    help="Folder of the run.",
-)
+@run_folder("Folder of the run.")
 @SET
 @option(
     "--strategy",

@@ -1,6 +1,5 @@
 """Options that choose a search, derived from its settings, and the search that they describe."""
 
-import functools
 import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -8,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from keras_transformer.cli.command import FiniteRange, refuse
-from keras_transformer.cli.help import count, option
+from keras_transformer.cli.help import add_options, count, option
 from keras_transformer.search_settings import (
     WITH_EXPONENT,
     BeamSettings,
@@ -124,7 +123,7 @@ def search_options(command) -> Any:
         "Write up to M outputs of each line, the best first: line number counted from 1, tab, "
         "score, tab, text. Without --beam, the beam is the run's own, or 4, but at least M."
     )
-    return _with(command, greedy_or_beam(), several, SAMPLE, *map(option_of, OF_SAMPLES))
+    return add_options(command, greedy_or_beam(), several, SAMPLE, *map(option_of, OF_SAMPLES))
 
 
 def greedy_or_beam(*without) -> Callable[[Any], Any]:
@@ -135,11 +134,7 @@ def greedy_or_beam(*without) -> Callable[[Any], Any]:
     """
     options = {"greedy": GREEDY, **{name: option_of(name) for name in BEAMS}}
     chosen = [decorator for name, decorator in options.items() if name not in without]
-    return lambda command: _with(command, *chosen)
-
-
-def _with(command, *options):
-    return functools.reduce(lambda command, add: add(command), reversed(options), command)
+    return lambda command: add_options(command, *chosen)
 
 
 def line_of(search) -> str:
