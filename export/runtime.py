@@ -108,8 +108,8 @@ def padded(rows, padding, shape=None) -> np.ndarray:
     rows = [np.asarray(row) for row in rows]
     shape = np.max([row.shape for row in rows], axis=0) if shape is None else shape
     result = np.full((len(rows), *shape), padding, rows[0].dtype)
-    for place, row in zip(result, rows, strict=True):
-        place[tuple(map(slice, row.shape))] = row
+    for number, row in enumerate(rows):
+        result[(number, *map(slice, row.shape))] = row
     return result
 
 

@@ -11,14 +11,9 @@ from tensorflow.lite.tools import flatbuffer_utils
 
 from keras_transformer.decoding import Beam, Greedy
 from keras_transformer.export.errors import ExportError
+from keras_transformer.export.litert import kernels
 from keras_transformer.export.litert.calibration import FakeQuantized, keep_in_float
 from keras_transformer.export.litert.compact import share_quantization
-from keras_transformer.export.litert.kernels import (
-    Int8Rows,
-    multiply_in_int8,
-    single_similarity,
-    write,
-)
 from keras_transformer.export.litert.static_int8 import finish_static_int8
 from keras_transformer.export.parity import copy_pipeline
 from keras_transformer.export.place import save
@@ -67,7 +62,7 @@ def convert(pipeline, signatures, quantize, ranges=None, strings=None, beam=None
     if quantize == "int8_static":
         content = finish_static_int8(content)
     if in_int8 and pipeline.shortlist is not None:
-        content = multiply_in_int8(content)
+        content = kernels.multiply_in_int8(content)
     return share_quantization(content) if in_int8 else content
 
 
@@ -75,12 +70,14 @@ def _kernels(model, in_int8, ranges, grows):
     chosen = {}
     if in_int8:
         tables = [layer.table for layer in model.embeddings]
-        rows = Int8Rows(tables, getattr(model.output_layer, "kernel", None), model.output_bias)
+        rows = kernels.Int8Rows(
+            tables, getattr(model.output_layer, "kernel", None), model.output_bias
+        )
         chosen.update(look_up=rows.look_up, restrict=rows.restrict, pick=rows.pick)
     if ranges is not None:
         chosen.update(dense=FakeQuantized(model, ranges), keep=keep_in_float)
     if grows:
-        chosen.update(write=write, similarity=single_similarity)
+        chosen.update(write=kernels.write, similarity=kernels.single_similarity)
     return Kernels(**chosen)
 
 
