@@ -214,29 +214,18 @@ def _refuse_without_effect(chosen):
             refuse([name], f"has no effect with --{chosen}.")
 
 
-def taken_search(options) -> "Beam | Greedy | Sample | None":
-    """Returns the search that the options of greedy and beam search describe, and removes them.
-
-    Args:
-        options: Dictionary of the values of a command's options, which is changed.
-
-    Returns:
-        The search; `None` if no option chooses one.
-    """
-    return make_search(**{name: options.pop(name) for name in OF_GREEDY_OR_BEAM if name in options})
-
-
 def search_of_run(run, options) -> Any:
     """Returns the search that options choose, otherwise the run's own search.
 
     Args:
         run: Folder of the run, or a list of several. If the searches of several runs differ, greedy
             search takes their place.
-        options: See `taken_search`.
+        options: Dictionary of the values of a command's options. Those of the search are removed.
     """
     from keras_transformer.decoding import Greedy
 
-    search, searches = taken_search(options), _searches_of(run)
+    chosen = {name: options.pop(name) for name in OF_GREEDY_OR_BEAM if name in options}
+    search, searches = make_search(**chosen), _searches_of(run)
     own = searches.pop() if len(searches) == 1 else Greedy()
     if search is None:
         name_default(run, own)
