@@ -108,11 +108,7 @@ class Agreement:
         comparisons = self._comparisons(search, expected, exported)
         tokenizer = self.pipeline.target_tokenizer
         parity = compare(self.samples, best_of(expected), best_of(exported), tokenizer)
-        report = {
-            **parity,
-            "hypotheses": len(comparisons),
-            "processor": describe_processor(),
-        }
+        report = {**parity, "hypotheses": len(comparisons), "processor": describe_processor()}
         if self.left_out:
             report["sentences_left_out"] = self.left_out
         limits = self.limits
@@ -205,10 +201,7 @@ def _losses(comparisons):
     best = [comparison for comparison in comparisons if comparison.rank == 0]
     ours, theirs = (
         sum(reading.score for reading in side) / max(1, sum(reading.tokens for reading in side))
-        for side in (
-            [comparison.read_expected for comparison in best],
-            [comparison.read_exported for comparison in best],
-        )
+        for side in zip(*((pair.read_expected, pair.read_exported) for pair in best), strict=True)
     )
     errors = [comparison.score_error for comparison in comparisons if comparison.exported.tokens]
     return {"score_loss": ours - theirs, "score_error": float(np.mean(errors)) if errors else 0.0}

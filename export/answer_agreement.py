@@ -7,7 +7,7 @@ import numpy as np
 
 from keras_transformer.export.errors import ExportError
 from keras_transformer.export.limits import Limits
-from keras_transformer.export.parity import SHOWN, shortened
+from keras_transformer.export.parity import SHOWN, difference, shortened
 from keras_transformer.export.processor import describe_processor
 from keras_transformer.tasks.single_pass.codec import Choice, Codec
 
@@ -67,11 +67,7 @@ class AnswerAgreement:
             f"{self.codec.number}_difference": max(_gap(a, b) for _, a, b in rows),
             "score_error": float(np.mean([_error(a, b) for _, a, b in rows])),
             "differences": [
-                {
-                    "sentence": shortened(self.codec.shown(example)),
-                    "expected": shortened(a.text),
-                    "found": shortened(b.text),
-                }
+                difference(self.codec.shown(example), a.text, b.text)
                 for example, a, b in others[:SHOWN]
             ],
             "processor": describe_processor(),

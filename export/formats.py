@@ -63,6 +63,7 @@ class Format:
         of_sources: Names of further options for models that generate text from a source.
         needs_source: Whether only models that generate text from a source can be exported.
         quantizations: Allowed values of `quantize`.
+        calibrated: The value of `quantize` that needs sentences to calibrate with. `""`: none does.
         beams: The supported `Beams`. `None`: only greedy search is supported.
         opened_with: Options of `predict` that apply when the export is opened.
         refusal: Function that refuses a run before its weights are read, in the same form as
@@ -79,6 +80,7 @@ class Format:
     of_sources: tuple = ()
     needs_source: bool = False
     quantizations: tuple = ("none",)
+    calibrated: str = ""
     beams: Beams | None = None
     opened_with: tuple = ()
     refusal: str = ""
@@ -128,8 +130,8 @@ class Format:
             ExportError: If the format does not support the model; the message says why.
             ValueError: If a file of the run is missing or damaged.
         """
-        config = run.read_model_config()
-        if config is not None and self.refusal:
+        config = run.read_model_config() if self.refusal else None
+        if config is not None:
             _imported(self.refusal)(config, run.load_tokenizers(), quantize, run.read_origin())
 
 
@@ -160,6 +162,7 @@ FORMATS = {
             ),
             of_sources=("alignment",),
             quantizations=("none", "float16", "int8", "int8_static"),
+            calibrated="int8_static",
             beams=Beams(
                 "a .tflite file",
                 {"normalization": ("gnmt", "power"), "min_length": (1,)},
@@ -198,6 +201,7 @@ FORMATS = {
             options=(*QUANTIZED, "calibration", "origin", "progress"),
             needs_source=True,
             quantizations=("none", "int8"),
+            calibrated="int8",
             refusal="marian.arrays:check_run",
         ),
     )

@@ -84,9 +84,14 @@ class Comparison:
         if not self.exported.tokens:
             same = self.expected.score == self.exported.score
             return None if same else f"its score is {self.exported.score:.7g}"
-        if self.same and guessed:
-            return self._other_score()
-        return self._wrong_score() or self._wrong_end()
+        reading = self.read_exported
+        bound = _bound(reading, self.search)
+        if self.same and guessed:  # the tokens are not certain
+            expected = self.expected.score
+            return self._wrong_score(expected, 2 * bound, f"not {expected:.7g}")
+        scored = reading.score / self.search.penalty(reading.tokens)
+        same_tokens = f"but that of the same tokens in memory is {scored:.7g}"
+        return self._wrong_score(scored, bound, same_tokens) or self._wrong_end()
 
     def other_choice(self) -> str | None:
         """Returns a clause if the export chose another output without a near tie, else `None`."""
@@ -108,26 +113,12 @@ class Comparison:
             return None
         return f"the model in memory prefers its own by {gap:.2g}; rounding explains {bound:.1g}"
 
-    def _other_score(self):
-        """Compares the reported scores of the same text, if its tokens are not certain."""
-        bound = 2 * _bound(self.read_exported, self.search)
-        if abs(self.exported.score - self.expected.score) <= bound:
+    def _wrong_score(self, right, bound, rather):
+        """Compares the score that the export reports with the right one."""
+        score = self.exported.score
+        if abs(score - right) <= bound:
             return None
-        return (
-            f"its score is {self.exported.score:.7g}, not {self.expected.score:.7g}; rounding "
-            f"explains {bound:.1g}"
-        )
-
-    def _wrong_score(self):
-        reading = self.read_exported
-        scored = reading.score / self.search.penalty(reading.tokens)
-        bound = _bound(reading, self.search)
-        if abs(self.exported.score - scored) <= bound:
-            return None
-        return (
-            f"its score is {self.exported.score:.7g}, but that of the same tokens in memory is "
-            f"{scored:.7g}; rounding explains {bound:.1g}"
-        )
+        return f"its score is {score:.7g}, {rather}; rounding explains {bound:.1g}"
 
     def _wrong_end(self):
         tokens, limit = self.exported.tokens, self.limit

@@ -32,11 +32,7 @@ def compare(sentences, expected, exported, tokenizer) -> dict[str, Any]:
     """
     same = [_shown(ours) == _shown(theirs) for ours, theirs in zip(expected, exported, strict=True)]
     differences = [
-        {
-            "sentence": shortened(sentence),
-            "expected": shortened(_shown(ours)),
-            "found": shortened(_shown(theirs)),
-        }
+        difference(sentence, _shown(ours), _shown(theirs))
         for sentence, ours, theirs, equal in zip(sentences, expected, exported, same, strict=True)
         if not equal
     ]
@@ -52,6 +48,12 @@ def compare(sentences, expected, exported, tokenizer) -> dict[str, Any]:
         "score_difference": float(np.max(gaps[same], initial=0.0)),
         "differences": differences[:SHOWN],
     }
+
+
+def difference(sentence, expected, found) -> dict[str, str]:
+    """Returns an entry of the `differences` of a report: an input and its two outputs."""
+    texts = {"sentence": sentence, "expected": expected, "found": found}
+    return {name: shortened(text) for name, text in texts.items()}
 
 
 def require_identical(parity, what) -> None:

@@ -10,13 +10,7 @@ from typing import Any
 import tensorflow as tf
 
 from keras_transformer.export.place_checks import listed
-from keras_transformer.files import (
-    draft_of,
-    remove_stale_drafts,
-    replacing,
-    stale_drafts,
-    sync,
-)
+from keras_transformer.files import draft_of, remove_stale_drafts, replacing, stale_drafts, sync
 
 REPLACED = ".replaced"  # suffix of the draft name under which an older export is moved aside
 

@@ -78,11 +78,7 @@ def outputs_of(decode, pipeline, sentences, progress=silent, what="translating")
 
     def answer(batch):
         outputs = generate_strings(
-            pipeline.tokenizers,
-            pipeline.max_length,
-            decode,
-            tf.constant(batch),
-            pipeline.blank,
+            pipeline.tokenizers, pipeline.max_length, decode, tf.constant(batch), pipeline.blank
         )
         names = ("text", "score", "truncated", "empty")
         columns = (outputs[name].numpy() for name in names)

@@ -97,6 +97,22 @@ class Pool:
             self._free.put(item)
 
 
+def padded(rows, padding, shape=None) -> np.ndarray:
+    """Returns a list of arrays that may differ in shape as one array `[R, ...]`.
+
+    Args:
+        rows: List of arrays, or of lists of numbers.
+        padding: Number that fills the end of every axis.
+        shape: Shape of a row of the result. `None`: the smallest that holds all rows.
+    """
+    rows = [np.asarray(row) for row in rows]
+    shape = np.max([row.shape for row in rows], axis=0) if shape is None else shape
+    result = np.full((len(rows), *shape), padding, rows[0].dtype)
+    for number, row in enumerate(rows):
+        result[(number, *map(slice, row.shape))] = row
+    return result
+
+
 def check_threads(**numbers) -> None:
     """Raises a `ValueError` unless all numbers, by name, are integers of at least 1."""
     for name, number in numbers.items():
@@ -121,7 +137,16 @@ def reason(error) -> str:
     return (reasons or lines or [""])[0].strip()
 
 
-def rule(error) -> str:
+@contextlib.contextmanager
+def refusals(path) -> Generator[None]:
+    """Replaces the error of an assertion about inputs by a `ValueError` that names the export."""
+    try:
+        yield
+    except tf.errors.InvalidArgumentError as error:
+        raise ValueError(f"{path}: {_rule(error)}") from error
+
+
+def _rule(error):
     """Returns the text of an assertion about the inputs; for other errors see `reason`."""
     in_graph, eagerly = r"assertion failed: \[([^\]]+)\]", r"Summarized data: b'([^']+)'"
     match = re.search(f"{in_graph}|{eagerly}", error.message)

@@ -7,6 +7,7 @@ import tensorflow as tf
 
 from keras_transformer.decoding.constraints import NEVER
 from keras_transformer.decoding.model_predictor import predictor_of
+from keras_transformer.export.runtime import padded
 
 # Rounding of a float32, relative to the number.
 ROUNDING = 2.0**-24
@@ -130,8 +131,5 @@ class Scorer:
             yield Reading(score, length, gap, rounding)
 
     def _padded(self, rows):
-        pad_id = self._pipeline.source_tokenizer.pad_id
-        ids = np.full((len(rows), max(1, *map(len, rows))), pad_id, np.int32)
-        for line, row in zip(ids, rows, strict=True):
-            line[: len(row)] = row
-        return ids
+        shape = [max(1, *map(len, rows))]
+        return padded(rows, self._pipeline.source_tokenizer.pad_id, shape).astype(np.int32)

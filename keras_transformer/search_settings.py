@@ -97,6 +97,20 @@ def setting(default, help, **limits) -> Any:
     return dataclasses.field(default=default, metadata=metadata)
 
 
+def length_limit(shape=None) -> Any:
+    """Returns the field with the maximum length of an output; `shape` as in `SearchSetting`."""
+    return setting(
+        None,
+        "Maximum length of an output, including its end token, however long the source is.",
+        least=1,
+        is_optional=True,
+        shape=shape,
+        option="max-output",
+        metavar="TOKENS",
+        default_help="none; with --greedy the limit of the run's own search",
+    )
+
+
 def settings_of(search) -> dict[str, Any]:
     """Returns a dictionary from the fields of a search, or of its class, to their settings."""
     return {field.name: field.metadata["setting"] for field in dataclasses.fields(search)}
@@ -127,15 +141,7 @@ class SearchSettings:
 class GreedySettings(SearchSettings):
     """Fields of `Greedy`."""
 
-    max_length: int | None = setting(
-        None,
-        "Maximum length of an output, including its end token, however long the source is.",
-        least=1,
-        is_optional=True,
-        option="max-output",
-        metavar="TOKENS",
-        default_help="none; with --greedy the limit of the run's own search",
-    )
+    max_length: int | None = length_limit()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -179,16 +185,7 @@ class BeamSettings(SearchSettings):
         shape=(),
         metavar="TOKENS",
     )
-    max_length: int | None = setting(
-        None,
-        "Maximum length of an output, including its end token, however long the source is.",
-        least=1,
-        is_optional=True,
-        shape=(),
-        option="max-output",
-        metavar="TOKENS",
-        default_help="none; with --greedy the limit of the run's own search",
-    )
+    max_length: int | None = length_limit(shape=())
     stopping: str = setting(
         "count",
         "Condition that ends the search. count: N hypotheses are finished. score: in addition, no "

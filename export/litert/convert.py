@@ -9,22 +9,15 @@ import tempfile
 import tensorflow as tf
 from tensorflow.lite.tools import flatbuffer_utils
 
-from keras_transformer.decoding import Beam, Greedy, Shortlisted
+from keras_transformer.decoding import Beam, Greedy
 from keras_transformer.export.errors import ExportError
+from keras_transformer.export.litert import kernels
 from keras_transformer.export.litert.calibration import FakeQuantized, keep_in_float
 from keras_transformer.export.litert.compact import share_quantization
-from keras_transformer.export.litert.kernels import (
-    Int8Rows,
-    multiply_in_int8,
-    single_similarity,
-    write,
-)
 from keras_transformer.export.litert.static_int8 import finish_static_int8
-from keras_transformer.export.litert.strings import trace_strings
-from keras_transformer.export.parity import copy_model
+from keras_transformer.export.parity import copy_pipeline
 from keras_transformer.export.place import save
 from keras_transformer.layers.kernels import Kernels
-from keras_transformer.tasks.generator import signature_of_ids
 
 TEXT = "TFText>"  # prefix of the names of TensorFlow Text's operators
 
@@ -36,28 +29,15 @@ CACHE_STAGES = {False: (16, 128, 192, 384), True: (8, 16, 32, 64, 128, 192, 384)
 MANY = 8
 
 
-def convert(
-    model,
-    signatures,
-    quantize,
-    ranges=None,
-    strings=(),
-    tokenizers=None,
-    output=None,
-    shortlist=None,
-    beam=None,
-) -> bytes:
+def convert(pipeline, signatures, quantize, ranges=None, strings=None, beam=None) -> bytes:
     """Returns the bytes of a .tflite model with the given signatures.
 
     Args:
-        model: A `Transformer`, which is not changed.
+        pipeline: A `Generator`, which is not changed.
         signatures: List of `FixedSignature`s that take token ids.
         quantize: `"none"`, `"float16"`, `"int8"` or `"int8_static"`.
         ranges: Result of `calibrate`, for `"int8_static"`.
-        strings: List of `FixedSignature`s that take and return strings: see `string_options`.
-        tokenizers: Pair of `FastTokenizer`s of sources and outputs, for `strings`.
-        output: Name of the generated text, for `strings`.
-        shortlist: The `Shortlist` of the searches, or `None`.
+        strings: The `StringSignatures`. `None`: no signature takes strings.
         beam: The `Beam` of the signatures with a beam. `None`: default settings.
 
     Raises:
@@ -66,21 +46,23 @@ def convert(
     """
     in_int8 = quantize in ("int8", "int8_static")
     grows = quantize != "int8_static"
-    model = copy_model(model, _kernels(model, in_int8, ranges, grows))
-    searched = model if shortlist is None else Shortlisted(model, shortlist)
-    search_of = functools.partial(functools.partial, _search, searched, beam or Beam(), grows)
-    functions = {
-        signature.name: _trace(search_of(signature), signature, model.config)
-        for signature in signatures
-    }
-    for signature in strings:
-        search = search_of(signature)
-        functions[signature.name] = trace_strings(search, signature, tokenizers, output)
-    content = convert_functions(model, functions, quantize, TEXT if strings else "")
+    pipeline = copy_pipeline(pipeline, _kernels(pipeline.model, in_int8, ranges, grows))
+    find_of = functools.partial(functools.partial, _find, pipeline.searched, beam or Beam(), grows)
+    functions = {}
+    for signature in signatures:
+        shape = signature.batch_size, signature.source_length
+        _, of_ids = pipeline.signatures(find_of(signature))
+        source = tf.TensorSpec(shape, tf.int32, name="source")
+        functions[signature.name] = _trace(of_ids.lenient, signature, source, "max_length")
+    for signature in () if strings is None else strings.signatures:
+        translate = strings.function(find_of(signature), signature)
+        sentence = tf.TensorSpec([1], tf.string, name="sentence")
+        functions[signature.name] = _trace(translate, signature, sentence, "extra_length")
+    content = convert_functions(pipeline.model, functions, quantize, TEXT if strings else "")
     if quantize == "int8_static":
         content = finish_static_int8(content)
-    if in_int8 and shortlist is not None:
-        content = multiply_in_int8(content)
+    if in_int8 and pipeline.shortlist is not None:
+        content = kernels.multiply_in_int8(content)
     return share_quantization(content) if in_int8 else content
 
 
@@ -88,12 +70,14 @@ def _kernels(model, in_int8, ranges, grows):
     chosen = {}
     if in_int8:
         tables = [layer.table for layer in model.embeddings]
-        rows = Int8Rows(tables, getattr(model.output_layer, "kernel", None), model.output_bias)
+        rows = kernels.Int8Rows(
+            tables, getattr(model.output_layer, "kernel", None), model.output_bias
+        )
         chosen.update(look_up=rows.look_up, restrict=rows.restrict, pick=rows.pick)
     if ranges is not None:
         chosen.update(dense=FakeQuantized(model, ranges), keep=keep_in_float)
     if grows:
-        chosen.update(write=write, similarity=single_similarity)
+        chosen.update(write=kernels.write, similarity=kernels.single_similarity)
     return Kernels(**chosen)
 
 
@@ -157,30 +141,37 @@ def custom_operators(content) -> list[str]:
     return sorted(code.customCode.decode() for code in codes if code.customCode)
 
 
-def _trace(search, signature, config):
+def _trace(function, signature, first, limit):
     """Returns the concrete function of a signature, a graph in which every shape is known.
 
     With unknown shapes, the tokens from XNNPACK depended on what else the process had run.
+
+    Args:
+        function: Function of the inputs, by name.
+        signature: The `FixedSignature`.
+        first: The `tf.TensorSpec` of the first input.
+        limit: Name of a beam's input that limits the length of outputs.
     """
-    batch = signature.batch_size
-    specification = {
-        "source": tf.TensorSpec([batch, signature.source_length], tf.int32, name="source")
-    }
+    inputs = [first]
     if signature.beam_size is not None:
-        specification["max_length"] = tf.TensorSpec([batch], tf.int32, name="max_length")
         # Not scalars: not every runtime has tensors without an axis.
-        specification["length_penalty"] = tf.TensorSpec([1], tf.float32, name="length_penalty")
-    function = tf.function(signature_of_ids(search, config).lenient, autograph=False)
-    return function.get_concrete_function(**specification)
+        inputs.append(tf.TensorSpec([signature.batch_size], tf.int32, name=limit))
+        inputs.append(tf.TensorSpec([1], tf.float32, name="length_penalty"))
+    function = tf.function(function, autograph=False)
+    return function.get_concrete_function(**{spec.name: spec for spec in inputs})
 
 
-def _search(model, beam, grows, signature, source, **numbers):
-    """Returns the outputs of a signature; `numbers` are the inputs of a beam besides the source."""
+def _find(model, beam, grows, signature, source, **numbers):
+    """Returns the `Found` of a signature; `numbers` are the inputs of a beam besides the source.
+
+    No graph may end in it: if an output comes from the loop itself, the CompiledModel API and
+    browsers return garbage. `Signature.lenient` ends the graph in a selection of rows.
+    """
     search = Greedy()
     if signature.beam_size is not None:
         numbers = {"extra_length": None, "max_length": None, **numbers}
         search = dataclasses.replace(beam, size=signature.beam_size, **numbers)
-    result = search(
+    found = search(
         model,
         source,
         signature.n_best,
@@ -189,18 +180,8 @@ def _search(model, beam, grows, signature, source, **numbers):
         cache_stages=_cache_stages(signature) if grows else (),
     )
     if signature.beam_size is None:  # squeezed here, so that the converter removes both operations
-        result = result._make(None if field is None else tf.squeeze(field, 1) for field in result)
-    real = tf.cast(tf.not_equal(result.tokens, model.config.pad_id), tf.int32)
-    # If a graph ends in the loop itself, the CompiledModel API and browsers return garbage. Neither
-    # `maximum` nor `minimum` changes a value.
-    outputs = {
-        "tokens": tf.maximum(result.tokens, 0),  # [B, (M,) L]
-        "score": tf.minimum(result.scores, 0.0),  # [B, (M)]
-        "length": tf.reduce_sum(real, axis=-1),  # [B, (M)]
-    }
-    if result.alignment is not None:
-        outputs["alignment"] = tf.maximum(result.alignment, 0.0)  # [B, (M,) L, S]
-    return outputs
+        found = found._make(None if field is None else tf.squeeze(field, 1) for field in found)
+    return found
 
 
 def _cache_stages(signature):

@@ -13,7 +13,7 @@ from keras_transformer.export.litert.convert import convert, custom_operators
 from keras_transformer.export.litert.packed import SIGNATURES, STRINGS, make_signatures
 from keras_transformer.export.litert.runtime import LiteRTTranslator
 from keras_transformer.export.litert.source_ids import FRONT, RULE
-from keras_transformer.export.litert.strings import string_options
+from keras_transformer.export.litert.strings import NAMES, StringSignatures
 from keras_transformer.export.shortlists import shortlist_metadata, shortlist_metrics
 
 
@@ -50,14 +50,16 @@ class LiteRTGeneration(Contents):
         check_alignment(alignment, pipeline.model.config)
         self._greedy = next((search for search in searches if search != beam), pipeline.greedy)
         self._agreement = Agreement(pipeline, samples, self.limits, self.progress, left_out)
-        size = None if beam is None else beam.size
-        longest, greedy_length = pipeline.max_length, self._greedy.limit(None, pipeline.max_length)
-        shapes = self.lengths, self.batch_sizes
-        self._ids = make_signatures(*shapes, longest, size, self._n_best, alignment, greedy_length)
-        self._strings = {}
+        lengths, longest = self.lengths, pipeline.max_length
+        limits, size = (longest, self._greedy.limit(None, longest)), getattr(beam, "size", None)
+        self._ids = make_signatures(
+            lengths, self.batch_sizes, *limits, size, self._n_best, alignment
+        )
+        self.signatures, self._strings = self._ids, None
         if tokenizer:
-            self._strings = string_options(pipeline, samples, self.lengths, size, greedy_length)
-        self.signatures = [*self._ids, *self._strings.get("strings", ())]
+            of_strings = make_signatures(lengths, [1], *limits, size, names=NAMES)
+            self._strings = StringSignatures(pipeline, samples, of_strings)
+            self.signatures = self._ids + of_strings
 
     def convert(self, path) -> bytes:  # noqa: D102
         pipeline = self.pipeline
@@ -65,9 +67,9 @@ class LiteRTGeneration(Contents):
             self.progress(f"calibrating with {len(self._calibration)} sentences")
         ranges, self._calibrated = find_ranges(pipeline, self._calibration, self.samples, path)
         self.progress(f"converting {len(self.signatures)} signatures")
-        options = {"ranges": ranges, "shortlist": pipeline.shortlist, **self._strings}
+        options = ranges, self._strings
         try:
-            return convert(pipeline.model, self._ids, self.quantize, beam=self._beam, **options)
+            return convert(pipeline, self._ids, self.quantize, *options, beam=self._beam)
         except ExportError as error:
             raise ExportError(f"{path}: {error}") from error
 
@@ -90,8 +92,8 @@ class LiteRTGeneration(Contents):
     def metadata(self, content) -> dict[str, Any]:  # noqa: D102
         metadata = {**super().metadata(content), **self._calibrated, **self._default_languages()}
         metadata[SIGNATURES] = [vars(signature) for signature in self._ids]
-        if self._strings:
-            metadata[STRINGS] = [vars(signature) for signature in self._strings["strings"]]
+        if self._strings is not None:
+            metadata[STRINGS] = [vars(signature) for signature in self._strings.signatures]
             metadata["custom_operators"] = custom_operators(content)
         return metadata
 
@@ -105,7 +107,7 @@ class LiteRTGeneration(Contents):
     def check(self, draft, path) -> dict[str, Any]:  # noqa: D102
         self.progress(f"translating {len(self.samples)} sentences with every signature")
         searches = self._greedy, self._beam, self._n_best
-        return check_searches(self._agreement, draft, path, *searches, bool(self._strings))
+        return check_searches(self._agreement, draft, path, *searches, self._strings is not None)
 
     def open(self, draft) -> None:  # noqa: D102
         LiteRTTranslator(draft).translate_batch(self.samples[:1])

@@ -60,22 +60,22 @@ def make_signatures(
     lengths,
     batch_sizes,
     target_length,
+    greedy_length,
     beam_size=None,
     n_best=1,
     alignment=None,
-    greedy_length=None,
     names=("greedy", "beam"),
 ) -> list[FixedSignature]:
     """Returns a list of signatures: greedy search for every shape, then the beam if there is one.
 
     Args:
         lengths, batch_sizes: Source lengths and batch sizes; every combination is a shape.
-        target_length, beam_size, n_best, alignment: See `FixedSignature`.
-        greedy_length: Maximum output length of greedy search. `None`: `target_length`.
+        target_length: Maximum output length of the beam.
+        greedy_length: Maximum output length of greedy search.
+        beam_size, n_best, alignment: See `FixedSignature`.
         names: Prefixes of the names of signatures with greedy search and with the beam.
     """
     greedy, beam = names
-    greedy_length = greedy_length or target_length
     shapes = [(f"{batch}x{length}", batch, length) for length in lengths for batch in batch_sizes]
     signatures = [
         FixedSignature(f"{greedy}_{shape}", *sizes, greedy_length, alignment=alignment)

@@ -15,7 +15,7 @@ from keras_transformer.export.litert.beams import beam_in, search_in
 from keras_transformer.export.litert.packed import SIGNATURES, FixedSignature, unpack
 from keras_transformer.export.litert.plan import plan
 from keras_transformer.export.litert.source_ids import check_source_ids
-from keras_transformer.export.runtime import OpenGenerator, Pool, check_threads, reason
+from keras_transformer.export.runtime import OpenGenerator, Pool, check_threads, padded, reason
 from keras_transformer.installation import install_hint
 from keras_transformer.tasks import TASKS
 from keras_transformer.tasks.generator import Generator
@@ -189,27 +189,24 @@ class LiteRTTranslator(LiteRTFile, OpenGenerator):
 
     def _run(self, signature, sources):
         """Returns the outputs of a signature for a full batch, a dictionary."""
-        lengths = np.array([len(source) for source in sources], np.int32)
         pad_id = self.tokenizers.source.pad_id
-        batch = np.full((len(sources), signature.source_length), pad_id, np.int32)
-        for row, source, length in zip(batch, sources, lengths, strict=True):
-            row[:length] = source
+        batch = padded(sources, pad_id, [signature.source_length]).astype(np.int32)
         controls = {}
         if signature.beam_size is not None:
+            lengths = np.array([len(source) for source in sources], np.int32)
             limits = self.search.limit(lengths, self.max_length)
             controls["max_length"] = np.asarray(limits, np.int32)
             controls["length_penalty"] = np.array([self.search.length_penalty], np.float32)
         return self.run_signature(signature.name, source=batch, **controls)
 
 
-def pipeline_class_of(path) -> type:
-    """Returns the class of the pipeline that a .tflite file was exported from."""
-    return TASKS[unpack(pathlib.Path(path))[0]["task"]].pipeline_class()
+def origin_of(path) -> tuple[type, Any]:
+    """Returns the class of the pipeline that was exported to a .tflite file, and its `Beam`.
 
-
-def exported_beam(path) -> Any:
-    """Returns the `Beam` with which a .tflite file was exported, or `None`."""
-    return beam_in(unpack(pathlib.Path(path))[0])
+    The beam is `None` if the file has none.
+    """
+    metadata, *_ = unpack(pathlib.Path(path))
+    return TASKS[metadata["task"]].pipeline_class(), beam_in(metadata)
 
 
 def check_lengths(lengths, signatures) -> None:

@@ -1,11 +1,10 @@
 """Loaded .tflite files of models that answer in one pass."""
 
 import numpy as np
-import tensorflow as tf
 
 from keras_transformer.export.litert.plan import plan
 from keras_transformer.export.litert.runtime import LiteRTFile, check_lengths
-from keras_transformer.export.runtime import rule
+from keras_transformer.export.runtime import padded, refusals
 from keras_transformer.tasks.single_pass.pipeline import SinglePass
 
 
@@ -37,10 +36,8 @@ class LiteRTSinglePass(LiteRTFile):
             ValueError: If the model refuses an example, such as an image of the wrong size.
         """
         request = self.codec.request(self.codec.check(examples))
-        try:
+        with refusals(self.path):
             inputs, rest = self.codec.encode(**request)
-        except tf.errors.InvalidArgumentError as error:
-            raise ValueError(f"{self.path}: {rule(error)}") from error
         answers = self.codec.answers(self.run(signature, **inputs), rest)
         return self.codec.results({name: np.asarray(value) for name, value in answers.items()})
 
@@ -68,7 +65,7 @@ class LiteRTSinglePass(LiteRTFile):
             for place, number in enumerate(chosen):
                 rows[number] = {name: output[place] for name, output in outputs.items()}
         return {
-            name: _stacked([row[name] for row in rows], self.codec.nothing.get(name, 0))
+            name: padded([row[name] for row in rows], self.codec.nothing.get(name, 0))
             for name in rows[0]
         }
 
@@ -84,12 +81,3 @@ class LiteRTSinglePass(LiteRTFile):
                 values = inputs[name][number]
                 row[: len(values)] = values[: len(row)]
         return batch
-
-
-def _stacked(rows, padding):
-    """Stacks arrays that may differ in length to one array `[R, ...]`."""
-    shape = np.max([np.shape(row) for row in rows], axis=0).astype(int)
-    stacked = np.full((len(rows), *shape), padding, rows[0].dtype)
-    for number, row in enumerate(rows):
-        stacked[(number, *map(slice, np.shape(row)))] = row
-    return stacked

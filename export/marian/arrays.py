@@ -16,8 +16,8 @@ from keras_transformer.pretrained.files.marian.arrays import (
 )
 from keras_transformer.pretrained.files.marian.settings import settings_array
 from keras_transformer.pretrained.files.marian.weights import LOGITS, SILENT, weights_of
+from keras_transformer.text.sentencepiece_model import SpecialIds
 from keras_transformer.text.shortlist import Shortlist
-from keras_transformer.text.tokenizers.sentencepiece import SpecialIds
 
 # The browsers' engine requires multiples of these sizes of an int8 matrix: rows and columns.
 INNER, COLUMNS = 64, 8

@@ -35,8 +35,8 @@ from keras_transformer.pretrained.files.marian.npz import write_npz
 from keras_transformer.pretrained.files.marian.settings import as_yaml
 from keras_transformer.pretrained.read import read_checkpoint
 from keras_transformer.tasks.pipeline import Pipeline
+from keras_transformer.text.sentencepiece_model import SpecialIds
 from keras_transformer.text.shortlist import Shortlist
-from keras_transformer.text.tokenizers.sentencepiece import SpecialIds
 
 MODEL, BINARY, INTGEMM = "model.npz", "model.bin", "model.intgemm.alphas.bin"
 SHARED, SEPARATE = ("vocab.spm",), ("source.spm", "target.spm")

@@ -220,12 +220,7 @@ class Alignments(Sentences):
     pieces but the end of its source.
     """
 
-    last_axes = {
-        "tokens": ("T",),
-        "source_pieces": ("S",),
-        "target_pieces": ("T",),
-        "alignment": ("T", "S"),
-    }
+    last_axes = {"tokens": "T", "source_pieces": "S", "target_pieces": "T", "alignment": "TS"}
 
     def answer(self, sentences) -> dict[str, Tensor]:  # noqa: D102
         outputs, pad_id = self._translate(sentences), self.pipeline.target_tokenizer.pad_id
@@ -269,12 +264,12 @@ class Ids(Endpoint):
     """
 
     inputs = (SOURCE,)
-    last_axes = {"tokens": ("L",)}
+    last_axes = {"tokens": "L"}
 
     def answer(self, source) -> dict[str, Tensor]:  # noqa: D102
         _, of_ids = self.pipeline.signatures(self._find)
         outputs = of_ids.strict(source=source)
-        return {name: self._answers(value) for name, value in outputs.items()}
+        return {name: self._answers(outputs[name]) for name in ("tokens", "score")}
 
     def example(self, sentences) -> dict[str, Any]:  # noqa: D102
         sentences = tf.constant(sentences, tf.string, [len(sentences)])

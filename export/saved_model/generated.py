@@ -4,29 +4,12 @@ import functools
 from typing import Any
 
 from keras_transformer.export.parity import copy_pipeline
+from keras_transformer.export.saved_model import guide, templates
 from keras_transformer.export.saved_model.buckets import BucketedSearch, Buckets
 from keras_transformer.export.saved_model.endpoints import Alignments
-from keras_transformer.export.saved_model.guide import (
-    BATCHING,
-    XLA_FLAG,
-    Page,
-    batching_parameters,
-    compiled,
-    json_of,
-    largest_batch,
-)
 from keras_transformer.export.saved_model.kernels import output_kernels
 from keras_transformer.export.saved_model.metadata import write_beam
 from keras_transformer.export.saved_model.signatures import make_endpoints
-from keras_transformer.export.saved_model.templates import (
-    ALIGNMENT,
-    ALIGNMENT_GRPC,
-    EMPTY,
-    GRPC,
-    LANGUAGES,
-    NOTES,
-    SERVING,
-)
 from keras_transformer.export.saved_model.verify import verify
 from keras_transformer.export.saved_model.warmup import Request, make_requests
 from keras_transformer.export.searches import traced
@@ -75,7 +58,7 @@ class SavedModelGeneration:
     def requests(self) -> list[Request]:  # noqa: D102
         return make_requests(self.endpoints, self._buckets, self._samples)
 
-    def page(self, model) -> Page:
+    def page(self, model) -> guide.Page:
         """Returns the `Page` about the model, which is served under the name `model`."""
         sample = next(sample for sample in self._samples if sample.strip())
         return page_of(model, self.endpoints, sample, self._buckets if self._jit else None)
@@ -83,7 +66,7 @@ class SavedModelGeneration:
     def write_metadata(self, draft) -> None:
         """Writes the server's batching parameters and the beam into the folder of a version."""
         buckets = self._buckets if self._jit else None
-        (draft / BATCHING).write_text(batching_parameters(buckets), "utf-8")
+        (draft / guide.BATCHING).write_text(guide.batching_parameters(buckets), "utf-8")
         write_beam(draft, self.endpoints[0].beam)
 
     def verify(self, draft, name) -> dict[str, Any]:
@@ -97,7 +80,7 @@ class SavedModelGeneration:
         return {**report, **shortlist_metrics(pipeline, samples, self._search)}
 
 
-def page_of(model, endpoints, sample, buckets=None) -> Page:
+def page_of(model, endpoints, sample, buckets=None) -> guide.Page:
     """Returns the `Page` about the signatures of a model that generates text.
 
     Args:
@@ -110,7 +93,7 @@ def page_of(model, endpoints, sample, buckets=None) -> Page:
     ids = pipeline.encode([sample])[0].numpy().tolist()
     values = {
         "output": pipeline.output,
-        "empty": EMPTY[pipeline.blank],
+        "empty": templates.EMPTY[pipeline.blank],
         "model": model,
         "max_length": pipeline.max_length,
         "shortest": endpoints[0].beam.min_length,
@@ -118,47 +101,36 @@ def page_of(model, endpoints, sample, buckets=None) -> Page:
         "eos_id": pipeline.source_tokenizer.eos_id,
         "pad_id": pipeline.source_tokenizer.pad_id,
         "searches": "\n".join(f"- `{name}`: {kind.search.summary}" for name, kind in kinds.items()),
-        "batching": BATCHING,
-        "largest": largest_batch(buckets),
-        "compiled": compiled(buckets) if buckets else "",
-        "sentence": json_of(sample),
+        "batching": guide.BATCHING,
+        "largest": guide.largest_batch(buckets),
+        "compiled": guide.compiled(buckets) if buckets else "",
+        "sentence": guide.json_of(sample),
         "ids": ids[0],
     }
     alignment = _alignment(kinds, values)
-    settings = {"beam_size": [values["beam_size"]], "length_penalty": [1.0]}
-    settings["max_length"] = [values["max_length"]]
+    examples = {"source": ids, "sentences": [sample], "length_penalty": [1.0]}
+    examples |= {name: [values[name]] for name in ("beam_size", "max_length")}
     languages = pipeline.source_tokenizer.languages
     if languages is not None:
-        settings["source_language"] = [languages.source]
-        settings["target_language"] = [languages.target]
-    return Page(
+        examples["source_language"] = [languages.source]
+        examples["target_language"] = [languages.target]
+    return guide.Page(
         purpose=f"{pipeline.purpose}, with tokenizer and search in the graph",
         functions={name: kind.function.get_concrete_function() for name, kind in kinds.items()},
         axes=lambda name, key, spec: _axes(kinds[name], key, spec),
-        notes=NOTES.substitute(values, alignment=alignment[0], languages=_languages(languages)),
+        notes=templates.NOTES.substitute(
+            values, alignment=alignment[0], languages=_languages(languages)
+        ),
         requests={
-            name: json_of(
-                {
-                    **(
-                        {"source": ids}
-                        if kind.inputs[0].name == "source"
-                        else {"sentences": [sample]}
-                    ),
-                    **{
-                        spec.name: settings[spec.name]
-                        for spec in kind.inputs
-                        if spec.name in settings
-                    },
-                }
-            )
+            name: guide.json_of({spec.name: examples[spec.name] for spec in kind.inputs})
             for name, kind in kinds.items()
         },
         modules=TEXT_OPERATIONS,
-        arguments={"sentences": f"tf.constant([{json_of(sample)}])"},
+        arguments={"sentences": f"tf.constant([{guide.json_of(sample)}])"},
         output=pipeline.output,
-        flags=f" {XLA_FLAG}" if buckets else "",
-        serving=SERVING.substitute(values),
-        grpc=GRPC.substitute(values, alignment_grpc=alignment[1]),
+        flags=f" {guide.XLA_FLAG}" if buckets else "",
+        serving=templates.SERVING.substitute(values),
+        grpc=templates.GRPC.substitute(values, alignment_grpc=alignment[1]),
     )
 
 
@@ -170,7 +142,7 @@ def _alignment(endpoints, values):
     tokenizer = aligned.pipeline.source_tokenizer
     end, unknown = tokenizer.pieces([tokenizer.eos_id, tokenizer.unk_id])
     values = {**values, "end": end, "unknown": unknown}
-    return ALIGNMENT.substitute(values), ALIGNMENT_GRPC.substitute(values)
+    return templates.ALIGNMENT.substitute(values), templates.ALIGNMENT_GRPC.substitute(values)
 
 
 def _languages(languages):
@@ -178,14 +150,16 @@ def _languages(languages):
     if languages is None:
         return ""
     codes = ", ".join(languages.ids)
-    return LANGUAGES.substitute(codes=codes, source=languages.source, target=languages.target)
+    return templates.LANGUAGES.substitute(
+        codes=codes, source=languages.source, target=languages.target
+    )
 
 
 def _axes(endpoint, name, spec):
     """Returns the letters of the axes of a signature's tensor."""
     if name in {input.name for input in endpoint.inputs}:
         return "B" if spec.shape.rank == 1 else "B, S"
-    last = endpoint.last_axes.get(name, ())
+    last = endpoint.last_axes.get(name, "")
     n_best = [f"M={size}" for size in spec.shape[1 : len(spec.shape) - len(last)]]
     return ", ".join(["B", *n_best, *last])
 

@@ -7,13 +7,7 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
-from keras_transformer.export.saved_model.templates import (
-    BATCHING_PARAMETERS,
-    COMPILED,
-    NEEDS,
-    PAGE,
-    REQUEST,
-)
+from keras_transformer.export.saved_model import templates
 
 BATCHING, README = "batching_parameters.txt", "README.md"
 XLA_FLAG = "--xla_cpu_compilation_enabled=true"
@@ -35,7 +29,7 @@ def batching_parameters(buckets=None) -> str:
         buckets: The `Buckets` for which the model is compiled. `None`: it is not compiled.
     """
     sizes = buckets.batch_sizes if buckets else ()
-    text = BATCHING_PARAMETERS.substitute(largest=largest_batch(buckets))
+    text = templates.BATCHING_PARAMETERS.substitute(largest=largest_batch(buckets))
     return text + "".join(f"allowed_batch_sizes: {size}\n" for size in sizes)
 
 
@@ -75,7 +69,7 @@ class Page:
         first, *_ = self.functions
         written = self.functions[first].structured_outputs[self.output].dtype == tf.string
         imports = (f"import {name}  # {why}\n" for name, why in self.modules.items())
-        return PAGE.substitute(
+        return templates.PAGE.substitute(
             model=model,
             purpose=self.purpose,
             signatures="\n".join(map(self._row, self.functions)),
@@ -83,7 +77,7 @@ class Page:
             flags=self.flags,
             serving=self.serving,
             requests="".join(
-                REQUEST.substitute(
+                templates.REQUEST.substitute(
                     model=model,
                     inputs=inputs,
                     signature="" if name == first else f'"signature_name": "{name}", ',
@@ -91,7 +85,7 @@ class Page:
                 for name, inputs in self.requests.items()
             ),
             grpc=self.grpc,
-            needs=NEEDS if self.modules else "",
+            needs=templates.NEEDS if self.modules else "",
             imports="".join(imports),
             arguments=", ".join(f"{name}={value}" for name, value in self.arguments.items()),
             output=self.output,
@@ -129,4 +123,4 @@ def compiled(buckets) -> str:
         f"{', '.join(map(str, values[:-1]))} and {values[-1]}" if values[1:] else str(values[0])
         for values in (buckets.batch_sizes, buckets.lengths)
     )
-    return COMPILED.substitute(sizes=sizes, lengths=lengths, flag=XLA_FLAG)
+    return templates.COMPILED.substitute(sizes=sizes, lengths=lengths, flag=XLA_FLAG)

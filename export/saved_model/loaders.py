@@ -1,5 +1,6 @@
 """Loaders of SavedModels: as TensorFlow Serving loads them, and as Python does."""
 
+import contextlib
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ TOKENIZERS = {
 }
 
 
-class SessionModel:
+class SessionModel(contextlib.AbstractContextManager):
     """A SavedModel loaded as TensorFlow Serving loads it: from the graph alone.
 
     Python's loader restores Python objects as well, which can hide that the graph is incomplete.
@@ -47,14 +48,11 @@ class SessionModel:
         feed = {known.inputs[name].name: np.asarray(value) for name, value in inputs.items()}
         return self._session.run(outputs, feed)
 
-    def __enter__(self) -> "SessionModel":
-        return self
-
     def __exit__(self, *error) -> None:
         self._session.close()
 
 
-class PythonModel:
+class PythonModel(contextlib.AbstractContextManager):
     """A SavedModel loaded as a Python program loads it."""
 
     def __init__(self, path):
@@ -62,9 +60,6 @@ class PythonModel:
 
     def run(self, signature, **inputs) -> dict[str, Any]:
         return self._model.signatures[signature](**inputs)
-
-    def __enter__(self) -> "PythonModel":
-        return self
 
     def __exit__(self, *error) -> None:
         pass

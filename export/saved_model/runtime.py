@@ -12,11 +12,12 @@ import keras_transformer.text.tokenizers.sentencepiece  # noqa: F401  (a SavedMo
 from keras_transformer.decoding import Beam
 from keras_transformer.decoding.search import check_search
 from keras_transformer.export.place_checks import SAVED_MODEL, versions
-from keras_transformer.export.runtime import OpenGenerator, reason, rule
+from keras_transformer.export.runtime import OpenGenerator, reason, refusals
 from keras_transformer.export.saved_model.metadata import read_codec
 from keras_transformer.tasks import TASKS
 from keras_transformer.tasks.attention import Attention
 from keras_transformer.tasks.generator import Generator
+from keras_transformer.tasks.signatures import DEFAULT
 from keras_transformer.tasks.single_pass.codec import Result
 from keras_transformer.tasks.single_pass.pipeline import SinglePass
 from keras_transformer.tasks.strings import check_sentence
@@ -53,7 +54,7 @@ class SavedModelTranslator(OpenGenerator):
         if search is not None:
             check_search(search, Beam)
         path = newest_version(path)
-        self._model, self._translate, self._kind = _open(path, Generator)
+        self._model, _, self._kind = _open(path, Generator)
         self.blank, self.result = self._kind.blank, self._kind.result
         self.path, self.search = path, search
         if search is not None and "search" not in self._model.signatures:
@@ -100,44 +101,29 @@ class SavedModelTranslator(OpenGenerator):
         return {"cross": Attention("cross", target, source, weights, False, cut)}
 
     def _generate(self, sentences, n=None):
-        """Returns the outputs of the signature `n_best`; without `n` those of the default one."""
-        batch = tf.constant(sentences, tf.string, [len(sentences)])
+        """Returns the outputs of the signature `n_best`; without `n` those of the default one.
+
+        A chosen search or language has a signature of its own.
+        """
+        size = [len(sentences)]
+        name, inputs = DEFAULT if n is None else "n_best", {}
         if self.search is not None:
-            outputs = self._search(batch)
-        elif n is not None:
-            outputs = self._model.signatures["n_best"](sentences=batch)
-        else:
-            outputs = self._translate_languages(batch)
-            for name in (self._kind.output, "score"):
-                outputs[name] = tf.expand_dims(outputs[name], 1)  # [B, M=1]
+            longest = self._model.signatures["tokens"].structured_outputs["tokens"].shape[-1]
+            name, inputs = "search", {"beam_size": self.search.size}
+            inputs["length_penalty"] = float(self.search.length_penalty)
+            inputs["max_length"] = min(self.search.max_length or longest, longest)
+        elif n is None and any(self._languages):
+            name = "languages"
+            inputs = dict(zip(("source_language", "target_language"), self._languages, strict=True))
+        inputs = {key: tf.fill(size, value) for key, value in inputs.items()}
+        batch = tf.constant(sentences, tf.string, size)
+        with refusals(self.path):  # a setting that the export does not allow, an unknown language
+            outputs = self._model.signatures[name](sentences=batch, **inputs)
+        if outputs["score"].shape.rank == 1:
+            for key in (self._kind.output, "score"):
+                outputs[key] = tf.expand_dims(outputs[key], 1)  # [B, M=1]
         # Results call the texts "text".
-        return {"text" if name == self._kind.output else name: outputs[name] for name in outputs}
-
-    def _translate_languages(self, batch):
-        """Returns the outputs of the default signature, or of `languages` if some are chosen."""
-        if not any(self._languages):
-            return self._translate(sentences=batch)
-        source, target = (tf.fill(tf.shape(batch), code) for code in self._languages)
-        try:
-            return self._model.signatures["languages"](
-                sentences=batch, source_language=source, target_language=target
-            )
-        except tf.errors.InvalidArgumentError as error:  # an unknown language
-            raise ValueError(f"{self.path}: {rule(error)}") from error
-
-    def _search(self, batch):
-        """Returns the outputs of the signature `search`, with the same settings for each string."""
-        signatures, size = self._model.signatures, [batch.shape[0]]
-        longest = signatures["tokens"].structured_outputs["tokens"].shape[-1]
-        try:
-            return signatures["search"](
-                sentences=batch,
-                beam_size=tf.fill(size, self.search.size),
-                length_penalty=tf.fill(size, float(self.search.length_penalty)),
-                max_length=tf.fill(size, min(self.search.max_length or longest, longest)),
-            )
-        except tf.errors.InvalidArgumentError as error:  # a setting that the export does not allow
-            raise ValueError(f"{self.path}: {rule(error)}") from error
+        return {"text" if key == self._kind.output else key: outputs[key] for key in outputs}
 
 
 class SavedModelSinglePass:
@@ -170,10 +156,8 @@ class SavedModelSinglePass:
     def run(self, **request: np.ndarray) -> dict[str, np.ndarray]:
         """Returns the answers to a request, both as arrays by name."""
         request = {name: tf.convert_to_tensor(value) for name, value in request.items()}
-        try:
+        with refusals(self.path):
             answers = self._answer(**request)
-        except tf.errors.InvalidArgumentError as error:
-            raise ValueError(f"{self.path}: {rule(error)}") from error
         return {name: value.numpy() for name, value in answers.items()}
 
 
@@ -202,13 +186,20 @@ def pipeline_class_of(path) -> type | None:
         The class, found by the inputs and outputs of the default signature. `None` if no pipeline
         has these, or the SavedModel is damaged.
     """
+    graph = _graph_of(newest_version(path))
+    if graph is None:
+        return None
+    signature = graph.signature_def[DEFAULT]
+    return _kind_of(signature.inputs, signature.outputs)
+
+
+def _graph_of(path):
+    """Returns the graph of a version, or `None` if its file is damaged."""
     try:
-        content = (newest_version(path) / SAVED_MODEL).read_bytes()
-        graph = saved_model_pb2.SavedModel.FromString(content).meta_graphs[0]
+        content = (path / SAVED_MODEL).read_bytes()
+        return saved_model_pb2.SavedModel.FromString(content).meta_graphs[0]
     except (OSError, DecodeError, IndexError):
         return None
-    signature = graph.signature_def["serving_default"]
-    return _kind_of(signature.inputs, signature.outputs)
 
 
 def _kind_of(inputs, outputs):
@@ -222,22 +213,17 @@ def _kind_of(inputs, outputs):
 def _open(path, wanted):
     """Returns a loaded SavedModel, its default signature, and the class of its pipeline."""
     model = _load(path)
-    signature = model.signatures.get("serving_default")
+    signature = model.signatures.get(DEFAULT)
     names = {name for task in TASKS.values() for name in task.pipeline_class().request}
     inputs = None if signature is None else set(signature.structured_input_signature[1])
     if not inputs or not inputs <= names:
-        raise ValueError(
-            f"{path} has no signature `serving_default` that takes {_listed(sorted(names))}."
-        )
+        takes = " or ".join(f"`{name}`" for name in sorted(names))
+        raise ValueError(f"{path} has no signature `{DEFAULT}` that takes {takes}.")
     kind = _kind_of(inputs, signature.structured_outputs)
     if kind is None or not issubclass(kind, wanted):
         what = "an unknown task" if kind is None else kind.task
         raise ValueError(f"{path} holds a model for {what}.")
     return model, signature, kind
-
-
-def _listed(names):
-    return " or ".join(f"`{name}`" for name in names)
 
 
 def _load(path):
@@ -254,7 +240,7 @@ def _damaged_file(path):
     """Returns the path of the file that keeps a SavedModel from being read."""
     prefix = path / "variables" / "variables"
     shards = sorted(prefix.parent.glob("variables.data-*"))
-    if not _is_saved_model(path / SAVED_MODEL):
+    if _graph_of(path) is None:
         return path / SAVED_MODEL
     try:
         reader = tf.train.load_checkpoint(str(prefix)) if shards else None
@@ -266,10 +252,3 @@ def _damaged_file(path):
     except Exception:
         return shards[0] if shards else prefix.with_suffix(".data-00000-of-00001")
     return path / SAVED_MODEL
-
-
-def _is_saved_model(path):
-    try:
-        return bool(saved_model_pb2.SavedModel.FromString(path.read_bytes()).meta_graphs)
-    except (OSError, DecodeError):
-        return False

@@ -3,21 +3,14 @@
 from keras_transformer.decoding import Beam, Greedy
 from keras_transformer.decoding.encoder_decoder import check_alignment
 from keras_transformer.decoding.search import check_search
-from keras_transformer.export.saved_model.endpoints import (
-    Alignments,
-    Endpoint,
-    Ids,
-    Sentences,
-    SentencesAndLanguages,
-    SentencesAndSettings,
-)
+from keras_transformer.export.saved_model import endpoints
 from keras_transformer.export.searches import ModelSearch, RequestedSearch, traced
 from keras_transformer.tasks.signatures import DEFAULT
 
 
 def make_endpoints(
     pipeline, search=Greedy(), n_best=None, graph_of=traced, alignment=None
-) -> list[Endpoint]:
+) -> list[endpoints.Endpoint]:
     """Returns the signatures of an export, in order. A new signature is a new row of the table.
 
     Args:
@@ -49,16 +42,16 @@ def make_endpoints(
     best = ModelSearch(pipeline, search)
     several = ModelSearch(pipeline, beam, n_best)
     table = [
-        (Sentences, DEFAULT, best, False),
-        (Sentences, "n_best", several, True),
-        (Ids, "tokens", ModelSearch(pipeline, greedy), False),
-        (Ids, "beam_tokens", several, True),
-        (SentencesAndSettings, "search", RequestedSearch(pipeline, beam, n_best), True),
+        (endpoints.Sentences, DEFAULT, best, False),
+        (endpoints.Sentences, "n_best", several, True),
+        (endpoints.Ids, "tokens", ModelSearch(pipeline, greedy), False),
+        (endpoints.Ids, "beam_tokens", several, True),
+        (endpoints.SentencesAndSettings, "search", RequestedSearch(pipeline, beam, n_best), True),
     ]
     if pipeline.source_tokenizer.languages is not None:
-        table.append((SentencesAndLanguages, "languages", best, False))
+        table.append((endpoints.SentencesAndLanguages, "languages", best, False))
     if alignment is not None:
         aligned = ModelSearch(pipeline, search, alignment=tuple(alignment))
-        table.append((Alignments, "alignment", aligned, False))
+        table.append((endpoints.Alignments, "alignment", aligned, False))
     graphs = {search: graph_of(search) for search in dict.fromkeys(row[2] for row in table)}
     return [kind(name, search, graphs[search], beam, many) for kind, name, search, many in table]

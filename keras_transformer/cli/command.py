@@ -20,7 +20,7 @@ import click
 from click.core import ParameterSource
 from click.exceptions import NoArgsIsHelpError
 
-from keras_transformer.cli.help import Group, GroupedCommand, option
+from keras_transformer.cli.help import Group, GroupedCommand, count, option
 from keras_transformer.shards import Shard
 
 FOLDER = click.Path(path_type=pathlib.Path)
@@ -33,15 +33,8 @@ LOGGED = re.compile(rb"(?:[0-9]{4}-[0-9-]+ [0-9:.]+: )?([IWEF])(?:[0-9]{4} [0-9:
 def max_length(default=None, least=1, group="Sizes") -> Callable[[Any], Any]:
     """Returns the option `--max-length`; without `default`, the default is the model's limit."""
     text = "Maximum length of inputs and outputs, including their end tokens."
-    return option(
-        "--max-length",
-        type=click.IntRange(least),
-        default=default,
-        show_default=default is not None,
-        metavar="TOKENS",
-        group=group,
-        help=text if default else f"{text}  [default: the model's limit]",
-    )
+    text = text if default else f"{text}  [default: the model's limit]"
+    return count("--max-length", default, text, "TOKENS", least, group)
 
 
 MAX_LENGTH = max_length()
@@ -82,15 +75,7 @@ STRICT = option(
 
 def batch_size(help="Number of lines to process at a time.", group="Sizes") -> Callable[[Any], Any]:
     """Returns the option `--batch-size`."""
-    return option(
-        "--batch-size",
-        default=64,
-        show_default=True,
-        type=click.IntRange(1),
-        metavar="N",
-        help=help,
-        group=group,
-    )
+    return count("--batch-size", 64, help, group=group)
 
 
 class FiniteRange(click.FloatRange):
@@ -117,13 +102,17 @@ class Command(GroupedCommand):
         return super().invoke(context)
 
 
-class Commands(Group):
+class Subcommands(Group):
+    """Group of commands that need TensorFlow."""
+
+    command_class = Command
+
+
+class Commands(Subcommands):
     """Group that reports every expected error in one line; `--traceback` shows its origin.
 
     Ctrl-C ends the process silently with status 130 and SIGTERM with 143, as shells expect.
     """
-
-    command_class = Command
 
     def make_context(self, *arguments, **options) -> click.Context:  # noqa: D102
         with _one_line():

@@ -1,5 +1,8 @@
 """`keras-transformer distill`: training of a student on the outputs of finished runs."""
 
+from collections.abc import Callable
+from typing import Any
+
 import click
 
 from keras_transformer.cli.command import (
@@ -10,7 +13,7 @@ from keras_transformer.cli.command import (
     batch_size,
     shard,
 )
-from keras_transformer.cli.help import option
+from keras_transformer.cli.help import count, option
 from keras_transformer.cli.places import check_folder, new_folder
 from keras_transformer.cli.search_options import (
     greedy_or_beam,
@@ -32,17 +35,15 @@ EXAMPLE = """keras-transformer distill student.toml runs/teacher \\
   --output runs/student --beam 8 --monolingual more.en"""
 
 
+def run_folder(help) -> Callable[[Any], Any]:
+    """Returns the option `--output` of a training."""
+    return option("--output", "run", type=FOLDER, required=True, group="Training", help=help)
+
+
 @click.command(cls=Command, example=EXAMPLE)
 @click.argument("config")
 @click.argument("teachers", type=FOLDER, nargs=-1, required=True, metavar="TEACHER...")
-@option(
-    "--output",
-    "run",
-    type=FOLDER,
-    required=True,
-    group="Training",
-    help="Folder of the student's run.",
-)
+@run_folder("Folder of the student's run.")
 @SET
 @option(
     "--monolingual",
@@ -53,13 +54,13 @@ EXAMPLE = """keras-transformer distill student.toml runs/teacher \\
     help="File of further sources for the teachers, one per line, without references; may be "
     "repeated.",
 )
-@option(
+@count(
     "--best-of",
-    type=click.IntRange(2),
-    metavar="N",
-    group="What the student learns",
-    help="Learn whichever of the N best outputs is closest to the reference by chrF.  "
+    None,
+    "Learn whichever of the N best outputs is closest to the reference by chrF.  "
     "[default: the most probable output]",
+    least=2,
+    group="What the student learns",
 )
 @option(
     "--original",
@@ -73,7 +74,6 @@ EXAMPLE = """keras-transformer distill student.toml runs/teacher \\
     "--vocabulary",
     type=click.Choice(["teacher", "own"]),
     default="teacher",
-    show_default=True,
     group="What the student learns",
     help="Vocabulary of the student: the teacher's, or one of its own, learned as [vocabulary] in "
     "CONFIG describes.",

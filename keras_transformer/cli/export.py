@@ -2,24 +2,17 @@
 
 import click
 
-from keras_transformer.cli.command import (
-    EXISTING_FILE,
-    FILE,
-    FOLDER,
-    Command,
-    refuse,
-)
+from keras_transformer.cli.command import FILE, FOLDER, Subcommands, refuse
 from keras_transformer.cli.export_options import (
     LENGTHS,
     MAX_LENGTH,
-    QUANTIZATION,
     SENTENCES,
     batch_sizes,
+    calibration,
     quantize,
 )
-from keras_transformer.cli.export_run import export_run, prepare
-from keras_transformer.cli.export_sentences import languages_of, read_sentences
-from keras_transformer.cli.help import Group, option
+from keras_transformer.cli.export_run import export_run
+from keras_transformer.cli.help import option
 from keras_transformer.cli.places import check_suffix
 from keras_transformer.cli.search_options import greedy_or_beam, n_best, option_of, search_of_run
 from keras_transformer.cli.shortlist import SHORTLIST
@@ -28,13 +21,7 @@ from keras_transformer.export.formats import FORMATS
 LITERT = FORMATS["litert"]
 
 
-class Exports(Group):
-    """The group of the commands of `export`."""
-
-    command_class = Command
-
-
-@click.group(cls=Exports, example="keras-transformer export litert runs/base model.tflite")
+@click.group(cls=Subcommands, example="keras-transformer export litert runs/base model.tflite")
 def export() -> None:
     """Export a run to a format that works without this package."""
 
@@ -69,16 +56,7 @@ def export() -> None:
 @LENGTHS
 @MAX_LENGTH
 @SENTENCES
-def saved_model(
-    run,
-    directory,
-    jit,
-    alignment,
-    batch_sizes,
-    lengths,
-    sentences,
-    **options,
-) -> None:
+def saved_model(run, directory, **options) -> None:
     """Write a SavedModel for TensorFlow Serving.
 
     Writes DIRECTORY/1/, or the next version if there is one. Its README.md explains how to start
@@ -102,14 +80,10 @@ def saved_model(
     The options of beam search apply to every signature with a beam. A classifier has the
     signatures serving_default and tokens, which return labels.
     """  # noqa: D301
-    shapes = {"batch_sizes": batch_sizes, "lengths": lengths}
-    if not jit and any(shapes.values()):
+    if not options["jit"] and (options["batch_sizes"] or options["lengths"]):
         raise click.UsageError("--batch-sizes and --lengths need --jit.")
     options["search"] = search_of_run(run, options)
-    options["alignment"] = (-1, None) if alignment else None
-    FORMATS["saved-model"].check_place(directory)
-    checked_with = read_sentences(run, sentences)
-    export_run("saved-model", run, directory, checked_with, jit=jit, **shapes, **options)
+    export_run("saved-model", run, directory, **options)
 
 
 @export.command(example="keras-transformer export litert runs/base model.tflite --quantize int8")
@@ -127,13 +101,7 @@ def saved_model(
 @LENGTHS
 @MAX_LENGTH
 @quantize(LITERT)
-@option(
-    "--calibration",
-    type=EXISTING_FILE,
-    group=QUANTIZATION,
-    help="With int8_static: file of sentences, one per line, that determine the ranges of the "
-    "activations.  [default: 200 of the run's training data]",
-)
+@calibration(LITERT, "ranges")
 @option(
     "--alignment",
     is_flag=True,
@@ -154,9 +122,7 @@ def saved_model(
     group="Contents of the file",
     help="Licence of the model, for the metadata of the file.",
 )
-def litert(
-    run, file, calibration, sentences, references, batch_sizes, alignment, **options
-) -> None:
+def litert(run, file, batch_sizes, **options) -> None:
     """Write a .tflite file for LiteRT.
 
     The file contains the decoding loop and the vocabulary. Its inputs and outputs are token ids.
@@ -166,31 +132,21 @@ def litert(
     search = search_of_run(run, options)
     if not isinstance(search, Beam):
         refuse(["n_best"], "needs --beam.")
-    if calibration and options["quantize"] != "int8_static":
-        raise click.UsageError("--calibration needs --quantize int8_static.")
     check_suffix(file, ".tflite")
-    files, whole = (sentences, references), options["tokenizer"]
-    checked_with = prepare("litert", run, file, options["quantize"], *files, whole)
-    options["searches"] = [search]
-    options.update(batch_sizes=batch_sizes or (1,), **languages_of(run))
-    options["alignment"] = (-1, None) if alignment else None
-    if options["quantize"] == "int8_static":
-        options["calibration"], *_ = read_sentences(run, calibration, splits=("train",))
-    export_run("litert", run, file, checked_with, **options)
+    shapes = {"batch_sizes": batch_sizes or (1,)}
+    export_run("litert", run, file, searches=[search], **shapes, **options)
 
 
 @export.command(example="keras-transformer export ctranslate2 runs/base ct2 --quantize int8")
 @click.argument("run", type=FOLDER)
 @click.argument("directory", type=FOLDER)
 @quantize(FORMATS["ctranslate2"])
-def ctranslate2(run, directory, sentences, references, **options) -> None:
+def ctranslate2(run, directory, **options) -> None:
     """Write a model folder for CTranslate2.
 
     DIRECTORY also contains the vocabulary.
     """
-    files = sentences, references
-    checked_with = prepare("ctranslate2", run, directory, options["quantize"], *files)
-    export_run("ctranslate2", run, directory, checked_with, **options)
+    export_run("ctranslate2", run, directory, **options)
 
 
 @export.command(example="keras-transformer export marian runs/student bergamot --quantize int8")
@@ -198,22 +154,10 @@ def ctranslate2(run, directory, sentences, references, **options) -> None:
 @click.argument("directory", type=FOLDER)
 @SHORTLIST
 @quantize(FORMATS["marian"])
-@option(
-    "--calibration",
-    type=EXISTING_FILE,
-    group=QUANTIZATION,
-    help="With int8: file of sentences, one per line, that determine the scales of the "
-    "activations.  [default: 200 of the run's training data]",
-)
-def marian(run, directory, calibration, sentences, references, **options) -> None:
+@calibration(FORMATS["marian"], "scales")
+def marian(run, directory, **options) -> None:
     """Write a model folder for Marian.
 
     With int8, DIRECTORY also contains the model for the translation engine of browsers.
     """
-    in_int8, files = options["quantize"] == "int8", (sentences, references)
-    if calibration and not in_int8:
-        raise click.UsageError("--calibration needs --quantize int8.")
-    checked_with = prepare("marian", run, directory, options["quantize"], *files)
-    if in_int8:
-        options["calibration"], *_ = read_sentences(run, calibration, splits=("train",))
-    export_run("marian", run, directory, checked_with, **options)
+    export_run("marian", run, directory, **options)

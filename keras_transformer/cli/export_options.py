@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from keras_transformer.cli.command import EXISTING_FILE, FiniteRange, max_length, refuse
-from keras_transformer.cli.help import option
+from keras_transformer.cli.help import add_options, option
 
 CHECK = "Check of the export"
 QUANTIZATION = "Quantisation"
@@ -73,7 +73,6 @@ LIMITS = [
         "--max-loss",
         type=FiniteRange(0),
         default=1.0,
-        show_default=True,
         metavar="POINTS",
         group=QUALITY,
         help="Maximum loss in BLEU and in chrF, or in accuracy.",
@@ -108,6 +107,17 @@ def check_limits(quantize, sentences, references) -> None:
         refuse(["max_loss"], "needs --references beside --sentences.")
 
 
+def calibration(format, what) -> Callable[[Any], Any]:
+    """Returns the option `--calibration` of a `Format`; its help names what is found."""
+    return option(
+        "--calibration",
+        type=EXISTING_FILE,
+        group=QUANTIZATION,
+        help=f"With {format.calibrated}: file of sentences, one per line, that determine the "
+        f"{what} of the activations.  [default: 200 of the run's training data]",
+    )
+
+
 def quantize(format) -> Callable[[Any], Any]:
     """Returns a decorator that adds `--quantize` and the limits that go with it.
 
@@ -124,16 +134,9 @@ def quantize(format) -> Callable[[Any], Any]:
             "--quantize",
             type=click.Choice(format.quantizations),
             default="none",
-            show_default=True,
             group=QUANTIZATION,
             help=f"Number format of the stored weights{static}.",
         ),
         *LIMITS,
     ]
-
-    def add(command):
-        for decorator in reversed(options):
-            command = decorator(command)
-        return command
-
-    return add
+    return lambda command: add_options(command, *options)

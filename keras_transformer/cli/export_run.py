@@ -4,7 +4,12 @@ import click
 
 from keras_transformer.cli.command import refuse, warn
 from keras_transformer.cli.export_options import check_limits
-from keras_transformer.cli.export_sentences import print_report, read_sentences, record
+from keras_transformer.cli.export_sentences import (
+    languages_of,
+    print_report,
+    read_sentences,
+    record,
+)
 from keras_transformer.cli.progress import shown_progress
 from keras_transformer.cli.search_options import OF_GREEDY_OR_BEAM
 from keras_transformer.cli.shortlist import with_shortlist
@@ -17,37 +22,27 @@ OF_THE_COMMAND = {
 }
 
 
-def prepare(
-    form, run, path, quantize, sentences, references, whole=True
-) -> tuple[list, list | None, str]:
-    """Makes all checks that need no model, and reads the sentences that test the export.
+def export_run(
+    form,
+    run,
+    path,
+    sentences,
+    references=None,
+    calibration=None,
+    max_length=None,
+    shortlist=None,
+    **options,
+) -> None:
+    """Exports a run, prints the report, and keeps its metrics in the run.
+
+    Everything that needs no model is checked before the run is opened.
 
     Args:
         form: A key of `FORMATS`.
         run: Folder of the run.
         path: Path of the export.
-        quantize: Number format of the stored weights.
         sentences, references: Files, or `None`; see `read_sentences`.
-        whole: Whether to refuse a run that the format cannot express.
-
-    Returns:
-        The result of `read_sentences`.
-    """
-    from keras_transformer.tasks.run import Run
-
-    check_limits(quantize, sentences, references)
-    FORMATS[form].check_place(path)
-    if whole:
-        FORMATS[form].check_run(Run(run), quantize)
-    return read_sentences(run, sentences, references)
-
-
-def export_run(form, run, path, checked_with, max_length=None, shortlist=None, **options) -> None:
-    """Exports a run, prints the report, and keeps its metrics in the run.
-
-    Args:
-        form, run, path: See `prepare`.
-        checked_with: Result of `read_sentences`.
+        calibration: File of sentences to calibrate with. `None`: the run's training data.
         max_length: Maximum length of inputs and outputs in tokens. `None`: the model's limit.
         shortlist: Path of a shortlist for the searches. `None`: no shortlist.
         **options: Options of the exporter. Those without effect on the run are left out.
@@ -55,25 +50,38 @@ def export_run(form, run, path, checked_with, max_length=None, shortlist=None, *
     from keras_transformer.tasks import open_run
     from keras_transformer.tasks.run import Run
 
-    sentences, references, source = checked_with
-    quantize = options.get("quantize")
+    format, quantize = FORMATS[form], options.get("quantize")
+    if calibration and quantize != format.calibrated:
+        raise click.UsageError(f"--calibration needs --quantize {format.calibrated}.")
+    if quantize is not None:
+        check_limits(quantize, sentences, references)
+    format.check_place(path)
+    if options.get("tokenizer", True):  # otherwise the format expresses every run
+        format.check_run(Run(run), quantize)
+    samples, correct, source = read_sentences(run, sentences, references)
+    if quantize is not None and quantize == format.calibrated:
+        options["calibration"], *_ = read_sentences(run, calibration, splits=("train",))
+    if "alignment" in options:
+        options["alignment"] = (-1, None) if options["alignment"] else None
     if options.get("min_agreement") is not None:
         options["min_agreement"] /= 100
     with shown_progress() as progress:
         progress("loading the run")
         pipeline = with_shortlist(open_run(run, max_length), shortlist, run)
-        taken = FORMATS[form].options_of(pipeline)
+        taken = format.options_of(pipeline)
         _check_parameters(pipeline, run, taken)
         _warn_of_search(run, path, taken)
-        examples = parse_lines(pipeline.parse, sentences, "sentence")
+        examples = parse_lines(pipeline.parse, samples, "sentence")
         count = _affordable(pipeline, examples, progress)
-        if references and quantize != "none":
-            options["references"] = references[:count]
+        if correct and quantize != "none":
+            options["references"] = correct[:count]
         if count < len(examples):
             options["left_out"] = len(examples) - count
+        if "source_language" in taken:
+            options.update(languages_of(run))
         options.update(origin=Run(run).read_origin(), progress=progress)
         options = {name: value for name, value in options.items() if name in taken}
-        report = FORMATS[form].export(pipeline, path, examples[:count], **options)
+        report = format.export(pipeline, path, examples[:count], **options)
     name = form.replace("-", "_") + ("" if quantize in (None, "none") else f"_{quantize}")
     metrics = {f"{name}_agreement": 100 * report["agreement"]}
     if quantize is not None:

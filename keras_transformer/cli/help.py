@@ -1,12 +1,14 @@
 """Pages of `--help`: options grouped by use, then one example."""
 
 import functools
+from collections.abc import Callable
+from typing import Any
 
 import click
 
 
 class Option(click.Option):
-    """An option that `--help` lists under the heading `group`.
+    """An option that `--help` lists under the heading `group`, with its default if it has one.
 
     Args:
         *declarations: See `click.Option`.
@@ -15,11 +17,23 @@ class Option(click.Option):
     """
 
     def __init__(self, *declarations, group=None, **attributes):
-        super().__init__(*declarations, **attributes)
+        shown = attributes.get("default") is not None
+        super().__init__(*declarations, **{"show_default": shown, **attributes})
         self.group = group
 
 
 option = functools.partial(click.option, cls=Option)
+
+
+def count(name, default, help, metavar="N", least=1, group=None) -> Callable[[Any], Any]:
+    """Returns an option whose value is an integer of at least `least`."""
+    kind = click.IntRange(least)
+    return option(name, type=kind, default=default, metavar=metavar, group=group, help=help)
+
+
+def add_options(command, *options) -> Any:
+    """Adds options, which are decorators, to a command; `--help` lists them in this order."""
+    return functools.reduce(lambda command, add: add(command), reversed(options), command)
 
 
 class _Example(click.Command):

@@ -15,11 +15,11 @@ from keras_transformer.text.lines import one_line
 
 
 @dataclasses.dataclass(frozen=True)
-class OwnSearch:
-    """Translation by the search that an export contains.
+class Translating:
+    """Base class of functions that translate lines.
 
     Args:
-        translator: An object with a method `translate_batch`.
+        translator: A pipeline or a loaded export that generates text.
     """
 
     translator: typing.Any
@@ -28,6 +28,15 @@ class OwnSearch:
     def blank(self) -> bool:
         """`True` if an empty line stays empty."""
         return self.translator.blank
+
+
+@dataclasses.dataclass(frozen=True)
+class OwnSearch(Translating):
+    """Translation by the search that an export contains.
+
+    Args:
+        translator: An object with a method `translate_batch`.
+    """
 
     def __call__(self, numbers, texts, batch_size) -> list:
         """Returns a list of one `Translation` for each line."""
@@ -36,7 +45,7 @@ class OwnSearch:
 
 
 @dataclasses.dataclass(frozen=True)
-class Several:
+class Several(Translating):
     """Several translations of each line by the beam search of an export.
 
     Args:
@@ -44,13 +53,7 @@ class Several:
         n: Maximum number of translations of a line.
     """
 
-    translator: typing.Any
     n: int
-
-    @property
-    def blank(self) -> bool:
-        """`True` if an empty line stays empty."""
-        return self.translator.blank
 
     def __call__(self, numbers, texts, batch_size) -> list:
         """Returns a list of at most `n` `Translation`s for each line."""
@@ -59,7 +62,7 @@ class Several:
 
 
 @dataclasses.dataclass(frozen=True)
-class Searched:
+class Searched(Translating):
     """Translations by any search with the model of a run.
 
     Args:
@@ -68,14 +71,8 @@ class Searched:
         n: Maximum number of translations of a line.
     """
 
-    translator: typing.Any
     search: typing.Any
     n: int = 1
-
-    @property
-    def blank(self) -> bool:
-        """`True` if an empty line stays empty."""
-        return self.translator.blank
 
     def __call__(self, numbers, texts, batch_size) -> list:
         """Returns a list of at most `n` `Translation`s for each line."""

@@ -19,9 +19,9 @@ from keras_transformer.cli.command import (
     warn,
 )
 from keras_transformer.cli.convert import convert
-from keras_transformer.cli.distill import SET, distill
+from keras_transformer.cli.distill import SET, distill, run_folder
 from keras_transformer.cli.export import export
-from keras_transformer.cli.help import GroupedCommand, option
+from keras_transformer.cli.help import GroupedCommand, count, option
 from keras_transformer.cli.places import check_folder, new_folder
 from keras_transformer.cli.plot import plot
 from keras_transformer.cli.predict import predict
@@ -51,20 +51,12 @@ def cli(traceback) -> None:
 
 @cli.command(example="keras-transformer train demo --output runs/demo --set training.updates=1000")
 @click.argument("config")
-@option(
-    "--output",
-    "run",
-    type=FOLDER,
-    required=True,
-    group="Training",
-    help="Folder of the run.",
-)
+@run_folder("Folder of the run.")
 @SET
 @option(
     "--strategy",
     type=click.Choice(["default", "mirrored", "multi_worker", "tpu"]),
     default="default",
-    show_default=True,
     group="Training",
     help="Devices to train on. default: one device; mirrored: all GPUs of this machine; "
     "multi_worker: the machines that TF_CONFIG lists; tpu: the TPU that TPU_NAME names.",
@@ -121,14 +113,7 @@ def _leave(error):
 
 @cli.command(example="keras-transformer average runs/base --last 5")
 @click.argument("run", type=FOLDER)
-@option(
-    "--last",
-    default=5,
-    show_default=True,
-    type=click.IntRange(1),
-    metavar="N",
-    help="Number of checkpoints to average.",
-)
+@count("--last", 5, "Number of checkpoints to average.")
 @option("--output", type=FOLDER, help="Folder of the new run.  [default: RUN-average-N]")
 def average(run, last, output) -> None:
     """Average the weights of the last checkpoints of RUN.
@@ -147,7 +132,6 @@ def average(run, last, output) -> None:
 @option(
     "--split",
     default="test",
-    show_default=True,
     group="Data",
     help="Split of the run's own data to evaluate: train, validation or test.",
 )
@@ -168,7 +152,6 @@ def average(run, last, output) -> None:
     "--tokenize",
     type=click.Choice(["13a", "none", "intl", "char"]),
     default="13a",
-    show_default=True,
     group="Metrics of translations",
     help="Tokeniser of sacreBLEU; none for text that is tokenised already.",
 )

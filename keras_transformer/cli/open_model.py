@@ -53,7 +53,7 @@ def open_search(
                 f"{path} is not a run: only runs form an ensemble. Lines to answer come from "
                 "stdin or --input."
             )
-    if len(paths) > 1:
+    if len(paths) > 1 or not _is_export(path):
         options = max_length, alignments, batch_size, shortlist, languages
         return _run(paths, search, n_best, *options)
     if path.is_file():
@@ -65,9 +65,7 @@ def open_search(
             f"{path} is a folder for Marian: `marian-decoder -c {path}/decoder.yml` opens it. "
             f"MODEL is {MODEL_KINDS}."
         )
-    if (path / "model.bin").is_file():
-        return _ctranslate2(path, search, n_best)
-    return _run(paths, search, n_best, max_length, alignments, batch_size, shortlist, languages)
+    return _ctranslate2(path, search, n_best)
 
 
 def open_attention(path) -> Any:
@@ -86,14 +84,13 @@ def open_attention(path) -> Any:
             pipeline_class_of,
         )
 
-        if not pipeline_class_of(path).generates:
-            raise click.UsageError(f"{path} has no attention weights: MODEL is {kinds}.")
-        return SavedModelTranslator(path)
-    if path.is_file() or (path / "model.bin").is_file():
-        raise click.UsageError(f"{path} has no attention weights: MODEL is {kinds}.")
-    from keras_transformer.tasks import open_run
+        if pipeline_class_of(path).generates:
+            return SavedModelTranslator(path)
+    elif not path.is_file() and not (path / "model.bin").is_file():
+        from keras_transformer.tasks import open_run
 
-    return open_run(path)
+        return open_run(path)
+    raise click.UsageError(f"{path} has no attention weights: MODEL is {kinds}.")
 
 
 def _is_saved_model(path):
@@ -207,15 +204,12 @@ def _saved_model(path, search, n_best, languages):
 
 def _litert(path, search, n_best, languages):
     from keras_transformer.decoding import Beam, Greedy
-    from keras_transformer.export.litert.runtime import (
-        LiteRTTranslator,
-        exported_beam,
-        pipeline_class_of,
-    )
+    from keras_transformer.export.litert.runtime import LiteRTTranslator, origin_of
     from keras_transformer.export.litert.single_pass import LiteRTSinglePass
 
     _check_file(path)
-    if not pipeline_class_of(path).generates:
+    kind, beam = origin_of(path)
+    if not kind.generates:
         _refuse_all_but(set(), path)
         return _answered(LiteRTSinglePass(path), path)
     opened_with = FORMATS["litert"].opened_with
@@ -227,7 +221,7 @@ def _litert(path, search, n_best, languages):
         search = Greedy() if given("greedy") else None
     if isinstance(search, Beam):
         values = {field: getattr(search, field) for name, field in taken.items() if given(name)}
-        search = dataclasses.replace(exported_beam(path) or search, **values)
+        search = dataclasses.replace(beam or search, **values)
     translator = LiteRTTranslator(path, search)
     if any(languages):
         _check_languages(translator.tokenizers, path)

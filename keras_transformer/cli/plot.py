@@ -7,21 +7,15 @@ from typing import Any
 
 import click
 
-from keras_transformer.cli.command import FILE, FOLDER, Command, refuse, warn
-from keras_transformer.cli.help import Group, option
+from keras_transformer.cli.command import FILE, FOLDER, Subcommands, refuse, warn
+from keras_transformer.cli.help import count, option
 from keras_transformer.cli.places import check_output
 from keras_transformer.config.block import Position
 from keras_transformer.plots.figure import FORMATS, save_figure
 from keras_transformer.tasks.attention import CLASS, KINDS
 
 
-class Plots(Group):
-    """The group of the commands of `plot`."""
-
-    command_class = Command
-
-
-@click.group(cls=Plots, example="keras-transformer plot curves runs/base --output curves.png")
+@click.group(cls=Subcommands, example="keras-transformer plot curves runs/base --output curves.png")
 def plot() -> None:
     """Draw a plot as PNG, SVG or PDF."""
 
@@ -100,25 +94,10 @@ def attention(model, sentence, output, layers, kind, html) -> None:
     "--kind",
     type=click.Choice(typing.get_args(Position)),
     default="sinusoidal",
-    show_default=True,
     help="Position encoding, as in the setting model.position. It must be a fixed one.",
 )
-@option(
-    "--length",
-    type=click.IntRange(1),
-    default=64,
-    show_default=True,
-    metavar="T",
-    help="Number of positions.",
-)
-@option(
-    "--d-model",
-    type=click.IntRange(2),
-    default=128,
-    show_default=True,
-    metavar="D",
-    help="Width of the model.",
-)
+@count("--length", 64, "Number of positions.", "T")
+@count("--d-model", 128, "Width of the model.", "D", least=2)
 def positions(output, kind, length, d_model) -> None:
     """Draw a position encoding and its dot products.
 
@@ -132,22 +111,8 @@ def positions(output, kind, length, d_model) -> None:
 
 @plot.command(example="keras-transformer plot masks --output masks.png --length 8 --real 5")
 @OUTPUT
-@option(
-    "--length",
-    type=click.IntRange(1),
-    default=8,
-    show_default=True,
-    metavar="T",
-    help="Length of the padded row.",
-)
-@option(
-    "--real",
-    type=click.IntRange(1),
-    default=5,
-    show_default=True,
-    metavar="T",
-    help="Number of tokens before the padding.",
-)
+@count("--length", 8, "Length of the padded row.", "T")
+@count("--real", 5, "Number of tokens before the padding.", "T")
 def masks(output, length, real) -> None:
     """Draw the padding mask, the causal mask, and both combined."""
     from keras_transformer.plots.masks import masks_figure
@@ -163,7 +128,6 @@ def masks(output, length, real) -> None:
     "--scale",
     type=click.Choice(["linear", "log"]),
     default="linear",
-    show_default=True,
     help="Scale of both axes.",
 )
 def schedule(configs, output, scale) -> None:

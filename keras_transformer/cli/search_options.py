@@ -1,6 +1,5 @@
 """Options that choose a search, derived from its settings, and the search that they describe."""
 
-import functools
 import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -8,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from keras_transformer.cli.command import FiniteRange, refuse
-from keras_transformer.cli.help import option
+from keras_transformer.cli.help import add_options, count, option
 from keras_transformer.search_settings import (
     WITH_EXPONENT,
     BeamSettings,
@@ -115,13 +114,7 @@ def n_best(help, default=None) -> Callable[[Any], Any]:
         default: Default that the help names. `None`: no default.
     """
     default = f"  [default: {default}]" if default else ""
-    return option(
-        "--n-best",
-        type=click.IntRange(1),
-        metavar="M",
-        group="Search",
-        help=f"{help}{default}",
-    )
+    return count("--n-best", None, f"{help}{default}", "M", group="Search")
 
 
 def search_options(command) -> Any:
@@ -130,7 +123,7 @@ def search_options(command) -> Any:
         "Write up to M outputs of each line, the best first: line number counted from 1, tab, "
         "score, tab, text. Without --beam, the beam is the run's own, or 4, but at least M."
     )
-    return _with(command, greedy_or_beam(), several, SAMPLE, *map(option_of, OF_SAMPLES))
+    return add_options(command, greedy_or_beam(), several, SAMPLE, *map(option_of, OF_SAMPLES))
 
 
 def greedy_or_beam(*without) -> Callable[[Any], Any]:
@@ -141,11 +134,7 @@ def greedy_or_beam(*without) -> Callable[[Any], Any]:
     """
     options = {"greedy": GREEDY, **{name: option_of(name) for name in BEAMS}}
     chosen = [decorator for name, decorator in options.items() if name not in without]
-    return lambda command: _with(command, *chosen)
-
-
-def _with(command, *options):
-    return functools.reduce(lambda command, add: add(command), reversed(options), command)
+    return lambda command: add_options(command, *chosen)
 
 
 def line_of(search) -> str:
@@ -225,29 +214,18 @@ def _refuse_without_effect(chosen):
             refuse([name], f"has no effect with --{chosen}.")
 
 
-def taken_search(options) -> "Beam | Greedy | Sample | None":
-    """Returns the search that the options of greedy and beam search describe, and removes them.
-
-    Args:
-        options: Dictionary of the values of a command's options, which is changed.
-
-    Returns:
-        The search; `None` if no option chooses one.
-    """
-    return make_search(**{name: options.pop(name) for name in OF_GREEDY_OR_BEAM if name in options})
-
-
 def search_of_run(run, options) -> Any:
     """Returns the search that options choose, otherwise the run's own search.
 
     Args:
         run: Folder of the run, or a list of several. If the searches of several runs differ, greedy
             search takes their place.
-        options: See `taken_search`.
+        options: Dictionary of the values of a command's options. Those of the search are removed.
     """
     from keras_transformer.decoding import Greedy
 
-    search, searches = taken_search(options), _searches_of(run)
+    chosen = {name: options.pop(name) for name in OF_GREEDY_OR_BEAM if name in options}
+    search, searches = make_search(**chosen), _searches_of(run)
     own = searches.pop() if len(searches) == 1 else Greedy()
     if search is None:
         name_default(run, own)

@@ -8,7 +8,7 @@ import rich.console
 import rich.progress
 
 from keras_transformer.cli.command import EXISTING_FILE, FILE, FOLDER, Command, batch_size
-from keras_transformer.cli.help import option
+from keras_transformer.cli.help import count, option
 from keras_transformer.cli.places import check_output
 
 LIMIT = 100_000
@@ -68,33 +68,25 @@ def refuse_of_task(run, task) -> None:
     group="Pairs to learn from",
     help="File of their translations, one per line.",
 )
-@option(
+@count(
     "--limit",
-    default=LIMIT,
-    show_default=True,
-    type=click.IntRange(1),
-    metavar="PAIRS",
+    LIMIT,
+    "Maximum number of pairs, selected at equal distances.",
+    "PAIRS",
     group="Pairs to learn from",
-    help="Maximum number of pairs, selected at equal distances.",
 )
-@option(
+@count(
     "--first",
-    default=50,
-    show_default=True,
-    type=click.IntRange(0),
-    metavar="N",
+    50,
+    "Number of tokens at the beginning of the vocabulary that are candidates of every sentence.",
+    least=0,
     group="Size of the shortlist",
-    help="Number of tokens at the beginning of the vocabulary that are candidates of every "
-    "sentence.",
 )
-@option(
+@count(
     "--best",
-    default=50,
-    show_default=True,
-    type=click.IntRange(1),
-    metavar="N",
+    50,
+    "Maximum number of candidates that a source token adds.",
     group="Size of the shortlist",
-    help="Maximum number of candidates that a source token adds.",
 )
 @batch_size("Number of pairs to read at a time.", group=None)
 def shortlist(run, file, first, best, source, target, limit, batch_size) -> None:

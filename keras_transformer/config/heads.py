@@ -11,6 +11,12 @@ from keras_transformer.config.inputs import OptionalNumber
 from keras_transformer.config.part_config import PartConfig
 
 LABELS = "Class labels, in the order of the logits; at least two, all different."
+Pooling = Literal["mean", "max", "first", "attention"]
+POOLING = (
+    "mean",
+    """Pooling of the encoder's output: `"mean"` or `"max"` over the tokens of a text, `"first"`,
+    the first token, or `"attention"`, a mean with learned weights.""",
+)
 
 
 @documented
@@ -196,11 +202,7 @@ class LabelsHead(TokenLabelsHead):
     """
 
     labels: tuple = option(("0", "1"), LABELS, set_by="data")
-    pooling: Literal["mean", "max", "first", "attention"] = option(
-        "mean",
-        """Pooling of the encoder's output: `"mean"` or `"max"` over the tokens of a text,
-        `"first"`, the first token, or `"attention"`, a mean with learned weights.""",
-    )
+    pooling: Pooling = option(*POOLING)
     pooler: bool = option(
         False,
         """Adds a dense layer with `pooler_activation` between pooling and classification, as in
@@ -252,11 +254,7 @@ class VectorHead(PartConfig):
         **options: See `help(VectorHead)`.
     """
 
-    pooling: Literal["mean", "max", "first", "attention"] = option(
-        "mean",
-        """Pooling of the encoder's output: `"mean"` or `"max"` over the tokens of a text,
-        `"first"`, the first token, or `"attention"`, a mean with learned weights.""",
-    )
+    pooling: Pooling = option(*POOLING)
     dimensions: OptionalCount = option(
         None,
         """Number of features of a vector: the first ones of `d_model`, which are scaled to unit

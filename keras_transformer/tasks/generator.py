@@ -137,11 +137,12 @@ class Generator(TextPipeline):
     def signatures(self, find: Callable[[Tensor], Any] | None = None) -> list[Signature]:
         """Returns two `Signature`s: strings to texts, and token ids to token ids.
 
-        Outputs have an axis for the M outputs of each input, `[B, M, ...]`. A string that is not
-        UTF-8 returns `nothing`.
+        Outputs have an axis for the M outputs of each input, `[B, M, ...]`, if those of `find` do.
+        A string that is not UTF-8 returns `nothing`.
 
         Args:
-            find: Function from token ids `[B, S]` to a `Found`. `None`: the default search.
+            find: Function from token ids `[B, S]`, and inputs that a format adds, to a `Found`.
+                `None`: the default search.
         """
         if find is None:
 
@@ -152,15 +153,20 @@ class Generator(TextPipeline):
             outputs = self.generate(sentences, find)
             return {self.output: outputs["text"], **{k: outputs[k] for k in ("score", "truncated")}}
 
-        def of_ids(source):
-            found = find(source)
-            return {"tokens": found.tokens, "score": found.scores}
+        def of_ids(source, **settings):
+            found = find(source, **settings)
+            real = tf.not_equal(found.tokens, self.model.config.pad_id)  # [B, (M,) L]
+            length = tf.reduce_sum(tf.cast(real, tf.int32), axis=-1)  # [B, (M)]
+            outputs = {"tokens": found.tokens, "score": found.scores, "length": length}
+            return outputs if found.alignment is None else outputs | {"alignment": found.alignment}
 
         text = {"sentences": SENTENCES}
         nothing = {self.output: "", "score": NONE, "truncated": False}
         return [
             Signature(DEFAULT, TEXT, text, of_text, nothing=nothing, search=self.search),
-            signature_of_ids(of_ids, self.source_tokenizer, self.max_length, self.search),
+            signature_of_ids(
+                of_ids, self.model.config, self.source_tokenizer, self.max_length, self.search
+            ),
         ]
 
     def generate(
@@ -309,24 +315,25 @@ class Generator(TextPipeline):
         return map_sorted(translate, numbered, batch_size, key=lambda pair: len(pair[1]))
 
 
-def signature_of_ids(function, ids, longest=None, search=None) -> Signature:
+def signature_of_ids(function, config, tokenizer=None, longest=None, search=None) -> Signature:
     """Returns the `Signature` from token ids to token ids.
 
     Args:
-        function: Function from `source`, int32 `[B, S]`, to a dictionary of `tokens`, `score` and
-            optionally `length` and `alignment`, all `[B, ...]`.
-        ids: A tokenizer or a configuration, with `pad_id`, `bos_id`, `eos_id` and `vocab_size`.
-        longest: Maximum number of tokens in a row, checked by `strict`.
+        function: Function from `source`, int32 `[B, S]`, to a dictionary of `tokens`, `score`,
+            `length` and optionally `alignment`, all `[B, ...]`.
+        config: Configuration of the model, whose ids `lenient` checks.
+        tokenizer: The `Tokenizer` of sources, whose rules `strict` checks.
+        longest: Maximum number of tokens in a row, also checked by `strict`.
         search: The search that generates the tokens.
     """
 
     def check(source):
-        return {"source": checked_ids(source, ids, longest)}
+        return {"source": checked_ids(source, tokenizer, longest)}
 
     def screen(source, **settings):
-        valid = valid_rows(source, ids)  # [B]
-        return valid, {"source": empty_where_invalid(source, valid, ids), **settings}
+        valid = valid_rows(source, config)  # [B]
+        return valid, {"source": empty_where_invalid(source, valid, config), **settings}
 
-    nothing = {"tokens": ids.pad_id, "score": NONE, "length": 0, "alignment": 0.0}
+    nothing = {"tokens": config.pad_id, "score": NONE, "length": 0, "alignment": 0.0}
     inputs = {"source": SOURCE}
     return Signature("tokens", IDS, inputs, function, check, screen, nothing, search=search)

@@ -77,6 +77,30 @@ class PieceTable:
                     f"Received: {code!r}: {number!r}."
                 )
 
+    def check(self, processor) -> None:
+        """Raises a `ValueError` if the table does not fit the pieces of a SentencePiece model.
+
+        Args:
+            processor: Result of `processor_of`.
+        """
+        pieces, end = processor.vocab_size(), processor.eos_id()
+        if len(self.ids) != pieces:
+            raise ValueError(
+                f"`table` must have an id for each of the {pieces} pieces. "
+                f"Received: {len(self.ids)} ids."
+            )
+        if self.pad_id in self.ids and not processor.is_control(self.ids.index(self.pad_id)):
+            piece = processor.id_to_piece(self.ids.index(self.pad_id))
+            raise ValueError(
+                "`table` must not give `pad_id` to a piece of text, which would be dropped as "
+                f"padding. Received: pad_id={self.pad_id} for {piece!r}."
+            )
+        if end < 0 or self.ids[end] != self.eos_id:
+            raise ValueError(
+                "`table` must give `eos_id` to the piece that ends a text. "
+                f"Received: eos_id={self.eos_id}."
+            )
+
     @functools.cached_property
     def places(self) -> list[int]:
         """SentencePiece's id of each of the model's ids, or -1 if it has none."""

@@ -1,13 +1,66 @@
-"""Pieces and training options of a serialised SentencePiece model."""
+"""Pieces, special ids and training options of a serialised SentencePiece model."""
 
 import typing
 from typing import Any
 
+import sentencepiece
 from sentencepiece import sentencepiece_model_pb2
 
-# `Any`, because protobuf makes the classes of this module when it is imported.
+# `Any`, because protobuf makes the classes of this module when it is imported, and SentencePiece
+# adds methods to this class.
 messages: typing.Any = sentencepiece_model_pb2
+Processor: typing.Any = sentencepiece.SentencePieceProcessor
 UNUSED = messages.ModelProto.SentencePiece.UNUSED
+
+
+class SpecialIds(typing.NamedTuple):
+    """Size and special ids of a SentencePiece model; an id that it does not define is -1."""
+
+    size: int
+    pad_id: int
+    unk_id: int
+    bos_id: int
+    eos_id: int
+
+    @classmethod
+    def of(cls, model) -> "SpecialIds":
+        """Returns the ids of a model, given as bytes.
+
+        Raises:
+            ValueError: If the bytes are not a SentencePiece model.
+        """
+        processor = processor_of(model)
+        ids = (getattr(processor, name)() for name in cls._fields[1:])
+        return cls(processor.vocab_size(), *ids)
+
+
+def processor_of(model, special=()) -> Processor:
+    """Returns a `sentencepiece.SentencePieceProcessor` with a model.
+
+    Args:
+        model: The bytes of the model.
+        special: Names of special pieces that the model must define, such as `"pad"`.
+
+    Raises:
+        ValueError: If `model` is not a SentencePiece model, or lacks a special piece.
+    """
+    try:
+        if not model:  # SentencePiece would load nothing and raise no error
+            raise RuntimeError("it is empty")
+        processor = Processor(model_proto=model)
+    except RuntimeError as error:
+        raise ValueError(
+            "`model` must be the bytes of a SentencePiece model. "
+            f"Received: {len(model)} bytes, which are damaged or something else."
+        ) from error
+    missing = [name for name in special if getattr(processor, f"{name}_id")() < 0]
+    if missing:
+        raise ValueError(
+            "`model` must define the special pieces pad, unk, bos and eos. Received: a "
+            f"SentencePiece model of {processor.vocab_size()} pieces without "
+            f"{' and '.join(missing)}."
+        )
+    return processor
 
 
 def pieces_of(model) -> list[Any]:

@@ -9,6 +9,7 @@ import tensorflow as tf
 from pipelines import LINES, classifier, generator, translator
 
 from keras_transformer import Beam
+from keras_transformer.decoding import Found
 from keras_transformer.export.errors import ExportError
 from keras_transformer.export.formats import FORMATS
 from keras_transformer.tasks.signatures import IDS, TEXT
@@ -26,6 +27,14 @@ def test_a_format_declares_the_options_of_its_exporter(name):
     assert (first, third) == ("pipeline", "samples") and second in ("directory", "path")
     declared = [*format.options, *format.of_answers, *format.of_searches, *format.of_sources]
     assert sorted(declared) == sorted(options)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_format_that_is_calibrated_takes_sentences_for_it(name):
+    format = FORMATS[name]
+    assert format.calibrated in ("", *format.quantizations)
+    takes = "calibration" in {*format.options, *format.of_searches}
+    assert takes == bool(format.calibrated)
 
 
 def test_options_depend_on_the_task_of_a_pipeline():
@@ -138,3 +147,24 @@ def test_an_invalid_row_is_an_error_or_gives_an_empty_output(make):
     for name, outputs in both.items():
         assert tf.reduce_all(tf.equal(outputs[1], ids.nothing[name])), name
         np.testing.assert_allclose(outputs[:1], alone[name], rtol=1e-5)
+
+
+def test_the_signature_of_ids_returns_what_a_search_finds():
+    """Lengths count tokens, not padding. An invalid row has no tokens, length or attention."""
+    pipeline, received = translator(), []
+    pad, eos = pipeline.model.config.pad_id, pipeline.source_tokenizer.eos_id
+    tokens = tf.constant([[[5, 6, eos, pad], [7, eos, pad, pad]]] * 2)  # [B, M, L]
+    scores, attention = tf.fill([2, 2], -1.0), tf.ones([2, 2, 4, 3])  # [B, M], [B, M, L, S]
+
+    def find(source, **settings):
+        received.append(settings)
+        return Found(tokens, scores, alignment=attention)
+
+    _, ids = pipeline.signatures(find)
+    source = tf.constant([[5, 6, eos], [5, 6, 7]])  # the second row has no end
+    outputs = ids.lenient(source=source, length_penalty=1.0)
+    assert received == [{"length_penalty": 1.0}]
+    assert outputs["length"].numpy().tolist() == [[3, 2], [0, 0]]
+    assert outputs["tokens"].numpy().tolist() == [tokens.numpy().tolist()[0], [[pad] * 4] * 2]
+    assert outputs["alignment"].numpy().sum(axis=(1, 2, 3)).tolist() == [24, 0]
+    assert outputs["score"].numpy().tolist() == [[-1, -1], [np.float32(-1e9)] * 2]

@@ -6,17 +6,16 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_transformer.checks import check_count, check_positive, check_rate, is_integer
+from keras_transformer.checks import check_count, check_positive, is_integer
 from keras_transformer.layers import positions
 from keras_transformer.layers.call_checks import check_ids, check_positions
-from keras_transformer.layers.composite import CompositeLayer
-from keras_transformer.layers.dropout import Dropout
+from keras_transformer.layers.inputs.positioned import PositionedEmbedding
 from keras_transformer.layers.positions.tables import rows_or_nan, token_places
 from keras_transformer.tensors import Shape, Tensor
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
-class PositionalEmbedding(CompositeLayer):
+class PositionalEmbedding(PositionedEmbedding):
     """Token embedding scaled by `sqrt(d_model)`, plus the position, with dropout on the sum.
 
     Called with `reverse=True`, the same matrix turns hidden states into logits (section 3.4).
@@ -77,28 +76,17 @@ class PositionalEmbedding(CompositeLayer):
         scale: float | None = None,
         **kwargs: Any,
     ):
-        super().__init__(**kwargs)
+        check_count("vocab_size", vocab_size)
+        super().__init__(d_model, position, dropout, **kwargs)
         self.autocast = False  # casting floating ids would round them
-        for name, value in (
-            ("vocab_size", vocab_size),
-            ("d_model", d_model),
-            ("max_length", max_length),
-        ):
-            check_count(name, value)
-        check_rate("dropout", dropout)
+        check_count("max_length", max_length)
         _check_pad_id(pad_id, vocab_size)
-        self.vocab_size = vocab_size
-        self.d_model = d_model
-        self.max_length = max_length
-        self.position = positions.get(position)
-        self.position.check(self)
-        self.dropout_rate = dropout
-        self.pad_id = pad_id
+        self.vocab_size, self.max_length, self.pad_id = vocab_size, max_length, pad_id
         if scale is not None:
             check_positive("scale", scale)
         self.scale = math.sqrt(d_model) if scale is None else scale
         self.widths = {"inputs": d_model}  # of hidden states
-        self.dropout = Dropout(dropout, dtype=self.dtype_policy, name="dropout")
+        self.position.check(self)
 
     def build(self, inputs_shape: Shape | None = None) -> None:  # noqa: D102
         # With variance 1 / d_model, scaled embeddings have variance 1, and so have the logits.
@@ -168,11 +156,8 @@ class PositionalEmbedding(CompositeLayer):
         return {
             **super().get_config(),
             "vocab_size": self.vocab_size,
-            "d_model": self.d_model,
-            "position": positions.serialize(self.position),
             "scale": self.scale,
             "max_length": self.max_length,
-            "dropout": self.dropout_rate,
             "pad_id": self.pad_id,
         }
 

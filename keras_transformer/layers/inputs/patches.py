@@ -5,11 +5,10 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_transformer.checks import check_choice, check_count, check_flag, check_rate
+from keras_transformer.checks import check_choice, check_count, check_flag
 from keras_transformer.layers import positions
 from keras_transformer.layers.call_checks import described
-from keras_transformer.layers.composite import CompositeLayer
-from keras_transformer.layers.dropout import Dropout
+from keras_transformer.layers.inputs.positioned import PositionedEmbedding
 from keras_transformer.layers.positions.grid import SinusoidalGrid
 from keras_transformer.layers.positions.position import Position
 from keras_transformer.tensors import Shape, Tensor
@@ -36,7 +35,7 @@ def cut_patches(images: Tensor, patch_size: int) -> Tensor:
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
-class PatchEmbedding(CompositeLayer):
+class PatchEmbedding(PositionedEmbedding):
     """Embedding of the patches of an image, plus their positions, with dropout on the sum.
 
     `x_i = W patch_i + b + p_i`, with patches in row-major order; a learned class token can precede
@@ -80,28 +79,14 @@ class PatchEmbedding(CompositeLayer):
         dropout: float = 0.0,
         **kwargs: Any,
     ):
-        super().__init__(**kwargs)
         check_count("patch_size", patch_size)
-        check_count("d_model", d_model)
         check_flag("class_token", class_token)
-        check_rate("dropout", dropout)
-        self.patch_size, self.d_model = patch_size, d_model
-        self.has_class_token = class_token
         if isinstance(position, str):
             check_choice("position", position, KINDS)
             position = KINDS[position]()
-        self.position = positions.get(position)
+        super().__init__(d_model, position, dropout, linear=True, **kwargs)
+        self.patch_size, self.has_class_token = patch_size, class_token
         self.position.check(self)
-        self.dropout_rate = dropout
-        # Inputs of variance 1 get outputs of variance 1, like token embeddings. With Keras's
-        # default weights, outputs of few inputs would be small compared with the positions.
-        self.projection = keras.layers.Dense(
-            d_model,
-            kernel_initializer="lecun_normal",
-            dtype=self.dtype_policy,
-            name="projection",
-        )
-        self.dropout = Dropout(dropout, dtype=self.dtype_policy, name="dropout")
 
     def build(self, images_shape: Shape) -> None:  # noqa: D102
         self._shape = tuple(images_shape[1:])
@@ -132,8 +117,7 @@ class PatchEmbedding(CompositeLayer):
         if self.has_class_token:
             token = ops.zeros_like(x[:, :1]) + ops.cast(self.token, x.dtype)  # [B, 1, D]
             x = ops.concatenate([token, x], axis=1)  # [B, 1 + P, D]
-        position = self.position.embed(self, 0, x)  # [P, D] or [1 + P, D]
-        return self.dropout(x if position is None else x + position, training=training)
+        return self.with_position(x, training)
 
     def compute_output_shape(self, images_shape: Shape) -> Shape:  # noqa: D102
         batch, height, width, _ = images_shape
@@ -144,10 +128,7 @@ class PatchEmbedding(CompositeLayer):
         return {
             **super().get_config(),
             "patch_size": self.patch_size,
-            "d_model": self.d_model,
-            "position": positions.serialize(self.position),
             "class_token": self.has_class_token,
-            "dropout": self.dropout_rate,
         }
 
 

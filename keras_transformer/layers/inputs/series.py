@@ -4,16 +4,15 @@ from typing import Any
 
 import keras
 
-from keras_transformer.checks import check_count, check_rate
+from keras_transformer.checks import check_count
 from keras_transformer.layers import positions
 from keras_transformer.layers.call_checks import check_positions
-from keras_transformer.layers.composite import CompositeLayer
-from keras_transformer.layers.dropout import Dropout
+from keras_transformer.layers.inputs.positioned import PositionedEmbedding
 from keras_transformer.tensors import Shape, Tensor
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
-class SeriesEmbedding(CompositeLayer):
+class SeriesEmbedding(PositionedEmbedding):
     """Embedding of the steps of a time series, plus their positions, with dropout on the sum.
 
     `x_t = W s_t + b + p_t`: a linear projection of the values of a step replaces the embedding of a
@@ -52,24 +51,10 @@ class SeriesEmbedding(CompositeLayer):
         dropout: float = 0.0,
         **kwargs: Any,
     ):
-        super().__init__(**kwargs)
-        check_count("d_model", d_model)
+        super().__init__(d_model, position, dropout, linear=True, **kwargs)
         check_count("max_length", max_length)
-        check_rate("dropout", dropout)
-        self.d_model, self.max_length = d_model, max_length
-        self.position = positions.get(position)
+        self.max_length, self.widths = max_length, {}
         self.position.check(self)
-        self.dropout_rate = dropout
-        self.widths = {}
-        # Inputs of variance 1 get outputs of variance 1, like token embeddings. With Keras's
-        # default weights, outputs of few inputs would be small compared with the positions.
-        self.projection = keras.layers.Dense(
-            d_model,
-            kernel_initializer="lecun_normal",
-            dtype=self.dtype_policy,
-            name="projection",
-        )
-        self.dropout = Dropout(dropout, dtype=self.dtype_policy, name="dropout")
 
     def build(self, x_shape: Shape) -> None:  # noqa: D102
         self.widths = {"x": x_shape[-1]}
@@ -81,20 +66,10 @@ class SeriesEmbedding(CompositeLayer):
         return {}
 
     def call(self, x: Tensor, training: bool | None = None) -> Tensor:  # noqa: D102
-        projected = self.projection(x)  # [B, T, D]
-        position = self.position.embed(self, 0, projected)  # [T, D]
-        if position is not None:
-            projected = projected + position
-        return self.dropout(projected, training=training)
+        return self.with_position(self.projection(x), training)  # [B, T, D]
 
     def compute_output_shape(self, x_shape: Shape) -> Shape:  # noqa: D102
         return (*x_shape[:2], self.d_model)
 
     def get_config(self) -> dict[str, Any]:  # noqa: D102
-        return {
-            **super().get_config(),
-            "d_model": self.d_model,
-            "position": positions.serialize(self.position),
-            "max_length": self.max_length,
-            "dropout": self.dropout_rate,
-        }
+        return {**super().get_config(), "max_length": self.max_length}

@@ -21,8 +21,8 @@ from keras_transformer.pretrained.names import Weight
 from keras_transformer.pretrained.reader import Reader
 from keras_transformer.pretrained.settings import CheckpointSettings
 from keras_transformer.text.piece_table import PieceTable
+from keras_transformer.text.sentencepiece_model import SpecialIds
 from keras_transformer.text.tokenizers import SentencePieceTokenizer, Tokenizers
-from keras_transformer.text.tokenizers.sentencepiece import SpecialIds
 
 EPSILON = 1e-6  # of Marian's layer normalisation
 ACTIVATIONS = {"relu": "relu", "swish": "silu", "gelu": "gelu"}  # Marian's names and Keras's

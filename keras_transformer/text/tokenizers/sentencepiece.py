@@ -8,7 +8,6 @@ Serving and older releases also have: `SentencepieceOp`, `SentencepieceTokenizeO
 import dataclasses
 import functools
 import os
-import typing
 import zlib
 from pathlib import Path
 
@@ -17,17 +16,15 @@ import tensorflow as tf
 import tensorflow_text
 
 from keras_transformer.tensors import Tensor
-from keras_transformer.text.code_points import decode_with_places
 from keras_transformer.text.language_codes import split_code, split_codes
 from keras_transformer.text.languages import Languages
 from keras_transformer.text.piece_table import PieceTable
+from keras_transformer.text.sentencepiece_model import Processor, processor_of
 from keras_transformer.text.tokenizers.tokenizer import BYTES_PER_TOKEN, STRINGS, Tokenizer
 from keras_transformer.text.unknown_pieces import UnknownPieces
+from keras_transformer.text.white_space import words_of
 
-SPACE = r"[\s\pZ\x0b\x{85}]"
 MODEL, TABLE = ".model", ".ids.json"  # endings of the files of the model and of the table of ids
-# `Any`, because SentencePiece adds methods to this class when it is imported.
-Processor: typing.Any = sentencepiece.SentencePieceProcessor
 
 
 class SentencePieceTokenizer(Tokenizer):
@@ -68,11 +65,11 @@ class SentencePieceTokenizer(Tokenizer):
                 "`model` must be the bytes of a SentencePiece model (for a file, use "
                 f"`SentencePieceTokenizer.load`). Received: model of type {type(model).__name__}."
             )
-        processor = _read(model, () if table else ("pad", "bos", "eos"))
+        processor = processor_of(model, () if table else ("pad", "bos", "eos"))
         self.model = model
         self.vocab_size = processor.vocab_size()
         if table is not None:
-            _check_table(table, processor)
+            table.check(processor)
             self.vocab_size = table.size
             self.starts_with_bos = table.starts_with_bos
         # Wrapped in functions, because a `tf.Module` searches its attributes for variables.
@@ -166,18 +163,7 @@ class SentencePieceTokenizer(Tokenizer):
         Words are what white space separates. A word without tokens is left out.
         """
         strings = tf.convert_to_tensor(strings, tf.string)
-        points, begins, ends = decode_with_places(strings)
-        characters = tf.strings.unicode_encode(tf.expand_dims(points.values, 1), "UTF-8")
-        inside = ~tf.strings.regex_full_match(characters, SPACE)
-        row, place = points.value_rowids(), tf.range(tf.size(inside))
-        row, place = tf.boolean_mask(row, inside), tf.boolean_mask(place, inside)
-        same = tf.equal(place[1:], place[:-1] + 1) & tf.equal(row[1:], row[:-1])
-        is_begin = tf.concat([tf.ones_like(inside)[:1], ~same], 0)[: tf.size(place)]
-        word = tf.cumsum(tf.cast(is_begin, tf.int32)) - 1
-        count = tf.reduce_sum(tf.cast(is_begin, tf.int32))
-        begins = tf.math.unsorted_segment_min(tf.gather(begins, place), word, count)  # [W]
-        ends = tf.math.unsorted_segment_max(tf.gather(ends, place), word, count)
-        row = tf.boolean_mask(row, is_begin)  # [W]
+        row, begins, ends = words_of(strings)  # [W]
         texts = tf.strings.substr(tf.gather(strings, row), begins, ends - begins)
         pieces = self.tokenize(texts)  # [W, (P)]
         repeats = pieces.row_lengths()
@@ -297,66 +283,3 @@ class SentencePieceTokenizer(Tokenizer):
     def from_files(cls, files: dict[str, bytes]) -> "SentencePieceTokenizer":  # noqa: D102
         table = files.get(TABLE)
         return cls(files[MODEL], None if table is None else PieceTable.from_json(table))
-
-
-class SpecialIds(typing.NamedTuple):
-    """Size and special ids of a SentencePiece model; an id that it does not define is -1."""
-
-    size: int
-    pad_id: int
-    unk_id: int
-    bos_id: int
-    eos_id: int
-
-    @classmethod
-    def of(cls, model) -> "SpecialIds":
-        """Returns the ids of a model, given as bytes.
-
-        Raises:
-            ValueError: If the bytes are not a SentencePiece model.
-        """
-        processor = _read(model, ())
-        ids = (getattr(processor, name)() for name in cls._fields[1:])
-        return cls(processor.vocab_size(), *ids)
-
-
-def _check_table(table, processor):
-    """Raises a `ValueError` if a table does not fit the pieces of a model."""
-    pieces, end = processor.vocab_size(), processor.eos_id()
-    if len(table.ids) != pieces:
-        raise ValueError(
-            f"`table` must have an id for each of the {pieces} pieces. "
-            f"Received: {len(table.ids)} ids."
-        )
-    if table.pad_id in table.ids and not processor.is_control(table.ids.index(table.pad_id)):
-        piece = processor.id_to_piece(table.ids.index(table.pad_id))
-        raise ValueError(
-            "`table` must not give `pad_id` to a piece of text, which would be dropped as padding. "
-            f"Received: pad_id={table.pad_id} for {piece!r}."
-        )
-    if end < 0 or table.ids[end] != table.eos_id:
-        raise ValueError(
-            "`table` must give `eos_id` to the piece that ends a text. "
-            f"Received: eos_id={table.eos_id}."
-        )
-
-
-def _read(model, special=("pad", "bos", "eos")):
-    """Returns a processor with a model, which it checks."""
-    try:
-        if not model:  # SentencePiece would load nothing and raise no error
-            raise RuntimeError("it is empty")
-        processor = Processor(model_proto=model)
-    except RuntimeError as error:
-        raise ValueError(
-            "`model` must be the bytes of a SentencePiece model. "
-            f"Received: {len(model)} bytes, which are damaged or something else."
-        ) from error
-    missing = [name for name in special if getattr(processor, f"{name}_id")() < 0]
-    if missing:
-        raise ValueError(
-            "`model` must define the special pieces pad, unk, bos and eos. Received: a "
-            f"SentencePiece model of {processor.vocab_size()} pieces without "
-            f"{' and '.join(missing)}."
-        )
-    return processor

@@ -7,6 +7,7 @@ import numpy as np
 from tensorflow.lite.python import schema_py_generated as schema
 
 from keras_transformer import Transformer, TransformerConfig, Translator
+from keras_transformer.text.tokenizers import WordPieceTokenizer
 
 # The program of a phone: the interpreter and token ids, without our package and TensorFlow.
 PHONE = """
@@ -74,6 +75,12 @@ def codes_of(table):
         scale = np.abs(values).max() / 127
         row[:] = [int(abs(v) / scale + 0.5) * (1 if v > 0 else -1) for v in values]
     return codes
+
+
+def translator_of(model):
+    """A translator with the given model and a vocabulary of the right size."""
+    words = map(str, range(4, model.config.vocab_size))
+    return Translator(model, WordPieceTokenizer(["[PAD]", "[UNK]", "[CLS]", "[SEP]", *words]))
 
 
 def untrained_translator(tokenizer):

@@ -99,16 +99,17 @@ def test_the_command_translates_a_file_of_32_lines_in_one_call(
 def test_a_batch_with_swapped_rows_is_detected(translator, tmp_path, monkeypatch):
     """In a quantised file, without any other option."""
     pytest.importorskip("ai_edge_litert")
-    search = conversion._search
+    find = conversion._find
 
-    def mixed_up(model, beam, grows, signature, **inputs):
-        outputs = search(model, beam, grows, signature, **inputs)
+    def mixed_up(model, beam, grows, signature, *inputs, **numbers):
+        found = find(model, beam, grows, signature, *inputs, **numbers)
         if signature.batch_size == 1:
-            return outputs
+            return found
         order = [*range(1, signature.batch_size), 0]
-        return {name: conversion.tf.gather(value, order) for name, value in outputs.items()}
+        rows = (None if value is None else conversion.tf.gather(value, order) for value in found)
+        return found._make(rows)
 
-    monkeypatch.setattr(conversion, "_search", mixed_up)
+    monkeypatch.setattr(conversion, "_find", mixed_up)
     message = "x.tflite, greedy_8x12: the output for a sentence differs in a batch from"
     with pytest.raises(ExportError, match=message):
         export_litert(

@@ -5,7 +5,7 @@ import zipfile
 
 import numpy as np
 import pytest
-from litert_files import PHONE, codes_of, operators, tables
+from litert_files import PHONE, codes_of, operators, tables, translator_of
 from support import listing
 
 from keras_transformer import Greedy, Transformer, TransformerConfig, Translator, greedy_decode
@@ -329,7 +329,7 @@ def in_int8(preset, vocab_size, **changes):
         for beam in (None, 4)
         for length in default_lengths(limit)
     ]
-    return model, conversion.convert(model, signatures, "int8")
+    return model, conversion.convert(translator_of(model), signatures, "int8")
 
 
 @pytest.mark.slow

@@ -71,7 +71,7 @@ def test_a_model_that_needs_other_operators_is_refused_by_name(
     dense = translator.model.encoder.blocks[0].feed_forward.inner
     dense.activation = lambda x: tf.math.ndtri(tf.math.bessel_i0(x))
     monkeypatch.setattr(
-        conversion, "copy_model", lambda model, kernels: model
+        conversion, "copy_pipeline", lambda pipeline, kernels: pipeline
     )  # the model has no such activation
     message = "x.tflite: LiteRT has no builtin operator for BesselI0, Ndtri"
     with pytest.raises(ExportError, match=message):

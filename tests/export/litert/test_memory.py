@@ -3,23 +3,27 @@
 import functools
 
 import pytest
+import tensorflow as tf
+from litert_files import translator_of
 from support import small_config
 
 from keras_transformer import Transformer
 from keras_transformer.decoding import Beam
-from keras_transformer.export.litert.convert import _kernels, _search, _trace
+from keras_transformer.export.litert.convert import _find, _kernels, _trace
 from keras_transformer.export.litert.packed import FixedSignature
-from keras_transformer.export.parity import copy_model
+from keras_transformer.export.parity import copy_pipeline
 
 
 @pytest.mark.parametrize("in_int8", [False, True], ids=["float32", "int8"])
 def test_no_graph_contains_a_table(in_int8):
     """A constant would be stored once for every loop, and a file has many loops."""
     model = Transformer(small_config(vocab_size=997))
-    model = copy_model(model, _kernels(model, in_int8, None, True))
+    pipeline = copy_pipeline(translator_of(model), _kernels(model, in_int8, None, True))
     signature = FixedSignature("greedy_1x5", 1, 5, 29)
-    search = functools.partial(_search, model, Beam(), True, signature)
-    graph = _trace(search, signature, model.config).graph.as_graph_def()
+    find = functools.partial(_find, pipeline.searched, Beam(), True, signature)
+    _, of_ids = pipeline.signatures(find)
+    source = tf.TensorSpec([1, 5], tf.int32, name="source")
+    graph = _trace(of_ids.lenient, signature, source, "max_length").graph.as_graph_def()
     nodes = [*graph.node, *(node for one in graph.library.function for node in one.node_def)]
     constants = [node.attr["value"].tensor.ByteSize() for node in nodes if node.op == "Const"]
     assert len(constants) > 50 and max(constants) < 4 * 997  # bytes of the quantisation scales

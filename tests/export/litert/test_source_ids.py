@@ -6,7 +6,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from litert_files import untrained_translator
+from litert_files import translator_of, untrained_translator
 
 from keras_transformer import Transformer, TransformerConfig
 from keras_transformer.export.litert import convert as conversion
@@ -88,7 +88,8 @@ def unchecked(model, quantize):
 def _runners(model, quantize):
     from ai_edge_litert.interpreter import Interpreter
 
-    interpreter = Interpreter(model_content=conversion.convert(model, SIGNATURES, quantize))
+    content = conversion.convert(translator_of(model), SIGNATURES, quantize)
+    interpreter = Interpreter(model_content=content)
     return {signature.name: _runner(interpreter, signature) for signature in SIGNATURES}
 
 
