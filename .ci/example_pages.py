@@ -80,6 +80,15 @@ def printed(text):
     return re.sub(r"^INFO:tensorflow:.*\n", "", text, flags=re.M)
 
 
+def plain(notebook):
+    """Returns a copy without the lines of code that only a notebook understands, such as `%matplotlib`."""
+    notebook = nbformat.from_dict(notebook)
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            cell.source = re.sub(r"^%.*\n?", "", cell.source, flags=re.M).rstrip("\n")
+    return notebook
+
+
 def write(name, notebook, folder=PAGES):
     """Writes the page of an executed notebook, its plots, and the notebook without outputs.
 
@@ -92,7 +101,7 @@ def write(name, notebook, folder=PAGES):
     for plot in plots.glob("*.png"):
         plot.unlink()
     resources = {"unique_key": name, "output_files_dir": plots.name}
-    page, resources = MarkdownExporter().from_notebook_node(notebook, resources)
+    page, resources = MarkdownExporter().from_notebook_node(plain(notebook), resources)
     FilesWriter(build_directory=str(folder)).write(page, resources, name)
     nbformat.write(notebook_of(name), pathlib.Path(folder, f"{name}.ipynb"))
 
