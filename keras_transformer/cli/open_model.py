@@ -65,7 +65,7 @@ def open_search(
             f"{path} is a folder for Marian: `marian-decoder -c {path}/decoder.yml` opens it. "
             f"MODEL is {MODEL_KINDS}."
         )
-    return _ctranslate2(path, search, n_best)
+    return _ctranslate2(path, search, n_best, languages)
 
 
 def open_attention(path) -> Any:
@@ -249,9 +249,9 @@ def _exported(path, translator, n_best):
     return Several(translator, n_best)
 
 
-def _ctranslate2(path, search, n_best):
+def _ctranslate2(path, search, n_best, languages):
     from keras_transformer.decoding import Beam, Greedy
-    from keras_transformer.export.ctranslate2.runtime import CTranslate2Translator
+    from keras_transformer.export.ctranslate2.runtime import open_ctranslate2
 
     refuse(
         sorted(ALL - {*FORMATS["ctranslate2"].opened_with}),
@@ -261,7 +261,11 @@ def _ctranslate2(path, search, n_best):
         search = Greedy() if n_best is None else Beam(max(4, n_best))
     if isinstance(search, Beam):
         search = _search_of_ctranslate2(path, search)
-    return _exported(path, CTranslate2Translator(path, search), n_best)
+    translator = open_ctranslate2(path, search)
+    if any(languages):
+        _check_languages(translator.tokenizers, path)
+        translator.choose_languages(*languages)
+    return _exported(path, translator, n_best)
 
 
 def _search_of_ctranslate2(path, search):
