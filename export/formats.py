@@ -168,7 +168,7 @@ FORMATS = {
             calibrated="int8_static",
             beams=Beams(
                 "a .tflite file",
-                {"normalization": ("gnmt", "power"), "min_length": (1,)},
+                {"normalization": ("gnmt", "power")},
                 '"power" with a `length_penalty` of 1 is "average", with 0 "none"',
             ),
             opened_with=(

@@ -83,10 +83,11 @@ def export_ctranslate2(
       hypotheses have ended;
     - a token that begins every output, `forced_bos_id` in `config.json`, or the token of a target
       language: `target_prefix`. The token of a source's language is the first of a source; with
-      `"language_codes": "after"` the last one, after the end;
-    - `no_repeat_ngram` and `silent_ids` in `config.json`: `no_repeat_ngram_size` and
-      `suppress_sequences`, in greedy search only. CTranslate2 applies them before the softmax:
-      scores of the model come from `score_batch`, and a beam would rank by other probabilities.
+      `"language_codes"` of `"after"` or `"start"` the last one, after the end;
+    - `no_repeat_ngram` in `config.json`: `no_repeat_ngram_size`, and `suppress_sequences` of
+      padding and of `decoder_start_token`, in greedy search only. CTranslate2 excludes tokens
+      before the softmax: scores of the model come from `score_batch`, and a beam would rank by
+      other probabilities.
 
     `normalization="gnmt"`, the default of `beam_decode`, has no equivalent: CTranslate2 divides by
     `n ** length_penalty`. With a beam, three differences remain: CTranslate2 may emit `pad_id` and

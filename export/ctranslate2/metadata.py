@@ -8,15 +8,11 @@ MAX_LENGTH = "max_length"  # of sources and outputs
 GREEDY = "greedy_max_length"  # maximum output length of greedy search
 FORCED = "forced_eos_id"  # for this and the following keys see `TransformerConfig`
 FIRST = "forced_bos_id"
-SILENT = "silent_ids"
 NGRAM = "no_repeat_ngram"
 LANGUAGES = "language_codes"
 # Rules of a model for its outputs, with the values that have no effect. They are also those of
 # folders in which a rule is missing.
-RULES = {FORCED: None, FIRST: None, SILENT: (), NGRAM: 0, LANGUAGES: "none"}
-# CTranslate2 applies these rules before the softmax, so that the probabilities of the other tokens
-# sum to 1. In our searches, scores are those of the model.
-RENORMALIZING = (SILENT, NGRAM)
+RULES = {FORCED: None, FIRST: None, NGRAM: 0, LANGUAGES: "none"}
 
 
 def metadata_of(config, max_length, greedy_length) -> dict[str, Any]:
@@ -57,7 +53,10 @@ def read_metadata(folder) -> dict[str, Any]:
 def is_renormalized(rules) -> bool:
     """Returns true if CTranslate2 changes the probabilities of the tokens that rules allow.
 
+    It excludes tokens before the softmax, so that the probabilities of the others sum to 1. In our
+    searches, scores are those of the model.
+
     Args:
         rules: Dictionary of rules by name, such as the metadata.
     """
-    return any(rules[name] for name in RENORMALIZING)
+    return rules[NGRAM] > 0

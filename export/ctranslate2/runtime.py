@@ -18,8 +18,6 @@ from keras_transformer.export.ctranslate2.metadata import (
     LANGUAGES,
     MAX_LENGTH,
     NGRAM,
-    RENORMALIZING,
-    SILENT,
     is_renormalized,
     read_metadata,
 )
@@ -45,7 +43,7 @@ class CTranslate2Generator(OpenGenerator):
         search: `Greedy`, or a `Beam` that CTranslate2 supports: `extra_length=None`, because it has
             no limit that depends on the source; a `min_length` of 1; and a `normalization` of
             `"average"`, `"none"` or `"power"`, which rank by the mean of the log-probabilities, by
-            their sum, or by the sum divided by a power of the length. A model with `silent_ids` or
+            their sum, or by the sum divided by a power of the length. A model with
             `no_repeat_ngram` only has `Greedy`.
         num_threads: Number of threads that CTranslate2 may use in a call. `None`: its default.
         num_parallel_calls: Number of calls from different threads that run at the same time, which
@@ -196,12 +194,12 @@ class CTranslate2Translator(CTranslate2Generator):
         }
         if is_renormalized(self.metadata):
             target = self.tokenizers.target
-            silent = {*self.metadata[SILENT]}
-            if self.metadata[NGRAM]:  # such a search emits neither of these
-                silent |= {target.pad_id, target.bos_id} - {target.eos_id}
+            # Such a search emits neither padding nor the token that begins an output.
+            padding, end = (self._target_pieces[token] for token in (target.pad_id, target.eos_id))
+            silent = {padding, self.metadata["decoder_start_token"] or end} - {end}
             self._options |= {
                 "no_repeat_ngram_size": self.metadata[NGRAM],
-                "suppress_sequences": [[self._target_pieces[token]] for token in sorted(silent)],
+                "suppress_sequences": [[piece] for piece in sorted(silent)],
             }
 
     def has_ended(self, ids: Sequence[int]) -> bool:  # noqa: D102
@@ -210,7 +208,7 @@ class CTranslate2Translator(CTranslate2Generator):
 
     def dropped_length(self, source: Sequence[int]) -> int | None:  # noqa: D102
         _, first = self._read_source(source)
-        return len(first) + 1 if first else None
+        return len(first) + 1 if first and not self._starts_with_language else None
 
     def _search(self, sources, n):
         batch, first = map(list, zip(*map(self._read_source, sources), strict=True))
@@ -220,7 +218,9 @@ class CTranslate2Translator(CTranslate2Generator):
         hypotheses = [result.hypotheses[0] for result in results]
         return [
             ([tokens], [score])
-            for tokens, score in zip(hypotheses, self._scores(batch, hypotheses), strict=True)
+            for tokens, score in zip(
+                hypotheses, self._scores(batch, first, hypotheses), strict=True
+            )
         ]
 
     def _read_source(self, ids):
@@ -232,21 +232,27 @@ class CTranslate2Translator(CTranslate2Generator):
         if self.metadata[LANGUAGES] != "none":
             target, source, *words = text
             text, first = [source, *words], [target]
-            if self.metadata[LANGUAGES] == "after":
+            if self.metadata[LANGUAGES] != "before":
                 text = [*words, self.tokenizers.source.eos_id, source]
         elif self.metadata[FIRST] is not None:
             first = [self.metadata[FIRST]]
         return [self._pieces[token] for token in text], [self._target_pieces[t] for t in first]
 
-    def _scores(self, batch, hypotheses):
+    def _scores(self, batch, first, hypotheses):
         """Returns the log-probability of each output as the model gives it, without rules.
 
         A forced first token has a probability of 1.
         """
-        first = int(self.metadata[FIRST] is not None or self.metadata[LANGUAGES] != "none")
-        results = self._model.score_batch(batch, hypotheses, max_input_length=0)
+        rows, forced = hypotheses, len(first[0])
+        if self._starts_with_language:  # with the decoder's first input in front
+            rows, forced = [[*pair[0], *pair[1]] for pair in zip(first, rows, strict=True)], 0
+        results = self._model.score_batch(batch, rows, max_input_length=0)
         rows = zip(results, hypotheses, strict=True)
-        return [sum(result.log_probs[first : len(tokens)]) for result, tokens in rows]
+        return [sum(result.log_probs[forced : len(tokens)]) for result, tokens in rows]
+
+    @property
+    def _starts_with_language(self):
+        return self.metadata[LANGUAGES] == "start"
 
     def _ended(self, ids):
         forced = self.metadata[FORCED]
@@ -310,9 +316,8 @@ def _options(search):
 def _check_beam(path, search, metadata):
     """Refuses a beam for a model whose rules change the probabilities in CTranslate2."""
     if isinstance(search, Beam) and is_renormalized(metadata):
-        rules = " and ".join(f"`{name}`" for name in RENORMALIZING if metadata[name])
         raise ValueError(
-            f"`search` must be greedy for {path}: its model has {rules}, with which CTranslate2 "
+            f"`search` must be greedy for {path}: its model has `{NGRAM}`, with which CTranslate2 "
             f"ranks a beam by other probabilities than the model's. Received: search={search!r}."
         )
 

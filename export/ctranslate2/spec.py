@@ -74,9 +74,10 @@ def _encoder_decoder(model, pieces, target_pieces):
         )
     spec.register_source_vocabulary(_checked_names(pieces, config.vocab_size))
     spec.register_target_vocabulary(_checked_names(target_pieces, config.output_size))
-    spec.config.decoder_start_token = target_pieces[config.bos_id]
+    start = None if config.head.starts_with_language else target_pieces[config.bos_id]
+    spec.config.decoder_start_token = start  # `None`: the caller gives it
     # Where the token of the source's language comes after the end, the caller adds both.
-    spec.config.add_source_eos = config.head.language_codes != "after"
+    spec.config.add_source_eos = config.head.language_codes in ("none", "before")
     return spec
 
 

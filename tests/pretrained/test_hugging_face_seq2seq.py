@@ -28,6 +28,9 @@ VOCABULARIES = {
     "mbart": functools.partial(
         folders.write_fairseq_vocabulary, codes=folders.MBART_CODES, kind="unigram"
     ),
+    "mbart25": lambda folder: (
+        folders.write_fairseq_vocabulary(folder, (), "unigram") + folders.MBART_LANGUAGES
+    ),
     "bart": folders.write_bart_vocabulary,
     "t5": t5_folders.write_vocabulary,
     "pegasus": folders.write_pegasus_vocabulary,
@@ -45,8 +48,8 @@ RULES = {
 
 
 def case(
-    kind, vocabulary, searches, seed=0, sharpen=3.0, forced=None, generation=None, base=BASE,
-    **config,
+    kind, vocabulary, searches, seed=0, sharpen=3.0, forced=None, start=None, generation=None,
+    base=BASE, **config,
 ):  # fmt: skip
     with tempfile.TemporaryDirectory() as folder:
         size = VOCABULARIES[vocabulary](pathlib.Path(folder))
@@ -57,6 +60,8 @@ def case(
         "max_length": LIMIT, "bad_words_ids": [[base["pad_token_id"]]], "renormalize_logits": True,
         "forced_eos_token_id": base["eos_token_id"], **first,
     }  # fmt: skip
+    if start is not None:
+        config = {**config, "decoder_start_token_id": size + start}
     generation = {**rules, **(generation or {})}
     return {
         "class": kind,
@@ -74,6 +79,7 @@ CASES = {
     "m2m100": case("M2M100", "m2m100", SEARCHES, forced=-5, activation_function="relu"),
     "m2m100_3": case("M2M100", "m2m100", SEARCHES, 3, forced=-7, activation_function="relu"),
     "mbart": case("MBart", "mbart", SEARCHES, 1, forced=-3),
+    "mbart25": case("MBart", "mbart25", SEARCHES, 9, start=-4),
     "bart": case(
         "Bart", "bart", SEARCHES, 2, scale_embedding=False,
         generation={"forced_bos_token_id": 0},
@@ -119,6 +125,13 @@ def source_of(name, model, expected):
     source = expected["right_source"].astype("int32")
     if model.config.language_codes == "none":
         return source
+    if model.config.language_codes == "start":  # the language of a source is its last token
+        config, rows = CASES[name]["config"], []
+        for row in source:
+            *text, language = row[row != config["pad_token_id"]]
+            padding = [config["pad_token_id"]] * (len(row) - len(text) - 1)
+            rows.append([config["decoder_start_token_id"], language, *text, *padding])
+        return np.array(rows, "int32")
     forced = CASES[name]["generation"]["forced_bos_token_id"]
     return np.insert(source, 0, forced, axis=1)
 
@@ -180,6 +193,7 @@ TOKENIZERS = {
         "NllbTokenizer", {"extra_special_tokens": list(folders.NLLB_CODES),
                           "legacy_behaviour": True},
     ),
+    "mbart": ("MBartTokenizer", {"src_lang": "en_XX"}),
     "bart": ("BartTokenizer", {}),
     "t5": ("T5Tokenizer", {}),
     "pegasus": ("PegasusTokenizer", {}),
