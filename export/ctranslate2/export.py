@@ -11,7 +11,7 @@ from typing import Any
 from keras_transformer.decoding import Beam
 from keras_transformer.export.agreement import Agreement
 from keras_transformer.export.ctranslate2.expressible import check_expressible
-from keras_transformer.export.ctranslate2.metadata import is_renormalized, rules_of
+from keras_transformer.export.ctranslate2.metadata import FORCED, is_renormalized, rules_of
 from keras_transformer.export.ctranslate2.runtime import (
     CONFIG,
     MODEL,
@@ -221,11 +221,13 @@ def _judge_beam(draft, agreement, name):
     """Returns the results for the sentences whose beams are the same in CTranslate2.
 
     These are all sentences whose translations ended before the limit, except those with an output
-    that ends at its first free position, which CTranslate2 may drop.
+    that ends at its first free position, which CTranslate2 may drop. Where an end is forced at the
+    limit, the model in memory ranks its outputs among those that ended before it.
     """
     if is_renormalized(rules_of(agreement.pipeline.model.config)):
         return {"sentences": 0, "agreement": None}
     loaded = open_ctranslate2(draft, BEAM)
+    ends_by_force = loaded.metadata[FORCED] is not None
     columns = (
         *(agreement.samples, agreement.read_sources(), agreement.expected(BEAM, BEAM.size)),
         agreement.exported(loaded, PROGRESS),
@@ -233,7 +235,8 @@ def _judge_beam(draft, agreement, name):
     rows = [
         (sentence, expected[:1], exported)
         for sentence, source, expected, exported in zip(*columns, strict=True)
-        if loaded.has_ended(exported[0].tokens)
+        if not loaded.is_cut(exported[0].tokens)
+        if not (ends_by_force and loaded.is_cut(expected[0].tokens))
         if all(len(output.tokens) != loaded.dropped_length(source) for output in expected)
     ]
     if not rows:

@@ -136,9 +136,9 @@ class CTranslate2Generator(OpenGenerator):
                 row[: len(ids)] = ids
         return tokens, scores
 
-    def has_ended(self, ids: Sequence[int]) -> bool:
-        """Returns true if an output has ended by itself, not because it reached the limit."""
-        return self.tokenizers.target.eos_id in ids
+    def is_cut(self, ids: Sequence[int]) -> bool:
+        """Returns true if an output has ended, if at all, because it reached the limit."""
+        return self.tokenizers.target.eos_id not in ids
 
     def dropped_length(self, source: Sequence[int]) -> int | None:
         """Returns the length of an output that a beam drops unless it is the most probable one.
@@ -202,9 +202,9 @@ class CTranslate2Translator(CTranslate2Generator):
                 "suppress_sequences": [[piece] for piece in sorted(silent)],
             }
 
-    def has_ended(self, ids: Sequence[int]) -> bool:  # noqa: D102
+    def is_cut(self, ids: Sequence[int]) -> bool:  # noqa: D102
         forced = self.metadata[FORCED] is not None and len(ids) >= self._limit
-        return super().has_ended(ids) and not forced
+        return super().is_cut(ids) or forced
 
     def dropped_length(self, source: Sequence[int]) -> int | None:  # noqa: D102
         _, first = self._read_source(source)

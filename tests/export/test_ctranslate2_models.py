@@ -161,6 +161,7 @@ def test_every_kind_of_model_gives_the_same(changes, tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_t5_distances_of_long_texts_give_the_same(tmp_path):
     """Also those beyond the largest distance of a bucket, in both stacks."""
     model = random_model(position="t5", max_length=320, norm="pre", score="dot_product")
@@ -228,6 +229,33 @@ def test_a_beam_gives_the_same(seed, eos, norm, normalization, length_penalty, t
         if ended[row]:
             assert outputs[row] == mine
             assert exported_scores[row] == pytest.approx(float(scores[row, 0]), abs=1e-5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("normalization", "length_penalty"), [("average", 1), ("none", 1e-9)], ids=str
+)
+def test_a_beam_after_a_forced_token_gives_the_same(normalization, length_penalty, tmp_path):
+    """Except in sentences with an output that ends after the token, which CTranslate2 drops."""
+    model = model_that_ends(0, -1.0, norm="pre", forced_bos_id=7)
+    config, sources = model.config, random_sources(model.config, 100)
+    options = {"n_best": 4, "normalization": normalization}
+    tokens, scores = tf.function(lambda: beam_decode(model, sources, **options))()
+    found, exported = search(
+        load(model, tmp_path),
+        sources,
+        config,
+        beam_size=4,
+        length_penalty=length_penalty,
+        target_prefix=[[PIECES[7]]] * len(sources),
+    )
+    dropped = ((tokens.numpy() != config.pad_id).sum(axis=2) == 2).any(axis=1)
+    ended = np.array([output[-1] == PIECES[config.eos_id] for output in found])
+    rows = np.flatnonzero(ended & ~dropped)
+    assert len(rows) > 40 and 0 < dropped.sum() < 5
+    mine = pieces_of(tokens[:, 0], config)
+    assert [found[row] for row in rows] == [mine[row] for row in rows]
+    np.testing.assert_allclose(np.array(exported)[rows], scores[:, 0].numpy()[rows], atol=1e-5)
 
 
 @pytest.mark.slow

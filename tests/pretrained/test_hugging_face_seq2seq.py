@@ -4,6 +4,7 @@ import functools
 import json
 import pathlib
 import tempfile
+import unicodedata
 
 import numpy as np
 import pytest
@@ -79,7 +80,8 @@ CASES = {
     "m2m100": case("M2M100", "m2m100", SEARCHES, forced=-5, activation_function="relu"),
     "m2m100_3": case("M2M100", "m2m100", SEARCHES, 3, forced=-7, activation_function="relu"),
     "mbart": case("MBart", "mbart", SEARCHES, 1, forced=-3),
-    "mbart25": case("MBart", "mbart25", SEARCHES, 9, start=-4),
+    # The token of a language is not in these outputs: `generate` counts it for n-grams.
+    "mbart25": case("MBart", "mbart25", SEARCHES, 11, start=-4),
     "bart": case(
         "Bart", "bart", SEARCHES, 2, scale_embedding=False,
         generation={"forced_bos_token_id": 0},
@@ -205,7 +207,10 @@ def test_token_ids(tmp_path):
     for name, (kind, options) in TOKENIZERS.items():
         write = t5_folders if name == "t5" else functools.partial(folders.write_folder, name=name)
         (write.write_folder if name == "t5" else write)(tmp_path / name)
-        cases[str(tmp_path / name)] = {"class": kind, "options": options, "texts": TEXTS}
+        texts = TEXTS
+        if name == "mbart":  # the class does not read the normalisation of the SentencePiece model
+            texts = [text for text in TEXTS if unicodedata.is_normalized("NFKC", text)]
+        cases[str(tmp_path / name)] = {"class": kind, "options": options, "texts": texts}
         cases[str(tmp_path / name)]["save"] = kind == "NllbTokenizer"
     place = run_python(SCRIPT.with_name("hugging_face_tokenizers.py"), cases)
     if place is None:
@@ -213,8 +218,9 @@ def test_token_ids(tmp_path):
     theirs = json.loads((place / "ids.json").read_text())
     for name in TOKENIZERS:
         checkpoint = read_checkpoint(tmp_path / name)
-        rows = checkpoint.tokenizers.source.encode(TEXTS).to_tensor(checkpoint.model.config.pad_id)
+        texts = cases[str(tmp_path / name)]["texts"]
+        rows = checkpoint.tokenizers.source.encode(texts).to_tensor(checkpoint.model.config.pad_id)
         read = checkpoint.model.read_source(rows).numpy()
         pad = checkpoint.model.config.pad_id
-        for text, row, expected in zip(TEXTS, read, theirs[str(tmp_path / name)], strict=True):
+        for text, row, expected in zip(texts, read, theirs[str(tmp_path / name)], strict=True):
             assert row[row != pad].tolist() == expected, (name, text)
