@@ -216,12 +216,9 @@ class CTranslate2Translator(CTranslate2Generator):
         if not is_renormalized(self.metadata):
             return [(result.hypotheses, result.scores) for result in results]
         hypotheses = [result.hypotheses[0] for result in results]
-        return [
-            ([tokens], [score])
-            for tokens, score in zip(
-                hypotheses, self._scores(batch, first, hypotheses), strict=True
-            )
-        ]
+        scores = self._scores(batch, first, hypotheses)
+        pairs = zip(hypotheses, scores, strict=True)
+        return [([tokens], [score]) for tokens, score in pairs]
 
     def _read_source(self, ids):
         """Returns the tokens that the encoder reads, and those with which the output begins.
@@ -230,6 +227,11 @@ class CTranslate2Translator(CTranslate2Generator):
         """
         text, first = ids[:-1], []
         if self.metadata[LANGUAGES] != "none":
+            if not {*text[:2]} <= {*self.tokenizers.languages.ids.values()} or len(text) < 2:
+                raise ValueError(
+                    "`sources` must begin with the tokens of the target's and of their own "
+                    f"language. Received: {ids[:3]}."
+                )
             target, source, *words = text
             text, first = [source, *words], [target]
             if self.metadata[LANGUAGES] != "before":

@@ -45,8 +45,8 @@ def fairseq_ids(folder, size, codes=()) -> tuple[dict[str, int], dict[str, int]]
     # SentencePiece has the unknown token, the beginning and the end in front.
     ids = {**FAIRSEQ, **{p: n + OFFSET for n, p in enumerate(pieces) if n >= len(FAIRSEQ) - OFFSET}}
     first = len(pieces) + OFFSET
-    languages = _named_languages(folder, first)
-    languages = languages or {code: first + number for number, code in enumerate(codes)}
+    in_order = {code: first + number for number, code in enumerate(codes)}
+    languages: dict[str, int] = _named_languages(folder, first) or in_order
     if not languages:
         raise ValueError(
             f"{folder.path}: {VOCABULARY} or {SPECIAL_TOKENS} must have tokens of languages, such "

@@ -137,6 +137,7 @@ def test_a_search_does_not_apply_to_a_classifier(runs, options):
     assert line == f"Error: {options[0]} {message}"
 
 
+@pytest.mark.slow
 def test_settings_of_answers_are_options(tmp_path):
     embeddings = write_run(embedder(), tmp_path / "embedding")
     short = embedder().with_settings(dimensions=2)
