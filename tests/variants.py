@@ -459,6 +459,7 @@ _SLOW_BY_FILE = {
         "test_it_returns_what_the_run_returns": 1,
     },
     "tests/export/litert/test_litert_beam.py": {
+        "test_a_minimum_length_is_part_of_the_file": 1,
         "test_n_best_tokens_equal_those_of_the_model": 1,
     },
     "tests/export/litert/test_static_int8.py": {

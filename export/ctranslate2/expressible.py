@@ -54,8 +54,12 @@ def options_of(stack, is_decoder) -> dict[str, Any]:
 
 
 def check_run(config, tokenizers, quantize="none", origin=None) -> None:
-    """Raises an `ExportError` unless CTranslate2 can express a model: see `check_expressible`."""
-    check_expressible(config, origin)
+    """Raises an `ExportError` unless CTranslate2 can express a model: see `check_expressible`.
+
+    Models that do not generate text are refused later, by their task.
+    """
+    if config.decoder is not None:
+        check_expressible(config, origin)
 
 
 def check_expressible(config, origin=None) -> None:

@@ -118,9 +118,9 @@ def _run(paths, search, n_best, max_length, alignments, batch_size, shortlist, l
         _check_folder(path)
     path, run = " and ".join(map(str, paths)), paths[0] if len(paths) == 1 else paths
     translator = with_shortlist(open_run(run, max_length), shortlist, path)
-    others = [name for name in ANSWERS if name not in getattr(translator, "settings", ())]
-    refuse(others, f"has no effect on {path}, a run for {translator.task}.")
     if answers:
+        others = [name for name in answers if name not in getattr(translator, "settings", ())]
+        refuse(others, f"has no effect on {path}, a run for {translator.task}.")
         translator = translator.with_settings(**answers)
     if not translator.generates:
         others = [*SEARCHES, "alignments", *LANGUAGES]

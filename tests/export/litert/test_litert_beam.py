@@ -185,15 +185,16 @@ def test_a_beam_that_the_file_does_not_have_is_reported(beam_export, export):
 
 
 def test_wrong_numbers_are_refused(beam_export, deep, tmp_path, monkeypatch):
+    path, _ = beam_export()
     monkeypatch.setattr(generated, "convert", None)
     fixed = r"of a beam in a .tflite file must be .*Received: search=Beam\(.*\)\.$"
     beam = Beam(4, normalization="none")
     with pytest.raises(ValueError, match=fixed):
-        LiteRTTranslator(beam_export()[0], beam)
+        LiteRTTranslator(path, beam)
     with pytest.raises(ValueError, match=fixed):
         export_litert(deep, tmp_path / "x.tflite", ["a"], searches=[beam])
     with pytest.raises(ValueError, match=r"`min_length` of the beam of .* is 1, which is fixed in"):
-        LiteRTTranslator(beam_export()[0], Beam(4, min_length=2))
+        LiteRTTranslator(path, Beam(4, min_length=2))
     message = "`searches` must be a list of `Greedy()` and at most one `Beam`. Received: searches="
     for searches in ([Beam(2), Beam(3)], [Sample()], Beam(2)):
         with pytest.raises(ValueError, match=re.escape(f"{message}{searches!r}.")):
