@@ -19,6 +19,18 @@ ACTIVATIONS = {
 }
 # Attention scores that are a product of queries and keys.
 PRODUCTS = ("scaled_dot_product", "dot_product", "general")
+# Options of a stack that the layout expresses, at least some of their values; `_reasons` names the
+# others. Any option that is not listed, such as one that is new, must have its default.
+EXPRESSED = {
+    *("num_layers", "d_model", "max_length", "final_norm", "embedding_norm", "autoregression"),
+    *("position", "sinusoid_layout", "sinusoid_endpoint", "position_offset", "rotary_base"),
+    *("relative_distance", "relative_buckets", "share_positions"),
+    *("num_heads", "num_key_value_heads", "d_ff", "d_k", "d_v", "score"),
+    *("dropout", "attention_dropout", "activation_dropout"),  # only in training
+    *("activation", "feed_forward_type", "feed_forward_bias"),
+    *("norm", "norm_type", "norm_bias", "layer_norm_epsilon"),
+    *("attention_bias", "attention_key_bias", "attention_output_bias"),
+}
 
 
 def options_of(stack, is_decoder) -> dict[str, Any]:
@@ -98,7 +110,13 @@ def _reasons(stack):
         "a first block without its first norm": stack.first_norm is False,
         "a final norm after post-norm blocks": stack.has_final_norm and not block.is_pre_norm,
     }
-    return [name for name, is_there in reasons.items() if is_there]
+    values = stack.to_flat()
+    others = [
+        f"`{name}`"
+        for name, field in stack.options().items()
+        if name not in EXPRESSED and values[name] != field.default
+    ]
+    return [*(name for name, is_there in reasons.items() if is_there), *others]
 
 
 def _shares_keys(block):

@@ -14,6 +14,8 @@ from keras_transformer import (
     beam_decode,
     greedy_decode,
 )
+from keras_transformer.export.ctranslate2 import expressible
+from keras_transformer.export.ctranslate2.expressible import check_expressible
 from keras_transformer.export.ctranslate2.spec import make_spec
 from keras_transformer.export.errors import ExportError
 from keras_transformer.installation import install_hint
@@ -322,6 +324,14 @@ def test_the_defaults_for_special_tokens_are_those_of_the_model(tmp_path):
 def test_options_that_ctranslate2_does_not_support_are_reported(changes, message):
     with pytest.raises(ExportError, match=message):
         make_spec(Transformer(small_config(**changes)), PIECES, PIECES, 1, 29)
+
+
+def test_an_option_that_is_not_known_is_refused_by_name(monkeypatch):
+    """So is one that blocks get later."""
+    monkeypatch.setattr(expressible, "EXPRESSED", expressible.EXPRESSED - {"share_positions"})
+    check_expressible(small_config(position="t5"))
+    with pytest.raises(ExportError, match=r"cannot express `share_positions`\.$"):
+        check_expressible(small_config(position="t5", share_positions=True))
 
 
 def test_tokens_need_different_names():
