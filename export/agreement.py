@@ -132,7 +132,7 @@ class Agreement:
         """Returns a list with a `Comparison` for each hypothesis of each sentence."""
         searches = search if isinstance(search, list) else [search] * len(self.samples)
         longest = self.pipeline.max_length
-        columns = searches, self.samples, self._read_sources(), expected, exported
+        columns = searches, self.samples, self.read_sources(), expected, exported
         rows = [
             ((search, rank, sentence, int(search.limit(len(source), longest))), source, pair)
             for search, sentence, source, *both in zip(*columns, strict=True)
@@ -148,7 +148,8 @@ class Agreement:
             for (what, _, pair), *read in zip(rows, *readings, strict=True)
         ]
 
-    def _read_sources(self):
+    def read_sources(self) -> list:
+        """Returns the token ids of the samples, a list of lists that end in `eos_id`."""
         if self._sources is None:
             pipeline = self.pipeline
             ids, *_ = encode(

@@ -61,7 +61,8 @@ class Format:
         of_answers: Names of further options for models that answer in one pass.
         of_searches: Names of further options for models that generate text.
         of_sources: Names of further options for models that generate text from a source.
-        needs_source: Whether only models that generate text from a source can be exported.
+        generates: Whether only models that generate text can be exported.
+        needs_source: Whether only those that generate text from a source can be exported.
         quantizations: Allowed values of `quantize`.
         calibrated: The value of `quantize` that needs sentences to calibrate with. `""`: none does.
         beams: The supported `Beams`. `None`: only greedy search is supported.
@@ -78,6 +79,7 @@ class Format:
     of_answers: tuple = ()
     of_searches: tuple = ("left_out",)
     of_sources: tuple = ()
+    generates: bool = False
     needs_source: bool = False
     quantizations: tuple = ("none",)
     calibrated: str = ""
@@ -118,7 +120,8 @@ class Format:
         Raises:
             ExportError: If the format does not support such a pipeline.
         """
-        if self.needs_source and not pipeline.has_source:
+        refused = self.needs_source and not pipeline.has_source
+        if refused or self.generates and not pipeline.generates:
             raise ExportError(f"There is no export to {self.name} of a model for {pipeline.task}.")
         of_kind = self.of_searches if pipeline.generates else self.of_answers
         return {*self.options, *of_kind, *(self.of_sources if pipeline.has_source else ())}
@@ -165,7 +168,7 @@ FORMATS = {
             calibrated="int8_static",
             beams=Beams(
                 "a .tflite file",
-                {"normalization": ("gnmt", "power"), "min_length": (1,)},
+                {"normalization": ("gnmt", "power")},
                 '"power" with a `length_penalty` of 1 is "average", with 0 "none"',
             ),
             opened_with=(
@@ -179,7 +182,7 @@ FORMATS = {
             "ctranslate2.export:export_ctranslate2",
             "ctranslate2.export:check_place",
             options=(*QUANTIZED, "origin", "progress"),
-            needs_source=True,
+            generates=True,
             quantizations=("none", "float16", "int8"),
             beams=Beams(
                 "CTranslate2",
@@ -191,8 +194,11 @@ FORMATS = {
                 },
                 "it has no penalty like the paper's and no limit that depends on the source",
             ),
-            opened_with=("beam", "length_penalty", "normalization", "n_best"),
-            refusal="ctranslate2.spec:check_run",
+            opened_with=(
+                *("beam", "length_penalty", "normalization", "n_best"),
+                *("source_language", "target_language"),
+            ),
+            refusal="ctranslate2.expressible:check_run",
         ),
         Format(
             "marian",

@@ -10,13 +10,16 @@ from typing import Any
 
 from keras_transformer.decoding import Beam
 from keras_transformer.export.agreement import Agreement
+from keras_transformer.export.ctranslate2.expressible import check_expressible
+from keras_transformer.export.ctranslate2.metadata import FORCED, is_renormalized, rules_of
 from keras_transformer.export.ctranslate2.runtime import (
     CONFIG,
     MODEL,
-    CTranslate2Translator,
+    VOCABULARY,
     load_ctranslate2,
+    open_ctranslate2,
 )
-from keras_transformer.export.ctranslate2.spec import check_expressible, make_spec
+from keras_transformer.export.ctranslate2.spec import make_spec
 from keras_transformer.export.errors import ExportError
 from keras_transformer.export.formats import FORMATS
 from keras_transformer.export.limits import MAX_LOSS, Limits
@@ -26,7 +29,10 @@ from keras_transformer.export.place_checks import check_place_of_folder, check_s
 from keras_transformer.tasks.pipeline import Pipeline
 from keras_transformer.text.tokenizers.pair import FILES as TOKENIZERS
 
-VOCABULARIES = ("shared_vocabulary.json", "source_vocabulary.json", "target_vocabulary.json")
+VOCABULARIES = (
+    *("shared_vocabulary.json", "source_vocabulary.json", "target_vocabulary.json"),
+    VOCABULARY,
+)
 FILES = {MODEL, CONFIG, *TOKENIZERS, *VOCABULARIES}
 # Maximum loss in nats per token, of the quantised weights when computed in float32, and with the
 # processor's kernels. Measured for int8 with the small model of the tests: 0.001 for the weights;
@@ -60,35 +66,46 @@ def export_ctranslate2(
     progress: Callable[[str], object] | None = None,
     left_out: int = 0,
 ) -> dict[str, Any]:
-    """Writes a folder that `ctranslate2.Translator` loads, with the vocabulary beside the model.
+    """Writes a folder that CTranslate2 loads, with the vocabulary beside the model.
 
-    The model takes and returns SentencePiece tokens, as strings; CTranslate2 adds the end of a
-    source itself. With these options of `translate_batch` it returns the results of this package's
-    searches:
+    `ctranslate2.Translator` loads a `Translator` or a `Summarizer`, `ctranslate2.Generator` a
+    `TextGenerator`. The model takes and returns tokens, as strings; CTranslate2 adds the end of a
+    source itself. With these options it returns the results of this package's searches:
 
     - always `min_decoding_length=0`, and `max_decoding_length=max_length`, which CTranslate2 limits
-      to 256 by default;
+      to 256 by default; for a `TextGenerator` `max_length` and the token that begins a text in
+      front of each prompt;
     - `greedy_decode`: `beam_size=1`, and `length_penalty=0` for the same scores. If the greedy
       search of the pipeline has its own `max_length`, it is `greedy_max_length` in `config.json`;
     - `beam_decode(normalization="average")`: `length_penalty=1, return_end_token=True`;
     - `beam_decode(normalization="none")`: `length_penalty=1e-9`. With 0, CTranslate2 continues
       until the best of all hypotheses has ended, whereas `beam_decode` stops as soon as `beam_size`
-      hypotheses have ended.
+      hypotheses have ended;
+    - a token that begins every output, `forced_bos_id` in `config.json`, or the token of a target
+      language: `target_prefix`. The token of a source's language is the first of a source; with
+      `"language_codes"` of `"after"` or `"start"` the last one, after the end;
+    - `no_repeat_ngram` in `config.json`: `no_repeat_ngram_size`, and `suppress_sequences` of
+      padding and of `decoder_start_token`, in greedy search only. CTranslate2 excludes tokens
+      before the softmax: scores of the model come from `score_batch`, and a beam would rank by
+      other probabilities.
 
     `normalization="gnmt"`, the default of `beam_decode`, has no equivalent: CTranslate2 divides by
-    `n ** length_penalty`. With a beam, two differences remain: CTranslate2 may emit `pad_id` and
-    `bos_id`, and it ranks hypotheses that reached the limit among those that ended, not after them.
+    `n ** length_penalty`. With a beam, three differences remain: CTranslate2 may emit `pad_id` and
+    `bos_id`; it ranks hypotheses that reached the limit among those that ended, not after them; and
+    after a prompt or a forced token, an output that ends at once is dropped unless it is the most
+    probable one.
 
     The folder appears at `directory` only after it has translated `samples` like the model in
     memory, with greedy search and with a beam of 4 and `normalization="average"`. With the beam,
-    translations that reached the limit are not compared, and 1 % of the others may differ.
+    translations that reached the limit are not compared, nor are sentences with an output that ends
+    at once after a prompt or a forced token; 1 % of the others may differ.
     Otherwise, and after any other error, `directory` is left unchanged. See `Agreement` in
     `agreement.py` for the comparison. On a processor without VNNI, the kernels for int8 alone lose
     much quality. The tight limit for a quantised model therefore applies to its weights, with which
     CTranslate2 computes in float32 for this purpose; the result is the same on any processor.
 
     Args:
-        pipeline: A `Translator` or a `Summarizer`.
+        pipeline: A `Translator`, a `Summarizer` or a `TextGenerator`.
         directory: The folder. An older export is replaced.
         samples: List of real sentences to check the export with.
         quantize: Storage of the weights. `"none"`: float32. `"float16"`: half the size. `"int8"`: a
@@ -186,7 +203,7 @@ def _judge(draft, agreement, of_kernels, name):
     expected = agreement.expected(search)
 
     def judge(agreement, compute_type="default"):
-        loaded = CTranslate2Translator(draft, compute_type=compute_type)
+        loaded = open_ctranslate2(draft, compute_type=compute_type)
         return agreement.judge(search, expected, agreement.exported(loaded, PROGRESS), name)
 
     report = {}
@@ -201,10 +218,27 @@ def _judge(draft, agreement, of_kernels, name):
 
 
 def _judge_beam(draft, agreement, name):
-    """Returns the results for the sentences whose translations ended before the limit."""
-    loaded = CTranslate2Translator(draft, BEAM)
-    columns = agreement.samples, agreement.expected(BEAM), agreement.exported(loaded, PROGRESS)
-    rows = [row for row in zip(*columns, strict=True) if loaded.has_ended(row[2][0].tokens)]
+    """Returns the results for the sentences whose beams are the same in CTranslate2.
+
+    These are all sentences whose translations ended before the limit, except those with an output
+    that ends at its first free position, which CTranslate2 may drop. Where an end is forced at the
+    limit, the model in memory ranks its outputs among those that ended before it.
+    """
+    if is_renormalized(rules_of(agreement.pipeline.model.config)):
+        return {"sentences": 0, "agreement": None}
+    loaded = open_ctranslate2(draft, BEAM)
+    ends_by_force = loaded.metadata[FORCED] is not None
+    columns = (
+        *(agreement.samples, agreement.read_sources(), agreement.expected(BEAM, BEAM.size)),
+        agreement.exported(loaded, PROGRESS),
+    )
+    rows = [
+        (sentence, expected[:1], exported)
+        for sentence, source, expected, exported in zip(*columns, strict=True)
+        if not loaded.is_cut(exported[0].tokens)
+        if not (ends_by_force and loaded.is_cut(expected[0].tokens))
+        if all(len(output.tokens) != loaded.dropped_length(source) for output in expected)
+    ]
     if not rows:
         return {"sentences": 0, "agreement": None}
     sentences, expected, exported = map(list, zip(*rows, strict=True))

@@ -93,11 +93,12 @@ def search_in(metadata, search, kind, path) -> Any:
             f"Export it again with --beam {search.size}."
         )
     check_beam(search, kind)
-    for name in ("normalization", "stopping"):
+    for name in ("normalization", "stopping", "min_length"):
         ours, theirs = getattr(search, name), getattr(held, name)
         if ours != theirs:
+            shown = f'"{theirs}"' if isinstance(theirs, str) else theirs
             raise ValueError(
-                f'`{name}` of the beam of {path} is "{theirs}", which is fixed in the export. '
+                f"`{name}` of the beam of {path} is {shown}, which is fixed in the export. "
                 f"Received: search={search!r}."
             )
     return search

@@ -13,7 +13,9 @@ from keras_transformer.export.formats import FORMATS
 
 MODEL_KINDS = "a run, a SavedModel, a .tflite file or a folder for CTranslate2"
 LANGUAGES = ("source_language", "target_language")
-ALL = {*SEARCHES, "max_length", "alignments", "shortlist", *LANGUAGES}  # a run supports all of them
+ANSWERS = ("no_answer", "dimensions")  # settings of answers, see `TextPass.with_settings`
+# Options that a run supports, depending on its task.
+ALL = {*SEARCHES, "max_length", "alignments", "shortlist", *LANGUAGES, *ANSWERS}
 
 
 def open_search(
@@ -25,6 +27,7 @@ def open_search(
     batch_size,
     shortlist=None,
     languages=(None, None),
+    answers=None,
 ) -> Any:
     """Returns one of `line_searches` for a run, an ensemble of runs, or an export.
 
@@ -37,6 +40,7 @@ def open_search(
         batch_size: Number of sentences to answer at a time.
         shortlist: Path of a shortlist for the searches of a run. `None`: no shortlist.
         languages: Codes of the source and target language, `None` for the defaults of the model.
+        answers: Values of `ANSWERS` by name, of those that differ from the model's own.
 
     Raises:
         click.UsageError: If a path does not exist, or an option has no effect on the model.
@@ -54,7 +58,7 @@ def open_search(
                 "stdin or --input."
             )
     if len(paths) > 1 or not _is_export(path):
-        options = max_length, alignments, batch_size, shortlist, languages
+        options = max_length, alignments, batch_size, shortlist, languages, answers
         return _run(paths, search, n_best, *options)
     if path.is_file():
         return _litert(path, search, n_best, languages)
@@ -65,7 +69,7 @@ def open_search(
             f"{path} is a folder for Marian: `marian-decoder -c {path}/decoder.yml` opens it. "
             f"MODEL is {MODEL_KINDS}."
         )
-    return _ctranslate2(path, search, n_best)
+    return _ctranslate2(path, search, n_best, languages)
 
 
 def open_attention(path) -> Any:
@@ -105,7 +109,7 @@ def _is_export(path):
     return is_file or _is_saved_model(path)
 
 
-def _run(paths, search, n_best, max_length, alignments, batch_size, shortlist, languages):
+def _run(paths, search, n_best, max_length, alignments, batch_size, shortlist, languages, answers):
     from keras_transformer.cli.line_searches import Aligned, Searched
     from keras_transformer.decoding import Beam
     from keras_transformer.tasks import open_run
@@ -114,6 +118,10 @@ def _run(paths, search, n_best, max_length, alignments, batch_size, shortlist, l
         _check_folder(path)
     path, run = " and ".join(map(str, paths)), paths[0] if len(paths) == 1 else paths
     translator = with_shortlist(open_run(run, max_length), shortlist, path)
+    if answers:
+        others = [name for name in answers if name not in getattr(translator, "settings", ())]
+        refuse(others, f"has no effect on {path}, a run for {translator.task}.")
+        translator = translator.with_settings(**answers)
     if not translator.generates:
         others = [*SEARCHES, "alignments", *LANGUAGES]
         refuse(others, f"has no effect on {path}, a run for {translator.task}.")
@@ -249,9 +257,9 @@ def _exported(path, translator, n_best):
     return Several(translator, n_best)
 
 
-def _ctranslate2(path, search, n_best):
+def _ctranslate2(path, search, n_best, languages):
     from keras_transformer.decoding import Beam, Greedy
-    from keras_transformer.export.ctranslate2.runtime import CTranslate2Translator
+    from keras_transformer.export.ctranslate2.runtime import open_ctranslate2
 
     refuse(
         sorted(ALL - {*FORMATS["ctranslate2"].opened_with}),
@@ -261,7 +269,11 @@ def _ctranslate2(path, search, n_best):
         search = Greedy() if n_best is None else Beam(max(4, n_best))
     if isinstance(search, Beam):
         search = _search_of_ctranslate2(path, search)
-    return _exported(path, CTranslate2Translator(path, search), n_best)
+    translator = open_ctranslate2(path, search)
+    if any(languages):
+        _check_languages(translator.tokenizers, path)
+        translator.choose_languages(*languages)
+    return _exported(path, translator, n_best)
 
 
 def _search_of_ctranslate2(path, search):

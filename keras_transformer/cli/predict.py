@@ -70,6 +70,21 @@ EXAMPLE = """keras-transformer translate runs/base --beam 4 < in.txt > out.txt""
     group="Languages",
     help="Language of the translations, for a multilingual MODEL.  [default: the MODEL's own]",
 )
+@option(
+    "--no-answer/--always-answer",
+    default=None,
+    group="Answers",
+    help="In question answering: leave an answer empty if it is more probable that the passage has "
+    "none.  [default: the run's own setting]",
+)
+@option(
+    "--dimensions",
+    type=click.IntRange(1),
+    metavar="N",
+    group="Answers",
+    help="In sentence embeddings: write the first N numbers of a vector, scaled to unit length if "
+    "the run's vectors are.  [default: all]",
+)
 @STRICT
 @shard(
     "Answer only part I of N of the lines of --input, I from 0 to N - 1. The outputs of all parts "
@@ -94,6 +109,8 @@ def predict(
     strict,
     source_language,
     target_language,
+    no_answer,
+    dimensions,
     **options,
 ) -> None:
     """Answer each input line with one output line, in order.
@@ -121,6 +138,7 @@ def predict(
     if n_best is not None:
         refuse(["scores"], "has no effect with --n-best, which writes them.")
     wanted = make_search(n_best=n_best, **options)
+    answers = {"no_answer": no_answer, "dimensions": dimensions}
     form = Format(
         numbers=n_best is not None, scores=scores or n_best is not None, alignments=alignments
     )
@@ -141,6 +159,7 @@ def predict(
             batch_size,
             shortlist,
             languages=(source_language, target_language),
+            answers={name: value for name, value in answers.items() if value is not None},
         )
         answer_stream(
             search,

@@ -68,12 +68,14 @@ class TargetHead(NextTokenHead):
         """First input of the decoder: `"token"`, the embedding of `bos_id`, or `"zeros"`, zeros in
         its place, as in Marian's models. A position is added to both.""",
     )
-    language_codes: Literal["none", "before", "after"] = option(
+    language_codes: Literal["none", "before", "after", "start"] = option(
         "none",
         """Tokens of languages in front of each source: that of the target language, then that of
         the source language. Each output begins with the first one. The encoder reads the second
-        one before the text, `"before"`, as in M2M100, or after its end, `"after"`. `"none"`: a
-        source has no such tokens.""",
+        one before the text, `"before"`, as in M2M100, or after its end, `"after"`. `"start"`: as
+        `"after"`, but the first one is not part of an output; it is the first input of the decoder
+        in place of `bos_id`, as in the mBART of 25 languages. `"none"`: a source has no such
+        tokens.""",
         set_by="vocabulary",
     )
     banned_ids: tuple = option(
@@ -115,8 +117,18 @@ class TargetHead(NextTokenHead):
 
     @property
     def has_languages(self) -> bool:
-        """`True` if sources and outputs begin with tokens of languages."""
+        """`True` if sources begin with tokens of languages."""
         return self.language_codes != "none"
+
+    @property
+    def starts_with_language(self) -> bool:
+        """`True` if the first input of the decoder is the token of the target's language."""
+        return self.language_codes == "start"
+
+    @property
+    def forces_language(self) -> bool:
+        """`True` if outputs begin with the token of their language."""
+        return self.has_languages and not self.starts_with_language
 
     @property
     def starts_with_zeros(self) -> bool:

@@ -54,8 +54,8 @@ class EncoderDecoder(ModelPredictor):
         self.moves_cache = model.config.decoder.is_recurrent
         self.grows = not self.moves_cache
         self.output = output
-        self.has_languages = model.config.head.has_languages
-        if self.has_languages and output is not None:
+        self.head = model.config.head
+        if self.head.has_languages and output is not None:
             raise ValueError(
                 "`output` must be None for a model with `language_codes`, whose first tokens may "
                 "be any."
@@ -71,11 +71,13 @@ class EncoderDecoder(ModelPredictor):
         cache, memory_heads = self.model.start(memory, length, width)
         places = 1 if self.moves_cache else width
         ancestors = Ancestors.none_yet(tf.shape(source)[0], length, places)
-        first = source[:, 0] if self.has_languages else ()
+        first = source[:, 0] if self.head.has_languages else ()
         return EncoderDecoderState(cache, ancestors, memory_heads, memory_allowed, first)
 
     def step(self, tokens: Tensor, state: Any, index: Tensor) -> Step:  # noqa: D102
         ancestors = state.ancestors.with_position(index)
+        if self.head.starts_with_language:
+            tokens = tf.where(tf.equal(index, 0), tf.expand_dims(state.first, 1), tokens)
         logits, cache, weights = self.model.step(
             tokens,
             state.cache,
@@ -90,7 +92,7 @@ class EncoderDecoder(ModelPredictor):
         state = state._replace(cache=cache, ancestors=ancestors)
         if self.output is None:
             logits = self.vocabulary.without_banned(logits)
-        if self.has_languages:
+        if self.head.forces_language:
             logits += self._forced(state.first, index, logits.dtype)
         return Step(logits, state, weights)
 
@@ -102,7 +104,7 @@ class EncoderDecoder(ModelPredictor):
     def logits(self, inputs: Any, tokens: Tensor) -> Tensor:  # noqa: D102
         inputs = {"source": tf.convert_to_tensor(inputs, tf.int32), "target": tokens}
         logits = self.vocabulary.without_banned(self.model(inputs, training=False))  # [B, T, V]
-        if self.has_languages:
+        if self.head.forces_language:
             positions = tf.reshape(tf.range(tf.shape(tokens)[1]), [1, -1, 1])
             logits += self._forced(inputs["source"][:, 0], positions, logits.dtype)
         return logits

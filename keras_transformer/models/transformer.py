@@ -210,6 +210,7 @@ class Transformer(TokenOutput, ConfiguredModel):
         allowed = self.source_mask(source)  # [B, 1, S]
         x = self.source_embedding(source, training=False)  # [B, S, D]
         memory, encoder_weights = self.encoder(x, allowed, return_weights=True, training=False)
+        target = self.parts.decoder.read(target, inputs["source"])
         x = self.parts.decoder.embed(target, training=False)  # [B, T, D]
         _, decoder_weights = self.decoder(
             x, memory, memory_allowed=allowed, return_weights=True, training=False
@@ -253,11 +254,22 @@ class TargetDecoder:
             config.decoder, dtype=policy, kernels=kernels, name="decoder"
         )
         self.zero_start = config.starts_with_zeros
+        self.starts_with_language = config.head.starts_with_language
 
     @property
     def roles(self) -> dict[str, Any]:
         """The layers by role: names that models of different kinds have in common."""
         return {"embedding": self.embedding, "": self.stack}
+
+    def read(self, target, source) -> Tensor:
+        """Returns the target's tokens as they are embedded, `[B, T]`.
+
+        The first one may be the language of the target, which is the first token of the source.
+        """
+        if not self.starts_with_language:
+            return target
+        first = ops.cast(source[:, :1], target.dtype)
+        return ops.concatenate([first, target[:, 1:]], axis=1)
 
     def embed(self, tokens, **options) -> Tensor:
         """Returns the embedding of target tokens, `[B, T, D]`."""
@@ -267,9 +279,10 @@ class TargetDecoder:
 def _hidden(parts, inputs, training=None):
     """Returns the hidden states `[B, T, D]`: Fig. 1 without the output weights."""
     source = parts.input.read(inputs["source"])  # [B, S]
+    target = parts.decoder.read(inputs["target"], inputs["source"])  # [B, T]
     allowed = parts.input.allowed(source)  # [B, 1, S]
     source = parts.input(source, training=training)  # [B, S, D]
-    target = parts.decoder.embed(inputs["target"], training=training)  # [B, T, D]
+    target = parts.decoder.embed(target, training=training)  # [B, T, D]
     memory = parts.encoder(source, allowed, training=training)  # [B, S, D]
     return parts.decoder.stack(
         target, memory, memory_allowed=allowed, training=training

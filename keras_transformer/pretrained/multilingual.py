@@ -23,12 +23,13 @@ def options_of(folder) -> CheckpointSettings:
     return CheckpointSettings(folder.json(OPTIONS) or {}, folder.path / OPTIONS)
 
 
-def fairseq_ids(folder, size) -> tuple[dict[str, int], dict[str, int]]:
+def fairseq_ids(folder, size, codes=()) -> tuple[dict[str, int], dict[str, int]]:
     """Returns the ids of a vocabulary in fairseq's order, and those of its languages.
 
     Args:
         folder: The `CheckpointFolder`.
         size: Size of the model's vocabulary.
+        codes: Languages after the pieces, in order, if no file names them.
 
     Returns:
         Dictionary from tokens, languages included, to ids; and from languages to ids.
@@ -43,7 +44,9 @@ def fairseq_ids(folder, size) -> tuple[dict[str, int], dict[str, int]]:
         raise ValueError(f"{path}: {error}.") from error
     # SentencePiece has the unknown token, the beginning and the end in front.
     ids = {**FAIRSEQ, **{p: n + OFFSET for n, p in enumerate(pieces) if n >= len(FAIRSEQ) - OFFSET}}
-    languages = _named_languages(folder, len(pieces) + OFFSET)
+    first = len(pieces) + OFFSET
+    in_order = {code: first + number for number, code in enumerate(codes)}
+    languages: dict[str, int] = _named_languages(folder, first) or in_order
     if not languages:
         raise ValueError(
             f"{folder.path}: {VOCABULARY} or {SPECIAL_TOKENS} must have tokens of languages, such "
@@ -102,19 +105,22 @@ def default_languages(ids, options, forced, source) -> Languages:
     return Languages(ids, **defaults)
 
 
-def multilingual_tokenizers(folder, ids, languages, config) -> Tokenizers:
+def multilingual_tokenizers(folder, ids, languages, config, in_targets=True) -> Tokenizers:
     """Returns the `Tokenizers` of a model with languages.
 
     Args:
         folder: The `CheckpointFolder`.
         ids: Ids of all tokens, languages included.
-        languages: The `Languages` of sources. `None`: texts have no tokens of languages in front.
+        languages: The `Languages` of sources.
         config: The configuration of the model.
+        in_targets: Whether targets also begin with the token of their language.
     """
 
-    def tokenizer(languages):
-        more = {"languages": languages, "no_text": [MASK]}
+    def tokenizer(of_side):
+        more = {"languages": of_side, "no_text": [MASK, *languages.ids]}
         return sentencepiece_tokenizer(folder, SPM, ids, config, config.vocab_size, **more)
 
+    if not in_targets:
+        return Tokenizers.of([tokenizer(languages), tokenizer(None)])
     of_target = Languages(languages.ids, languages.source, languages.target, of_source=False)
     return Tokenizers.of([tokenizer(languages), tokenizer(of_target)])

@@ -181,7 +181,8 @@ class ConditionalGenerator(Generator):
         output, _ = greedy_decode(self.searched, source, limit)  # [1, L]
         config = self.model.config
         target = [int(token) for token in output[0].numpy() if token != config.pad_id]  # [T]
-        inputs = [config.bos_id, *target[:-1]]
+        begin = int(source[0, 0]) if config.head.starts_with_language else config.bos_id
+        inputs = [begin, *target[:-1]]
         read = self.source_tokenizer.pieces(self.model.read_source(source)[0].numpy())
         chosen, before = (self.target_tokenizer.pieces(ids) for ids in (target, inputs))
         pieces = {"cross": (chosen, read), "encoder": (read, read), "decoder": (before, before)}

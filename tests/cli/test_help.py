@@ -69,7 +69,15 @@ def test_an_example_is_a_command(name):
 
 def test_options_are_grouped_by_use():
     assert list(sections("translate")) == [
-        *("Input and output", "Languages", "Search", "Sampling", "Sizes", "Other options"),
+        *(
+            "Input and output",
+            "Languages",
+            "Answers",
+            "Search",
+            "Sampling",
+            "Sizes",
+            "Other options",
+        ),
         "Example",
     ]
     assert sections("translate")["Sampling"] == [

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from pipelines import LABELS, classifier, generator
+from pipelines import LABELS, answerer, classifier, embedder, generator, write_run
 
 from keras_transformer import Beam, Run, Sample
 from keras_transformer.cli.main import cli
@@ -135,6 +135,29 @@ def test_a_search_does_not_apply_to_a_classifier(runs, options):
     line = error(2, "predict", runs["classification"], *options)
     message = f"has no effect on {runs['classification']}, a run for classification."
     assert line == f"Error: {options[0]} {message}"
+
+
+@pytest.mark.slow
+def test_settings_of_answers_are_options(tmp_path):
+    embeddings = write_run(embedder(), tmp_path / "embedding")
+    short = embedder().with_settings(dimensions=2)
+    assert output("predict", embeddings, "--dimensions", 2, lines=LINES[:1]) == short(LINES[:1])
+    line = error(1, "predict", embeddings, "--dimensions", 6)
+    assert "`dimensions` must be between 1 and the model's 5. Received: dimensions=6" in line
+    line = error(2, "predict", embeddings, "--no-answer")
+    assert line == f"Error: --no-answer has no effect on {embeddings}, a run for embedding."
+    questions = write_run(answerer(), tmp_path / "answering")
+    pair = ("the dog", "a cat, and a dog.")
+    for switch, value in (("--no-answer", True), ("--always-answer", False)):
+        expected = answerer().with_settings(no_answer=value)([pair])
+        assert output("predict", questions, switch, lines=["\t".join(pair)]) == expected
+
+
+@pytest.mark.parametrize("option", [["--no-answer"], ["--dimensions", 3]])
+def test_settings_of_answers_do_not_apply_to_other_tasks(runs, option):
+    for kind in runs:
+        line = error(2, "predict", runs[kind], *option)
+        assert line == f"Error: {option[0]} has no effect on {runs[kind]}, a run for {kind}."
 
 
 def test_alignments_do_not_apply_to_a_language_model(runs):

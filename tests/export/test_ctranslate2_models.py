@@ -5,9 +5,17 @@ import json
 import numpy as np
 import pytest
 import tensorflow as tf
-from support import randomise, small_config
+from support import randomise, small_config, small_fields
 
-from keras_transformer import Transformer, beam_decode, greedy_decode
+from keras_transformer import (
+    LanguageModel,
+    LanguageModelConfig,
+    Transformer,
+    beam_decode,
+    greedy_decode,
+)
+from keras_transformer.export.ctranslate2 import expressible
+from keras_transformer.export.ctranslate2.expressible import check_expressible
 from keras_transformer.export.ctranslate2.spec import make_spec
 from keras_transformer.export.errors import ExportError
 from keras_transformer.installation import install_hint
@@ -60,11 +68,16 @@ def load(model, folder, quantize=None):
     return ctranslate2.Translator(str(folder), intra_threads=1)
 
 
+def texts_of(sources, config):
+    """Returns sources without their ends as lists of tokens."""
+    ends = [list(row).index(config.eos_id) for row in sources]
+    return [[PIECES[token] for token in row[:end]] for row, end in zip(sources, ends, strict=True)]
+
+
 def search(loaded, sources, config, **options):
     """Returns hypotheses as lists of tokens, including their end, and their scores."""
-    ends = [list(row).index(config.eos_id) for row in sources]
     results = loaded.translate_batch(
-        [[PIECES[token] for token in row[:end]] for row, end in zip(sources, ends, strict=True)],
+        texts_of(sources, config),
         **{
             "return_end_token": True,
             "return_scores": True,
@@ -100,7 +113,42 @@ def pieces_of(tokens, config):
         {"embedding_scale": 1.7},
         {"tie": "none", "output_bias": True, "target_vocab_size": 13},
         {"norm": "pre", "attention_bias": True, "pad_id": 4, "bos_id": 0, "eos_id": 2},
-    ],
+        {"position": "relative", "d_k": 7, "d_v": 4, "relative_distance": 3, "score": "general"},
+        {
+            "encoder": {"position": "rotary", "d_k": 6, "num_heads": 2, "rotary_base": 99.0},
+            "decoder": {"position": "alibi", "d_k": 6},
+        },
+        {
+            "position": "t5",
+            "share_positions": True,
+            "relative_buckets": 8,
+            "relative_distance": 11,
+            "norm_type": "rms",
+            "norm": "pre",
+            "score": "dot_product",
+            "layer_norm_epsilon": 0.05,
+        },
+        {
+            "position": "t5",
+            "feed_forward_type": "gated",
+            "feed_forward_bias": False,
+            "activation": "gelu_tanh",
+            "norm_type": "rms",
+            "layer_norm_epsilon": 0.05,
+        },
+        {
+            "num_heads": 4,
+            "num_key_value_heads": 2,
+            "d_k": 6,
+            "d_v": 8,
+            "position": "rotary",
+            "attention_bias": True,
+            "attention_output_bias": False,
+            "norm_bias": False,
+        },
+        {"num_key_value_heads": 1, "attention_key_bias": True, "activation": "tanh"},
+        {"feed_forward_type": "gated", "activation": "sigmoid", "norm": "pre"},
+    ],  # fmt: skip
     ids=lambda changes: ", ".join(map(str, changes.values())) or "small",
 )
 def test_every_kind_of_model_gives_the_same(changes, tmp_path):
@@ -112,6 +160,52 @@ def test_every_kind_of_model_gives_the_same(changes, tmp_path):
     assert pieces == pieces_of(tokens, config)
     np.testing.assert_allclose(exported_scores, scores, rtol=1e-5, atol=1e-5)
     assert len(np.unique(np.round(scores, 3))) > 20  # they depend on the source
+
+
+@pytest.mark.slow
+@pytest.mark.long
+def test_t5_distances_of_long_texts_give_the_same(tmp_path):
+    """Also those beyond the largest distance of a bucket, in both stacks."""
+    model = random_model(position="t5", max_length=320, norm="pre", score="dot_product")
+    words = [word for word in range(19) if word not in (0, 2, 3)]
+    sources = np.zeros((2, 300), "int32")
+    for row, length in zip(sources, (300, 171), strict=True):
+        row[:length] = [*np.random.default_rng(length).choice(words, length - 1), 3]
+    tokens, scores = tf.function(lambda: greedy_decode(model, sources, max_length=290))()
+    options = {"beam_size": 1, "length_penalty": 0, "max_decoding_length": 290}
+    outputs, exported = search(load(model, tmp_path), sources, model.config, **options)
+    assert outputs == pieces_of(tokens, model.config) and max(map(len, outputs)) == 290
+    np.testing.assert_allclose(exported, scores, rtol=1e-5)
+
+
+LANGUAGE_MODELS = [
+    {"norm": "pre", "position": "learned", "activation": "gelu_tanh", "attention_bias": True},
+    {"num_heads": 4, "num_key_value_heads": 2, "d_k": 6, "d_v": 6, "position": "rotary",
+     "norm": "pre", "norm_type": "rms", "feed_forward_type": "gated", "activation": "silu",
+     "feed_forward_bias": False, "tie": "none", "embedding_scale": 1.0},
+    {"position": "alibi", "tie": "none", "output_bias": True},
+    {"position": "relative", "embedding_norm": True, "pad_id": 4, "bos_id": 2, "eos_id": 2},
+]  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("changes", LANGUAGE_MODELS, ids=["gpt2", "llama", "alibi", "relative"])
+def test_every_kind_of_language_model_gives_the_same(changes, tmp_path):
+    """An output begins with its prompt; the score is that of the continuation."""
+    config = LanguageModelConfig(**small_fields(LanguageModelConfig, **changes))
+    model = randomise(LanguageModel(config))
+    sources = random_sources(config)
+    sources[-1] = [config.eos_id, *[config.pad_id] * 13]  # an empty prompt
+    tokens, scores = tf.function(lambda: greedy_decode(model, sources))()
+    make_spec(model, PIECES, PIECES, 1, 29).save(str(tmp_path))
+    loaded = ctranslate2.Generator(str(tmp_path), intra_threads=1)
+    prompts = [[PIECES[config.bos_id], *text] for text in texts_of(sources, config)]
+    options = {"return_scores": True, "return_end_token": True, "max_length": 29}
+    results = loaded.generate_batch(prompts, beam_size=1, length_penalty=0, **options)
+    assert [result.sequences[0] for result in results] == pieces_of(tokens, config)
+    exported = [result.scores[0] for result in results]
+    np.testing.assert_allclose(exported, scores, rtol=1e-5, atol=1e-5)
+    assert len(np.unique(np.round(scores, 3))) > 20  # they depend on the prompt
 
 
 @pytest.mark.slow
@@ -137,6 +231,33 @@ def test_a_beam_gives_the_same(seed, eos, norm, normalization, length_penalty, t
         if ended[row]:
             assert outputs[row] == mine
             assert exported_scores[row] == pytest.approx(float(scores[row, 0]), abs=1e-5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("normalization", "length_penalty"), [("average", 1), ("none", 1e-9)], ids=str
+)
+def test_a_beam_after_a_forced_token_gives_the_same(normalization, length_penalty, tmp_path):
+    """Except in sentences with an output that ends after the token, which CTranslate2 drops."""
+    model = model_that_ends(0, -1.0, norm="pre", forced_bos_id=7)
+    config, sources = model.config, random_sources(model.config, 100)
+    options = {"n_best": 4, "normalization": normalization}
+    tokens, scores = tf.function(lambda: beam_decode(model, sources, **options))()
+    found, exported = search(
+        load(model, tmp_path),
+        sources,
+        config,
+        beam_size=4,
+        length_penalty=length_penalty,
+        target_prefix=[[PIECES[7]]] * len(sources),
+    )
+    dropped = ((tokens.numpy() != config.pad_id).sum(axis=2) == 2).any(axis=1)
+    ended = np.array([output[-1] == PIECES[config.eos_id] for output in found])
+    rows = np.flatnonzero(ended & ~dropped)
+    assert len(rows) > 40 and 0 < dropped.sum() < 5
+    mine = pieces_of(tokens[:, 0], config)
+    assert [found[row] for row in rows] == [mine[row] for row in rows]
+    np.testing.assert_allclose(np.array(exported)[rows], scores[:, 0].numpy()[rows], atol=1e-5)
 
 
 @pytest.mark.slow
@@ -174,7 +295,10 @@ def test_the_defaults_for_special_tokens_are_those_of_the_model(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"activation": "leaky_relu"}, "activations relu, gelu, silu. This model has leaky_relu"),
+        (
+            {"activation": "leaky_relu"},
+            "activations relu, gelu, gelu_tanh, silu, tanh, sigmoid. This model has leaky_relu",
+        ),
         (
             {"tie": "none", "target_vocab_size": 23},
             "23 target tokens, but its vocabulary names only 19",
@@ -182,19 +306,17 @@ def test_the_defaults_for_special_tokens_are_those_of_the_model(tmp_path):
         ({"decoder": "ssru"}, "cannot express a decoder of SSRUs"),
         ({"silent_ids": (5,)}, "cannot express `silent_ids`"),
         ({"decoder_start": "zeros"}, "cannot express an output that starts with zeros"),
-        ({"position": "rotary", "d_k": 6}, "cannot express rotary positions"),
-        ({"position": "alibi"}, "cannot express alibi positions"),
-        ({"position": "relative"}, "cannot express relative positions"),
-        ({"position": "t5"}, "cannot express t5 positions"),
+        (
+            {"position": "rotary", "d_k": 6, "score": "general"},
+            "cannot express general scores of rotary positions",
+        ),
+        ({"position": "alibi"}, "cannot express alibi positions of an encoder"),
         ({"score": "additive"}, "cannot express additive scores"),
         ({"final_norm": True}, "cannot express a final norm after post-norm blocks"),
-        ({"feed_forward_bias": False}, "cannot express a feed-forward network without biases"),
-        ({"activation": "gelu_tanh"}, "activations relu, gelu, silu. This model has gelu_tanh"),
-        ({"feed_forward_type": "gated"}, "cannot express a gated feed-forward network"),
-        ({"num_key_value_heads": 1}, "cannot express key heads that heads share"),
-        ({"attention_key_bias": True}, "cannot express biases of some projections only"),
-        ({"norm_type": "rms"}, "cannot express RMS normalisations"),
-        ({"norm_bias": False}, "cannot express normalisations without biases"),
+        (
+            {"encoder": {"layer_norm_epsilon": 1e-5}},
+            "`layer_norm_epsilon` that differs between encoder and decoder",
+        ),
         ({"window": 4}, "cannot express local attention"),
         ({"first_norm": False, "norm": "pre"}, "cannot express a first block without its first"),
     ],
@@ -202,3 +324,17 @@ def test_the_defaults_for_special_tokens_are_those_of_the_model(tmp_path):
 def test_options_that_ctranslate2_does_not_support_are_reported(changes, message):
     with pytest.raises(ExportError, match=message):
         make_spec(Transformer(small_config(**changes)), PIECES, PIECES, 1, 29)
+
+
+def test_an_option_that_is_not_known_is_refused_by_name(monkeypatch):
+    """So is one that blocks get later."""
+    monkeypatch.setattr(expressible, "EXPRESSED", expressible.EXPRESSED - {"share_positions"})
+    check_expressible(small_config(position="t5"))
+    with pytest.raises(ExportError, match=r"cannot express `share_positions`\.$"):
+        check_expressible(small_config(position="t5", share_positions=True))
+
+
+def test_tokens_need_different_names():
+    names = [*PIECES[:-1], PIECES[5]]
+    with pytest.raises(ExportError, match=r"different names .* of this model: 'piece 5'\.$"):
+        make_spec(Transformer(small_config()), names, names, 1, 29)

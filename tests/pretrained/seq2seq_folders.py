@@ -17,6 +17,7 @@ FAIRSEQ = ["<s>", "<pad>", "</s>", "<unk>"]
 M2M_LANGUAGES = 100
 NLLB_CODES = ("ace_Arab", "deu_Latn", "eng_Latn", "fra_Latn")
 MBART_CODES = ("ar_AR", "cs_CZ", "de_DE", "en_XX")
+MBART_LANGUAGES = 25  # of the first mBART, whose files may not name them
 SIZES = {
     "d_model": 12,
     "encoder_layers": 1,
@@ -133,7 +134,10 @@ def write_pegasus_vocabulary(folder):
 
 
 def write_folder(folder, name, **changes):
-    """Writes a checkpoint: `m2m100`, `nllb`, `nllb_legacy`, `mbart50`, `bart` or `pegasus`."""
+    """Writes a checkpoint: `m2m100`, `nllb`, `nllb_legacy`, `mbart`, `mbart50`, `bart`, `pegasus`.
+
+    Outputs of `mbart` start with German, the third of its languages.
+    """
     if name == "pegasus":
         special = {"pad_token_id": 0, "eos_token_id": 1, "decoder_start_token_id": 0}
         return write_model(folder, name, write_pegasus_vocabulary(folder), **special, **changes)
@@ -141,6 +145,10 @@ def write_folder(folder, name, **changes):
         return write_model(folder, "bart", write_bart_vocabulary(folder), **changes)
     if name == "m2m100":
         return write_model(folder, "m2m_100", write_m2m_vocabulary(folder), **changes)
+    if name == "mbart":
+        size = write_fairseq_vocabulary(folder, (), "unigram") + MBART_LANGUAGES
+        start = {"decoder_start_token_id": size - 1 - MBART_LANGUAGES + 2}
+        return write_model(folder, name, size, **{**start, **changes})
     options = {"src_lang": "eng_Latn", "tgt_lang": "deu_Latn"}
     if name == "nllb_legacy":
         options["legacy_behaviour"] = True

@@ -1,17 +1,19 @@
 """Encoder-decoders of other projects on the command line and in exports."""
 
 import json
+import random
 
+import gpt2_folders
 import pytest
 import seq2seq_folders
 import t5_folders
 import tensorflow as tf
 from click.testing import CliRunner
 
-from keras_transformer import Greedy, from_pretrained
+from keras_transformer import Beam, Greedy, from_pretrained
 from keras_transformer.cli.main import cli
-from keras_transformer.export.ctranslate2.spec import check_expressible
-from keras_transformer.export.errors import ExportError
+from keras_transformer.export.ctranslate2.export import export_ctranslate2
+from keras_transformer.export.ctranslate2.runtime import CTranslate2TextGenerator, open_ctranslate2
 from keras_transformer.export.litert.export import export_litert
 from keras_transformer.export.litert.runtime import LiteRTTranslator
 from keras_transformer.export.saved_model.export import export_saved_model
@@ -85,12 +87,79 @@ def test_a_tflite_file(name, tmp_path):
         loaded.decode([[5, 6, 2]])
 
 
-def test_what_ctranslate2_cannot_express_is_named(tmp_path):
-    reasons = {"m2m100": "tokens of languages", "bart": "`no_repeat_ngram`", "t5": "t5 positions"}
-    for name, reason in reasons.items():
-        config = opened(tmp_path / name, name).model.config
-        with pytest.raises(ExportError, match=reason):
-            check_expressible(config)
+BEAM = Beam(4, normalization="average", extra_length=None)
+RANDOM = random.Random(0)
+WORDS = ["a", "the", "dog", "dogs", "cat", "cats", "sat", "on", "mat", "hill", "runs", "nine"]
+MANY = [" ".join(RANDOM.choices(WORDS, k=RANDOM.randint(1, 7))) for _ in range(100)]
+FORCED = {"forced_bos_token_id": 0, "forced_eos_token_id": 2}
+SILENT = {"bad_words_ids": [[0]], "renormalize_logits": True}  # else random models emit padding
+CHECKPOINTS = {
+    "m2m100": ("m2m100", {}),
+    "nllb_legacy": ("nllb_legacy", {}),
+    "mbart": ("mbart", {"forced_eos_token_id": 2}),
+    "mbart_ngram": ("mbart", {"no_repeat_ngram_size": 3}),
+    "mbart50": ("mbart50", {}),
+    "bart": ("bart", FORCED),
+    "bart_ngram": ("bart", {**FORCED, "no_repeat_ngram_size": 2}),
+    "pegasus": ("pegasus", SILENT),
+    "t5": ("t5", SILENT),
+    "flan": ("t5", {**t5_folders.UNTIED, **SILENT}),
+    "gpt2": ("gpt2", {}),
+}
+
+
+def ending(folder, name):
+    """Returns the pipeline of a checkpoint, of whose outputs some end before the limit."""
+    kind, changes = CHECKPOINTS[name]
+    folder.mkdir()
+    if kind == "gpt2":
+        gpt2_folders.write_folder(folder)
+    elif kind == "t5":
+        t5_folders.write_folder(folder, max_length=20, seed=3, num_beams=2, **changes)
+    else:
+        options = {"max_length": 20, "seed": 3, "num_beams": 2, **changes}
+        seq2seq_folders.write_folder(folder, kind, **options)
+    pipeline = from_pretrained(folder)
+    model, end = pipeline.model, pipeline.model.config.eos_id
+    for weight in model.weights:
+        if weight.path.endswith(("query/kernel", "cross_attention/output/kernel")):
+            weight.assign(4 * weight)
+    table = model.embeddings[-1].table
+    values = table.numpy()
+    values[end] *= 3
+    table.assign(values)
+    return pipeline
+
+
+@pytest.mark.slow
+@pytest.mark.long
+@pytest.mark.parametrize("name", CHECKPOINTS)
+def test_a_folder_for_ctranslate2(name, tmp_path):
+    """The export compares greedy search and a beam with the run, token for token."""
+    pytest.importorskip("ctranslate2")
+    pipeline = ending(tmp_path / "hf", name)
+    report = export_ctranslate2(pipeline, tmp_path / "m", MANY)
+    assert report["agreement"] == 1 and report["score_difference"] < 1e-5
+    is_renormalized = name.endswith("_ngram")
+    assert report["beam_agreement"] in (1, None)
+    assert not (is_renormalized and report["beam_sentences"])
+    loaded = open_ctranslate2(tmp_path / "m")
+    texts = [best.text for best in loaded.translate_batch(MANY)]
+    assert texts == pipeline(MANY, search=pipeline.greedy) and len({*texts}) > 5
+    assert isinstance(loaded, CTranslate2TextGenerator) == (name == "gpt2")
+    if is_renormalized:
+        with pytest.raises(
+            ValueError, match=r"must be greedy for .* `no_repeat_ngram`, with which"
+        ):
+            open_ctranslate2(tmp_path / "m", BEAM)
+    languages = pipeline.tokenizers.languages
+    if languages is not None:
+        other = [code for code in languages.ids if code != languages.target][1]
+        loaded.choose_languages(target=other)
+        expected = pipeline.with_languages(target=other)(MANY, search=pipeline.greedy)
+        assert [best.text for best in loaded.translate_batch(MANY)] == expected != texts
+    report = export_ctranslate2(pipeline, tmp_path / "q", MANY, "int8", max_score_loss=0.1)
+    assert abs(report["in_float32"]["score_loss"]) < 0.1
 
 
 def test_ids_without_languages_are_refused(tmp_path):

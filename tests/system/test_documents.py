@@ -246,7 +246,11 @@ def check_command(words):
 
 def options(command):
     """Returns all options of a command and its subcommands."""
-    own = {option for parameter in command.params for option in parameter.opts}
+    own = {
+        option
+        for parameter in command.params
+        for option in (*parameter.opts, *parameter.secondary_opts)
+    }
     return own.union(*map(options, getattr(command, "commands", {}).values()))
 
 

@@ -275,3 +275,18 @@ def test_the_attention_of_the_first_window_has_a_row_for_each_token():
     assert not answerer().attention("dog\ta cat")["encoder"].truncated
     with pytest.raises(ValueError, match="`sentence` must be a question, a tab and a passage"):
         answerer().attention("dog")
+
+
+@pytest.mark.slow
+def test_an_answer_may_be_left_empty_whatever_the_model_says():
+    """`no_answer` of a pipeline replaces that of its model, in both directions."""
+    questions = [("the dog", passage) for passage in PASSAGES if passage.strip()]
+    always, sometimes = answerer(), answerer(no_answer=True)
+    given, left_out = always.answer(questions), sometimes.answer(questions)
+    assert any(
+        result.text == "" != other.text for result, other in zip(left_out, given, strict=True)
+    )
+    assert always.with_settings(no_answer=True).answer(questions) == left_out
+    assert sometimes.with_settings(no_answer=False).answer(questions) == given
+    with pytest.raises(TypeError, match=r"`no_answer` must be .*Received: no_answer=1"):
+        always.with_settings(no_answer=1)

@@ -39,6 +39,15 @@ def test_fewer_dimensions_are_the_first_ones_with_unit_length():
             pipeline.embed(TEXTS, dimensions=wrong)
     with pytest.raises(TypeError, match="`dimensions` must be an integer, or None"):
         pipeline.embed(TEXTS, dimensions=2.0)
+    shorter = pipeline.with_settings(dimensions=3)
+    np.testing.assert_array_equal(shorter.embed(TEXTS), short)
+    assert shorter([TEXTS[0]]) == [" ".join(map(str, short[0]))]
+    assert shorter.embed([]).shape == (0, 3) and shorter.embed(TEXTS, dimensions=2).shape[1] == 2
+    assert pipeline.embed(TEXTS[:1]).shape == (1, 5), "the pipeline itself stays as it is"
+    with pytest.raises(ValueError, match="between 1 and the model's 3"):
+        shorter.embed(TEXTS, dimensions=4)
+    with pytest.raises(ValueError, match="`no_answer` has no effect on a model for embedding"):
+        pipeline.with_settings(no_answer=True)
 
 
 def test_two_models_are_no_ensemble():

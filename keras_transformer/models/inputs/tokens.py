@@ -62,6 +62,7 @@ class EmbeddedTokens(ModelInput):
         place = getattr(config.head, "language_codes", "none")
         if place != "none":
             name = f"{self.side}languages"
+            place = "before" if place == "before" else "after"
             layers[name] = LanguageCodes(place, tokens.pad_id, name=name)
         return layers
 

@@ -1,6 +1,7 @@
-"""mBART-50 in Hugging Face's format: one model for many pairs of languages."""
+"""mBART and mBART-50 in Hugging Face's format: one model for many pairs of languages."""
 
 import dataclasses
+import functools
 from typing import Any
 
 from keras_transformer.decoding.generation import Generation
@@ -13,12 +14,22 @@ from keras_transformer.pretrained.multilingual import (
 )
 from keras_transformer.text.tokenizers import Tokenizers
 
+# The languages of mBART, whose ids follow those of the vocabulary in this order. Newer files of a
+# checkpoint name them.
+LANGUAGES = (
+    *("ar_AR", "cs_CZ", "de_DE", "en_XX", "es_XX", "et_EE", "fi_FI", "fr_XX", "gu_IN", "hi_IN"),
+    *("it_IT", "ja_XX", "kk_KZ", "ko_KR", "lt_LT", "lv_LV", "my_MM", "ne_NP", "nl_XX", "ro_RO"),
+    *("ru_RU", "si_LK", "tr_TR", "vi_VN", "zh_CN"),
+)
+START = "decoder_start_token_id"
+
 
 class MBart(EncoderDecoderFamily):
     """A folder with `config.json` and `sentencepiece.bpe.model`.
 
     Also read: `tokenizer_config.json`, which names languages to use by default, and
-    `tokenizer.json` or `special_tokens_map.json`, which list the languages.
+    `tokenizer.json` or `special_tokens_map.json`, which list the languages. In mBART-50 outputs
+    start with the end token, in the mBART of 25 languages with their language.
     """
 
     name, model_type, task = "mbart", "mbart", "translation"
@@ -27,23 +38,52 @@ class MBart(EncoderDecoderFamily):
 
     def special(self, size) -> dict[str, Any]:  # noqa: D102
         special = super().special(size)
-        if special["bos_id"] != special["eos_id"]:
-            settings = self.generation_settings
-            if settings.get("decoder_start_token_id") is None:
-                settings = self.settings
-            raise settings.wrong(
-                "decoder_start_token_id",
-                f"{special['eos_id']}, the end token, as in mBART-50. The mBART of 25 languages, "
-                "which starts outputs with a language, is not supported",
-            )
-        return special
+        # The language of an output takes the place of `bos_id`.
+        return {**special, "bos_id": special["eos_id"]}
 
     def generation(self) -> Generation:  # noqa: D102
         rules = super().generation()
-        return dataclasses.replace(rules, forced_bos_id=None, language_codes="before")
+        place = "start" if self._starts_with_language else "before"
+        return dataclasses.replace(rules, forced_bos_id=None, language_codes=place)
 
     def tokenizers(self, config) -> Tokenizers:  # noqa: D102
-        ids, languages = fairseq_ids(self.folder, config.vocab_size)
-        forced = super().generation().forced_bos_id
-        languages = default_languages(languages, options_of(self.folder), forced, "en_XX")
-        return multilingual_tokenizers(self.folder, ids, languages, config)
+        ids, languages = self._vocabulary
+        starts = self._starts_with_language
+        first = self._start if starts else super().generation().forced_bos_id
+        languages = default_languages(languages, options_of(self.folder), first, "en_XX")
+        return multilingual_tokenizers(self.folder, ids, languages, config, not starts)
+
+    @functools.cached_property
+    def _vocabulary(self):
+        """The ids of all tokens, and those of the languages by code."""
+        codes = () if self._start == self._end else LANGUAGES
+        return fairseq_ids(self.folder, self.settings.count("vocab_size"), codes)
+
+    @functools.cached_property
+    def _start(self):
+        """Id of the token that starts outputs; `None` if no setting names one."""
+        size = self.settings.count("vocab_size")
+        start = self.settings.token(START, size, optional=True)
+        return self.generation_settings.token(START, size, default=start, optional=True)
+
+    @property
+    def _end(self):
+        return super().special(self.settings.count("vocab_size"))["eos_id"]
+
+    @functools.cached_property
+    def _starts_with_language(self):
+        """True for the mBART of 25 languages."""
+        if self._start == self._end:
+            return False
+        _, languages = self._vocabulary
+        if self._start is None:
+            kind = self.settings.get("tokenizer_class", "MBartTokenizer")
+            kind = options_of(self.folder).get("tokenizer_class", kind)
+            if isinstance(kind, str) and kind.removesuffix("Fast") == "MBartTokenizer":
+                return True
+        elif self._start in languages.values():
+            return True
+        settings = self.generation_settings
+        settings = self.settings if settings.get(START) is None else settings
+        rule = "the end token, as in mBART-50, or the token of a language, as in mBART"
+        raise settings.wrong(START, f"{self._end}, {rule}")

@@ -105,6 +105,20 @@ class Embedder(TextPass):
     model_class = TextEmbedder
     output = "vector"
     codec_class = VectorCodec
+    settings = ("dimensions",)
+    dimensions: int | None = None
+
+    def _set(self, name, value):
+        self._check_dimensions(value)
+        self.dimensions = value
+
+    def answer_batch(self, examples: Sequence[str]) -> list[TextVector]:  # noqa: D102
+        results = super().answer_batch(examples)
+        if self.dimensions is None:
+            return results
+        values = self._shortened(self.stacked(results), self.dimensions)
+        pairs = zip(results, values, strict=True)
+        return [dataclasses.replace(result, values=row) for result, row in pairs]
 
     def embed(
         self, texts: Sequence[str], dimensions: int | None = None, batch_size: int = 64
@@ -122,7 +136,12 @@ class Embedder(TextPass):
             TypeError: If `texts` is not a list of strings, or `dimensions` is not an integer.
             ValueError: If `dimensions` is out of range.
         """
-        width = self._width
+        self._check_dimensions(dimensions)
+        vectors = self.stacked(self.answer(texts, batch_size))
+        return vectors if dimensions is None else self._shortened(vectors, dimensions)
+
+    def _check_dimensions(self, dimensions):
+        width = self.dimensions or self._width
         if dimensions is not None and not is_integer(dimensions):
             raise TypeError(
                 f"`dimensions` must be an integer, or None. Received: dimensions={dimensions!r}."
@@ -132,15 +151,19 @@ class Embedder(TextPass):
                 f"`dimensions` must be between 1 and the model's {width}. "
                 f"Received: dimensions={dimensions}."
             )
-        vectors = self.stacked(self.answer(texts, batch_size))[:, :dimensions]
-        if dimensions is None or not self.model.config.normalize:
+
+    def _shortened(self, vectors, dimensions):
+        """Returns the first features of vectors `[T, D]`, of unit length if the model's are."""
+        vectors = vectors[:, :dimensions]
+        if not self.model.config.normalize:
             return vectors
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
         return vectors / np.maximum(lengths, np.finfo("float32").tiny)
 
     def stacked(self, results: Sequence[TextVector]) -> np.ndarray:
         """Returns the vectors of a list of `TextVector`s, float32 `[T, D]`."""
-        return np.array([result.values for result in results], "float32").reshape(-1, self._width)
+        width = len(results[0].values) if results else self.dimensions or self._width
+        return np.array([result.values for result in results], "float32").reshape(-1, width)
 
     @property
     def _width(self):

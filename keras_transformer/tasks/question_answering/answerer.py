@@ -4,6 +4,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from keras_transformer.checks import check_flag
 from keras_transformer.config.pair_layout import LAYOUTS
 from keras_transformer.models.span_predictor import SpanPredictor
 from keras_transformer.tasks.question_answering.codec import AnswerCodec
@@ -30,6 +31,11 @@ class QuestionAnswerer(TextPass):
     request = ("question", "passage")
     output = "answer"
     codec_class = AnswerCodec
+    settings = ("no_answer",)
+
+    def _set(self, name, value):
+        check_flag(name, value)
+        self.codec.no_answer = value  # the graph that reads it is traced later
 
     def reading(self, line: str) -> tuple[Any, dict[str, tuple[list[str], list[str]]], bool]:
         """Returns the tokens of the question and the first window; see `TextPipeline.reading`."""

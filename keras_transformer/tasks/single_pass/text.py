@@ -17,6 +17,7 @@ from keras_transformer.tensors import Tensor
 from keras_transformer.text.tokenizers import Tokenizer, Tokenizers
 
 Kind = TypeVar("Kind", bound="TextCodec")
+Pass = TypeVar("Pass", bound="TextPass")
 
 RULE = (
     "Each row: the ids of a text's tokens, each at least 0 and below vocab_size, none of them pad "
@@ -123,7 +124,12 @@ class TextPass(SinglePass, TextPipeline, abc.ABC):
 
     Args:
         model, tokenizer, max_length: See `TextPipeline`. Longer texts are cut.
+
+    Attributes:
+        settings: Names of the settings of answers that `with_settings` replaces.
     """
+
+    settings: tuple[str, ...] = ()
 
     def __init__(
         self,
@@ -134,6 +140,32 @@ class TextPass(SinglePass, TextPipeline, abc.ABC):
         super().__init__(model, tokenizer, max_length)
         self.codec = self.make_codec()
         self.check_models()
+
+    def with_settings(self: Pass, **settings: Any) -> Pass:
+        """Returns a pipeline that differs in settings of its answers.
+
+        Args:
+            **settings: Values of some of the `settings`, by name.
+
+        Raises:
+            TypeError: If a value has a wrong type.
+            ValueError: If a value is out of range, or a setting has no effect on such a model.
+        """
+        for name, value in settings.items():
+            if name not in self.settings:
+                raise ValueError(
+                    f"`{name}` has no effect on a model for {self.task}. "
+                    f"Received: {name}={value!r}."
+                )
+        models = self.model if len(self.models) == 1 else list(self.models)
+        pipeline = type(self)(models, self.tokenizers, self.max_length)
+        for name, value in settings.items():
+            pipeline._set(name, value)
+        return pipeline
+
+    def _set(self, name, value):
+        """Sets one of the `settings` of a new pipeline; see `with_settings`."""
+        raise NotImplementedError
 
     def make_codec(self) -> Any:
         """Returns the codec."""

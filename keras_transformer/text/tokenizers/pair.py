@@ -86,7 +86,10 @@ class Tokenizers(typing.NamedTuple):
         """
         if source is None and target is None:
             return self
-        return Tokenizers(*(one.with_languages(source, target) for one in self))
+        sides = [self.source.with_languages(source, target), self.target]
+        if self.target.languages is not None:
+            sides[1] = self.target.with_languages(source, target)
+        return Tokenizers(*sides)
 
     def files(self) -> dict[str, bytes]:
         """Returns the files to store the tokenizers in, a dictionary from names to bytes."""

@@ -185,13 +185,16 @@ def test_a_beam_that_the_file_does_not_have_is_reported(beam_export, export):
 
 
 def test_wrong_numbers_are_refused(beam_export, deep, tmp_path, monkeypatch):
+    path, _ = beam_export()
     monkeypatch.setattr(generated, "convert", None)
     fixed = r"of a beam in a .tflite file must be .*Received: search=Beam\(.*\)\.$"
-    for beam in (Beam(4, normalization="none"), Beam(4, min_length=2)):
-        with pytest.raises(ValueError, match=fixed):
-            LiteRTTranslator(beam_export()[0], beam)
-        with pytest.raises(ValueError, match=fixed):
-            export_litert(deep, tmp_path / "x.tflite", ["a"], searches=[beam])
+    beam = Beam(4, normalization="none")
+    with pytest.raises(ValueError, match=fixed):
+        LiteRTTranslator(path, beam)
+    with pytest.raises(ValueError, match=fixed):
+        export_litert(deep, tmp_path / "x.tflite", ["a"], searches=[beam])
+    with pytest.raises(ValueError, match=r"`min_length` of the beam of .* is 1, which is fixed in"):
+        LiteRTTranslator(path, Beam(4, min_length=2))
     message = "`searches` must be a list of `Greedy()` and at most one `Beam`. Received: searches="
     for searches in ([Beam(2), Beam(3)], [Sample()], Beam(2)):
         with pytest.raises(ValueError, match=re.escape(f"{message}{searches!r}.")):
@@ -199,6 +202,26 @@ def test_wrong_numbers_are_refused(beam_export, deep, tmp_path, monkeypatch):
     with pytest.raises(ValueError, match="`n_best` must be between 1 and the `size` of the beam"):
         export_litert(deep, tmp_path / "x.tflite", ["a"], searches=[Beam(2)], n_best=3)
     assert listing(tmp_path) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("normalization", ["gnmt", "power"])
+def test_a_minimum_length_is_part_of_the_file(normalization, deep, sentences, tmp_path):
+    """Outputs equal those of the run, also where a limit for the source would be shorter."""
+    beam = Beam(2, 1.0, normalization, min_length=9, extra_length=2, stopping="score")
+    path = tmp_path / "x.tflite"
+    options = {"lengths": [LIMIT], "searches": [beam], "n_best": 2}
+    report = export_litert(deep, path, sentences, **options)
+    assert report["beam"]["agreement"] == 1
+    texts = [text for text in sentences if text.strip()]
+    loaded = LiteRTTranslator(path, beam)
+    assert loaded.search == beam
+    with_minimum = [best.text for best in map_sorted(loaded.translate_batch, texts, 8)]
+    assert with_minimum == deep(texts, search=beam)
+    assert with_minimum != deep(texts, search=Beam(2, 1.0, normalization, stopping="score"))
+    ids = [row for row in deep.source_tokenizer.encode(texts[:9]).to_list() if len(row) <= LIMIT]
+    tokens, _ = loaded.decode(ids)
+    assert ((tokens != deep.model.config.pad_id).sum(axis=2) >= 9).all()
 
 
 @pytest.mark.slow

@@ -1,0 +1,153 @@
+"""Options of a model in CTranslate2's terms, and refusals of what its layout cannot express."""
+
+from typing import Any
+
+from keras_transformer import activations
+from keras_transformer.config.block import head_sizes
+from keras_transformer.config.positions import ROTARY_BASE
+from keras_transformer.export.ctranslate2.runtime import load_ctranslate2
+from keras_transformer.export.errors import ExportError
+
+# Our names of activations and CTranslate2's.
+ACTIVATIONS = {
+    "relu": "RELU",
+    "gelu": "GELU",
+    "gelu_tanh": "GELUTanh",
+    "silu": "SWISH",
+    "tanh": "Tanh",
+    "sigmoid": "Sigmoid",
+}
+# Attention scores that are a product of queries and keys.
+PRODUCTS = ("scaled_dot_product", "dot_product", "general")
+# Options of a stack that the layout expresses, at least some of their values; `_reasons` names the
+# others. Any option that is not listed, such as one that is new, must have its default.
+EXPRESSED = {
+    *("num_layers", "d_model", "max_length", "final_norm", "embedding_norm", "autoregression"),
+    *("position", "sinusoid_layout", "sinusoid_endpoint", "position_offset", "rotary_base"),
+    *("relative_distance", "relative_buckets", "share_positions"),
+    *("num_heads", "num_key_value_heads", "d_ff", "d_k", "d_v", "score"),
+    *("dropout", "attention_dropout", "activation_dropout"),  # only in training
+    *("activation", "feed_forward_type", "feed_forward_bias"),
+    *("norm", "norm_type", "norm_bias", "layer_norm_epsilon"),
+    *("attention_bias", "attention_key_bias", "attention_output_bias"),
+}
+
+
+def options_of(stack, is_decoder) -> dict[str, Any]:
+    """Returns the options of CTranslate2's specification of a stack.
+
+    Args:
+        stack: The `StackConfig`.
+        is_decoder: Whether it is a decoder, which has more options than an encoder.
+    """
+    block = stack.block
+    options = {
+        "num_layers": stack.num_layers,
+        "num_heads": block.num_heads,
+        "pre_norm": block.is_pre_norm,
+        "no_final_norm": not stack.has_final_norm,
+        "activation": _activation(block.activation),
+        "layernorm_embedding": stack.embedding_norm,
+        "ffn_glu": block.is_gated,
+        "rms_norm": block.norm_type == "rms",
+        "relative_position": stack.position == "relative",
+        "relative_attention_bias": stack.position == "t5",
+    }
+    if _shares_keys(block):
+        d_k, d_v = _head_sizes(stack)
+        options |= {"num_heads_kv": block.num_key_value_heads, "head_dim": max(d_k, d_v)}
+    if stack.position == "rotary":
+        options["rotary_dim"] = _head_sizes(stack)[0]
+        options["rotary_interleave"] = False
+        options["rotary_base"] = stack.rotary_base or ROTARY_BASE
+    if is_decoder:
+        options["alibi"] = stack.position == "alibi"
+    return options
+
+
+def check_run(config, tokenizers, quantize="none", origin=None) -> None:
+    """Raises an `ExportError` unless CTranslate2 can express a model: see `check_expressible`.
+
+    Models that do not generate text are refused later, by their task.
+    """
+    if config.decoder is not None:
+        check_expressible(config, origin)
+
+
+def check_expressible(config, origin=None) -> None:
+    """Raises an `ExportError` unless CTranslate2's layout can express a model.
+
+    Args:
+        config: A `TransformerConfig` or a `LanguageModelConfig`.
+        origin: Provenance of the original checkpoint, a dictionary, or `None`. The error names the
+            setting of that checkpoint.
+    """
+    epsilons = {stack.block.layer_norm_epsilon for stack in config.stacks}
+    reasons = [reason for stack in config.stacks for reason in _reasons(stack)]
+    if config.encoder is not None and config.encoder.position == "alibi":
+        reasons.append("alibi positions of an encoder")
+    if len(epsilons) > 1:
+        reasons.append("a `layer_norm_epsilon` that differs between encoder and decoder")
+    if getattr(config.head, "silent_ids", ()):
+        reasons.append(_name_of_silent_ids(origin))
+    if getattr(config.head, "starts_with_zeros", False):
+        reasons.append("an output that starts with zeros")
+    if reasons:
+        raise ExportError(f"The layout for CTranslate2 cannot express {reasons[0]}.")
+
+
+def _reasons(stack):
+    """Returns names of what CTranslate2 cannot express in a stack, a list."""
+    if stack.is_recurrent:
+        return ["a decoder of SSRUs"]
+    block = stack.block
+    _activation(block.activation)
+    turned = stack.position == "rotary" and block.score == "general"
+    reasons = {
+        f"{block.score} scores": block.score not in PRODUCTS,
+        "general scores of rotary positions": turned,
+        "local attention": stack.window is not None,
+        "a first block without its first norm": stack.first_norm is False,
+        "a final norm after post-norm blocks": stack.has_final_norm and not block.is_pre_norm,
+    }
+    values = stack.to_flat()
+    others = [
+        f"`{name}`"
+        for name, field in stack.options().items()
+        if name not in EXPRESSED and values[name] != field.default
+    ]
+    return [*(name for name, is_there in reasons.items() if is_there), *others]
+
+
+def _shares_keys(block):
+    return block.num_key_value_heads not in (None, block.num_heads)
+
+
+def _head_sizes(stack):
+    block = stack.block
+    return head_sizes(stack.d_model, block.num_heads, block.d_k, block.d_v)
+
+
+def _name_of_silent_ids(origin):
+    """Returns the name of the user's setting that became `silent_ids`."""
+    form = (origin or {}).get("format")
+    if form == "marian":
+        return "an unknown token that is never emitted but keeps its probability, as in Marian"
+    if form is not None:
+        return (
+            "`bad_words_ids` without `renormalize_logits`: tokens that are never emitted but keep "
+            'their probability. Set "renormalize_logits": true in the generation_config.json or '
+            "config.json of the checkpoint and convert it again; this changes the scores"
+        )
+    return "`silent_ids`"
+
+
+def _activation(name):
+    # Keras has several names for some activations.
+    name = activations.name_of(activations.get(name))
+    if name not in ACTIVATIONS:
+        raise ExportError(
+            f"CTranslate2 can express the activations {', '.join(ACTIVATIONS)}. This model has "
+            f"{name}."
+        )
+    return getattr(load_ctranslate2().specs.Activation, ACTIVATIONS[name])

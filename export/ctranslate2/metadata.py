@@ -1,0 +1,62 @@
+"""Metadata of a model in the `config.json` of a folder for CTranslate2."""
+
+import json
+import pathlib
+from typing import Any
+
+MAX_LENGTH = "max_length"  # of sources and outputs
+GREEDY = "greedy_max_length"  # maximum output length of greedy search
+FORCED = "forced_eos_id"  # for this and the following keys see `TransformerConfig`
+FIRST = "forced_bos_id"
+NGRAM = "no_repeat_ngram"
+LANGUAGES = "language_codes"
+# Rules of a model for its outputs, with the values that have no effect. They are also those of
+# folders in which a rule is missing.
+RULES = {FORCED: None, FIRST: None, NGRAM: 0, LANGUAGES: "none"}
+
+
+def metadata_of(config, max_length, greedy_length) -> dict[str, Any]:
+    """Returns the metadata of a model, a dictionary of plain values.
+
+    Args:
+        config: A `TransformerConfig` or a `LanguageModelConfig`.
+        max_length: Maximum source and output length in tokens.
+        greedy_length: Maximum output length of greedy search.
+    """
+    return {MAX_LENGTH: max_length, GREEDY: greedy_length, **rules_of(config)}
+
+
+def rules_of(config) -> dict[str, Any]:
+    """Returns the rules of a model for its outputs by name, a dictionary with the keys `RULES`."""
+    return {name: getattr(config.head, name, idle) for name, idle in RULES.items()}
+
+
+def read_metadata(folder) -> dict[str, Any]:
+    """Returns the metadata in a `config.json`, with all rules.
+
+    Args:
+        folder: Path of the file.
+
+    Raises:
+        ValueError: If the file is damaged; the message names it.
+    """
+    path = pathlib.Path(folder)
+    try:
+        metadata = {**RULES, **json.loads(path.read_bytes())}
+        return {**metadata, MAX_LENGTH: int(metadata[MAX_LENGTH])}
+    except (ValueError, KeyError, TypeError) as error:  # not JSON, or of another program
+        raise ValueError(
+            f"{path} is damaged: it has no valid `{MAX_LENGTH}`. Export the model again."
+        ) from error
+
+
+def is_renormalized(rules) -> bool:
+    """Returns true if CTranslate2 changes the probabilities of the tokens that rules allow.
+
+    It excludes tokens before the softmax, so that the probabilities of the others sum to 1. In our
+    searches, scores are those of the model.
+
+    Args:
+        rules: Dictionary of rules by name, such as the metadata.
+    """
+    return rules[NGRAM] > 0
