@@ -84,6 +84,7 @@ MORE = {
     "translation": {"model": 'tie = "target"', "vocabulary": "shared = false"},
 }
 KINDS = list(MORE)
+LIKE_OTHERS = ("summarization", "labelling", "masked_language_modelling")
 LABELS = ("2", "3", "10")  # sorted as numbers, not as text
 
 
@@ -149,13 +150,11 @@ CLASSES = {
 }
 
 
-# Summaries are trained like translations, and words are labelled like whole texts.
+# Summaries are trained like translations, words are labelled like whole texts, and masked language
+# models are trained like causal ones.
 @pytest.mark.parametrize(
     "kind",
-    [
-        pytest.param(k, marks=pytest.mark.slow if k in ("summarization", "labelling") else ())
-        for k in KINDS
-    ],
+    [pytest.param(k, marks=pytest.mark.slow if k in LIKE_OTHERS else ()) for k in KINDS],
 )
 def test_a_run_is_self_contained(finished, corpus, kind):
     folder, figures = finished(kind)
@@ -334,6 +333,7 @@ def test_tokens_of_texts_are_counted(finished, corpus):
 # Masked language models
 
 
+@pytest.mark.slow
 def test_an_evaluation_hides_the_tokens_of_the_validation(finished, corpus):
     folder, figures = finished("masked_language_modelling")
     expected = figures["validation"]
