@@ -187,7 +187,8 @@ class TextEncoder(Family):
     @property
     def replaced(self) -> tuple[str, ...]:
         """Patterns of the biases that a decoder with weights of its own does not use."""
-        return () if self._is_tied else tuple(map(re.escape, self.mask_head.biases[1:]))
+        names = () if self._is_tied else self.mask_head.biases[1:]
+        return tuple(f"{re.escape(name)}" for name in names)
 
     @property
     def _is_tied(self):

@@ -15,7 +15,7 @@ RANKS, KINDS = range(2)  # purposes of the random numbers
 BITS = 24  # of a random number
 
 
-class Masked(typing.NamedTuple):
+class HiddenTokens(typing.NamedTuple):
     """Texts with masks.
 
     Attributes:
@@ -27,7 +27,7 @@ class Masked(typing.NamedTuple):
     labels: Tensor
 
 
-def hide_tokens(tokens, tokenizer, config, seeds=None) -> Masked:
+def hide_tokens(tokens, tokenizer, config, seeds=None) -> HiddenTokens:
     """Hides some tokens of each text, as BERT's training does.
 
     Of the tokens that are not special, `masking_rate` are drawn, rounded, at least one. Each of
@@ -42,7 +42,7 @@ def hide_tokens(tokens, tokenizer, config, seeds=None) -> Masked:
             text has the same masks in every batch and every epoch.
 
     Returns:
-        A `Masked`.
+        A `HiddenTokens`.
 
     Reference: Devlin et al. (2019), BERT, section 3.1 and appendix A.1.
 
@@ -65,7 +65,9 @@ def hide_tokens(tokens, tokenizer, config, seeds=None) -> Masked:
     is_mask = kinds[0] < config.mask_share
     is_drawn = kinds[0] < config.mask_share + config.random_share
     replaced = tf.where(is_mask, tokenizer.mask_id, tf.where(is_drawn, drawn, tokens))
-    return Masked(tf.where(chosen, replaced, tokens), tf.where(chosen, tokens, tokenizer.pad_id))
+    return HiddenTokens(
+        tf.where(chosen, replaced, tokens), tf.where(chosen, tokens, tokenizer.pad_id)
+    )
 
 
 def require_mask(tokenizer) -> None:
