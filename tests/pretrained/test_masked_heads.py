@@ -85,6 +85,7 @@ def expected_words(tensors, settings, text, count=5):
     return words, np.take_along_axis(shares, best, 1)
 
 
+@pytest.mark.slow
 def test_words_of_a_pipeline_and_of_a_run(tmp_path):
     settings, tensors = write_folder(tmp_path / "hf", "bert")
     filler = from_pretrained(tmp_path / "hf")

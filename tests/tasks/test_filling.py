@@ -68,6 +68,7 @@ def test_words_are_the_most_probable_of_the_model(batch_size):
     assert filler()(TEXTS) == [result.text for result in results[:-1]]
 
 
+@pytest.mark.slow
 def test_an_ensemble_has_the_mean_of_the_probabilities():
     models = [filler().model, other(tie="none").model]
     ensemble = filler().with_model(models)
@@ -77,6 +78,7 @@ def test_an_ensemble_has_the_mean_of_the_probabilities():
         np.testing.assert_allclose(result.probabilities, shares, rtol=0, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_a_lower_limit_truncates_more():
     short = MaskFiller(filler().model, filler().tokenizers, 4)
     first, second = short.answer(["a <mask> runs", "<mask> and a <mask>"])
@@ -85,6 +87,7 @@ def test_a_lower_limit_truncates_more():
                                                               4)[0]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_static_shapes_give_the_same():
     inputs, _ = filler().codec.encode(tf.constant(TEXTS[:2]))
     dynamic = filler().predict(**inputs)

@@ -133,16 +133,15 @@ def test_a_text_without_a_token_to_hide_stays_as_it_is():
     assert not labels[:3].any() and labels[3].tolist() == [7, 0, 0]
 
 
-def test_a_graph_and_xla_hide_the_same_tokens():
+@pytest.mark.slow
+@pytest.mark.parametrize("jit", [False, True], ids=["graph", "xla"])
+def test_a_graph_and_xla_hide_the_same_tokens(jit):
     tokens = tf.constant(rows(9, 30))
-
-    def function(tokens):
-        return hide_tokens(tokens, KNOWN, config(), seeds(9))
-
-    spec = tf.TensorSpec([None, None], tf.int32)
-    for one, other in zip(
-        tf.function(function, input_signature=[spec])(tokens), function(tokens), strict=True
-    ):
+    function = tf.function(
+        lambda tokens: hide_tokens(tokens, KNOWN, config(), seeds(9)), jit_compile=jit
+    )
+    for one, other in zip(function(tokens), hide_tokens(tokens, KNOWN, config(), seeds(9)),
+                          strict=True):  # fmt: skip
         np.testing.assert_array_equal(one, other)
 
 
