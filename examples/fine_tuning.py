@@ -32,7 +32,7 @@ The environment variable `CHECKPOINT` names a folder with `config.json`, `model.
 `vocab.txt` of a BERT. We use
 [all-MiniLM-L6-v2](https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2), 6 layers of width
 384 with 23 million parameters (Apache 2.0), because it is small enough for a processor. Any other
-BERT works in the same way, such as `google-bert/bert-base-uncased`, which is five times as large.
+BERT works in the same way if it has no head, or one for classes.
 """
 
 # %% [markdown]

@@ -59,7 +59,7 @@ class AnswerAgreement:
                 f"{what}: only one of the two models read all of {shown!r}. The export was not "
                 "kept."
             )
-        others = [(example, a, b) for example, a, b in rows if a.text != b.text]
+        others = [(example, a, b) for example, a, b in rows if a.choice != b.choice]
         report = {
             "sentences": len(rows),
             "identical": len(rows) - len(others),
@@ -67,7 +67,7 @@ class AnswerAgreement:
             f"{self.codec.number}_difference": max(_gap(a, b) for _, a, b in rows),
             "score_error": float(np.mean([_error(a, b) for _, a, b in rows])),
             "differences": [
-                difference(self.codec.shown(example), a.text, b.text)
+                difference(self.codec.shown(example), a.choice, b.choice)
                 for example, a, b in others[:SHOWN]
             ],
             "processor": describe_processor(),
@@ -93,7 +93,9 @@ class AnswerAgreement:
             )
         for example, ours, theirs in others:  # numbers agree: a tie, or wrong names
             if isinstance(ours, Choice) and not ours.is_tied(theirs, self.codec.tolerance):
-                shown, *texts = map(shortened, (self.codec.shown(example), theirs.text, ours.text))
+                shown, *texts = map(
+                    shortened, (self.codec.shown(example), theirs.choice, ours.choice)
+                )
                 raise ExportError(
                     f"{what}: {shown!r} became {texts[0]!r}, not {texts[1]!r}. The export was not "
                     "kept."

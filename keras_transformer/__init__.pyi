@@ -7,6 +7,7 @@ from .config import (
     EmbedderConfig as EmbedderConfig,
     ImageClassifierConfig as ImageClassifierConfig,
     LanguageModelConfig as LanguageModelConfig,
+    MaskedLanguageModelConfig as MaskedLanguageModelConfig,
     SeriesConfig as SeriesConfig,
     SpanPredictorConfig as SpanPredictorConfig,
     TokenClassifierConfig as TokenClassifierConfig,
@@ -49,6 +50,7 @@ from .layers.blocks.decoder import Decoder as Decoder, DecoderBlock as DecoderBl
 from .models.transformer import Transformer as Transformer
 from .models.snow import SnowAccount as SnowAccount
 from .models.language_model import LanguageModel as LanguageModel
+from .models.masked_language_model import MaskedLanguageModel as MaskedLanguageModel
 from .models.classifier import TextClassifier as TextClassifier
 from .models.embedder import TextEmbedder as TextEmbedder
 from .models.token_classifier import TokenClassifier as TokenClassifier
@@ -91,6 +93,7 @@ from .tasks.labelling.labeller import Labelling as Labelling, TokenLabeller as T
 from .tasks.embedding.embedder import Embedder as Embedder, TextVector as TextVector
 from .tasks.question_answering.answerer import QuestionAnswerer as QuestionAnswerer
 from .tasks.question_answering.codec import Answer as Answer
+from .tasks.masked_language_modelling.filler import Filling as Filling, MaskFiller as MaskFiller
 from .tasks.run import Run as Run
 
 __version__: str

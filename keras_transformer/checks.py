@@ -31,6 +31,13 @@ def check_rate(name: str, value: Any) -> None:
         raise ValueError(f"`{name}` must be at least 0 and below 1. Received: {name}={value}.")
 
 
+def check_share(name: str, value: Any) -> None:
+    """Requires a number from 0 to 1."""
+    _check_number(name, value)
+    if not 0 <= value <= 1:
+        raise ValueError(f"`{name}` must be from 0 to 1. Received: {name}={value}.")
+
+
 def check_positive(name: str, value: Any, optional: bool = False) -> None:
     """Requires a finite number above 0; with `optional`, `None` is accepted as well."""
     if optional and value is None:

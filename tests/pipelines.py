@@ -16,6 +16,9 @@ from keras_transformer import (
     ImageRecognizer,
     LanguageModel,
     LanguageModelConfig,
+    MaskedLanguageModel,
+    MaskedLanguageModelConfig,
+    MaskFiller,
     QuestionAnswerer,
     Run,
     SentencePieceTokenizer,
@@ -45,11 +48,11 @@ LABELS = ("bad", "good", "so so")
 
 
 @functools.cache
-def tokenizer(size=30):
+def tokenizer(size=30, control=()):
     model = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter(LINES * 20), model_writer=model, vocab_size=size, model_type="bpe",
-        pad_id=0, unk_id=1, bos_id=2, eos_id=3, minloglevel=2,
+        pad_id=0, unk_id=1, bos_id=2, eos_id=3, control_symbols=[*control], minloglevel=2,
     )  # fmt: skip
     return SentencePieceTokenizer(model.getvalue())
 
@@ -78,6 +81,13 @@ def embedder():
 def labeller():
     config = TokenClassifierConfig(vocab_size=30, **SIZES, labels=("O", "B-X", "I-X"))
     return TokenLabeller(with_larger_weights(TokenClassifier(config)), tokenizer())
+
+
+@functools.cache
+def filler():
+    config = MaskedLanguageModelConfig(vocab_size=30, **SIZES)
+    known = tokenizer(control=("<mask>",))
+    return MaskFiller(with_larger_weights(MaskedLanguageModel(config)), known)
 
 
 @functools.cache

@@ -242,6 +242,11 @@ _FAST_BY_FILE = {
         "test_ids_have_the_tokens_of_languages_in_front": 1,
         "test_logits_states_and_searches": 1,
     },
+    "tests/pretrained/test_masked_heads.py": {
+        "test_every_tensor_of_the_head_is_needed_and_no_other_is_there": 1,
+        "test_files_decide_about_white_space_before_a_mask": 1,
+        "test_logits": 4,
+    },
     "tests/pretrained/test_opus_mt.py": {
         "test_logits_and_encoder_states": 1,
     },
@@ -264,6 +269,10 @@ _FAST_BY_FILE = {
     },
     "tests/tasks/test_classifying.py": {
         "test_a_result_has_the_probabilities_of_the_model": 1,
+    },
+    "tests/tasks/test_filling.py": {
+        "test_files_of_a_tokenizer_keep_its_mask": 1,
+        "test_words_are_the_most_probable_of_the_model": 1,
     },
     "tests/tasks/test_labelling.py": {
         "test_labels_are_the_most_probable_of_the_model": 1,

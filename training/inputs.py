@@ -5,7 +5,7 @@ import pathlib
 
 from keras_transformer.tasks.task import Survey
 from keras_transformer.text.tokenizers import Tokenizers
-from keras_transformer.text.tokenizers.sentencepiece import SentencePieceTokenizer
+from keras_transformer.text.tokenizers.sentencepiece import MASK, SentencePieceTokenizer
 from keras_transformer.training.data.store import Stores
 from keras_transformer.training.loop.messages import say
 from keras_transformer.training.settings.derived import VOCABULARY
@@ -118,8 +118,9 @@ def _learn_tokenizers(settings, data, console):
         places = sorted(task.columns.index(name) for name in columns)
         most = max(1, TEXTS // len(places))
         texts = strings(data.rows("train"), places, data.count("train"), most)
+        section = settings.model_copy(update={"size": size})
         return SentencePieceTokenizer(
-            learn_vocabulary(texts, settings.model_copy(update={"size": size}))
+            learn_vocabulary(texts, section, MASK if task.needs_mask else None)
         )
 
     size = settings.size or VOCABULARY

@@ -57,7 +57,7 @@ def strings(rows, columns, total=None, most=None) -> Iterator[bytes]:
             yield from batch[column][taken]
 
 
-def learn_vocabulary(strings, settings) -> bytes:
+def learn_vocabulary(strings, settings, mask=None) -> bytes:
     """Learns a vocabulary; the same strings in the same order give the same bytes.
 
     The text is normalised to Unicode's canonical form NFC, every white space character becomes a
@@ -79,6 +79,7 @@ def learn_vocabulary(strings, settings) -> bytes:
         settings: The `[vocabulary]` section: `size` is the number of tokens, including special
             ones; `model_type` is "bpe" or "unigram"; `split_digits` makes every digit a token of
             its own; and `character_coverage` is the share of the text's characters to cover.
+        mask: A token that no text is split into, with id 4. `None`: there is none.
 
     Returns:
         The serialised SentencePiece model. Ids: pad 0, unk 1, bos 2, eos 3.
@@ -90,7 +91,7 @@ def learn_vocabulary(strings, settings) -> bytes:
     """
     rules, strings = _write_rules(), _Remembering(strings)
     try:
-        return _train(strings, settings, rules)
+        return _train(strings, settings, rules, mask)
     except (
         RuntimeError,
         ValueError,
@@ -98,12 +99,13 @@ def learn_vocabulary(strings, settings) -> bytes:
     ) as error:
         if strings.error:
             raise strings.error from None
-        raise _explained(str(error), settings.size) from error
+        without_text = EOS_ID + 1 + (mask is not None)
+        raise _explained(str(error), settings.size, without_text) from error
     finally:
         os.unlink(rules)
 
 
-def _train(strings, settings, rules):
+def _train(strings, settings, rules, mask):
     model = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter(strings),
@@ -120,6 +122,7 @@ def _train(strings, settings, rules):
         unk_id=UNK_ID,
         bos_id=BOS_ID,
         eos_id=EOS_ID,
+        control_symbols=[] if mask is None else [mask],
         num_threads=1,  # the order of sums, and so the model, depends on the number of threads
         minloglevel=2,  # errors only; the most important of them are also raised
     )
@@ -143,10 +146,16 @@ class _Remembering:
             raise
 
 
-def _explained(reason, size):
-    """Returns an error in terms of the settings for a message of SentencePiece about C++ code."""
+def _explained(reason, size, without_text):
+    """Returns an error in terms of the settings for a message of SentencePiece about C++ code.
+
+    Args:
+        reason: The message.
+        size: Size of the vocabulary that was asked for.
+        without_text: Size of a vocabulary without any text.
+    """
     most = re.search(r"too high .*<= (\d+)", reason)
-    if most and int(most[1]) > EOS_ID + 1:  # a vocabulary without any text has so many tokens
+    if most and int(most[1]) > without_text:
         return UnfitSize(
             f"`size` must be at most {most[1]} for a vocabulary of this training text, which has "
             f"no more tokens to learn. Received: size={size}.",

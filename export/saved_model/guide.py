@@ -67,7 +67,8 @@ class Page:
     def text(self, model) -> str:
         """Returns the page in Markdown; `model` is the name under which it is served."""
         first, *_ = self.functions
-        written = self.functions[first].structured_outputs[self.output].dtype == tf.string
+        spec = self.functions[first].structured_outputs[self.output]
+        written = spec.dtype == tf.string and spec.shape.rank == 1  # one string for each example
         imports = (f"import {name}  # {why}\n" for name, why in self.modules.items())
         return templates.PAGE.substitute(
             model=model,

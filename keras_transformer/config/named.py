@@ -6,6 +6,7 @@ from typing import Any
 
 from keras_transformer.checks import check_choice
 from keras_transformer.config import heads, inputs
+from keras_transformer.config.masked_head import MaskedTokenHead
 from keras_transformer.config.model import ModelConfig
 from keras_transformer.config.parts import Part
 from keras_transformer.config.recurrent import Cells, RecurrentConfig
@@ -125,6 +126,25 @@ class SpanPredictorConfig(ModelConfig):
         "input": Part(inputs.TokenInput(segments="from_bos")),
         "encoder": STACK,
         "head": Part(heads.SpansHead()),
+    }
+
+
+class MaskedLanguageModelConfig(ModelConfig):
+    """Configuration of a `MaskedLanguageModel`.
+
+    Args:
+        **options: Options of `TokenInput`, `StackConfig`, `BlockConfig` and `MaskedTokenHead`.
+
+    Example:
+        >>> from keras_transformer import MaskedLanguageModelConfig
+        >>> MaskedLanguageModelConfig.preset("tiny", vocab_size=4000).masking_rate
+        0.15
+    """
+
+    description = {
+        "input": Part(inputs.TokenInput()),
+        "encoder": STACK,
+        "head": Part(MaskedTokenHead()),
     }
 
 

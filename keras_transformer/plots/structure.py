@@ -6,6 +6,7 @@ import keras
 
 from keras_transformer.layers import positions
 from keras_transformer.layers.inputs.embedding import OutputBias, PositionalEmbedding
+from keras_transformer.layers.normalization import LayerNormalization
 from keras_transformer.models.heads.pooling import Pooling
 from keras_transformer.plots.boxes import GAP, MARGIN, WIDTH, Tower
 from keras_transformer.plots.figure import new_figure, styled
@@ -154,6 +155,11 @@ def _draw_bias(tower, layer, shape, drawn):
     return shape
 
 
+def _draw_norm(tower, layer, shape, drawn):
+    tower.box("Norm", [_count(layer, drawn)], NORM)
+    return shape
+
+
 def _draw_pooling(tower, layer, shape, drawn):
     size = [_count(layer, drawn)] if layer.weights else []
     tower.box("Pooling", [f"{layer.kind} of the tokens", *size], NORM)
@@ -165,6 +171,8 @@ def _draw_pooling(tower, layer, shape, drawn):
 HEADS = {
     PositionalEmbedding: _draw_tied,
     keras.layers.Dense: _draw_dense,
+    LayerNormalization: _draw_norm,
+    keras.layers.RMSNormalization: _draw_norm,
     OutputBias: _draw_bias,
     Pooling: _draw_pooling,
 }

@@ -46,6 +46,35 @@ def token_name(value) -> str | None:
     return value if isinstance(value, str) else None
 
 
+def read_mask(ids, folder, content, default) -> tuple[str | None, bool]:
+    """Returns the mask token of a vocabulary, and whether white space before it is removed.
+
+    Args:
+        ids: Dictionary from tokens to ids.
+        folder: The `CheckpointFolder`.
+        content: Content of `tokenizer.json`, or `None`.
+        default: The token, unless `tokenizer_config.json` names another.
+
+    Returns:
+        The token, or `None` if the vocabulary has none, or it is found in texts by other rules.
+    """
+    options = folder.json(OPTIONS) or {}
+    named = options.get("mask_token")
+    mask = token_name(named) or default
+    if mask not in ids:
+        return None, False
+    decoder = options.get(DECODER)
+    entries = [
+        *(decoder.values() if isinstance(decoder, dict) else ()),
+        *((content or {}).get("added_tokens") or ()),
+        named,
+    ]
+    entry = next((e for e in entries if isinstance(e, dict) and e.get("content") == mask), {})
+    if entry.get("rstrip") or entry.get("single_word") or entry.get("normalized"):
+        return None, False
+    return mask, entry.get("lstrip") is True
+
+
 def _entries(folder, content, path):
     """Yields name, id, whether the token is special, and its list for messages."""
     place = f"{path}: `added_tokens`"

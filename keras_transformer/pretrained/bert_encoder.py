@@ -5,7 +5,7 @@ from typing import Any
 
 from keras_transformer.pretrained.names import Layout, Weight, layers
 from keras_transformer.pretrained.settings import ACTIVATIONS
-from keras_transformer.pretrained.text_encoder import TextEncoder
+from keras_transformer.pretrained.text_encoder import MaskHead, TextEncoder
 
 # The layers of a block, and ours.
 BLOCK = {
@@ -19,7 +19,6 @@ BLOCK = {
     "output.LayerNorm": "feed_forward_norm",
 }
 EMBEDDINGS = {
-    "word_embeddings": "embedding.table",
     "position_embeddings": "embedding.positions",
     "token_type_embeddings": "segments.table",
 }
@@ -86,11 +85,16 @@ class BertEncoder(TextEncoder):
             yield from layers(BLOCK, theirs, ours)
         yield from self.head(config)
 
-    def embeddings(self, config) -> Iterator[Weight]:
-        """Yields the `Weight`s of the embeddings."""
+    def tables(self) -> Iterator[Weight]:
+        """Yields the `Weight`s of the embeddings of tokens, positions and segments."""
+        yield self.table()
         for name, ours in EMBEDDINGS.items():
             last = self.cut if name == "position_embeddings" else 0
             yield Weight(f"{self.prefix}embeddings.{name}.weight", ours, Layout(last=last))
+
+    def embeddings(self, config) -> Iterator[Weight]:
+        """Yields the `Weight`s of the embeddings and of the layers after them."""
+        yield from self.tables()
         yield from layers({"embeddings.LayerNorm": "encoder.embedding_norm"}, self.prefix)
 
     def head(self, config) -> Iterator[Weight]:
@@ -108,13 +112,22 @@ class RobertaEncoder(BertEncoder):
     """
 
     base, pair_layout = "roberta.", "roberta"
-    others = ("Model", "ForMaskedLM")
+    others = ("Model",)
     first, types = FIRST, 1
-    ignored = (
-        r"lm_head\..*",
-        r"(roberta\.)?pooler\..*",
-        r"(roberta\.)?embeddings\.(position_ids|token_type_ids)",
+    mask_head = MaskHead(
+        "lm_head.dense",
+        "lm_head.layer_norm",
+        "lm_head.decoder",
+        ("lm_head.decoder.bias", "lm_head.bias"),
     )
+    mask_activation = "gelu"
+
+    @property
+    def ignored(self) -> tuple[str, ...]:
+        """Tensors of another head, buffers, and a pooler that no logit depends on."""
+        buffers = r"(roberta\.)?embeddings\.(position_ids|token_type_ids)"
+        fixed = (r"(roberta\.)?pooler\..*", buffers)
+        return *fixed, *(self.replaced if self.predicts_masks else (r"lm_head\..*",))
 
     def config(self) -> Any:  # noqa: D102
         self.settings.check({"pad_token_id": (1,)})  # positions begin after it
@@ -122,7 +135,7 @@ class RobertaEncoder(BertEncoder):
 
     def embeddings(self, config) -> Iterator[Weight]:  # noqa: D102
         prefix = self.prefix
-        yield Weight(f"{prefix}embeddings.word_embeddings.weight", "embedding.table")
+        yield self.table()
         # The one token type is a part of every position.
         types = f"{prefix}embeddings.token_type_embeddings.weight"
         row = self.tensors.read(types, (1, config.d_model))

@@ -1,7 +1,7 @@
 """Byte-level BPE in Hugging Face's files: `tokenizer.json`, or `vocab.json` and `merges.txt`."""
 
 from keras_transformer.checks import is_integer
-from keras_transformer.pretrained.added_tokens import with_added_tokens
+from keras_transformer.pretrained.added_tokens import read_mask, with_added_tokens
 from keras_transformer.pretrained.pieces import check_ids
 from keras_transformer.pretrained.post_processor import check_marks
 from keras_transformer.pretrained.settings import CheckpointSettings
@@ -9,6 +9,7 @@ from keras_transformer.text.tokenizers import ByteBPETokenizer
 
 VOCABULARY, OPTIONS = "tokenizer.json", "tokenizer_config.json"
 IDS, MERGES = "vocab.json", "merges.txt"
+MASK = "<mask>"
 VERSION = "#version"  # begins the first line of `merges.txt`
 # Options of the model that change its tokens, with the values of GPT-2's and RoBERTa's. An option
 # that is missing has the first of them.
@@ -57,8 +58,10 @@ def read_byte_bpe(
     if padding is not None:
         special = {**special, "pad": padding(pieces)}
         pieces += [special["pad"]] * (special["pad"] not in pieces)
+    mask, strips = read_mask(ids, folder, content, MASK)
+    special = special if mask is None else {**special, "mask": mask}
     try:
-        tokenizer = ByteBPETokenizer(pieces, merges, special, starts_with_bos, prefix_space)
+        tokenizer = ByteBPETokenizer(pieces, merges, special, starts_with_bos, prefix_space, strips)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
     if content is not None:

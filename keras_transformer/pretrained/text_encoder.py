@@ -1,6 +1,7 @@
 """`TextEncoder`, the base of the families of BERT's kind: an encoder of a text, and a head."""
 
 import functools
+import re
 import typing
 from collections.abc import Iterator
 from typing import Any
@@ -8,15 +9,17 @@ from typing import Any
 from keras_transformer.config import (
     ClassifierConfig,
     EmbedderConfig,
+    MaskedLanguageModelConfig,
     SpanPredictorConfig,
     TokenClassifierConfig,
 )
 from keras_transformer.models.classifier import TextClassifier
 from keras_transformer.models.embedder import TextEmbedder
+from keras_transformer.models.masked_language_model import MaskedLanguageModel
 from keras_transformer.models.span_predictor import SpanPredictor
 from keras_transformer.models.token_classifier import TokenClassifier
 from keras_transformer.pretrained.family import Family
-from keras_transformer.pretrained.names import Weight, layers
+from keras_transformer.pretrained.names import TRANSPOSED, Weight, layers
 from keras_transformer.pretrained.sentence_encoder import read_sentence_encoder
 from keras_transformer.text.tokenizers import Tokenizers
 
@@ -41,11 +44,30 @@ class HeadKind(typing.NamedTuple):
 
 # By the end of the name of the class that `architectures` names.
 TEXTS, SPANS = "ForSequenceClassification", "ForQuestionAnswering"
+MASKS = "ForMaskedLM"
 HEADS = {
     TEXTS: HeadKind("classification", ClassifierConfig, TextClassifier),
     "ForTokenClassification": HeadKind("labelling", TokenClassifierConfig, TokenClassifier),
     SPANS: HeadKind("question_answering", SpanPredictorConfig, SpanPredictor),
+    MASKS: HeadKind("masked_language_modelling", MaskedLanguageModelConfig, MaskedLanguageModel),
 }
+
+
+class MaskHead(typing.NamedTuple):
+    """Names in a file of the head that predicts masked tokens.
+
+    Attributes:
+        dense, norm: The layers before the output weights.
+        decoder: The output weights, unless they are those of the embedding.
+        biases: Names of their bias, that of the decoder first.
+    """
+
+    dense: str
+    norm: str
+    decoder: str
+    biases: tuple
+
+
 VECTORS = HeadKind("embedding", EmbedderConfig, TextEmbedder)
 LONGEST_ANSWER = 15  # in tokens, as in Hugging Face's pipeline
 
@@ -65,6 +87,9 @@ class TextEncoder(Family):
         base: Begins the names of the encoder's tensors in a file that has a head.
         cut: Number of rows of the table of positions that no text reaches.
         words: Name of the table of embeddings, after `base`.
+        mask_head: The `MaskHead`.
+        mask_activation: Activation before the output weights of that head. `None`: that of the
+            blocks.
         pair_layout: Name of the `PairLayout` of question and passage.
     """
 
@@ -74,6 +99,7 @@ class TextEncoder(Family):
     cut = 0
     words = "embeddings.word_embeddings.weight"
     pair_layout = "bert"
+    mask_head = mask_activation = None
 
     @property
     def task(self) -> str:
@@ -111,6 +137,9 @@ class TextEncoder(Family):
         elif self._head == SPANS:
             options |= {"pair_layout": self.pair_layout, "max_answer": LONGEST_ANSWER}
             options = {"segments": "none", **options}
+        elif self.predicts_masks:
+            options["tie"] = "all" if self._is_tied else "none"
+            options["transform_activation"] = self.mask_activation or options["activation"]
         else:
             options["labels"] = self._labels()
         fixed = {
@@ -132,9 +161,38 @@ class TextEncoder(Family):
         Args:
             classifier: Name of the layer of heads for labels.
         """
-        if self._head is not None:
+        if self.predicts_masks:
+            yield from self._mask_weights()
+        elif self._head is not None:
             layer = "qa_outputs" if self._head == SPANS else classifier
             yield from layers({layer: "output_layer"})
+
+    def table(self) -> Weight:
+        """Returns the `Weight` of the embedding, which may have another name as output weights."""
+        names = [self.prefix + self.words]
+        if self.predicts_masks and self._is_tied:
+            names.append(f"{self.mask_head.decoder}.weight")
+        return Weight(tuple(names), "embedding.table")
+
+    def _mask_weights(self):
+        """Yields the `Weight`s of the head that predicts masked tokens."""
+        names = self.mask_head
+        yield from layers({names.dense: "transform", names.norm: "transform_norm"})
+        if not self._is_tied:
+            yield Weight(f"{names.decoder}.weight", "output_layer.kernel", TRANSPOSED)
+        # Without ties the decoder has a bias of its own, and that of the head has no effect.
+        biases = names.biases if self._is_tied else self.tensors.first_of(names.biases)
+        yield Weight(biases, "logits.bias")
+
+    @property
+    def replaced(self) -> tuple[str, ...]:
+        """Patterns of the biases that a decoder with weights of its own does not use."""
+        names = () if self._is_tied else self.mask_head.biases[1:]
+        return tuple(f"{re.escape(name)}" for name in names)
+
+    @property
+    def _is_tied(self):
+        return self.settings.flag("tie_word_embeddings", True)
 
     def _of_sentences(self, options):
         """Returns the options of a sentence encoder, and counts the positions that it cuts off."""
@@ -154,7 +212,13 @@ class TextEncoder(Family):
     def tokenizer(self) -> Any:
         """The `Tokenizer`."""
         self.tensors.check_rows(self.prefix + self.words, self.settings, "vocab_size")
-        return self.read_tokenizer()
+        tokenizer = self.read_tokenizer()
+        if self.predicts_masks and tokenizer.mask_id is None:
+            raise ValueError(
+                f"{self.folder.path}: the vocabulary must have a mask token that is found in texts "
+                "as it is written, without conditions. Received: none."
+            )
+        return tokenizer
 
     def read_tokenizer(self) -> Any:
         """Returns the `Tokenizer` in the files of the folder.
@@ -174,6 +238,11 @@ class TextEncoder(Family):
     def classifies_texts(self) -> bool:
         """True if the checkpoint has a trained head for labels of texts."""
         return self._head == TEXTS
+
+    @property
+    def predicts_masks(self) -> bool:
+        """True if the checkpoint has a trained head for masked tokens."""
+        return self._head == MASKS
 
     @property
     def _kind(self):

@@ -4,7 +4,7 @@ import base64
 import binascii
 import math
 
-from keras_transformer.pretrained.added_tokens import with_added_tokens
+from keras_transformer.pretrained.added_tokens import read_mask, with_added_tokens
 from keras_transformer.pretrained.pieces import check_ids
 from keras_transformer.pretrained.post_processor import check_marks
 from keras_transformer.pretrained.settings import CheckpointSettings
@@ -56,13 +56,14 @@ def read_unigram(folder, settings, first, skip) -> SentencePieceTokenizer:
             raise ValueError(f"{path}: the token {name!r} is missing.")
     if content is not None:
         check_marks(content, path, ids, SPECIAL["bos"], SPECIAL["eos"])
+    mask, _ = read_mask(ids, folder, content, MASK)  # splitting at white space strips every word
     try:
-        return _tokenizer(ids, dict(scored), spec, size)
+        return _tokenizer(ids, dict(scored), spec, size, mask)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
 
 
-def _tokenizer(ids, scores, spec, size):
+def _tokenizer(ids, scores, spec, size, mask):
     """Returns the tokenizer whose SentencePiece model has the checkpoint's ids.
 
     Args:
@@ -70,6 +71,7 @@ def _tokenizer(ids, scores, spec, size):
         scores: Dictionary from the pieces to their scores.
         spec: The `NormalizerSpec` of the model.
         size: Size of the vocabulary.
+        mask: The mask token, or `None`.
     """
     kinds, proto = messages.ModelProto.SentencePiece, messages.ModelProto()
     proto.normalizer_spec.CopyFrom(spec)
@@ -82,11 +84,11 @@ def _tokenizer(ids, scores, spec, size):
     for number in range(size):
         name = names.get(number, f"<unused {number}>")
         is_text = name in scores and name not in SPECIAL.values() and not name.endswith(UNUSED_END)
-        kind = kinds.NORMAL if is_text and name != MASK else kinds.CONTROL
+        kind = kinds.NORMAL if is_text and name not in (MASK, mask) else kinds.CONTROL
         kind = kinds.UNKNOWN if name == SPECIAL["unk"] else kind
         proto.pieces.add(piece=name, score=scores.get(name, 0.0), type=kind)
     special = {f"{role}_id": ids[name] for role, name in SPECIAL.items()}
-    table = PieceTable(range(size), size, starts_with_bos=True, **special)
+    table = PieceTable(range(size), size, starts_with_bos=True, mask_id=ids.get(mask), **special)
     return SentencePieceTokenizer(proto.SerializeToString(), table)
 
 

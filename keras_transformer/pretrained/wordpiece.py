@@ -1,6 +1,6 @@
 """WordPiece vocabularies in Hugging Face's files: `tokenizer.json`, or `vocab.txt` with options."""
 
-from keras_transformer.pretrained.added_tokens import token_name, with_added_tokens
+from keras_transformer.pretrained.added_tokens import read_mask, token_name, with_added_tokens
 from keras_transformer.pretrained.pieces import check_ids
 from keras_transformer.pretrained.post_processor import check_marks
 from keras_transformer.pretrained.settings import CheckpointSettings
@@ -9,6 +9,7 @@ from keras_transformer.text.tokenizers import WordPieceTokenizer
 from keras_transformer.text.tokenizers.wordpiece import CONTINUATION, SPECIAL
 
 VOCABULARY, LINES, OPTIONS = "tokenizer.json", "vocab.txt", "tokenizer_config.json"
+MASK = "[MASK]"
 KEYS = {"pad": "pad_token", "unk": "unk_token", "bos": "cls_token", "eos": "sep_token"}
 KINDS = {"model": "WordPiece", "normalizer": "BertNormalizer", "pre_tokenizer": "BertPreTokenizer"}
 
@@ -36,6 +37,8 @@ def read_wordpiece(folder, settings) -> WordPieceTokenizer:
     names = {number: piece for piece, number in ids.items()}
     pieces = [names.get(number, f"<unused {number}>") for number in range(size)]
     special = {r: token_name(options.get(KEYS[r])) or name for r, name in SPECIAL.items()}
+    mask, _ = read_mask(ids, folder, content, MASK)  # splitting at white space strips every word
+    special |= {} if mask is None else {"mask": mask}
     try:
         tokenizer = WordPieceTokenizer(pieces, normalizer, special, longest)
     except ValueError as error:

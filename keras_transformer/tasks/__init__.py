@@ -7,6 +7,7 @@ from keras_transformer.tasks.embedding.task import EmbeddingTask
 from keras_transformer.tasks.images.task import ImageClassificationTask
 from keras_transformer.tasks.labelling.task import LabellingTask
 from keras_transformer.tasks.language_modelling import LanguageModellingTask
+from keras_transformer.tasks.masked_language_modelling.task import MaskedLanguageModellingTask
 from keras_transformer.tasks.question_answering.task import QuestionAnsweringTask
 from keras_transformer.tasks.series.task import TimeSeriesTask
 from keras_transformer.tasks.summarization.task import SummarizationTask
@@ -23,6 +24,7 @@ TASKS = {
         LabellingTask(),
         QuestionAnsweringTask(),
         LanguageModellingTask(),
+        MaskedLanguageModellingTask(),
         ImageClassificationTask(),
         TimeSeriesTask(),
     )

@@ -61,13 +61,14 @@ def check_samples(sentences) -> list[str]:
     return list(sentences)
 
 
-def encode(tokenizer, sentences, max_length) -> tuple[Tensor, Tensor, Tensor]:
+def encode(tokenizer, sentences, max_length, masked=False) -> tuple[Tensor, Tensor, Tensor]:
     """Tokenises sentences for a model.
 
     Args:
         tokenizer: A `Tokenizer`.
         sentences: `[B]`, string.
         max_length: Maximum number of tokens, including the end token.
+        masked: Whether mask tokens in sentences are recognised; see `Tokenizer.encode_masked`.
 
     Returns:
         Ragged token ids `[B, (S)]`, cut at `max_length`; whether each was cut, `[B]`; and whether
@@ -76,7 +77,8 @@ def encode(tokenizer, sentences, max_length) -> tuple[Tensor, Tensor, Tensor]:
     # SentencePiece needs minutes for a megabyte in an unknown script. Therefore, bytes that are
     # certainly beyond the limit are cut first.
     limit = tokenizer.bytes_per_token * max_length
-    ids = tokenizer.encode(tf.strings.substr(sentences, 0, limit))
+    read = tokenizer.encode_masked if masked else tokenizer.encode
+    ids = read(tf.strings.substr(sentences, 0, limit))
     truncated = (ids.row_lengths() > max_length) | (tf.strings.length(sentences) > limit)
     empty = tf.equal(ids.row_lengths(), tokenizer.num_marks) & ~truncated
     words = ids[:, :-1][:, : max_length - 1]

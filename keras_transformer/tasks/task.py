@@ -64,6 +64,7 @@ class Task(abc.ABC):
             the tokenizer of inputs, and `"target"` if outputs are texts with a tokenizer of their
             own. Empty for a task without text.
         sources: Kinds of data that a task without text supports.
+        needs_mask: Whether a vocabulary needs a mask token; one that is learned then gets it.
         training: Path `"module:Class"` of the task's `Training`, which is imported when training
             begins.
         config_class: Class of the configuration of the task's models, a `ModelConfig`.
@@ -86,7 +87,7 @@ class Task(abc.ABC):
     metrics = {}
     unit = "tokens"
     evaluation_options = ()
-    has_two_sides = can_pack = False
+    has_two_sides = can_pack = needs_mask = False
     unused = ()
     fixed = {}
 

@@ -34,6 +34,7 @@ class PieceTable:
         starts_with_bos: Whether an encoded text begins with `bos_id`.
         languages: The `Languages` whose tokens are in front of every text, or their fields as a
             dictionary. `None`: a text has no tokens in front.
+        mask_id: The model's id of the mask token. `None`: it has none.
 
     Raises:
         ValueError: If an id is out of range, or two pieces have the same id.
@@ -48,6 +49,7 @@ class PieceTable:
     names: dict = dataclasses.field(default_factory=dict)
     starts_with_bos: bool = False
     languages: Languages | None = None
+    mask_id: int | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.languages, dict):
@@ -64,7 +66,7 @@ class PieceTable:
         twice = sorted(number for number, count in counts.items() if count > 1)
         if twice:
             raise ValueError(f"`ids` must not repeat an id. Received twice: {_short(twice)}.")
-        for name in SPECIAL:
+        for name in (*SPECIAL, *(["mask_id"] if self.mask_id is not None else [])):
             number = getattr(self, name)
             if not is_integer(number) or not 0 <= number < self.size:
                 raise ValueError(
@@ -118,8 +120,9 @@ class PieceTable:
     def to_json(self) -> bytes:
         """Returns the table as bytes."""
         fields = dataclasses.asdict(self)
-        if self.languages is None:
-            del fields["languages"]
+        for name in ("languages", "mask_id"):
+            if getattr(self, name) is None:
+                del fields[name]
         return json.dumps(fields).encode()
 
     @classmethod

@@ -188,6 +188,10 @@ ROWS = {
         lambda: kt.TokenClassifier(kt.TokenClassifierConfig(**STACK, labels=("O", "B-X", "I-X"))),
         ("tokens",),
     ),
+    "MaskedLanguageModel": Row(
+        lambda: kt.MaskedLanguageModel(kt.MaskedLanguageModelConfig(**STACK, embedding_size=6)),
+        ("tokens",),
+    ),
     "SpanPredictor": Row(lambda: kt.SpanPredictor(kt.SpanPredictorConfig(**STACK)), ("tokens",)),
     "PatchEmbedding": Row(lambda: kt.PatchEmbedding(2, D, position="learned"), ("images",)),
     "PatchEmbedding_grid": Row(lambda: kt.PatchEmbedding(2, 12, class_token=False), ("images",)),
@@ -218,6 +222,7 @@ MODELS = {
     "TextClassifier",
     "TextEmbedder",
     "TokenClassifier",
+    "MaskedLanguageModel",
     "SpanPredictor",
     "ImageClassifier",
     "SeriesRegressor",

@@ -28,6 +28,7 @@ KINDS = {
     "TextClassifier": (TOKENS, IDS),
     "TextEmbedder": (TOKENS, IDS),
     "TokenClassifier": (TOKENS, IDS),
+    "MaskedLanguageModel": (TOKENS, IDS),
     "SpanPredictor": (TOKENS, QUESTIONS),
     "ImageClassifier": (
         {**{name: value for name, value in STACK.items() if name != "max_length"}, **IMAGE},
@@ -75,7 +76,8 @@ ELSEWHERE = {
     **{"forced_bos_id": "searches", "no_repeat_ngram": "searches"},
     **{"stride": "windows", "resize": "files", "inputs": "names", "target": "name"},
     **{"table": "files", "scored": "windows", "similarity_scale": "loss", "symmetric": "loss"},
-    **{"no_answer": "answers"},
+    **{"no_answer": "answers", "masking_rate": "masks", "mask_share": "masks"},
+    **{"random_share": "masks"},
 }
 # Options that only set a limit: the maximum length, for any position; the padding id of a language
 # model.

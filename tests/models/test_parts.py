@@ -190,6 +190,9 @@ KINDS_OF_MODELS = {
     "ClassifierConfig": [{"pooling": "max"}],
     "EmbedderConfig": [{"pooling": "max", "dimensions": 7, "similarity_scale": 3.0}],
     "LanguageModelConfig": [{"tie": "none"}],
+    "MaskedLanguageModelConfig": [
+        {"transform": False, "masking_rate": 0.4, "embedding_size": 7, "tie": "none"}
+    ],
 }
 
 

@@ -10,6 +10,8 @@ from keras_transformer import (
     ClassifierConfig,
     LanguageModel,
     LanguageModelConfig,
+    MaskedLanguageModel,
+    MaskedLanguageModelConfig,
     SeriesConfig,
     SeriesRegressor,
     SpanPredictor,
@@ -61,6 +63,7 @@ MODELS = {
     "token classifier": lambda: TokenClassifier(
         TokenClassifierConfig(**SIZES, labels=("O", "B-X", "I-X"))
     ),
+    "masked language model": lambda: MaskedLanguageModel(MaskedLanguageModelConfig(**SIZES)),
     "span predictor": lambda: SpanPredictor(SpanPredictorConfig(**SIZES)),
 }
 

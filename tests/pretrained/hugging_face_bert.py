@@ -4,8 +4,9 @@
 class of models, the arguments of its configuration and the type of the file; and
 `FOLDER/texts.json`, the tokens of a vocabulary and texts for each family. For each case it writes
 `FOLDER/NAME/` as `save_pretrained` does, and next to it `NAME.npz`: ids and token types of pairs of
-texts, the last hidden states and, for a classifier, the logits. `NAME.json` contains the answers of
-a classifier's pipeline to the texts, or to the questions about passages in `FOLDER/pairs.json`.
+texts, the last hidden states and, if there is a head, the logits. `NAME.json` contains the answers
+of a pipeline to the texts, to those with masks, or to the questions about passages in
+`FOLDER/pairs.json`.
 """
 
 import base64
@@ -62,6 +63,14 @@ def run(folder, name, case):
     if case["class"].endswith("QuestionAnswering"):
         out["logits"] = torch.stack([result.start_logits, result.end_logits], -1).numpy()
         answers = answers_of(model, tokenizer_of(case["class"], config, folder), folder)
+        (folder / f"{name}.json").write_text(json.dumps(answers))
+    if case["class"].endswith("MaskedLM"):
+        out["logits"] = result.logits.numpy()
+        tokenizer = tokenizer_of(case["class"], config, folder)
+        pipe = transformers.pipeline("fill-mask", model=model, tokenizer=tokenizer)
+        masked = known_of(case["class"], folder)["masked"]
+        answers = [pipe(text) for text in masked]
+        answers = [rows if isinstance(rows[0], list) else [rows] for rows in answers]
         (folder / f"{name}.json").write_text(json.dumps(answers))
     np.savez(folder / f"{name}.npz", **out)
 

@@ -24,7 +24,7 @@ KINDS = {
     "relu": {"activation": "relu"},
     "float16": {"dtype": "float16"},
     "without a head": PLAIN,
-    "another head": {"architectures": ["DistilBertForMaskedLM"], "more": HEADS},
+    "tensors of another head": {**PLAIN, "more": HEADS},
     "labels of tokens": TAGGER,
 }
 

@@ -35,6 +35,7 @@ MULTILINGUAL, FRENCH = (
     for family in unigram_folders.FAMILIES
 )
 SMALL = {**BASE, "embedding_size": 10}
+UNTIED = {"tie_word_embeddings": False}
 LABELS = {"id2label": TAGGER["id2label"]}
 TEXTS = ["A dogs is running.", "the film is not very good", "bad film, cats", "", "\u00e9 run & a"]
 LARGE = {"hidden_size": 64, "intermediate_size": 256, "num_hidden_layers": 12,
@@ -60,6 +61,8 @@ CASES = {
     "float16": {"class": "BertModel", "config": BASE, "dtype": "float16"},
     "bfloat16": {"class": "BertModel", "config": BASE, "dtype": "bfloat16"},
     "masked": {"class": "BertForMaskedLM", "config": BASE},
+    "masked, untied": {"class": "BertForMaskedLM", "config": {**BASE, **UNTIED}},
+    "masked, relu": {"class": "BertForMaskedLM", "config": {**BASE, "hidden_act": "relu"}},
     "pretraining": {"class": "BertForPreTraining", "config": BASE},
     "tokens": {"class": "BertForTokenClassification", "config": {**BASE, **LABELS}},
     "distilled": {"class": "DistilBertForSequenceClassification", "config": DISTILLED},
@@ -72,9 +75,14 @@ CASES = {
         "config": {**DISTILLED, **LABELS},
     },
     "distilled masked": {"class": "DistilBertForMaskedLM", "config": DISTILLED},
+    "distilled masked, untied": {
+        "class": "DistilBertForMaskedLM",
+        "config": {**DISTILLED, **UNTIED},
+    },
     "distilled body": {"class": "DistilBertModel", "config": DISTILLED},
     "robust": {"class": "RobertaForSequenceClassification", "config": ROBUST},
     "robust masked": {"class": "RobertaForMaskedLM", "config": ROBUST},
+    "robust masked, untied": {"class": "RobertaForMaskedLM", "config": {**ROBUST, **UNTIED}},
     "answers": {"class": "BertForQuestionAnswering", "config": {**BASE, **ANSWERS}},
     "distilled answers": {
         "class": "DistilBertForQuestionAnswering",
@@ -88,6 +96,9 @@ CASES = {
     "small discriminator": {"class": "ElectraForSequenceClassification", "config": SMALL},
     "small tokens": {"class": "ElectraForTokenClassification", "config": {**SMALL, **LABELS}},
     "small answers": {"class": "ElectraForQuestionAnswering", "config": {**SMALL, **ANSWERS}},
+    "small generator": {"class": "ElectraForMaskedLM", "config": SMALL},
+    "small generator, untied": {"class": "ElectraForMaskedLM", "config": {**SMALL, **UNTIED}},
+    "generator": {"class": "ElectraForMaskedLM", "config": {**BASE, "embedding_size": 24}},
     "small pretraining": {"class": "ElectraForPreTraining", "config": SMALL},
     "multilingual": {"class": "XLMRobertaForSequenceClassification", "config": MULTILINGUAL},
     "multilingual tokens": {
@@ -99,10 +110,27 @@ CASES = {
         "config": {**MULTILINGUAL, **ANSWERS},
     },
     "multilingual masked": {"class": "XLMRobertaForMaskedLM", "config": MULTILINGUAL},
+    "multilingual masked, untied": {
+        "class": "XLMRobertaForMaskedLM",
+        "config": {**MULTILINGUAL, **UNTIED},
+    },
+    "french masked": {"class": "CamembertForMaskedLM", "config": FRENCH},
     "french": {"class": "CamembertForSequenceClassification", "config": FRENCH},
     "french tokens": {"class": "CamembertForTokenClassification", "config": {**FRENCH, **LABELS}},
     "robust body": {"class": "RobertaModel", "config": ROBUST},
 }
+
+
+# The mask has another name in each vocabulary.
+MASKED = [
+    "A {} is running.", "the {} is {} very good", "{}", "the film is not very{}.", "{}, bad film",
+    "A dog  {}s {}{} \u2603 caf\u00e9", "a DOG & the\t{}\u00a0cat",
+]  # fmt: skip
+
+
+def masked_texts(family):
+    """Returns texts with the masks of a family."""
+    return [text.replace("{}", "[MASK]" if family == "bert" else "<mask>") for text in MASKED]
 
 
 def texts_of(family):
@@ -134,6 +162,8 @@ def folder():
         pieces = unigram_folders.scored(family)
         texts = {"pieces": pieces, "charsmap": charsmap, "texts": texts_of(family)}
         known[family] = texts
+    for family, content in known.items():
+        content["masked"] = masked_texts(family)
     (place / "texts.json").write_text(json.dumps(known))
     environment = {**os.environ, "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
     done = subprocess.run([PYTHON, SCRIPT, place], capture_output=True, text=True, env=environment)
@@ -173,7 +203,7 @@ def test_states_and_logits(name):
         every = ... if logits.ndim == 2 else real & (logits > -1e8).any(axis=-1)
         assert np.any(logits[every])
         np.testing.assert_allclose(logits[every], expected["logits"][every], rtol=0, atol=1e-5)
-        if "QuestionAnswering" in CASES[name]["class"]:
+        if not CASES[name]["class"].endswith("Classification"):
             return
         labels = tuple(CASES[name]["config"]["id2label"].values())
         assert model.config.labels == labels
@@ -217,3 +247,20 @@ def test_answers_to_questions(name):
         assert ours.end == len(passage[:end].encode())
         assert ours.probability == pytest.approx(score, abs=1e-5)
         assert ours.no_answer == pytest.approx(none, abs=1e-5)
+
+
+@pytest.mark.parametrize("name", [n for n in CASES if CASES[n]["class"].endswith("MaskedLM")])
+def test_words_for_masks(name):
+    """The best five words of each mask and their probabilities, as in the pipeline."""
+    path, _ = case_of(name)
+    theirs = json.loads((path.parent / f"{name}.json").read_text())
+    family = json.loads((path / "config.json").read_text())["model_type"]
+    texts = masked_texts("bert" if family in ("bert", "distilbert", "electra") else family)
+    results = from_pretrained(path).answer(texts)
+    assert len({result.choice for result in results}) > 3
+    for ours, masks in zip(results, theirs, strict=True):
+        scores = [[word["score"] for word in words] for words in masks]
+        np.testing.assert_allclose(ours.probabilities, scores, rtol=0, atol=1e-5)
+        assert [[*words] for words in ours.words] == [
+            [word["token_str"] for word in words] for words in masks
+        ]

@@ -30,7 +30,7 @@ KINDS = {
     "float16": {"dtype": "float16"},
     "without a head": PLAIN,
     "labels of tokens": TAGGER,
-    "another head": {"architectures": ["RobertaForMaskedLM"], "more": HEADS},
+    "tensors of another head": {**PLAIN, "more": HEADS},
 }
 
 

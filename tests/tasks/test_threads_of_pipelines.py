@@ -15,6 +15,7 @@ from keras_transformer import Beam, Greedy, Sample
 from keras_transformer.tasks.graphs import traced_once
 
 PAIRS = [("a cat", line) for line in LINES]
+MASKED = [line.replace("cat", "<mask>").replace("dog", "<mask>") for line in LINES]
 IMAGES = [
     tf.io.encode_png(np.random.default_rng(seed).integers(0, 255, (4, 6, 1), "uint8")).numpy()
     for seed in range(4)
@@ -23,6 +24,7 @@ TASKS = {
     "classification": (pipelines.classifier, LINES),
     "embedding": (pipelines.embedder, LINES),
     "token_classification": (pipelines.labeller, LINES),
+    "masked_language_modelling": (pipelines.filler, MASKED),
     "question_answering": (pipelines.answerer, PAIRS),
     "image_classification": (pipelines.recognizer, IMAGES),
 }

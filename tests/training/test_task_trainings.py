@@ -16,6 +16,8 @@ from small_runs import At, assert_same_end, finished_runs, run_quietly
 from keras_transformer import (
     Classifier,
     LanguageModel,
+    MaskedLanguageModel,
+    MaskFiller,
     Summarizer,
     TextClassifier,
     TextGenerator,
@@ -52,7 +54,7 @@ batch_tokens = 90
 {data}
 
 [vocabulary]
-size = 15
+size = {size}
 {vocabulary}
 
 [schedule]
@@ -75,12 +77,14 @@ MORE = {
     },
     "labelling": {},
     "language_modelling": {},
+    "masked_language_modelling": {"training": "label_smoothing = 0.0"},
     # Some sources are longer than four tokens; no target is.
     "summarization": {"data": "cut_source = true"},
     # Words of letters and words of digits: no token is in both vocabularies.
     "translation": {"model": 'tie = "target"', "vocabulary": "shared = false"},
 }
 KINDS = list(MORE)
+LIKE_OTHERS = ("summarization", "labelling", "masked_language_modelling")
 LABELS = ("2", "3", "10")  # sorted as numbers, not as text
 
 
@@ -107,6 +111,7 @@ def write(folder, kind, split, count, seed):
 def configuration(kind):
     fields = {"model": "", "data": "", "vocabulary": "", "training": "", **MORE[kind]}
     fields["max_length"] = 5 if kind == "summarization" else 14
+    fields["size"] = 16 if kind == "masked_language_modelling" else 15  # the mask is a token
     return CONFIG.format(kind=kind, **fields)
 
 
@@ -139,18 +144,17 @@ CLASSES = {
     "classification": (TextClassifier, Classifier, "examples_seen"),
     "labelling": (TokenClassifier, TokenLabeller, "labels_seen"),
     "language_modelling": (LanguageModel, TextGenerator, "tokens_seen"),
+    "masked_language_modelling": (MaskedLanguageModel, MaskFiller, "tokens_seen"),
     "summarization": (None, Summarizer, "tokens_seen"),
     "translation": (None, Translator, "tokens_seen"),
 }
 
 
-# Summaries are trained like translations, and words are labelled like whole texts.
+# Summaries are trained like translations, words are labelled like whole texts, and masked language
+# models are trained like causal ones.
 @pytest.mark.parametrize(
     "kind",
-    [
-        pytest.param(k, marks=pytest.mark.slow if k in ("summarization", "labelling") else ())
-        for k in KINDS
-    ],
+    [pytest.param(k, marks=pytest.mark.slow if k in LIKE_OTHERS else ()) for k in KINDS],
 )
 def test_a_run_is_self_contained(finished, corpus, kind):
     folder, figures = finished(kind)
@@ -324,6 +328,24 @@ def test_tokens_of_texts_are_counted(finished, corpus):
     results = evaluate_split(finished("language_modelling")[0], "validation")
     assert results["tokens"] == sum(len(text) + 2 for text in texts)
     assert results["characters"] == sum(len(text) + 1 for text in texts)
+
+
+# Masked language models
+
+
+@pytest.mark.slow
+def test_an_evaluation_hides_the_tokens_of_the_validation(finished, corpus):
+    folder, figures = finished("masked_language_modelling")
+    expected = figures["validation"]
+    results = evaluate_split(folder, "validation")
+    assert results["perplexity"] == pytest.approx(expected["perplexity"], rel=1e-4)
+    assert results["perplexity"] == pytest.approx(np.exp(expected["loss"]), rel=1e-4)
+    assert results["accuracy"] == pytest.approx(100 * expected["token_accuracy"], abs=1e-4)
+    (texts,) = columns(corpus, "masked_language_modelling")
+    # Each digit is a token, and so is the space before the text: 15 % of them, at least one.
+    assert results["tokens"] == len(texts) and results["texts"] == len(texts)
+    again = evaluate_files(folder, corpus / "masked_language_modelling.validation.tsv")
+    assert {**again, "seconds": 0} == {**results, "seconds": 0}
 
 
 # Summarisation

@@ -148,9 +148,8 @@ class Corpus:
 
         def make(numbers, bucket):
             draws = None
-            if shuffle and self._variation is not None:
-                keys = [key_of(seed, epoch, VARIATION, axis, numbers) for axis in (DOWN, RIGHT)]
-                draws = tf.stack([uniform(key) for key in keys], axis=1)  # [B, 2]
+            if shuffle:
+                draws = self.draws(numbers, seed, epoch)
             widths = {name: width[bucket] for name, width in tables["widths"].items()}
             return self.gather(numbers, widths, draws)
 
@@ -191,6 +190,19 @@ class Corpus:
             epoch: Number of the epoch, an integer or scalar tensor.
         """
         return places if self._weighted is None else self._weighted.numbers(places, epoch)
+
+    def draws(self, numbers, seed, epoch) -> Tensor | None:
+        """Returns random numbers for the data augmentation of examples, `[B, 2]`; `None` without.
+
+        Args:
+            numbers: Numbers of the examples, `[B]`.
+            seed: Random seed, an integer.
+            epoch: Number of the epoch, an integer or scalar tensor.
+        """
+        if self._variation is None:
+            return None
+        keys = [key_of(seed, epoch, VARIATION, axis, numbers) for axis in (DOWN, RIGHT)]
+        return tf.stack([uniform(key) for key in keys], axis=1)
 
     def gather(self, numbers, widths, draws=None, columns=None) -> Any:
         """Returns the batch of some examples: see `batches`.

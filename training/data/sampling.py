@@ -68,7 +68,8 @@ class SubwordSampler:
             for column in columns:
                 column.set_shape([None, None])
             given = dict(zip(names, columns, strict=True))
-            return self._corpus.gather(numbers, {}, columns=given)
+            draws = self._corpus.draws(numbers, self._seed, epoch)
+            return self._corpus.gather(numbers, {}, draws, given)
 
         def batches(epoch, select):
             return select(tf.data.Dataset.range(self.windows * steps)).map(

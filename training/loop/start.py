@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from keras_transformer.config.masked_head import MASKING
 from keras_transformer.config.parts import PARTS
 from keras_transformer.models.parts import copy_parts, source_of
 from keras_transformer.text.tokenizers.pair import Tokenizers
@@ -9,7 +10,7 @@ from keras_transformer.training.settings.inheritance import finished_run
 from keras_transformer.training.settings.taken_vocabulary import conflicts
 
 # Options that do not affect the shapes of weights.
-FREE = {"dropout", "attention_dropout", "activation_dropout"}
+FREE = {"dropout", "attention_dropout", "activation_dropout", *MASKING}
 
 
 class Start:

@@ -4,8 +4,11 @@ from collections.abc import Iterator
 
 from keras_transformer.pretrained.bert_encoder import BertEncoder
 from keras_transformer.pretrained.names import Weight, layers
+from keras_transformer.pretrained.text_encoder import MaskHead
 from keras_transformer.pretrained.wordpiece import read_wordpiece
 from keras_transformer.text.tokenizers.wordpiece import WordPieceTokenizer
+
+PREDICTIONS = "cls.predictions"
 
 
 class Bert(BertEncoder):
@@ -16,12 +19,20 @@ class Bert(BertEncoder):
 
     name, model_type = "bert", "bert"
     classes, base = "Bert", "bert."
-    others = ("Model", "ForMaskedLM", "ForPreTraining", "ForNextSentencePrediction")
+    others = ("Model", "ForPreTraining", "ForNextSentencePrediction")
+    mask_head = MaskHead(
+        f"{PREDICTIONS}.transform.dense",
+        f"{PREDICTIONS}.transform.LayerNorm",
+        f"{PREDICTIONS}.decoder",
+        (f"{PREDICTIONS}.decoder.bias", f"{PREDICTIONS}.bias"),
+    )
 
     @property
     def ignored(self) -> tuple[str, ...]:
         """Tensors of other heads, buffers, and a pooler that no logit depends on."""
-        fixed = (r"cls\..*", r"(bert\.)?embeddings\.(position_ids|token_type_ids)")
+        others = (r"cls\.seq_relationship\..*", *self.replaced)
+        heads = others if self.predicts_masks else (r"cls\..*",)
+        fixed = (*heads, r"(bert\.)?embeddings\.(position_ids|token_type_ids)")
         return fixed if self.task == "classification" else (*fixed, r"(bert\.)?pooler\..*")
 
     def head(self, config) -> Iterator[Weight]:  # noqa: D102

@@ -5,16 +5,11 @@ from typing import Any
 
 from keras_transformer.pretrained.names import Layout, Weight, layers
 from keras_transformer.pretrained.settings import ACTIVATIONS
-from keras_transformer.pretrained.text_encoder import TextEncoder
+from keras_transformer.pretrained.text_encoder import MaskHead, TextEncoder
 from keras_transformer.pretrained.wordpiece import read_wordpiece
 from keras_transformer.text.tokenizers.wordpiece import WordPieceTokenizer
 
 EPSILON = 1e-12  # of every layer normalisation: no setting changes it
-EMBEDDINGS = {
-    "word_embeddings": "embedding.table",
-    # Also of `sinusoidal_pos_embds`: the file has the table of sinusoids.
-    "position_embeddings": "embedding.positions",
-}
 BLOCK = {
     "attention.q_lin": "self_attention.query",
     "attention.k_lin": "self_attention.key",
@@ -35,8 +30,16 @@ class DistilBert(TextEncoder):
 
     name, model_type = "distilbert", "distilbert"
     classes, base = "DistilBert", "distilbert."
-    others = ("Model", "ForMaskedLM")
-    ignored = (r"vocab_(transform|layer_norm|projector)\..*", r"(.*\.)?embeddings\.position_ids")
+    others = ("Model",)
+    mask_head = MaskHead(
+        "vocab_transform", "vocab_layer_norm", "vocab_projector", ("vocab_projector.bias",)
+    )
+
+    @property
+    def ignored(self) -> tuple[str, ...]:
+        """Tensors of another head, and a buffer."""
+        heads = () if self.predicts_masks else (r"vocab_(transform|layer_norm|projector)\..*",)
+        return *heads, r"(.*\.)?embeddings\.position_ids"
 
     def config(self) -> Any:  # noqa: D102
         settings = self.settings
@@ -63,9 +66,10 @@ class DistilBert(TextEncoder):
 
     def names(self, config) -> Iterator[Weight]:  # noqa: D102
         prefix = self.prefix
-        for name, ours in EMBEDDINGS.items():
-            last = self.cut if name == "position_embeddings" else 0
-            yield Weight(f"{prefix}embeddings.{name}.weight", ours, Layout(last=last))
+        yield self.table()
+        # With `sinusoidal_pos_embds` too the file has a table, that of the sinusoids.
+        positions = f"{prefix}embeddings.position_embeddings.weight"
+        yield Weight(positions, "embedding.positions", Layout(last=self.cut))
         yield from layers({"embeddings.LayerNorm": "encoder.embedding_norm"}, prefix)
         for number in range(config.num_layers):
             theirs, ours = f"{prefix}transformer.layer.{number}.", f"encoder.blocks.{number}."

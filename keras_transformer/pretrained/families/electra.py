@@ -3,8 +3,9 @@
 from collections.abc import Iterator
 from typing import Any
 
-from keras_transformer.pretrained.bert_encoder import EMBEDDINGS, BertEncoder
-from keras_transformer.pretrained.names import Layout, Weight, layers
+from keras_transformer.pretrained.bert_encoder import BertEncoder
+from keras_transformer.pretrained.names import Weight, layers
+from keras_transformer.pretrained.text_encoder import MaskHead
 from keras_transformer.pretrained.wordpiece import read_wordpiece
 from keras_transformer.text.tokenizers import WordPieceTokenizer
 
@@ -14,17 +15,26 @@ PROJECTION = {"embeddings.LayerNorm": "input.norm", "embeddings_project": "input
 class Electra(BertEncoder):
     """A folder with `config.json` and the vocabulary: `tokenizer.json`, or `vocab.txt`.
 
-    Texts and pairs of texts are those of BERT. A checkpoint of the discriminator, or of the
-    generator, becomes a classifier with an untrained head.
+    Texts and pairs of texts are those of BERT. A checkpoint of the discriminator becomes a
+    classifier with an untrained head.
     """
 
     name, model_type, pooler = "electra", "electra", "gelu"
     classes, base = "Electra", "electra."
-    others = ("Model", "ForPreTraining", "ForMaskedLM")
-    ignored = (
-        r"(discriminator|generator)_.*",
-        r"(electra\.)?embeddings\.(position_ids|token_type_ids)",
+    others = ("Model", "ForPreTraining")
+    mask_head = MaskHead(
+        "generator_predictions.dense",
+        "generator_predictions.LayerNorm",
+        "generator_lm_head",
+        ("generator_lm_head.bias",),
     )
+    mask_activation = "gelu"
+
+    @property
+    def ignored(self) -> tuple[str, ...]:
+        """Tensors of other heads, and buffers."""
+        heads = r"discriminator_.*" if self.predicts_masks else r"(discriminator|generator)_.*"
+        return heads, r"(electra\.)?embeddings\.(position_ids|token_type_ids)"
 
     def input_options(self) -> dict[str, Any]:  # noqa: D102
         width = self.settings.count("embedding_size", 128)
@@ -36,9 +46,7 @@ class Electra(BertEncoder):
         if config.embedding_size is None:
             yield from super().embeddings(config)
             return
-        for name, ours in EMBEDDINGS.items():
-            last = self.cut if name == "position_embeddings" else 0
-            yield Weight(f"{self.prefix}embeddings.{name}.weight", ours, Layout(last=last))
+        yield from self.tables()
         yield from layers(PROJECTION, self.prefix, "parts.")
 
     def read_tokenizer(self) -> WordPieceTokenizer:  # noqa: D102

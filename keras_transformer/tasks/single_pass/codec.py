@@ -32,6 +32,11 @@ class Result(abc.ABC):
         """The answer as a string, as `predict` writes it."""
 
     @property
+    def choice(self) -> str:
+        """The part of the text that a comparison of two models compares, by default all of it."""
+        return self.text
+
+    @property
     @abc.abstractmethod
     def score(self) -> float:
         """Confidence of the model: the natural logarithm of a probability."""

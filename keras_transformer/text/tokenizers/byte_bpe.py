@@ -28,23 +28,24 @@ class ByteBPETokenizer(Tokenizer):
     """A `Tokenizer` with a byte-level BPE vocabulary.
 
     It returns the same ids as Hugging Face's `tokenizers`, except that the name of a special token
-    in a text, such as `</s>`, is treated as ordinary text. No text is unknown, because every byte
-    is a token. `encode` and `decode` use only operations of TensorFlow and those of SentencePiece,
-    see `SentencePieceTokenizer`.
+    in a text, such as `</s>`, is treated as ordinary text; `encode_masked` recognises masks. No
+    text is unknown, because every byte is a token. `encode` and `decode` use only operations of
+    TensorFlow and those of SentencePiece, see `SentencePieceTokenizer`.
 
     Args:
         pieces: The tokens in the order of their ids, strings of the characters that stand for
             bytes: `"Ġdog"` begins with a space.
         merges: Pairs of tokens that are merged, the first ones first.
         special: Dictionary from `"pad"`, `"unk"`, `"bos"` and `"eos"` to tokens. A text ends in
-            `eos`. `None`: RoBERTa's tokens.
+            `eos`. It may also have `"mask"`. `None`: RoBERTa's tokens without it.
         starts_with_bos: Whether an encoded text begins with `bos`.
         prefix_space: Whether a text that does not begin with a space gets one.
+        mask_strips: Whether `encode_masked` removes white space before a mask.
         name: Name of the `tf.Module`.
 
     Attributes:
         vocab_size: Number of tokens.
-        pad_id, unk_id, bos_id, eos_id: Ids of the special tokens.
+        pad_id, unk_id, bos_id, eos_id, mask_id: Ids of the special tokens.
 
     Raises:
         ValueError: If a special token or the token of a byte is missing, a token occurs twice, or
@@ -64,6 +65,7 @@ class ByteBPETokenizer(Tokenizer):
         special: dict[str, str] | None = None,
         starts_with_bos: bool = True,
         prefix_space: bool = False,
+        mask_strips: bool = False,
         name: str | None = None,
     ):
         super().__init__(name=name)
@@ -88,6 +90,7 @@ class ByteBPETokenizer(Tokenizer):
         self._content = lambda: (pieces, merges, dict(special))
         self._model = lambda: model
         self.starts_with_bos, self.prefix_space = starts_with_bos, prefix_space
+        self.mask_strips = mask_strips
         self.vocab_size = len(pieces)
         self._longest = max((len(text_of(piece)) for piece in ranks), default=1)
 
@@ -185,12 +188,16 @@ class ByteBPETokenizer(Tokenizer):
     def pieces(self, tokens: Tensor) -> list[str]:  # noqa: D102
         return [self._content()[0][int(token)] for token in tokens]
 
+    def words(self) -> list[str]:  # noqa: D102
+        return [text_of(piece).decode("utf-8", "replace") for piece in self._content()[0]]
+
     def files(self) -> dict[str, bytes]:  # noqa: D102
         pieces, merges, special = self._content()
         content = {
             "special": special,
             "starts_with_bos": self.starts_with_bos,
             "prefix_space": self.prefix_space,
+            **({"mask_strips": True} if self.mask_strips else {}),
             "pieces": pieces,
             "merges": merges,
         }
@@ -201,7 +208,8 @@ class ByteBPETokenizer(Tokenizer):
         try:
             fields = json.loads(files[FILE])
             options = fields["special"], fields["starts_with_bos"], fields["prefix_space"]
-            return cls(fields["pieces"], fields["merges"], *options)
+            strips = fields.get("mask_strips", False)
+            return cls(fields["pieces"], fields["merges"], *options, strips)
         except (TypeError, KeyError, AttributeError, UnicodeDecodeError, json.JSONDecodeError) as e:
             raise ValueError(f"the byte-level BPE vocabulary is damaged ({e}).") from e
 

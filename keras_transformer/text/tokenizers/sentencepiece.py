@@ -24,6 +24,8 @@ from keras_transformer.text.tokenizers.tokenizer import BYTES_PER_TOKEN, STRINGS
 from keras_transformer.text.unknown_pieces import UnknownPieces
 from keras_transformer.text.white_space import words_of
 
+BEGIN = "\u2581"  # begins a piece that follows a space
+MASK = "<mask>"  # the mask token of a model without a table, if it is a control symbol there
 MODEL, TABLE = ".model", ".ids.json"  # endings of the files of the model and of the table of ids
 
 
@@ -80,6 +82,7 @@ class SentencePieceTokenizer(Tokenizer):
         for name in ("pad_id", "unk_id", "bos_id", "eos_id"):
             number = getattr(source, name)
             setattr(self, name, number() if callable(number) else number)
+        self.mask_id = _mask_of(processor) if table is None else table.mask_id
 
     @property
     def table(self) -> PieceTable | None:
@@ -273,6 +276,9 @@ class SentencePieceTokenizer(Tokenizer):
             for token in map(int, tokens)
         ]
 
+    def words(self) -> list[str]:  # noqa: D102
+        return [piece.replace(BEGIN, "") for piece in super().words()]
+
     def files(self) -> dict[str, bytes]:  # noqa: D102
         files = {MODEL: self.model}
         if self.table is not None:
@@ -283,3 +289,9 @@ class SentencePieceTokenizer(Tokenizer):
     def from_files(cls, files: dict[str, bytes]) -> "SentencePieceTokenizer":  # noqa: D102
         table = files.get(TABLE)
         return cls(files[MODEL], None if table is None else PieceTable.from_json(table))
+
+
+def _mask_of(processor):
+    """Returns the id of the mask token of a model, or `None` if it has none."""
+    number = processor.piece_to_id(MASK)
+    return number if processor.is_control(number) else None

@@ -6,6 +6,7 @@ import tensorflow as tf
 
 from keras_transformer.tensors import Tensor
 from keras_transformer.text.languages import Languages
+from keras_transformer.text.white_space import SPACE
 
 # Signatures of private functions. The public methods are not a `tf.function`, which does not keep
 # its object alive: `SentencePieceTokenizer.load(path).encode(...)` would fail.
@@ -27,6 +28,8 @@ class Tokenizer(tf.Module):
         pad_id, unk_id, bos_id, eos_id: Ids of padding, of an unknown token, and of the tokens that
             begin and end a text.
         starts_with_bos: Whether an encoded text begins with `bos_id`.
+        mask_id: Id of the token that hides a token of a text, or `None` without such a token.
+        mask_strips: Whether `encode_masked` removes white space before a mask.
     """
 
     title: str = ""
@@ -37,6 +40,13 @@ class Tokenizer(tf.Module):
     bos_id: int
     eos_id: int
     starts_with_bos: bool = False
+    mask_id: int | None = None
+    mask_strips: bool = False
+
+    @property
+    def mask(self) -> str | None:
+        """The mask token as it is written in a text, such as `"[MASK]"`, or `None`."""
+        return None if self.mask_id is None else self.pieces([self.mask_id])[0]
 
     @property
     def bytes_per_token(self) -> int:
@@ -94,6 +104,38 @@ class Tokenizer(tf.Module):
             A `tf.RaggedTensor` of int32, `[B, (S)]`; the empty string has no tokens.
         """
         return self.encode(strings)[:, :-1]
+
+    def encode_masked(self, strings: Tensor) -> tf.RaggedTensor:
+        """Encodes strings as `encode` does, with `mask_id` for each mask token that they contain.
+
+        The text between two masks is tokenised by itself, as in Hugging Face's tokenizers.
+
+        Call arguments:
+            strings: See `encode`.
+
+        Returns:
+            A `tf.RaggedTensor` of int32, `[B, (S)]`, whose rows end in `eos_id`.
+
+        Raises:
+            ValueError: If the vocabulary has no mask token.
+        """
+        if self.mask is None:
+            raise ValueError("The vocabulary of the tokenizer must have a mask token.")
+        segments = tf.strings.split(strings, self.mask)  # [B, (G)]
+        texts, counts = segments.values, segments.row_lengths()
+        number = tf.ragged.range(counts).values  # of each segment in its text
+        is_last = tf.equal(number + 1, tf.gather(counts, segments.value_rowids()))
+        if self.mask_strips:
+            texts = tf.where(is_last, texts, tf.strings.regex_replace(texts, f"{SPACE}+$", ""))
+        masks = tf.fill([tf.size(texts) - tf.reduce_sum(tf.cast(is_last, tf.int32))], self.mask_id)
+        masks = tf.RaggedTensor.from_row_lengths(masks, tf.cast(~is_last, tf.int64), validate=False)
+        pieces = tf.concat([self.tokenize(texts), masks], axis=1)  # [all segments, (P)]
+        parts = [segments.with_values(pieces).merge_dims(1, 2)]  # [B, (S)]
+        column = tf.ones([segments.nrows(), 1], tf.int32)
+        parts.append(tf.RaggedTensor.from_tensor(self.eos_id * column))
+        if self.starts_with_bos:
+            parts.insert(0, tf.RaggedTensor.from_tensor(self.bos_id * column))
+        return tf.concat(parts, axis=1)
 
     def tokenize_words(self, words: Tensor, first: Tensor) -> tf.RaggedTensor:
         """Encodes the words of texts one by one, as `tokenize` encodes them in their text.
@@ -179,6 +221,10 @@ class Tokenizer(tf.Module):
             A list of strings, one for each id.
         """
         raise NotImplementedError
+
+    def words(self) -> list[str]:
+        """Returns the text of each token by itself, in the order of the ids; not in a graph."""
+        return self.pieces(range(self.vocab_size))
 
     def sample(self, strings: list[str], alpha: float, seed: int) -> list[list[int]]:
         """Tokenizes strings at random; not in a graph.

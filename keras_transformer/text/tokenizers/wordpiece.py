@@ -23,19 +23,19 @@ class WordPieceTokenizer(Tokenizer):
     """A `Tokenizer` with a WordPiece vocabulary.
 
     It returns the same ids as Hugging Face's `tokenizers`, except that the name of a special token
-    in a text, such as `[SEP]`, is treated as ordinary text.
+    in a text, such as `[SEP]`, is treated as ordinary text; `encode_masked` recognises masks.
 
     Args:
         pieces: The tokens in the order of their ids, strings.
         normalizer: A `BertNormalizer`. `None`: one with the default options.
         special: Dictionary from `"pad"`, `"unk"`, `"bos"` and `"eos"` to tokens. A text begins with
-            `bos` and ends in `eos`. `None`: BERT's tokens.
+            `bos` and ends in `eos`. It may also have `"mask"`. `None`: BERT's tokens.
         longest_word: Maximum length of a word, in characters; longer words are unknown.
         name: Name of the `tf.Module`.
 
     Attributes:
         vocab_size: Number of tokens.
-        pad_id, unk_id, bos_id, eos_id: Ids of the special tokens.
+        pad_id, unk_id, bos_id, eos_id, mask_id: Ids of the special tokens.
 
     Raises:
         ValueError: If a special token is missing, or a token occurs twice.

@@ -1,0 +1,44 @@
+"""Head that predicts masked tokens, as in BERT."""
+
+from typing import Any
+
+import keras
+
+from keras_transformer import activations
+from keras_transformer.layers.normalization import make_norm
+from keras_transformer.models.heads.next_token import NextTokenLogits
+from keras_transformer.tensors import Tensor
+
+
+class MaskedTokenLogits(NextTokenLogits):
+    """Logits of the token at each position, after a dense layer and a normalisation.
+
+    Args:
+        embedding: The embedding of the tokens; if weights are tied, its table is also the output
+            weights.
+    """
+
+    def make_layers(self, config, policy, kernels, embedding) -> dict[str, Any]:  # noqa: D102
+        layers = {}
+        if config.transform:
+            width = config.embedding_size or config.encoder.d_model
+            activation = activations.get(config.transform_activation)
+            layers["transform"] = keras.layers.Dense(
+                width, activation, dtype=policy, name="transform"
+            )
+            layers["transform_norm"] = make_norm(config.encoder.block, policy, "transform_norm")
+        return {**layers, **super().make_layers(config, policy, kernels, embedding)}
+
+    def before_weights(self, hidden) -> Tensor:
+        """Returns the input of the output weights, `[B, S, E]`, for hidden states `[B, S, D]`."""
+        if "transform" not in self.layers:
+            return hidden
+        return self.layers["transform_norm"](self.layers["transform"](hidden))
+
+    def __call__(self, hidden, inputs=None, allowed=None) -> Tensor:  # noqa: D102
+        return super().__call__(self.before_weights(hidden))  # [B, S, V]
+
+    @property
+    def drawn(self) -> tuple[keras.Layer, ...]:  # noqa: D102
+        names = [name for name in ("transform", "transform_norm") if name in self.layers]
+        return *(self.layers[name] for name in names), *super().drawn

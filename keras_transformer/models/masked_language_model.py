@@ -1,0 +1,70 @@
+"""Masked language model: an encoder that predicts tokens hidden by masks."""
+
+from typing import Any
+
+import keras
+
+from keras_transformer.config import MaskedLanguageModelConfig
+from keras_transformer.layers.masks import fitting_masks
+from keras_transformer.models.encoder import EncoderModel
+from keras_transformer.models.heads.masked_tokens import MaskedTokenLogits
+from keras_transformer.models.inputs.tokens import EmbeddedTokens
+from keras_transformer.models.model import TokenOutput
+from keras_transformer.models.parts import Parts
+from keras_transformer.tensors import Tensor
+
+
+@keras.saving.register_keras_serializable(package="keras_transformer")
+class MaskedLanguageModel(TokenOutput, EncoderModel):
+    """The encoder of Fig. 1 with logits of the vocabulary at each position.
+
+    Args:
+        config: A `MaskedLanguageModelConfig`, or the name of a preset.
+        dtype: Dtype policy of every layer, for example `"mixed_bfloat16"`. `None`: the global one.
+        name: Name of the model.
+        kernels: The `Kernels` of the layers; they are not saved with the model.
+
+    Call arguments:
+        inputs: Token ids `[B, S]`, integer, each text ending in `eos_id` and then padding. Masks
+            hide some of its tokens.
+
+    Returns:
+        Logits `[B, S, V]` of the token at each position; float32 under mixed-precision policies.
+
+    Example:
+        >>> import numpy as np
+        >>> from keras_transformer import MaskedLanguageModel, MaskedLanguageModelConfig
+        >>> config = MaskedLanguageModelConfig.preset("tiny", vocab_size=100)
+        >>> MaskedLanguageModel(config)(np.ones((2, 7), "int32")).shape
+        TensorShape([2, 7, 100])
+
+    Reference: Devlin et al. (2019), BERT, section 3.1.
+
+    Differs from the paper, which has no masks; the blocks, their dropout and the embedding are
+    those of the paper (sections 3.1, 3.4, 3.5 and 5.4).
+    """
+
+    config_class = MaskedLanguageModelConfig
+    input_class, head_class = EmbeddedTokens, MaskedTokenLogits
+    default_name = "masked_language_model"
+
+    def make_parts(self, config: Any, policy: Any, kernels: Any) -> Parts:  # noqa: D102
+        tokens = self.input_class(config, policy, kernels)
+        return Parts(
+            input=tokens,
+            encoder=self.make_encoder(config.encoder, policy, kernels),
+            decoder=None,
+            head=self.head_class(config, policy, kernels, embedding=tokens.embedding),
+        )
+
+    @fitting_masks()
+    def hidden_states(self, inputs: Tensor, training: bool | None = None) -> Tensor:
+        """Returns the input of the output weights, `[B, S, E]`.
+
+        Args:
+            inputs: The inputs of the model.
+            training: Whether dropout is active.
+        """
+        x = self.parts.input(inputs, training=training)  # [B, S, D]
+        x = self.encoder(x, self.parts.input.allowed(inputs), training=training)
+        return self.parts.head.before_weights(x)  # [B, S, E]

@@ -1,0 +1,1 @@
+"""Masked language modelling: the task, its masks, and its pipeline."""

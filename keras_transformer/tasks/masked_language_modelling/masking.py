@@ -1,0 +1,120 @@
+"""Random masks over the tokens of texts, which a model learns to see through.
+
+The masks of a text depend on its tokens and a seed alone: padding and the other texts of a batch
+change nothing.
+"""
+
+import typing
+
+import tensorflow as tf
+
+from keras_transformer.decoding.threefry import threefry
+from keras_transformer.tensors import Tensor
+
+RANKS, KINDS = range(2)  # purposes of the random numbers
+BITS = 24  # of a random number
+
+
+class HiddenTokens(typing.NamedTuple):
+    """Texts with masks.
+
+    Attributes:
+        tokens: Token ids `[B, S]`, int32, of which some are hidden.
+        labels: The ids that were there before, `[B, S]`; `pad_id` where nothing is hidden.
+    """
+
+    tokens: Tensor
+    labels: Tensor
+
+
+def hide_tokens(tokens, tokenizer, config, seeds=None) -> HiddenTokens:
+    """Hides some tokens of each text, as BERT's training does.
+
+    Of the tokens that are not special, `masking_rate` are drawn, rounded, at least one. Each of
+    them becomes the mask with the probability `mask_share`, another token, drawn from all that are
+    not special, with `random_share`, and otherwise stays as it is.
+
+    Args:
+        tokens: Token ids of texts, padded, int32 `[B, S]`.
+        tokenizer: The `Tokenizer`, with a mask token.
+        config: A `MaskedLanguageModelConfig`.
+        seeds: Seed of each text, int32 `[B, 2]`. `None`: they follow from the tokens, so that a
+            text has the same masks in every batch and every epoch.
+
+    Returns:
+        A `HiddenTokens`.
+
+    Reference: Devlin et al. (2019), BERT, section 3.1 and appendix A.1.
+
+    Differs from the paper, whose masks are the same in every epoch unless the seeds differ, as in
+    Liu et al. (2019), RoBERTa, section 4.1.
+    """
+    special = special_ids(tokenizer)
+    seeds = seeds_of(tokens, tokenizer.pad_id) if seeds is None else seeds
+    ordinary = tf.reduce_all(tf.not_equal(tokens[..., tf.newaxis], special), axis=2)  # [B, S]
+    count = tf.reduce_sum(tf.cast(ordinary, tf.float32), axis=1, keepdims=True)  # [B, 1]
+    hidden = tf.minimum(tf.maximum(tf.floor(config.masking_rate * count + 0.5), 1), count)
+    draws, kinds = _uniforms(seeds, tokens, RANKS)[0], _uniforms(seeds, tokens, KINDS)
+    order = tf.argsort(tf.where(ordinary, draws, 1.0), axis=1, stable=True)  # draws are below 1
+    ranks = tf.argsort(order, axis=1)  # [B, S]
+    chosen = ordinary & (ranks < tf.cast(hidden, tf.int32))
+    others = [number for number in range(tokenizer.vocab_size) if number not in special]
+    drawn = tf.gather(
+        others, tf.minimum(tf.cast(kinds[1] * len(others), tf.int32), len(others) - 1)
+    )
+    is_mask = kinds[0] < config.mask_share
+    is_drawn = kinds[0] < config.mask_share + config.random_share
+    replaced = tf.where(is_mask, tokenizer.mask_id, tf.where(is_drawn, drawn, tokens))
+    return HiddenTokens(
+        tf.where(chosen, replaced, tokens), tf.where(chosen, tokens, tokenizer.pad_id)
+    )
+
+
+def require_mask(tokenizer) -> None:
+    """Refuses a tokenizer without a mask token.
+
+    Raises:
+        ValueError: If the vocabulary has none; the error is one line.
+    """
+    if tokenizer.mask_id is None:
+        raise ValueError(
+            "the vocabulary must have a mask token: learn a new one for "
+            "`masked_language_modelling`, or start from a checkpoint that has one. "
+            f"Received: {tokenizer.vocab_size} tokens without a mask."
+        )
+
+
+def special_ids(tokenizer) -> list[int]:
+    """Returns the ids of a tokenizer that are never hidden, in order."""
+    names = ("pad_id", "unk_id", "bos_id", "eos_id", "mask_id")
+    return sorted({getattr(tokenizer, name) for name in names})
+
+
+def seeds_of(tokens, pad_id) -> Tensor:
+    """Returns a seed for each text, int32 `[B, 2]`, that depends on its tokens and their order.
+
+    Args:
+        tokens: Token ids of texts, padded, int32 `[B, S]`.
+        pad_id: Id of padding, which does not count.
+    """
+    places = tf.range(tf.shape(tokens)[1]) + tf.zeros_like(tokens)
+    words = threefry(*(tf.bitcast(x, tf.uint32) for x in (tokens, places, places, tokens)))
+    real = tf.not_equal(tokens, pad_id)
+    sums = [tf.reduce_sum(tf.where(real, tf.bitcast(word, tf.int32), 0), axis=1) for word in words]
+    return tf.stack(sums, axis=1)
+
+
+def seeds_from(draws) -> Tensor:
+    """Returns seeds, int32 `[B, 2]`, for random numbers `[B, 2]` from 0 to below 1."""
+    return tf.cast(draws * 2.0**BITS, tf.int32)
+
+
+def _uniforms(seeds, tokens, purpose):
+    """Returns two random numbers from 0 to below 1 for each position, float32 `[B, S]` each."""
+    places = tf.range(tf.shape(tokens)[1]) + tf.zeros_like(tokens)
+    keys = tf.bitcast(seeds, tf.uint32)
+    counters = (tf.bitcast(x, tf.uint32) for x in (places, tf.zeros_like(places) + purpose))
+    words = threefry(keys[:, :1], keys[:, 1:], *counters)
+    shift = tf.constant(32 - BITS, tf.uint32)
+    bits = (tf.bitcast(tf.bitwise.right_shift(word, shift), tf.int32) for word in words)
+    return [tf.cast(x, tf.float32) * 2.0**-BITS for x in bits]
