@@ -252,6 +252,10 @@ _FAST_BY_FILE = {
         "test_states_and_logits": 2,
         "test_the_options_decide_about_the_first_space": 1,
     },
+    "tests/pretrained/test_trimming.py": {
+        "test_texts_logits_and_rules_are_those_of_the_checkpoint": 2,
+        "test_files_that_name_no_tokens_are_refused": 2,
+    },
     "tests/pretrained/test_vit.py": {
         "test_states_and_logits": 4,
     },
@@ -500,6 +504,9 @@ _SLOW_BY_FILE = {
     },
     "tests/pretrained/test_converted.py": {
         "test_a_student_of_it_inherits_its_tokens_its_rules_and_its_licence": 1,
+    },
+    "tests/pretrained/test_trimming.py": {
+        "test_exports_answer_as_the_run": 1,
     },
     "tests/system/test_examples.py": {
         "test_without_its_data_an_example_tells_in_a_line_how_to_get_them": 1,

@@ -1,11 +1,18 @@
 """Rows of ragged tensors, against TensorFlow's own functions, and their memory."""
 
+import resource
+import string
+
+import bpe_in_python
 import numpy as np
 import pytest
 import tensorflow as tf
+from test_wordpiece import SPECIAL
 
 from keras_transformer.text.ragged_rows import repeated, row_ids, row_sums
+from keras_transformer.text.tokenizers import ByteBPETokenizer, WordPieceTokenizer
 
+LONG, MANY = 100_000, 6000  # letters of one text, and number of texts; a table has 600 million
 ROWS = [[], [3, 1, 4], [], [], [1, 5], [9], [], []]
 
 
@@ -22,3 +29,21 @@ def test_values_are_repeated(counts):
     values = np.arange(len(counts), dtype="int32") + 7
     found = repeated(values, tf.constant(counts, tf.int64)).numpy()
     np.testing.assert_array_equal(found, np.repeat(values, counts))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["wordpiece", "byte-bpe"])
+def test_one_long_text_does_not_widen_the_others(kind):
+    """The peak of memory grows by far less than a table with a byte for each place."""
+    if kind == "wordpiece":
+        letters = [*string.ascii_lowercase]
+        tokenizer = WordPieceTokenizer([*SPECIAL, *letters, *(f"##{x}" for x in letters)])
+    else:
+        marks = ["<s>", "<pad>", "</s>", "<unk>"]
+        tokenizer = ByteBPETokenizer(bpe_in_python.vocabulary([], marks), [])
+    tokenizer.tokenize(["a dog"])
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    found = tokenizer.tokenize(["a dog"] * MANY + ["ab" * (LONG // 2)])
+    growth = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    assert found.nrows() == MANY + 1 and found[0].shape[0] == 4 + (kind == "byte-bpe")
+    assert growth < LONG * MANY / 2**11, f"{growth} KiB"
