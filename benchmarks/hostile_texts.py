@@ -34,21 +34,21 @@ INVALID = (b"\xed\xa0\x80", b"\xed\xbf\xbf", b"\xed\xa0\xbd\xed\xb8\x80", b"\xf4
            b"\xf0\x9f\x98", b"\xfe", b"\xff")  # fmt: skip
 
 
-def hostile(count, seed, lines, longest=LONGEST, invalid=True):
+def hostile(count, seed, lines, longest=LONGEST, every=EVERY, invalid=True):
     """Yields random texts, bytes.
 
     Args:
         count: Number of texts.
         seed: Integer; the same arguments always give the same texts.
         lines: Real texts, strings, of which some are changed at random.
-        longest: Number of characters of one word in every `EVERY` texts.
+        longest, every: Number of characters of the longest words, one in `every` texts.
         invalid: Whether one text in ten is invalid UTF-8.
     """
     rng = random.Random(seed)
     kinds = [_anything, _block, _controls, _marks, _right_to_left, _emoji, _words, _spaces, _long]
     for number in range(count):
         kind = rng.randrange(10)
-        if number % EVERY == EVERY // 2:
+        if number % every == every // 2:
             text = _huge(rng, longest)
         elif kind == len(kinds):
             text = _mutated(rng, lines)
