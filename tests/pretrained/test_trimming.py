@@ -48,8 +48,12 @@ FOLDERS = {
     "m2m100": lambda folder: seq2seq_folders.write_folder(folder, "m2m100", forced_bos_token_id=70),
     **{
         name: lambda folder, name=name: seq2seq_folders.write_folder(folder, name)
-        for name in ("nllb_legacy", "bart", "mbart50", "pegasus")
+        for name in ("nllb_legacy", "bart", "pegasus")
     },
+    # An untrained model may emit padding, unless that is forbidden.
+    "mbart50": lambda folder: seq2seq_folders.write_folder(
+        folder, "mbart50", bad_words_ids=[[1]], renormalize_logits=True
+    ),
     "opus-mt, separate": lambda folder: opus_folders.write_folder(
         folder, separate=True, bad_words_ids=[[3], [5], [29]], renormalize_logits=False
     ),
