@@ -505,9 +505,6 @@ _SLOW_BY_FILE = {
     "tests/pretrained/test_converted.py": {
         "test_a_student_of_it_inherits_its_tokens_its_rules_and_its_licence": 1,
     },
-    "tests/pretrained/test_trimming.py": {
-        "test_exports_answer_as_the_run": 1,
-    },
     "tests/system/test_examples.py": {
         "test_without_its_data_an_example_tells_in_a_line_how_to_get_them": 1,
     },

@@ -233,6 +233,7 @@ def test_languages_without_a_default_are_no_obstacle(tmp_path):
     assert smaller.tokenizers.with_languages("en", "de").source.encode(LINES).nrows() == len(LINES)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["opus-mt", "mbart50", "roberta", "bert", "gpt2"])
 def test_exports_answer_as_the_run(name, tmp_path):
