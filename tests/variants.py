@@ -257,6 +257,10 @@ _FAST_BY_FILE = {
         "test_states_and_logits": 2,
         "test_the_options_decide_about_the_first_space": 1,
     },
+    "tests/pretrained/test_trimming.py": {
+        "test_texts_logits_and_rules_are_those_of_the_checkpoint": 1,
+        "test_files_that_name_no_tokens_are_refused": 2,
+    },
     "tests/pretrained/test_vit.py": {
         "test_states_and_logits": 4,
     },

@@ -29,6 +29,17 @@ NAME = option(
 )
 
 
+KEEP = option(
+    "--keep-pieces-of",
+    "files",
+    metavar="FILE",
+    type=EXISTING_FILE,
+    multiple=True,
+    group="Model",
+    help="Text file with one text per line; repeat it for several files. Only the tokens that the "
+    "lines use remain in the vocabulary of RUN, besides special tokens and single characters.  "
+    "[default: all tokens remain]",
+)
 LANGUAGES = [
     option(
         f"--{side}-language",
@@ -53,6 +64,7 @@ LANGUAGES = [
     help="Branch, tag or commit of the repository that DIRECTORY names.  [default: its main "
     "branch]",
 )
+@KEEP
 @NAME
 @LICENSE
 def hugging_face(directory, run, **options) -> None:
@@ -88,9 +100,10 @@ def hugging_face(directory, run, **options) -> None:
     "1.12.3.  [default: depends on the version of Marian in MODEL, otherwise exact]",
 )
 @max_length(default=options_of(StackConfig)["max_length"].default, least=2, group="Model")
+@KEEP
 @NAME
 @LICENSE
-def marian(model, run, vocabularies, max_length, gelu, license, name) -> None:
+def marian(model, run, vocabularies, max_length, gelu, files, license, name) -> None:
     """Convert a model of Marian.
 
     MODEL is a .npz or .bin file with the model's settings inside. The integers of a .bin file in
@@ -99,28 +112,35 @@ def marian(model, run, vocabularies, max_length, gelu, license, name) -> None:
     if len(vocabularies) > 2:
         raise click.UsageError("--vocab must be given once, or twice: for source and target.")
     options = {"license": license, "name": name, "max_length": max_length, "gelu": gelu}
-    write_run(run, model, vocabularies=vocabularies or None, **options)
+    write_run(run, model, files, vocabularies=vocabularies or None, **options)
 
 
-def write_run(run, path, **options) -> None:
+def write_run(run, path, files=(), **options) -> None:
     """Writes the run of a checkpoint, and prints the command that uses it.
 
     Args:
         run: Folder of the run.
         path: Path of the checkpoint.
+        files: Paths of text files whose tokens alone remain; empty: all tokens remain.
         **options: See `read_checkpoint`.
     """
     from keras_transformer.pretrained.read import read_checkpoint
+    from keras_transformer.pretrained.trimming import check_files, summary, trim
     from keras_transformer.training.converted import check_place, write_converted
 
     check_folder(run)
     check_place(run)
-    checkpoint = read_checkpoint(path, **options)
+    check_files(files)
+    checkpoint = whole = read_checkpoint(path, **options)
+    if files:
+        checkpoint = trim(whole, files).checkpoint
     write_converted(checkpoint, run)
     for note in checkpoint.notes:
         warn(f"{note}.")
     if not checkpoint.origin.get("license"):
         warn("the checkpoint names no licence; name it with --license.")
+    if files:
+        click.echo(f"{run}: {summary(whole, checkpoint)}.")
     click.echo(f"{run}: {checkpoint.model.count_params():,} parameters.")
     if checkpoint.search is not None:
         options = line_of(checkpoint.search)

@@ -4,6 +4,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_transformer.tensors import Tensor
+from keras_transformer.text.ragged_rows import row_ids, row_sums
 
 CODE_POINTS = 0x110000
 PAGE = 256  # code points of a page of the table; most pages are equal and stored once
@@ -39,8 +40,7 @@ class CodePointMap:
     def __call__(self, strings) -> Tensor:
         points = tf.strings.unicode_decode(strings, "UTF-8", errors="replace")  # [B, (N)]
         mapped, lengths = self.map(points.values)
-        of_strings = tf.RaggedTensor.from_row_lengths(lengths, points.row_lengths(), validate=False)
-        counts = tf.reduce_sum(of_strings, axis=1)  # [B]
+        counts = row_sums(points.with_values(lengths))  # [B]
         mapped = tf.RaggedTensor.from_row_lengths(mapped, counts, validate=False)
         return tf.strings.unicode_encode(mapped, "UTF-8", errors="ignore")
 
@@ -67,7 +67,7 @@ def decode_with_places(strings) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.Ra
         Ragged int32 `[B, (N)]`, and two int32 `[N of all]`.
     """
     points, offsets = tf.strings.unicode_decode_with_offsets(strings, "UTF-8", errors="replace")
-    begins, row = tf.cast(offsets.values, tf.int32), points.value_rowids()
+    begins, row = tf.cast(offsets.values, tf.int32), row_ids(points)
     ends = tf.concat([begins[1:], [0]], 0)[: tf.size(begins)]
     is_last = tf.concat([row[1:] != row[:-1], [True]], 0)[: tf.size(row)]
     ends = tf.where(is_last, tf.gather(tf.strings.length(strings), row), ends)

@@ -117,6 +117,28 @@ class PieceTable:
         """Ids of the codes of target languages, by code, such as `>>fra<<`."""
         return {name: number for number, name in self.names.items() if is_code(name)}
 
+    def restricted(self, ids, places) -> "PieceTable":
+        """Returns the table of a smaller vocabulary.
+
+        Args:
+            ids: The model's ids that remain, in ascending order; they are numbered anew.
+            places: SentencePiece's ids that remain, in ascending order.
+        """
+        numbers = {number: new for new, number in enumerate(ids)}
+        special = {name: numbers[getattr(self, name)] for name in SPECIAL}
+        languages = self.languages
+        if languages is not None:
+            codes = {code: numbers[number] for code, number in languages.ids.items()}
+            languages = dataclasses.replace(languages, ids=codes)
+        return dataclasses.replace(
+            self,
+            ids=[numbers.get(self.ids[place], -1) for place in places],
+            size=len(ids),
+            names={numbers[n]: name for n, name in self.names.items() if n in numbers},
+            languages=languages,
+            **special,
+        )
+
     def to_json(self) -> bytes:
         """Returns the table as bytes."""
         fields = dataclasses.asdict(self)

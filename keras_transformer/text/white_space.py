@@ -4,6 +4,7 @@ import tensorflow as tf
 
 from keras_transformer.tensors import Tensor
 from keras_transformer.text.code_points import decode_with_places
+from keras_transformer.text.ragged_rows import row_ids
 
 SPACE = r"[\s\pZ\x0b\x{85}]"
 
@@ -21,7 +22,7 @@ def words_of(strings) -> tuple[Tensor, Tensor, Tensor]:
     points, begins, ends = decode_with_places(strings)
     characters = tf.strings.unicode_encode(tf.expand_dims(points.values, 1), "UTF-8")
     inside = ~tf.strings.regex_full_match(characters, SPACE)
-    row, place = points.value_rowids(), tf.range(tf.size(inside))
+    row, place = row_ids(points), tf.range(tf.size(inside))
     row, place = tf.boolean_mask(row, inside), tf.boolean_mask(place, inside)
     same = tf.equal(place[1:], place[:-1] + 1) & tf.equal(row[1:], row[:-1])
     is_begin = tf.concat([tf.ones_like(inside)[:1], ~same], 0)[: tf.size(place)]

@@ -14,6 +14,7 @@ import tensorflow as tf
 from test_hugging_face import SCRIPT, run_python
 
 from keras_transformer.pretrained.read import read_checkpoint
+from keras_transformer.pretrained.trimming import restrict
 
 pytestmark = pytest.mark.slow
 LIMIT = 15
@@ -150,6 +151,34 @@ def test_logits_and_encoder_states(name):
     real = np.cumsum(target[:, 1:] == pad, axis=1) == 0  # M2M100's padding has another position
     theirs = expected["right_logits"][:, 1:][real]
     np.testing.assert_allclose(logits.numpy()[:, 1:][real], theirs, rtol=0, atol=1e-4)
+
+
+def log_softmax(logits):
+    logits = logits.astype("float64")
+    return logits - np.log(np.exp(logits).sum(axis=-1, keepdims=True))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_probabilities_of_the_tokens_that_remain_in_a_smaller_vocabulary(name):
+    """Those are Hugging Face's, divided by their sum; the states of the encoder are the same."""
+    checkpoint, expected = converted(name)
+    source = source_of(name, checkpoint.model, expected)[1:]  # of some sentences
+    target, pad = expected["target"][1:].astype("int32"), checkpoint.model.config.pad_id
+    used = {*source.ravel().tolist(), *target.ravel().tolist()}
+    needed = checkpoint.tokenizers.source.needed(used)
+    smaller, (kept, _) = restrict(checkpoint, needed, needed)
+    assert len(kept) < checkpoint.model.config.vocab_size
+    numbers = np.full(checkpoint.model.config.vocab_size, -1, "int32")
+    numbers[kept] = range(len(kept))
+    source, ours = numbers[source], numbers[target]
+    real = expected["right_source"][1:] != pad
+    states = smaller.model.encode(source)[0].numpy()[:, : real.shape[1]]
+    theirs = expected["right_states"][1:]
+    np.testing.assert_allclose(states[real], theirs[real], rtol=0, atol=1e-5)
+    logits = smaller.model({"source": source, "target": ours}, training=False).numpy()[:, 1:]
+    real = np.cumsum(target[:, 1:] == pad, axis=1) == 0
+    theirs = log_softmax(expected["right_logits"][1:, 1:][real][:, kept])
+    np.testing.assert_allclose(log_softmax(logits[real]), theirs, rtol=0, atol=1e-4)
 
 
 @pytest.mark.parametrize("search", SEARCHES)

@@ -18,6 +18,8 @@ from keras_transformer.text.byte_pairs import (
 )
 from keras_transformer.text.code_points import decode_with_places
 from keras_transformer.text.gpt2_words import word_starts
+from keras_transformer.text.ragged_rows import repeated, row_ids, row_sums
+from keras_transformer.text.smaller_model import PLACEHOLDER
 from keras_transformer.text.tokenizers.tokenizer import BYTES_PER_TOKEN, STRINGS, Tokenizer
 
 FILE = ".bpe.json"
@@ -143,7 +145,7 @@ class ByteBPETokenizer(Tokenizer):
         starts = word_starts(points)  # [B, (N)]
         characters, of_point, counts = utf8_bytes(points.values)
         words = tf.cumsum(tf.cast(starts.values, tf.int32)) - 1  # of each code point
-        of_row = tf.reduce_sum(tf.cast(starts, tf.int64), axis=1)  # words of each text, [B]
+        of_row = row_sums(tf.cast(starts, tf.int64))  # words of each text, [B]
         lengths = tf.math.unsorted_segment_sum(counts, words, tf.reduce_sum(of_row))
         table = tf.constant([ord(character) for character in CHARACTERS])
         texts = tf.RaggedTensor.from_row_lengths(
@@ -156,7 +158,7 @@ class ByteBPETokenizer(Tokenizer):
         ends = tf.cumsum(tf.gather(sizes_of, ids.values))
         begins = ends - tf.gather(sizes_of, ids.values)
         # The place of each byte in the strings that were given, where U+FFFD has other bytes.
-        shift = tf.gather(added, points.value_rowids())
+        shift = tf.gather(added, row_ids(points))
         place, after = place - shift, after - shift  # [N]
         of_words = _places_of_words(points.values, place, after, words, tokens.nrows())
         number = tf.range(tf.size(of_point)) - tf.gather(
@@ -167,7 +169,7 @@ class ByteBPETokenizer(Tokenizer):
         first = tf.clip_by_value(place + number, 0, after)
         last = tf.where(is_end, after, tf.clip_by_value(place + number + 1, 0, after))
         begin, end = tf.gather(first, begins), tf.gather(last, ends - 1)
-        of_words = (tf.repeat(x, tokens.row_lengths()) for x in of_words)
+        of_words = (repeated(x, tokens.row_lengths()) for x in of_words)
         return ids, *(ids.with_values(x) for x in (begin, end, *of_words))
 
     def _merger(self):
@@ -190,6 +192,29 @@ class ByteBPETokenizer(Tokenizer):
 
     def words(self) -> list[str]:  # noqa: D102
         return [text_of(piece).decode("utf-8", "replace") for piece in self._content()[0]]
+
+    def needed(self, used: set[int]) -> set[int]:  # noqa: D102
+        pieces, merges, _ = self._content()
+        ids = {piece: number for number, piece in enumerate(pieces)}
+        parts = {"".join(pair): pair for pair in merges}
+        needed = {
+            number
+            for number, piece in enumerate(pieces)
+            if piece not in parts and not PLACEHOLDER.fullmatch(piece)
+        }
+        new = [pieces[number] for number in used]
+        while new:
+            piece = new.pop()
+            needed.add(ids[piece])
+            new += [part for part in parts.get(piece, ()) if ids[part] not in needed]
+        return needed
+
+    def restricted(self, ids: list[int]) -> "ByteBPETokenizer":  # noqa: D102
+        content = json.loads(self.files()[FILE])
+        content["pieces"] = [content["pieces"][number] for number in ids]
+        kept = {*content["pieces"]}
+        content["merges"] = [pair for pair in content["merges"] if {*pair, "".join(pair)} <= kept]
+        return self.from_files({FILE: json.dumps(content).encode()})
 
     def files(self) -> dict[str, bytes]:  # noqa: D102
         pieces, merges, special = self._content()

@@ -19,7 +19,9 @@ from keras_transformer.tensors import Tensor
 from keras_transformer.text.language_codes import split_code, split_codes
 from keras_transformer.text.languages import Languages
 from keras_transformer.text.piece_table import PieceTable
+from keras_transformer.text.ragged_rows import repeated, row_ids, row_sums
 from keras_transformer.text.sentencepiece_model import Processor, processor_of
+from keras_transformer.text.smaller_model import PLACEHOLDER, needed_pieces, smaller_model
 from keras_transformer.text.tokenizers.tokenizer import BYTES_PER_TOKEN, STRINGS, Tokenizer
 from keras_transformer.text.unknown_pieces import UnknownPieces
 from keras_transformer.text.white_space import words_of
@@ -172,8 +174,8 @@ class SentencePieceTokenizer(Tokenizer):
         repeats = pieces.row_lengths()
         rows = tf.size(strings, tf.int64)
         return tuple(
-            tf.RaggedTensor.from_value_rowids(x, tf.repeat(row, repeats), rows, validate=False)
-            for x in (pieces.values, tf.repeat(begins, repeats), tf.repeat(ends, repeats))
+            tf.RaggedTensor.from_value_rowids(x, repeated(row, repeats), rows, validate=False)
+            for x in (pieces.values, repeated(begins, repeats), repeated(ends, repeats))
         )
 
     @tf.function(input_signature=[STRINGS], autograph=False)
@@ -197,10 +199,10 @@ class SentencePieceTokenizer(Tokenizer):
         Only strings with unknown pieces are tokenized again, to get the texts of these pieces.
         """
         unknown = ids.with_values(tf.equal(ids.values, self.unk_id))  # [B, (S)]
-        affected = tf.reduce_any(unknown, axis=1)  # [B]
+        affected = row_sums(tf.cast(unknown, tf.int32)) > 0  # [B]
         tokenizer.out_type = tf.string  # same resource, so that the graph has its bytes only once
         texts = tokenizer.tokenize(tf.boolean_mask(strings, affected)).values
-        in_affected = tf.gather(affected, ids.value_rowids())  # [number of ids]
+        in_affected = tf.gather(affected, row_ids(ids))  # [number of ids]
         texts = tf.boolean_mask(texts, tf.boolean_mask(unknown.values, in_affected))
         places = tf.where(unknown.values)
         values = tf.tensor_scatter_nd_update(ids.values, places, self._unknown().look_up(texts))
@@ -278,6 +280,29 @@ class SentencePieceTokenizer(Tokenizer):
 
     def words(self) -> list[str]:  # noqa: D102
         return [piece.replace(BEGIN, "") for piece in super().words()]
+
+    def needed(self, used: set[int]) -> set[int]:  # noqa: D102
+        places = range(self.vocab_size) if self.table is None else self.table.places
+        pieces = needed_pieces(self.model, {places[n] for n in used if places[n] >= 0})
+        special = {self.pad_id, self.unk_id, self.bos_id, self.eos_id}
+        if self.table is None:
+            return used | special | pieces
+        names = self.table.names.items()
+        named = {number for number, name in names if not PLACEHOLDER.fullmatch(name)}
+        return used | special | named | ({self.table.ids[place] for place in pieces} - {-1})
+
+    def restricted(self, ids: list[int]) -> "SentencePieceTokenizer":
+        """Returns a tokenizer with some of the tokens: see `Tokenizer.restricted`.
+
+        Pieces that the model has no id for remain: without them, texts would be segmented
+        differently.
+        """
+        table = self.table
+        if table is None:
+            return type(self)(smaller_model(self.model, ids))
+        kept = {*ids, -1}
+        places = [place for place, number in enumerate(table.ids) if number in kept]
+        return type(self)(smaller_model(self.model, places), table.restricted(ids, places))
 
     def files(self) -> dict[str, bytes]:  # noqa: D102
         files = {MODEL: self.model}

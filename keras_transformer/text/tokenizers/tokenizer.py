@@ -2,6 +2,7 @@
 
 import hashlib
 
+import numpy as np
 import tensorflow as tf
 
 from keras_transformer.tensors import Tensor
@@ -244,6 +245,35 @@ class Tokenizer(tf.Module):
             f"`subword_sampling` must be 0: {self.title} has no random segmentations. "
             f"Received: {alpha}."
         )
+
+    def used(self, strings: list[str]) -> set[int]:
+        """Returns the ids of the tokens that the ids of strings depend on; not in a graph.
+
+        Args:
+            strings: List of strings.
+        """
+        return {*np.unique(self.encode(strings).values.numpy()).tolist()}
+
+    def needed(self, used: set[int]) -> set[int]:
+        """Returns the ids of the tokens that a smaller vocabulary needs: see `restricted`.
+
+        They are those given, special tokens, tokens that the tokenizer makes on the way to others,
+        and all characters or bytes that are tokens, so that no other text becomes unknown.
+
+        Args:
+            used: Ids of tokens, such as those that `used` returns.
+        """
+        raise NotImplementedError
+
+    def restricted(self, ids: list[int]) -> "Tokenizer":
+        """Returns a tokenizer with some of the tokens, which are numbered anew in their order.
+
+        It encodes all strings as before whose tokens are among `ids`, if `needed` returned them.
+
+        Args:
+            ids: Ids of these tokens, in ascending order.
+        """
+        raise NotImplementedError
 
     def files(self) -> dict[str, bytes]:
         """Returns the contents of the tokenizer's files, a dictionary from `endings` to bytes."""

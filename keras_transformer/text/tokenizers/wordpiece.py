@@ -1,7 +1,9 @@
 """WordPiece, BERT's tokenizer, inside the TensorFlow graph."""
 
 import dataclasses
+import functools
 import json
+import re
 from collections.abc import Iterable
 
 import tensorflow as tf
@@ -10,12 +12,14 @@ import tensorflow_text
 from keras_transformer.tensors import Tensor
 from keras_transformer.text.bert_normalizer import SPACE, BertNormalizer
 from keras_transformer.text.code_points import decode_with_places
+from keras_transformer.text.ragged_rows import repeated, row_ids, row_sums
 from keras_transformer.text.tokenizers.tokenizer import STRINGS, Tokenizer
 
 FILE = ".wordpiece.json"
 CONTINUATION = "##"  # prefix of a token that continues a word
 UNKNOWN_WORD = chr(0x10FFFF)  # replaces a word that is too long; no vocabulary has it
 BYTES_PER_CHARACTER = 4  # at most, in UTF-8
+UNUSED = re.compile(r"\[unused\d+\]|<unused \d+>")  # entries for tokens that are added later
 SPECIAL = {"pad": "[PAD]", "unk": "[UNK]", "bos": "[CLS]", "eos": "[SEP]"}
 
 
@@ -121,10 +125,10 @@ class WordPieceTokenizer(Tokenizer):
         by_word = self._tokenize_words(strings)  # [B, (W), (P)]
         points, begins, ends = decode_with_places(strings)
         mapped, lengths = self.normalizer.map().map(points.values)
-        owner = tf.repeat(tf.range(tf.size(lengths)), lengths)  # code point of each new one
+        owner = repeated(tf.range(tf.size(lengths)), lengths)  # code point of each new one
         inside = tf.not_equal(mapped, SPACE)
         owner, row = (
-            tf.boolean_mask(x, inside) for x in (owner, tf.gather(points.value_rowids(), owner))
+            tf.boolean_mask(x, inside) for x in (owner, tf.gather(row_ids(points), owner))
         )
         # Number of spaces before: words are apart if it changes.
         spaces = tf.boolean_mask(tf.cumsum(tf.cast(~inside, tf.int32)), inside)
@@ -135,7 +139,7 @@ class WordPieceTokenizer(Tokenizer):
         begins = tf.math.unsorted_segment_min(tf.gather(begins, owner), word, count)  # [W of all]
         ends = tf.math.unsorted_segment_max(tf.gather(ends, owner), word, count)
         pieces, repeats = by_word.merge_dims(1, 2), by_word.values.row_lengths()
-        return pieces, *(pieces.with_values(tf.repeat(x, repeats)) for x in (begins, ends))
+        return pieces, *(pieces.with_values(repeated(x, repeats)) for x in (begins, ends))
 
     def _wordpiece(self):
         """Returns TensorFlow Text's tokenizer, created anew in every graph."""
@@ -160,6 +164,63 @@ class WordPieceTokenizer(Tokenizer):
 
     def pieces(self, tokens: Tensor) -> list[str]:  # noqa: D102
         return [self._pieces()[int(token)] for token in tokens]
+
+    def used(self, strings: list[str]) -> set[int]:
+        """Returns the ids of the tokens that strings depend on: see `Tokenizer.used`.
+
+        An unknown word depends on the tokens in front of its unknown part: without them, shorter
+        ones might make it known.
+        """
+        words = tf.strings.split(self.normalizer.map()(tf.constant(strings, tf.string))).values
+        pieces = self._wordpiece().tokenize(words)  # [W, (P)]
+        unknown = row_sums(tf.cast(tf.equal(pieces, self.unk_id), tf.int32)) > 0  # [W]
+        return (
+            super()
+            .used(strings)
+            .union(*map(self._beginning, {*tf.boolean_mask(words, unknown).numpy()}))
+        )
+
+    def _beginning(self, word):
+        """Returns the ids of the tokens in front of the unknown part of a word, UTF-8 bytes."""
+        ids, rest, mark = set(), word.decode(), ""
+        if len(rest) > self.longest_word:
+            return ids
+        while rest:
+            sizes = range(len(rest), 0, -1)
+            size = next((size for size in sizes if mark + rest[:size] in self._ids), None)
+            if size is None:
+                break
+            ids.add(self._ids[mark + rest[:size]])
+            rest, mark = rest[size:], CONTINUATION
+        return ids
+
+    @functools.cached_property
+    def _ids(self):
+        """Ids by token."""
+        return {piece: number for number, piece in enumerate(self._pieces())}
+
+    def needed(self, used: set[int]) -> set[int]:  # noqa: D102
+        pieces = self._pieces()
+        words = tf.strings.split(self.normalizer.map()(tf.constant(pieces))).to_list()
+        single = {
+            number
+            for number, piece in enumerate(pieces)
+            if len(piece.removeprefix(CONTINUATION)) == 1
+        }
+        # Tokens that no text has are special, apart from those that the vocabulary holds ready.
+        special = {
+            number
+            for number, (piece, parts) in enumerate(zip(pieces, words, strict=True))
+            if parts != [piece.encode()] and not piece.startswith(CONTINUATION)
+            if not UNUSED.fullmatch(piece)
+        }
+        named = {self._ids[piece] for piece in self.special.values()}
+        return used | single | special | named
+
+    def restricted(self, ids: list[int]) -> "WordPieceTokenizer":  # noqa: D102
+        content = json.loads(self.files()[FILE])
+        content["pieces"] = [content["pieces"][number] for number in ids]
+        return self.from_files({FILE: json.dumps(content).encode()})
 
     def files(self) -> dict[str, bytes]:  # noqa: D102
         content = {

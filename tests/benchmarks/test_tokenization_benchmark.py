@@ -1,0 +1,52 @@
+"""The comparison of tokenizers with the package `tokenizers`."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+from support import run_benchmark
+
+PYTHON = os.environ.get("KERAS_TRANSFORMER_TRANSFORMERS", sys.executable)
+LINES = ["A dog runs.", "Zwei Männer, die lachen!"] * 40
+
+
+def test_hostile_texts_are_reproducible_and_of_all_kinds():
+    from hostile_texts import hostile
+
+    texts = list(hostile(2000, 7, LINES, longest=5000, every=1000))
+    assert texts[:200] == list(hostile(200, 7, LINES, longest=5000, every=1000))
+    assert texts[:200] != list(hostile(200, 8, LINES, longest=5000, every=1000))
+    decoded = [text.decode("utf-8", "replace") for text in texts]
+    broken = sum(text != line.encode() for text, line in zip(texts, decoded, strict=True))
+    assert 100 < broken < 300
+    assert sum(len(line) >= 5000 for line in decoded) == 2
+    assert {ord(letter) >> 16 for line in decoded for letter in line} == {*range(17)}
+    whole = "".join(decoded)
+    for letter in "\u200d\u0301\u202eאس\U0001f600\u3000\0'":
+        assert letter in whole, ascii(letter)
+    valid = hostile(2000, 7, LINES, invalid=False)
+    assert all(text.decode() for text in valid if text)
+
+
+@pytest.mark.slow
+@pytest.mark.long
+def test_no_difference_is_unexplained(tmp_path):
+    if subprocess.run([PYTHON, "-c", "import tokenizers"], capture_output=True).returncode:
+        pytest.skip("tokenizers is missing: see KERAS_TRANSFORMER_TRANSFORMERS")
+    folder = tmp_path / "multi30k"
+    folder.mkdir()
+    for language in ("en", "de"):
+        (folder / f"train.{language}").write_text("\n".join(LINES))
+    done = run_benchmark(
+        "tokenization.py", "--data", str(tmp_path), "--texts", "300", "--pieces", "1200",
+        "--trained-on", "2000", "--repeats", "1", "--python", PYTHON, "--json", tmp_path / "f.json",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
+    kinds = json.loads((tmp_path / "f.json").read_text())["kinds"]
+    assert [row["kind"] for row in kinds][:2] == ["wordpiece-cased", "wordpiece-uncased"]
+    for row in kinds:
+        assert row["texts"] == 300 and row["sentencepiece"] == 0
+        assert not row["reasons"].get("unexplained"), row
+        assert all(speed > 0 for speeds in row["speeds"].values() for speed in speeds.values())
