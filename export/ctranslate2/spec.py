@@ -77,8 +77,9 @@ def check_expressible(config, origin=None) -> None:
             setting of that checkpoint.
     """
     _activation(config.activation)
+    acting = config.position_in_attention
     for what, is_there in (
-        (f"{config.position} positions", config.position not in POSITIONS_OF_EMBEDDINGS),
+        (f"{acting} positions", acting not in POSITIONS_OF_EMBEDDINGS),
         (f"{config.score} scores", config.score not in PRODUCTS),
         ("a decoder of SSRUs", config.decoder.is_recurrent),
         (_name_of_silent_ids(origin), bool(config.silent_ids)),

@@ -83,7 +83,7 @@ def _from_json(content, path):
         if not isinstance(value, dict) or value.get("type", kind) != kind:
             raise whole.wrong(part, f"of the type {kind}")
         parts[part] = CheckpointSettings(value, path)
-    whole.check({"normalizer": (None,)})
+    whole.check({"normalizer": (None, {"type": "NFC"})})
     model, splitter = parts["model"], parts["pre_tokenizer"]
     model.check(EXPRESSIBLE)
     splitter.check({"use_regex": (True,)})

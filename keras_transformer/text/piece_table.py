@@ -9,6 +9,7 @@ import json
 from keras_transformer.checks import is_integer
 from keras_transformer.text.languages import Languages
 from keras_transformer.text.sentencepiece_model import pieces_of, with_unused_pieces
+from keras_transformer.text.text_steps import TextSteps
 
 SPECIAL = ("pad_id", "unk_id", "bos_id", "eos_id")
 NO_TEXT = ("<unk>", "</s>", "<pad>", "<s>")
@@ -34,9 +35,10 @@ class PieceTable:
         starts_with_bos: Whether an encoded text begins with `bos_id`.
         languages: The `Languages` whose tokens are in front of every text, or their fields as a
             dictionary. `None`: a text has no tokens in front.
+        steps: Names of the `TextSteps` before the normalisation of the SentencePiece model.
 
     Raises:
-        ValueError: If an id is out of range, or two pieces have the same id.
+        ValueError: If an id is out of range, two pieces have the same id, or there is no such step.
     """
 
     ids: collections.abc.Sequence[int]
@@ -48,8 +50,10 @@ class PieceTable:
     names: dict = dataclasses.field(default_factory=dict)
     starts_with_bos: bool = False
     languages: Languages | None = None
+    steps: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "steps", TextSteps(self.steps).names)
         if isinstance(self.languages, dict):
             object.__setattr__(self, "languages", Languages(**self.languages))
         object.__setattr__(self, "ids", tuple(self.ids))
@@ -118,8 +122,9 @@ class PieceTable:
     def to_json(self) -> bytes:
         """Returns the table as bytes."""
         fields = dataclasses.asdict(self)
-        if self.languages is None:
-            del fields["languages"]
+        for name in ("languages", "steps"):
+            if not fields[name]:
+                del fields[name]
         return json.dumps(fields).encode()
 
     @classmethod
