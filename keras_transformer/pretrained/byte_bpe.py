@@ -49,7 +49,8 @@ def read_byte_bpe(
         ids, merges = folder.require_json(IDS), _merges_of_lines(folder.text(MERGES))
     else:
         ids, merges = _from_json(content, path)
-    ids = with_added_tokens(ids, folder, content, path)
+    composes, found = (content or {}).get("normalizer") is not None, []
+    ids = with_added_tokens(ids, folder, content, path, found)
     ids = {p: n for p, n in ids.items() if not (p in beyond and is_integer(n) and n >= size)}
     check_ids(ids, size, path)
     names = {number: piece for piece, number in ids.items()}
@@ -57,8 +58,12 @@ def read_byte_bpe(
     if padding is not None:
         special = {**special, "pad": padding(pieces)}
         pieces += [special["pad"]] * (special["pad"] not in pieces)
+    found = [piece for piece in found if piece in pieces]
+    rules = {"steps": ("compose",) if composes else (), "found": found}
     try:
-        tokenizer = ByteBPETokenizer(pieces, merges, special, starts_with_bos, prefix_space)
+        tokenizer = ByteBPETokenizer(
+            pieces, merges, special, starts_with_bos, prefix_space, **rules
+        )
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
     if content is not None:

@@ -17,7 +17,7 @@ from keras_transformer.text.tokenizers import SentencePieceTokenizer
 VOCABULARY = "tokenizer.json"
 # Names that a vocabulary has for its own reasons; no text has them.
 UNUSED_END = "NOTUSED"
-SPACE = "▁"
+SPACE, BLANKS = "▁", "WhitespaceSplit"
 ONE_SPACE = {"Regex": " {2,}"}, " "  # runs of spaces become one, as in SentencePiece
 # Patterns of replacements and their contents, and the names of their `TextSteps`.
 REPLACEMENTS = {
@@ -153,9 +153,12 @@ def _from_json(content, path, unknown):
     number = model.count("unk_id", least=0)
     if number >= len(pairs) or pairs[number][0] != unknown:
         raise model.wrong("unk_id", f"the id of {unknown}")
-    if not _splits_at_spaces(content.get("pre_tokenizer")):
+    kinds = _splits_at_spaces(content.get("pre_tokenizer"))
+    if kinds is None:
         raise whole.wrong("pre_tokenizer", f"one that puts {SPACE} in front of each word")
     rules, steps = _normalization(whole)
+    if kinds[0] == BLANKS:  # of which the rules leave U+0085
+        steps += ("next_line" if rules else "blanks",)
     spec = messages.NormalizerSpec(name="user_defined", precompiled_charsmap=rules)
     return [(name, float(score)) for name, score in pairs], spec, steps
 
@@ -170,23 +173,25 @@ def _is_scored(pair):
 
 
 def _splits_at_spaces(value):
-    """Returns whether a `pre_tokenizer` splits words at spaces as SentencePiece does."""
+    """Returns the types of the steps of a `pre_tokenizer` that splits words as SentencePiece does.
+
+    Returns `None` for any other.
+    """
     if not isinstance(value, dict):
-        return False
+        return None
     steps = value.get("pretokenizers") if value.get("type") == "Sequence" else [value]
     if not isinstance(steps, list) or not all(isinstance(step, dict) for step in steps):
-        return False
-    if [step.get("type") for step in steps] not in (
-        ["Metaspace"],
-        ["WhitespaceSplit", "Metaspace"],
-    ):
-        return False
+        return None
+    kinds = [step.get("type") for step in steps]
+    if kinds not in (["Metaspace"], [BLANKS, "Metaspace"]):
+        return None
     last = steps[-1]
     prepends = last.get(
         "prepend_scheme", "always" if last.get("add_prefix_space", True) else "never"
     )
     fits = last.get("replacement") == SPACE and last.get("split", True) is True
-    return fits and (prepends == "always" or (prepends == "first" and len(steps) == 1))
+    fits = fits and (prepends == "always" or (prepends == "first" and len(steps) == 1))
+    return kinds if fits else None
 
 
 def _normalization(whole):

@@ -25,6 +25,8 @@ REPLACEMENTS = {
     "backquotes": [("``", '"')],
     "apostrophes": [("''", '"')],
     "spaces": [(rf"{SPACE}{{2,}}|[\n\r\t]", " ")],
+    "blanks": [(SPACE, " ")],
+    "next_line": [(r"\x{85}", " ")],
     "strip": [(rf"^{SPACE}+", ""), (rf"{SPACE}+$", "")],
     "strip_end": [(rf"{SPACE}+$", "")],
 }
@@ -40,7 +42,8 @@ class TextSteps:
     Args:
         names: Names of the steps. `"backquotes"` and `"apostrophes"`: two of them become a
             quotation mark; `"spaces"`: white space of two characters or more, and each line feed,
-            carriage return or tab, becomes a space; `"strip"` and `"strip_end"`: white space is
+            carriage return or tab, becomes a space; `"blanks"`: each character of white space
+            becomes a space; `"next_line"`: U+0085 does; `"strip"` and `"strip_end"`: white space is
             removed at both ends, or at the end; `"decompose"` and `"compose"`: Unicode's forms NFKD
             and NFC; `"strip_accents"`: all combining marks are removed; `"lowercase"`: each letter
             becomes lower case.

@@ -179,13 +179,19 @@ def modernbert_pieces():
     return [first.get(piece, piece) for piece in roberta_folders.PIECES[:-1]] + ["[MASK]"]
 
 
+def added(number, name, **changes):
+    """Returns an entry of `added_tokens`."""
+    rules = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False}
+    return {"id": number, "content": name, "special": True, **rules, **changes}
+
+
 def tokenizer_json(family):
     """Returns the vocabulary as a `tokenizer.json`, as the published ones are."""
     if family == "modernbert":
         pieces = modernbert_pieces()
         content = roberta_folders.tokenizer_json()
         vocab = {piece: number for number, piece in enumerate(pieces)}
-        special = [{"id": vocab["[MASK]"], "content": "[MASK]", "special": True, "lstrip": True}]
+        special = [added(vocab["[MASK]"], "[MASK]", lstrip=True)]
         return {
             **content, "normalizer": {"type": "NFC"}, "added_tokens": special,
             "post_processor": bert_folders.template("[CLS]", "[SEP]", pieces),
@@ -196,8 +202,9 @@ def tokenizer_json(family):
         content = bert_folders.tokenizer_json()
         vocab = {piece: number for number, piece in enumerate(pieces)}
         return {
-            **content, "added_tokens": [{"id": 1, "content": "<pad>", "special": True}],
-            "post_processor": {"type": "RobertaProcessing", "cls": ["<s>", 0], "sep": ["</s>", 2]},
+            **content, "added_tokens": [added(1, "<pad>")],
+            "post_processor": {"type": "RobertaProcessing", "cls": ["<s>", 0], "sep": ["</s>", 2],
+                               "trim_offsets": True, "add_prefix_space": False},
             "model": {**content["model"], "vocab": vocab},
         }  # fmt: skip
     pieces = unigram(family)
@@ -214,9 +221,7 @@ def tokenizer_json(family):
     splits = [{"type": "WhitespaceSplit"}] if family == "albert" else []
     metaspace = {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always", "split": True}
     return {
-        "added_tokens": [
-            {"id": names.index("[MASK]"), "content": "[MASK]", "special": True, "lstrip": True}
-        ],
+        "added_tokens": [added(names.index("[MASK]"), "[MASK]", lstrip=True)],
         "normalizer": {"type": "Sequence", "normalizers": [*steps, rules, one_space]},
         "pre_tokenizer": {"type": "Sequence", "pretokenizers": [*splits, metaspace]},
         "post_processor": bert_folders.template("[CLS]", "[SEP]", names),

@@ -17,7 +17,9 @@ from keras_transformer.text.byte_pairs import (
     utf8_bytes,
 )
 from keras_transformer.text.code_points import decode_with_places
+from keras_transformer.text.found_tokens import FoundTokens, words_before_normalization
 from keras_transformer.text.gpt2_words import word_starts
+from keras_transformer.text.text_steps import TextSteps
 from keras_transformer.text.tokenizers.tokenizer import BYTES_PER_TOKEN, STRINGS, Tokenizer
 
 FILE = ".bpe.json"
@@ -40,6 +42,9 @@ class ByteBPETokenizer(Tokenizer):
             `eos`. `None`: RoBERTa's tokens.
         starts_with_bos: Whether an encoded text begins with `bos`.
         prefix_space: Whether a text that does not begin with a space gets one.
+        steps: Names of the `TextSteps` before words are split: `"compose"` or none.
+        found: Tokens that are found in texts before words are split, such as runs of spaces; they
+            are among `pieces`.
         name: Name of the `tf.Module`.
 
     Attributes:
@@ -64,6 +69,8 @@ class ByteBPETokenizer(Tokenizer):
         special: dict[str, str] | None = None,
         starts_with_bos: bool = True,
         prefix_space: bool = False,
+        steps: Iterable[str] = (),
+        found: Iterable[str] = (),
         name: str | None = None,
     ):
         super().__init__(name=name)
@@ -83,6 +90,12 @@ class ByteBPETokenizer(Tokenizer):
                 )
             setattr(self, f"{role}_id", ids[piece])
         check_merges(merges, ranks)
+        steps, found = TextSteps(tuple(steps)), {piece: ids.get(piece) for piece in found}
+        if not {*steps.names} <= {"compose"}:
+            raise ValueError(f"`steps` must be 'compose' or none. Received: steps={steps.names}.")
+        if None in found.values() or "" in found:
+            raise ValueError(f"`found` must be pieces. Received: {', '.join(map(repr, found))}.")
+        self._steps, self._found = lambda: steps, lambda: FoundTokens(found)
         model = sentencepiece_model(pieces, ranks, special["unk"])
         # Wrapped in functions, because a `tf.Module` searches its attributes for variables.
         self._content = lambda: (pieces, merges, dict(special))
@@ -130,6 +143,47 @@ class ByteBPETokenizer(Tokenizer):
     @tf.function(input_signature=[STRINGS], autograph=False)
     def _tokenize(self, strings):
         """Ids, and the bytes at which each token and its word begin and end, ragged `[B, (S)]`."""
+        steps, found = self._steps(), self._found()
+        if not steps.names and not found.ids:
+            return self._tokenize_plain(strings)
+        normal = steps(strings)
+        ids, *places = self._tokenize_between(normal) if found.ids else self._tokenize_plain(normal)
+        if steps.names:
+            row = ids.value_rowids()
+            words = words_before_normalization(strings, normal, row, places[2].values)
+            changed = tf.gather(tf.not_equal(strings, normal), row)
+            places = [
+                place.with_values(tf.where(changed, word, place.values))
+                for place, word in zip(places, (*words, *words), strict=True)
+            ]
+        return ids, *places
+
+    def _tokenize_between(self, strings):
+        """Tokenizes the texts between tokens that are found."""
+        parts, starts = self._found().split(strings)  # [B, (C)]
+        numbers = self._found().look_up(parts.values)  # [C of all]
+        is_found = numbers >= 0
+        texts = tf.where(is_found, "", parts.values)
+        ids, *places = self._tokenize_plain(texts)  # [C of all, (S)]
+        lengths = tf.strings.length(parts.values)
+        is_space = tf.equal(tf.strings.length(tf.strings.strip(parts.values)), 0)
+        none, word = tf.zeros_like(lengths), tf.where(is_space, lengths, 0)
+        rows = []
+        for of_parts, of_found in zip(
+            (ids, *places), (numbers, none, lengths, word, lengths), strict=True
+        ):
+            own = tf.RaggedTensor.from_row_lengths(
+                tf.boolean_mask(of_found, is_found), tf.cast(is_found, tf.int64), validate=False
+            )
+            joined = tf.concat([of_parts, own], axis=1)  # one of both is empty in each row
+            if rows:  # offsets in a part
+                moved = joined.values + tf.gather(starts.values, joined.value_rowids())
+                joined = joined.with_values(moved)
+            rows.append(parts.with_values(joined).merge_dims(1, 2))
+        return tuple(rows)
+
+    def _tokenize_plain(self, strings):
+        """Tokenizes texts without other tokens: see `_tokenize`."""
         added = tf.zeros_like(tf.strings.length(strings))
         if self.prefix_space:
             first = tf.strings.substr(strings, 0, 1)
@@ -191,6 +245,8 @@ class ByteBPETokenizer(Tokenizer):
             "special": special,
             "starts_with_bos": self.starts_with_bos,
             "prefix_space": self.prefix_space,
+            **({"steps": self._steps().names} if self._steps().names else {}),
+            **({"found": [*self._found().ids]} if self._found().ids else {}),
             "pieces": pieces,
             "merges": merges,
         }
@@ -201,7 +257,8 @@ class ByteBPETokenizer(Tokenizer):
         try:
             fields = json.loads(files[FILE])
             options = fields["special"], fields["starts_with_bos"], fields["prefix_space"]
-            return cls(fields["pieces"], fields["merges"], *options)
+            rules = {name: fields[name] for name in ("steps", "found") if name in fields}
+            return cls(fields["pieces"], fields["merges"], *options, **rules)
         except (TypeError, KeyError, AttributeError, UnicodeDecodeError, json.JSONDecodeError) as e:
             raise ValueError(f"the byte-level BPE vocabulary is damaged ({e}).") from e
 
