@@ -96,6 +96,12 @@ ROWS = {
         ),
         ("x", "allowed"),
     ),
+    "MultiHeadSelfAttention_disentangled": Row(
+        lambda: kt.MultiHeadSelfAttention(
+            H, d_k=K, d_v=KV, use_bias=True, position=kt.Disentangled(7, 12)
+        ),
+        ("x", "allowed"),
+    ),
     "SSRU": Row(lambda: kt.SSRU(), ("x", "allowed")),
     "FeedForward": Row(lambda: kt.FeedForward(F, activation="gelu"), ("x",)),
     "PositionalEmbedding": Row(
@@ -145,6 +151,13 @@ ROWS = {
         ),
         ("x", "allowed"),
     ),
+    "Encoder_deberta": Row(
+        lambda: kt.Encoder(
+            **{"num_layers": 2, **BLOCK, "position": "disentangled", "share_positions": True},
+            **{"relative_distance": 7, "relative_buckets": 12, "attention_bias": True},
+        ),
+        ("x", "allowed"),
+    ),
     "Decoder_t5": Row(
         lambda: kt.Decoder(
             **{"num_layers": 2, **BLOCK, "position": "t5", "share_positions": True},
@@ -189,6 +202,17 @@ ROWS = {
         ("tokens",),
     ),
     "SpanPredictor": Row(lambda: kt.SpanPredictor(kt.SpanPredictorConfig(**STACK)), ("tokens",)),
+    "TokenClassifier_transform": Row(
+        lambda: kt.TokenClassifier(
+            kt.TokenClassifierConfig(
+                **{
+                    **{**STACK, "position": "learned", "attention_position": "t5"},
+                    **{"share_positions": True, "transform": True, "labels": ("O", "B-X", "I-X")},
+                },
+            )
+        ),
+        ("tokens",),
+    ),
     "PatchEmbedding": Row(lambda: kt.PatchEmbedding(2, D, position="learned"), ("images",)),
     "PatchEmbedding_grid": Row(lambda: kt.PatchEmbedding(2, 12, class_token=False), ("images",)),
     "ImageClassifier": Row(
@@ -218,6 +242,7 @@ MODELS = {
     "TextClassifier",
     "TextEmbedder",
     "TokenClassifier",
+    "TokenClassifier_transform",
     "SpanPredictor",
     "ImageClassifier",
     "SeriesRegressor",
