@@ -90,12 +90,14 @@ class ByteBPETokenizer(Tokenizer):
                 )
             setattr(self, f"{role}_id", ids[piece])
         check_merges(merges, ranks)
-        steps, found = TextSteps(tuple(steps)), {piece: ids.get(piece) for piece in found}
-        if not {*steps.names} <= {"compose"}:
-            raise ValueError(f"`steps` must be 'compose' or none. Received: steps={steps.names}.")
-        if None in found.values() or "" in found:
-            raise ValueError(f"`found` must be pieces. Received: {', '.join(map(repr, found))}.")
-        self._steps, self._found = lambda: steps, lambda: FoundTokens(found)
+        before, found = TextSteps(tuple(steps)), tuple(found)
+        if not {*before.names} <= {"compose"}:
+            raise ValueError(f"`steps` must be 'compose' or none. Received: steps={before.names}.")
+        strangers = [piece for piece in found if piece not in ids or not piece]
+        if strangers:
+            raise ValueError(f"`found` must be pieces. Received: {strangers[0]!r}.")
+        tokens = FoundTokens({piece: ids[piece] for piece in found})
+        self._steps, self._found = lambda: before, lambda: tokens
         model = sentencepiece_model(pieces, ranks, special["unk"])
         # Wrapped in functions, because a `tf.Module` searches its attributes for variables.
         self._content = lambda: (pieces, merges, dict(special))
