@@ -45,8 +45,9 @@ def check_position(stack) -> None:
     for name, positions in OPTIONS.items():
         value = getattr(stack, name)
         if value is not None and acting not in positions:
+            names = " and ".join(filter(None, [", ".join(positions[:-1]), positions[-1]]))
             raise ValueError(
-                f"`{name}` has an effect only on {' and '.join(positions)} positions. "
+                f"`{name}` has an effect only on {names} positions. "
                 f"Received: {name}={value}, position={acting!r}."
             )
     if acting in BUCKETS:

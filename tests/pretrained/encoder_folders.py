@@ -219,12 +219,15 @@ def tokenizer_json(family):
     if family == "deberta-v2":
         steps = [{"type": "Strip", "strip_left": True, "strip_right": True}]
     splits = [{"type": "WhitespaceSplit"}] if family == "albert" else []
+    marks = bert_folders.template("[CLS]", "[SEP]", names)
+    last = {"SpecialToken": {"id": "[SEP]", "type_id": 1}}  # ends the second text
+    marks["pair"] = [*marks["pair"][:-1], last]
     metaspace = {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always", "split": True}
     return {
         "added_tokens": [added(names.index("[MASK]"), "[MASK]", lstrip=True)],
         "normalizer": {"type": "Sequence", "normalizers": [*steps, rules, one_space]},
         "pre_tokenizer": {"type": "Sequence", "pretokenizers": [*splits, metaspace]},
-        "post_processor": bert_folders.template("[CLS]", "[SEP]", names),
+        "post_processor": marks,
         "model": {
             "type": "Unigram",
             "unk_id": names.index("<unk>" if family == "albert" else "[UNK]"),

@@ -162,7 +162,8 @@ def test_answers_to_questions(name):
     for (_, passage), ours, (text, score, begin, end, none) in zip(
         PAIRS, results, answers["answers"], strict=True
     ):
-        assert (ours.text, ours.begin) == (text, len(passage[:begin].encode()))
+        begin += len(text) - len(text.lstrip())  # in some vocabularies words begin with a space
+        assert (ours.text, ours.begin) == (text.lstrip(), len(passage[:begin].encode()))
         assert ours.end == len(passage[:end].encode())
         assert ours.probability == pytest.approx(score, abs=1e-5)
         assert ours.no_answer == pytest.approx(none, abs=1e-5)
