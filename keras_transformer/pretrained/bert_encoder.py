@@ -74,7 +74,7 @@ class BertEncoder(TextEncoder):
         return {}
 
     def layer(self, config, number) -> str:
-        """Begins the names of the tensors of block `number`, counted from 0."""
+        """Returns how the names of the tensors of block `number`, counted from 0, begin."""
         return f"{self.prefix}encoder.layer.{number}."
 
     def sizes(self, config) -> Iterator[tuple[str, tuple[int, ...]]]:  # noqa: D102

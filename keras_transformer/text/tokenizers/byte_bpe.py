@@ -93,9 +93,11 @@ class ByteBPETokenizer(Tokenizer):
         before, found = TextSteps(tuple(steps)), tuple(found)
         if not {*before.names} <= {"compose"}:
             raise ValueError(f"`steps` must be 'compose' or none. Received: steps={before.names}.")
-        strangers = [piece for piece in found if piece not in ids or not piece]
+        strangers = [x for x in found if not x or x not in ids or x in special.values()]
         if strangers:
-            raise ValueError(f"`found` must be pieces. Received: {strangers[0]!r}.")
+            raise ValueError(
+                f"`found` must be pieces that are not special. Received: {strangers[0]!r}."
+            )
         tokens = FoundTokens({piece: ids[piece] for piece in found})
         self._steps, self._found = lambda: before, lambda: tokens
         model = sentencepiece_model(pieces, ranks, special["unk"])
