@@ -252,7 +252,8 @@ class SentencePieceTokenizer(Tokenizer):
             split = [split_code(string, self.table, self.unk_id) for string in strings]
             codes, strings = [code for code, _ in split], [rest for _, rest in split]
         if self.table is not None and self.table.steps:
-            strings = list(TextSteps(self.table.steps)(tf.constant(strings, tf.string)).numpy())
+            steps = TextSteps(self.table.steps)
+            strings = [x.decode() for x in steps(tf.constant(strings, tf.string)).numpy()]
         sentencepiece.set_random_generator_seed(seed)
         # A new thread begins with this seed.
         options = {"enable_sampling": True, "alpha": alpha, "nbest_size": -1, "num_threads": 1}
