@@ -7,7 +7,7 @@ import tensorflow_text
 
 from keras_transformer.tensors import Tensor
 from keras_transformer.text.code_points import decode_with_places
-from keras_transformer.text.text_steps import SPACE
+from keras_transformer.text.white_space import SPACE
 
 ROW = 2**32  # more than the bytes of a text
 

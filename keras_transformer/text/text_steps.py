@@ -18,8 +18,8 @@ from keras_transformer.text.unicode_ranges import (
     WHOLE,
     WHOLE_COMPATIBLE,
 )
+from keras_transformer.text.white_space import SPACE
 
-SPACE = r"[\s\pZ\x0b\x{85}]"
 # Replacements of regular expressions, by the name of the step.
 REPLACEMENTS = {
     "backquotes": [("``", '"')],
