@@ -222,8 +222,8 @@ ROWS = {
     "gpt2": gpt2,
     "xlm-roberta": unigram("xlm-roberta"),
     "camembert": unigram("camembert"),
-    "electra": electra,
     **{family: encoder(family) for family in encoder_folders.CLASSES},
+    "electra": electra,
 }
 
 
