@@ -81,7 +81,7 @@ def printed(text):
 
 
 def plain(notebook):
-    """Returns a copy without the lines of code that only a notebook understands, such as `%matplotlib`."""
+    """Returns a copy without lines that only a notebook understands, such as `%matplotlib`."""
     notebook = nbformat.from_dict(notebook)
     for cell in notebook.cells:
         if cell.cell_type == "code":

@@ -33,6 +33,7 @@ from .layers.feed_forward import FeedForward as FeedForward
 from .layers.positions import (
     Alibi as Alibi,
     Binary as Binary,
+    Disentangled as Disentangled,
     Learned as Learned,
     Position as Position,
     Relative as Relative,

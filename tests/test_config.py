@@ -277,7 +277,10 @@ def test_rates_must_be_in_0_to_1(name, rate):
     ("name", "choices"),
     [
         ("norm", "post, pre"),
-        ("position", "sinusoidal, learned, binary, rotary, relative, alibi, t5, none"),
+        (
+            "position",
+            "sinusoidal, learned, binary, rotary, relative, alibi, t5, disentangled, none",
+        ),
         ("tie", "all, target, none"),
     ],
 )

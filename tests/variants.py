@@ -232,6 +232,11 @@ _FAST_BY_FILE = {
     "tests/pretrained/test_electra.py": {
         "test_states_and_logits": 2,
     },
+    "tests/pretrained/test_encoders.py": {
+        "test_settings_that_cannot_be_expressed_are_named": 2,
+        "test_states_and_logits": 3,
+        "test_vocabularies_that_cannot_be_expressed_are_named": 1,
+    },
     "tests/pretrained/test_families.py": {
         "test_a_checkpoint_becomes_a_run_that_computes_the_same": 1,
     },
@@ -516,6 +521,10 @@ _SLOW_BY_FILE = {
     },
     "tests/pretrained/test_converted.py": {
         "test_a_student_of_it_inherits_its_tokens_its_rules_and_its_licence": 1,
+    },
+    "tests/pretrained/test_encoders.py": {
+        "test_exports_answer_as_the_checkpoint": 1,
+        "test_ids_equal_those_of_the_package_tokenizers": 1,
     },
     "tests/system/test_examples.py": {
         "test_without_its_data_an_example_tells_in_a_line_how_to_get_them": 1,

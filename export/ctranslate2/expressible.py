@@ -17,6 +17,7 @@ ACTIVATIONS = {
     "tanh": "Tanh",
     "sigmoid": "Sigmoid",
 }
+POSITIONS = ("sinusoidal", "learned", "binary", "none", "relative", "t5", "rotary", "alibi")
 # Attention scores that are a product of queries and keys.
 PRODUCTS = ("scaled_dot_product", "dot_product", "general")
 # Options of a stack that the layout expresses, at least some of their values; `_reasons` names the
@@ -104,6 +105,7 @@ def _reasons(stack):
     _activation(block.activation)
     turned = stack.position == "rotary" and block.score == "general"
     reasons = {
+        f"{stack.position} positions": stack.position not in POSITIONS,
         f"{block.score} scores": block.score not in PRODUCTS,
         "general scores of rotary positions": turned,
         "local attention": stack.window is not None,

@@ -12,7 +12,7 @@ from keras_transformer.export.errors import ExportError
 # Operations of TensorFlow Text that TensorFlow Serving has included for a long time.
 TOKENIZERS = {
     *("SentencepieceOp", "SentencepieceTokenizeOp", "SentencepieceDetokenizeOp"),
-    "FastWordpieceTokenizeWithOffsets",
+    *("FastWordpieceTokenizeWithOffsets", "NormalizeUTF8", "RegexSplitWithOffsets"),
 }
 
 

@@ -18,7 +18,10 @@ Count = Annotated[int, check_count]
 OptionalCount = Annotated[int | None, functools.partial(check_count, optional=True)]
 OptionalFlag = Annotated[bool | None, functools.partial(check_flag, optional=True)]
 Rate = Annotated[float, check_rate]
-Position = Literal["sinusoidal", "learned", "binary", "rotary", "relative", "alibi", "t5", "none"]
+AttentionPosition = Literal["none", "rotary", "relative", "alibi", "t5", "disentangled"]
+Position = Literal[
+    "sinusoidal", "learned", "binary", "rotary", "relative", "alibi", "t5", "disentangled", "none"
+]
 Autoregression = Literal["self_attention", "ssru"]
 Score = Literal["scaled_dot_product", "dot_product", "general", "additive"]
 

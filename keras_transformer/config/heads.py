@@ -185,7 +185,34 @@ class TargetHead(NextTokenHead):
 
 @documented
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class TokenLabelsHead(PartConfig):
+class LinearHeadConfig(PartConfig):
+    """Configuration of a head whose last layer is a linear map from the encoder's output to logits.
+
+    Args:
+        **options: See `help(LinearHeadConfig)`.
+    """
+
+    transform: bool = option(
+        False,
+        """Adds a dense layer with `transform_activation` and a normalisation before the linear
+        layer, as in ModernBERT.""",
+    )
+    transform_activation: Annotated[str, check_activation] = option(
+        "gelu", 'Activation of the `transform`: `"gelu"` or another one, as for `activation`.'
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.transform and self.transform_activation != "gelu":
+            raise ValueError(
+                "`transform_activation` has no effect without `transform`. "
+                f"Received: transform_activation={self.transform_activation!r}."
+            )
+
+
+@documented
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TokenLabelsHead(LinearHeadConfig):
     """Configuration of a head that predicts a class label for each token.
 
     Args:
@@ -304,7 +331,7 @@ class VectorHead(PartConfig):
 
 @documented
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class SpansHead(PartConfig):
+class SpansHead(LinearHeadConfig):
     """Configuration of a head that predicts the first and last token of an answer in a passage.
 
     Args:

@@ -6,6 +6,13 @@ from keras_transformer.checks import check_count
 RELATIVE_DISTANCE = 16
 # Raffel et al. (2020), section 2.1.
 T5_DISTANCE, T5_BUCKETS = 128, 32
+# DeBERTaV3, He et al. (2023).
+DISENTANGLED_DISTANCE, DISENTANGLED_BUCKETS = 512, 512
+# Defaults of positions with buckets.
+BUCKETS = {
+    "t5": (T5_BUCKETS, T5_DISTANCE),
+    "disentangled": (DISENTANGLED_BUCKETS, DISENTANGLED_DISTANCE),
+}
 # Number of digits of binary positions, enough for 65,536 positions.
 DIGITS = 16
 
@@ -14,9 +21,9 @@ EMBEDDED = ("sinusoidal", "learned", "binary", "none")
 OPTIONS = {
     "rotary_base": ("rotary",),
     "local_rotary_base": ("rotary",),
-    "relative_distance": ("relative", "t5"),
-    "relative_buckets": ("t5",),
-    "share_positions": ("t5",),
+    "relative_distance": ("relative", *BUCKETS),
+    "relative_buckets": (*BUCKETS,),
+    "share_positions": (*BUCKETS,),
 }
 # Su et al. (2021), section 3.3.
 ROTARY_BASE = 10_000.0
@@ -28,21 +35,30 @@ def check_position(stack) -> None:
     Raises:
         ValueError: If an option has no effect, or two options do not fit together.
     """
+    acting = stack.position_in_attention
+    if stack.attention_position != "none" and stack.position not in EMBEDDED:
+        raise ValueError(
+            "`attention_position` must be 'none' unless `position` is one of "
+            f"{', '.join(EMBEDDED)}: other positions act in self-attention themselves. "
+            f"Received: attention_position={acting!r}, position={stack.position!r}."
+        )
     for name, positions in OPTIONS.items():
         value = getattr(stack, name)
-        if value is not None and stack.position not in positions:
+        if value is not None and acting not in positions:
+            names = " and ".join(filter(None, [", ".join(positions[:-1]), positions[-1]]))
             raise ValueError(
-                f"`{name}` has an effect only on {' and '.join(positions)} positions. "
-                f"Received: {name}={value}, position={stack.position!r}."
+                f"`{name}` has an effect only on {names} positions. "
+                f"Received: {name}={value}, position={acting!r}."
             )
-    if stack.position == "t5":
+    if acting in BUCKETS:
+        buckets, distance = BUCKETS[acting]
         check_buckets(
-            stack.relative_buckets or T5_BUCKETS,
-            stack.relative_distance or T5_DISTANCE,
-            "relative_",
+            stack.relative_buckets or buckets, stack.relative_distance or distance, "relative_"
         )
-    if stack.position == "relative":
+    if acting in ("relative", "disentangled"):
         check_linear(stack.block.score != "additive", stack.block.score)
+    if acting == "disentangled":
+        check_one_key_for_each_query(stack.block.num_heads, stack.block.num_key_value_heads)
 
 
 def check_recurrent(config) -> None:
@@ -51,10 +67,11 @@ def check_recurrent(config) -> None:
     Raises:
         ValueError: If the position acts in self-attention, or there is a window.
     """
-    if config.position not in EMBEDDED:
+    if config.position_in_attention not in EMBEDDED:
+        name = "position" if config.attention_position == "none" else "attention_position"
         raise ValueError(
-            f"`position` must be one of {', '.join(EMBEDDED)} for a decoder with SSRUs: other "
-            f"positions act in self-attention. Received: position={config.position!r}."
+            f"`{name}` must be one of {', '.join(EMBEDDED)} for a decoder with SSRUs: other "
+            f"positions act in self-attention. Received: {name}={config.position_in_attention!r}."
         )
     if config.window is not None:
         raise ValueError(
@@ -68,13 +85,23 @@ def check_linear(is_linear, score) -> None:
     """Raises `ValueError` for a score that does not allow adding relative positions to keys."""
     if not is_linear:
         raise ValueError(
-            "`score` must be a product of query and key with relative positions, whose vectors are "
-            f"added to keys. Received: score={score!r}."
+            "`score` must be a product of query and key with relative or disentangled positions, "
+            f"whose vectors are added to keys. Received: score={score!r}."
+        )
+
+
+def check_one_key_for_each_query(num_heads, num_key_value_heads) -> None:
+    """Raises `ValueError` if heads share keys, which disentangled positions do not support."""
+    if num_key_value_heads not in (None, num_heads):
+        raise ValueError(
+            "`num_key_value_heads` must be None with disentangled positions, which compare the "
+            "keys of each head with a table. "
+            f"Received: num_key_value_heads={num_key_value_heads}."
         )
 
 
 def check_buckets(buckets, distance, prefix="") -> None:
-    """Checks the options of T5's positions.
+    """Checks the options of positions with buckets, T5's and disentangled ones.
 
     Args:
         buckets: Number of buckets.

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from keras_transformer.checks import check_count, check_positive
 from keras_transformer.config.arguments import documented, option, options_of
 from keras_transformer.config.block import (
+    AttentionPosition,
     Autoregression,
     BlockConfig,
     Count,
@@ -67,9 +68,16 @@ class StackConfig(PartConfig):
         "sinusoidal",
         """Position encoding: `"sinusoidal"` (section 3.5), `"learned"` (Table 3, row E),
         `"binary"` (digits of 1 and -1), `"rotary"` (Su et al., 2021), `"relative"` (Shaw et al.,
-        2018), `"alibi"` (Press et al., 2022), `"t5"` (Raffel et al., 2020) or `"none"`. The first
-        three are added to the embedding; the next four act in self-attention. With ALiBi, an
+        2018), `"alibi"` (Press et al., 2022), `"t5"` (Raffel et al., 2020), `"disentangled"` (He et
+        al., 2021; bidirectional self-attention only) or `"none"`. The first
+        three are added to the embedding; the next five act in self-attention. With ALiBi, an
         encoder-decoder cannot distinguish a source from its reverse.""",
+    )
+    attention_position: AttentionPosition = option(
+        "none",
+        """Position encoding that acts in self-attention in addition to a `position` that is added
+        to the embedding: `"t5"` in MPNet (Song et al., 2020). `"none"`: there is only
+        `position`.""",
     )
     sinusoid_layout: Literal["interleaved", "halves"] = option(
         "interleaved",
@@ -91,18 +99,18 @@ class StackConfig(PartConfig):
     )
     relative_distance: OptionalCount = option(
         None,
-        """Largest distance with a parameter of its own, for relative positions and T5's; farther
-        ones share it. `None`: 16 for relative positions, 128 for T5's.""",
+        """Largest distance with a parameter of its own, for relative positions, T5's and
+        disentangled ones; farther ones share it. `None`: 16, 128 and 512.""",
     )
     relative_buckets: OptionalCount = option(
         None,
-        """Number of biases per head in T5's positions, each for a range of distances.
-        `None`: 32.""",
+        """Number of biases per head in T5's positions, or of vectors in disentangled ones, each for
+        a range of distances. `None`: 32 and 512.""",
     )
     share_positions: OptionalFlag = option(
         None,
-        """Shares the table of T5's positions among all blocks of a stack, as in T5; the first block
-        holds it. `None`: each block has its own table.""",
+        """Shares the table of T5's or of disentangled positions among all blocks of a stack, as in
+        T5 and DeBERTa; the first block holds it. `None`: each block has its own table.""",
     )
     window: OptionalCount = option(
         None,
@@ -181,6 +189,11 @@ class StackConfig(PartConfig):
         )
 
     @property
+    def position_in_attention(self) -> str:
+        """Name of the position encoding that self-attention is given; it may do nothing there."""
+        return self.position if self.attention_position == "none" else self.attention_position
+
+    @property
     def is_recurrent(self) -> bool:
         """`True` if blocks have SSRUs instead of self-attention."""
         return self.autoregression == "ssru"
@@ -249,7 +262,7 @@ def _check_width(stack):
             "`d_model` must be even for sinusoidal positions, which come in pairs of sine "
             f"and cosine. Received: d_model={stack.d_model}."
         )
-    if stack.position == "rotary" and d_k % 2:
+    if stack.position_in_attention == "rotary" and d_k % 2:
         raise ValueError(
             "`d_k` must be even for rotary positions, which rotate pairs of features. "
             f"Received: d_k={d_k}."

@@ -101,9 +101,12 @@ class MultiHeadSelfAttention(MultiHeadAttention):
         past = causal_mask(ops.shape(x)[1]) if self.causal else None  # [1, T, T]
         allowed = join_masks(past, self._near(places, places), allowed, mask)  # [B, T, T]
         query, key, value = self._project(x, places)  # [B, H, T, K], [B, G, T, K] twice
-        relation = self._relation(query, places, places)
+        bias, pairs = self._relation(query, places, places)
+        of_keys = self.position.key_bias(self, key, places, places)  # [B, H, T, T]
+        if of_keys is not None:
+            bias = of_keys if bias is None else bias + of_keys
         attend = self.attend_with_weights if return_weights else self.attend
-        return attend(query, key, value, allowed, training, *relation)
+        return attend(query, key, value, allowed, training, bias, pairs)
 
     def _project(self, x, places):
         """Returns query heads `[B, H, T, K]`, and key and value heads `[B, G, T, K]`."""

@@ -6,10 +6,11 @@ from keras_transformer.pretrained.settings import CheckpointSettings
 OPTIONS, MAP, LEGACY = "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"
 DECODER = "added_tokens_decoder"
 ROLES = tuple(f"{role}_token" for role in ("bos", "eos", "unk", "sep", "pad", "cls", "mask"))
+RULES = ("single_word", "lstrip", "rstrip")  # of finding a token in a text
 LISTS = ("additional_special_tokens", "extra_special_tokens")
 
 
-def with_added_tokens(ids, folder, content, path) -> dict[str, int]:
+def with_added_tokens(ids, folder, content, path, found=None) -> dict[str, int]:
     """Returns the ids of a vocabulary with those of the tokens that the folder's files add.
 
     The files are `tokenizer.json`, `tokenizer_config.json` and, if that has no list of added
@@ -20,15 +21,24 @@ def with_added_tokens(ids, folder, content, path) -> dict[str, int]:
         folder: The `CheckpointFolder`.
         content: Content of `tokenizer.json`, or `None`.
         path: Path of the file of `ids`, for messages.
+        found: List to which tokens that are not special are appended: they are found in texts
+            before words are split. `None`: the tokenizer cannot do that.
 
     Raises:
-        ValueError: If an entry is damaged, contradicts the vocabulary or is not a special token.
-            Other added tokens are found in texts before words are split, which no tokenizer here
-            does.
+        ValueError: If an entry is damaged or contradicts the vocabulary, or a token that is not
+            special would be found by rules that no tokenizer here has.
     """
     ids = dict(ids)
-    for name, number, special, place in _entries(folder, content, path):
-        if special is not True:
+    for name, number, special, place, token in _entries(folder, content, path):
+        if special is not True and found is not None:
+            rules = [rule for rule in RULES if token.get(rule)]
+            if rules or not name:
+                raise ValueError(
+                    f"{place} must be without {', '.join(RULES)}. "
+                    f"Received: {name!r} with {rules[0] if rules else 'no text'}."
+                )
+            found += [name] * (name not in found)
+        elif special is not True:
             raise ValueError(
                 f"{place} must be special tokens. Received: {name!r}, which is found in texts."
             )
@@ -76,10 +86,10 @@ def read_mask(ids, folder, content, default) -> tuple[str | None, bool]:
 
 
 def _entries(folder, content, path):
-    """Yields name, id, whether the token is special, and its list for messages."""
+    """Yields name, id, whether the token is special, its list for messages, and its entry."""
     place = f"{path}: `added_tokens`"
     for token in _list(place, (content or {}).get("added_tokens")):
-        yield *_entry(place, token, token.get("id")), token.get("special", True), place
+        yield *_entry(place, token, token.get("id")), token.get("special", True), place, token
     options = CheckpointSettings(folder.json(OPTIONS) or {}, folder.path / OPTIONS)
     decoder, place = options.get(DECODER), f"{options.path}: `{DECODER}`"
     if decoder is not None:
@@ -87,12 +97,12 @@ def _entries(folder, content, path):
             raise options.wrong(DECODER, "tokens by id")
         for number, token in zip(decoder, _list(place, [*decoder.values()]), strict=True):
             number = int(number) if number.isascii() and number.isdigit() else number
-            yield *_entry(place, token, number), token.get("special", False), place
+            yield *_entry(place, token, number), token.get("special", False), place, token
     else:
         place = f"{folder.path / LEGACY}: the tokens"
         special = _special_names(options) | _special_names(folder.json(MAP) or {})
         for name, number in (folder.json(LEGACY) or {}).items():
-            yield *_entry(place, {"content": name}, number), name in special, place
+            yield *_entry(place, {"content": name}, number), name in special, place, {}
 
 
 def _list(place, tokens):

@@ -41,48 +41,55 @@ class BertEncoder(TextEncoder):
         pooler: Activation of the layer before the labels of texts.
         first: Row of the table of positions of the first position.
         types: Number of token types.
+        block: Dictionary from the layers of a block to ours.
+        projection: Name of the map from narrower embeddings to the width of the model.
     """
 
     pooler, first, types = "tanh", 0, 2
+    block = BLOCK
+    projection = ""
 
     def config(self) -> Any:  # noqa: D102
         settings = self.settings
         settings.check(EXPRESSIBLE | {"type_vocab_size": (self.types,)})
         length = settings.count("max_position_embeddings", least=self.first + 1) - self.first
-        return self.make_config(
-            pooler=self.pooler,
-            segments="after_eos" if self.types == 2 else "none",
-            num_layers=settings.count("num_hidden_layers"),
-            d_model=settings.count("hidden_size"),
-            num_heads=settings.count("num_attention_heads"),
-            d_ff=settings.count("intermediate_size"),
-            max_length=length,
-            dropout=settings.number("hidden_dropout_prob", 0.1),
-            attention_dropout=settings.number("attention_probs_dropout_prob", 0.1),
-            activation=settings.choice("hidden_act", ACTIVATIONS, "gelu"),
-            layer_norm_epsilon=settings.number("layer_norm_eps", 1e-12),
-            **self.input_options(),
-        )
+        options = {
+            "pooler": self.pooler,
+            "segments": "after_eos" if self.types == 2 else "none",
+            "num_layers": settings.count("num_hidden_layers"),
+            "d_model": settings.count("hidden_size"),
+            "num_heads": settings.count("num_attention_heads"),
+            "d_ff": settings.count("intermediate_size"),
+            "max_length": length,
+            "dropout": settings.number("hidden_dropout_prob", 0.1),
+            "attention_dropout": settings.number("attention_probs_dropout_prob", 0.1),
+            "activation": settings.choice("hidden_act", ACTIVATIONS, "gelu"),
+            "layer_norm_epsilon": settings.number("layer_norm_eps", 1e-12),
+        }
+        return self.make_config(**{**options, **self.own_options()})
 
-    def input_options(self) -> dict[str, Any]:
-        """Returns more options of the input, a dictionary."""
+    def own_options(self) -> dict[str, Any]:
+        """Returns options that differ from BERT's, a dictionary."""
         return {}
+
+    def layer(self, config, number) -> str:
+        """Returns how the names of the tensors of block `number`, counted from 0, begin."""
+        return f"{self.prefix}encoder.layer.{number}."
 
     def sizes(self, config) -> Iterator[tuple[str, tuple[int, ...]]]:  # noqa: D102
         prefix, width = self.prefix, config.d_model
-        last = f"{prefix}encoder.layer.{config.num_layers - 1}.intermediate.dense.weight"
-        yield last, (config.d_ff, width)
+        inner = {ours: theirs for theirs, ours in self.block.items()}["feed_forward.inner"]
+        yield f"{self.layer(config, config.num_layers - 1)}{inner}.weight", (config.d_ff, width)
         embedding = getattr(config, "embedding_size", None) or width
         yield f"{prefix}{self.words}", (config.vocab_size, embedding)
         rows = config.max_length + self.first + self.cut
         yield f"{prefix}embeddings.position_embeddings.weight", (rows, embedding)
 
     def names(self, config) -> Iterator[Weight]:  # noqa: D102
-        prefix = self.prefix
         yield from self.embeddings(config)
         for number in range(config.num_layers):
-            theirs, ours = f"{prefix}encoder.layer.{number}.", f"encoder.blocks.{number}."
-            yield from layers(BLOCK, theirs, ours)
+            theirs, ours = self.layer(config, number), f"encoder.blocks.{number}."
+            yield from layers(self.block, theirs, ours)
         yield from self.head(config)
 
     def tables(self) -> Iterator[Weight]:
@@ -95,7 +102,11 @@ class BertEncoder(TextEncoder):
     def embeddings(self, config) -> Iterator[Weight]:
         """Yields the `Weight`s of the embeddings and of the layers after them."""
         yield from self.tables()
-        yield from layers({"embeddings.LayerNorm": "encoder.embedding_norm"}, self.prefix)
+        if config.embedding_size is None:
+            yield from layers({"embeddings.LayerNorm": "encoder.embedding_norm"}, self.prefix)
+        else:
+            table = {"embeddings.LayerNorm": "input.norm", self.projection: "input.projection"}
+            yield from layers(table, self.prefix, "parts.")
 
     def head(self, config) -> Iterator[Weight]:
         """Yields the `Weight`s of the head; see `HEAD`."""
@@ -113,7 +124,7 @@ class RobertaEncoder(BertEncoder):
 
     base, pair_layout = "roberta.", "roberta"
     others = ("Model",)
-    first, types = FIRST, 1
+    first, types, pad = FIRST, 1, 1
     mask_head = MaskHead(
         "lm_head.dense",
         "lm_head.layer_norm",
@@ -146,10 +157,3 @@ class RobertaEncoder(BertEncoder):
             change=lambda values: values + row,
         )
         yield from layers({"embeddings.LayerNorm": "encoder.embedding_norm"}, prefix)
-
-    def checked(self, tokenizer) -> Any:
-        """Returns a tokenizer after checking that its padding is that of the settings."""
-        if tokenizer.pad_id != self.settings.get("pad_token_id", 1):
-            rule = f"{tokenizer.pad_id}, the id of <pad> in the vocabulary"
-            raise self.settings.wrong("pad_token_id", rule)
-        return tokenizer

@@ -50,7 +50,8 @@ def read_byte_bpe(
         ids, merges = folder.require_json(IDS), _merges_of_lines(folder.text(MERGES))
     else:
         ids, merges = _from_json(content, path)
-    ids = with_added_tokens(ids, folder, content, path)
+    composes, found = (content or {}).get("normalizer") is not None, []
+    ids = with_added_tokens(ids, folder, content, path, found)
     ids = {p: n for p, n in ids.items() if not (p in beyond and is_integer(n) and n >= size)}
     check_ids(ids, size, path)
     names = {number: piece for piece, number in ids.items()}
@@ -60,8 +61,12 @@ def read_byte_bpe(
         pieces += [special["pad"]] * (special["pad"] not in pieces)
     mask, strips = read_mask(ids, folder, content, MASK)
     special = special if mask is None else {**special, "mask": mask}
+    found = [piece for piece in found if piece in pieces]
+    rules = {"steps": ("compose",) if composes else (), "found": found}
     try:
-        tokenizer = ByteBPETokenizer(pieces, merges, special, starts_with_bos, prefix_space, strips)
+        tokenizer = ByteBPETokenizer(
+            pieces, merges, special, starts_with_bos, prefix_space, strips, **rules
+        )
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
     if content is not None:
@@ -86,7 +91,7 @@ def _from_json(content, path):
         if not isinstance(value, dict) or value.get("type", kind) != kind:
             raise whole.wrong(part, f"of the type {kind}")
         parts[part] = CheckpointSettings(value, path)
-    whole.check({"normalizer": (None,)})
+    whole.check({"normalizer": (None, {"type": "NFC"})})
     model, splitter = parts["model"], parts["pre_tokenizer"]
     model.check(EXPRESSIBLE)
     splitter.check({"use_regex": (True,)})

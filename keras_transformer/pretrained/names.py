@@ -23,8 +23,9 @@ class Layout(typing.NamedTuple):
         patch: Height, width and channels of a patch, if their array is the kernel of a convolution
             over patches, `[out, channels, height, width]`, and ours a linear map, `[height * width
             * channels, out]`. `None`: it is not.
-        share: Number of our part and number of parts, a pair of integers, if their last axis joins
-            several weights of equal size. `None`: the whole array is ours.
+        share: Number of our part and number of parts, a pair of integers, if their last axis, or
+            their first one if they are transposed, joins several weights of equal size. `None`: the
+            whole array is ours.
     """
 
     transposed: bool = False
@@ -43,7 +44,8 @@ class Layout(typing.NamedTuple):
             height, width, channels = self.patch
             return ours[-1], channels, height, width
         if self.share is not None:
-            return (*ours[:-1], ours[-1] * self.share[1])
+            joined = (*ours[:-1], ours[-1] * self.share[1])
+            return joined[::-1] if self.transposed else joined
         shape = [*(1,) * self.ones, *(ours[::-1] if self.transposed else ours)]
         if self.entries is not None:
             shape[self.axis] = self.entries
@@ -55,6 +57,7 @@ class Layout(typing.NamedTuple):
         if self.patch is not None:
             return array.transpose(2, 3, 1, 0).reshape(shape)
         if self.share is not None:
+            array = array.T if self.transposed else array
             return np.split(array, self.share[1], axis=-1)[self.share[0]]
         array = array[self.first : len(array) - self.last]
         whole = self._replace(entries=None, first=0, last=0).shape(shape)

@@ -87,16 +87,17 @@ class TextEncoder(Family):
         base: Begins the names of the encoder's tensors in a file that has a head.
         cut: Number of rows of the table of positions that no text reaches.
         words: Name of the table of embeddings, after `base`.
-        mask_head: The `MaskHead`.
+        mask_head: The `MaskHead`. `None`: that head is not supported.
         mask_activation: Activation before the output weights of that head. `None`: that of the
             blocks.
+        pad: Id of padding if the settings name none.
         pair_layout: Name of the `PairLayout` of question and passage.
     """
 
     classes = base = ""
     others = ()
     heads = HEADS
-    cut = 0
+    cut = pad = 0
     words = "embeddings.word_embeddings.weight"
     pair_layout = "bert"
     mask_head = mask_activation = None
@@ -125,13 +126,15 @@ class TextEncoder(Family):
         """Returns the configuration of the encoder with its head.
 
         Args:
-            pooler: Activation of the layer before the labels of texts.
-            **options: Options of input and encoder.
+            pooler: Activation of the layer before the labels of texts. `None`: there is none.
+            **options: Options of input, encoder and head.
         """
         tokenizer = self.tokenizer
         if self.task == "classification":
             self.settings.check({"problem_type": (None, "single_label_classification")})
-            options |= {"pooling": "first", "pooler": True, "pooler_activation": pooler}
+            options = {"pooling": "first", **options}
+            if pooler is not None:
+                options |= {"pooler": True, "pooler_activation": pooler}
         if self.sentences:
             options |= self._of_sentences(options)
         elif self._head == SPANS:
@@ -228,6 +231,14 @@ class TextEncoder(Family):
         """
         raise NotImplementedError
 
+    def checked(self, tokenizer) -> Any:
+        """Returns a tokenizer after checking that its padding is that of the settings."""
+        if tokenizer.pad_id != self.settings.get("pad_token_id", self.pad):
+            (name,) = tokenizer.pieces([tokenizer.pad_id])
+            rule = f"{tokenizer.pad_id}, the id of {name} in the vocabulary"
+            raise self.settings.wrong("pad_token_id", rule)
+        return tokenizer
+
     @functools.cached_property
     def prefix(self) -> str:
         """Begins the names of the encoder's tensors; in a file without a head it is empty."""
@@ -245,13 +256,23 @@ class TextEncoder(Family):
         return self._head == MASKS
 
     @property
+    def has_head(self) -> bool:
+        """True if the checkpoint has a trained head of one of the kinds in `heads`."""
+        return self._head is not None
+
+    @property
     def _kind(self):
         return VECTORS if self.sentences else self.heads[self._head or TEXTS]
+
+    @property
+    def _ends(self):
+        """The keys of `heads` of which the family names the weights."""
+        return [end for end in self.heads if end != MASKS or self.mask_head is not None]
 
     @functools.cached_property
     def _head(self):
         """End of the name of the checkpoint's class, a key of `heads`; `None` for any other."""
-        known = {self.classes + end: end for end in self.heads}
+        known = {self.classes + end: end for end in self._ends}
         others = [self.classes + end for end in self.others]
         named = self.settings.get("architectures") or others[:1]
         if not isinstance(named, list) or len(named) != 1 or named[0] not in [*known, *others]:

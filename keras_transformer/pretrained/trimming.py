@@ -94,6 +94,7 @@ def restrict(checkpoint, source, target) -> Trimmed:
     single = {number for name, number in options.items() if name.endswith(ONE)}
     special = {getattr(config, name) for name in SPECIAL}
     special |= {getattr(side, name) for side in checkpoint.tokenizers for name in SPECIAL}
+    special |= {side.mask_id for side in checkpoint.tokenizers} - {None}
     source, target = source | special, target | special | single
     if getattr(config, "shares_vocabulary", True):
         source = target = source | target

@@ -14,12 +14,15 @@ KEYS = {"pad": "pad_token", "unk": "unk_token", "bos": "cls_token", "eos": "sep_
 KINDS = {"model": "WordPiece", "normalizer": "BertNormalizer", "pre_tokenizer": "BertPreTokenizer"}
 
 
-def read_wordpiece(folder, settings) -> WordPieceTokenizer:
+def read_wordpiece(folder, settings, special=SPECIAL, pad=0) -> WordPieceTokenizer:
     """Returns the `WordPieceTokenizer` of a checkpoint, padded to the model's vocabulary size.
 
     Args:
         folder: The `CheckpointFolder`.
         settings: The `CheckpointSettings` of the model.
+        special: Dictionary from `"pad"`, `"unk"`, `"bos"` and `"eos"` to tokens, for a folder that
+            does not name them.
+        pad: Id of padding if the settings name none.
 
     Raises:
         ValueError: If a file is missing or damaged, does not fit the model, or contains another
@@ -36,7 +39,7 @@ def read_wordpiece(folder, settings) -> WordPieceTokenizer:
     check_ids(ids, size, path)
     names = {number: piece for piece, number in ids.items()}
     pieces = [names.get(number, f"<unused {number}>") for number in range(size)]
-    special = {r: token_name(options.get(KEYS[r])) or name for r, name in SPECIAL.items()}
+    special = {r: token_name(options.get(KEYS[r])) or name for r, name in special.items()}
     mask, _ = read_mask(ids, folder, content, MASK)  # splitting at white space strips every word
     special |= {} if mask is None else {"mask": mask}
     try:
@@ -45,7 +48,7 @@ def read_wordpiece(folder, settings) -> WordPieceTokenizer:
         raise ValueError(f"{path}: {error}") from error
     if content is not None:
         check_marks(content, path, ids, special["bos"], special["eos"])
-    if settings.token("pad_token_id", size, default=0) != tokenizer.pad_id:
+    if settings.token("pad_token_id", size, default=pad) != tokenizer.pad_id:
         rule = f"{tokenizer.pad_id}, the id of {special['pad']} in {path.name}"
         raise settings.wrong("pad_token_id", rule)
     return tokenizer

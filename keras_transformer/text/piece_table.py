@@ -9,6 +9,7 @@ import json
 from keras_transformer.checks import is_integer
 from keras_transformer.text.languages import Languages
 from keras_transformer.text.sentencepiece_model import pieces_of, with_unused_pieces
+from keras_transformer.text.text_steps import TextSteps
 
 SPECIAL = ("pad_id", "unk_id", "bos_id", "eos_id")
 NO_TEXT = ("<unk>", "</s>", "<pad>", "<s>")
@@ -35,9 +36,10 @@ class PieceTable:
         languages: The `Languages` whose tokens are in front of every text, or their fields as a
             dictionary. `None`: a text has no tokens in front.
         mask_id: The model's id of the mask token. `None`: it has none.
+        steps: Names of the `TextSteps` before the normalisation of the SentencePiece model.
 
     Raises:
-        ValueError: If an id is out of range, or two pieces have the same id.
+        ValueError: If an id is out of range, two pieces have the same id, or there is no such step.
     """
 
     ids: collections.abc.Sequence[int]
@@ -50,8 +52,10 @@ class PieceTable:
     starts_with_bos: bool = False
     languages: Languages | None = None
     mask_id: int | None = None
+    steps: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "steps", TextSteps(self.steps).names)
         if isinstance(self.languages, dict):
             object.__setattr__(self, "languages", Languages(**self.languages))
         object.__setattr__(self, "ids", tuple(self.ids))
@@ -136,14 +140,15 @@ class PieceTable:
             size=len(ids),
             names={numbers[n]: name for n, name in self.names.items() if n in numbers},
             languages=languages,
+            mask_id=None if self.mask_id is None else numbers[self.mask_id],
             **special,
         )
 
     def to_json(self) -> bytes:
         """Returns the table as bytes."""
         fields = dataclasses.asdict(self)
-        for name in ("languages", "mask_id"):
-            if getattr(self, name) is None:
+        for name in ("languages", "mask_id", "steps"):
+            if fields[name] in (None, ()):
                 del fields[name]
         return json.dumps(fields).encode()
 

@@ -47,6 +47,26 @@ MARKS = _ranges(
     "1d185-1d18b 1d1aa-1d1ad 1d242-1d244 1da00-1da36 1da3b-1da6c 1da75 1da84 1da9b-1da9f "
     "1daa1-1daaf 1e8d0-1e8d6 e0100-e01ef"
 )
+# Marks that are not nonspacing. Together with `MARKS` they are all combining marks.
+OTHER_MARKS = _ranges(
+    "488-489 8d4-8e1 903 93b 93e-940 949-94c 94e-94f 982-983 9be-9c0 9c7-9c8 9cb-9cc 9d7 a03 "
+    "a3e-a40 a83 abe-ac0 ac9 acb-acc b02-b03 b3e b40 b47-b48 b4b-b4c b57 bbe-bbf bc1-bc2 bc6-bc8 "
+    "bca-bcc bd7 c01-c03 c41-c44 c82-c83 cbe cc0-cc4 cc7-cc8 cca-ccb cd5-cd6 d02-d03 d3e-d40 "
+    "d46-d48 d4a-d4c d57 d82-d83 dcf-dd1 dd8-ddf df2-df3 f3e-f3f f7f 102b-102c 1031 1038 "
+    "103b-103c 1056-1057 1062-1064 1067-106d 1083-1084 1087-108c 108f 109a-109c 17b6 17be-17c5 "
+    "17c7-17c8 1885-1886 1923-1926 1929-192b 1930-1931 1933-1938 1a19-1a1a 1a55 1a57 1a61 "
+    "1a63-1a64 1a6d-1a72 1abe 1b04 1b35 1b3b 1b3d-1b41 1b43-1b44 1b82 1ba1 1ba6-1ba7 1baa 1be7 "
+    "1bea-1bec 1bee 1bf2-1bf3 1c24-1c2b 1c34-1c35 1ce1 1cf2-1cf3 1dfb 20dd-20e0 20e2-20e4 "
+    "302e-302f a670-a672 a823-a824 a827 a880-a881 a8b4-a8c3 a8c5 a952-a953 a983 a9b4-a9b5 "
+    "a9ba-a9bb a9bd-a9c0 aa2f-aa30 aa33-aa34 aa4d aa7b aa7d aaeb aaee-aaef aaf5 abe3-abe4 "
+    "abe6-abe7 abe9-abea abec 11000 11002 11082 110b0-110b2 110b7-110b8 1112c 11182 111b3-111b5 "
+    "111bf-111c0 1122c-1122e 11232-11233 11235 1123e 112e0-112e2 11302-11303 1133e-1133f "
+    "11341-11344 11347-11348 1134b-1134d 11357 11362-11363 11435-11446 114b0-114b2 114b9 "
+    "114bb-114be 114c1 115af-115b1 115b8-115bb 115be 11630-11632 1163b-1163c 1163e 116ac "
+    "116ae-116af 116b6 11720-11721 11726 11c2f-11c36 11c38-11c3f 11c92-11ca7 11ca9-11cb6 "
+    "16f51-16f7e 1d165-1d166 1d16d-1d172 1e000-1e006 1e008-1e018 1e01b-1e021 1e023-1e024 "
+    "1e026-1e02a 1e944-1e94a"
+)
 # Punctuation; each mark is a word by itself.
 PUNCTUATION = _ranges(
     "21-2f 3a-40 5b-60 7b-7e a1 a7 ab b6-b7 bb bf 37e 387 55a-55f 589-58a 5be 5c0 5c3 5c6 5f3-5f4 "
@@ -67,6 +87,19 @@ PUNCTUATION = _ranges(
 )
 # Letters that newer versions of Unicode decompose; they are not decomposed here.
 WHOLE = _ranges("105c9 105e4 11383-113c8 11938 16121-16128 16d68-16d6a")
+# Others that newer versions decompose for compatibility only.
+WHOLE_COMPATIBLE = _ranges(
+    "32ff a7f1-a7f4 ab69 10781-10785 10787-107b0 107b2-107ba 1ccd6-1ccf9 1e030-1e06d 1f16c "
+    "1fbf0-1fbf9"
+)
+# Code points that newer versions compose with others or move past them; they stay in place here.
+APART = _ranges(
+    "7fd 897-89f 8ca-8d3 9fe c3c d3b-d3c eba 1715 1abf-1ace 1df6-1dfa a82c 105d2 105da "
+    "10d24-10d27 10d69-10d6d 10eab-10eac 10efd-10eff 10f46-10f50 10f82-10f85 11070 1133b 113b8 "
+    "113bb 113c2 113c9 113ce-113d0 1145e 11839-1183a 11930 1193d-1193e 11943 119e0 11a34 11a47 "
+    "11a99 11d42 11d44-11d45 11d97 11f41-11f42 1611e-16120 16129 1612f 16d67 16ff0-16ff1 1e08f "
+    "1e130-1e136 1e2ae 1e2ec-1e2ef 1e4ec-1e4ef 1e5ee-1e5ef"
+)
 # Upper-case letters that older Pythons do not know: first, last, and distance to the lower case.
 LOWERCASE = (
     (0x1C89, 0x1C89, 1),

@@ -240,6 +240,7 @@ def test_public_names_are_the_documented_ones():
             "Constraints",
             "Decoder",
             "DecoderBlock",
+            "Disentangled",
             "DotProduct",
             "Embedder",
             "EmbedderConfig",

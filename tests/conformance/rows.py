@@ -96,6 +96,12 @@ ROWS = {
         ),
         ("x", "allowed"),
     ),
+    "MultiHeadSelfAttention_disentangled": Row(
+        lambda: kt.MultiHeadSelfAttention(
+            H, d_k=K, d_v=KV, use_bias=True, position=kt.Disentangled(7, 12)
+        ),
+        ("x", "allowed"),
+    ),
     "SSRU": Row(lambda: kt.SSRU(), ("x", "allowed")),
     "FeedForward": Row(lambda: kt.FeedForward(F, activation="gelu"), ("x",)),
     "PositionalEmbedding": Row(
@@ -142,6 +148,13 @@ ROWS = {
             **{"norm": "pre", "norm_type": "rms", "feed_forward_type": "gated"},
             **{"num_key_value_heads": 2, "position": "rotary", "rotary_base": 500.0},
             **{"causal": True, "activation": "silu", "feed_forward_bias": False},
+        ),
+        ("x", "allowed"),
+    ),
+    "Encoder_deberta": Row(
+        lambda: kt.Encoder(
+            **{"num_layers": 2, **BLOCK, "position": "disentangled", "share_positions": True},
+            **{"relative_distance": 7, "relative_buckets": 12, "attention_bias": True},
         ),
         ("x", "allowed"),
     ),
@@ -193,6 +206,17 @@ ROWS = {
         ("tokens",),
     ),
     "SpanPredictor": Row(lambda: kt.SpanPredictor(kt.SpanPredictorConfig(**STACK)), ("tokens",)),
+    "TokenClassifier_transform": Row(
+        lambda: kt.TokenClassifier(
+            kt.TokenClassifierConfig(
+                **{
+                    **{**STACK, "position": "learned", "attention_position": "t5"},
+                    **{"share_positions": True, "transform": True, "labels": ("O", "B-X", "I-X")},
+                },
+            )
+        ),
+        ("tokens",),
+    ),
     "PatchEmbedding": Row(lambda: kt.PatchEmbedding(2, D, position="learned"), ("images",)),
     "PatchEmbedding_grid": Row(lambda: kt.PatchEmbedding(2, 12, class_token=False), ("images",)),
     "ImageClassifier": Row(
@@ -223,6 +247,7 @@ MODELS = {
     "TextEmbedder",
     "TokenClassifier",
     "MaskedLanguageModel",
+    "TokenClassifier_transform",
     "SpanPredictor",
     "ImageClassifier",
     "SeriesRegressor",

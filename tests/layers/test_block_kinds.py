@@ -221,7 +221,7 @@ def test_grouped_keys_equal_repeated_heads():
         ({"feed_forward_type": "glu"}, "`feed_forward_type` must be one of plain, gated"),
         ({"rotary_base": 0.0, "position": "rotary"}, "`rotary_base` must be above 0"),
         ({"rotary_base": 1e6}, "`rotary_base` has an effect only on rotary positions"),
-        ({"share_positions": True}, "`share_positions` has an effect only on t5 positions"),
+        ({"share_positions": True}, "`share_positions` has an effect only on t5"),
         ({"window": 0}, "`window` must be at least 1"),
         ({"first_norm": True}, '`first_norm` has an effect only with `norm="pre"`'),
         ({"global_every": 3}, "`global_every` has no effect without `window`"),

@@ -151,7 +151,7 @@ def test_a_position_is_serialised_with_its_options(position):
 
 
 def test_wrong_arguments_are_refused():
-    names = "sinusoidal, learned, binary, rotary, relative, alibi, t5, none"
+    names = "sinusoidal, learned, binary, rotary, relative, alibi, t5, disentangled, none"
     message = rf"`position` must be one of {names}. Received: .*'spiral'"
     with pytest.raises(ValueError, match=message):
         PositionalEmbedding(V, D, position="spiral")

@@ -179,22 +179,22 @@ REFUSED = [
     ),
     (
         lambda: small_config(relative_distance=3),
-        "`relative_distance` has an effect only on relative and t5 positions. "
+        "`relative_distance` has an effect only on relative, t5 and disentangled positions. "
         "Received: relative_distance=3, position='sinusoidal'",
     ),
     (
         lambda: EncoderBlock(H, F, position="relative", relative_buckets=8),
-        "`relative_buckets` has an effect only on t5 positions. .*=8, position='relative'",
+        "`relative_buckets` has an effect only on t5 and disentangled positions. .*=8, pos",
     ),
     (
         lambda: small_config(position="relative", score="additive"),
-        "`score` must be a product of query and key with relative positions.*'additive'",
+        "`score` must be a product of query and key with relative or .*'additive'",
     ),
     (
         lambda: MultiHeadSelfAttention(H, d_k=K, d_v=KV, position="relative", score="additive")(
             normal(B, T, D)
         ),
-        "`score` must be a product of query and key with relative positions.*Received: .*Additive",
+        "`score` must be a product of query and key with relative or .*Received: .*Additive",
     ),
     (
         lambda: PositionalEmbedding(19, D, position="relative"),

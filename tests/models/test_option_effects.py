@@ -66,6 +66,7 @@ VALUES = {
     **{"input_scale": (2.0, 3.0), "snow": ("a", "b"), "target_mean": 1.0, "target_scale": 2.0},
     **{"num_decoder_layers": 3, "max_length": 20, "pad_id": 1, "embedding_size": 6},
     **{"pair_layout": "bert", "dimensions": 5, "normalize": False},
+    **{"attention_position": "alibi", "transform": True, "transform_activation": "relu"},
 }
 # Other values where these are the defaults.
 OWN_VALUES = {("SpanPredictor", "segments"): "none"}
@@ -94,6 +95,12 @@ BESIDE = [
     ("Transformer", {"tie": "none"}, ["target_vocab_size"]),
     ("Transformer", {"decoder": "ssru"}, None),
     ("TextClassifier", {"pooler": True}, ["pooler_activation"]),
+    ("SpanPredictor", {"transform": True}, ["transform_activation"]),
+    (
+        "TokenClassifier",
+        {"position": "disentangled", "relative_buckets": 4, "relative_distance": 3},
+        ["relative_distance", "relative_buckets", "share_positions"],
+    ),
     ("ImageClassifier", {"position": "learned"}, ["sinusoid_layout", "position_offset"]),
     *(("SeriesRegressor", {"encoder": kind}, None) for kind in ("lstm", "gru_attention")),
 ]

@@ -177,7 +177,7 @@ def change_json(path, change):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"model_type": "robert"}, r"`model_type` must be one of bart, .*'robert'"),
+        ({"model_type": "robert"}, r"`model_type` must be one of albert, .*'robert'"),
         ({"architectures": ["BertForMultipleChoice"]}, r"`architectures` must be one of Bert"),
         ({"position_embedding_type": "relative_key"}, r"`position_embedding_type` must be 'absol"),
         ({"is_decoder": True}, r"`is_decoder` must be false"),

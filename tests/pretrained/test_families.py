@@ -11,6 +11,8 @@ import bert_in_numpy
 import distilbert_folders
 import distilbert_in_numpy
 import electra_folders
+import encoder_folders
+import encoders_in_numpy
 import gpt2_folders
 import marian_in_numpy
 import marian_models
@@ -142,6 +144,22 @@ def electra(folder):
     return folder, "the film is good", compare
 
 
+def encoder(family):
+    """Returns the row of a family of `encoder_folders`."""
+
+    def row(folder):
+        settings, tensors = encoder_folders.write_folder(folder, family)
+
+        def compare(model):
+            ids, types = encoder_folders.random_rows(settings)
+            expected = encoders_in_numpy.forward(tensors, settings, ids, types)[1]
+            np.testing.assert_allclose(model(ids, training=False), expected, rtol=0, atol=1e-5)
+
+        return folder, "the film is good", compare
+
+    return row
+
+
 def gpt2(folder):
     settings, tensors = gpt2_folders.write_folder(folder)
 
@@ -205,6 +223,7 @@ ROWS = {
     "gpt2": gpt2,
     "xlm-roberta": unigram("xlm-roberta"),
     "camembert": unigram("camembert"),
+    **{family: encoder(family) for family in encoder_folders.CLASSES},
     "electra": electra,
 }
 

@@ -126,7 +126,7 @@ def test_settings_that_cannot_be_expressed_are_named(changes, message, tmp_path)
     ("change", "message"),
     [
         (lambda c: c["model"].update(type="WordPiece"), "`model` must be of the type BPE"),
-        (lambda c: c.update(normalizer={"type": "NFC"}), "`normalizer` must be null"),
+        (lambda c: c.update(normalizer={"type": "NFKC"}), "`normalizer` must be null"),
         (lambda c: c.update(pre_tokenizer=None), "`pre_tokenizer` must be of the type ByteLevel"),
         (lambda c: c["pre_tokenizer"].update(use_regex=False), "`use_regex` must be true"),
         (lambda c: c["model"].update(ignore_merges=True), "`ignore_merges` must be false"),
@@ -195,14 +195,15 @@ def test_the_options_decide_about_the_first_space(inside, option, tmp_path):
     assert (with_space == without) == bool(option)
 
 
-def test_added_words_are_refused(tmp_path):
+def test_added_words_with_rules_of_their_own_are_refused(tmp_path):
     write_folder(tmp_path, lines=False)
+    rules = {"special": False, "lstrip": True}
 
     def change(content):
-        content["added_tokens"].append({"id": 5, "content": "covid", "special": False})
+        content["added_tokens"].append({"id": 5, "content": "covid", **rules})
 
     change_json(tmp_path / "tokenizer.json", change)
-    with pytest.raises(ValueError, match="`added_tokens` must be special tokens.*'covid'"):
+    with pytest.raises(ValueError, match="`added_tokens` must be without .*'covid' with lstrip"):
         read_checkpoint(tmp_path)
 
 

@@ -6,6 +6,8 @@ import bert_folders
 import bert_in_numpy
 import distilbert_folders
 import distilbert_in_numpy
+import encoder_folders
+import encoders_in_numpy
 import numpy as np
 import pytest
 import roberta_folders
@@ -64,9 +66,21 @@ def roberta(folder):
     return ids, ids != 1, roberta_folders.forward(tensors, settings, ids)[0]
 
 
+def mpnet(folder):
+    settings, tensors = encoder_folders.write_folder(folder, "mpnet", "Model")
+    ids, types = encoder_folders.random_rows(settings, (15, 5, 2))
+    return ids, ids != 1, encoders_in_numpy.forward(tensors, settings, ids, types)[0]
+
+
 @pytest.mark.parametrize(
     ("encoder", "pooling", "normalize"),
-    [(bert, MEAN, True), (bert, CLS, False), (distilbert, MEAN, False), (roberta, MAX, True)],
+    [
+        (mpnet, MEAN, True),
+        (bert, MEAN, True),
+        (bert, CLS, False),
+        (distilbert, MEAN, False),
+        (roberta, MAX, True),
+    ],
 )
 def test_vectors_equal_those_of_the_reference(tmp_path, encoder, pooling, normalize):
     folder = tmp_path / "checkpoint"

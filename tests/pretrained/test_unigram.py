@@ -96,7 +96,7 @@ def test_words_of_tokens_are_quotes(tmp_path):
         (lambda c: c["model"].update(byte_fallback=True), "`byte_fallback` must be false"),
         (lambda c: c.update(pre_tokenizer=None), "`pre_tokenizer` must be one that puts"),
         (lambda c: c["pre_tokenizer"]["pretokenizers"].reverse(), "`pre_tokenizer` must be one th"),
-        (lambda c: c["normalizer"].update(type="NFC"), "`normalizer` must be the rules of Sente"),
+        (lambda c: c["normalizer"].update(type="Nmt"), "`normalizer` must be the rules of Sente"),
         (lambda c: c["normalizer"].update(precompiled_charsmap="~"), "`normalizer` must be rules"),
         (lambda c: c["post_processor"]["single"].pop(0), "`post_processor` must be one that puts"),
     ],

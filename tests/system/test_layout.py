@@ -16,6 +16,8 @@ WRAPPERS = {
     "tensorflow_text": {
         "keras_transformer/text/tokenizers/byte_bpe.py",
         "keras_transformer/text/tokenizers/sentencepiece.py",
+        "keras_transformer/text/found_tokens.py",
+        "keras_transformer/text/text_steps.py",
         "keras_transformer/text/tokenizers/wordpiece.py",
         "export/litert/fast_tokenizer.py",
     },

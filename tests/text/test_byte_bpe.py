@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 import sentencepiece
 import tensorflow as tf
-from test_wordpiece import ALPHABETS, assert_equal, hostile, rows, stable
+from hostile_texts import ALPHABETS, assert_equal, hostile, rows
+from test_wordpiece import stable
 
 from keras_transformer.tasks.strings import encode
 from keras_transformer.text.byte_pairs import check_merges, merge_ranks, sentencepiece_model

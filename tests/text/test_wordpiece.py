@@ -1,13 +1,13 @@
 """WordPiece against the algorithm in Python and, if it is installed, against `tokenizers`."""
 
 import collections
-import random
 import unicodedata
 
 import bert_in_python
 import numpy as np
 import pytest
 import tensorflow as tf
+from hostile_texts import SOME, assert_equal, hostile, rows
 
 from keras_transformer.text.bert_normalizer import BertNormalizer
 from keras_transformer.text.tokenizers import Tokenizers, WordPieceTokenizer
@@ -22,13 +22,6 @@ LINES = [
     "x" * 100, "x" * 101, "é" * 100, "é" * 101, "字" * 200, "[CLS] is text",
     "##s ## #s", "don't can't",
 ]  # fmt: skip
-SOME = "abcdeimnorstuvéüßñ東西中가힣אبक्षΣςşİıΩ  \t.,!?-'\"#[]$"
-ALPHABETS = (
-    SOME,
-    SOME
-    + "".join(map(chr, (*range(0x300, 0x370), 0x200B, 0x200D, 0xFEFF, 0xFFFD, 0, 7, 0x85, 0xA0))),
-    "".join(map(chr, (*range(0x20, 0x250), 0x1E9E, 0xFB01, 0x2126, 0x212B, 0x1D15E, 0x2F800))),
-)
 
 
 def vocabulary(lines, lowercase):
@@ -43,15 +36,6 @@ def vocabulary(lines, lowercase):
     return {name: number for number, name in enumerate(dict.fromkeys(filter(str.strip, names)))}
 
 
-def hostile(count, seed, points=None):
-    """Returns random strings, half of them of arbitrary code points."""
-    rng = random.Random(seed)
-    everything = points or [chr(p) for p in range(0x110000) if not 0xD800 <= p < 0xE000]
-    for _ in range(count):
-        alphabet = rng.choice([*ALPHABETS, everything, everything])
-        yield "".join(rng.choices(alphabet, k=rng.choice((1, 2, 5, 9, 20, 40))))
-
-
 def stable():
     """Returns code points that are unchanged since Unicode 3.2, for any version of Python."""
     old = unicodedata.ucd_3_2_0
@@ -60,18 +44,6 @@ def stable():
         p for p in points if old.category(p) == unicodedata.category(p) not in ("Cn", "Mc", "No")
         and old.normalize("NFD", p) == unicodedata.normalize("NFD", p)
     ]  # fmt: skip
-
-
-def rows(tokenizer, texts):
-    found = []
-    for begin in range(0, len(texts), 5000):
-        found += tokenizer.encode(texts[begin : begin + 5000]).to_list()
-    return found
-
-
-def assert_equal(texts, ours, theirs):
-    different = [(t, a, b) for t, a, b in zip(texts, ours, theirs, strict=True) if a != b]
-    assert not different, (len(different), different[:3])
 
 
 def make_tokenizer(ids, lowercase):

@@ -8,7 +8,6 @@ from keras_transformer.layers.blocks.block import Block, CachedOutput
 from keras_transformer.layers.blocks.configured import ConfiguredLayer
 from keras_transformer.layers.dropout import Dropout
 from keras_transformer.layers.normalization import make_norm
-from keras_transformer.layers.positions.shared import SharedPosition
 from keras_transformer.tensors import Tensor
 
 
@@ -38,7 +37,9 @@ class Stack(ConfiguredLayer):
         shared = {"dtype": self.dtype_policy, "kernels": self.kernels, "causal": self.causal}
         self.blocks = []
         for number in range(config.num_layers):
-            position = SharedPosition(self.blocks[0]) if number and config.share_positions else None
+            position = None
+            if number and config.share_positions:
+                position = self.blocks[0].position.shared_with(self.blocks[0])
             block = self.block_class.from_stack(
                 config, **shared, number=number, position=position, name=f"block_{number}"
             )

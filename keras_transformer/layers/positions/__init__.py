@@ -12,6 +12,7 @@ import keras
 from keras_transformer.checks import check_choice
 from keras_transformer.layers.positions.alibi import Alibi
 from keras_transformer.layers.positions.binary import Binary
+from keras_transformer.layers.positions.disentangled import Disentangled
 from keras_transformer.layers.positions.position import AttentionPosition, Position, distances
 from keras_transformer.layers.positions.relative import Relative
 from keras_transformer.layers.positions.rotary import Rotary
@@ -28,6 +29,7 @@ __all__ = [
     "Alibi",
     "AttentionPosition",
     "Binary",
+    "Disentangled",
     "FixedPosition",
     "Learned",
     "Position",
@@ -51,6 +53,7 @@ KINDS = {
     "relative": Relative,
     "alibi": Alibi,
     "t5": T5Bias,
+    "disentangled": Disentangled,
     "none": Position,
 }
 
@@ -80,7 +83,7 @@ def of_embedding(config) -> Position:
 
 def of_attention(config) -> Position:
     """Returns the `Position` of the self-attention that a `BlockConfig` describes."""
-    return KINDS[config.position].of_attention(config)
+    return KINDS[config.position_in_attention].of_attention(config)
 
 
 def serialize(position) -> dict[str, Any]:

@@ -14,8 +14,8 @@ class Position:
     """Base class of position encodings; by itself it encodes no positions.
 
     An embedding adds the result of `embed`. Each self-attention passes its query and key heads
-    through `rotate`, adds the result of `bias` to its scores and the result of `values` to its
-    values. Each method may do nothing.
+    through `rotate`, adds the results of `bias` and `key_bias` to its scores and the result of
+    `values` to its values. Each method may do nothing.
 
     A position holds no weights. If it needs weights, it adds them to the layer that it is given, in
     `build` to the embedding or in `build_attention` to a self-attention, and reads them from there.
@@ -103,6 +103,21 @@ class Position:
             least float32.
         """
 
+    def key_bias(
+        self, attention: keras.Layer, heads: Tensor, queries: Tensor, keys: Tensor
+    ) -> Tensor | None:
+        """Returns a term to add to the scores that depends on the keys, in bidirectional attention.
+
+        Args:
+            attention: The `MultiHeadSelfAttention`.
+            heads: The key heads `[B, G, S, K]` in the form that `AttentionScore.compare` takes.
+            queries: Positions of the queries, integers `[T]`.
+            keys: Positions of the keys, integers `[S]`.
+
+        Returns:
+            Floating `[B, H, T, S]`; `None`: nothing is added.
+        """
+
     def values(self, attention: keras.Layer, queries: Tensor, keys: Tensor) -> Tensor | None:
         """Returns the vectors to add to the values, one for each query and key, for all heads.
 
@@ -115,6 +130,15 @@ class Position:
             Floating `[T, S, K]`, with T = 1 if the queries share a position; `None`: nothing is
             added.
         """
+
+    def shared_with(self, block: Any) -> "Position":
+        """Returns the position of another block that uses the weights of this one.
+
+        Args:
+            block: The `Block` that this position belongs to. It must be built before the result is
+                used.
+        """
+        return SharedPosition(block)
 
     def get_config(self) -> dict[str, Any]:
         """Returns the constructor's arguments."""
@@ -158,3 +182,28 @@ class AttentionPosition(Position):
             f"`position` of an embedding must be added to it, but {self.kind} positions act in "
             f'self-attention. Give the blocks `position="{self.kind}"`, and the embedding "none".'
         )
+
+
+class SharedPosition(Position):
+    """Delegates to the position of another block, including its weights, as in T5.
+
+    Args:
+        block: The `Block` whose self-attention holds the weights. It must be built before this
+            position is used.
+    """
+
+    def __init__(self, block: Any):
+        self.block = block
+
+    def bias(  # noqa: D102
+        self, attention: keras.Layer, heads: Tensor, queries: Tensor, keys: Tensor
+    ) -> Tensor | None:
+        owner = self.block.self_attention
+        return owner.position.bias(owner, heads, queries, keys)
+
+    def values(self, attention: keras.Layer, queries: Tensor, keys: Tensor) -> Tensor | None:  # noqa: D102
+        owner = self.block.self_attention
+        return owner.position.values(owner, queries, keys)
+
+    def rotate(self, heads: Tensor, positions: Tensor) -> Tensor:  # noqa: D102
+        return self.block.self_attention.position.rotate(heads, positions)

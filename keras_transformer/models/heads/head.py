@@ -4,9 +4,11 @@ from typing import Any
 
 import keras
 
+from keras_transformer import activations
 from keras_transformer.layers.dropout import Dropout
 from keras_transformer.layers.inputs.embedding import OutputBias
 from keras_transformer.layers.layer_group import LayerGroup
+from keras_transformer.layers.normalization import make_norm
 from keras_transformer.tensors import Tensor
 
 
@@ -31,21 +33,33 @@ class Head(LayerGroup):
 
 
 class LinearHead(Head):
-    """Dropout and a linear layer, applied to each position of the output of the last stack."""
+    """Dropout and a linear layer, applied to each position of the output of the last stack.
+
+    With the option `transform`, a dense layer and a normalisation come first.
+    """
 
     def units(self, config) -> int:
         """Returns the number of logits C."""
         raise NotImplementedError
 
     def make_layers(self, config, policy, kernels) -> dict[str, Any]:  # noqa: D102
-        units = self.units(config)
+        layers, units = {}, self.units(config)
+        if getattr(config.head, "transform", False):
+            width, activation = config.encoder.d_model, activations.get(config.transform_activation)
+            layers["transform"] = keras.layers.Dense(
+                width, activation, dtype=policy, name="transform"
+            )
+            layers["transform_norm"] = make_norm(config.encoder.block, policy, "transform_norm")
         return {
+            **layers,
             "dropout": Dropout(config.dropout, dtype=policy, name="dropout"),
             "output_layer": keras.layers.Dense(units, dtype=policy, name="output"),
             "logits": make_logits(policy),
         }
 
     def __call__(self, hidden, inputs=None, allowed=None) -> Tensor:  # noqa: D102
+        if "transform" in self.layers:
+            hidden = self.layers["transform_norm"](self.layers["transform"](hidden))  # [B, S, D]
         x = self.layers["dropout"](hidden)  # [B, S, D]
         return self.layers["logits"](self.layers["output_layer"](x))  # [B, S, C]
 

@@ -1,7 +1,7 @@
 """CamemBERT in Hugging Face's format: RoBERTa's encoder with a SentencePiece vocabulary."""
 
 from keras_transformer.pretrained.bert_encoder import RobertaEncoder
-from keras_transformer.pretrained.unigram import read_unigram
+from keras_transformer.pretrained.unigram import UnigramFormat, read_unigram
 from keras_transformer.text.tokenizers import SentencePieceTokenizer
 
 
@@ -16,4 +16,5 @@ class Camembert(RobertaEncoder):
 
     def read_tokenizer(self) -> SentencePieceTokenizer:  # noqa: D102
         first = ("<s>NOTUSED", "<pad>", "</s>NOTUSED", "<unk>", "<unk>NOTUSED")
-        return self.checked(read_unigram(self.folder, self.settings, first, skip=1))
+        kind = UnigramFormat(first=first, skip=1)
+        return self.checked(read_unigram(self.folder, self.settings, kind))

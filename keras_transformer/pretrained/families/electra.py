@@ -1,15 +1,11 @@
 """ELECTRA in Hugging Face's format: BERT's encoder, with a narrower embedding if it is small."""
 
-from collections.abc import Iterator
 from typing import Any
 
 from keras_transformer.pretrained.bert_encoder import BertEncoder
-from keras_transformer.pretrained.names import Weight, layers
 from keras_transformer.pretrained.text_encoder import MaskHead
 from keras_transformer.pretrained.wordpiece import read_wordpiece
 from keras_transformer.text.tokenizers import WordPieceTokenizer
-
-PROJECTION = {"embeddings.LayerNorm": "input.norm", "embeddings_project": "input.projection"}
 
 
 class Electra(BertEncoder):
@@ -20,7 +16,7 @@ class Electra(BertEncoder):
     """
 
     name, model_type, pooler = "electra", "electra", "gelu"
-    classes, base = "Electra", "electra."
+    classes, base, projection = "Electra", "electra.", "embeddings_project"
     others = ("Model", "ForPreTraining")
     mask_head = MaskHead(
         "generator_predictions.dense",
@@ -36,18 +32,11 @@ class Electra(BertEncoder):
         heads = r"discriminator_.*" if self.predicts_masks else r"(discriminator|generator)_.*"
         return heads, r"(electra\.)?embeddings\.(position_ids|token_type_ids)"
 
-    def input_options(self) -> dict[str, Any]:  # noqa: D102
+    def own_options(self) -> dict[str, Any]:  # noqa: D102
         width = self.settings.count("embedding_size", 128)
         if width == self.settings.count("hidden_size"):
             return {}
         return {"embedding_size": width, "embedding_norm": False}
-
-    def embeddings(self, config) -> Iterator[Weight]:  # noqa: D102
-        if config.embedding_size is None:
-            yield from super().embeddings(config)
-            return
-        yield from self.tables()
-        yield from layers(PROJECTION, self.prefix, "parts.")
 
     def read_tokenizer(self) -> WordPieceTokenizer:  # noqa: D102
         return read_wordpiece(self.folder, self.settings)

@@ -1,7 +1,7 @@
 """XLM-RoBERTa in Hugging Face's format: RoBERTa's encoder with a SentencePiece vocabulary."""
 
 from keras_transformer.pretrained.bert_encoder import RobertaEncoder
-from keras_transformer.pretrained.unigram import read_unigram
+from keras_transformer.pretrained.unigram import UnigramFormat, read_unigram
 from keras_transformer.text.tokenizers import SentencePieceTokenizer
 
 
@@ -17,4 +17,5 @@ class XlmRoberta(RobertaEncoder):
 
     def read_tokenizer(self) -> SentencePieceTokenizer:  # noqa: D102
         first = ("<s>", "<pad>", "</s>", "<unk>")
-        return self.checked(read_unigram(self.folder, self.settings, first, skip=3))
+        kind = UnigramFormat(first=first, skip=3)
+        return self.checked(read_unigram(self.folder, self.settings, kind))

@@ -17,9 +17,11 @@ from keras_transformer.text.byte_pairs import (
     utf8_bytes,
 )
 from keras_transformer.text.code_points import decode_with_places
+from keras_transformer.text.found_tokens import FoundTokens, words_before_normalization
 from keras_transformer.text.gpt2_words import word_starts
 from keras_transformer.text.ragged_rows import repeated, row_ids, row_sums
 from keras_transformer.text.smaller_model import PLACEHOLDER
+from keras_transformer.text.text_steps import TextSteps
 from keras_transformer.text.tokenizers.tokenizer import BYTES_PER_TOKEN, STRINGS, Tokenizer
 
 FILE = ".bpe.json"
@@ -43,6 +45,9 @@ class ByteBPETokenizer(Tokenizer):
         starts_with_bos: Whether an encoded text begins with `bos`.
         prefix_space: Whether a text that does not begin with a space gets one.
         mask_strips: Whether `encode_masked` removes white space before a mask.
+        steps: Names of the `TextSteps` before words are split: `"compose"` or none.
+        found: Tokens that are found in texts before words are split, such as runs of spaces; they
+            are among `pieces`.
         name: Name of the `tf.Module`.
 
     Attributes:
@@ -68,6 +73,8 @@ class ByteBPETokenizer(Tokenizer):
         starts_with_bos: bool = True,
         prefix_space: bool = False,
         mask_strips: bool = False,
+        steps: Iterable[str] = (),
+        found: Iterable[str] = (),
         name: str | None = None,
     ):
         super().__init__(name=name)
@@ -87,6 +94,16 @@ class ByteBPETokenizer(Tokenizer):
                 )
             setattr(self, f"{role}_id", ids[piece])
         check_merges(merges, ranks)
+        before, found = TextSteps(tuple(steps)), tuple(found)
+        if not {*before.names} <= {"compose"}:
+            raise ValueError(f"`steps` must be 'compose' or none. Received: steps={before.names}.")
+        strangers = [x for x in found if not x or x not in ids or x in special.values()]
+        if strangers:
+            raise ValueError(
+                f"`found` must be pieces that are not special. Received: {strangers[0]!r}."
+            )
+        tokens = FoundTokens({piece: ids[piece] for piece in found})
+        self._steps, self._found = lambda: before, lambda: tokens
         model = sentencepiece_model(pieces, ranks, special["unk"])
         # Wrapped in functions, because a `tf.Module` searches its attributes for variables.
         self._content = lambda: (pieces, merges, dict(special))
@@ -135,6 +152,47 @@ class ByteBPETokenizer(Tokenizer):
     @tf.function(input_signature=[STRINGS], autograph=False)
     def _tokenize(self, strings):
         """Ids, and the bytes at which each token and its word begin and end, ragged `[B, (S)]`."""
+        steps, found = self._steps(), self._found()
+        if not steps.names and not found.ids:
+            return self._tokenize_plain(strings)
+        normal = steps(strings)
+        ids, *places = self._tokenize_between(normal) if found.ids else self._tokenize_plain(normal)
+        if steps.names:
+            row = ids.value_rowids()
+            words = words_before_normalization(strings, normal, row, places[2].values)
+            changed = tf.gather(tf.not_equal(strings, normal), row)
+            places = [
+                place.with_values(tf.where(changed, word, place.values))
+                for place, word in zip(places, (*words, *words), strict=True)
+            ]
+        return ids, *places
+
+    def _tokenize_between(self, strings):
+        """Tokenizes the texts between tokens that are found."""
+        parts, starts = self._found().split(strings)  # [B, (C)]
+        numbers = self._found().look_up(parts.values)  # [C of all]
+        is_found = numbers >= 0
+        texts = tf.where(is_found, "", parts.values)
+        ids, *places = self._tokenize_plain(texts)  # [C of all, (S)]
+        lengths = tf.strings.length(parts.values)
+        is_space = tf.equal(tf.strings.length(tf.strings.strip(parts.values)), 0)
+        none, word = tf.zeros_like(lengths), tf.where(is_space, lengths, 0)
+        rows = []
+        for of_parts, of_found in zip(
+            (ids, *places), (numbers, none, lengths, word, lengths), strict=True
+        ):
+            own = tf.RaggedTensor.from_row_lengths(
+                tf.boolean_mask(of_found, is_found), tf.cast(is_found, tf.int64), validate=False
+            )
+            joined = tf.concat([of_parts, own], axis=1)  # one of both is empty in each row
+            if rows:  # offsets in a part
+                moved = joined.values + tf.gather(starts.values, joined.value_rowids())
+                joined = joined.with_values(moved)
+            rows.append(parts.with_values(joined).merge_dims(1, 2))
+        return tuple(rows)
+
+    def _tokenize_plain(self, strings):
+        """Tokenizes texts without other tokens: see `_tokenize`."""
         added = tf.zeros_like(tf.strings.length(strings))
         if self.prefix_space:
             first = tf.strings.substr(strings, 0, 1)
@@ -223,6 +281,8 @@ class ByteBPETokenizer(Tokenizer):
             "starts_with_bos": self.starts_with_bos,
             "prefix_space": self.prefix_space,
             **({"mask_strips": True} if self.mask_strips else {}),
+            **({"steps": self._steps().names} if self._steps().names else {}),
+            **({"found": [*self._found().ids]} if self._found().ids else {}),
             "pieces": pieces,
             "merges": merges,
         }
@@ -233,8 +293,9 @@ class ByteBPETokenizer(Tokenizer):
         try:
             fields = json.loads(files[FILE])
             options = fields["special"], fields["starts_with_bos"], fields["prefix_space"]
-            strips = fields.get("mask_strips", False)
-            return cls(fields["pieces"], fields["merges"], *options, strips)
+            names = ("mask_strips", "steps", "found")
+            rules = {name: fields[name] for name in names if name in fields}
+            return cls(fields["pieces"], fields["merges"], *options, **rules)
         except (TypeError, KeyError, AttributeError, UnicodeDecodeError, json.JSONDecodeError) as e:
             raise ValueError(f"the byte-level BPE vocabulary is damaged ({e}).") from e
 

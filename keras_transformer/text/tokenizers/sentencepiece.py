@@ -22,6 +22,7 @@ from keras_transformer.text.piece_table import PieceTable
 from keras_transformer.text.ragged_rows import repeated, row_ids, row_sums
 from keras_transformer.text.sentencepiece_model import Processor, processor_of
 from keras_transformer.text.smaller_model import PLACEHOLDER, needed_pieces, smaller_model
+from keras_transformer.text.text_steps import TextSteps
 from keras_transformer.text.tokenizers.tokenizer import BYTES_PER_TOKEN, STRINGS, Tokenizer
 from keras_transformer.text.unknown_pieces import UnknownPieces
 from keras_transformer.text.white_space import words_of
@@ -183,6 +184,7 @@ class SentencePieceTokenizer(Tokenizer):
         if self.table is None:
             return self._pieces().tokenize(strings)
         codes, strings = split_codes(strings, self.table, self.unk_id)
+        strings = TextSteps(self.table.steps)(strings)
         tokenizer = self._pieces()
         pieces = tokenizer.tokenize(strings)
         ids = pieces.with_values(tf.gather(tf.constant(self._ids()), pieces.values))
@@ -218,8 +220,8 @@ class SentencePieceTokenizer(Tokenizer):
     ) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
         """Returns tokens and their offsets: see `Tokenizer.tokenize_with_offsets`.
 
-        Not for a table with codes in texts. SentencePiece's mark at the beginning of a word has the
-        offset of the space before the word.
+        Not for a table with codes in texts or with steps. SentencePiece's mark at the beginning of
+        a word has the offset of the space before the word.
         """
         ids = self.tokenize(strings)
         _, begins, ends = self._pieces().tokenize_with_offsets(strings)
@@ -254,6 +256,9 @@ class SentencePieceTokenizer(Tokenizer):
         if self.table is not None and self.table.codes:
             split = [split_code(string, self.table, self.unk_id) for string in strings]
             codes, strings = [code for code, _ in split], [rest for _, rest in split]
+        if self.table is not None and self.table.steps:
+            steps = TextSteps(self.table.steps)
+            strings = [x.decode() for x in steps(tf.constant(strings, tf.string)).numpy()]
         sentencepiece.set_random_generator_seed(seed)
         # A new thread begins with this seed.
         options = {"enable_sampling": True, "alpha": alpha, "nbest_size": -1, "num_threads": 1}

@@ -1,0 +1,151 @@
+"""DeBERTa, versions 2 and 3, in Hugging Face's format: BERT's encoder, disentangled positions."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from keras_transformer.checks import is_integer
+from keras_transformer.config.positions import check_buckets
+from keras_transformer.pretrained.bert_encoder import EMBEDDINGS, BertEncoder
+from keras_transformer.pretrained.names import Layout, Weight, layers
+from keras_transformer.pretrained.settings import ACTIVATIONS, CheckpointSettings
+from keras_transformer.pretrained.unigram import UnigramFormat, read_unigram
+from keras_transformer.text.tokenizers import SentencePieceTokenizer
+
+OPTIONS = "tokenizer_config.json"
+SPECIAL = {"pad": "[PAD]", "unk": "[UNK]", "bos": "[CLS]", "eos": "[SEP]"}
+BOTH = ("p2c", "c2p")  # comparisons of keys and of queries with distances
+# Settings that change what a model computes, with the values that models here have. A setting
+# that is missing has the first of them.
+EXPRESSIBLE = {
+    "norm_rel_ebd": ("none", "layer_norm"),
+    "position_biased_input": (True, False),
+    "conv_kernel_size": (0,),
+}
+REQUIRED = ("relative_attention", "share_att_key")  # which would be false if they were missing
+SCALE = 3**-0.5  # scores are divided by sqrt(3 d_k) there, which is a part of the queries here
+TABLE = "encoder.rel_embeddings.weight"
+TABLES = {name: ours for name, ours in EMBEDDINGS.items() if name != "token_type_embeddings"}
+
+
+class DebertaV2(BertEncoder):
+    """A folder with `config.json` and `tokenizer.json` or `spm.model`.
+
+    A text is `[CLS] text [SEP]`, and a pair of texts `[CLS] one [SEP] other [SEP]`, without token
+    types.
+    """
+
+    name = model_type = "deberta-v2"
+    classes, base, types = "DebertaV2", "deberta.", 0
+    others = ("Model", "ForMaskedLM")
+    block = {
+        "attention.self.query_proj": "self_attention.query",
+        "attention.self.key_proj": "self_attention.key",
+        "attention.self.value_proj": "self_attention.value",
+        "attention.output.dense": "self_attention.output_projection",
+        "attention.output.LayerNorm": "self_attention_norm",
+        "intermediate.dense": "feed_forward.inner",
+        "output.dense": "feed_forward.outer",
+        "output.LayerNorm": "feed_forward_norm",
+    }
+    ignored = (
+        r"(cls|lm_predictions|mask_predictions)\..*",
+        r"(deberta\.)?embeddings\.position_(ids|embeddings\.weight)",
+        r"pooler\..*",
+    )
+
+    def own_options(self) -> dict[str, Any]:  # noqa: D102
+        settings = self.settings
+        settings.check(EXPRESSIBLE)
+        width = settings.count("hidden_size")
+        for name in ("embedding_size", "pooler_hidden_size"):
+            if settings.get(name, width) != width:
+                raise settings.wrong(name, f"{width}, `hidden_size`")
+        for name in REQUIRED:
+            if settings.get(name) is not True:
+                raise settings.wrong(name, "true")
+        kinds = settings.get("pos_att_type")
+        kinds = [kind.strip() for kind in kinds.split("|")] if isinstance(kinds, str) else kinds
+        if not isinstance(kinds, list) or sorted(map(str, kinds)) != sorted(BOTH):
+            raise settings.wrong("pos_att_type", " and ".join(BOTH))
+        distance = settings.get("max_relative_positions", -1)
+        if is_integer(distance) and distance < 1:
+            distance = settings.count("max_position_embeddings")
+        else:
+            distance = settings.count("max_relative_positions")
+        buckets = 2 * settings.count("position_buckets", least=2)
+        try:
+            check_buckets(buckets, distance)
+        except ValueError as error:
+            rule = f"an even number below {distance}, the largest distance"
+            raise settings.wrong("position_buckets", rule) from error
+        return {
+            "pooler": settings.choice("pooler_hidden_act", ACTIVATIONS, "gelu"),
+            "position": "learned" if self._has_positions else "none",
+            "attention_position": "disentangled",
+            "share_positions": True,
+            "relative_buckets": buckets,
+            "relative_distance": distance,
+            "layer_norm_epsilon": settings.number("layer_norm_eps", 1e-7),
+        }
+
+    def sizes(self, config) -> Iterator[tuple[str, tuple[int, ...]]]:  # noqa: D102
+        for name, shape in super().sizes(config):
+            if self._has_positions or "position_embeddings" not in name:
+                yield name, shape
+        yield self.prefix + TABLE, (config.relative_buckets, config.d_model)
+
+    def names(self, config) -> Iterator[Weight]:  # noqa: D102
+        for weight in super().names(config):
+            is_query = ".self_attention.query." in weight.ours
+            yield weight._replace(change=_scaled) if is_query else weight
+        vectors = "encoder.blocks.0.self_attention.distance_vectors"
+        yield Weight(self.prefix + TABLE, vectors, change=self._normalizer(config))
+
+    def embeddings(self, config) -> Iterator[Weight]:  # noqa: D102
+        for name, ours in TABLES.items():
+            if name != "position_embeddings" or self._has_positions:
+                last = self.cut if name == "position_embeddings" else 0
+                yield Weight(f"{self.prefix}embeddings.{name}.weight", ours, Layout(last=last))
+        yield from layers({"embeddings.LayerNorm": "encoder.embedding_norm"}, self.prefix)
+
+    def head(self, config) -> Iterator[Weight]:  # noqa: D102
+        # Without a trained head, the pooler may be missing: it is trained with a new head.
+        required = self.classifies_texts or "pooler.dense.weight" in self.tensors
+        if self.task == "classification" and required:
+            yield from layers({"pooler.dense": "pooler"})
+        yield from self.linear_head()
+
+    def read_tokenizer(self) -> SentencePieceTokenizer:  # noqa: D102
+        options = CheckpointSettings(self.folder.json(OPTIONS) or {}, self.folder.path / OPTIONS)
+        options.check({"split_by_punct": (False,)})
+        steps = ("lowercase",) if options.flag("do_lower_case") else ()
+        kind = UnigramFormat("spm.model", SPECIAL, "[MASK]", steps=steps)
+        return self.checked(read_unigram(self.folder, self.settings, kind))
+
+    @property
+    def _has_positions(self):
+        """True if positions are also added to the embedding."""
+        return self.settings.get("position_biased_input", True)
+
+    def _normalizer(self, config):
+        """Returns the function that normalises the vectors of distances, or `None`."""
+        if self.settings.get("norm_rel_ebd", "none") == "none":
+            return None
+        scale, shift = (
+            self.tensors.read(f"{self.prefix}encoder.LayerNorm.{name}", (config.d_model,))
+            for name in ("weight", "bias")
+        )
+
+        def normalize(vectors):
+            vectors = vectors.astype("float64")
+            centred = vectors - vectors.mean(axis=1, keepdims=True)
+            variance = (centred**2).mean(axis=1, keepdims=True)
+            return centred / np.sqrt(variance + config.layer_norm_epsilon) * scale + shift
+
+        return normalize
+
+
+def _scaled(values):
+    return values * np.float32(SCALE)

@@ -1,0 +1,141 @@
+"""ModernBERT in Hugging Face's format: rotary positions, local attention, gated networks."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from keras_transformer.pretrained.byte_bpe import read_byte_bpe
+from keras_transformer.pretrained.names import TRANSPOSED, Layout, Weight, layers
+from keras_transformer.pretrained.settings import ACTIVATIONS, CheckpointSettings
+from keras_transformer.pretrained.text_encoder import TextEncoder
+from keras_transformer.text.tokenizers import ByteBPETokenizer
+
+SPECIAL = {"pad": "[PAD]", "unk": "[UNK]", "bos": "[CLS]", "eos": "[SEP]"}
+POOLINGS = {"cls": "first", "mean": "mean"}
+LOCAL, GLOBAL = "sliding_attention", "full_attention"
+BASES = {GLOBAL: ("global_rope_theta", 160_000.0), LOCAL: ("local_rope_theta", 10_000.0)}
+JOINED = {  # several weights of ours in one of theirs, in order
+    "attn.Wqkv": ("self_attention.query", "self_attention.key", "self_attention.value"),
+    "mlp.Wi": ("feed_forward.gate", "feed_forward.inner"),
+}
+BLOCK = {
+    "attn_norm": "self_attention_norm",
+    "attn.Wo": "self_attention.output_projection",
+    "mlp_norm": "feed_forward_norm",
+    "mlp.Wo": "feed_forward.outer",
+}
+
+
+class ModernBert(TextEncoder):
+    """A folder with `config.json` and `tokenizer.json`.
+
+    A text is `[CLS] text [SEP]`, and a pair of texts `[CLS] one [SEP] other [SEP]`, without token
+    types.
+    """
+
+    name = model_type = "modernbert"
+    classes, base = "ModernBert", "model."
+    others = ("Model", "ForMaskedLM")
+    words = "embeddings.tok_embeddings.weight"
+    ignored = (r"head\..*", r"decoder\..*")
+
+    def config(self) -> Any:  # noqa: D102
+        settings, options = self.settings, {}
+        if not self.sentences:
+            options["transform"] = True
+            options["transform_activation"] = settings.choice(
+                "classifier_activation", ACTIVATIONS, "gelu"
+            )
+        if self.task == "classification":
+            options["pooling"] = settings.choice("classifier_pooling", POOLINGS, "cls")
+        return self.make_config(
+            num_layers=settings.count("num_hidden_layers"),
+            d_model=settings.count("hidden_size"),
+            num_heads=settings.count("num_attention_heads"),
+            d_ff=settings.count("intermediate_size"),
+            max_length=settings.count("max_position_embeddings"),
+            dropout=settings.number("embedding_dropout", 0.0),
+            attention_dropout=settings.number("attention_dropout", 0.0),
+            activation_dropout=settings.number("mlp_dropout", 0.0),
+            activation=settings.choice("hidden_activation", ACTIVATIONS, "gelu"),
+            feed_forward_type="gated",
+            feed_forward_bias=settings.flag("mlp_bias"),
+            attention_bias=settings.flag("attention_bias"),
+            norm="pre",
+            norm_bias=settings.flag("norm_bias"),
+            first_norm=False,
+            layer_norm_epsilon=settings.number("norm_eps", 1e-5),
+            position="rotary",
+            **self._windows(),
+            **options,
+        )
+
+    def sizes(self, config) -> Iterator[tuple[str, tuple[int, ...]]]:  # noqa: D102
+        prefix, width = self.prefix, config.d_model
+        yield f"{prefix}layers.{config.num_layers - 1}.mlp.Wo.weight", (width, config.d_ff)
+        yield f"{prefix}{self.words}", (config.vocab_size, width)
+
+    def names(self, config) -> Iterator[Weight]:  # noqa: D102
+        prefix = self.prefix
+        yield Weight(f"{prefix}{self.words}", "embedding.table")
+        norms = {"embeddings.norm": "encoder.embedding_norm", "final_norm": "encoder.norm"}
+        yield from layers(norms, prefix)
+        for number in range(config.num_layers):
+            theirs, ours = f"{prefix}layers.{number}.", f"encoder.blocks.{number}."
+            for name, parts in JOINED.items():
+                for part, layer in enumerate(parts):
+                    share = Layout(transposed=True, share=(part, len(parts)))
+                    yield Weight(f"{theirs}{name}.weight", f"{ours}{layer}.kernel", share)
+                    bias = Layout(share=share.share)
+                    yield Weight(f"{theirs}{name}.bias", f"{ours}{layer}.bias", bias)
+            table = BLOCK if number else {k: v for k, v in BLOCK.items() if k != "attn_norm"}
+            yield from layers(table, theirs, ours)
+        if self.has_head:
+            none = np.zeros(config.d_model, "float32")  # without `classifier_bias`
+            yield Weight("head.dense.weight", "transform.kernel", TRANSPOSED)
+            yield Weight("head.dense.bias", "transform.bias", default=none)
+            yield from layers({"head.norm": "transform_norm", "classifier": "output_layer"})
+
+    def read_tokenizer(self) -> ByteBPETokenizer:  # noqa: D102
+        return self.checked(read_byte_bpe(self.folder, self.settings, SPECIAL, True))
+
+    def _windows(self):
+        """Returns the options of local self-attention, and of the bases of rotary positions."""
+        every = self._global_every()
+        if every == 1:
+            return {"rotary_base": self._base(GLOBAL)}
+        window = {"window": self.settings.count("local_attention", 128, least=2) // 2}
+        if every is None:
+            return {**window, "rotary_base": self._base(LOCAL)}
+        bases = {"rotary_base": self._base(GLOBAL), "local_rotary_base": self._base(LOCAL)}
+        return {**window, **bases, "global_every": every}
+
+    def _global_every(self):
+        """Returns the interval of the blocks with global attention; `None` if there are none."""
+        settings = self.settings
+        kinds = settings.get("layer_types")
+        if kinds is None:
+            return settings.count("global_attn_every_n_layers", 3)
+        count = settings.count("num_hidden_layers")
+        for every in range(1, count + 1):
+            if kinds == [LOCAL if number % every else GLOBAL for number in range(count)]:
+                return every
+        if kinds == [LOCAL] * count:
+            return None
+        rule = f"{LOCAL} but for every n-th block, counted from the first, {GLOBAL}"
+        raise settings.wrong("layer_types", rule)
+
+    def _base(self, kind):
+        """Returns the base of rotary positions in blocks of one kind."""
+        name, default = BASES[kind]
+        table = self.settings.get("rope_parameters")
+        if table is None:
+            self.settings.check({"rope_scaling": (None,)})
+            return self.settings.number(name, default)
+        rules = table.get(kind) if isinstance(table, dict) else None
+        if not isinstance(rules, dict):
+            raise self.settings.wrong("rope_parameters", f"a table with {GLOBAL} and {LOCAL}")
+        rules = CheckpointSettings(rules, self.settings.path)
+        rules.check({"rope_type": ("default",)})
+        return rules.number("rope_theta", self.settings.number(name, default))
