@@ -9,7 +9,7 @@ ROLES = tuple(f"{role}_token" for role in ("bos", "eos", "unk", "sep", "pad", "c
 LISTS = ("additional_special_tokens", "extra_special_tokens")
 
 
-def with_added_tokens(ids, folder, content, path) -> dict[str, int]:
+def with_added_tokens(ids, folder, content, path, found=None) -> dict[str, int]:
     """Returns the ids of a vocabulary with those of the tokens that the folder's files add.
 
     The files are `tokenizer.json`, `tokenizer_config.json` and, if that has no list of added
@@ -20,6 +20,7 @@ def with_added_tokens(ids, folder, content, path) -> dict[str, int]:
         folder: The `CheckpointFolder`.
         content: Content of `tokenizer.json`, or `None`.
         path: Path of the file of `ids`, for messages.
+        found: List to which tokens that are not special are added. `None`: they are refused.
 
     Raises:
         ValueError: If an entry is damaged, contradicts the vocabulary or is not a special token.
@@ -28,7 +29,9 @@ def with_added_tokens(ids, folder, content, path) -> dict[str, int]:
     """
     ids = dict(ids)
     for name, number, special, place in _entries(folder, content, path):
-        if special is not True:
+        if special is not True and found is not None:
+            found += [name] * (name not in found)
+        elif special is not True:
             raise ValueError(
                 f"{place} must be special tokens. Received: {name!r}, which is found in texts."
             )

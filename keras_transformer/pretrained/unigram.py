@@ -55,7 +55,7 @@ def read_unigram(folder, settings, first, skip) -> SentencePieceTokenizer:
         if name not in ids:
             raise ValueError(f"{path}: the token {name!r} is missing.")
     if content is not None:
-        check_marks(content, path, ids, SPECIAL["bos"], SPECIAL["eos"])
+        check_marks(content, path, ids, [(SPECIAL["bos"], SPECIAL["eos"])])
     try:
         return _tokenizer(ids, dict(scored), spec, size)
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""Byte-level BPE, the tokenizer of GPT-2 and RoBERTa, inside the TensorFlow graph."""
+"""Byte-level BPE, the tokenizer of GPT-2, RoBERTa, Llama 3 and Qwen2, in the TensorFlow graph."""
 
 import json
 import zlib
@@ -8,6 +8,7 @@ import tensorflow as tf
 import tensorflow_text
 
 from keras_transformer.tensors import Tensor
+from keras_transformer.text import word_patterns
 from keras_transformer.text.byte_pairs import (
     CHARACTERS,
     check_merges,
@@ -17,10 +18,12 @@ from keras_transformer.text.byte_pairs import (
     utf8_bytes,
 )
 from keras_transformer.text.code_points import decode_with_places
-from keras_transformer.text.gpt2_words import word_starts
+from keras_transformer.text.nfc import nfc
 from keras_transformer.text.tokenizers.tokenizer import BYTES_PER_TOKEN, STRINGS, Tokenizer
+from keras_transformer.text.whole_words import WholeWords
 
 FILE = ".bpe.json"
+NORMALIZATIONS = {"nfc": nfc}
 SPECIAL = {"pad": "<pad>", "unk": "<unk>", "bos": "<s>", "eos": "</s>"}  # RoBERTa's
 
 
@@ -40,6 +43,12 @@ class ByteBPETokenizer(Tokenizer):
             `eos`. `None`: RoBERTa's tokens.
         starts_with_bos: Whether an encoded text begins with `bos`.
         prefix_space: Whether a text that does not begin with a space gets one.
+        pattern: Name of the pattern that splits texts into words, one of `PATTERNS` in
+            `keras_transformer.text.word_patterns`.
+        normalization: `"nfc"`: texts are converted to Unicode's composed normal form first. `None`:
+            they are not.
+        whole_words: Tokens that a word equal to them becomes even if merges make others of it, as
+            with `ignore_merges` in Hugging Face's tokenizers.
         name: Name of the `tf.Module`.
 
     Attributes:
@@ -64,6 +73,9 @@ class ByteBPETokenizer(Tokenizer):
         special: dict[str, str] | None = None,
         starts_with_bos: bool = True,
         prefix_space: bool = False,
+        pattern: str = "gpt2",
+        normalization: str | None = None,
+        whole_words: Iterable[str] = (),
         name: str | None = None,
     ):
         super().__init__(name=name)
@@ -82,10 +94,25 @@ class ByteBPETokenizer(Tokenizer):
                     f"`{role}` must not be a piece of text. Received: {role}={piece!r}."
                 )
             setattr(self, f"{role}_id", ids[piece])
-        check_merges(merges, ranks)
+        never_made = {*check_merges(merges, ranks)}
+        self._pattern = word_patterns.get(pattern)
+        if normalization not in (None, *NORMALIZATIONS):
+            raise ValueError(
+                f"`normalization` must be one of {', '.join(NORMALIZATIONS)}, or None. "
+                f"Received: normalization={normalization!r}."
+            )
+        self.pattern, self.normalization = pattern, normalization
+        # Only those that merges would split need a table.
+        whole = [p for p in whole_words if p in never_made or p not in ranks and len(p) > 1]
+        if not {*whole} <= {*ids}:
+            raise ValueError(
+                "`whole_words` must be pieces. "
+                f"Received: {next(piece for piece in whole if piece not in ids)!r}."
+            )
+        self._whole_words = WholeWords({piece: ids[piece] for piece in whole})
         model = sentencepiece_model(pieces, ranks, special["unk"])
         # Wrapped in functions, because a `tf.Module` searches its attributes for variables.
-        self._content = lambda: (pieces, merges, dict(special))
+        self._content = lambda: (pieces, merges, dict(special), whole)
         self._model = lambda: model
         self.starts_with_bos, self.prefix_space = starts_with_bos, prefix_space
         self.vocab_size = len(pieces)
@@ -137,7 +164,9 @@ class ByteBPETokenizer(Tokenizer):
             strings = tf.where(bare, tf.strings.join([" ", strings]), strings)
             added = tf.cast(bare, tf.int32)
         points, place, after = decode_with_places(strings)
-        starts = word_starts(points)  # [B, (N)]
+        if self.normalization is not None:
+            points, place, after = NORMALIZATIONS[self.normalization](points, place, after)
+        starts = self._pattern.word_starts(points)  # [B, (N)]
         characters, of_point, counts = utf8_bytes(points.values)
         words = tf.cumsum(tf.cast(starts.values, tf.int32)) - 1  # of each code point
         of_row = tf.reduce_sum(tf.cast(starts, tf.int64), axis=1)  # words of each text, [B]
@@ -146,7 +175,8 @@ class ByteBPETokenizer(Tokenizer):
         texts = tf.RaggedTensor.from_row_lengths(
             tf.gather(table, characters), lengths, validate=False
         )
-        tokens = self._merger().tokenize(tf.strings.unicode_encode(texts, "UTF-8"))  # [W, (P)]
+        texts = tf.strings.unicode_encode(texts, "UTF-8")  # [W]
+        tokens = self._whole_words.join(texts, self._merger().tokenize(texts))  # [W, (P)]
         ids = tf.RaggedTensor.from_row_lengths(tokens, of_row, validate=False).merge_dims(1, 2)
         # Tokens are bytes without a gap: the sums of their sizes are their places.
         sizes_of = tf.constant([len(text_of(piece)) for piece in self._content()[0]])
@@ -186,11 +216,14 @@ class ByteBPETokenizer(Tokenizer):
         return [self._content()[0][int(token)] for token in tokens]
 
     def files(self) -> dict[str, bytes]:  # noqa: D102
-        pieces, merges, special = self._content()
+        pieces, merges, special, whole_words = self._content()
         content = {
             "special": special,
             "starts_with_bos": self.starts_with_bos,
             "prefix_space": self.prefix_space,
+            "pattern": self.pattern,
+            "normalization": self.normalization,
+            "whole_words": whole_words,
             "pieces": pieces,
             "merges": merges,
         }
@@ -200,8 +233,13 @@ class ByteBPETokenizer(Tokenizer):
     def from_files(cls, files: dict[str, bytes]) -> "ByteBPETokenizer":  # noqa: D102
         try:
             fields = json.loads(files[FILE])
-            options = fields["special"], fields["starts_with_bos"], fields["prefix_space"]
-            return cls(fields["pieces"], fields["merges"], *options)
+            options = {
+                name: fields[name]
+                for name in ("pattern", "normalization", "whole_words")
+                if name in fields
+            }
+            marks = fields["special"], fields["starts_with_bos"], fields["prefix_space"]
+            return cls(fields["pieces"], fields["merges"], *marks, **options)
         except (TypeError, KeyError, AttributeError, UnicodeDecodeError, json.JSONDecodeError) as e:
             raise ValueError(f"the byte-level BPE vocabulary is damaged ({e}).") from e
 
