@@ -60,7 +60,7 @@ class CodePointMap:
         points = tf.strings.unicode_decode(strings, "UTF-8", errors="replace")  # [B, (N)]
         mapped, lengths = self.map(points.values)
         of_strings = tf.RaggedTensor.from_row_lengths(lengths, points.row_lengths(), validate=False)
-        counts = tf.reduce_sum(of_strings, axis=1)  # [B]
+        counts = row_sums(of_strings)  # [B]
         mapped = tf.RaggedTensor.from_row_lengths(mapped, counts, validate=False)
         return tf.strings.unicode_encode(mapped, "UTF-8", errors="ignore")
 
@@ -86,7 +86,7 @@ def decode_with_places(strings) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.Ra
         Ragged int32 `[B, (N)]`, and two int32 `[N of all]`.
     """
     points, offsets = tf.strings.unicode_decode_with_offsets(strings, "UTF-8", errors="replace")
-    begins, row = tf.cast(offsets.values, tf.int32), points.value_rowids()
+    begins, row = tf.cast(offsets.values, tf.int32), row_numbers(points.row_lengths())
     ends = tf.concat([begins[1:], [0]], 0)[: tf.size(begins)]
     is_last = tf.concat([row[1:] != row[:-1], [True]], 0)[: tf.size(row)]
     ends = tf.where(is_last, tf.gather(tf.strings.length(strings), row), ends)
@@ -96,6 +96,25 @@ def decode_with_places(strings) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.Ra
 def members(ranges) -> frozenset[int]:
     """Returns the code points in pairs of first and last code point."""
     return frozenset(point for first, last in ranges for point in range(first, last + 1))
+
+
+def row_numbers(lengths) -> Tensor:
+    """Returns the number of the row of each value of a ragged tensor, int32 `[T]`.
+
+    `tf.repeat` and `value_rowids` need memory for as many rows of the longest length.
+
+    Args:
+        lengths: Number of values of each row, `[R]`.
+    """
+    ends = tf.cumsum(tf.cast(lengths, tf.int32))
+    return tf.searchsorted(ends, tf.range(tf.reduce_sum(tf.cast(lengths, tf.int32))), "right")
+
+
+def row_sums(ragged) -> Tensor:
+    """Returns the sum of each row of a ragged tensor of integers or booleans, int64 `[R]`."""
+    sums = tf.cumsum(tf.cast(ragged.values, tf.int64))
+    sums = tf.gather(tf.concat([[0], sums], 0), ragged.row_splits)
+    return sums[1:] - sums[:-1]
 
 
 def shifted(values, distance, filling) -> Tensor:

@@ -19,6 +19,7 @@ from keras_transformer.text.code_points import (
     CodePointTable,
     latest,
     members,
+    row_numbers,
     shifted,
 )
 from keras_transformer.text.unicode_ranges import ORDERED, WHOLE
@@ -53,7 +54,7 @@ def nfc(points, place, after) -> Composed:
         place, after: The bytes at which each of them begins and ends, int32 `[N of all]`.
     """
     tables = _tables()
-    flat, row = points.values, points.value_rowids()
+    flat, row = points.values, row_numbers(points.row_lengths())
     plain = tf.reduce_all(tf.equal(tables.kinds(flat), 0))
 
     def changed():
@@ -62,7 +63,9 @@ def nfc(points, place, after) -> Composed:
         return _composed(found, *others, tables)
 
     flat, row, place, after = tf.cond(plain, lambda: (flat, row, place, after), changed)
-    return Composed(tf.RaggedTensor.from_value_rowids(flat, row, points.nrows()), place, after)
+    lengths = tf.math.bincount(row, minlength=tf.cast(points.nrows(), tf.int32))
+    ragged = tf.RaggedTensor.from_row_lengths(flat, tf.cast(lengths, tf.int64), validate=False)
+    return Composed(ragged, place, after)
 
 
 def _composed(flat, row, place, after, tables):

@@ -4,6 +4,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_transformer.tensors import Tensor
+from keras_transformer.text.code_points import row_numbers, shifted
 
 BUCKETS = 2**62  # so many that words with equal hashes do not occur
 
@@ -43,11 +44,12 @@ class WholeWords:
         known = tf.constant([word.encode() for word in self._words])
         found = tf.equal(tf.gather(known, place), words)  # [W]
         ids = tf.where(found, tf.gather(tf.constant(self._ids), place), -1)
-        ids = tf.gather(ids, tokens.value_rowids())  # [T]
-        begins = tf.concat([[True], tokens.value_rowids()[1:] != tokens.value_rowids()[:-1]], 0)
-        begins = begins[: tf.size(ids)]
-        joined = tokens.with_values(tf.where(ids >= 0, ids, tokens.values))
-        return tf.ragged.boolean_mask(joined, tokens.with_values((ids < 0) | begins))
+        row = row_numbers(tokens.row_lengths())  # [T]
+        ids = tf.gather(ids, row)
+        kept = (ids < 0) | (row != shifted(row, 1, -1))
+        values = tf.boolean_mask(tf.where(ids >= 0, ids, tokens.values), kept)
+        lengths = tf.where(found, tf.ones_like(tokens.row_lengths()), tokens.row_lengths())
+        return tf.RaggedTensor.from_row_lengths(values, lengths, validate=False)
 
 
 def _hashes(words):

@@ -17,7 +17,7 @@ from keras_transformer.text.byte_pairs import (
     text_of,
     utf8_bytes,
 )
-from keras_transformer.text.code_points import decode_with_places
+from keras_transformer.text.code_points import decode_with_places, row_numbers, row_sums
 from keras_transformer.text.nfc import nfc
 from keras_transformer.text.tokenizers.tokenizer import BYTES_PER_TOKEN, STRINGS, Tokenizer
 from keras_transformer.text.whole_words import WholeWords
@@ -169,7 +169,7 @@ class ByteBPETokenizer(Tokenizer):
         starts = self._pattern.word_starts(points)  # [B, (N)]
         characters, of_point, counts = utf8_bytes(points.values)
         words = tf.cumsum(tf.cast(starts.values, tf.int32)) - 1  # of each code point
-        of_row = tf.reduce_sum(tf.cast(starts, tf.int64), axis=1)  # words of each text, [B]
+        of_row = row_sums(starts)  # words of each text, [B]
         lengths = tf.math.unsorted_segment_sum(counts, words, tf.reduce_sum(of_row))
         table = tf.constant([ord(character) for character in CHARACTERS])
         texts = tf.RaggedTensor.from_row_lengths(
@@ -183,7 +183,7 @@ class ByteBPETokenizer(Tokenizer):
         ends = tf.cumsum(tf.gather(sizes_of, ids.values))
         begins = ends - tf.gather(sizes_of, ids.values)
         # The place of each byte in the strings that were given, where U+FFFD has other bytes.
-        shift = tf.gather(added, points.value_rowids())
+        shift = tf.gather(added, row_numbers(points.row_lengths()))
         place, after = place - shift, after - shift  # [N]
         of_words = _places_of_words(points.values, place, after, words, tokens.nrows())
         number = tf.range(tf.size(of_point)) - tf.gather(
@@ -194,7 +194,8 @@ class ByteBPETokenizer(Tokenizer):
         first = tf.clip_by_value(place + number, 0, after)
         last = tf.where(is_end, after, tf.clip_by_value(place + number + 1, 0, after))
         begin, end = tf.gather(first, begins), tf.gather(last, ends - 1)
-        of_words = (tf.repeat(x, tokens.row_lengths()) for x in of_words)
+        word = row_numbers(tokens.row_lengths())  # of each token
+        of_words = (tf.gather(x, word) for x in of_words)
         return ids, *(ids.with_values(x) for x in (begin, end, *of_words))
 
     def _merger(self):
