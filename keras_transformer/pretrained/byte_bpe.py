@@ -72,6 +72,9 @@ def read_byte_bpe(
     if prefix_space and how.get("pattern", "gpt2") != "gpt2":
         raise options.wrong("add_prefix_space", "false for texts that are split at this pattern")
     ids = with_added_tokens(ids, folder, content, path, found)
+    if how.get("whole_words"):  # added tokens are not in the words of texts
+        added = {token["content"] for token in (content or {}).get("added_tokens") or []}
+        how["whole_words"] = [piece for piece in how["whole_words"] if piece not in added]
     ids = {p: n for p, n in ids.items() if not (p in beyond and is_integer(n) and n >= size)}
     check_ids(ids, size, path)
     names = {number: piece for piece, number in ids.items()}

@@ -128,7 +128,7 @@ def rotations(
     rates = base ** (-np.arange(pairs, dtype=np.float64) / pairs)  # radians per position
     if factor is not None:
         kept = np.zeros(pairs)
-        if short_wave is not None:
+        if short_wave is not None and long_wave is not None:
             frequencies = rates / (2 * np.pi)
             kept = (frequencies - 1 / long_wave) / (1 / short_wave - 1 / long_wave)
         kept = np.clip(kept, 0, 1)
