@@ -255,8 +255,8 @@ def test_texts_go_on_as_in_numpy_in_a_run_as_well(tmp_path):
 @pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["llama3", "qwen3"])
-def test_a_saved_model_of_strings_and_tflite_files_of_ids(kind, tmp_path):
-    """All are kept only if they answer as the model in memory does."""
+def test_a_saved_model_of_strings(kind, tmp_path):
+    """It is kept only if it answers as the model in memory does."""
     write_folder(tmp_path / "hf", kind)
     generator, search = from_pretrained(tmp_path / "hf"), Greedy()
     report = export_saved_model(generator, tmp_path / "saved", TEXTS, search=search)
@@ -269,6 +269,14 @@ def test_a_saved_model_of_strings_and_tflite_files_of_ids(kind, tmp_path):
         found = session.run({k: v.name for k, v in signature.outputs.items()}, feed)
     texts = [text.decode() for text in found[generator.output].ravel()]
     assert texts == generator(TEXTS, search=search)
+
+
+@pytest.mark.long
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["llama3", "qwen3"])
+def test_tflite_files_of_ids(kind, tmp_path):
+    write_folder(tmp_path / "hf", kind)
+    generator = from_pretrained(tmp_path / "hf")
     assert export_litert(generator, tmp_path / "m.tflite", TEXTS)["agreement"] == 1
     assert export_litert(generator, tmp_path / "8.tflite", TEXTS, quantize="int8")["agreement"]
 
