@@ -1,15 +1,27 @@
 """GPT-2's tokenizer as its paper's code has it: the pattern letter by letter, and pairs by rank.
 
-It shares nothing with the package: no table of code points, no TensorFlow, no SentencePiece.
+It shares nothing with the package: no table of code points, no TensorFlow, no SentencePiece. The
+patterns of Llama 3 and Qwen2 are regular expressions here.
 """
 
 import collections
 import unicodedata
 
+import regex
+
 CONTRACTIONS = ("'s", "'t", "'re", "'ve", "'m", "'ll", "'d")
 SPACES = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(
     map(chr, range(0x2000, 0x200B))
 )
+
+
+# As they stand in the checkpoints' files.
+REGEXES = {
+    "llama3": r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+"
+    r"[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+    "qwen2": r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+"
+    r"[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+}
 
 
 def letters_of_bytes():
@@ -57,6 +69,30 @@ def words(text):
         found.append(text[place:end])
         place = end
     return found
+
+
+def words_of(text, pattern):
+    """The words of a text by the pattern with a name; SmolLM's texts are split at digits first."""
+    if pattern in REGEXES:
+        return regex.findall(REGEXES[pattern], text)
+    if pattern == "gpt2_digits":
+        return [word for part in regex.split(r"(\p{N})", text) for word in words(part)]
+    return words(text)
+
+
+def pre_tokenizer(pattern):
+    """The `pre_tokenizer` of a tokenizer.json."""
+    last = {
+        "type": "ByteLevel",
+        "add_prefix_space": False,
+        "trim_offsets": True,
+        "use_regex": False,
+    }
+    first = {"type": "Split", "behavior": "Isolated", "invert": False}
+    first["pattern"] = {"Regex": REGEXES.get(pattern)}
+    if pattern == "gpt2_digits":
+        first, last = {"type": "Digits", "individual_digits": True}, {**last, "use_regex": True}
+    return {"type": "Sequence", "pretokenizers": [first, last]}
 
 
 def merge(word, ranks):

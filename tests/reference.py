@@ -84,12 +84,21 @@ def multi_head(
 
     `groups` is the number of key and value heads; `None`: as many as query heads.
     """
-    query = turn(split_heads(dense(scope(weights, "query"), x), num_heads))
-    key = turn(split_heads(dense(scope(weights, "key"), memory), groups or num_heads))
+    query = split_heads(dense(scope(weights, "query"), x), num_heads)
+    key = split_heads(dense(scope(weights, "key"), memory), groups or num_heads)
+    if any(name.startswith("query_norm/") for name in weights):
+        query = each_head(scope(weights, "query_norm"), query)
+        key = each_head(scope(weights, "key_norm"), key)
+    query, key = turn(query), turn(key)
     value = split_heads(dense(scope(weights, "value"), memory), groups or num_heads)
     heads, attended = attention(query, key, value, allowed, **options)
     concatenated = np.concatenate([heads[:, :, h] for h in range(num_heads)], axis=-1)
     return dense(scope(weights, "output"), concatenated), attended
+
+
+def each_head(weights, heads):
+    """Each head [B, T, K] of [B, T, H, K] normalised by itself."""
+    return np.stack([layer_norm(weights, heads[:, :, h]) for h in range(heads.shape[2])], axis=2)
 
 
 def activate(x, activation):
@@ -141,12 +150,25 @@ def sinusoids(length, d_model, layout="interleaved", endpoint=False):
     return table
 
 
-def rotated(heads, base=10000):
+def rotation(position, rate, config):
+    """The angle of a position; Llama 3.1 slows down long waves, and those between in part."""
+    if config is None or not config.rotary_factor:
+        return position * rate
+    if not config.rotary_short_wave or 2 * math.pi / rate > config.rotary_long_wave:
+        return position * rate / config.rotary_factor
+    if 2 * math.pi / rate < config.rotary_short_wave:
+        return position * rate
+    turns = config.rotary_long_wave * rate / (2 * math.pi)
+    share = (turns - 1) / (config.rotary_long_wave / config.rotary_short_wave - 1)
+    return position * ((1 - share) * rate / config.rotary_factor + share * rate)
+
+
+def rotated(heads, base=10000, config=None):
     """Rotary positions: each pair of features as a complex number, times e^(i angle)."""
     out, half = np.zeros(heads.shape), heads.shape[-1] // 2
     for b, t, h, i in np.ndindex(*heads.shape[:3], half):
         point = complex(heads[b, t, h, i], heads[b, t, h, i + half])
-        point *= np.exp(1j * t / base ** (i / half))
+        point *= np.exp(1j * rotation(t, 1 / base ** (i / half), config))
         out[b, t, h, i], out[b, t, h, i + half] = point.real, point.imag
     return out
 
@@ -223,7 +245,7 @@ def score_of(weights, kind):
 def relation(weights, position, length, causal, config):
     """Returns the effect of a position on a self-attention, as arguments of `multi_head`."""
     if position == "rotary":
-        return {"turn": lambda heads: rotated(heads, config.rotary_base or 10000)}
+        return {"turn": lambda heads: rotated(heads, config.rotary_base or 10000, config)}
     if position == "alibi":
         return {"bias": alibi(SLOPES[config.num_heads], length)}
     if position == "t5":

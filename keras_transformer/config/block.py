@@ -150,6 +150,12 @@ class BlockConfig(PartConfig):
         """Adds a bias to the output projection of attention; false in Qwen2. `None`: the value of
         `attention_bias`.""",
     )
+    query_key_norm: Literal["none", "layer", "rms"] = option(
+        "none",
+        """Normalises each query and key head before positions rotate it, with learned factors that
+        all heads share: `"rms"`, as in Qwen3, or `"layer"` (Henry et al., 2020). `"none"`: heads
+        are not normalised.""",
+    )
     score: Score = option(
         "scaled_dot_product",
         """Scoring function of attention: `"scaled_dot_product"` (Eq. 1), `"dot_product"`, which is

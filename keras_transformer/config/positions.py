@@ -21,6 +21,9 @@ EMBEDDED = ("sinusoidal", "learned", "binary", "none")
 OPTIONS = {
     "rotary_base": ("rotary",),
     "local_rotary_base": ("rotary",),
+    "rotary_factor": ("rotary",),
+    "rotary_short_wave": ("rotary",),
+    "rotary_long_wave": ("rotary",),
     "relative_distance": ("relative", *BUCKETS),
     "relative_buckets": (*BUCKETS,),
     "share_positions": (*BUCKETS,),
@@ -50,6 +53,7 @@ def check_position(stack) -> None:
                 f"`{name}` has an effect only on {names} positions. "
                 f"Received: {name}={value}, position={acting!r}."
             )
+    check_waves(stack.rotary_factor, stack.rotary_short_wave, stack.rotary_long_wave, "rotary_")
     if acting in BUCKETS:
         buckets, distance = BUCKETS[acting]
         check_buckets(
@@ -97,6 +101,35 @@ def check_one_key_for_each_query(num_heads, num_key_value_heads) -> None:
             "`num_key_value_heads` must be None with disentangled positions, which compare the "
             "keys of each head with a table. "
             f"Received: num_key_value_heads={num_key_value_heads}."
+        )
+
+
+def check_waves(factor, short_wave, long_wave, prefix="") -> None:
+    """Checks the options that slow rotary positions down.
+
+    Args:
+        factor: Number that positions are divided by, or `None`.
+        short_wave, long_wave: Wavelengths in positions, or `None`.
+        prefix: Prefix of the names of the arguments, for errors.
+
+    Raises:
+        ValueError: If only one wavelength is given, the first is not the shorter one, or there is
+            no factor that they limit.
+    """
+    waves = (short_wave, long_wave)
+    received = (
+        f"Received: {prefix}factor={factor}, {prefix}short_wave={short_wave}, "
+        f"{prefix}long_wave={long_wave}."
+    )
+    if waves != (None, None) and factor is None:
+        raise ValueError(
+            f"`{prefix}short_wave` and `{prefix}long_wave` have no effect without "
+            f"`{prefix}factor`. {received}"
+        )
+    if (short_wave is None) != (long_wave is None) or (short_wave or 0) >= (long_wave or 1):
+        raise ValueError(
+            f"`{prefix}short_wave` must be below `{prefix}long_wave`, or both must be None. "
+            f"{received}"
         )
 
 

@@ -97,6 +97,22 @@ class StackConfig(PartConfig):
         """Base of the wavelengths of rotary positions: the slowest rotation takes about this many
         positions, times 2 pi. `None`: 10,000.""",
     )
+    rotary_factor: OptionalNumber = option(
+        None,
+        """Factor that rotary positions are divided by, so that texts may be longer than those that
+        a model was trained on (Chen et al., 2023). `None`: 1.""",
+    )
+    rotary_short_wave: OptionalNumber = option(
+        None,
+        """Rotations with a shorter wavelength than this, in positions, are not divided by
+        `rotary_factor`, as in Llama 3.1. `None`: all of them are divided.""",
+    )
+    rotary_long_wave: OptionalNumber = option(
+        None,
+        """Rotations with a longer wavelength than this, in positions, are divided by
+        `rotary_factor`, and those between `rotary_short_wave` and this one in part.
+        `None`: all of them are divided.""",
+    )
     relative_distance: OptionalCount = option(
         None,
         """Largest distance with a parameter of its own, for relative positions, T5's and

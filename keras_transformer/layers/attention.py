@@ -11,7 +11,7 @@ from keras_transformer.checks import check_count, check_flag
 from keras_transformer.layers import positions
 from keras_transformer.layers.dot_product import attend_to_parts
 from keras_transformer.layers.masks import causal_mask, join_masks, window_mask
-from keras_transformer.layers.multi_head import MultiHeadAttention
+from keras_transformer.layers.multi_head import NORM_EPSILON, MultiHeadAttention
 from keras_transformer.layers.scores import AttentionScore
 from keras_transformer.tensors import Shape, Tensor
 
@@ -36,6 +36,9 @@ class MultiHeadSelfAttention(MultiHeadAttention):
             heads (Ainslie et al., 2023). `None`: H.
         window: Largest distance between a query and a key that it attends to (Beltagy et al.,
             2020). `None`: unlimited.
+        query_key_norm: Kind of normalisation of each query and key head, before `position` rotates
+            it: `"rms"`, `"layer"` or `"none"` (Henry et al., 2020).
+        norm_epsilon: Number added to the variance in these normalisations.
         **kwargs: `name`, `dtype` and `trainable` as in every Keras layer.
 
     Call arguments:
@@ -76,10 +79,12 @@ class MultiHeadSelfAttention(MultiHeadAttention):
         score: AttentionScore | str = "scaled_dot_product",
         num_key_value_heads: int | None = None,
         window: int | None = None,
+        query_key_norm: str = "none",
+        norm_epsilon: float = NORM_EPSILON,
         **kwargs: Any,
     ):
         own = (num_heads, d_k, d_v, dropout, use_bias, score, num_key_value_heads)
-        super().__init__(*own, **kwargs)
+        super().__init__(*own, query_key_norm, norm_epsilon, **kwargs)
         check_flag("causal", causal)
         check_count("window", window, optional=True)
         self.causal, self.window = causal, window
@@ -110,11 +115,10 @@ class MultiHeadSelfAttention(MultiHeadAttention):
 
     def _project(self, x, places):
         """Returns query heads `[B, H, T, K]`, and key and value heads `[B, G, T, K]`."""
-        groups = self.num_key_value_heads
-        query = self.position.rotate(self._heads(self.query, x, self.num_heads), places)
-        key = self.position.rotate(self._heads(self.key, x, groups), places)
+        query = self.position.rotate(self._query_heads(x), places)
+        key = self.position.rotate(self._key_heads(x), places)
         query, key = self.score.prepare_query(self, query), self.score.prepare_key(self, key)
-        return query, key, self._heads(self.value, x, groups)
+        return query, key, self._value_heads(x)
 
     def _near(self, queries, keys):
         """Returns the mask of the window, `[1, T, S]`, or `None` without a window."""

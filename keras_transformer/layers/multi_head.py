@@ -6,13 +6,17 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_transformer.checks import check_count, check_rate
+from keras_transformer.checks import check_choice, check_count, check_positive, check_rate
 from keras_transformer.config.block import PROJECTIONS, check_groups, head_sizes
 from keras_transformer.layers import scores
 from keras_transformer.layers.attending import AttendingLayer
 from keras_transformer.layers.dot_product import attend, attend_with_weights, by_group
 from keras_transformer.layers.dropout import Dropout
+from keras_transformer.layers.normalization import norm_layer
 from keras_transformer.tensors import Tensor
+
+QUERY_KEY_NORMS = ("none", "layer", "rms")
+NORM_EPSILON = 1e-6
 
 
 class MultiHeadAttention(AttendingLayer):
@@ -33,6 +37,8 @@ class MultiHeadAttention(AttendingLayer):
         use_bias: bool | Sequence[str] = False,
         score: scores.AttentionScore | str = "scaled_dot_product",
         num_key_value_heads: int | None = None,
+        query_key_norm: str = "none",
+        norm_epsilon: float = NORM_EPSILON,
         **kwargs: Any,
     ):
         super().__init__(**kwargs)
@@ -49,6 +55,9 @@ class MultiHeadAttention(AttendingLayer):
         self.use_bias = _projections(use_bias)
         self.score = scores.get(score)
         check_groups(num_heads, num_key_value_heads, self.score.is_product)
+        check_choice("query_key_norm", query_key_norm, QUERY_KEY_NORMS)
+        check_positive("norm_epsilon", norm_epsilon)
+        self.query_key_norm, self.norm_epsilon = query_key_norm, norm_epsilon
         self.dropout = Dropout(dropout, dtype=self.dtype_policy, name="dropout")
 
     def _build_projections(self, query_shape, memory_shape):
@@ -61,6 +70,13 @@ class MultiHeadAttention(AttendingLayer):
         self.key = self._projection(groups * d_k, "key", memory_shape[-1])
         self.value = self._projection(groups * d_v, "value", memory_shape[-1])
         self.output_projection = self._projection(d_model, "output", self.num_heads * d_v)
+        if self.query_key_norm != "none":
+            self.query_norm, self.key_norm = (
+                norm_layer(self.query_key_norm, self.norm_epsilon, self.dtype_policy, name)
+                for name in ("query_norm", "key_norm")
+            )
+            self.query_norm.build((None, None, None, d_k))
+            self.key_norm.build((None, None, None, d_k))
         self.score.build(self)
 
     def _projection(self, units, name, width):
@@ -73,16 +89,28 @@ class MultiHeadAttention(AttendingLayer):
 
     def project_query(self, x: Tensor) -> Tensor:
         """Returns the query heads `[B, H, T, K]` of `x` `[B, T, D]`, prepared for the score."""
-        return self.score.prepare_query(self, self._heads(self.query, x, self.num_heads))
+        return self.score.prepare_query(self, self._query_heads(x))
 
     def project_memory(self, memory: Tensor) -> tuple[Tensor, Tensor]:
         """Returns the key and value heads of `memory` `[B, S, D]`, each `[B, G, S, K]`.
 
         The keys are prepared for the score; see `AttentionScore.prepare_key`.
         """
-        groups = self.num_key_value_heads
-        key, value = self._heads(self.key, memory, groups), self._heads(self.value, memory, groups)
+        key, value = self._key_heads(memory), self._value_heads(memory)
         return self.score.prepare_key(self, key), value
+
+    def _query_heads(self, x):
+        """Returns the query heads of `x`, normalised if the layer does that, `[B, H, T, K]`."""
+        heads = self._heads(self.query, x, self.num_heads)
+        return heads if self.query_key_norm == "none" else self.query_norm(heads)
+
+    def _key_heads(self, x):
+        """Returns the key heads of `x`, normalised if the layer does that, `[B, G, T, K]`."""
+        heads = self._heads(self.key, x, self.num_key_value_heads)
+        return heads if self.query_key_norm == "none" else self.key_norm(heads)
+
+    def _value_heads(self, x):
+        return self._heads(self.value, x, self.num_key_value_heads)  # [B, G, T, K]
 
     def compare(self, query: Tensor, key: Tensor) -> Tensor:
         """Returns the scores `[B, H, T, S]` of queries `[B, H, T, K]` and keys `[B, G, S, K]`."""
@@ -168,6 +196,8 @@ class MultiHeadAttention(AttendingLayer):
             "use_bias": _plain(self.use_bias),
             "score": scores.serialize(self.score),
             "num_key_value_heads": self.num_key_value_heads,
+            "query_key_norm": self.query_key_norm,
+            "norm_epsilon": self.norm_epsilon,
         }
 
 

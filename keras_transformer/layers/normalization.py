@@ -66,10 +66,29 @@ def make_norm(
         policy: The dtype policy.
         name: Name of the layer.
     """
-    options = {"epsilon": config.layer_norm_epsilon, "dtype": policy, "name": name}
-    if config.norm_type == "rms":  # Zhang and Sennrich (2019), Eq. 4
+    return norm_layer(config.norm_type, config.layer_norm_epsilon, policy, name, config.norm_bias)
+
+
+def norm_layer(
+    kind: str,
+    epsilon: float,
+    policy: str | keras.dtype_policies.DTypePolicy,
+    name: str,
+    bias: bool = True,
+) -> keras.Layer:
+    """Returns a normalisation layer.
+
+    Args:
+        kind: `"layer"` or `"rms"`.
+        epsilon: Number added to the variance.
+        policy: The dtype policy.
+        name: Name of the layer.
+        bias: Whether a layer normalisation has a learned offset.
+    """
+    options = {"epsilon": epsilon, "dtype": policy, "name": name}
+    if kind == "rms":  # Zhang and Sennrich (2019), Eq. 4
         return keras.layers.RMSNormalization(**options)
-    return LayerNormalization(center=config.norm_bias, **options)
+    return LayerNormalization(center=bias, **options)
 
 
 def products_are_exact() -> bool:

@@ -6,6 +6,7 @@ from keras_transformer.pretrained.pieces import check_ids
 from keras_transformer.pretrained.post_processor import check_marks
 from keras_transformer.pretrained.settings import CheckpointSettings
 from keras_transformer.text.tokenizers import ByteBPETokenizer
+from keras_transformer.text.word_patterns import PATTERNS
 
 VOCABULARY, OPTIONS = "tokenizer.json", "tokenizer_config.json"
 IDS, MERGES = "vocab.json", "merges.txt"
@@ -19,23 +20,39 @@ EXPRESSIBLE = {
     "continuing_subword_prefix": (None, ""),
     "end_of_word_suffix": (None, ""),
     "byte_fallback": (False,),
-    "ignore_merges": (False,),
+    "ignore_merges": (False, True),
 }
+SPLIT = {"type": "Split", "behavior": "Isolated", "invert": False}
+DIGITS = {"type": "Digits", "individual_digits": True}
 
 
 def read_byte_bpe(
-    folder, settings, special, starts_with_bos, padding=None, beyond=()
+    folder,
+    settings,
+    special,
+    starts_with_bos,
+    padding=None,
+    beyond=(),
+    pattern="gpt2",
+    normalization=None,
+    marks=None,
 ) -> ByteBPETokenizer:
     """Returns the `ByteBPETokenizer` of a checkpoint, with as many entries as its model has.
 
     Args:
         folder: The `CheckpointFolder`.
         settings: The `CheckpointSettings` of the model.
-        special: Dictionary from `"pad"`, `"unk"`, `"bos"` and `"eos"` to tokens.
+        special: Dictionary from `"pad"`, `"unk"`, `"bos"` and `"eos"` to tokens, or a function from
+            the list of the vocabulary's tokens to it.
         starts_with_bos: See `ByteBPETokenizer`.
         padding: Function from the list of the vocabulary's tokens to the token that pads, which
             is appended to them if they do not have it. `None`: the token in `special`.
         beyond: Tokens that are left out if their ids are not in the vocabulary of the model.
+        pattern, normalization: See `ByteBPETokenizer`; for a checkpoint without `tokenizer.json`,
+            which names them.
+        marks: Function from the dictionary of special tokens to the pairs of tokens, a list, that
+            `tokenizer.json` may put before and after a text; `None` in a pair is no token. `None`:
+            `bos` and `eos` if `starts_with_bos`, otherwise no token.
 
     Raises:
         ValueError: If a file is missing or damaged, does not fit the model, or holds another
@@ -48,30 +65,36 @@ def read_byte_bpe(
     path = folder.path / (IDS if content is None else VOCABULARY)
     if content is None:
         ids, merges = folder.require_json(IDS), _merges_of_lines(folder.text(MERGES))
+        how = {"pattern": pattern, "normalization": normalization}
     else:
-        ids, merges = _from_json(content, path)
-    composes, found = (content or {}).get("normalizer") is not None, []
+        ids, merges, how = _from_json(content, path)
+    if prefix_space and how.get("pattern", "gpt2") != "gpt2":
+        raise options.wrong("add_prefix_space", "false for texts that are split at this pattern")
+    found = []
     ids = with_added_tokens(ids, folder, content, path, found)
+    if how.get("whole_words"):  # added tokens are not in the words of texts
+        added = {token["content"] for token in (content or {}).get("added_tokens") or []}
+        how["whole_words"] = [piece for piece in how["whole_words"] if piece not in added]
     ids = {p: n for p, n in ids.items() if not (p in beyond and is_integer(n) and n >= size)}
     check_ids(ids, size, path)
     names = {number: piece for piece, number in ids.items()}
     pieces = [names.get(number, f"<unused {number}>") for number in range(size)]
+    if callable(special):
+        special = special(pieces)
     if padding is not None:
         special = {**special, "pad": padding(pieces)}
         pieces += [special["pad"]] * (special["pad"] not in pieces)
     mask, strips = read_mask(ids, folder, content, MASK)
     special = special if mask is None else {**special, "mask": mask}
     found = [piece for piece in found if piece in pieces]
-    rules = {"steps": ("compose",) if composes else (), "found": found}
+    how |= {"mask_strips": strips, "found": found}
     try:
-        tokenizer = ByteBPETokenizer(
-            pieces, merges, special, starts_with_bos, prefix_space, strips, **rules
-        )
+        tokenizer = ByteBPETokenizer(pieces, merges, special, starts_with_bos, prefix_space, **how)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
     if content is not None:
-        marks = (special["bos"], special["eos"]) if starts_with_bos else (None, None)
-        check_marks(content, path, ids, *marks)
+        own = (special["bos"], special["eos"]) if starts_with_bos else (None, None)
+        check_marks(content, path, ids, [own] if marks is None else marks(special))
     return tokenizer
 
 
@@ -85,16 +108,11 @@ def _merges_of_lines(text):
 def _from_json(content, path):
     """Returns the ids and the pairs in a `tokenizer.json`."""
     whole = CheckpointSettings(content, path)
-    parts = {}
-    for part, kind in {"model": "BPE", "pre_tokenizer": "ByteLevel"}.items():
-        value = content.get(part)
-        if not isinstance(value, dict) or value.get("type", kind) != kind:
-            raise whole.wrong(part, f"of the type {kind}")
-        parts[part] = CheckpointSettings(value, path)
-    whole.check({"normalizer": (None, {"type": "NFC"})})
-    model, splitter = parts["model"], parts["pre_tokenizer"]
+    value = content.get("model")
+    if not isinstance(value, dict) or value.get("type", "BPE") != "BPE":
+        raise whole.wrong("model", "of the type BPE")
+    model = CheckpointSettings(value, path)
     model.check(EXPRESSIBLE)
-    splitter.check({"use_regex": (True,)})
     ids, merges = model.get("vocab"), model.get("merges")
     if not isinstance(ids, dict):
         raise model.wrong("vocab", "ids by piece")
@@ -105,4 +123,42 @@ def _from_json(content, path):
         isinstance(pair, (list, tuple)) and [*map(type, pair)] == [str] * 2 for pair in merges
     ):
         raise model.wrong("merges", "a list of pairs")
-    return ids, merges
+    how = {"pattern": _pattern(whole), "normalization": _normalization(whole)}
+    return ids, merges, {**how, "whole_words": tuple(ids) if model.get("ignore_merges") else ()}
+
+
+def _pattern(whole):
+    """Returns the name of the pattern that a `pre_tokenizer` splits texts with."""
+    value = whole.get("pre_tokenizer")
+    steps = [value]
+    if isinstance(value, dict) and value.get("type") == "Sequence":
+        steps = value.get("pretokenizers")
+    if not isinstance(steps, list) or not all(isinstance(step, dict) for step in steps):
+        steps = []
+    *before, last = steps or [{}]
+    step = before[0] if len(before) == 1 else {}
+    uses_regex = last.get("use_regex", True)
+    name = None
+    if not before or DIGITS.items() <= step.items():
+        name = "gpt2_digits" if before else "gpt2"
+    elif SPLIT.items() <= step.items() and uses_regex is False:
+        regex = step.get("pattern")
+        regex = regex.get("Regex") if isinstance(regex, dict) else None
+        name, uses_regex = next((n for n, p in PATTERNS.items() if p.regex == regex), None), True
+    spaced = before and last.get("add_prefix_space", True) is not False
+    if last.get("type") != "ByteLevel" or uses_regex is not True or name is None or spaced:
+        raise whole.wrong(
+            "pre_tokenizer",
+            "of the type ByteLevel with the pattern of GPT-2, Llama 3, Qwen2 or SmolLM",
+        )
+    return name
+
+
+def _normalization(whole):
+    """Returns the name of the normalisation that a `normalizer` computes, or `None`."""
+    value = whole.get("normalizer")
+    if value is None:
+        return None
+    if isinstance(value, dict) and value.get("type") == "NFC":
+        return "nfc"
+    raise whole.wrong("normalizer", "of the type NFC, or null")

@@ -7,14 +7,14 @@ TEXT = "$A"  # the text, in a template
 NAMED = ("BertProcessing", "RobertaProcessing")
 
 
-def check_marks(content, path, ids, begin, end) -> None:
-    """Refuses a `post_processor` that does not put one token before and one after a text.
+def check_marks(content, path, ids, allowed) -> None:
+    """Refuses a `post_processor` that puts other tokens than allowed around a text.
 
     Args:
         content: Content of the file.
         path: Path of the file, for messages.
         ids: Dictionary from tokens to ids.
-        begin, end: The tokens; `None` for both if there are none.
+        allowed: List of pairs: the token before and the token after a text, or `None`.
 
     Raises:
         ValueError: If the tokens around a text are others.
@@ -23,11 +23,11 @@ def check_marks(content, path, ids, begin, end) -> None:
         found = _marks(content.get("post_processor"))
     except (TypeError, KeyError, AttributeError, IndexError, ValueError):
         found = ()
-    if begin is None:
-        expected, rule = [TEXT], "no token"
-    else:
-        expected, rule = [(begin, ids.get(begin)), TEXT, (end, ids.get(end))], f"{begin} and {end}"
-    if found != expected:
+    rows = [[token if token is None else (token, ids.get(token)) for token in p] for p in allowed]
+    expected = [[token for token in (begin, TEXT, end) if token is not None] for begin, end in rows]
+    if found not in expected:
+        names = [[token for token in pair if token is not None] for pair in allowed]
+        rule = " or ".join(" and ".join(pair) or "no token" for pair in names)
         settings = CheckpointSettings(content, path)
         raise settings.wrong("post_processor", f"one that puts {rule} around a text")
 

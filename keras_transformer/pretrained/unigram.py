@@ -88,7 +88,7 @@ def read_unigram(folder, settings, kind) -> SentencePieceTokenizer:
         if name not in ids:
             raise ValueError(f"{path}: the token {name!r} is missing.")
     if content is not None:
-        check_marks(content, path, ids, kind.special["bos"], kind.special["eos"])
+        check_marks(content, path, ids, [(kind.special["bos"], kind.special["eos"])])
     # Splitting at white space strips every word.
     mask, _ = read_mask(ids, folder, content, kind.mask)
     try:

@@ -47,7 +47,7 @@ def read_wordpiece(folder, settings, special=SPECIAL, pad=0) -> WordPieceTokeniz
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
     if content is not None:
-        check_marks(content, path, ids, special["bos"], special["eos"])
+        check_marks(content, path, ids, [(special["bos"], special["eos"])])
     if settings.token("pad_token_id", size, default=pad) != tokenizer.pad_id:
         rule = f"{tokenizer.pad_id}, the id of {special['pad']} in {path.name}"
         raise settings.wrong("pad_token_id", rule)

@@ -8,7 +8,7 @@ import dataclasses
 import functools
 import unicodedata
 
-from keras_transformer.text.code_points import CODE_POINTS, CodePointMap
+from keras_transformer.text.code_points import CODE_POINTS, CodePointMap, members
 from keras_transformer.text.unicode_ranges import (
     LOWERCASE,
     MARKS,
@@ -58,8 +58,8 @@ def _map(options):
 
 
 def _changes(options):
-    removed, spaces, punctuation = (_members(r) for r in (REMOVED, SPACES, PUNCTUATION))
-    chinese = _members(CHINESE) if options.handle_chinese_chars else frozenset()
+    removed, spaces, punctuation = (members(r) for r in (REMOVED, SPACES, PUNCTUATION))
+    chinese = members(CHINESE) if options.handle_chinese_chars else frozenset()
     spelled = _speller(options)
     changes = {}
     for point in range(CODE_POINTS):
@@ -82,7 +82,7 @@ def _changes(options):
 
 def _speller(options):
     """Returns a function that strips accents and lowercases a character as the options say."""
-    marks, whole = _members(MARKS), _members(WHOLE)
+    marks, whole = members(MARKS), members(WHOLE)
     lower = {chr(p): chr(p + shift) for a, b, shift in LOWERCASE for p in range(a, b + 1)}
     strips = options.lowercase if options.strip_accents is None else options.strip_accents
 
@@ -95,7 +95,3 @@ def _speller(options):
         return letter
 
     return spell
-
-
-def _members(ranges):
-    return frozenset(point for first, last in ranges for point in range(first, last + 1))

@@ -2,8 +2,13 @@
 
 SentencePiece merges two neighbours if their text is a piece, and Hugging Face's tokenizers if the
 two are a pair of the list. Both compute the same if SentencePiece makes no piece from another pair
-than its own: `check_merges`.
+than those of the list, and if the order of several pairs of one piece has no effect:
+`check_merges`.
 """
+
+import collections
+import itertools
+import math
 
 import tensorflow as tf
 
@@ -25,6 +30,7 @@ def characters() -> str:
 
 
 CHARACTERS = characters()
+NEVER = math.inf  # rank of a text that is no piece
 BYTES = {character: byte for byte, character in enumerate(CHARACTERS)}
 
 
@@ -64,9 +70,11 @@ def utf8_bytes(points) -> tuple[Tensor, Tensor, Tensor]:
 def merge_ranks(pieces, merges) -> dict[str, int]:
     """Returns the place in the list of merges of each piece that a merge makes, a dictionary.
 
+    It is the place of the first pair, if several make a piece.
+
     Args:
         pieces: The tokens, strings.
-        merges: Pairs of them.
+        merges: Pairs of them. Pairs that make the same piece follow one another.
 
     Raises:
         ValueError: If a character of a byte is no piece, or a merge does not fit the pieces.
@@ -78,49 +86,86 @@ def merge_ranks(pieces, merges) -> dict[str, int]:
             f"`pieces` must have a piece for each byte. Received: {len(missing)} are missing, such "
             f"as {missing[0]!r}."
         )
-    ranks = {}
+    ranks, last, seen = {}, None, set()
     for number, pair in enumerate(merges):
         if len(pair) != 2 or not {*pair, "".join(pair)} <= known:
             raise ValueError(
                 f"`merges` must be pairs of pieces that together form a piece. Received: {pair!r}."
             )
-        if ranks.setdefault("".join(pair), number) != number:
+        piece = "".join(pair)
+        if ranks.setdefault(piece, number) != number and (piece != last or tuple(pair) in seen):
             raise ValueError(
-                f"`merges` must make each piece once. Received twice: {''.join(pair)!r}."
+                "`merges` must make each piece once, or by different pairs that follow one "
+                f"another. Received again: {piece!r}."
             )
+        seen = {*seen, tuple(pair)} if piece == last else {tuple(pair)}
+        last = piece
     return ranks
 
 
-def check_merges(merges, ranks) -> None:
+def check_merges(merges, ranks) -> list[str]:
     """Refuses merges that SentencePiece would not follow.
 
     Each piece is made of its characters, as SentencePiece makes it, and each step must be a pair of
     the list. Then this holds for every text: the first other pair in a text would be one inside
     of its piece alone, since the steps before it did not cross the ends of that piece.
 
+    If two pairs of the same piece overlap, as in `ab a ba`, SentencePiece merges the left one, and
+    Hugging Face's tokenizers the one that comes first in the list. These must be the same.
+
     Args:
         merges: Pairs of pieces.
         ranks: What `merge_ranks` returned.
 
+    Returns:
+        The pieces that are not made of their own characters: other merges come first.
+
     Raises:
         ValueError: With the first piece that would be made of another pair.
     """
-    pairs = {"".join(pair): tuple(pair) for pair in merges}
-    last = len(ranks)
+    pairs, never_made = collections.defaultdict(list), []
+    for pair in merges:
+        pairs["".join(pair)].append(tuple(pair))
     for piece in pairs:
-        symbols = list(piece)
-        while len(symbols) > 1:
-            texts = [one + other for one, other in zip(symbols, symbols[1:], strict=False)]
-            place = min(range(len(texts)), key=lambda n: ranks.get(texts[n], last))
-            if texts[place] not in ranks:
-                break
-            pair = symbols[place], symbols[place + 1]
-            if pair != pairs[texts[place]]:
+        symbols, steps = _merged(piece, ranks)
+        if len(symbols) > 1:
+            never_made.append(piece)
+        for pair in steps:
+            own = pairs["".join(pair)]
+            if pair not in own:
                 raise ValueError(
-                    f"`merges` must make the piece {texts[place]!r} of the pair by which it is "
-                    f"reached. Received: {pairs[texts[place]]}, and it is reached by {pair}."
+                    f"`merges` must make the piece {''.join(pair)!r} of the pair by which it is "
+                    f"reached. Received: {own[0]}, and it is reached by {pair}."
                 )
-            symbols[place : place + 2] = [texts[place]]
+    for piece, own in pairs.items():
+        for number, (first, second) in enumerate(own):
+            for begin, end in own[:number]:
+                symbols = [first, second, end]
+                if second == begin and _merged("".join(symbols), ranks, piece)[0] == symbols:
+                    raise ValueError(
+                        f"`merges` must have {(first, second)} before {(begin, end)}, as both make "
+                        f"{piece!r} in the text {''.join(symbols)!r}."
+                    )
+    return never_made
+
+
+def _merged(text, ranks, limit=None):
+    """Merges a text as SentencePiece does, up to the rank of the piece `limit`.
+
+    Returns:
+        The symbols that remain, and the merged pairs, in order.
+    """
+    symbols, pairs = list(text), []
+    limit = ranks.get(limit, NEVER)
+    orders = [ranks.get(one + other, NEVER) for one, other in itertools.pairwise(symbols)]
+    while orders and min(orders) < limit:
+        place = orders.index(min(orders))
+        pairs.append(tuple(symbols[place : place + 2]))
+        symbols[place : place + 2] = ["".join(pairs[-1])]
+        del orders[place]
+        for number in range(max(place - 1, 0), min(place + 1, len(orders))):
+            orders[number] = ranks.get(symbols[number] + symbols[number + 1], NEVER)
+    return symbols, pairs
 
 
 def sentencepiece_model(pieces, ranks, unknown) -> bytes:

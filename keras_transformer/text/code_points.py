@@ -1,4 +1,4 @@
-"""A map from Unicode code points to others, a two-level table in the graph."""
+"""Maps from Unicode code points to others and to numbers, two-level tables in the graph."""
 
 import numpy as np
 import tensorflow as tf
@@ -9,6 +9,28 @@ from keras_transformer.text.ragged_rows import row_ids, row_sums
 CODE_POINTS = 0x110000
 PAGE = 256  # code points of a page of the table; most pages are equal and stored once
 KEPT = 0  # the entry of a code point that does not change
+
+
+class CodePointTable:
+    """A number for each code point, looked up in a graph.
+
+    Args:
+        values: The numbers, int32 `[CODE_POINTS]`.
+
+    Call arguments:
+        points: Code points, int32 `[N]`.
+
+    Returns:
+        Numbers, int32 `[N]`.
+    """
+
+    def __init__(self, values):
+        pages, page_of = np.unique(values.reshape(-1, PAGE), axis=0, return_inverse=True)
+        self._entries, self._page_of = pages.reshape(-1), page_of.reshape(-1).astype(np.int32)
+
+    def __call__(self, points) -> Tensor:
+        page = tf.gather(tf.constant(self._page_of), points // PAGE)
+        return tf.gather(tf.constant(self._entries), page * PAGE + points % PAGE)
 
 
 class CodePointMap:
@@ -30,9 +52,7 @@ class CodePointMap:
         entries = np.zeros(CODE_POINTS, np.int32)
         for point, sequence in changes.items():
             entries[point] = sequences.setdefault(tuple(sequence), len(sequences))
-        pages, self._page_of = np.unique(entries.reshape(-1, PAGE), axis=0, return_inverse=True)
-        self._entries = pages.reshape(-1)
-        self._page_of = self._page_of.reshape(-1).astype(np.int32)
+        self._entry_of = CodePointTable(entries)
         self._lengths = np.array([len(sequence) for sequence in sequences], np.int32)
         self._starts = np.cumsum(self._lengths, dtype=np.int32) - self._lengths
         self._values = np.array([point for sequence in sequences for point in sequence], np.int32)
@@ -46,8 +66,7 @@ class CodePointMap:
 
     def map(self, flat) -> tuple[Tensor, Tensor]:
         """Returns the new code points of code points `[N]`, and the number for each, `[N]`."""
-        page = tf.gather(tf.constant(self._page_of), flat // PAGE)
-        entry = tf.gather(tf.constant(self._entries), page * PAGE + flat % PAGE)
+        entry = self._entry_of(flat)
         lengths = tf.gather(tf.constant(self._lengths), entry)
         # Index of each new code point: the start of its sequence plus its index in the sequence.
         total = tf.cumsum(lengths, exclusive=True)
@@ -72,3 +91,22 @@ def decode_with_places(strings) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.Ra
     is_last = tf.concat([row[1:] != row[:-1], [True]], 0)[: tf.size(row)]
     ends = tf.where(is_last, tf.gather(tf.strings.length(strings), row), ends)
     return points, begins, ends
+
+
+def members(ranges) -> frozenset[int]:
+    """Returns the code points in pairs of first and last code point."""
+    return frozenset(point for first, last in ranges for point in range(first, last + 1))
+
+
+def shifted(values, distance, filling) -> Tensor:
+    """Returns values `[N]` moved to later places, or to earlier ones if `distance` is negative."""
+    room = tf.fill([abs(distance)], tf.constant(filling, values.dtype))
+    if distance > 0:
+        return tf.concat([room, values], 0)[: tf.size(values)]
+    return tf.concat([values, room], 0)[-distance:]
+
+
+def latest(flags) -> Tensor:
+    """Returns the latest place of a true flag at or before each place, or -1, int32 `[N]`."""
+    places = tf.cast(tf.where(flags)[:, 0], tf.int32)
+    return tf.gather(tf.concat([[-1], places], 0), tf.cumsum(tf.cast(flags, tf.int32)))

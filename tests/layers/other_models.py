@@ -23,6 +23,10 @@ LLAMA = {
     "pad_token_id": 0,
     "rope_parameters": {"rope_type": "default", "rope_theta": 500.0},
 }
+LLAMA3 = {
+    **{"rope_type": "llama3", "rope_theta": 500.0, "factor": 8.0, "low_freq_factor": 1.0},
+    **{"high_freq_factor": 4.0, "original_max_position_embeddings": 40},
+}
 T5 = {
     **{"d_model": D, "d_kv": 7, "d_ff": 17, "num_layers": 2, "num_heads": 3, "vocab_size": 5},
     **{"relative_attention_num_buckets": 8, "relative_attention_max_distance": 9},
@@ -68,6 +72,11 @@ def layer_by_layer(model, x, memory):
 MODELS = {
     "llama": (lambda: hf.LlamaModel(hf.LlamaConfig(**LLAMA)), embedded),
     "qwen2": (lambda: hf.Qwen2Model(hf.Qwen2Config(**LLAMA)), embedded),
+    "llama3": (
+        lambda: hf.LlamaModel(hf.LlamaConfig(**{**LLAMA, "rope_parameters": LLAMA3})),
+        embedded,
+    ),
+    "qwen3": (lambda: hf.Qwen3Model(hf.Qwen3Config(**LLAMA, head_dim=10)), embedded),
     "gpt2": (
         lambda: hf.GPT2Model(
             hf.GPT2Config(n_embd=D, n_layer=2, n_head=4, n_inner=17, vocab_size=5)

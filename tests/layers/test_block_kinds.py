@@ -28,6 +28,16 @@ KINDS = {
     "no_key_bias": {"attention_bias": True, "attention_key_bias": False},
     "no_output_bias": {"attention_bias": True, "attention_output_bias": False},
     "base": {"position": "rotary", "rotary_base": 50.0},
+    "slower": {"position": "rotary", "rotary_base": 50.0, "rotary_factor": 2.0},
+    "long_waves_slower": {
+        "position": "rotary",
+        "rotary_base": 50.0,
+        "rotary_factor": 4.0,
+        "rotary_short_wave": 10.0,
+        "rotary_long_wave": 50.0,
+    },
+    "heads_of_norm_1": {"query_key_norm": "rms", "num_key_value_heads": 2, "position": "rotary"},
+    "heads_with_layer_norm": {"query_key_norm": "layer", "score": "general"},
     "grouped_relative": {"num_key_value_heads": 2, "position": "relative", "relative_distance": 3},
     "t5": {
         "position": "t5",
@@ -221,6 +231,16 @@ def test_grouped_keys_equal_repeated_heads():
         ({"feed_forward_type": "glu"}, "`feed_forward_type` must be one of plain, gated"),
         ({"rotary_base": 0.0, "position": "rotary"}, "`rotary_base` must be above 0"),
         ({"rotary_base": 1e6}, "`rotary_base` has an effect only on rotary positions"),
+        ({"rotary_factor": 2.0}, "`rotary_factor` has an effect only on rotary positions"),
+        (
+            {"position": "rotary", "rotary_short_wave": 9.0, "rotary_long_wave": 10.0},
+            "`rotary_short_wave` and `rotary_long_wave` have no effect without `rotary_factor`",
+        ),
+        (
+            {"position": "rotary", "rotary_factor": 2.0, "rotary_short_wave": 9.0},
+            "`rotary_short_wave` must be below `rotary_long_wave`, or both must be None",
+        ),
+        ({"query_key_norm": "batch"}, "`query_key_norm` must be one of none, layer, rms"),
         ({"share_positions": True}, "`share_positions` has an effect only on t5"),
         ({"window": 0}, "`window` must be at least 1"),
         ({"first_norm": True}, '`first_norm` has an effect only with `norm="pre"`'),

@@ -1,7 +1,8 @@
 """Stacks of other models against `transformers`, block by block.
 
-The models are Llama, Qwen2, GPT-2, T5, Whisper and ModernBERT. `KERAS_TRANSFORMER_TRANSFORMERS`
-names a Python with torch and transformers; the default is the Python of the tests.
+The models are Llama, Llama 3.1, Qwen2, Qwen3, GPT-2, T5, Whisper and ModernBERT.
+`KERAS_TRANSFORMER_TRANSFORMERS` names a Python with torch and transformers; the default is the
+Python of the tests.
 """
 
 import os
@@ -34,6 +35,10 @@ T5 = {
 OPTIONS = {
     "llama": LLAMA,
     "qwen2": {**LLAMA, "attention_bias": True, "attention_output_bias": False},
+    "llama3": {
+        **{**LLAMA, "rotary_factor": 8.0, "rotary_short_wave": 10.0, "rotary_long_wave": 40.0},
+    },
+    "qwen3": {**LLAMA, "query_key_norm": "rms", "d_k": 10, "d_v": 10},
     "gpt2": {
         **{**PRE, "causal": True, "attention_bias": True, "activation": "gelu_tanh"},
         **{"layer_norm_epsilon": 1e-5},
@@ -94,7 +99,12 @@ NAMES = {
         "final_norm": "norm",
     },
 }
-NAMES["qwen2"] = NAMES["llama"]
+NAMES["qwen2"] = NAMES["llama3"] = NAMES["llama"]
+NAMES["qwen3"] = {
+    **NAMES["llama"],
+    "layers.{}.self_attn.q_norm": "self_attention/query_norm",
+    "layers.{}.self_attn.k_norm": "self_attention/key_norm",
+}
 
 
 def t5_names(stack):

@@ -51,6 +51,21 @@ def test_sinusoids_of_every_layout(layout, endpoint):
     np.testing.assert_allclose(table, reference.sinusoids(37, D, layout, endpoint), atol=1e-6)
 
 
+@pytest.mark.parametrize("length", [1024, 1025, 100_000])
+def test_rotations_of_far_positions_are_exact(length):
+    """Beyond 1,024 positions two tables are multiplied."""
+    places = np.array([0, 1, 1023, *((1024, length - 1) if length > 1024 else ())], "int32")
+    base, rates = 500.0, 500.0 ** (-np.arange(K // 2) / (K // 2))
+    heads = normal(1, 1, len(places), K)
+    points = heads[..., : K // 2] + 1j * heads[..., K // 2 :]
+    points = points * np.exp(1j * places[:, None] * rates)
+    expected = np.concatenate([points.real, points.imag], axis=-1)
+    found = Rotary(length, base).rotate(tf.constant(heads, "float32"), places)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-6)
+    one = Rotary(length, base).rotate(tf.constant(heads[:, :, -1:], "float32"), places[-1])
+    np.testing.assert_allclose(one[:, :, 0], expected[:, :, -1], rtol=0, atol=1e-6)
+
+
 def test_the_offset_and_the_scale_of_an_embedding():
     tokens = np.random.default_rng(0).integers(0, V, (B, T)).astype("int32")
     layer = PositionalEmbedding(V, D, Sinusoidal("halves", offset=3), scale=2.0)

@@ -45,7 +45,9 @@ VALUES = {
     **{"attention_key_bias": True, "attention_output_bias": True, "score": "general"},
     **{"feed_forward_bias": False, "final_norm": True, "embedding_norm": True},
     **{"position": "learned", "sinusoid_layout": "halves", "sinusoid_endpoint": True},
-    **{"position_offset": 1, "rotary_base": 100.0, "relative_distance": 6, "relative_buckets": 8},
+    **{"position_offset": 1, "rotary_base": 100.0},
+    **{"rotary_factor": 2.0, "rotary_short_wave": 4.0, "rotary_long_wave": 90.0},
+    **{"query_key_norm": "rms", "relative_distance": 6, "relative_buckets": 8},
     **{"share_positions": True, "window": 1, "global_every": 2, "local_rotary_base": 50.0},
     **{"first_norm": False, "vocab_size": 13, "embedding_scale": 3.0, "segments": "from_bos"},
     **{"tie": "none", "output_bias": True, "target_vocab_size": 13, "decoder_start": "zeros"},
@@ -86,7 +88,12 @@ LIMITS = {("LanguageModel", "pad_id"), *((kind, "max_length") for kind in KINDS)
 T5 = {"position": "t5", "relative_buckets": 4, "relative_distance": 3}
 # Further base configurations, with the options to test on each; `None`: all options.
 BESIDE = [
-    ("Transformer", {"position": "rotary"}, ["rotary_base", "position_offset"]),
+    ("Transformer", {"position": "rotary"}, ["rotary_base", "position_offset", "rotary_factor"]),
+    (
+        "Transformer",
+        {"position": "rotary", "rotary_factor": 4.0},
+        ["rotary_short_wave", "rotary_long_wave"],
+    ),
     ("Transformer", {"position": "rotary", "window": 1}, ["local_rotary_base", "global_every"]),
     ("Transformer", T5, ["relative_distance", "relative_buckets", "share_positions"]),
     ("Transformer", {"position": "relative"}, ["relative_distance", "relative_buckets"]),

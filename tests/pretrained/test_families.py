@@ -14,6 +14,7 @@ import electra_folders
 import encoder_folders
 import encoders_in_numpy
 import gpt2_folders
+import llama_folders
 import marian_in_numpy
 import marian_models
 import numpy as np
@@ -172,6 +173,23 @@ def gpt2(folder):
     return folder, "the film", compare
 
 
+def of_llama(kind):
+    """Returns the row of a kind of `llama_folders`."""
+
+    def row(folder):
+        settings, tensors = llama_folders.write_folder(folder, kind)
+
+        def compare(model):
+            ids = llama_folders.random_rows(settings)
+            expected = llama_folders.forward(tensors, settings, ids)[1]
+            logits = model(ids, training=False)[..., :-1]
+            np.testing.assert_allclose(logits, expected, rtol=0, atol=1e-4)
+
+        return folder, "the film", compare
+
+    return row
+
+
 def of_bart(name):
     """Returns the row of a kind of `seq2seq_folders`."""
 
@@ -221,6 +239,9 @@ ROWS = {
     "vit": vit,
     "roberta": roberta,
     "gpt2": gpt2,
+    "llama": of_llama("llama3"),
+    "qwen2": of_llama("qwen2"),
+    "qwen3": of_llama("qwen3"),
     "xlm-roberta": unigram("xlm-roberta"),
     "camembert": unigram("camembert"),
     **{family: encoder(family) for family in encoder_folders.CLASSES},

@@ -126,10 +126,10 @@ def test_settings_that_cannot_be_expressed_are_named(changes, message, tmp_path)
     ("change", "message"),
     [
         (lambda c: c["model"].update(type="WordPiece"), "`model` must be of the type BPE"),
-        (lambda c: c.update(normalizer={"type": "NFKC"}), "`normalizer` must be null"),
+        (lambda c: c.update(normalizer={"type": "NFD"}), "`normalizer` must be of the type"),
         (lambda c: c.update(pre_tokenizer=None), "`pre_tokenizer` must be of the type ByteLevel"),
-        (lambda c: c["pre_tokenizer"].update(use_regex=False), "`use_regex` must be true"),
-        (lambda c: c["model"].update(ignore_merges=True), "`ignore_merges` must be false"),
+        (lambda c: c["pre_tokenizer"].update(use_regex=False), "`pre_tokenizer` must be of"),
+        (lambda c: c["model"].update(byte_fallback=True), "`byte_fallback` must be false"),
         (lambda c: c["model"].update(end_of_word_suffix="</w>"), "`end_of_word_suffix` must be nu"),
         (lambda c: c["model"].update(vocab=[]), "`vocab` must be ids by piece"),
         (lambda c: c["model"].update(merges={}), "`merges` must be a list of pairs"),

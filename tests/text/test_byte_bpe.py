@@ -3,7 +3,9 @@
 import functools
 import itertools
 import json
+import os
 import random
+import unicodedata
 
 import bpe_in_python
 import numpy as np
@@ -198,6 +200,119 @@ def test_merges_that_sentencepiece_would_not_follow_are_refused():
             agree += 1
             assert equal, pairs
     assert agree > 100 and differ > 10
+
+
+def test_several_pairs_may_make_a_piece():
+    """Accepted lists agree with SentencePiece on every string of two letters."""
+    strings = ["".join(row) for row in itertools.product("ab", repeat=8)]
+    rng, agree, differ = random.Random(1), 0, 0
+    for _ in range(100):
+        known, pairs = ["a", "b"], []
+        for _ in range(6):
+            piece = rng.choice(known) + rng.choice(known)
+            if piece not in known:
+                splits = [(piece[:n], piece[n:]) for n in range(1, len(piece))]
+                splits = [pair for pair in splits if {*pair} <= {*known}]
+                pairs += rng.sample(splits, k=rng.randint(1, len(splits)))
+                known.append(piece)
+        pieces = [*SPECIAL, *BYTES, *known[2:]]
+        ranks = merge_ranks(pieces, pairs)
+        processor = sentencepiece.SentencePieceProcessor(
+            model_proto=sentencepiece_model(pieces, ranks, "<unk>")
+        )
+        by_pair = {pair: number for number, pair in enumerate(pairs)}
+        expected = [bpe_in_python.tokens(text, by_pair) for text in strings]
+        equal = processor.encode(strings, out_type=str) == expected
+        try:
+            check_merges(pairs, ranks)
+        except ValueError:
+            differ += not equal
+        else:
+            agree += len(pairs) > len(ranks)
+            assert equal, pairs
+    assert agree > 20 and differ > 5
+
+
+def test_a_word_may_be_a_token_that_merges_would_split():
+    pairs = [("b", "c"), ("a", "b"), ("c", "d"), ("ab", "cd"), ("Ġ", "ab"), ("Ġab", "cd")]
+    pieces = [*bpe_in_python.vocabulary(pairs, SPECIAL), "xyz"]
+    whole = ByteBPETokenizer(pieces, pairs, whole_words=[*pieces[4:]])
+    plain, texts = ByteBPETokenizer(pieces, pairs), ["abcd abcd", "xabcd abcdx", "xyz", "", "ab"]
+    found, split = ([t.pieces(row) for row in t.tokenize(texts).to_list()] for t in (whole, plain))
+    parts = ["a", "bc", "d"]
+    assert found == [["abcd", "Ġabcd"], ["x", *parts, "Ġ", *parts, "x"], ["xyz"], [], ["ab"]]
+    assert split == [[*parts, "Ġ", *parts], found[1], ["x", "y", "z"], [], ["ab"]]
+    _, begins, ends = whole.tokenize_with_offsets(texts[:1])
+    assert begins.to_list() == [[0, 4]] and ends.to_list() == [[4, 9]]
+    again = Tokenizers.from_files(Tokenizers.of(whole).files().get).source
+    assert again.tokenize(texts).to_list() == whole.tokenize(texts).to_list()
+    with pytest.raises(ValueError, match=r"`whole_words` must be pieces\. Received: 'uvw'\."):
+        ByteBPETokenizer(pieces, pairs, whole_words=["uvw"])
+
+
+def test_texts_may_be_normalised_and_split_at_another_pattern():
+    tokenizer = made(pattern="qwen2", normalization="nfc")
+    texts = [*LINES, "e\u0323\u0302 12'S", *quoted(200, 7)]
+    ranks = {pair: number for number, pair in enumerate(merges())}
+    words = [bpe_in_python.words_of(unicodedata.normalize("NFC", text), "qwen2") for text in texts]
+    expected = [[t for word in row for t in bpe_in_python.merge(word, ranks)] for row in words]
+    ids, begins, ends = tokenizer.tokenize_with_offsets(texts)
+    assert_equal(texts, [tokenizer.pieces(row) for row in ids.to_list()], expected)
+    for text, first, last in zip(texts, begins.to_list(), ends.to_list(), strict=True):
+        assert not first or (first[0], last[-1]) == (0, len(text.encode()))
+        assert first == sorted(first) and last == sorted(last)
+    again = Tokenizers.from_files(Tokenizers.of(tokenizer).files().get).source
+    assert again.files() == tokenizer.files() and again.pattern == "qwen2"
+    with pytest.raises(ValueError, match="`normalization` must be one of nfc, or None"):
+        made(normalization="nfkc")
+    with pytest.raises(ValueError, match="`pattern` must be one of gpt2, "):
+        made(pattern="bert")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("pattern", ["gpt2_digits", "llama3", "qwen2"])
+def test_ids_of_other_patterns_are_those_of_the_package_tokenizers(pattern, data_dir, tmp_path):
+    """`KERAS_TRANSFORMER_STRINGS` is the number of random strings, 100,000 by default."""
+    tokenizers = pytest.importorskip("tokenizers")
+    corpus = (data_dir / "multi30k/train.de").read_text("utf-8").split("\n")[:5000]
+    content = {
+        "normalizer": {"type": "NFC"} if pattern == "qwen2" else None,
+        "pre_tokenizer": bpe_in_python.pre_tokenizer(pattern),
+        "model": {"type": "BPE", "vocab": {}, "merges": [], "ignore_merges": pattern == "llama3"},
+    }
+    theirs = tokenizers.Tokenizer.from_str(json.dumps(content))
+    trainer = tokenizers.trainers.BpeTrainer(
+        vocab_size=5000, initial_alphabet=sorted(BYTES), show_progress=False
+    )
+    theirs.train_from_iterator([*LINES, *corpus], trainer)
+    ids, pairs = (json.loads(theirs.to_str())["model"][name] for name in ("vocab", "merges"))
+    if pattern == "llama3":  # every pair of each piece, and words that merges split
+        words = {word for line in corpus for word in bpe_in_python.words_of(line, pattern)}
+        letters = {"".join(bpe_in_python.LETTERS[b] for b in word.encode()) for word in words}
+        for word in sorted(letters - {*ids})[:2000]:
+            ids[word] = len(ids)
+        pairs = []
+        for piece in sorted(ids, key=ids.get):
+            own = [(piece[:n], piece[n:]) for n in range(1, len(piece))]
+            own = [pair for pair in own if {*pair} <= {*ids}]
+            pairs += sorted(own, key=lambda pair: (ids[pair[0]], ids[pair[1]]))
+    content["model"] |= {"vocab": ids, "merges": [[*pair] for pair in pairs]}
+    theirs = tokenizers.Tokenizer.from_str(json.dumps(content))
+    size = len(ids)
+    options = {
+        "pattern": pattern,
+        "normalization": "nfc" if pattern == "qwen2" else None,
+        "whole_words": ids if pattern == "llama3" else (),
+    }
+    ours = ByteBPETokenizer([*sorted(ids, key=ids.get), *SPECIAL], pairs, **options)
+    count = int(os.environ.get("KERAS_TRANSFORMER_STRINGS", "100000"))
+    whole = ["x" * 100_000, "the" * 33_334, "1" * 100_000, "'" * 100_000, " \n" * 50_000]
+    for texts in (LINES, corpus, hostile(count, 2), quoted(count // 5, 3), whole):
+        plain = [text for text in texts if "<" not in text]
+        found = [row[1:-1] for row in rows(ours, plain)]
+        expected = theirs.encode_batch(plain, add_special_tokens=False)
+        assert_equal(plain, found, [row.ids for row in expected])
+        assert all(number < size for row in found for number in row)
 
 
 @pytest.mark.slow

@@ -134,6 +134,8 @@ class Block(ConfiguredLayer):
             "dropout": block.attention_dropout,
             "use_bias": block.biased_projections,
             "score": block.score,
+            "query_key_norm": block.query_key_norm,
+            "norm_epsilon": block.layer_norm_epsilon,
             "dtype": self.dtype_policy,
             "kernels": self.kernels,
             "name": name,

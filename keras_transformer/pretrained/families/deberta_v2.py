@@ -104,6 +104,7 @@ class DebertaV2(BertEncoder):
         yield Weight(self.prefix + TABLE, vectors, change=self._normalizer(config))
 
     def embeddings(self, config) -> Iterator[Weight]:  # noqa: D102
+        yield self.table()
         for name, ours in TABLES.items():
             if name != "position_embeddings" or self._has_positions:
                 last = self.cut if name == "position_embeddings" else 0

@@ -1,4 +1,4 @@
-"""Byte-level BPE, the tokenizer of GPT-2 and RoBERTa, inside the TensorFlow graph."""
+"""Byte-level BPE, the tokenizer of GPT-2, RoBERTa, Llama 3 and Qwen2, in the TensorFlow graph."""
 
 import json
 import zlib
@@ -8,6 +8,7 @@ import tensorflow as tf
 import tensorflow_text
 
 from keras_transformer.tensors import Tensor
+from keras_transformer.text import word_patterns
 from keras_transformer.text.byte_pairs import (
     CHARACTERS,
     check_merges,
@@ -17,14 +18,15 @@ from keras_transformer.text.byte_pairs import (
     utf8_bytes,
 )
 from keras_transformer.text.code_points import decode_with_places
-from keras_transformer.text.found_tokens import FoundTokens, words_before_normalization
-from keras_transformer.text.gpt2_words import word_starts
+from keras_transformer.text.found_tokens import FoundTokens
+from keras_transformer.text.nfc import nfc
 from keras_transformer.text.ragged_rows import repeated, row_ids, row_sums
 from keras_transformer.text.smaller_model import PLACEHOLDER
-from keras_transformer.text.text_steps import TextSteps
 from keras_transformer.text.tokenizers.tokenizer import BYTES_PER_TOKEN, STRINGS, Tokenizer
+from keras_transformer.text.whole_words import WholeWords
 
 FILE = ".bpe.json"
+NORMALIZATIONS = {"nfc": nfc}
 SPECIAL = {"pad": "<pad>", "unk": "<unk>", "bos": "<s>", "eos": "</s>"}  # RoBERTa's
 
 
@@ -45,9 +47,14 @@ class ByteBPETokenizer(Tokenizer):
         starts_with_bos: Whether an encoded text begins with `bos`.
         prefix_space: Whether a text that does not begin with a space gets one.
         mask_strips: Whether `encode_masked` removes white space before a mask.
-        steps: Names of the `TextSteps` before words are split: `"compose"` or none.
         found: Tokens that are found in texts before words are split, such as runs of spaces; they
             are among `pieces`.
+        pattern: Name of the pattern that splits texts into words, one of `PATTERNS` in
+            `keras_transformer.text.word_patterns`.
+        normalization: `"nfc"`: texts are converted to Unicode's composed normal form first. `None`:
+            they are not.
+        whole_words: Tokens that a word equal to them becomes even if merges make others of it, as
+            with `ignore_merges` in Hugging Face's tokenizers.
         name: Name of the `tf.Module`.
 
     Attributes:
@@ -73,8 +80,10 @@ class ByteBPETokenizer(Tokenizer):
         starts_with_bos: bool = True,
         prefix_space: bool = False,
         mask_strips: bool = False,
-        steps: Iterable[str] = (),
         found: Iterable[str] = (),
+        pattern: str = "gpt2",
+        normalization: str | None = None,
+        whole_words: Iterable[str] = (),
         name: str | None = None,
     ):
         super().__init__(name=name)
@@ -93,20 +102,33 @@ class ByteBPETokenizer(Tokenizer):
                     f"`{role}` must not be a piece of text. Received: {role}={piece!r}."
                 )
             setattr(self, f"{role}_id", ids[piece])
-        check_merges(merges, ranks)
-        before, found = TextSteps(tuple(steps)), tuple(found)
-        if not {*before.names} <= {"compose"}:
-            raise ValueError(f"`steps` must be 'compose' or none. Received: steps={before.names}.")
+        never_made = {*check_merges(merges, ranks)}
+        self._pattern = word_patterns.get(pattern)
+        if normalization not in (None, *NORMALIZATIONS):
+            raise ValueError(
+                f"`normalization` must be one of {', '.join(NORMALIZATIONS)}, or None. "
+                f"Received: normalization={normalization!r}."
+            )
+        self.pattern, self.normalization = pattern, normalization
+        # Only those that merges would split need a table.
+        whole = [p for p in whole_words if p in never_made or p not in ranks and len(p) > 1]
+        if not {*whole} <= {*ids}:
+            raise ValueError(
+                "`whole_words` must be pieces. "
+                f"Received: {next(piece for piece in whole if piece not in ids)!r}."
+            )
+        self._whole_words = WholeWords({piece: ids[piece] for piece in whole})
+        found = tuple(found)
         strangers = [x for x in found if not x or x not in ids or x in special.values()]
         if strangers:
             raise ValueError(
                 f"`found` must be pieces that are not special. Received: {strangers[0]!r}."
             )
         tokens = FoundTokens({piece: ids[piece] for piece in found})
-        self._steps, self._found = lambda: before, lambda: tokens
+        self._found = lambda: tokens
         model = sentencepiece_model(pieces, ranks, special["unk"])
         # Wrapped in functions, because a `tf.Module` searches its attributes for variables.
-        self._content = lambda: (pieces, merges, dict(special))
+        self._content = lambda: (pieces, merges, dict(special), whole)
         self._model = lambda: model
         self.starts_with_bos, self.prefix_space = starts_with_bos, prefix_space
         self.mask_strips = mask_strips
@@ -152,20 +174,7 @@ class ByteBPETokenizer(Tokenizer):
     @tf.function(input_signature=[STRINGS], autograph=False)
     def _tokenize(self, strings):
         """Ids, and the bytes at which each token and its word begin and end, ragged `[B, (S)]`."""
-        steps, found = self._steps(), self._found()
-        if not steps.names and not found.ids:
-            return self._tokenize_plain(strings)
-        normal = steps(strings)
-        ids, *places = self._tokenize_between(normal) if found.ids else self._tokenize_plain(normal)
-        if steps.names:
-            row = ids.value_rowids()
-            words = words_before_normalization(strings, normal, row, places[2].values)
-            changed = tf.gather(tf.not_equal(strings, normal), row)
-            places = [
-                place.with_values(tf.where(changed, word, place.values))
-                for place, word in zip(places, (*words, *words), strict=True)
-            ]
-        return ids, *places
+        return (self._tokenize_between if self._found().ids else self._tokenize_plain)(strings)
 
     def _tokenize_between(self, strings):
         """Tokenizes the texts between tokens that are found."""
@@ -186,7 +195,7 @@ class ByteBPETokenizer(Tokenizer):
             )
             joined = tf.concat([of_parts, own], axis=1)  # one of both is empty in each row
             if rows:  # offsets in a part
-                moved = joined.values + tf.gather(starts.values, joined.value_rowids())
+                moved = joined.values + tf.gather(starts.values, row_ids(joined))
                 joined = joined.with_values(moved)
             rows.append(parts.with_values(joined).merge_dims(1, 2))
         return tuple(rows)
@@ -200,7 +209,9 @@ class ByteBPETokenizer(Tokenizer):
             strings = tf.where(bare, tf.strings.join([" ", strings]), strings)
             added = tf.cast(bare, tf.int32)
         points, place, after = decode_with_places(strings)
-        starts = word_starts(points)  # [B, (N)]
+        if self.normalization is not None:
+            points, place, after = NORMALIZATIONS[self.normalization](points, place, after)
+        starts = self._pattern.word_starts(points)  # [B, (N)]
         characters, of_point, counts = utf8_bytes(points.values)
         words = tf.cumsum(tf.cast(starts.values, tf.int32)) - 1  # of each code point
         of_row = row_sums(tf.cast(starts, tf.int64))  # words of each text, [B]
@@ -209,7 +220,8 @@ class ByteBPETokenizer(Tokenizer):
         texts = tf.RaggedTensor.from_row_lengths(
             tf.gather(table, characters), lengths, validate=False
         )
-        tokens = self._merger().tokenize(tf.strings.unicode_encode(texts, "UTF-8"))  # [W, (P)]
+        texts = tf.strings.unicode_encode(texts, "UTF-8")  # [W]
+        tokens = self._whole_words.join(texts, self._merger().tokenize(texts))  # [W, (P)]
         ids = tf.RaggedTensor.from_row_lengths(tokens, of_row, validate=False).merge_dims(1, 2)
         # Tokens are bytes without a gap: the sums of their sizes are their places.
         sizes_of = tf.constant([len(text_of(piece)) for piece in self._content()[0]])
@@ -252,7 +264,7 @@ class ByteBPETokenizer(Tokenizer):
         return [text_of(piece).decode("utf-8", "replace") for piece in self._content()[0]]
 
     def needed(self, used: set[int]) -> set[int]:  # noqa: D102
-        pieces, merges, _ = self._content()
+        pieces, merges, *_ = self._content()
         ids = {piece: number for number, piece in enumerate(pieces)}
         parts = {"".join(pair): pair for pair in merges}
         needed = {
@@ -272,17 +284,20 @@ class ByteBPETokenizer(Tokenizer):
         content["pieces"] = [content["pieces"][number] for number in ids]
         kept = {*content["pieces"]}
         content["merges"] = [pair for pair in content["merges"] if {*pair, "".join(pair)} <= kept]
+        content["whole_words"] = [word for word in content["whole_words"] if word in kept]
         return self.from_files({FILE: json.dumps(content).encode()})
 
     def files(self) -> dict[str, bytes]:  # noqa: D102
-        pieces, merges, special = self._content()
+        pieces, merges, special, whole_words = self._content()
         content = {
             "special": special,
             "starts_with_bos": self.starts_with_bos,
             "prefix_space": self.prefix_space,
             **({"mask_strips": True} if self.mask_strips else {}),
-            **({"steps": self._steps().names} if self._steps().names else {}),
             **({"found": [*self._found().ids]} if self._found().ids else {}),
+            "pattern": self.pattern,
+            "normalization": self.normalization,
+            "whole_words": whole_words,
             "pieces": pieces,
             "merges": merges,
         }
@@ -292,10 +307,10 @@ class ByteBPETokenizer(Tokenizer):
     def from_files(cls, files: dict[str, bytes]) -> "ByteBPETokenizer":  # noqa: D102
         try:
             fields = json.loads(files[FILE])
-            options = fields["special"], fields["starts_with_bos"], fields["prefix_space"]
-            names = ("mask_strips", "steps", "found")
-            rules = {name: fields[name] for name in names if name in fields}
-            return cls(fields["pieces"], fields["merges"], *options, **rules)
+            names = ("mask_strips", "found", "pattern", "normalization", "whole_words")
+            options = {name: fields[name] for name in names if name in fields}
+            marks = fields["special"], fields["starts_with_bos"], fields["prefix_space"]
+            return cls(fields["pieces"], fields["merges"], *marks, **options)
         except (TypeError, KeyError, AttributeError, UnicodeDecodeError, json.JSONDecodeError) as e:
             raise ValueError(f"the byte-level BPE vocabulary is damaged ({e}).") from e
 

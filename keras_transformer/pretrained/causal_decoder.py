@@ -1,0 +1,250 @@
+"""`CausalDecoder`, the base of families of language models whose tensors have Llama's names."""
+
+import functools
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from keras_transformer.config import LanguageModelConfig
+from keras_transformer.models.language_model import LanguageModel
+from keras_transformer.pretrained.added_tokens import OPTIONS, token_name
+from keras_transformer.pretrained.byte_bpe import VOCABULARY, read_byte_bpe
+from keras_transformer.pretrained.family import Family
+from keras_transformer.pretrained.names import Layout, Weight, layers
+from keras_transformer.pretrained.settings import ACTIVATIONS, CheckpointSettings
+from keras_transformer.text.tokenizers import Tokenizers
+
+# Settings that change what a model computes, with the values that a `LanguageModel` has. A setting
+# that is missing has the first of them.
+EXPRESSIBLE = {
+    "use_sliding_window": (False, None),
+    "partial_rotary_factor": (None, 1.0),
+    "quantization_config": (None,),
+}
+LONGEST = 2**22  # positions
+PADDING = "<|pad|>"
+SILENT = -1000.0  # bias of padding, which gets no probability
+TABLE, OUTPUT = "embed_tokens.weight", "lm_head.weight"
+BLOCK = {
+    "self_attn.q_proj": "self_attention.query",
+    "self_attn.k_proj": "self_attention.key",
+    "self_attn.v_proj": "self_attention.value",
+    "self_attn.o_proj": "self_attention.output_projection",
+    "mlp.gate_proj": "feed_forward.gate",
+    "mlp.up_proj": "feed_forward.inner",
+    "mlp.down_proj": "feed_forward.outer",
+}
+NORMS = {
+    "input_layernorm": "self_attention_norm",
+    "post_attention_layernorm": "feed_forward_norm",
+}
+HEAD_NORMS = {
+    "self_attn.q_norm": "self_attention.query_norm",
+    "self_attn.k_norm": "self_attention.key_norm",
+}
+
+
+class CausalDecoder(Family):
+    """A folder with `config.json` and `tokenizer.json`, whose tokenizer is byte-level BPE.
+
+    A text is `bos text eos`; a model without `bos_token_id` begins it with the end token. Unless a
+    checkpoint has a token of its own for padding, one more entry of the vocabulary pads. The model
+    here gives padding no probability.
+
+    Attributes:
+        classes: Beginning of the names of its classes, such as `"Llama"`.
+        defaults: Values of settings that are missing, a dictionary.
+        words: Options of `read_byte_bpe` for a checkpoint without `tokenizer.json`, a dictionary.
+            `None`: it must have that file.
+    """
+
+    task, reader, model_class = "language_modelling", "AutoModelForCausalLM", LanguageModel
+    ignored = (r"(model\.)?layers\.\d+\.self_attn\.rotary_emb\.inv_freq",)
+    classes = ""
+    defaults: dict[str, Any] = {}
+    words: dict[str, str] | None = None
+
+    def attention(self) -> dict[str, Any]:
+        """Returns the options of biases and normalisations in attention."""
+        raise NotImplementedError
+
+    def read_settings(self) -> CheckpointSettings:  # noqa: D102
+        settings = super().read_settings()
+        return CheckpointSettings({**self.defaults, **settings.content}, settings.path)
+
+    def config(self) -> LanguageModelConfig:  # noqa: D102
+        settings, tokenizer = self.settings, self._tokenizer
+        settings.check(EXPRESSIBLE)
+        self._check_classes()
+        kinds = settings.get("layer_types") or []
+        if not isinstance(kinds, list) or not {*map(str, kinds)} <= {"full_attention"}:
+            raise settings.wrong("layer_types", "full_attention for every layer")
+        heads, groups, size = self._heads()
+        return LanguageModelConfig(
+            vocab_size=tokenizer.vocab_size,
+            pad_id=tokenizer.pad_id,
+            bos_id=tokenizer.bos_id,
+            eos_id=tokenizer.eos_id,
+            embedding_scale=1.0,
+            num_layers=settings.count("num_hidden_layers"),
+            d_model=settings.count("hidden_size"),
+            num_heads=heads,
+            num_key_value_heads=groups,
+            d_k=size,
+            d_v=size,
+            d_ff=settings.count("intermediate_size"),
+            max_length=self._longest(),
+            dropout=0.0,
+            attention_dropout=settings.number("attention_dropout", 0.0),
+            activation=settings.choice("hidden_act", ACTIVATIONS, "silu"),
+            feed_forward_type="gated",
+            feed_forward_bias=settings.flag("mlp_bias", False),
+            layer_norm_epsilon=_positive(settings, "rms_norm_eps", 1e-6),
+            norm="pre",
+            norm_type="rms",
+            position="rotary",
+            tie="all" if settings.flag("tie_word_embeddings", False) else "none",
+            output_bias=True,
+            **self.attention(),
+            **self._rotations(),
+        )
+
+    def sizes(self, config) -> Iterator[tuple[str, tuple[int, ...]]]:  # noqa: D102
+        prefix, width = self._prefix, config.d_model
+        last = f"{prefix}layers.{config.num_layers - 1}."
+        yield f"{prefix}{TABLE}", (self.settings.count("vocab_size"), width)
+        yield f"{last}self_attn.q_proj.weight", (config.num_heads * config.d_k, width)
+        yield f"{last}self_attn.k_proj.weight", (config.num_key_value_heads * config.d_k, width)
+        yield f"{last}mlp.down_proj.weight", (width, config.d_ff)
+
+    def names(self, config) -> Iterator[Weight]:  # noqa: D102
+        prefix, entries = self._prefix, self.settings.count("vocab_size")
+        table, layout = f"{prefix}{TABLE}", Layout(entries=entries)
+        if config.tie == "none":
+            yield Weight(table, "embedding.table", layout)
+            yield Weight(OUTPUT, "output_layer.kernel", layout._replace(transposed=True))
+        else:
+            yield Weight((table, OUTPUT), "embedding.table", layout)
+        bias = np.zeros(config.vocab_size, "float32")
+        bias[config.pad_id] = SILENT
+        yield Weight((), "logits.bias", default=bias)
+        norms = NORMS if config.query_key_norm == "none" else {**NORMS, **HEAD_NORMS}
+        for number in range(config.num_layers):
+            theirs, ours = f"{prefix}layers.{number}.", f"decoder.blocks.{number}."
+            yield from layers(BLOCK, theirs, ours)
+            for name, norm in norms.items():
+                yield Weight(f"{theirs}{name}.weight", f"{ours}{norm}.scale")
+        yield Weight(f"{prefix}norm.weight", "decoder.norm.scale")
+
+    def tokenizers(self, config) -> Tokenizers:  # noqa: D102
+        return Tokenizers.of(self._tokenizer)
+
+    def _check_classes(self):
+        known = [f"{self.classes}ForCausalLM", f"{self.classes}Model"]
+        named = self.settings.get("architectures") or known[:1]
+        if not isinstance(named, list) or len(named) != 1 or named[0] not in known:
+            raise self.settings.wrong("architectures", f"one of {', '.join(known)}")
+
+    def _heads(self):
+        """Returns the number of heads, the number of key and value heads, and the size of each."""
+        settings = self.settings
+        width, heads = settings.count("hidden_size"), settings.count("num_attention_heads")
+        groups = settings.get("num_key_value_heads")
+        groups = heads if groups is None else settings.count("num_key_value_heads")
+        if heads % groups:
+            raise settings.wrong("num_key_value_heads", f"a divisor of {heads}, the heads")
+        size = settings.get("head_dim")
+        if size is None and width % heads:
+            raise settings.wrong("hidden_size", f"a multiple of {heads}, the heads")
+        size = width // heads if size is None else settings.count("head_dim")
+        if size % 2:
+            raise settings.wrong("head_dim", f"even, as positions rotate pairs. It is {size}")
+        return heads, groups, size
+
+    def _longest(self):
+        longest = self.settings.count("max_position_embeddings")
+        if longest > LONGEST:
+            raise self.settings.wrong("max_position_embeddings", f"at most {LONGEST}")
+        return longest
+
+    def _rotations(self):
+        """Returns the options of rotary positions."""
+        settings = self.settings
+        name = "rope_scaling" if settings.get("rope_scaling") else "rope_parameters"
+        value = settings.get(name) or {}
+        if not isinstance(value, dict):
+            raise settings.wrong(name, "a table")
+        rope = CheckpointSettings(value, f"{settings.path}: `{name}`")
+        rope.check({"partial_rotary_factor": (None, 1.0)})
+        of_base = rope if "rope_theta" in value else settings
+        options = {"rotary_base": _positive(of_base, "rope_theta", 10_000.0)}
+        key = "rope_type" if "rope_type" in value else "type"
+        kind = rope.choice(key, {kind: kind for kind in ("default", "linear", "llama3")}, "default")
+        if kind != "default":
+            options["rotary_factor"] = _positive(rope, "factor", None)
+        if kind == "llama3":
+            original, outer = "original_max_position_embeddings", settings.get
+            length = outer(original) or rope.get(original) or outer("max_position_embeddings")
+            low, high = (_positive(rope, f"{x}_freq_factor", None) for x in ("low", "high"))
+            if low >= high:
+                raise rope.wrong("low_freq_factor", "below `high_freq_factor`")
+            lengths = CheckpointSettings({original: length}, rope.path)
+            length = lengths.count(original)
+            options |= {"rotary_short_wave": length / high, "rotary_long_wave": length / low}
+        return options
+
+    @functools.cached_property
+    def _tokenizer(self):
+        self.tensors.check_rows(f"{self._prefix}{TABLE}", self.settings, "vocab_size")
+        if self.words is None:
+            self.folder.require(VOCABULARY)
+        tokenizer = read_byte_bpe(
+            self.folder,
+            self.settings,
+            self._special,
+            starts_with_bos=False,
+            padding=self._padding,
+            marks=lambda special: [(None, None), (special["bos"], None)],
+            **(self.words or {}),
+        )
+        ends = [self.settings.get("eos_token_id"), self.generation_settings.get("eos_token_id")]
+        ends = [end for value in ends for end in (value if isinstance(value, list) else [value])]
+        others = dict.fromkeys(str(end) for end in ends if end not in (None, tokenizer.eos_id))
+        if others:
+            self.notes.append(
+                f"`eos_token_id`: {tokenizer.eos_id} ends a text, but not {', '.join(others)}"
+            )
+        return tokenizer
+
+    def _special(self, pieces):
+        """Returns the tokens that begin and end a text."""
+        settings, ends = self.settings, self.settings.get("eos_token_id")
+        if isinstance(ends, list) and ends:
+            first = {"eos_token_id": ends[0]}
+            settings = CheckpointSettings({**settings.content, **first}, settings.path)
+        eos = settings.token("eos_token_id", len(pieces))
+        bos = settings.token("bos_token_id", len(pieces), default=eos)
+        return {"bos": pieces[bos], "eos": pieces[eos], "unk": pieces[eos]}
+
+    def _padding(self, pieces):
+        """The checkpoint's own token for padding, if it has no other purpose; or `PADDING`."""
+        number = self.settings.token("pad_token_id", len(pieces), optional=True)
+        options = self.folder.json(OPTIONS) or {}
+        named = token_name(options.get("pad_token"))
+        own = pieces[number] if number is not None else named
+        return own if own in pieces and own not in self._special(pieces).values() else PADDING
+
+    @functools.cached_property
+    def _prefix(self):
+        """Begins the names of the tensors; in files of a body alone it is empty."""
+        based = any(name.startswith("model.") for name in self.tensors.shapes)
+        return "model." if based else ""
+
+
+def _positive(settings, name, default):
+    """Returns a number above 0; if there is no default, the setting must be there."""
+    value = settings.number(name, default)
+    if value <= 0:
+        raise settings.wrong(name, "a number above 0")
+    return value
