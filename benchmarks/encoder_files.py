@@ -13,7 +13,7 @@ CHECKPOINT = "checkpoint"  # the folder
 EXAMPLES = (3, 14, 40, 126)  # tokens of the texts to check exports with
 LENGTHS = (16, 128, 512)
 MIXED, GROUP = "litert-mixed", 8  # the file for texts of different lengths, and its batch size
-MIXED_LENGTHS = (16, 24, 32, 48, 64, 96, 128)
+MIXED_LENGTHS = (16, 32, 64, LONGEST_MIXED)
 # Random weights have no quality to lose; the report has the error.
 LENIENT = ["--max-score-loss", "1000"]
 
@@ -37,33 +37,25 @@ def path_of(folder, kind, how):
     return pathlib.Path(folder, f"{kind}_{how}{ending}")
 
 
-def lengths_of(kind, encoder):
-    """Returns the lengths of a .tflite file in tokens."""
-    if kind == MIXED:
-        return MIXED_LENGTHS
-    return [length for length in LENGTHS if length <= encoder.max_length]
-
-
-def commands(encoder, folder, kinds, batches):
+def commands(folder, kinds, cases):
     """Returns the commands that write our files, as lists of arguments, and their paths.
 
     Args:
-        encoder: An `Encoder`.
         folder: Folder with the checkpoint.
         kinds: Pairs of a kind of export, `saved-model`, `litert` or `MIXED`, and a quantisation,
             `none` or `int8`.
-        batches: Increasing batch sizes.
+        cases: The `Case`s of texts of one length.
     """
     run, given = folder / "run", ["--sentences", str(folder / "sentences.txt")]
     lines = [(["convert", "hf", str(folder / CHECKPOINT), str(run), "--license", "none"], run)]
     for kind, how in kinds:
         options, path = [*given], path_of(folder, kind, how)
         if kind != "saved-model":
-            sizes = [GROUP] if kind == MIXED else batches
-            options += ["--batch-sizes", _listed(sizes)]
-            options += ["--lengths", _listed(lengths_of(kind, encoder))]
-        if kind == MIXED:
-            options += ["--max-length", str(LONGEST_MIXED)]
+            sizes, lengths = {GROUP}, {*MIXED_LENGTHS}
+            if kind != MIXED:
+                sizes, lengths = {case.batch for case in cases}, {case.length for case in cases}
+            options += ["--batch-sizes", _listed(sizes), "--lengths", _listed(lengths)]
+            options += ["--max-length", str(max(lengths))]
         if how != "none":
             options += ["--quantize", how, *LENIENT]
         command = "saved-model" if kind == "saved-model" else "litert"
@@ -72,7 +64,7 @@ def commands(encoder, folder, kinds, batches):
 
 
 def _listed(numbers):
-    return ",".join(str(number) for number in numbers)
+    return ",".join(str(number) for number in sorted(numbers))
 
 
 def write_checkpoint(encoder, folder):

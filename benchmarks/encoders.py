@@ -165,7 +165,7 @@ def make_files(report, encoder, folder, peers, cases, mixed, python):
                 pass
     ours = [files for files in kinds if files[0] in ("saved-model", "litert")]
     ours += [(MIXED, how) for kind, how in ours if kind == "litert" and mixed]
-    for line, place in commands(encoder, folder, ours, sorted({case.batch for case in cases})):
+    for line, place in commands(folder, ours, cases):
         text = " ".join(line).replace(str(folder), "FOLDER")
         print(f"keras-transformer {text}", flush=True)
         if place.exists():

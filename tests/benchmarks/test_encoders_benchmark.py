@@ -82,8 +82,8 @@ def test_each_precision_has_its_own_rival():
 
 
 def test_files_of_fixed_shapes_get_the_texts_that_fit():
-    from encoder_files import GROUP, LENGTHS, MIXED, MIXED_LENGTHS, commands, lengths_of, path_of
-    from encoder_task import ENCODERS, LONGEST_MIXED, Case
+    from encoder_files import GROUP, MIXED, MIXED_LENGTHS, commands, path_of
+    from encoder_task import LONGEST_MIXED, Case
     from encoders import able, keys_of
 
     fixed, sort, pad = Case(1, 16), Case(32, 0, GROUP), Case(32, 0)
@@ -92,15 +92,15 @@ def test_files_of_fixed_shapes_get_the_texts_that_fit():
     assert [able("ours-litert", case) for case in (fixed, sort, pad)] == [True, False, False]
     assert [able("ours-litert-mixed", case) for case in (fixed, sort, pad)] == [False, True, False]
     assert [able("onnxruntime", case) for case in (fixed, sort, pad)] == [True, True, True]
-    encoder, small = ENCODERS["minilm-l6"], ENCODERS["smoke-vector"]
     assert max(MIXED_LENGTHS) == LONGEST_MIXED
-    assert lengths_of("litert", encoder) == [*LENGTHS] and lengths_of("litert", small) == [16, 128]
     folder = path_of("folder", "run", "").parent
-    lines = commands(encoder, folder, [("saved-model", "none"), (MIXED, "int8")], [1, 32])
-    (convert, _), (saved_model, _), (mixed, path) = lines
+    kinds = [("saved-model", "none"), ("litert", "none"), (MIXED, "int8")]
+    lines = commands(folder, kinds, [fixed, Case(32, 128)])
+    (convert, _), (saved_model, _), (litert, _), (mixed, path) = lines
     assert convert[:2] == ["convert", "hf"] and saved_model[:2] == ["export", "saved-model"]
     assert mixed[1:4:2] == ["litert", str(path)] and "int8" in mixed
     assert mixed[mixed.index("--batch-sizes") + 1] == str(GROUP)
+    assert litert[-6:] == ["--batch-sizes", "1,32", "--lengths", "16,128", "--max-length", "128"]
 
 
 @pytest.mark.parametrize(

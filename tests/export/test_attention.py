@@ -9,6 +9,8 @@ from support import KV, B, D, F, H, K, S, T, normal, random_mask, randomise
 
 from keras_transformer import Encoder, MultiHeadCrossAttention, MultiHeadSelfAttention
 from keras_transformer.export.attention import attend
+from keras_transformer.export.litert.convert import convert_functions
+from keras_transformer.export.litert.runtime import load_interpreter
 from keras_transformer.layers.kernels import Kernels
 
 X, MEMORY = normal(B, T, D), normal(B, S, D, seed=1)
@@ -61,7 +63,35 @@ def test_a_masked_key_has_no_influence_at_all():
 
 @pytest.mark.parametrize("mask", ["keys", "pairs"])
 def test_scores_are_not_selected(mask):
+    """Only the mask is, which has no axis for the heads."""
     _, other = pair(functools.partial(MultiHeadSelfAttention, H, d_k=K, d_v=KV), (B, T, D))
     graph = tf.function(other).get_concrete_function(X, masks()[mask]).graph
-    operations = {operation.type for operation in graph.get_operations()}
-    assert "Softmax" in operations and not operations & {"Select", "SelectV2"}
+    shapes = {
+        tuple(operation.outputs[0].shape)
+        for operation in graph.get_operations()
+        if operation.type in ("Select", "SelectV2")
+    }
+    assert shapes == {(B, 1, 1, T) if mask == "keys" else (B, 1, T, T)}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("quantize", "error"), [("none", 1e-5), ("float16", 1e-2)])
+def test_a_file_ignores_padding(quantize, error):
+    """In float16 the term of a masked key is -65,504, which must still exclude it."""
+    make = functools.partial(Encoder, 2, H, F, d_k=K, d_v=KV, kernels=Kernels(attend=attend))
+    layer = make()
+    layer.build((1, T, D))
+    randomise(layer)
+    mask = random_mask(1, T, seed=1)
+    changed = np.where(mask[..., None], X[:1], 100 * normal(1, T, D, seed=5)).astype("float32")
+
+    @tf.function(autograph=False)
+    def run(x, allowed):
+        return {"y": layer(x, allowed)}
+
+    specs = tf.TensorSpec((1, T, D), name="x"), tf.TensorSpec((1, T), tf.bool, name="allowed")
+    content = convert_functions(layer, {"f": run.get_concrete_function(*specs)}, quantize)
+    runner = load_interpreter()(model_content=content).get_signature_runner("f")
+    one, two = (runner(x=x, allowed=mask)["y"] for x in (X[:1], changed))
+    np.testing.assert_array_equal(one[mask], two[mask])
+    np.testing.assert_allclose(one[mask], layer(X[:1], mask).numpy()[mask], rtol=0, atol=error)
