@@ -87,7 +87,7 @@ def write_checkpoint(encoder, folder):
     with torch.no_grad():
         for name, weight in model.named_parameters():
             if "classifier" in name:
-                weight.normal_(0, 0.2)
+                weight.normal_(0, 0.05)  # probabilities that are not nearly 0 or 1
             elif weight.ndim == 2 and "embeddings" not in name:
                 weight.mul_(2)
             elif "LayerNorm" not in name and weight.ndim == 1:

@@ -125,6 +125,8 @@ def main(shape, repeats, seconds, peers, fixed, mixed, peers_python, folder, out
                 compare(report, encoder, cases, place, chosen, repeats, seconds, peers_python)
     except BenchmarkError as error:
         raise click.ClickException(str(error)) from error
+    if output:
+        output.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
     show(report)
 
 
@@ -180,7 +182,7 @@ def make_files(report, encoder, folder, peers, cases, mixed, python):
 def compare(report, encoder, cases, folder, peers, repeats, seconds, python):
     """Measures all peers in all cases and adds the results to the report."""
     with contextlib.ExitStack() as stack:
-        workers, places = {}, {}
+        workers = {}
         for name in [key for peer in peers for key in keys_of(peer, cases)]:
             peer, mixed = name.removesuffix(SUFFIX), name.endswith(SUFFIX)
             kind, how = PEERS[peer].files
@@ -195,22 +197,18 @@ def compare(report, encoder, cases, folder, peers, repeats, seconds, python):
             worker = Worker(name, PEERS[peer].module, order, 1, python_of(peer, python))
             workers[name] = stack.enter_context(worker)
             worker.facts["first_seconds"] = time.perf_counter() - begin
-            places[name] = folder / CHECKPOINT if kind == CHECKPOINT else path_of(folder, kind, how)
-            worker.facts["bytes"] = size_of(places[name])
+            place = folder / CHECKPOINT if kind == CHECKPOINT else path_of(folder, kind, how)
+            worker.facts["bytes"] = size_of(place)
         for case in cases:
             print(f"{encoder.name}, {case.title}", flush=True)
             here = {name: worker for name, worker in workers.items() if able(name, case)}
-            places = {
-                name: [other for other in cases if able(name, other)].index(case) for name in here
-            }
-            outputs = {
-                name: worker.run((places[name], 0))["outputs"] for name, worker in here.items()
-            }
-            errors = check_outputs(outputs)
-            steps = {}
+            outputs, steps = {}, {}
             for name, worker in here.items():
-                once = worker.run((places[name], 1))["processor_seconds"]
-                steps[name] = places[name], max(1, round(seconds / once))
+                number = [other for other in cases if able(name, other)].index(case)
+                outputs[name] = worker.run((number, 0))["outputs"]
+                once = worker.run((number, 1))["processor_seconds"]
+                steps[name] = number, max(1, round(seconds / once))
+            errors = check_outputs(outputs)
             runs = interleave(here, steps, repeats, ())
             add_peers(report, encoder, case, here, runs, steps, errors)
 
