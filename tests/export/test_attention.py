@@ -32,9 +32,16 @@ def masks():
     return {"keys": keys, "pairs": pairs, "none": None}
 
 
-@pytest.mark.parametrize("score", ["scaled_dot_product", "dot_product", "general"])
-@pytest.mark.parametrize("position", [None, "rotary", "alibi", "t5"])
-def test_self_attention_is_equal(position, score):
+@pytest.mark.parametrize(
+    ("score", "position"),
+    [
+        ("scaled_dot_product", None),
+        ("scaled_dot_product", "rotary"),
+        ("dot_product", "t5"),
+        ("general", "alibi"),
+    ],
+)
+def test_self_attention_is_equal(score, position):
     options = {"d_k": 6, "d_v": KV, "position": position, "score": score}
     for causal, window in ((True, None), (False, 3)):
         kind = {**options, "causal": causal, "window": window, "num_key_value_heads": 2}
