@@ -1,11 +1,13 @@
 """Contents of a .tflite file whose model answers in one pass."""
 
+import dataclasses
 import itertools
 from typing import Any
 
 import tensorflow as tf
 
 from keras_transformer.export.answer_agreement import AnswerAgreement
+from keras_transformer.export.attention import attend
 from keras_transformer.export.litert.compact import share_quantization
 from keras_transformer.export.litert.contents import Contents
 from keras_transformer.export.litert.convert import convert_functions
@@ -13,7 +15,7 @@ from keras_transformer.export.litert.kernels import Int8Rows
 from keras_transformer.export.litert.packed import FixedSignature
 from keras_transformer.export.litert.single_pass import LiteRTSinglePass
 from keras_transformer.export.parity import copy_pipeline
-from keras_transformer.layers.kernels import DEFAULT, Kernels
+from keras_transformer.layers.kernels import Kernels
 
 
 class LiteRTAnswers(Contents):
@@ -40,10 +42,10 @@ class LiteRTAnswers(Contents):
 
     def convert(self, path) -> bytes:  # noqa: D102
         self.progress(f"converting {len(self.signatures)} signatures")
-        in_int8, kernels = self.quantize == "int8", DEFAULT
+        in_int8, kernels = self.quantize == "int8", Kernels(attend=attend)
         if in_int8:
             tables = (layer.table for layer in self.pipeline.model.embeddings)
-            kernels = Kernels(look_up=Int8Rows(tables).look_up)
+            kernels = dataclasses.replace(kernels, look_up=Int8Rows(tables).look_up)
         pipeline = copy_pipeline(self.pipeline, kernels)
         _, of_inputs = pipeline.signatures()
         function = tf.function(of_inputs.lenient, autograph=False)

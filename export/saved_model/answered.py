@@ -6,13 +6,16 @@ import numpy as np
 import tensorflow as tf
 
 from keras_transformer.export.answer_agreement import AnswerAgreement
+from keras_transformer.export.attention import attend
 from keras_transformer.export.errors import ExportError
 from keras_transformer.export.limits import Limits
+from keras_transformer.export.parity import copy_pipeline
 from keras_transformer.export.saved_model.guide import Page
 from keras_transformer.export.saved_model.inputs import with_checked_shapes
 from keras_transformer.export.saved_model.loaders import LOADERS
 from keras_transformer.export.saved_model.metadata import write_codec
 from keras_transformer.export.saved_model.warmup import Request
+from keras_transformer.layers.kernels import Kernels
 from keras_transformer.tasks.signatures import DEFAULT
 from keras_transformer.tasks.strings import map_sorted
 
@@ -40,6 +43,7 @@ class SavedModelAnswers:
         expected = pipeline.answer(samples)
         self._agreement = AnswerAgreement(pipeline.codec, samples, expected, limits)
         self._guide = pipeline.codec.guide(samples[0])
+        pipeline = copy_pipeline(pipeline, Kernels(attend=attend))
         self.weights, self.modules = pipeline.weights, self._guide.modules
         self.functions = {
             signature.name: tf.function(

@@ -1,0 +1,1 @@
+"""Peers of `encoders.py`, one file each."""
