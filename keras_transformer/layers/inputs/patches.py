@@ -70,6 +70,8 @@ class PatchEmbedding(PositionedEmbedding):
     Reference: Dosovitskiy et al. (2021), "An Image is Worth 16x16 Words", Eq. 1.
     """
 
+    is_linear = True
+
     def __init__(
         self,
         patch_size: int,
@@ -84,7 +86,7 @@ class PatchEmbedding(PositionedEmbedding):
         if isinstance(position, str):
             check_choice("position", position, KINDS)
             position = KINDS[position]()
-        super().__init__(d_model, position, dropout, linear=True, **kwargs)
+        super().__init__(d_model, position, dropout, **kwargs)
         self.patch_size, self.has_class_token = patch_size, class_token
         self.position.check(self)
 

@@ -20,16 +20,19 @@ class PositionedEmbedding(CompositeLayer):
         d_model: Width of the model, in features.
         position: A `Position`, or its name.
         dropout: Dropout rate on the sum.
-        linear: Whether the embedding is a linear layer, `projection`.
         **kwargs: `name`, `dtype` and `trainable` as in every Keras layer.
+
+    Attributes:
+        is_linear: Whether the embedding is a linear layer, `projection`.
     """
+
+    is_linear = False
 
     def __init__(
         self,
         d_model: int,
         position: str | positions.Position,
         dropout: float,
-        linear: bool = False,
         **kwargs: Any,
     ):
         super().__init__(**kwargs)
@@ -37,7 +40,7 @@ class PositionedEmbedding(CompositeLayer):
         check_rate("dropout", dropout)
         self.d_model, self.dropout_rate = d_model, dropout
         self.position = positions.get(position)
-        if linear:
+        if self.is_linear:
             # Inputs of variance 1 get outputs of variance 1, like token embeddings. With Keras's
             # default weights, outputs of few inputs would be small compared with the positions.
             self.projection = keras.layers.Dense(

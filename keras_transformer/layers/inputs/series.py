@@ -43,6 +43,8 @@ class SeriesEmbedding(PositionedEmbedding):
     3.5.
     """
 
+    is_linear = True
+
     def __init__(
         self,
         d_model: int,
@@ -51,7 +53,7 @@ class SeriesEmbedding(PositionedEmbedding):
         dropout: float = 0.0,
         **kwargs: Any,
     ):
-        super().__init__(d_model, position, dropout, linear=True, **kwargs)
+        super().__init__(d_model, position, dropout, **kwargs)
         check_count("max_length", max_length)
         self.max_length, self.widths = max_length, {}
         self.position.check(self)
