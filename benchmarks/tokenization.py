@@ -3,7 +3,7 @@
     KERAS_TRANSFORMER_DATA=... python benchmarks/tokenization.py --texts 1000000 --python PYTHON
 
 For each kind of tokenizer it trains a vocabulary on Multi30K and on random texts, and compares the
-ids of random texts that tokenizers find hard (see `hostile_texts.py`) one by one. Invalid UTF-8,
+ids of random texts that tokenizers find hard (see `random_texts.py`) one by one. Invalid UTF-8,
 which `tokenizers` does not take, is given to it as Python decodes it. SentencePiece's own package
 defines the ids of its vocabularies, so they are compared with that too, and the differences from
 `tokenizers` are counted by their reason. Then it measures the speed on the lines of Multi30K and
@@ -25,7 +25,7 @@ import click
 import numpy as np
 import tensorflow as tf
 from command import describe_machine, names
-from hostile_texts import hostile
+from random_texts import hostile
 from rich.console import Console
 from rich.table import Table
 from tokenization_vocabularies import INVALID, KINDS, TEXT, TIE, UNKNOWN

@@ -13,7 +13,7 @@ LINES = ["A dog runs.", "Zwei Männer, die lachen!"] * 40
 
 
 def test_hostile_texts_are_reproducible_and_of_all_kinds():
-    from hostile_texts import hostile
+    from random_texts import hostile
 
     texts = list(hostile(2000, 7, LINES, longest=5000, every=1000))
     assert texts[:200] == list(hostile(200, 7, LINES, longest=5000, every=1000))

@@ -255,7 +255,7 @@ def test_a_new_head_is_a_class_and_a_line(tmp_path):
 
 
 def test_an_option_of_two_parts_is_refused():
-    with pytest.raises(TypeError, match="`labels` is an option of both `input` and `head`"):
+    with pytest.raises(TypeError, match="is an option of both `input` and `head`"):
         type(
             "Ambiguous",
             (ModelConfig,),
