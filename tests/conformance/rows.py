@@ -202,7 +202,7 @@ ROWS = {
         ("tokens",),
     ),
     "MaskedLanguageModel": Row(
-        lambda: kt.MaskedLanguageModel(kt.MaskedLanguageModelConfig(**STACK, embedding_size=6)),
+        lambda: kt.MaskedLanguageModel(kt.MaskedLanguageModelConfig(**STACK, embedding_size=8)),
         ("tokens",),
     ),
     "SpanPredictor": Row(lambda: kt.SpanPredictor(kt.SpanPredictorConfig(**STACK)), ("tokens",)),

@@ -252,7 +252,7 @@ def test_a_search_that_differs_only_with_a_beam_is_detected(
             if self._options["beam_size"] > 1:
                 self._options["length_penalty"] = -3
 
-    monkeypatch.setattr(module, "CTranslate2Translator", Other)
+    monkeypatch.setattr(module, "open_ctranslate2", Other)
     with pytest.raises(ExportError, match="x, searched with a beam: .* outputs differ"):
         export_ctranslate2(translator, tmp_path / "x", sentences)
     assert listing(tmp_path) == []
