@@ -15,7 +15,7 @@ anything is timed, the outputs for a batch with padding are compared: those of f
 turn, and each repeat begins with another one. Times are processor times of the process, which
 other programs on the machine affect less than wall-clock times; on an idle machine they are equal.
 `mixed` texts have from 4 to 128 tokens: they are one batch, padded to the longest, or sorted by
-length and answered by eights.
+length and answered in batches of eight.
 """
 
 import contextlib

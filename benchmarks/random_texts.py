@@ -27,8 +27,8 @@ JOINERS = ("\u200d", "\ufe0f", "\ufe0e", "\U0001f3fb", "\U0001f3ff", "\u20e3", "
 FLAGS = range(0x1F1E6, 0x1F200)
 MARKUP = "0123456789.,;:!?'\"-_()[]{}<>@#$%^&*+=/\\|~`«»„“”‘’…–—₂½€№"
 CONTRACTIONS = ("'s", "'t", "'re", "'ve", "'m", "'ll", "'d", "'S", "’s")
-# Parts of UTF-8 that are not: surrogates, numbers that are too large or written too long, bytes
-# that continue nothing, and characters that end too early.
+# Byte sequences that are not valid UTF-8: surrogates, numbers that are too large or written too
+# long, bytes that continue nothing, and characters that end too early.
 INVALID = (b"\xed\xa0\x80", b"\xed\xbf\xbf", b"\xed\xa0\xbd\xed\xb8\x80", b"\xf4\x90\x80\x80",
            b"\xc0\xaf", b"\xe0\x80\xaf", b"\x80", b"\xbf\xbf", b"\xc3", b"\xe4\xb8",
            b"\xf0\x9f\x98", b"\xfe", b"\xff")  # fmt: skip
@@ -100,7 +100,7 @@ def _emoji(rng):
 
 
 def _words(rng):
-    """Words, numbers, punctuation and contractions without spaces that separate them for sure."""
+    """Words, numbers, punctuation and contractions, not always separated by spaces."""
     parts = []
     for _ in range(rng.choice((2, 5, 9))):
         alphabet = rng.choice(("abcdefghijklmnopqrstuvwxyz", "AÄÖÜßéñçabc", MARKUP, "0123456789"))

@@ -37,7 +37,7 @@ def train(order):
     texts = json.loads(pathlib.Path(order["texts"]).read_text(encoding="utf-8"))
     made.train_from_iterator(texts, trainer)
     content = json.loads(made.to_str())
-    content["added_tokens"] = []  # otherwise they would be found in texts
+    content["added_tokens"] = []  # otherwise the package would find them in texts
     pathlib.Path(order["path"]).write_text(json.dumps(content), encoding="utf-8")
 
 
@@ -49,7 +49,7 @@ def batches(order):
 
 
 def encode(tokenizer, order):
-    """Writes the ids of all texts, one after the other, and their numbers."""
+    """Writes the ids of all texts in one array, and the number of ids of each text."""
     rows = [
         np.array(row.ids, np.int32)
         for batch in batches(order)

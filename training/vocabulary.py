@@ -75,7 +75,7 @@ def learn_vocabulary(strings, settings, mask=None) -> bytes:
 
     Args:
         strings: Iterable of strings (str or UTF-8 bytes), of both languages if they share the
-            vocabulary. From more than `MAX_SENTENCES` a sample is drawn, always the same.
+            vocabulary. If there are more than `MAX_SENTENCES`, a sample is drawn, always the same.
         settings: The `[vocabulary]` section: `size` is the number of tokens, including special
             ones; `model_type` is "bpe" or "unigram"; `split_digits` makes every digit a token of
             its own; and `character_coverage` is the share of the text's characters to cover.
@@ -147,7 +147,7 @@ class _Remembering:
 
 
 def _explained(reason, size, without_text):
-    """Returns an error in terms of the settings for a message of SentencePiece about C++ code.
+    """Returns an error that names settings, for a message of SentencePiece that names C++ code.
 
     Args:
         reason: The message.

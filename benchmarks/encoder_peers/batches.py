@@ -6,7 +6,7 @@ from encoder_task import Case, Encoder, padded
 
 
 class Batches:
-    """The batches of several cases, and the outputs for a batch with padding for each of them.
+    """The batches of several cases, and for each case the outputs for one padded batch.
 
     Args:
         answer: Function of token ids and a mask of real tokens, both int32 `[B, S]`, that returns
@@ -30,7 +30,8 @@ class Batches:
         """Answers the batches of a case.
 
         Args:
-            steps: The number of the case, and how often to answer. 0: once, with padding.
+            steps: The number of the case, and how often to answer its batches. 0: answers one
+                padded batch.
 
         Returns:
             The processor time of this process in seconds, or the outputs.

@@ -1,6 +1,6 @@
 """keras_transformer: the file that `keras-transformer export litert` writes, run by LiteRT.
 
-A batch is padded to the next of the file's lengths.
+A batch is padded to the shortest of the file's lengths that fits.
 """
 
 import numpy as np

@@ -73,8 +73,8 @@ def export_ctranslate2(
     source itself. With these options it returns the results of this package's searches:
 
     - always `min_decoding_length=0`, and `max_decoding_length=max_length`, which CTranslate2 limits
-      to 256 by default; for a `TextGenerator` `max_length` and the token that begins a text in
-      front of each prompt;
+      to 256 by default; for a `TextGenerator`, `max_length`, and in front of each prompt the
+      token that begins a text;
     - `greedy_decode`: `beam_size=1`, and `length_penalty=0` for the same scores. If the greedy
       search of the pipeline has its own `max_length`, it is `greedy_max_length` in `config.json`;
     - `beam_decode(normalization="average")`: `length_penalty=1, return_end_token=True`;
@@ -82,8 +82,8 @@ def export_ctranslate2(
       until the best of all hypotheses has ended, whereas `beam_decode` stops as soon as `beam_size`
       hypotheses have ended;
     - a token that begins every output, `forced_bos_id` in `config.json`, or the token of a target
-      language: `target_prefix`. The token of a source's language is the first of a source; with
-      `"language_codes"` of `"after"` or `"start"` the last one, after the end;
+      language: `target_prefix`. The token of the source language is the first of a source; if
+      `"language_codes"` is `"after"` or `"start"`, it is the last one, after the end token;
     - `no_repeat_ngram` in `config.json`: `no_repeat_ngram_size`, and `suppress_sequences` of
       padding and of `decoder_start_token`, in greedy search only. CTranslate2 excludes tokens
       before the softmax: scores of the model come from `score_batch`, and a beam would rank by
@@ -218,11 +218,11 @@ def _judge(draft, agreement, of_kernels, name):
 
 
 def _judge_beam(draft, agreement, name):
-    """Returns the results for the sentences whose beams are the same in CTranslate2.
+    """Returns results with a beam, for the sentences that CTranslate2 should translate alike.
 
     These are all sentences whose translations ended before the limit, except those with an output
-    that ends at its first free position, which CTranslate2 may drop. Where an end is forced at the
-    limit, the model in memory ranks its outputs among those that ended before it.
+    that ends at its first free position, because CTranslate2 may drop it. If the end token is
+    forced at the limit, the model in memory ranks such outputs among those that ended earlier.
     """
     if is_renormalized(rules_of(agreement.pipeline.model.config)):
         return {"sentences": 0, "agreement": None}

@@ -20,8 +20,8 @@ ACTIVATIONS = {
 POSITIONS = ("sinusoidal", "learned", "binary", "none", "relative", "t5", "rotary", "alibi")
 # Attention scores that are a product of queries and keys.
 PRODUCTS = ("scaled_dot_product", "dot_product", "general")
-# Options of a stack that the layout expresses, at least some of their values; `_reasons` names the
-# others. Any option that is not listed, such as one that is new, must have its default.
+# Options of a stack of which the layout expresses at least some values; `_reasons` names the other
+# values. Any option that is not listed, such as one that is new, must have its default.
 EXPRESSED = {
     *("num_layers", "d_model", "max_length", "final_norm", "embedding_norm", "autoregression"),
     *("position", "sinusoid_layout", "sinusoid_endpoint", "position_offset", "rotary_base"),

@@ -211,7 +211,7 @@ def _fill_feed_forward(spec, block):
 def _fill_linear(spec, *maps):
     """Concatenates the outputs of pairs of a kernel `[in, out]` and a bias `[out]` or `None`.
 
-    If only some of them have a bias, that of the others is zeros.
+    If only some of them have a bias, the missing biases become zeros.
     """
     kernels, biases = zip(*maps, strict=True)
     spec.weight = np.ascontiguousarray(np.concatenate(kernels, axis=1).T)  # [out, in]
@@ -222,7 +222,7 @@ def _fill_linear(spec, *maps):
 
 
 def _fill_norm(spec, norm):
-    """Fills in a normalisation; an offset that layer normalisation lacks is zeros."""
+    """Fills in a normalisation; a missing offset of layer normalisation becomes zeros."""
     if not hasattr(spec, "beta"):  # RMS normalisation
         spec.gamma = norm.scale.numpy()
         return

@@ -164,8 +164,9 @@ def _trace(function, signature, first, limit):
 def _find(model, beam, grows, signature, source, **numbers):
     """Returns the `Found` of a signature; `numbers` are the inputs of a beam besides the source.
 
-    No graph may end in it: if an output comes from the loop itself, the CompiledModel API and
-    browsers return garbage. `Signature.lenient` ends the graph in a selection of rows.
+    The search must not be the last operation of a graph: if an output comes from the loop itself,
+    the CompiledModel API and browsers return garbage. `Signature.lenient` adds a selection of rows
+    at the end of the graph.
     """
     search = Greedy()
     if signature.beam_size is not None:

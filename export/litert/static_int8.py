@@ -1,4 +1,4 @@
-"""Static int8: changes to the model after LiteRT's converter."""
+"""Static int8: changes to a model that LiteRT's converter has written."""
 
 import numpy as np
 from tensorflow.lite.python import schema_py_generated as schema

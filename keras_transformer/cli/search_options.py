@@ -110,7 +110,7 @@ def n_best(help, default=None) -> Callable[[Any], Any]:
     """Returns the option `--n-best`.
 
     Args:
-        help: Sentence about the use that a command makes of the number.
+        help: Sentence that says what the command uses the number for.
         default: Default that the help names. `None`: no default.
     """
     default = f"  [default: {default}]" if default else ""

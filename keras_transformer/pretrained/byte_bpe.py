@@ -45,14 +45,14 @@ def read_byte_bpe(
         special: Dictionary from `"pad"`, `"unk"`, `"bos"` and `"eos"` to tokens, or a function from
             the list of the vocabulary's tokens to it.
         starts_with_bos: See `ByteBPETokenizer`.
-        padding: Function from the list of the vocabulary's tokens to the token that pads, which
-            is appended to them if they do not have it. `None`: the token in `special`.
+        padding: Function from the list of the vocabulary's tokens to the padding token, which is
+            appended to the vocabulary if it is missing. `None`: the token in `special`.
         beyond: Tokens that are left out if their ids are not in the vocabulary of the model.
-        pattern, normalization: See `ByteBPETokenizer`; for a checkpoint without `tokenizer.json`,
+        pattern, normalization: See `ByteBPETokenizer`. They only apply without `tokenizer.json`,
             which names them.
-        marks: Function from the dictionary of special tokens to the pairs of tokens, a list, that
-            `tokenizer.json` may put before and after a text; `None` in a pair is no token. `None`:
-            `bos` and `eos` if `starts_with_bos`, otherwise no token.
+        marks: Function from the dictionary of special tokens to a list of pairs: the tokens that
+            `tokenizer.json` may put before and after a text. `None` in a pair means no token.
+            `marks=None`: `bos` and `eos` if `starts_with_bos`, otherwise no token.
 
     Raises:
         ValueError: If a file is missing or damaged, does not fit the model, or holds another

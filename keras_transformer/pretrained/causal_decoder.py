@@ -49,8 +49,8 @@ class CausalDecoder(Family):
     """A folder with `config.json` and `tokenizer.json`, whose tokenizer is byte-level BPE.
 
     A text is `bos text eos`; a model without `bos_token_id` begins it with the end token. Unless a
-    checkpoint has a token of its own for padding, one more entry of the vocabulary pads. The model
-    here gives padding no probability.
+    checkpoint has its own token for padding, the vocabulary gets one more token. The model here
+    gives padding no probability.
 
     Attributes:
         classes: Beginning of the names of its classes, such as `"Llama"`.

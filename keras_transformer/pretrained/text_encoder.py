@@ -126,7 +126,7 @@ class TextEncoder(Family):
         """Returns the configuration of the encoder with its head.
 
         Args:
-            pooler: Activation of the layer before the labels of texts. `None`: there is none.
+            pooler: Activation of the dense layer before the text labels. `None`: no such layer.
             **options: Options of input, encoder and head.
         """
         tokenizer = self.tokenizer

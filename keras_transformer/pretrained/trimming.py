@@ -1,4 +1,4 @@
-"""Checkpoints with fewer tokens: those that given texts use, without the rest of a vocabulary."""
+"""Checkpoints whose vocabularies are reduced to the tokens that given texts use."""
 
 import dataclasses
 import typing
@@ -81,7 +81,7 @@ def check_files(files) -> None:
 
 
 def restrict(checkpoint, source, target) -> Trimmed:
-    """Returns a checkpoint with some of its tokens.
+    """Returns a checkpoint that keeps only some of its tokens.
 
     Args:
         checkpoint: A `Checkpoint`.
@@ -206,9 +206,9 @@ def _renumbered(fields, numbers):
 
 
 def _aligned(source, target, special):
-    """Returns the ids of both sides with more of them, so that special tokens keep equal ids.
+    """Returns the ids of both sides with a few added, so that special tokens keep equal ids.
 
-    Between two special tokens, both vocabularies then have as many tokens.
+    Between two special tokens, both vocabularies then have equally many tokens.
 
     Args:
         source, target: Ids of both sides, sets.
@@ -235,8 +235,8 @@ def _restricted(tokenizers, kept) -> Tokenizers:
 def _copy(model, smaller, kept: Sequence[list[int]]) -> None:
     """Copies the weights of a model to one with fewer tokens.
 
-    Both differ in the sizes of vocabularies alone, so that an axis of another size is one of
-    tokens.
+    The models differ only in the sizes of their vocabularies, so an axis whose size differs is an
+    axis of tokens.
     """
     for part in PARTS:
         theirs, ids = model.parts.weights(part), kept[0 if part == "input" else 1]

@@ -141,8 +141,8 @@ class Generator(TextPipeline):
         A string that is not UTF-8 returns `nothing`.
 
         Args:
-            find: Function from token ids `[B, S]`, and inputs that a format adds, to a `Found`.
-                `None`: the default search.
+            find: Function that takes token ids `[B, S]`, and any inputs that a format adds, and
+                returns a `Found`. `None`: the default search.
         """
         if find is None:
 

@@ -1,8 +1,8 @@
 """Bytes as printable characters, and byte-pair merges as a SentencePiece model.
 
-SentencePiece merges two neighbours if their text is a piece, and Hugging Face's tokenizers if the
-two are a pair of the list. Both compute the same if SentencePiece makes no piece from another pair
-than those of the list, and if the order of several pairs of one piece has no effect:
+SentencePiece merges two neighbours if their text is a piece; Hugging Face's tokenizers merge them
+if they are a pair in the list of merges. Both compute the same if SentencePiece makes pieces only
+from pairs in the list, and if the order of several pairs of one piece has no effect:
 `check_merges`.
 """
 
@@ -51,8 +51,8 @@ def utf8_bytes(points) -> tuple[Tensor, Tensor, Tensor]:
         points: Code points `[N]`, int32.
 
     Returns:
-        The bytes, int32 `[M]`; the place of the code point of each, `[M]`; and the number of bytes
-        of each code point, `[N]`.
+        The bytes, int32 `[M]`; for each byte the index of its code point, `[M]`; and for each code
+        point its number of bytes, `[N]`.
     """
     counts = tf.ones_like(points)
     for first in (0x80, 0x800, 0x10000):
@@ -106,9 +106,10 @@ def merge_ranks(pieces, merges) -> dict[str, int]:
 def check_merges(merges, ranks) -> list[str]:
     """Refuses merges that SentencePiece would not follow.
 
-    Each piece is made of its characters, as SentencePiece makes it, and each step must be a pair of
-    the list. Then this holds for every text: the first other pair in a text would be one inside
-    of its piece alone, since the steps before it did not cross the ends of that piece.
+    Each piece is made from its characters, as SentencePiece makes it, and each step must be a pair
+    of the list. The same then holds for every text: if a text had another pair, the first such
+    pair would also occur when its piece is encoded alone, because no step before it crossed the
+    ends of that piece.
 
     If two pairs of the same piece overlap, as in `ab a ba`, SentencePiece merges the left one, and
     Hugging Face's tokenizers the one that comes first in the list. These must be the same.

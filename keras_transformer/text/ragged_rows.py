@@ -1,4 +1,4 @@
-"""Rows of ragged tensors in the graph, in memory that does not depend on the longest row.
+"""Operations on ragged rows in the graph, with memory that does not depend on the longest row.
 
 `tf.repeat`, and with it `RaggedTensor.value_rowids` and `tf.reduce_sum`, first makes all rows as
 long as the longest one: one text of 100,000 letters in a batch of short ones would take gigabytes.
@@ -10,9 +10,9 @@ from keras_transformer.tensors import Tensor
 
 
 def row_ids(ragged) -> Tensor:
-    """Returns the number of the row of each value of a ragged tensor `[B, (N)]`, one after another.
+    """Returns the row number of each value of a ragged tensor `[B, (N)]`, in order.
 
-    They are `RaggedTensor.value_rowids`, of the same dtype.
+    The result equals `RaggedTensor.value_rowids`, including its dtype.
     """
     splits = ragged.row_splits
     places = tf.range(splits[-1])

@@ -27,7 +27,7 @@ def needed_pieces(model, used) -> set[int]:
     scores = {n: score for n, (_, score, kind) in enumerate(pieces) if kind == KINDS.NORMAL}
     if proto.trainer_spec.model_type == messages.TrainerSpec.BPE:
         needed |= _steps(pieces, used)
-    elif scores:  # those of unknown pieces and of the user's symbols depend on the ends
+    elif scores:  # scores of unknown pieces and of user-defined symbols depend on both ends
         needed |= {choose(scores, key=scores.__getitem__) for choose in (min, max)}
     return needed | {
         number
@@ -37,7 +37,7 @@ def needed_pieces(model, used) -> set[int]:
 
 
 def _steps(pieces, used):
-    """Returns the ids of all pieces that BPE merges on the way to given pieces."""
+    """Returns the ids of all pieces that BPE's merges make before they reach given pieces."""
     texts = {text: number for number, (text, _, kind) in enumerate(pieces) if kind in OF_TEXTS}
     steps = set()
     for symbols in ([*pieces[number][0]] for number in used if pieces[number][2] in OF_TEXTS):
@@ -55,11 +55,11 @@ def _steps(pieces, used):
 
 
 def smaller_model(model, kept) -> bytes:
-    """Returns the bytes of a model with some of its pieces.
+    """Returns the bytes of a model that keeps only some of its pieces.
 
     Args:
         model: The bytes of the model.
-        kept: SentencePiece's ids of these pieces, in ascending order.
+        kept: SentencePiece's ids of the pieces to keep, in ascending order.
     """
     proto = messages.ModelProto.FromString(model)
     pieces = [proto.pieces[number] for number in kept]

@@ -30,7 +30,7 @@ REPLACEMENTS = {
     "strip": [(rf"^{SPACE}+", ""), (rf"{SPACE}+$", "")],
     "strip_end": [(rf"{SPACE}+$", "")],
 }
-# Steps that replace each code point by itself.
+# Steps that replace each code point independently of the others.
 OF_CODE_POINTS = ("decompose", "strip_accents", "lowercase")
 STEPS = (*REPLACEMENTS, *OF_CODE_POINTS, "compose")
 

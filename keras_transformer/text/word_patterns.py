@@ -1,8 +1,8 @@
 r"""Words of byte-level BPE in the graph, without a regular expression.
 
-The patterns look ahead, `\s+(?!\S)`, which TensorFlow's regular expressions cannot. Whether a code
-point begins a word depends on the classes of its neighbours, on runs of white space and digits, and
-on contractions, such as `'ve`, that end before it.
+The patterns look ahead, `\s+(?!\S)`, which TensorFlow's regular expressions cannot do. Whether a
+code point begins a word depends on the classes of its neighbours, on runs of white space and
+digits, and on contractions, such as `'ve`, that end before it.
 """
 
 import functools
@@ -80,11 +80,11 @@ class WordPattern:
 
 
 class GPT2Words(WordPattern):
-    """The words of GPT-2 and RoBERTa.
+    """The pattern that splits texts into words for GPT-2 and RoBERTa.
 
     Args:
-        splits_digits: Whether each digit is a word and a text ends before it and begins after it,
-            as in SmolLM, whose texts are split at digits first.
+        splits_digits: Whether each digit is a word of its own that divides the text into two, as
+            in SmolLM, which splits texts at digits first.
     """
 
     regex = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
@@ -115,13 +115,14 @@ class GPT2Words(WordPattern):
 
 
 class Llama3Words(WordPattern):
-    """The words of Llama 3 and Qwen2.
+    """The pattern that splits texts into words for Llama 3 and Qwen2.
 
-    One character that is no digit and no newline may stand before letters, newlines belong to the
-    punctuation before them or else end a word of white space, and digits are counted.
+    A word of letters may begin with one other character, except a digit or a newline. Newlines
+    belong to the punctuation before them; otherwise they end a word of white space. The number of
+    digits in a word is limited.
 
     Args:
-        digits: Largest number of digits of a word.
+        digits: Maximum number of digits in a word.
     """
 
     ignores_case = True

@@ -20,9 +20,9 @@ from keras_transformer.training.tasks.task import TextTraining
 class MaskedLanguageModellingTraining(TextTraining):
     """Training on texts with the smoothed cross-entropy of the tokens that masks hide.
 
-    A batch is (tokens [B, S], labels [B, S]), int32: see `hide_tokens`. Other tokens are hidden in
-    every epoch of training, and always the same ones in a validation. Only labels that are not
-    padding count.
+    A batch is (tokens [B, S], labels [B, S]), int32: see `hide_tokens`. Each epoch of training
+    hides different tokens, and every validation the same ones. Only labels that are not padding
+    count.
 
     Raises:
         ValueError: If the vocabulary has no mask token.

@@ -7,12 +7,12 @@ TOP = 0
 
 
 def distances(model) -> dict[int, int]:
-    """Returns the distance of each variable from the head, by the identity of the variable.
+    """Returns a dictionary from the identity of each variable to its distance from the head.
 
-    It is 0 for the head and for the norm at the end of a stack, `N - i` for block `i` of a stack of
-    N blocks, counted from 0, and `N + 1` for the layers before the stack. In an encoder-decoder
-    each stack counts from its own end. A variable that several layers share has the distance of the
-    first one: tied output weights are those of the embedding.
+    The distance is 0 for the head and for the norm at the end of a stack, `N - i` for block `i` of
+    a stack of N blocks, counted from 0, and `N + 1` for the layers before the stack. In an
+    encoder-decoder each stack counts from its own end. A variable that several layers share has
+    the distance of the first of them: tied output weights have that of the embedding.
 
     Args:
         model: A `ConfiguredModel` whose stacks consist of blocks.
@@ -77,7 +77,7 @@ class LayerwiseAdamW(LayerRates, keras.optimizers.AdamW):
 
 
 def layer_factors(model, decay) -> dict[int, float]:
-    """Returns the factor on the learning rate of each variable, by the identity of the variable.
+    """Returns a dictionary from the identity of each variable to its factor on the learning rate.
 
     `factor = decay ** distance`; see `distances`.
 

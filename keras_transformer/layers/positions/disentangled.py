@@ -20,16 +20,16 @@ from keras_transformer.tensors import Tensor
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
 class Disentangled(AttentionPosition):
-    """Compares queries and keys also with learned vectors of the distance's bucket.
+    """Compares queries and keys with learned vectors for the bucket of their distance as well.
 
     `e_ij = (q_i k_j + q_i (P W^K)_b + (P W^Q)_b k_j) / sqrt(d_k)`, where b is the bucket of `i - j`
     and `P` a table of one vector `[D]` for each bucket. The vectors are projected by the
     attention's own matrices of queries and keys. Short distances have a bucket each; longer ones
     share buckets whose width grows logarithmically, see `disentangled_buckets`.
 
-    Differs from the original: scores are divided by `sqrt(d_k)`, not by `sqrt(3 d_k)`, which is a
-    factor of the matrix of queries, and the table is not normalised. Causal self-attention is not
-    supported.
+    Differs from the original: scores are divided by `sqrt(d_k)`, not by `sqrt(3 d_k)`, because the
+    matrix of queries contains the other factor; and the table is not normalised. Causal
+    self-attention is not supported.
 
     Args:
         distance: Distances from this one on are in the last bucket.

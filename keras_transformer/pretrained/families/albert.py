@@ -17,8 +17,8 @@ LOWER = 100  # by which the score of a number with a comma is lower, so that the
 class Albert(BertEncoder):
     """A folder with `config.json` and `tokenizer.json` or `spiece.model`.
 
-    Texts and pairs of texts are those of BERT. Blocks that share their weights there are copies
-    here, which a fine-tuning changes separately.
+    Texts and pairs of texts are those of BERT. Blocks that share their weights in ALBERT are
+    copies here, which fine-tuning changes separately.
     """
 
     name = model_type = "albert"

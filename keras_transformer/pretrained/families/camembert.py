@@ -8,7 +8,8 @@ from keras_transformer.text.tokenizers import SentencePieceTokenizer
 class Camembert(RobertaEncoder):
     """A folder with `config.json` and `tokenizer.json` or `sentencepiece.bpe.model`.
 
-    The ids are SentencePiece's, moved by four, with tokens of fairseq that no text has.
+    The ids are SentencePiece's plus four. The vocabulary also has tokens of fairseq that no text
+    contains.
     """
 
     name = model_type = "camembert"

@@ -26,7 +26,8 @@ EXPRESSIBLE = {
 END, PADDING = "<|endoftext|>", "<|pad|>"
 SILENT = -1000.0  # bias of padding, which gets no probability
 SPECIAL = {"pad": PADDING, "unk": END, "bos": END, "eos": END}
-# The layers of a block, whose kernels are `[in, out]` as ours are. The first holds three of ours.
+# The layers of a block, whose kernels are `[in, out]` like ours. The first one joins three layers
+# of ours.
 JOINED = "attn.c_attn"
 PARTS = ("query", "key", "value")
 BLOCK = {
@@ -41,8 +42,8 @@ class GPT2(Family):
     """A folder with `config.json` and the vocabulary.
 
     The vocabulary is `tokenizer.json`, or `vocab.json` and `merges.txt`. A text is
-    `<|endoftext|> text <|endoftext|>`. GPT-2 has no padding: unless a checkpoint has a token of its
-    own for it, one more entry of the vocabulary pads. The model here gives padding no probability.
+    `<|endoftext|> text <|endoftext|>`. GPT-2 has no padding: unless a checkpoint has its own token
+    for it, the vocabulary gets one more token. The model here gives padding no probability.
     """
 
     name, model_type, task = "gpt2", "gpt2", "language_modelling"

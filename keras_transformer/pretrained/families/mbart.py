@@ -28,8 +28,8 @@ class MBart(EncoderDecoderFamily):
     """A folder with `config.json` and `sentencepiece.bpe.model`.
 
     Also read: `tokenizer_config.json`, which names languages to use by default, and
-    `tokenizer.json` or `special_tokens_map.json`, which list the languages. In mBART-50 outputs
-    start with the end token, in the mBART of 25 languages with their language.
+    `tokenizer.json` or `special_tokens_map.json`, which list the languages. Outputs start with
+    the end token in mBART-50, and with the token of their language in the mBART of 25 languages.
     """
 
     name, model_type, task = "mbart", "mbart", "translation"

@@ -153,7 +153,7 @@ class Embedder(TextPass):
             )
 
     def _shortened(self, vectors, dimensions):
-        """Returns the first features of vectors `[T, D]`, of unit length if the model's are."""
+        """Returns the first features of vectors `[T, D]`, normalised if the model does that."""
         vectors = vectors[:, :dimensions]
         if not self.model.config.normalize:
             return vectors

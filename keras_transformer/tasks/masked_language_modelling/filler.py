@@ -67,8 +67,8 @@ class Filling(Choice):
     def score_of(self, other: Any) -> float:
         """Returns the score of another result's best words.
 
-        A word that is not among these words is at most as probable as the last of them, and gets
-        its probability.
+        If this result lacks such a word, the probability of its own last word is used instead: the
+        missing word is at most as probable.
         """
         rows = zip(self._shares(), other.words, self.probabilities, strict=True)
         chosen = [shares.get(words[0], row[-1]) for shares, words, row in rows]
@@ -77,7 +77,7 @@ class Filling(Choice):
     def is_tied(self, other: Any, tolerance: float) -> bool:
         """Returns whether every word has nearly the same probability in both results.
 
-        The probability of a word that one of them lacks is compared with that of its last word.
+        If one result lacks a word, the probability of that result's last word is used instead.
         """
         if len(self.words) != len(other.words):
             return False
@@ -128,7 +128,7 @@ class MaskCodec(TextCodec):
         return line
 
     def check_samples(self, examples) -> list:
-        """Returns texts to check an export with; a text without a mask gets one for a word."""
+        """Returns texts to check an export with; if a text has no mask, one replaces a word."""
         texts = super().check_samples(examples)
         return [self._with_mask(text, number) for number, text in enumerate(texts)]
 
@@ -230,7 +230,7 @@ class MaskCodec(TextCodec):
         )
 
     def quality(self, results, references) -> dict[str, float]:
-        """Returns `accuracy`, from 0 to 100: texts whose best words are those of a reference.
+        """Returns `accuracy`, the percentage of texts whose best words equal the reference.
 
         Args:
             results: List of `Filling`s.
@@ -241,7 +241,7 @@ class MaskCodec(TextCodec):
 
 
 class _Lines(MaskCodec):
-    """The part of a `MaskCodec` that needs no tokenizer, for lines of text and a SavedModel."""
+    """A `MaskCodec` without a tokenizer: it reads the lines of text for a SavedModel."""
 
     def __init__(self, mask):
         self.mask = mask
@@ -269,7 +269,7 @@ class MaskFiller(TextPass):
 
     @classmethod
     def parse(cls, line: str) -> str:
-        """Returns a line unchanged: `check_samples` masks a word if none is."""
+        """Returns a line unchanged: `check_samples` masks a word if there is no mask."""
         return line
 
     def predict(self, **inputs: Tensor) -> dict[str, Tensor]:  # noqa: D102
@@ -280,7 +280,7 @@ class MaskFiller(TextPass):
         return self.codec.answers(self._best(**inputs), rest)
 
     def probabilities(self, source: Tensor, places: Tensor) -> Tensor:
-        """Returns the probabilities of all tokens at some places of texts, in a graph.
+        """Returns the probabilities of all tokens at some positions of texts, in a graph.
 
         Args:
             source: Token ids `[B, S]`, int32.

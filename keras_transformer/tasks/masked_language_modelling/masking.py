@@ -1,6 +1,6 @@
-"""Random masks over the tokens of texts, which a model learns to see through.
+"""Random masks that hide tokens of texts, which a model learns to predict.
 
-The masks of a text depend on its tokens and a seed alone: padding and the other texts of a batch
+The masks of a text depend only on its tokens and a seed: padding and the other texts of a batch
 change nothing.
 """
 
@@ -19,8 +19,8 @@ class HiddenTokens(typing.NamedTuple):
     """Texts with masks.
 
     Attributes:
-        tokens: Token ids `[B, S]`, int32, of which some are hidden.
-        labels: The ids that were there before, `[B, S]`; `pad_id` where nothing is hidden.
+        tokens: Token ids `[B, S]`, int32, some of them hidden.
+        labels: The original ids of the hidden tokens, `[B, S]`; `pad_id` where nothing is hidden.
     """
 
     tokens: Tensor
@@ -30,9 +30,9 @@ class HiddenTokens(typing.NamedTuple):
 def hide_tokens(tokens, tokenizer, config, seeds=None) -> HiddenTokens:
     """Hides some tokens of each text, as BERT's training does.
 
-    Of the tokens that are not special, `masking_rate` are drawn, rounded, at least one. Each of
-    them becomes the mask with the probability `mask_share`, another token, drawn from all that are
-    not special, with `random_share`, and otherwise stays as it is.
+    A share of `masking_rate` of the tokens that are not special is drawn (rounded, at least one).
+    Each drawn token becomes the mask with the probability `mask_share`. With the probability
+    `random_share`, it becomes a random token that is not special. Otherwise it stays as it is.
 
     Args:
         tokens: Token ids of texts, padded, int32 `[B, S]`.
@@ -46,8 +46,8 @@ def hide_tokens(tokens, tokenizer, config, seeds=None) -> HiddenTokens:
 
     Reference: Devlin et al. (2019), BERT, section 3.1 and appendix A.1.
 
-    Differs from the paper, whose masks are the same in every epoch unless the seeds differ, as in
-    Liu et al. (2019), RoBERTa, section 4.1.
+    Differs from the paper, whose masks are the same in every epoch: other seeds give other masks,
+    as in Liu et al. (2019), RoBERTa, section 4.1.
     """
     special = special_ids(tokenizer)
     seeds = seeds_of(tokens, tokenizer.pad_id) if seeds is None else seeds
@@ -95,7 +95,7 @@ def seeds_of(tokens, pad_id) -> Tensor:
 
     Args:
         tokens: Token ids of texts, padded, int32 `[B, S]`.
-        pad_id: Id of padding, which does not count.
+        pad_id: Id of padding, which is ignored.
     """
     places = tf.range(tf.shape(tokens)[1]) + tf.zeros_like(tokens)
     words = threefry(*(tf.bitcast(x, tf.uint32) for x in (tokens, places, places, tokens)))
@@ -105,7 +105,7 @@ def seeds_of(tokens, pad_id) -> Tensor:
 
 
 def seeds_from(draws) -> Tensor:
-    """Returns seeds, int32 `[B, 2]`, for random numbers `[B, 2]` from 0 to below 1."""
+    """Returns seeds, int32 `[B, 2]`, made from random numbers `[B, 2]` from 0 to below 1."""
     return tf.cast(draws * 2.0**BITS, tf.int32)
 
 

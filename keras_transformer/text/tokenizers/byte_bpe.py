@@ -53,8 +53,8 @@ class ByteBPETokenizer(Tokenizer):
             `keras_transformer.text.word_patterns`.
         normalization: `"nfc"`: texts are converted to Unicode's composed normal form first. `None`:
             they are not.
-        whole_words: Tokens that a word equal to them becomes even if merges make others of it, as
-            with `ignore_merges` in Hugging Face's tokenizers.
+        whole_words: Tokens that replace a word equal to them, even if merges would make other
+            tokens of it, as with `ignore_merges` in Hugging Face's tokenizers.
         name: Name of the `tf.Module`.
 
     Attributes:

@@ -247,7 +247,7 @@ class Tokenizer(tf.Module):
         )
 
     def used(self, strings: list[str]) -> set[int]:
-        """Returns the ids of the tokens that the ids of strings depend on; not in a graph.
+        """Returns the ids of the tokens on which the encoding of strings depends; not in a graph.
 
         Args:
             strings: List of strings.
@@ -257,8 +257,8 @@ class Tokenizer(tf.Module):
     def needed(self, used: set[int]) -> set[int]:
         """Returns the ids of the tokens that a smaller vocabulary needs: see `restricted`.
 
-        They are those given, special tokens, tokens that the tokenizer makes on the way to others,
-        and all characters or bytes that are tokens, so that no other text becomes unknown.
+        They are the given ids, special tokens, tokens from which the tokenizer makes others, and
+        all characters or bytes that are tokens, so that no other text becomes unknown.
 
         Args:
             used: Ids of tokens, such as those that `used` returns.
@@ -266,12 +266,12 @@ class Tokenizer(tf.Module):
         raise NotImplementedError
 
     def restricted(self, ids: list[int]) -> "Tokenizer":
-        """Returns a tokenizer with some of the tokens, which are numbered anew in their order.
+        """Returns a tokenizer that keeps only some of the tokens, with new ids in the same order.
 
-        It encodes all strings as before whose tokens are among `ids`, if `needed` returned them.
+        If `ids` come from `needed`, all strings whose tokens are among them are encoded as before.
 
         Args:
-            ids: Ids of these tokens, in ascending order.
+            ids: Ids of the tokens to keep, in ascending order.
         """
         raise NotImplementedError
 

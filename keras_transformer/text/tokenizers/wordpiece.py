@@ -166,7 +166,7 @@ class WordPieceTokenizer(Tokenizer):
         return [self._pieces()[int(token)] for token in tokens]
 
     def used(self, strings: list[str]) -> set[int]:
-        """Returns the ids of the tokens that strings depend on: see `Tokenizer.used`.
+        """Returns the ids of the tokens on which encoding depends: see `Tokenizer.used`.
 
         An unknown word depends on the tokens in front of its unknown part: without them, shorter
         ones might make it known.
@@ -207,7 +207,7 @@ class WordPieceTokenizer(Tokenizer):
             for number, piece in enumerate(pieces)
             if len(piece.removeprefix(CONTINUATION)) == 1
         }
-        # Tokens that no text has are special, apart from those that the vocabulary holds ready.
+        # Tokens that no text contains are special, except those that the vocabulary reserves.
         special = {
             number
             for number, (piece, parts) in enumerate(zip(pieces, words, strict=True))
