@@ -33,7 +33,7 @@ _FAST_BY_FILE = {
         "test_dtype_of_one_layer": 8,
         "test_mixed_float16_gradients_are_finite": 8,
         "test_mixed_precision": 17,
-        "test_outputs_depend_on_every_argument": 18,
+        "test_outputs_depend_on_every_argument": 12,
         "test_summary_names_every_sublayer": 12,
         "test_tf_function_of_any_length": 4,
         "test_weights_file": 12,
@@ -56,7 +56,6 @@ _FAST_BY_FILE = {
         "test_a_beam_equals_a_loop_in_python": 1,
         "test_a_prompt_is_kept_even_if_its_tokens_are_forbidden": 1,
         "test_banned_tokens_do_not_follow_prompts": 1,
-        "test_prompts_of_different_lengths_equal_each_of_them_alone": 1,
         "test_steps_with_a_cache_equal_the_whole_model": 1,
     },
     "tests/decoding/test_details.py": {
@@ -76,7 +75,6 @@ _FAST_BY_FILE = {
         "test_a_model_and_its_predictor_give_the_same": 1,
         "test_an_ensemble_of_a_model_with_itself_is_the_model": 1,
         "test_greedy_search_equals_a_loop_in_python": 1,
-        "test_hypotheses_change_their_places_in_these_beams": 1,
         "test_steps_equal_one_pass_over_the_output": 1,
     },
     "tests/decoding/test_sample_decode.py": {
@@ -112,11 +110,9 @@ _FAST_BY_FILE = {
     "tests/export/test_format_declarations.py": {
         "test_an_invalid_row_is_an_error_or_gives_an_empty_output": 1,
     },
-    "tests/export/test_loaded.py": {
-        "test_a_surrogate_is_an_error_that_names_it": 1,
-    },
     "tests/export/test_marian.py": {
         "test_options_that_marian_does_not_have_are_refused_by_name": 8,
+        "test_the_file_computes_in_marian_what_the_model_computes": 0,
     },
     "tests/layers/test_alibi.py": {
         "test_a_custom_position_may_have_weights": 1,
@@ -130,7 +126,7 @@ _FAST_BY_FILE = {
     },
     "tests/layers/test_block_kinds.py": {
         "test_a_cache_in_two_parts": 1,
-        "test_a_decoder_stack_and_its_steps": 3,
+        "test_a_decoder_stack_and_its_steps": 1,
         "test_an_encoder_stack": 5,
         "test_saved_and_loaded": 2,
     },
@@ -242,6 +238,9 @@ _FAST_BY_FILE = {
     },
     "tests/pretrained/test_gpt2.py": {
         "test_logits": 3,
+    },
+    "tests/pretrained/test_llama.py": {
+        "test_hidden_states_and_logits": 2,
     },
     "tests/pretrained/test_m2m_100.py": {
         "test_ids_have_the_tokens_of_languages_in_front": 1,
@@ -362,11 +361,16 @@ _FAST_BY_FILE = {
 # The same, but `.ci/run` runs the others.
 _FAST_REST_IN_CI_BY_FILE = {
     "tests/cli/test_bad_inputs.py": {
-        "test_a_bad_input_is_reported_in_one_line_and_leaves_no_file": 150,
+        "test_a_bad_input_is_reported_in_one_line_and_leaves_no_file": 100,
+    },
+    "tests/cli/test_bad_lines.py": {
+        "test_a_line_without_a_passage_does_not_affect_the_other_answers": 0,
     },
     "tests/cli/test_line_searches.py": {
         "test_alignments_come_after_the_text": 0,
         "test_n_best_lists_have_the_number_of_their_line": 0,
+        "test_scores_come_before_the_text": 0,
+        "test_the_maximum_length_limits_the_output": 0,
     },
     "tests/cli/test_plot.py": {
         "test_a_page_and_a_figure_are_written_together": 0,
@@ -374,9 +378,13 @@ _FAST_REST_IN_CI_BY_FILE = {
     "tests/cli/test_predict.py": {
         "test_a_language_model_is_evaluated_on_its_data_and_on_a_file": 0,
     },
+    "tests/decoding/test_beam.py": {
+        "test_a_beam_of_one_is_greedy": 0,
+    },
     "tests/decoding/test_decoder_only.py": {
         "test_a_state_that_grows_in_stages_gives_the_same": 0,
         "test_an_output_begins_with_its_prompt_which_does_not_count_in_the_score": 0,
+        "test_prompts_of_different_lengths_equal_each_of_them_alone": 0,
     },
     "tests/decoding/test_details.py": {
         "test_extra_outputs_do_not_change_the_others": 0,
@@ -384,7 +392,14 @@ _FAST_REST_IN_CI_BY_FILE = {
     "tests/decoding/test_narrowing.py": {
         "test_narrowing_beams_of_several_sizes_in_a_batch_equal_each_alone": 0,
     },
+    "tests/decoding/test_predictor.py": {
+        "test_hypotheses_change_their_places_in_these_beams": 0,
+    },
+    "tests/decoding/test_search.py": {
+        "test_one_graph_serves_all_numbers": 0,
+    },
     "tests/export/test_loaded.py": {
+        "test_a_surrogate_is_an_error_that_names_it": 0,
         "test_it_translates_as_the_model_in_memory": 0,
     },
     "tests/pretrained/test_bert.py": {
@@ -426,8 +441,10 @@ _FAST_REST_IN_CI_BY_FILE = {
     },
     "tests/training/test_array_trainings.py": {
         "test_bytes_of_an_unused_column_change_nothing": 0,
+        "test_weights_do_not_fit_other_labels": 0,
     },
     "tests/training/test_task_trainings.py": {
+        "test_examples_seen_are_counted": 0,
         "test_source_and_target_have_vocabularies_of_their_own": 0,
         "test_the_best_accuracy_becomes_the_model": 0,
     },
