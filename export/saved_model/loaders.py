@@ -9,7 +9,7 @@ import tensorflow as tf
 import keras_transformer.text.tokenizers.sentencepiece  # noqa: F401  (a SavedModel needs its operations)
 from keras_transformer.export.errors import ExportError
 
-# Operations of TensorFlow Text that TensorFlow Serving has included for a long time.
+# Operations of TensorFlow Text, all of which TensorFlow Serving links.
 TOKENIZERS = {
     *("SentencepieceOp", "SentencepieceTokenizeOp", "SentencepieceDetokenizeOp"),
     *("FastWordpieceTokenizeWithOffsets", "NormalizeUTF8", "RegexSplitWithOffsets"),

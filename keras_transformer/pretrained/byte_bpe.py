@@ -72,6 +72,8 @@ def read_byte_bpe(
         raise options.wrong("add_prefix_space", "false for texts that are split at this pattern")
     found = []
     ids = with_added_tokens(ids, folder, content, path, found)
+    if how["normalization"] is not None and content is not None:
+        _check_found(content, path)
     if how.get("whole_words"):  # added tokens are not in the words of texts
         added = {token["content"] for token in (content or {}).get("added_tokens") or []}
         how["whole_words"] = [piece for piece in how["whole_words"] if piece not in added]
@@ -96,6 +98,24 @@ def read_byte_bpe(
         own = (special["bos"], special["eos"]) if starts_with_bos else (None, None)
         check_marks(content, path, ids, [own] if marks is None else marks(special))
     return tokenizer
+
+
+def _check_found(content, path):
+    """Refuses tokens that Hugging Face finds after a normalisation that may change them.
+
+    Here tokens are found before it. The same tokens are found if they are ASCII and do not end in
+    a letter, with which an accent after it would compose. A solidus (U+0338) after `<`, `=` or `>`
+    remains, which no real text has.
+    """
+    for token in content.get("added_tokens") or []:
+        name = token["content"]
+        if token.get("special") or not token.get("normalized"):
+            continue
+        if not name.isascii() or name[-1:].isalpha():
+            raise ValueError(
+                f"{path}: `added_tokens` must be without `normalized`, unless they are ASCII and "
+                f"do not end in a letter. Received: {name!r}."
+            )
 
 
 def _merges_of_lines(text):

@@ -91,6 +91,8 @@ def read_unigram(folder, settings, kind) -> SentencePieceTokenizer:
         check_marks(content, path, ids, [(kind.special["bos"], kind.special["eos"])])
     # Splitting at white space strips every word.
     mask, _ = read_mask(ids, folder, content, kind.mask)
+    if content is not None and _prepends_once(content["pre_tokenizer"]):
+        mask = None  # the text after a mask would get a space in front, as every text does here
     try:
         return _tokenizer(ids, dict(scored), spec, size, kind, steps, mask)
     except ValueError as error:
@@ -196,6 +198,11 @@ def _splits_at_spaces(value):
     fits = last.get("replacement") == SPACE and last.get("split", True) is True
     fits = fits and (prepends == "always" or (prepends == "first" and len(steps) == 1))
     return kinds if fits else None
+
+
+def _prepends_once(value):
+    """Tells whether a `pre_tokenizer` puts a space in front of a text, but not after a mask."""
+    return value.get("prepend_scheme") == "first"
 
 
 def _normalization(whole):

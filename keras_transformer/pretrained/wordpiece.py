@@ -14,7 +14,7 @@ KEYS = {"pad": "pad_token", "unk": "unk_token", "bos": "cls_token", "eos": "sep_
 KINDS = {"model": "WordPiece", "normalizer": "BertNormalizer", "pre_tokenizer": "BertPreTokenizer"}
 
 
-def read_wordpiece(folder, settings, special=SPECIAL, pad=0) -> WordPieceTokenizer:
+def read_wordpiece(folder, settings, special=SPECIAL, pad=0, mask=MASK) -> WordPieceTokenizer:
     """Returns the `WordPieceTokenizer` of a checkpoint, padded to the model's vocabulary size.
 
     Args:
@@ -23,6 +23,7 @@ def read_wordpiece(folder, settings, special=SPECIAL, pad=0) -> WordPieceTokeniz
         special: Dictionary from `"pad"`, `"unk"`, `"bos"` and `"eos"` to tokens, for a folder that
             does not name them.
         pad: Id of padding if the settings name none.
+        mask: The mask token, for a folder that does not name it.
 
     Raises:
         ValueError: If a file is missing or damaged, does not fit the model, or contains another
@@ -40,7 +41,7 @@ def read_wordpiece(folder, settings, special=SPECIAL, pad=0) -> WordPieceTokeniz
     names = {number: piece for piece, number in ids.items()}
     pieces = [names.get(number, f"<unused {number}>") for number in range(size)]
     special = {r: token_name(options.get(KEYS[r])) or name for r, name in special.items()}
-    mask, _ = read_mask(ids, folder, content, MASK)  # splitting at white space strips every word
+    mask, _ = read_mask(ids, folder, content, mask)  # splitting at white space strips every word
     special |= {} if mask is None else {"mask": mask}
     try:
         tokenizer = WordPieceTokenizer(pieces, normalizer, special, longest)

@@ -128,7 +128,7 @@ def check_merges(merges, ranks) -> list[str]:
     for pair in merges:
         pairs["".join(pair)].append(tuple(pair))
     for piece in pairs:
-        symbols, steps = _merged(piece, ranks)
+        symbols, steps = merged(piece, ranks)
         if len(symbols) > 1:
             never_made.append(piece)
         for pair in steps:
@@ -142,7 +142,7 @@ def check_merges(merges, ranks) -> list[str]:
         for number, (first, second) in enumerate(own):
             for begin, end in own[:number]:
                 symbols = [first, second, end]
-                if second == begin and _merged("".join(symbols), ranks, piece)[0] == symbols:
+                if second == begin and merged("".join(symbols), ranks, piece)[0] == symbols:
                     raise ValueError(
                         f"`merges` must have {(first, second)} before {(begin, end)}, as both make "
                         f"{piece!r} in the text {''.join(symbols)!r}."
@@ -150,8 +150,13 @@ def check_merges(merges, ranks) -> list[str]:
     return never_made
 
 
-def _merged(text, ranks, limit=None):
-    """Merges a text as SentencePiece does, up to the rank of the piece `limit`.
+def merged(text, ranks, limit=None) -> tuple[list[str], list[tuple[str, str]]]:
+    """Merges a text as SentencePiece does.
+
+    Args:
+        text: The characters that stand for the bytes of a text.
+        ranks: What `merge_ranks` returned.
+        limit: The piece before whose rank merging stops. `None`: it does not stop before the end.
 
     Returns:
         The symbols that remain, and the merged pairs, in order.

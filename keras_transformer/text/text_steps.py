@@ -9,7 +9,7 @@ import tensorflow as tf
 import tensorflow_text
 
 from keras_transformer.tensors import Tensor
-from keras_transformer.text.code_points import CODE_POINTS, CodePointMap
+from keras_transformer.text.code_points import CODE_POINTS, CodePointMap, members
 from keras_transformer.text.unicode_ranges import (
     APART,
     LOWERCASE,
@@ -93,7 +93,7 @@ def _joined(names):
 
 @functools.lru_cache(8)
 def _code_points(names):
-    marks, whole = _members(MARKS + OTHER_MARKS), _members(WHOLE + WHOLE_COMPATIBLE)
+    marks, whole = members(MARKS + OTHER_MARKS), members(WHOLE + WHOLE_COMPATIBLE)
     lower = {chr(p): chr(p + shift) for a, b, shift in LOWERCASE for p in range(a, b + 1)}
     functions = {
         "decompose": lambda x: x if ord(x) in whole else unicodedata.normalize("NFKD", x),
@@ -135,7 +135,3 @@ def _compose(strings):
 def _bounds():
     """Returns first code points in `APART` and first ones after them, in order."""
     return tf.constant(np.array([(a, b + 1) for a, b in APART], np.int32).reshape(-1))
-
-
-def _members(ranges):
-    return frozenset(point for first, last in ranges for point in range(first, last + 1))

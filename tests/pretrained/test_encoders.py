@@ -168,6 +168,8 @@ def test_settings_that_cannot_be_expressed_are_named(family, changes, message, t
          "`found` must be pieces that are not special. Received: '.SEP.'"),
         ("modernbert", lambda c: c["added_tokens"].append(
             added(300, "x", special=False, lstrip=True)), "must be without .*'x' with lstrip"),
+        ("modernbert", lambda c: c["added_tokens"].append(
+            added(300, "cafe", special=False, normalized=True)), "`normalized`, .*'cafe'"),
     ],
 )  # fmt: skip
 def test_vocabularies_that_cannot_be_expressed_are_named(family, change, message, tmp_path):

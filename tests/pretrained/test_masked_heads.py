@@ -162,3 +162,15 @@ def test_a_mask_with_other_rules_is_not_one(tmp_path):
     (tmp_path / "tokenizer_config.json").write_text(json.dumps({"added_tokens_decoder": entry}))
     with pytest.raises(ValueError, match="must have a mask token that is found in texts"):
         read_checkpoint(tmp_path)
+
+
+def test_a_text_after_a_mask_must_get_the_space_that_begins_a_text(tmp_path):
+    """It gets none in the checkpoint, but would get one here."""
+    write_folder(tmp_path, "xlm-roberta")
+    path = tmp_path / "tokenizer.json"
+    content = json.loads(path.read_text())
+    space = content["pre_tokenizer"]["pretokenizers"][1]
+    content["pre_tokenizer"] = {**space, "prepend_scheme": "first"}
+    path.write_text(json.dumps(content))
+    with pytest.raises(ValueError, match="must have a mask token that is found in texts"):
+        read_checkpoint(tmp_path)

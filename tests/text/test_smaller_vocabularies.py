@@ -87,6 +87,28 @@ def test_byte_bpe_keeps_the_merges_of_its_tokens():
     assert [text.decode() for text in smaller.decode(smaller.encode(texts)).numpy()] == texts
 
 
+def test_byte_bpe_keeps_the_pairs_by_which_its_tokens_are_reached():
+    """`abc` is reached by `a` and `bc`, although the last pair that makes it is another one."""
+    merges = [("b", "c"), ("c", "a"), ("a", "b"), ("a", "bc"), ("ab", "c")]
+    marks = ["<s>", "<pad>", "</s>", "<unk>"]
+    pieces = bpe_in_python.vocabulary([*merges[:4]], marks)
+    tokenizer = ByteBPETokenizer(pieces, merges)
+    assert tokens(tokenizer, "abca") == ["abc", "a"]
+    smaller, kept = restricted(tokenizer, ["abc", "ca"])
+    assert "bc" in kept and "ab" not in kept
+    assert tokens(smaller, "abca") == ["abc", "a"]
+
+
+def test_byte_bpe_loses_found_tokens_and_whole_words_that_are_not_used():
+    merges = [("d", "o"), ("do", "g")]
+    marks = ["<s>", "<pad>", "</s>", "<unk>"]
+    pieces = bpe_in_python.vocabulary(merges, marks)
+    tokenizer = ByteBPETokenizer(pieces, merges, found=["dog"])
+    assert "dog" not in restricted(tokenizer, ["cat"])[1]
+    smaller, kept = restricted(tokenizer, ["a dog"])
+    assert "dog" in kept and tokens(smaller, "xdogx") == ["x", "dog", "x"]
+
+
 @pytest.mark.parametrize("lowercase", [False, True])
 def test_wordpiece_encodes_hostile_texts_as_before(lowercase):
     pieces = vocabulary(LINES, lowercase)

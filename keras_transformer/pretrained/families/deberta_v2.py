@@ -7,7 +7,7 @@ import numpy as np
 
 from keras_transformer.checks import is_integer
 from keras_transformer.config.positions import check_buckets
-from keras_transformer.pretrained.bert_encoder import EMBEDDINGS, BertEncoder
+from keras_transformer.pretrained.bert_encoder import BertEncoder
 from keras_transformer.pretrained.names import Layout, Weight, layers
 from keras_transformer.pretrained.settings import ACTIVATIONS, CheckpointSettings
 from keras_transformer.pretrained.unigram import UnigramFormat, read_unigram
@@ -26,7 +26,6 @@ EXPRESSIBLE = {
 REQUIRED = ("relative_attention", "share_att_key")  # which would be false if they were missing
 SCALE = 3**-0.5  # scores are divided by sqrt(3 d_k) there, which is a part of the queries here
 TABLE = "encoder.rel_embeddings.weight"
-TABLES = {name: ours for name, ours in EMBEDDINGS.items() if name != "token_type_embeddings"}
 
 
 class DebertaV2(BertEncoder):
@@ -105,10 +104,9 @@ class DebertaV2(BertEncoder):
 
     def embeddings(self, config) -> Iterator[Weight]:  # noqa: D102
         yield self.table()
-        for name, ours in TABLES.items():
-            if name != "position_embeddings" or self._has_positions:
-                last = self.cut if name == "position_embeddings" else 0
-                yield Weight(f"{self.prefix}embeddings.{name}.weight", ours, Layout(last=last))
+        if self._has_positions:
+            rows = f"{self.prefix}embeddings.position_embeddings.weight"
+            yield Weight(rows, "embedding.positions", Layout(last=self.cut))
         yield from layers({"embeddings.LayerNorm": "encoder.embedding_norm"}, self.prefix)
 
     def head(self, config) -> Iterator[Weight]:  # noqa: D102

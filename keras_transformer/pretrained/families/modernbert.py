@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from keras_transformer.pretrained.byte_bpe import read_byte_bpe
+from keras_transformer.pretrained.byte_bpe import VOCABULARY, read_byte_bpe
 from keras_transformer.pretrained.names import TRANSPOSED, Layout, Weight, layers
 from keras_transformer.pretrained.settings import ACTIVATIONS, CheckpointSettings
 from keras_transformer.pretrained.text_encoder import TextEncoder
@@ -98,6 +98,7 @@ class ModernBert(TextEncoder):
             yield from layers({"head.norm": "transform_norm", "classifier": "output_layer"})
 
     def read_tokenizer(self) -> ByteBPETokenizer:  # noqa: D102
+        self.folder.require(VOCABULARY)
         return self.checked(read_byte_bpe(self.folder, self.settings, SPECIAL, True))
 
     def _windows(self):

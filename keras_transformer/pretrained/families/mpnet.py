@@ -9,6 +9,7 @@ from keras_transformer.pretrained.wordpiece import read_wordpiece
 from keras_transformer.text.tokenizers import WordPieceTokenizer
 
 SPECIAL = {"pad": "<pad>", "unk": "[UNK]", "bos": "<s>", "eos": "</s>"}
+MASK = "<mask>"
 BUCKETS, DISTANCE = 32, 128  # no setting changes them
 TABLES = {  # with the number of rows before that of the first position
     "embeddings.word_embeddings": ("embedding.table", 0),
@@ -56,4 +57,4 @@ class MPNet(RobertaEncoder):
         yield Weight(biases, "encoder.blocks.0.self_attention.distance_bias")
 
     def read_tokenizer(self) -> WordPieceTokenizer:  # noqa: D102
-        return read_wordpiece(self.folder, self.settings, SPECIAL, self.pad)
+        return read_wordpiece(self.folder, self.settings, SPECIAL, self.pad, MASK)

@@ -13,6 +13,7 @@ from keras_transformer.text.byte_pairs import (
     CHARACTERS,
     check_merges,
     merge_ranks,
+    merged,
     sentencepiece_model,
     text_of,
     utf8_bytes,
@@ -36,7 +37,8 @@ class ByteBPETokenizer(Tokenizer):
     It returns the same ids as Hugging Face's `tokenizers`, except that the name of a special token
     in a text, such as `</s>`, is treated as ordinary text; `encode_masked` recognises masks. No
     text is unknown, because every byte is a token. `encode` and `decode` use only operations of
-    TensorFlow and those of SentencePiece, see `SentencePieceTokenizer`.
+    TensorFlow and those of SentencePiece, see `SentencePieceTokenizer`; with `found` also that of
+    TensorFlow Text named `RegexSplitWithOffsets`.
 
     Args:
         pieces: The tokens in the order of their ids, strings of the characters that stand for
@@ -129,6 +131,7 @@ class ByteBPETokenizer(Tokenizer):
         model = sentencepiece_model(pieces, ranks, special["unk"])
         # Wrapped in functions, because a `tf.Module` searches its attributes for variables.
         self._content = lambda: (pieces, merges, dict(special), whole)
+        self._ranks = lambda: ranks
         self._model = lambda: model
         self.starts_with_bos, self.prefix_space = starts_with_bos, prefix_space
         self.mask_strips = mask_strips
@@ -264,19 +267,20 @@ class ByteBPETokenizer(Tokenizer):
         return [text_of(piece).decode("utf-8", "replace") for piece in self._content()[0]]
 
     def needed(self, used: set[int]) -> set[int]:  # noqa: D102
-        pieces, merges, *_ = self._content()
-        ids = {piece: number for number, piece in enumerate(pieces)}
-        parts = {"".join(pair): pair for pair in merges}
+        pieces = self._content()[0]
+        ids, ranks = {piece: number for number, piece in enumerate(pieces)}, self._ranks()
         needed = {
             number
             for number, piece in enumerate(pieces)
-            if piece not in parts and not PLACEHOLDER.fullmatch(piece)
+            if piece not in ranks and not PLACEHOLDER.fullmatch(piece)
         }
         new = [pieces[number] for number in used]
         while new:
             piece = new.pop()
-            needed.add(ids[piece])
-            new += [part for part in parts.get(piece, ()) if ids[part] not in needed]
+            if ids[piece] not in needed:
+                needed.add(ids[piece])
+                # All that its merges pass through: another pair may make the same piece.
+                new += ["".join(pair) for pair in merged(piece, ranks)[1]]
         return needed
 
     def restricted(self, ids: list[int]) -> "ByteBPETokenizer":  # noqa: D102
@@ -284,7 +288,8 @@ class ByteBPETokenizer(Tokenizer):
         content["pieces"] = [content["pieces"][number] for number in ids]
         kept = {*content["pieces"]}
         content["merges"] = [pair for pair in content["merges"] if {*pair, "".join(pair)} <= kept]
-        content["whole_words"] = [word for word in content["whole_words"] if word in kept]
+        for name in ("found", "whole_words"):
+            content[name] = [piece for piece in content.get(name, ()) if piece in kept]
         return self.from_files({FILE: json.dumps(content).encode()})
 
     def files(self) -> dict[str, bytes]:  # noqa: D102
@@ -295,9 +300,9 @@ class ByteBPETokenizer(Tokenizer):
             "prefix_space": self.prefix_space,
             **({"mask_strips": True} if self.mask_strips else {}),
             **({"found": [*self._found().ids]} if self._found().ids else {}),
-            "pattern": self.pattern,
-            "normalization": self.normalization,
-            "whole_words": whole_words,
+            **({"pattern": self.pattern} if self.pattern != "gpt2" else {}),
+            **({"normalization": self.normalization} if self.normalization else {}),
+            **({"whole_words": whole_words} if whole_words else {}),
             "pieces": pieces,
             "merges": merges,
         }
