@@ -644,15 +644,27 @@ _SLOW_BY_FILE = {
     "tests/test_config.py": {
         "test_number_of_parameters": 8,
     },
+    "tests/training/data/test_epochs.py": {
+        "test_batches_are_skipped_and_shared_out": 1,
+    },
     "tests/training/loop/test_moving_average.py": {
         "test_the_block_sees_the_average_and_training_does_not": 1,
     },
     "tests/training/loop/test_session.py": {
         "test_a_diverged_training_names_the_checkpoint_on_disk": 1,
+        "test_a_moving_average_is_the_same_after_an_interruption": 0,
         "test_the_best_model_is_kept_and_may_be_the_final_one": 1,
+        "test_the_history_grows_row_by_row_after_a_kill": 0,
+    },
+    "tests/training/loop/test_start.py": {
+        "test_a_run_is_complete_without_the_run_it_started_from": 0,
     },
     "tests/training/losses/test_r_drop.py": {
+        "test_it_makes_passes_agree": 0,
         "test_without_dropout_an_update_is_the_same": 1,
+    },
+    "tests/training/settings/test_changes.py": {
+        "test_extending_a_finished_run_equals_a_longer_run": 0,
     },
     "tests/training/test_adam.py": {
         "test_a_plain_transformer": 2,
@@ -661,8 +673,23 @@ _SLOW_BY_FILE = {
     "tests/training/test_array_trainings.py": {
         "test_training_can_start_from_the_weights_of_a_run": 1,
     },
+    "tests/training/test_averaging.py": {
+        "test_the_new_run_is_used_like_any_other": 0,
+    },
+    "tests/training/test_configs.py": {
+        "test_a_configuration_of_the_paper_takes_a_step": 1,
+    },
     "tests/training/test_presets.py": {
-        "test_an_update_compiles_for_static_shapes": 5,
+        "test_an_update_compiles_for_static_shapes": 3,
+    },
+    "tests/training/test_task_trainings.py": {
+        "test_a_resumed_packed_training_ends_like_an_uninterrupted_one": 0,
+    },
+    "tests/training/tuning/test_frozen.py": {
+        "test_frozen_parts_do_not_change_on_two_devices": 0,
+    },
+    "tests/training/tuning/test_layer_rates.py": {
+        "test_updates_on_two_devices_equal_adam_by_hand": 0,
     },
 }
 
