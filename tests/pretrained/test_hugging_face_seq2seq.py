@@ -160,7 +160,7 @@ def log_softmax(logits):
 
 @pytest.mark.parametrize("name", CASES)
 def test_probabilities_of_the_tokens_that_remain_in_a_smaller_vocabulary(name):
-    """Those are Hugging Face's, divided by their sum; the states of the encoder are the same."""
+    """They are Hugging Face's, divided by their sum; the states of the encoder are the same."""
     checkpoint, expected = converted(name)
     source = source_of(name, checkpoint.model, expected)[1:]  # of some sentences
     target, pad = expected["target"][1:].astype("int32"), checkpoint.model.config.pad_id
