@@ -6,7 +6,6 @@ from typing import Any
 
 from keras_transformer.checks import check_choice
 from keras_transformer.config import heads, inputs
-from keras_transformer.config.masked_head import MaskedTokenHead
 from keras_transformer.config.model import ModelConfig
 from keras_transformer.config.parts import Part
 from keras_transformer.config.recurrent import Cells, RecurrentConfig
@@ -144,7 +143,7 @@ class MaskedLanguageModelConfig(ModelConfig):
     description = {
         "input": Part(inputs.TokenInput()),
         "encoder": STACK,
-        "head": Part(MaskedTokenHead()),
+        "head": Part(heads.MaskedTokenHead()),
     }
 
 

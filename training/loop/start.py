@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from keras_transformer.config.masked_head import MASKING
+from keras_transformer.config.heads.masked_token import MASKING
 from keras_transformer.config.parts import PARTS
 from keras_transformer.models.parts import copy_parts, source_of
 from keras_transformer.text.tokenizers.pair import Tokenizers

@@ -3,10 +3,10 @@
 import dataclasses
 from typing import Annotated, Any
 
-from keras_transformer.checks import check_activation, check_rate, check_share
+from keras_transformer.checks import check_rate, check_share
 from keras_transformer.config.arguments import documented, option
-from keras_transformer.config.heads import NextTokenHead
-from keras_transformer.config.part_config import PartConfig
+from keras_transformer.config.heads.linear import LinearHeadConfig
+from keras_transformer.config.heads.next_token import NextTokenHead
 
 # Options that determine the masks of training and evaluation, but neither weights nor answers.
 MASKING = ("masking_rate", "mask_share", "random_share")
@@ -14,7 +14,7 @@ MASKING = ("masking_rate", "mask_share", "random_share")
 
 @documented
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class MaskedTokenHead(NextTokenHead):
+class MaskedTokenHead(LinearHeadConfig, NextTokenHead):
     """Configuration of a head that predicts the tokens that masks hide.
 
     Args:
@@ -26,10 +26,6 @@ class MaskedTokenHead(NextTokenHead):
         True,
         """Adds a dense layer with `transform_activation` and a normalisation before the output
         weights, as in BERT. Its output is as wide as the embedding.""",
-    )
-    transform_activation: Annotated[str, check_activation] = option(
-        "gelu",
-        "Activation of the `transform`: `gelu`, or another one, as for `activation`.",
     )
     masking_rate: Annotated[float, check_rate] = option(
         0.15,
@@ -48,7 +44,7 @@ class MaskedTokenHead(NextTokenHead):
     )
 
     def __post_init__(self) -> None:
-        PartConfig.__post_init__(self)
+        super().__post_init__()
         if not self.masking_rate > 0:
             raise ValueError(
                 f"`masking_rate` must be above 0. Received: masking_rate={self.masking_rate}."
@@ -58,11 +54,6 @@ class MaskedTokenHead(NextTokenHead):
             raise ValueError(
                 "The sum of `mask_share` and `random_share` must be at most 1. "
                 f"Received: mask_share={shares[0]}, random_share={shares[1]}."
-            )
-        if not self.transform and self.transform_activation != "gelu":
-            raise ValueError(
-                "`transform_activation` has no effect without `transform`. "
-                f"Received: transform_activation={self.transform_activation!r}."
             )
 
     def check_with(self, config: Any) -> None:  # noqa: D102
