@@ -155,7 +155,7 @@ def read_columns(data, task, split, limit=None) -> list[list]:
         split: Name of the split.
         limit: Maximum number of examples. `None`: all.
     """
-    rows = data.rows(split)
+    rows = data.requests(split)
     rows = rows if limit is None else rows.take(limit)
     columns = {name: [] for name in task.columns}
     for row in rows.as_numpy_iterator():

@@ -2,13 +2,24 @@
 
 import dataclasses
 import functools
+import typing
 from typing import Annotated, Any, Literal
 
-from keras_transformer.checks import check_positive, is_integer
+from keras_transformer.checks import check_choice, check_positive, is_integer
 from keras_transformer.config.arguments import documented, option
 from keras_transformer.config.block import Count, OptionalCount
 from keras_transformer.config.part_config import PartConfig
 from keras_transformer.config.table_format import TableFormat
+
+LARGEST_EDGE = 65_535  # of a JPEG file
+Interpolation = Literal["nearest", "box", "bilinear", "hamming", "bicubic", "lanczos"]
+
+
+def check_interpolation(name: str, value: Any) -> None:
+    """Requires an `Interpolation`, or `None`."""
+    if value is not None:
+        check_choice(name, value, typing.get_args(Interpolation))
+
 
 OptionalNumber = Annotated[float | None, functools.partial(check_positive, optional=True)]
 
@@ -88,11 +99,68 @@ class PatchInput(PartConfig):
         set_by="data",
         statistic=True,
     )
+    interpolation: Annotated[str | None, check_interpolation] = option(
+        None,
+        """Filter for resizing, with the pixels of Pillow: `"nearest"`, `"box"`, `"bilinear"`,
+        `"hamming"`, `"bicubic"` or `"lanczos"`. `None`: bilinear, with the pixels of
+        TensorFlow.""",
+        set_by="data",
+        statistic=True,
+    )
+    resize_to: tuple = option(
+        (),
+        """Size to which images are resized before their centre is cropped: height and width, or
+        only the length of the shorter edge. Empty: height and width of an image of the model.""",
+        set_by="data",
+        statistic=True,
+    )
+    center_crop: bool = option(
+        False,
+        "Crops images to the pixels at their centre, after resizing.",
+        set_by="data",
+        statistic=True,
+    )
     patch_size: Count = option(
         16,
         """Height and width of a patch, in pixels. Height and width of an image must be multiples
         of it.""",
     )
+
+    def __post_init__(self) -> None:
+        if isinstance(self.resize_to, list):  # as in JSON
+            object.__setattr__(self, "resize_to", tuple(self.resize_to))
+        super().__post_init__()
+        self._check_steps()
+
+    def _check_steps(self):
+        """Requires that every step changes images, and that resized ones are large enough."""
+        steps = (
+            f"Received: resize={self.resize}, interpolation={self.interpolation!r}, "
+            f"resize_to={self.resize_to}, center_crop={self.center_crop}."
+        )
+        if self.interpolation is not None and not self.resize:
+            raise ValueError(f"`interpolation` has no effect without `resize`. {steps}")
+        if not self.resize_to:
+            if self.resize and self.center_crop:
+                raise ValueError(
+                    f"`center_crop` has no effect on images that have the size. {steps}"
+                )
+            return
+        if self.interpolation is None or not self.center_crop:
+            raise ValueError(f"`resize_to` needs `interpolation` and `center_crop`. {steps}")
+        least = self.image_height, self.image_width
+        if not isinstance(self.resize_to, tuple):
+            raise TypeError(f"`resize_to` must be a tuple of integers. {steps}")
+        smallest = least if len(self.resize_to) == 2 else [max(least)]
+        fits = len(self.resize_to) == len(smallest) and all(
+            is_integer(size) and fewest <= size <= LARGEST_EDGE
+            for size, fewest in zip(self.resize_to, smallest, strict=True)
+        )
+        if not fits:
+            raise ValueError(
+                "`resize_to` must be a height and a width, or the shorter edge, of at least "
+                f"{least[0]} x {least[1]} and at most {LARGEST_EDGE} pixels. {steps}"
+            )
 
     @property
     def shape(self) -> tuple[int, int, int]:

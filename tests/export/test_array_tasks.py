@@ -95,7 +95,9 @@ def test_images_in_a_tflite_file(runs, corpus, tmp_path, quantize):
     labels = command("predict", file, data=lines).splitlines()
     assert len(labels) == len(paths(corpus))
     loaded = LiteRTSinglePass(file)
-    assert loaded.metadata["image"] == {"height": 4, "width": 6, "channels": 1, "resize": False}
+    size = {"height": 4, "width": 6, "channels": 1, "resize": False}
+    steps = {"interpolation": None, "resize_to": [], "center_crop": False}
+    assert loaded.metadata["image"] == {**size, **steps}
     if quantize == "none":
         assert labels == command("predict", folder, data=lines).splitlines()
         signatures = load_interpreter()(model_path=str(file)).get_signature_list()
@@ -121,8 +123,10 @@ def test_a_bad_image_does_not_affect_the_other_answers_of_an_export(runs, corpus
         assert "line 5: " in damaged and "bad.png: is not a readable PNG or JPEG" in damaged
 
 
-def test_images_are_resized_as_in_the_run(corpus, tmp_path):
+@pytest.mark.parametrize("steps", [[], ["data.interpolation=lanczos", "data.resize_to=[6]"]])
+def test_images_are_resized_as_in_the_run(corpus, tmp_path, steps):
     overrides = ["data.image_size=[4, 4]", "training.updates=1", "training.final_model=last"]
+    overrides += steps
     settings = load_settings(corpus / "image_classification.toml", overrides)
     run_quietly(settings, tmp_path / "run")
     command("export", "saved-model", tmp_path / "run", tmp_path / "saved")

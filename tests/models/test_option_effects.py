@@ -78,6 +78,7 @@ ELSEWHERE = {
     **{"silent_ids": "searches", "forced_eos_id": "searches", "max_answer": "answers"},
     **{"forced_bos_id": "searches", "no_repeat_ngram": "searches"},
     **{"stride": "windows", "resize": "files", "inputs": "names", "target": "name"},
+    **{"interpolation": "files", "resize_to": "files", "center_crop": "files"},
     **{"table": "files", "scored": "windows", "similarity_scale": "loss", "symmetric": "loss"},
     **{"no_answer": "answers", "masking_rate": "masks", "mask_share": "masks"},
     **{"random_share": "masks"},

@@ -5,6 +5,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
+from keras_transformer.config.inputs import Interpolation, PatchInput
 from keras_transformer.config.table_format import DECIMALS, FILLS, ORDERS, SEPARATORS
 from keras_transformer.tasks.series.steps import TimeStep
 from keras_transformer.training.settings.fields import DataSettings, PathText, Positive
@@ -58,6 +59,19 @@ class ImageData(ArrayData):
         description="Height and width to which all images are resized. If omitted: all images must "
         "have the size of the first one.",
     )
+    interpolation: Interpolation | None = Field(
+        None,
+        description="Filter with which images are resized, with the pixels of Pillow. If omitted: "
+        "bilinear, with the pixels of TensorFlow.",
+    )
+    resize_to: list[Positive] | None = Field(
+        None,
+        min_length=1,
+        max_length=2,
+        description="Height and width to which images are resized before they are cropped to the "
+        "`image_size` pixels at their centre, or only the length of the shorter edge. If omitted: "
+        "`image_size`.",
+    )
     channels: Literal[1, 3] = Field(
         3, description="Number of channels: 1 converts all images to grey, 3 to RGB."
     )
@@ -73,6 +87,23 @@ class ImageData(ArrayData):
         given = [path for path in (self.train, self.validation, self.test) if path is not None]
         if len(set(given)) < len(given):
             raise ValueError("`train`, `validation` and `test` must be different folders.")
+        return self
+
+    @model_validator(mode="after")
+    def _steps_fit(self):
+        if self.image_size is None and (self.interpolation or self.resize_to):
+            name = "interpolation" if self.interpolation else "resize_to"
+            raise ValueError(f"`{name}` has no effect without `image_size`.")
+        if self.resize_to:
+            height, width = self.image_size
+            PatchInput(
+                image_height=height,
+                image_width=width,
+                resize=True,
+                interpolation=self.interpolation,
+                resize_to=tuple(self.resize_to),
+                center_crop=True,
+            )
         return self
 
 

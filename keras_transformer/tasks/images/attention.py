@@ -13,7 +13,7 @@ class ImageAttention:
     """Attention weights of the class token for one image.
 
     Args:
-        pixels: The image, `[H, W, C]`, uint8.
+        pixels: The image as the model gets it, `[H, W, C]`, uint8.
         label: The label that the model predicts.
         weights: Array `[layers, heads, R, Q]`, float32, for patches in R rows and Q columns. The
             remaining weight, up to a sum of 1, is the class token's weight on itself.
@@ -50,4 +50,4 @@ def image_attention(recognizer, image) -> ImageAttention:
         [tf.cast(weight, tf.float32).numpy()[0, :, 0, 1:] for weight in weights.values()]
     )  # [layers, heads, R * Q], of the class token
     patches = layers.reshape(*layers.shape[:2], *model.config.grid)
-    return ImageAttention(pixels, recognizer([pixels])[0], patches)
+    return ImageAttention(pixels, recognizer([image])[0], patches)

@@ -16,6 +16,7 @@ RULE = (
     "Each row: the pixels of an image, row by row, from 0 to 255; images of other sizes must be "
     "resized before."
 )
+PREPARED = "Each row: the pixels of a prepared image, row by row, from 0 to 255. {}"
 
 
 class ImageCodec(LabelCodec):
@@ -33,6 +34,8 @@ class ImageCodec(LabelCodec):
 
     def __init__(self, size, labels):
         self.image_size, self.labels = size, tuple(labels)
+        if size.interpolation or size.center_crop:
+            self.rule = PREPARED.format(size.steps)
 
     @classmethod
     def check(cls, examples) -> list:  # noqa: D102
@@ -61,7 +64,7 @@ class ImageCodec(LabelCodec):
         Args:
             examples: List of paths, of bytes of files, or of arrays `[H, W, C]` of uint8.
         """
-        encoded = [_encoded(example) for example in examples]
+        encoded = [encoded_image(example) for example in examples]
         return {"images": tf.constant(encoded, tf.string, [len(encoded)])}
 
     def encode(self, images) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
@@ -89,26 +92,19 @@ class ImageCodec(LabelCodec):
         return {"pixels": tf.TensorSpec(shape, tf.float32, name="pixels")}
 
     def metadata(self) -> dict[str, Any]:  # noqa: D102
-        size = self.image_size
         return {
             "labels": list(self.labels),
-            "image": {
-                "height": size.height,
-                "width": size.width,
-                "channels": size.channels,
-                "resize": size.resize,
-            },
+            "image": self.image_size.metadata(),
             "pixels": self.rule,
         }
 
     @classmethod
     def from_metadata(cls, metadata, tokenizers) -> "ImageCodec":  # noqa: D102
-        return cls(ImageSize(**metadata["image"]), metadata["labels"])
+        return cls(ImageSize.from_metadata(metadata["image"]), metadata["labels"])
 
     def guide(self, example) -> Guide:  # noqa: D102
         size, labels = self.image_size, ", ".join(f"`{label}`" for label in self.labels)
-        encoded = _encoded(example)
-        other = "is resized" if size.resize else "is an error"
+        encoded = encoded_image(example)
         return Guide(
             purpose=f"Classifies images as one of the labels {labels}",
             request={"images": f'[{{"b64": "{base64.b64encode(encoded).decode()}"}}]'},
@@ -119,8 +115,7 @@ class ImageCodec(LabelCodec):
                 f"{size.width} x {size.channels} of an image.",
                 f"C: the {len(self.labels)} labels, in the order above. `label` is the most "
                 "probable of them.",
-                f"An image must have {size.height} x {size.width} pixels; one of another size "
-                f"{other}.",
+                size.steps,
             ],
             arguments={
                 "images": f'tf.io.decode_base64(["{base64.urlsafe_b64encode(encoded).decode()}"])'
@@ -128,8 +123,8 @@ class ImageCodec(LabelCodec):
         )
 
 
-def _encoded(example):
-    """Returns an image as the bytes of a file."""
+def encoded_image(example) -> bytes:
+    """Returns an image, a path, the bytes of a file or an array, as the bytes of a file."""
     if isinstance(example, bytes):
         return example
     if isinstance(example, (str, os.PathLike)):

@@ -9,10 +9,11 @@ import numpy as np
 from keras_transformer.models.image_classifier import ImageClassifier
 from keras_transformer.tasks.attention import CLASS
 from keras_transformer.tasks.images.attention import ImageAttention, image_attention
-from keras_transformer.tasks.images.codec import ImageCodec
+from keras_transformer.tasks.images.codec import ImageCodec, encoded_image
 from keras_transformer.tasks.images.files import ImageSize
 from keras_transformer.tasks.single_pass.labels import Classification
 from keras_transformer.tasks.single_pass.pipeline import SinglePass
+from keras_transformer.tasks.strings import map_sorted
 from keras_transformer.tensors import Tensor
 
 
@@ -56,7 +57,7 @@ class ImageRecognizer(SinglePass):
 
         Args:
             images: List of paths of PNG or JPEG files, of the bytes of such files, or of arrays
-                `[H, W, C]` of uint8.
+                `[H, W, C]` of uint8. All are resized and cropped as the configuration requires.
             batch_size: Number of images classified at a time.
 
         Raises:
@@ -68,11 +69,21 @@ class ImageRecognizer(SinglePass):
     def answer(self, images: Tensor, batch_size: int = 64) -> list[Classification]:
         """Classifies images; see `classify`."""
         images = enumerate(self.codec.check(images), start=1)
-        return super().answer([self.read(image, number) for number, image in images], batch_size)
+        encoded = [self._encoded(image, number) for number, image in images]
+        return map_sorted(super().answer_batch, encoded, batch_size, self.codec.size)
 
     def answer_batch(self, images: Tensor) -> list[Classification]:
         """Returns a `Classification` for each image of a list, computed as one batch."""
-        return super().answer_batch([self.read(image) for image in images])
+        return super().answer_batch([self._encoded(image) for image in images])
+
+    def _encoded(self, image, number=1):
+        """Returns an image as the bytes of a file, after checking it like `read`."""
+        encoded = encoded_image(image) if isinstance(image, (str, os.PathLike, bytes)) else None
+        if encoded is None:  # an array
+            self.read(image, number)
+            return encoded_image(image)
+        self.size.check(encoded, f"image {number}" if isinstance(image, bytes) else image)
+        return encoded
 
     def attention(self, image: Tensor) -> dict[str, ImageAttention]:
         """Returns the attention weights of the class token for an image.
@@ -91,7 +102,7 @@ class ImageRecognizer(SinglePass):
         return {CLASS: image_attention(self, image)}
 
     def read(self, image: Tensor, number: int = 1) -> np.ndarray:
-        """Returns an image as an array `[H, W, C]`, uint8.
+        """Returns the pixels that the model gets: an array `[H, W, C]`, uint8, of its size.
 
         Args:
             image: A path, the bytes of a file, or an array.
@@ -101,4 +112,4 @@ class ImageRecognizer(SinglePass):
             return self.size.read(image)
         if isinstance(image, bytes):
             return self.size.from_bytes(image, f"image {number}")
-        return self.size.checked(image, f"image {number}")
+        return self.size.from_array(image, f"image {number}")

@@ -11,10 +11,15 @@ import pytest
 import tensorflow as tf
 
 from keras_transformer.installation import install_hint
+from keras_transformer.tasks.images.files import ImageSize
+from keras_transformer.tasks.images.task import ImageClassificationTask
 from keras_transformer.training.data.sources import open_source
 from keras_transformer.training.data.sources.images import stratified
+from keras_transformer.training.evaluate import read_columns
 from keras_transformer.training.settings.toml import SettingsError, load_settings
 from keras_transformer.training.tasks.image_classification import shifted
+
+STEPS = {"image_size": None, "interpolation": None, "resize_to": None}
 
 
 def draw(height=5, width=7, channels=3, seed=0):
@@ -28,7 +33,7 @@ def write(path, image):
 
 def settings(folder, **changes):
     paths = {split: str(folder / split) for split in ("train", "validation")}
-    values = {"test": None, "image_size": None, "channels": 3, **paths, **changes}
+    values = {"test": None, "channels": 3, **STEPS, **paths, **changes}
     return types.SimpleNamespace(source="images", **values)
 
 
@@ -48,7 +53,7 @@ def test_folder_names_are_labels(folder):
     source = open_source(settings(folder))
     assert source.splits == ("train", "validation") and source.count("train") == 2
     (first, one), (second, two) = examples(source, "train")
-    assert (one, two) == ("a", "b") and source.facts() == {"resize": False}
+    assert (one, two) == ("a", "b") and not any(source.facts().values())
     np.testing.assert_array_equal(first, draw(seed=1))
     np.testing.assert_array_equal(second, draw(seed=0))
 
@@ -69,10 +74,49 @@ def test_images_are_converted_to_grey(folder):
 def test_images_are_resized_to_a_given_size(folder):
     write(folder / "train" / "a" / "9.png", np.full((20, 10, 3), 77, "uint8"))
     source = open_source(settings(folder, image_size=[4, 6]))
-    assert source.facts() == {"resize": True}
+    assert [name for name, value in source.facts().items() if value] == ["resize"]
     images = [image for image, _ in examples(source, "train")]
     assert {image.shape for image in images} == {(4, 6, 3)}
     assert (images[1] == 77).all()
+
+
+def test_files_are_resized_and_cropped_once(folder):
+    """Rows have gone through the steps; a pipeline, which has the same steps, gets the files."""
+    write(folder / "train" / "a" / "9.png", draw(20, 10))
+    steps = {"image_size": [4, 6], "interpolation": "bicubic", "resize_to": [9, 8]}
+    source = open_source(settings(folder, **steps))
+    size = ImageSize(4, 6, 3, True, "bicubic", (9, 8), True)
+    assert ImageSize(4, 6, 3, **source.facts()) == size
+    images, labels = read_columns(source, ImageClassificationTask(), "train")
+    assert labels == ["a", "a", "b"] and images[1] == str(folder / "train" / "a" / "9.png")
+    for (image, _), path in zip(examples(source, "train"), images, strict=True):
+        np.testing.assert_array_equal(image, size.read(path))
+    plain = open_source(settings(folder, image_size=[4, 6]))
+    images, _ = read_columns(plain, ImageClassificationTask(), "train")
+    np.testing.assert_array_equal(images, [image for image, _ in examples(plain, "train")])
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        ('interpolation = "box"', "`interpolation` has no effect without `image_size`"),
+        ("resize_to = [9]", "`resize_to` has no effect without `image_size`"),
+        ("resize_to = [9]\nimage_size = [8, 8]", "`resize_to` needs `interpolation`"),
+        ('interpolation = "cubic"', "data.interpolation must be 'nearest', 'box', "),
+        (
+            'resize_to = [7, 9]\nimage_size = [8, 8]\ninterpolation = "box"',
+            "`resize_to` must be .* at least 8 x 8",
+        ),
+    ],
+)
+def test_steps_that_do_not_fit_are_refused(tmp_path, lines, message):
+    config = tmp_path / "config.toml"
+    config.write_text(
+        '[task]\nkind = "image_classification"\n[data]\nsource = "images"\n'
+        f'train = "a"\nvalidation = "b"\n{lines}\n'
+    )
+    with pytest.raises(SettingsError, match=message):
+        load_settings(config)
 
 
 @pytest.mark.parametrize(

@@ -39,6 +39,13 @@ class Source(abc.ABC):
             ValueError: If there is no such split.
         """
 
+    def requests(self, split) -> "tf.data.Dataset":
+        """Returns the examples of one split as a pipeline receives them, by default `rows`.
+
+        A source whose rows a pipeline would prepare a second time overrides it.
+        """
+        return self.rows(split)
+
     def facts(self) -> dict[str, Any]:
         """Returns the fields of the model's configuration that the source determines."""
         return {}

@@ -10,6 +10,7 @@ from keras_transformer.installation import install_hint
 from keras_transformer.tasks.images.files import SUFFIXES, ImageSize
 from keras_transformer.training.data.sources.base import SPLITS, Source
 
+STEPS = ("resize", "interpolation", "resize_to", "center_crop")
 TEST_SHARE, VALIDATION_SHARE = 0.2, 0.1
 
 
@@ -20,17 +21,19 @@ class Images(Source):
         splits: Dictionary from a split to a pair: images `[images, H, W, C]`, uint8, and a list of
             the names of their labels.
         description: Content and origin of the data, in one line for users.
-        resize: Whether the model resizes its inputs, as these images were resized.
+        size: The `ImageSize` with the steps that prepared these images and will prepare the inputs
+            of the model. `None`: no steps.
+        paths: Dictionary from a split to a list of the paths of its images, if they are files.
     """
 
-    def __init__(self, splits, description, resize=False):
+    def __init__(self, splits, description, size=None, paths=None):
         self.splits = tuple(split for split in SPLITS if split in splits)
         self.description = description
-        self._splits, self._resize = splits, resize
+        self._splits, self._size, self._paths = splits, size or ImageSize(), paths or {}
 
     def facts(self) -> dict[str, Any]:
-        """Returns a dictionary of `resize`: whether images of another size are resized."""
-        return {"resize": self._resize}
+        """Returns the options of `PatchInput` for the steps that prepare an image."""
+        return {name: getattr(self._size, name) for name in STEPS}
 
     def rows(self, split) -> tf.data.Dataset:
         """Returns the examples of a split: (image `[H, W, C]` uint8, label string)."""
@@ -38,6 +41,18 @@ class Images(Source):
         images, labels = self._splits[split]
         with tf.device("CPU:0"):
             return tf.data.Dataset.from_tensor_slices((images, labels))
+
+    def requests(self, split) -> tf.data.Dataset:
+        """Returns the examples as a pipeline receives them; files whose centre will be cropped.
+
+        The steps would change an image that has already been resized and cropped a second time.
+        """
+        if not self._size.resize_to:
+            return self.rows(split)
+        self.check_split(split)
+        with tf.device("CPU:0"):
+            paths = [str(path) for path in self._paths[split]]
+            return tf.data.Dataset.from_tensor_slices((paths, self._splits[split][1]))
 
     def count(self, split) -> int:
         self.check_split(split)
@@ -53,23 +68,25 @@ def open_images(settings) -> Images:
     """
     size = ImageSize(channels=settings.channels)
     if settings.image_size is not None:
-        size = ImageSize(*settings.image_size, settings.channels, resize=True)
-    splits = {}
+        to = tuple(settings.resize_to or ())
+        steps = True, settings.interpolation, to, bool(to)
+        size = ImageSize(*settings.image_size, settings.channels, *steps)
+    splits, paths = {}, {}
     for split in SPLITS:
         folder = getattr(settings, split)
         if folder is not None:
-            images, labels, size = _read(pathlib.Path(folder), size)
+            images, labels, paths[split], size = _read(pathlib.Path(folder), size)
             splits[split] = np.stack(images), labels
-    return Images(splits, f"the images in {settings.train}", resize=size.resize)
+    return Images(splits, f"the images in {settings.train}", size, paths)
 
 
 def _read(folder, size):
-    """Returns the images below a folder, their labels, and the size that other images must have."""
+    """Returns the images below a folder, their labels and paths, and the size of all images."""
     if not folder.is_dir():
         raise ValueError(
             f"{folder}: is not a folder; it must contain a folder of images for each label."
         )
-    images, labels = [], []
+    images, labels, paths = [], [], []
     for below in sorted(path for path in folder.iterdir() if path.is_dir()):
         for path in sorted(below.iterdir()):
             if path.suffix.lower() in SUFFIXES:
@@ -78,12 +95,13 @@ def _read(folder, size):
                     size = ImageSize(*image.shape)
                 images.append(image)
                 labels.append(below.name)
+                paths.append(path)
     if not images:
         raise ValueError(
             f"{folder}: must contain a folder for each label, with {', '.join(SUFFIXES)} files. "
             "Received: no such file."
         )
-    return images, labels, size
+    return images, labels, paths, size
 
 
 def open_digits(settings) -> Images:
