@@ -125,12 +125,24 @@ class PatchInput(PartConfig):
         """Height and width of a patch, in pixels. Height and width of an image must be multiples
         of it.""",
     )
+    class_tokens: Count = option(
+        1,
+        """Number of learned tokens before the patches, for `pooling="class"`. 2: a class token and
+        another one, the distillation token of DeiT.""",
+    )
 
     def __post_init__(self) -> None:
         if isinstance(self.resize_to, list):  # as in JSON
             object.__setattr__(self, "resize_to", tuple(self.resize_to))
         super().__post_init__()
         self._check_steps()
+
+    def check_with(self, config: Any) -> None:  # noqa: D102
+        if self.class_tokens > 1 and not config.head.has_class_token:
+            raise ValueError(
+                '`class_tokens` has no effect without `pooling="class"`. Received: '
+                f"class_tokens={self.class_tokens}, pooling={config.head.pooling!r}."
+            )
 
     def _check_steps(self):
         """Requires that every step changes images, and that resized ones are large enough."""

@@ -189,9 +189,14 @@ class ImageClassifierConfig(ModelConfig):
     }
     follow = frozenset({"max_length"})
 
+    @property
+    def leading_tokens(self) -> int:
+        """Number of learned tokens before the patches."""
+        return self.input.class_tokens if self.head.has_class_token else 0
+
     def complete(self) -> None:  # noqa: D102
         rows, columns = self.input.grid
-        length = max(1, rows * columns + self.head.has_class_token)
+        length = max(1, rows * columns + self.leading_tokens)
         if self.encoder.max_length not in (StackConfig().max_length, length):
             raise ValueError(
                 f"`max_length` follows from the number of patches, here {length}. "

@@ -4,7 +4,7 @@ import keras
 
 from keras_transformer.config import ImageClassifierConfig
 from keras_transformer.models.encoder import EncoderModel
-from keras_transformer.models.heads.labels import LabelLogits
+from keras_transformer.models.heads.labels import ImageLabelLogits
 from keras_transformer.models.inputs.patches import EmbeddedPatches
 
 
@@ -40,5 +40,5 @@ class ImageClassifier(EncoderModel):
     """
 
     config_class = ImageClassifierConfig
-    input_class, head_class = EmbeddedPatches, LabelLogits
+    input_class, head_class = EmbeddedPatches, ImageLabelLogits
     default_name = "image_classifier"

@@ -218,7 +218,7 @@ ROWS = {
         ("tokens",),
     ),
     "PatchEmbedding": Row(lambda: kt.PatchEmbedding(2, D, position="learned"), ("images",)),
-    "PatchEmbedding_grid": Row(lambda: kt.PatchEmbedding(2, 12, class_token=False), ("images",)),
+    "PatchEmbedding_grid": Row(lambda: kt.PatchEmbedding(2, 12, class_tokens=0), ("images",)),
     "ImageClassifier": Row(
         lambda: kt.ImageClassifier(
             kt.ImageClassifierConfig(**{**PLAIN, "position": "learned"}, **IMAGE)

@@ -48,19 +48,19 @@ def test_patches_equal_the_reference():
     np.testing.assert_array_equal(cut_patches(images(), SIZE), patches_reference(images(), SIZE))
 
 
-@pytest.mark.parametrize("class_token", [True, False])
+@pytest.mark.parametrize("class_tokens", [1, 0, 3])
 @pytest.mark.parametrize("position", ["sinusoidal", "learned", "none"])
-def test_the_embedding_equals_the_reference(position, class_token):
-    layer = PatchEmbedding(SIZE, D, position, class_token)
+def test_the_embedding_equals_the_reference(position, class_tokens):
+    layer = PatchEmbedding(SIZE, D, position, class_tokens)
     layer(images())
     weights = weights_of(randomise(layer))
     x = patches_reference(images().astype("float64"), SIZE) @ weights["projection/kernel"]
     x += weights["projection/bias"]
-    if class_token:
-        token = np.broadcast_to(weights["class_token"], (BATCH, 1, D))
+    for name in ["class_token_2", "class_token_1", "class_token"][3 - class_tokens :]:
+        token = np.broadcast_to(weights[name], (BATCH, 1, D))
         x = np.concatenate([token, x], axis=1)
     if position == "sinusoidal":
-        x[:, class_token:] += grid_reference()
+        x[:, class_tokens:] += grid_reference()
     if position == "learned":
         x += weights["positions"]
     np.testing.assert_allclose(to_numpy(layer(images())), x, **SAME)
@@ -84,7 +84,10 @@ def test_layout_and_offset_work_as_for_sinusoids():
         ((0, D), "`patch_size` must be at least 1. Received: patch_size=0."),
         ((SIZE, D, "rotary"), "`position` must be one of sinusoidal, learned, none. Received:"),
         ((SIZE, 10), "`d_model` must be divisible by 4 for sinusoidal positions of row and column"),
-        ((SIZE, D, Sinusoidal(), "yes"), "`class_token` must be True or False. Received:"),
+        (
+            (SIZE, D, Sinusoidal(), -1),
+            "`class_tokens` must be at least 0. Received: class_t",
+        ),
     ],
 )
 def test_wrong_arguments_are_reported_in_one_line(arguments, message):

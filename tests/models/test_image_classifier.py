@@ -2,6 +2,7 @@
 
 import functools
 
+import keras
 import numpy as np
 import pytest
 import reference
@@ -69,6 +70,45 @@ def test_logits_equal_the_reference(pooling, norm):
     np.testing.assert_allclose(to_numpy(model(pixels())), expected, **MODEL)
 
 
+@pytest.mark.parametrize(
+    ("tokens", "classifiers", "pooler"), [(2, 2, False), (2, 1, False), (3, 2, True)]
+)
+def test_several_class_tokens_and_the_mean_of_their_classifiers(tokens, classifiers, pooler):
+    model = model_of(class_tokens=tokens, classifiers=classifiers, pooler=pooler)
+    assert model.config.max_length == 15 + tokens
+    weights = weights_of(model)
+    x = patches(pixels().astype("float64") / 127.5 - 1)
+    x = reference.dense(reference.scope(weights, "embedding/projection"), x)
+    names = ["class_token", "class_token_1", "class_token_2"][:tokens]
+    vectors = np.array([weights[f"embedding/{name}"] for name in names])
+    x = np.concatenate([np.broadcast_to(vectors, (3, tokens, 12)), x], axis=1)
+    x = x + weights["embedding/positions"]
+    allowed = np.ones((3, x.shape[1], x.shape[1]), bool)
+    x = reference.encoder(reference.scope(weights, "encoder"), x, allowed, 2, 2, "post")
+    if pooler:
+        x = np.tanh(reference.dense(reference.scope(weights, "pooler"), x))
+    logits = [
+        reference.dense(reference.scope(weights, name), x[:, number])
+        for number, name in enumerate(["output", "output_1"][:classifiers])
+    ]
+    expected = np.mean(logits, axis=0)
+    np.testing.assert_allclose(to_numpy(model(pixels())), expected, **MODEL)
+
+
+@pytest.mark.slow
+def test_all_classifiers_are_trained_and_saved(tmp_path):
+    model = randomise(ImageClassifier(config(class_tokens=2, classifiers=2)))
+    before = [to_numpy(weight) for weight in model.trainable_weights]
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    model.compile("adam", loss)
+    model.fit(pixels(), np.array([0, 1, 2]), verbose=0)
+    for weight, old in zip(model.trainable_weights, before, strict=True):
+        assert (to_numpy(weight) != old).any(), weight.path
+    model.save(tmp_path / "m.keras")
+    loaded = keras.saving.load_model(tmp_path / "m.keras")
+    np.testing.assert_array_equal(to_numpy(loaded(pixels())), to_numpy(model(pixels())))
+
+
 @pytest.mark.parametrize("position", ["sinusoidal", "learned", "rotary", "alibi", "none"])
 def test_the_order_of_patches_matters_unless_there_is_no_position(position):
     """The patches are permuted."""
@@ -117,6 +157,12 @@ def test_the_number_of_positions_follows_from_the_sizes():
         ({"patch_size": 0}, "`patch_size` must be at least 1"),
         ({"pooling": "first"}, "`pooling` must be one of class, mean, max, attention. Received"),
         ({"max_length": 3}, "`max_length` follows from the number of patches, here 16. Received"),
+        (
+            {"class_tokens": 2, "pooling": "mean"},
+            "`class_tokens` has no effect without `pooling=.class.`. Received: class_tokens=2, ",
+        ),
+        ({"classifiers": 2}, "`classifiers` must be at most `class_tokens`, because"),
+        ({"classifiers": 2, "pooling": "max"}, "`classifiers` must be .*pooling='max'"),
         ({"position": "binary"}, "`position` must not be binary for patches, .*'binary'"),
     ],
 )

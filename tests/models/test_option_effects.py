@@ -63,6 +63,8 @@ VALUES = {
         "image_width": 6,
         "channels": 3,
         "patch_size": 4,
+        "class_tokens": 2,
+        "classifiers": 2,
         "input_mean": (0.5, 1.0),
     },
     **{"input_scale": (2.0, 3.0), "snow": ("a", "b"), "target_mean": 1.0, "target_scale": 2.0},
@@ -109,6 +111,7 @@ BESIDE = [
         {"position": "disentangled", "relative_buckets": 4, "relative_distance": 3},
         ["relative_distance", "relative_buckets", "share_positions"],
     ),
+    ("ImageClassifier", {"class_tokens": 2}, ["classifiers"]),
     ("ImageClassifier", {"position": "learned"}, ["sinusoid_layout", "position_offset"]),
     *(("SeriesRegressor", {"encoder": kind}, None) for kind in ("lstm", "gru_attention")),
 ]

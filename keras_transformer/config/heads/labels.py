@@ -1,10 +1,11 @@
 """Configurations of heads that predict class labels: of tokens, of texts and of images."""
 
 import dataclasses
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from keras_transformer.checks import check_activation
 from keras_transformer.config.arguments import documented, option
+from keras_transformer.config.block import Count
 from keras_transformer.config.heads.linear import LinearHeadConfig
 from keras_transformer.config.heads.pooling import POOLING, Pooling
 
@@ -78,6 +79,21 @@ class ImageLabelsHead(LabelsHead):
         before the patches; `"mean"` or `"max"` over the patches; or `"attention"`, a mean with
         learned weights.""",
     )
+    classifiers: Count = option(
+        1,
+        """Number of linear classifiers, for `pooling="class"`: the first one reads the output for
+        the class token, the second one that for the next of the `class_tokens`, and the logits are
+        the mean of theirs. 2: as in DeiT with distillation.""",
+    )
+
+    def check_with(self, config: Any) -> None:  # noqa: D102
+        if self.classifiers > max(1, config.leading_tokens):
+            raise ValueError(
+                "`classifiers` must be at most `class_tokens`, because each one reads the output "
+                f'for a token, and 1 without `pooling="class"`. Received: '
+                f"classifiers={self.classifiers}, class_tokens={config.input.class_tokens}, "
+                f"pooling={self.pooling!r}."
+            )
 
     @property
     def has_class_token(self) -> bool:

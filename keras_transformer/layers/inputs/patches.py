@@ -5,7 +5,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_transformer.checks import check_choice, check_count, check_flag
+from keras_transformer.checks import check_choice, check_count
 from keras_transformer.layers import positions
 from keras_transformer.layers.call_checks import described
 from keras_transformer.layers.inputs.positioned import PositionedEmbedding
@@ -38,7 +38,7 @@ def cut_patches(images: Tensor, patch_size: int) -> Tensor:
 class PatchEmbedding(PositionedEmbedding):
     """Embedding of the patches of an image, plus their positions, with dropout on the sum.
 
-    `x_i = W patch_i + b + p_i`, with patches in row-major order; a learned class token can precede
+    `x_i = W patch_i + b + p_i`, with patches in row-major order; learned class tokens can precede
     them.
 
     Args:
@@ -46,7 +46,7 @@ class PatchEmbedding(PositionedEmbedding):
         d_model: Width of the model, in features.
         position: `"sinusoidal"`, sinusoids of row and column (`SinusoidalGrid`); `"learned"`, one
             vector for each patch; `"none"`; or a `Position`.
-        class_token: Whether a learned vector precedes the patches.
+        class_tokens: Number of learned vectors before the patches.
         dropout: Dropout rate on the sum of patch and position.
         **kwargs: `name`, `dtype` and `trainable` as in every Keras layer.
 
@@ -56,7 +56,7 @@ class PatchEmbedding(PositionedEmbedding):
         training: Whether dropout is active.
 
     Returns:
-        `[B, R * Q, D]`, or with a class token `[B, 1 + R * Q, D]`.
+        `[B, class_tokens + R * Q, D]`.
 
     Raises:
         ValueError: If height or width is not a multiple of `patch_size`, or positions do not fit.
@@ -77,17 +77,17 @@ class PatchEmbedding(PositionedEmbedding):
         patch_size: int,
         d_model: int,
         position: str | Position = "sinusoidal",
-        class_token: bool = True,
+        class_tokens: int = 1,
         dropout: float = 0.0,
         **kwargs: Any,
     ):
         check_count("patch_size", patch_size)
-        check_flag("class_token", class_token)
+        check_count("class_tokens", class_tokens, least=0)
         if isinstance(position, str):
             check_choice("position", position, KINDS)
             position = KINDS[position]()
         super().__init__(d_model, position, dropout, **kwargs)
-        self.patch_size, self.has_class_token = patch_size, class_token
+        self.patch_size, self.class_tokens = patch_size, class_tokens
         self.position.check(self)
 
     def build(self, images_shape: Shape) -> None:  # noqa: D102
@@ -100,14 +100,15 @@ class PatchEmbedding(PositionedEmbedding):
             )
         self.grid = height // self.patch_size, width // self.patch_size
         patches = self.grid[0] * self.grid[1]
-        self.max_length = patches + self.has_class_token
+        self.max_length = patches + self.class_tokens
         self.projection.build((None, patches, self.patch_size * self.patch_size * channels))
-        if self.has_class_token:
-            normal = keras.initializers.RandomNormal(stddev=self.d_model**-0.5)
-            self.token = self.add_weight(
-                shape=(self.d_model,), initializer=normal, name="class_token"
-            )
+        self.tokens = [self._make_token(number) for number in range(self.class_tokens)]
         self.position.build(self)
+
+    def _make_token(self, number):
+        normal = keras.initializers.RandomNormal(stddev=self.d_model**-0.5)
+        name = f"class_token_{number}" if number else "class_token"
+        return self.add_weight(shape=(self.d_model,), initializer=normal, name=name)
 
     def checked_arguments(self, given: dict[str, Any]) -> dict[str, Any]:  # noqa: D102
         check_images(given.get("images"), "images", self, getattr(self, "_shape", None))
@@ -116,21 +117,22 @@ class PatchEmbedding(PositionedEmbedding):
     def call(self, images: Tensor, training: bool | None = None) -> Tensor:  # noqa: D102
         patches = cut_patches(ops.cast(images, self.compute_dtype), self.patch_size)
         x = self.projection(patches)  # [B, P, D]
-        if self.has_class_token:
-            token = ops.zeros_like(x[:, :1]) + ops.cast(self.token, x.dtype)  # [B, 1, D]
-            x = ops.concatenate([token, x], axis=1)  # [B, 1 + P, D]
+        if self.tokens:
+            nothing = ops.zeros_like(x[:, :1])  # [B, 1, D]
+            tokens = [nothing + ops.cast(token, x.dtype) for token in self.tokens]
+            x = ops.concatenate([*tokens, x], axis=1)  # [B, class_tokens + P, D]
         return self.with_position(x, training)
 
     def compute_output_shape(self, images_shape: Shape) -> Shape:  # noqa: D102
         batch, height, width, _ = images_shape
         patches = (height // self.patch_size) * (width // self.patch_size)
-        return batch, patches + self.has_class_token, self.d_model
+        return batch, patches + self.class_tokens, self.d_model
 
     def get_config(self) -> dict[str, Any]:  # noqa: D102
         return {
             **super().get_config(),
             "patch_size": self.patch_size,
-            "class_token": self.has_class_token,
+            "class_tokens": self.class_tokens,
         }
 
 

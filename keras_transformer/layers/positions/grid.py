@@ -13,8 +13,8 @@ class SinusoidalGrid(Sinusoidal):
     """Adds sinusoids of the row and the column to the patches of a `PatchEmbedding`.
 
     The first half of the features are the `sinusoids` of the row, the second half those of the
-    column, both of width `d_model / 2`. A class token has no row or column, so nothing is added to
-    it. The arguments are the same as for `Sinusoidal`.
+    column, both of width `d_model / 2`. Class tokens have no row or column, so nothing is added to
+    them. The arguments are the same as for `Sinusoidal`.
 
     Differs from the paper, whose sequences have only one axis.
 
@@ -36,8 +36,7 @@ class SinusoidalGrid(Sinusoidal):
     def embed(self, embedding: keras.Layer, start: Tensor, tokens: Tensor) -> Tensor:  # noqa: D102
         rows, columns = embedding.grid
         table = self.grid_table(rows, columns, embedding.d_model)  # [R * Q, D]
-        if embedding.has_class_token:
-            table = np.concatenate([np.zeros_like(table[:1]), table])  # [1 + R * Q, D]
+        table = np.pad(table, ((embedding.class_tokens, 0), (0, 0)))  # [class_tokens + R * Q, D]
         return ops.cast(table, embedding.compute_dtype)
 
     def grid_table(self, rows: int, columns: int, d_model: int) -> np.ndarray:

@@ -58,10 +58,19 @@ class LinearHead(Head):
         }
 
     def __call__(self, hidden, inputs=None, allowed=None) -> Tensor:  # noqa: D102
+        return self.classified(hidden)  # [B, S, C]
+
+    def classified(self, hidden, output="output_layer") -> Tensor:
+        """Returns the logits `[..., C]` of vectors `[..., D]`.
+
+        Args:
+            hidden: The vectors.
+            output: Name of the linear layer.
+        """
         if "transform" in self.layers:
-            hidden = self.layers["transform_norm"](self.layers["transform"](hidden))  # [B, S, D]
-        x = self.layers["dropout"](hidden)  # [B, S, D]
-        return self.layers["logits"](self.layers["output_layer"](x))  # [B, S, C]
+            hidden = self.layers["transform_norm"](self.layers["transform"](hidden))  # [..., D]
+        x = self.layers["dropout"](hidden)  # [..., D]
+        return self.layers["logits"](self.layers[output](x))  # [..., C]
 
 
 def make_logits(policy, bias=False) -> keras.Layer:

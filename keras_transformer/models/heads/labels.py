@@ -32,10 +32,33 @@ class LabelLogits(TokenLabelLogits):
     def __call__(self, hidden, inputs=None, allowed=None) -> Tensor:  # noqa: D102
         pooling = self.layers["pooling"]
         x = pooling(hidden) if allowed is None else pooling(hidden, allowed)  # [B, D]
+        return self.classified(x)  # [B, C]
+
+    def classified(self, hidden, output="output_layer") -> Tensor:  # noqa: D102
         if "pooler" in self.layers:
-            x = self.layers["pooler"](x)  # [B, D]
-        return super().__call__(x)  # [B, C]
+            hidden = self.layers["pooler"](hidden)  # [B, D]
+        return super().classified(hidden, output)
 
     @property
     def drawn(self) -> tuple[keras.Layer, ...]:  # noqa: D102
         return self.layers["pooling"], *super().drawn
+
+
+class ImageLabelLogits(LabelLogits):
+    """`LabelLogits` of an image, or the mean logits of several classifiers of class tokens."""
+
+    def make_layers(self, config, policy, kernels) -> dict[str, Any]:  # noqa: D102
+        layers = super().make_layers(config, policy, kernels)
+        for number in range(1, config.classifiers):
+            name = f"output_{number}"
+            dense = keras.layers.Dense(self.units(config), dtype=policy, name=name)
+            layers[f"output_layer_{number}"] = dense
+        if config.classifiers > 1:
+            layers["mean"] = keras.layers.Average(dtype=layers["logits"].dtype_policy, name="mean")
+        return layers
+
+    def __call__(self, hidden, inputs=None, allowed=None) -> Tensor:  # noqa: D102
+        logits = [super().__call__(hidden, inputs, allowed)]  # [B, C]
+        for number in range(1, self.config.classifiers):  # of the other class tokens
+            logits.append(self.classified(hidden[:, number], f"output_layer_{number}"))  # [B, C]
+        return logits[0] if len(logits) == 1 else self.layers["mean"](logits)

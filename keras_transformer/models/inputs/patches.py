@@ -23,7 +23,7 @@ class EmbeddedPatches(ModelInput):
                 config.patch_size,
                 stack.d_model,
                 _position(stack),
-                config.has_class_token,
+                config.leading_tokens,
                 stack.embedding_dropout,
                 dtype=policy,
                 kernels=kernels,
@@ -39,7 +39,7 @@ class EmbeddedPatches(ModelInput):
 
     def __call__(self, inputs, training=None) -> Tensor:  # noqa: D102
         pixels = self.layers["rescaling"](inputs)
-        return self.layers["embedding"](pixels, training=training)  # [B, P, D] or [B, 1 + P, D]
+        return self.layers["embedding"](pixels, training=training)  # [B, leading_tokens + P, D]
 
 
 def _position(stack):

@@ -32,7 +32,7 @@ EMBEDDINGS = "embeddings."
 PROJECTION = f"{EMBEDDINGS}patch_embeddings.projection"
 TABLES = {  # with the number of axes of size 1 before those of ours
     "position_embeddings": ("embedding.positions", 1),
-    "cls_token": ("embedding.token", 2),
+    "cls_token": ("embedding.tokens.0", 2),
 }
 BLOCK = {
     "attention.attention.query": "self_attention.query",

@@ -16,7 +16,7 @@ class ImageAttention:
         pixels: The image as the model gets it, `[H, W, C]`, uint8.
         label: The label that the model predicts.
         weights: Array `[layers, heads, R, Q]`, float32, for patches in R rows and Q columns. The
-            remaining weight, up to a sum of 1, is the class token's weight on itself.
+            remaining weight, up to a sum of 1, is on the class tokens.
         kind: `"class"`.
         truncated: Always `False`: images are not cut.
     """
@@ -46,8 +46,9 @@ def image_attention(recognizer, image) -> ImageAttention:
         )
     pixels = recognizer.read(image)
     weights = model.attention_weights(tf.constant(pixels[None], tf.float32))
+    first = model.config.leading_tokens
     layers = np.stack(
-        [tf.cast(weight, tf.float32).numpy()[0, :, 0, 1:] for weight in weights.values()]
+        [tf.cast(weight, tf.float32).numpy()[0, :, 0, first:] for weight in weights.values()]
     )  # [layers, heads, R * Q], of the class token
     patches = layers.reshape(*layers.shape[:2], *model.config.grid)
     return ImageAttention(pixels, recognizer([image])[0], patches)
