@@ -1,17 +1,12 @@
 """ViT's folders of Hugging Face's against their arithmetic in NumPy, and what is refused."""
 
-import functools
 import json
-import os
-import pathlib
-import subprocess
-import sys
-import tempfile
 
 import numpy as np
 import pytest
 import tensorflow as tf
 from click.testing import CliRunner
+from image_answers import compare
 from vit_folders import IMAGENET, PLAIN, PREPROCESSOR, SIZES, forward, images_of, write_folder
 
 from keras_transformer import ImageRecognizer, Run, from_pretrained
@@ -21,8 +16,6 @@ from keras_transformer.pretrained.read import read_checkpoint
 from keras_transformer.tasks.images.files import encode_png
 from keras_transformer.training.converted import write_converted
 
-PYTHON = os.environ.get("KERAS_TRANSFORMER_TRANSFORMERS", sys.executable)
-SCRIPT = pathlib.Path(__file__).with_name("hugging_face_vit.py")
 BASE = {key: SIZES[key] for key in SIZES if key not in ("model_type", "architectures")}
 KINDS = {
     "labels": {},
@@ -34,13 +27,31 @@ KINDS = {
     "float16": {"dtype": "float16"},
     "without a head": PLAIN,
 }
+CROP = {"do_center_crop": True, "crop_size": {"height": 12, "width": 12}}
+CENTER = {"center_crop": True}
+SHAPES = [(12, 12), (12, 12), (40, 31), (25, 60), (7, 9)]
+LABELS = ("ViT", "ForImageClassification")
 CASES = {
-    "labels": {"config": BASE, "images": {}},
-    "mean": {"config": {**BASE, "qkv_bias": False}, "images": IMAGENET},
-    "larger": {
-        "config": {**BASE, "image_size": 32, "patch_size": 8, "num_hidden_layers": 6},
-        "images": {"image_mean": [0.1, 0.5, 0.9], "image_std": [0.2, 0.3, 0.4]},
+    "labels": {"model": LABELS, "config": BASE, "images": {}, "sizes": SHAPES},
+    "mean": {
+        "model": LABELS,
+        "config": {**BASE, "qkv_bias": False},
+        "images": {**IMAGENET, "resample": 3},
+        "sizes": SHAPES,
     },
+    "larger": {
+        "model": LABELS,
+        "config": {**BASE, "image_size": 32, "patch_size": 8, "num_hidden_layers": 6},
+        "images": {
+            "image_mean": [0.1, 0.5, 0.9],
+            "image_std": [0.2, 0.3, 0.4],
+            "resample": 1,
+            "size": {"shortest_edge": 36},
+            "do_center_crop": True,
+        },
+        "sizes": [(32, 32), (36, 50), (90, 41)],
+    },
+    "encoder": {"model": ("ViT", "Model"), "config": BASE, "images": {}, "sizes": SHAPES},
 }
 
 
@@ -82,17 +93,32 @@ def test_images_get_the_labels_of_the_checkpoint_in_a_run_as_well(tmp_path):
         from_pretrained(tmp_path / "hf", max_length=3)
 
 
-def test_another_filter_is_noted(tmp_path):
-    write_folder(tmp_path, preprocessor={**PREPROCESSOR, "resample": 3})
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({}, {"resize": True, "interpolation": "bilinear"}),
+        ({"resample": None}, {"resize": True, "interpolation": "bilinear"}),
+        ({"resample": 0, "size": None}, {"resize": True, "interpolation": "nearest"}),
+        ({"resample": 1, "do_resize": False}, {}),
+        ({"do_resize": False, **CROP}, {"center_crop": True}),
+        ({"resample": 3, **CROP}, {"resize": True, "interpolation": "bicubic"}),
+        (
+            {"resample": 3, "size": {"height": 15, "width": 12}, **CROP},
+            {"resize": True, "interpolation": "bicubic", "resize_to": (15, 12), **CENTER},
+        ),
+        (
+            {"resample": 1, "size": {"shortest_edge": 13}, **CROP},
+            {"resize": True, "interpolation": "lanczos", "resize_to": (13,), **CENTER},
+        ),
+    ],
+)
+def test_images_are_prepared_as_the_file_says(changes, expected, tmp_path):
+    write_folder(tmp_path, preprocessor={**PREPROCESSOR, **changes})
     checkpoint = read_checkpoint(tmp_path)
-    assert checkpoint.notes == [
-        "images of another size are resized with a bilinear filter, not bicubic "
-        "(`resample` in preprocessor_config.json)"
-    ]
-    assert checkpoint.model.config.resize
-    write_folder(tmp_path, preprocessor={**PREPROCESSOR, "resample": 3, "do_resize": False})
-    checkpoint = read_checkpoint(tmp_path)
-    assert not checkpoint.notes and not checkpoint.model.config.resize
+    config = checkpoint.model.config
+    none = {"resize": False, "interpolation": None, "resize_to": (), "center_crop": False}
+    assert {name: getattr(config, name) for name in none} == {**none, **expected}
+    assert not checkpoint.notes
 
 
 def change_json(path, changes):
@@ -126,10 +152,28 @@ def test_settings_that_cannot_be_expressed_are_named(changes, message, tmp_path)
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"do_center_crop": True}, "`do_center_crop` must be false"),
+        ({"do_center_crop": True}, "`crop_size` must be a height and a width of at least 1"),
+        ({"do_center_crop": True, "crop_size": 9}, "`crop_size` must be 12 x 12, `image_size` of"),
+        ({"do_center_crop": "yes"}, "`do_center_crop` must be false or true"),
+        ({"do_pad": True}, "`do_pad` must be false"),
         ({"do_rescale": False}, "`do_rescale` must be true"),
+        ({"resample": 6}, "`resample` must be one of 0 .nearest., 1 .lanczos., "),
+        ({"resample": "bicubic"}, "`resample` must be one of 0 .nearest., "),
+        ({"size": {"height": 20, "width": 20}}, "`size` must be 12 x 12, `image_size` of config"),
+        ({**CROP, "size": {"height": 20, "width": 11}}, "`size` must be at least 12 x 12, `crop_"),
+        ({**CROP, "size": {"shortest_edge": 11}}, "`size` must be at least 12 x 12, `crop_size`"),
+        ({**CROP, "size": {"shortest_edge": 10**9}}, "`size` must be at most 65535 pixels"),
+        ({**CROP, "size": {"shortest_edge": 0}}, "`size` must be height and width, or one shor"),
+        (
+            {**CROP, "size": {"shortest_edge": 14, "longest_edge": 20}},
+            "`size` must be height and width, or one shortest edge above 0",
+        ),
+        (
+            {**CROP, "size": {"height": 14, "width": 14, "longest_edge": 20}},
+            "`size` must be a height and a width of at least 1",
+        ),
         ({"rescale_factor": 1.0}, "`rescale_factor` must be 1 / 255"),
-        ({"size": {"shortest_edge": 12}}, "`size` must be a height and a width of at least 1"),
+        ({"size": {"shortest_edge": 12}}, "`size` must be 12 x 12, `image_size` of config.json"),
         ({"image_mean": [0.5]}, "`image_mean` must be a number for each of 3 channels"),
         ({"image_mean": "half"}, "`image_mean` must be a number for each of 3 channels"),
         ({"image_std": [0.5, 0.5, 0.0]}, "`image_std` must be a number .* channels, above 0"),
@@ -165,36 +209,7 @@ def test_a_saved_model_of_files_and_a_tflite_file_of_pixels(tmp_path):
     assert export_litert(recognizer, tmp_path / "m.tflite", images)["agreement"] == 1
 
 
-@functools.cache
-def folder():
-    """All cases, computed once by the other Python."""
-    probe = [PYTHON, "-c", "import torch, transformers, PIL"]
-    if subprocess.run(probe, capture_output=True).returncode:
-        return None
-    place = pathlib.Path(tempfile.mkdtemp())
-    (place / "cases.json").write_text(json.dumps(CASES))
-    environment = {**os.environ, "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
-    done = subprocess.run([PYTHON, SCRIPT, place], capture_output=True, text=True, env=environment)
-    assert done.returncode == 0, done.stderr[-3000:]
-    return place
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
-def test_logits_and_answers_of_hugging_face(name):
-    if folder() is None:
-        pytest.skip(
-            "torch, transformers or Pillow is missing: KERAS_TRANSFORMER_TRANSFORMERS names a "
-            "Python that has them"
-        )
-    recognizer = from_pretrained(folder() / name)
-    expected = np.load(folder() / f"{name}.npz")
-    pixels = expected["images"].astype("float32")
-    ours = recognizer.model(pixels, training=False)
-    np.testing.assert_allclose(ours, expected["logits"], rtol=0, atol=1e-5)
-    theirs = json.loads((folder() / f"{name}.json").read_text())
-    for found, rows in zip(recognizer.classify(list(expected["images"])), theirs, strict=True):
-        ranked = np.argsort(-found.probabilities)
-        assert [recognizer.labels[n] for n in ranked] == [row["label"] for row in rows]
-        scores = [row["score"] for row in rows]
-        np.testing.assert_allclose(found.probabilities[ranked], scores, rtol=0, atol=1e-5)
+def test_pixels_states_logits_and_answers_of_hugging_face(name):
+    compare(CASES, name)

@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable
 from typing import NamedTuple
 
+import numpy as np
 import tensorflow as tf
 
 from keras_transformer.tensors import Tensor
@@ -38,7 +39,8 @@ def _triangle(x):
 
 
 def _hamming(x):
-    return _inside(1.0, x, _sinc(x) * (0.54 + 0.46 * tf.cos(math.pi * x)))
+    constant, factor = (float(np.float32(value)) for value in (0.54, 0.46))  # as in Pillow
+    return _inside(1.0, x, _sinc(x) * (constant + factor * tf.cos(math.pi * x)))
 
 
 def _cubic(x):

@@ -1,0 +1,155 @@
+"""`ImageEncoder`, the base of families of vision transformers with ViT's names."""
+
+import functools
+from collections.abc import Iterator
+
+import numpy as np
+
+from keras_transformer.config import ImageClassifierConfig
+from keras_transformer.models.image_classifier import ImageClassifier
+from keras_transformer.pretrained.family import Family
+from keras_transformer.pretrained.image_steps import PREPROCESSOR, ImageSteps, size_of
+from keras_transformer.pretrained.names import Layout, Weight, layers
+from keras_transformer.pretrained.settings import ACTIVATIONS
+
+EXPRESSIBLE = {"problem_type": (None, "single_label_classification")}
+EMBEDDINGS = "embeddings."
+PROJECTION = f"{EMBEDDINGS}patch_embeddings.projection"
+BLOCK = {
+    "attention.attention.query": "self_attention.query",
+    "attention.attention.key": "self_attention.key",
+    "attention.attention.value": "self_attention.value",
+    "attention.output.dense": "self_attention.output_projection",
+    "layernorm_before": "self_attention_norm",
+    "layernorm_after": "feed_forward_norm",
+    "intermediate.dense": "feed_forward.inner",
+    "output.dense": "feed_forward.outer",
+}
+
+
+class ImageEncoder(Family):
+    """A folder with `config.json`, and `preprocessor_config.json` for the preparation of images.
+
+    Attributes:
+        architectures: Dictionary from the names of models to the names of their classifiers, each
+            of which reads the output for the class token at the same place. Models without
+            classifiers are encoders, or have heads that are not supported here.
+        bare: Name of the model that is the encoder alone.
+        class_tokens: Names of the learned tokens before the patches.
+        steps: Settings of the preparation of images, where the file does not have them.
+    """
+
+    task, model_class = "image_classification", ImageClassifier
+    reader = "AutoModelForImageClassification"
+    ignored = (r"(\w+\.)?pooler\..*", r"(\w+\.)?embeddings\.mask_token", r"decoder\..*")
+    architectures = {}
+    bare = ""
+    class_tokens = ("cls_token",)
+    steps = {}
+
+    def config(self) -> ImageClassifierConfig:  # noqa: D102
+        settings, tensors = self.settings, self.tensors
+        settings.check(EXPRESSIBLE)
+        height, width = size_of(settings, "image_size", 224)
+        patch = settings.count("patch_size", 16)
+        if height % patch or width % patch:
+            raise settings.wrong("patch_size", f"a divisor of {height} and {width}, `image_size`")
+        if not self._steps.is_given:
+            self.notes.append(f"{PREPROCESSOR} is missing, so pixels are scaled to -1 to 1")
+        return ImageClassifierConfig(
+            image_height=height,
+            image_width=width,
+            channels=settings.count("num_channels", 3),
+            **self._steps.options(height, width),
+            patch_size=patch,
+            class_tokens=len(self.class_tokens),
+            num_layers=settings.count("num_hidden_layers"),
+            d_model=settings.count("hidden_size"),
+            num_heads=settings.count("num_attention_heads"),
+            d_ff=settings.count("intermediate_size"),
+            dropout=settings.number("hidden_dropout_prob", 0.0),
+            attention_dropout=settings.number("attention_probs_dropout_prob", 0.0),
+            activation=settings.choice("hidden_act", ACTIVATIONS, "gelu"),
+            layer_norm_epsilon=settings.number("layer_norm_eps", 1e-12),
+            position="learned",
+            norm="pre",
+            attention_bias=tensors.has_biases("query", "key", "value"),
+            attention_output_bias=True,
+            pooling="class",
+            classifiers=max(1, len(self._classifiers)),
+            labels=self._labels(),
+        )
+
+    def sizes(self, config) -> Iterator[tuple[str, tuple[int, ...]]]:  # noqa: D102
+        prefix, width = self._prefix, config.d_model
+        last = f"{prefix}encoder.layer.{config.num_layers - 1}.intermediate.dense.weight"
+        yield last, (config.d_ff, width)
+        patch = config.patch_size, config.patch_size
+        yield f"{prefix}{PROJECTION}.weight", (width, config.channels, *patch)
+        yield f"{prefix}{EMBEDDINGS}position_embeddings", (1, config.max_length, width)
+
+    def names(self, config) -> Iterator[Weight]:  # noqa: D102
+        prefix = self._prefix
+        tables = f"{prefix}{EMBEDDINGS}"
+        yield from self._projection(config)
+        yield Weight(f"{tables}position_embeddings", "embedding.positions", Layout(ones=1))
+        for number, name in enumerate(self.class_tokens):
+            yield Weight(f"{tables}{name}", f"embedding.tokens.{number}", Layout(ones=2))
+        for number in range(config.num_layers):
+            theirs, ours = f"{prefix}encoder.layer.{number}.", f"encoder.blocks.{number}."
+            yield from layers(BLOCK, theirs, ours)
+        yield from layers({"layernorm": "encoder.norm"}, prefix)
+        for number, name in enumerate(self._classifiers):
+            yield from layers({name: f"output_layer_{number}" if number else "output_layer"})
+
+    def tokenizers(self, config) -> None:
+        """Returns `None`: images have no vocabulary."""
+        return None
+
+    def _projection(self, config):
+        """The weights of the map of patches, which here gets pixels from -1 to 1.
+
+        A pixel x from 0 to 1 is `(x - mean) / deviation` there and `2 x - 1` here, so that the
+        mean and the deviation of each channel go into kernel and bias.
+        """
+        name, size = f"{self._prefix}{PROJECTION}", config.patch_size
+        mean, deviation = self._steps.statistics(config.channels)
+        places = size * size  # channels are the fastest axis of our kernel
+        factor = np.tile(0.5 / deviation, places)[:, None]  # [P * P * C, 1]
+        shift = np.tile((0.5 - mean) / deviation, places)
+        layout = Layout(patch=(size, size, config.channels))
+        shape = size * size * config.channels, config.d_model
+        theirs = self.tensors.read(f"{name}.weight", layout.shape(shape))
+        moved = shift @ layout.ours(theirs, shape).astype("float64")  # [D]
+        kernel, bias = "embedding.projection.kernel", "embedding.projection.bias"
+        yield Weight(f"{name}.weight", kernel, layout, change=lambda values: values * factor)
+        yield Weight(f"{name}.bias", bias, change=lambda values: values + moved)
+
+    @functools.cached_property
+    def _steps(self):
+        return ImageSteps(self.folder, self.steps)
+
+    @functools.cached_property
+    def _prefix(self):
+        """Begins the names of the encoder's tensors; of the encoder alone it is empty."""
+        prefix = f"{self.model_type}."
+        return prefix if any(name.startswith(prefix) for name in self.tensors.shapes) else ""
+
+    @functools.cached_property
+    def _classifiers(self):
+        """The names of the checkpoint's classifiers; empty if it has none."""
+        named = self.settings.get("architectures") or [self.bare]
+        known = self.architectures
+        if not isinstance(named, list) or len(named) != 1 or named[0] not in [*known]:
+            raise self.settings.wrong("architectures", f"one of {', '.join(known)}")
+        return known[named[0]]
+
+    def _labels(self):
+        """The names of the labels, in the order of the logits."""
+        if self._classifiers:
+            return self.settings.labels("id2label")
+        self.notes.append(
+            "the checkpoint has no head for labels of images, so the run's head is untrained: "
+            'train a new one with `start_from` and `parts = ["input", "encoder"]`'
+        )
+        return ("0", "1")
