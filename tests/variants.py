@@ -165,6 +165,7 @@ _FAST_BY_FILE = {
     },
     "tests/models/test_image_classifier.py": {
         "test_logits_equal_the_reference": 4,
+        "test_several_class_tokens_and_the_mean_of_their_classifiers": 2,
     },
     "tests/models/test_kinds.py": {
         "test_logits_and_every_attention_weight": 1,
@@ -266,6 +267,7 @@ _FAST_BY_FILE = {
         "test_files_that_name_no_tokens_are_refused": 2,
     },
     "tests/pretrained/test_vit.py": {
+        "test_images_are_prepared_as_the_file_says": 4,
         "test_states_and_logits": 4,
     },
     "tests/tasks/test_answering.py": {
@@ -281,6 +283,10 @@ _FAST_BY_FILE = {
     "tests/tasks/test_filling.py": {
         "test_files_of_a_tokenizer_keep_its_mask": 1,
         "test_words_are_the_most_probable_of_the_model": 1,
+    },
+    "tests/tasks/test_image_steps.py": {
+        "test_pixels_are_those_of_pillow": 6,
+        "test_steps_are_the_same_for_arrays_files_and_graphs": 2,
     },
     "tests/tasks/test_labelling.py": {
         "test_labels_are_the_most_probable_of_the_model": 1,

@@ -96,16 +96,19 @@ def distilbert(folder):
     return folder, "the film is good", compare
 
 
-def vit(folder):
-    settings, tensors = vit_folders.write_folder(folder)
-    images = vit_folders.images_of(settings)
+def of_images(**changes):
+    def write(folder):
+        settings, tensors = vit_folders.write_folder(folder, **changes)
+        images = vit_folders.images_of(settings)
 
-    def compare(model):
-        expected = vit_folders.forward(tensors, settings, images)[1]
-        ours = model(images.astype("float32"), training=False)
-        np.testing.assert_allclose(ours, expected, rtol=0, atol=1e-5)
+        def compare(model):
+            expected = vit_folders.forward(tensors, settings, images)[1]
+            ours = model(images.astype("float32"), training=False)
+            np.testing.assert_allclose(ours, expected, rtol=0, atol=1e-5)
 
-    return folder, images[0], compare
+        return folder, images[0], compare
+
+    return write
 
 
 def roberta(folder):
@@ -236,7 +239,12 @@ ROWS = {
     "marian": marian,
     "bert": bert_of_labels,
     "distilbert": distilbert,
-    "vit": vit,
+    "vit": of_images(),
+    "deit": of_images(
+        model_type="deit",
+        architectures=[vit_folders.TEACHER],
+        preprocessor={**vit_folders.PREPROCESSOR, "do_center_crop": False},
+    ),
     "roberta": roberta,
     "gpt2": gpt2,
     "llama": of_llama("llama3"),

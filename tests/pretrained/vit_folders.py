@@ -1,4 +1,4 @@
-"""Folders as Hugging Face writes ViT, with random weights, and its arithmetic in NumPy.
+"""Folders as Hugging Face writes ViT and DeiT, with random weights, and their arithmetic in NumPy.
 
 Nothing here is shared with the package.
 """
@@ -36,6 +36,8 @@ PREPROCESSOR = {
     "rescale_factor": 0.00392156862745098,
     "size": {"height": 12, "width": 12},
 }
+TOKENS = {"vit": ["cls_token"], "deit": ["cls_token", "distillation_token"]}
+TEACHER = "DeiTForImageClassificationWithTeacher"
 IMAGENET = {"image_mean": [0.485, 0.456, 0.406], "image_std": [0.229, 0.224, 0.225]}
 
 
@@ -43,7 +45,8 @@ def tensors_of(settings, seed=0):
     """Random weights under the names of the file."""
     rng = np.random.default_rng(seed)
     width, inner = settings["hidden_size"], settings["intermediate_size"]
-    base = "" if settings["architectures"] == ["ViTModel"] else "vit."
+    (architecture,) = settings["architectures"]
+    base = "" if architecture.endswith("Model") else f"{settings['model_type']}."
     channels, patch = settings["num_channels"], settings["patch_size"]
     tensors = {}
 
@@ -61,8 +64,10 @@ def tensors_of(settings, seed=0):
         add(f"{name}.bias", width, scale=0.3)
 
     patches = (settings["image_size"] // patch) ** 2
-    add(f"{base}embeddings.cls_token", 1, 1, width, scale=1.0)
-    add(f"{base}embeddings.position_embeddings", 1, 1 + patches, width, scale=0.5)
+    tokens = TOKENS[settings["model_type"]]
+    for token in tokens:
+        add(f"{base}embeddings.{token}", 1, 1, width, scale=1.0)
+    add(f"{base}embeddings.position_embeddings", 1, len(tokens) + patches, width, scale=0.5)
     add(f"{base}embeddings.patch_embeddings.projection.weight", width, channels, patch, patch)
     add(f"{base}embeddings.patch_embeddings.projection.bias", width, scale=0.3)
     for number in range(settings["num_hidden_layers"]):
@@ -76,9 +81,12 @@ def tensors_of(settings, seed=0):
         add_linear(f"{name}.intermediate.dense", inner, width)
         add_linear(f"{name}.output.dense", width, inner)
     add_norm(f"{base}layernorm")
-    if base:
-        add_linear("classifier", len(settings["id2label"]), width)
-    else:
+    heads = ["classifier"] if base else []
+    if architecture == TEACHER:
+        heads = ["cls_classifier", "distillation_classifier"]
+    for head in heads:
+        add_linear(head, len(settings["id2label"]), width)
+    if not heads:
         add_linear("pooler.dense", width, width)
     return tensors
 
@@ -106,15 +114,17 @@ def images_of(settings, count=3, seed=0):
 
 
 def forward(weights, settings, images, mean=0.5, deviation=0.5):
-    """Hidden states `[B, 1 + P, D]` and, where there is a classifier, logits `[B, C]`."""
-    weights = {name.removeprefix("vit."): values for name, values in weights.items()}
+    """Hidden states `[B, S, D]` and, where there is a classifier, logits `[B, C]`."""
+    prefix = f"{settings['model_type']}."
+    weights = {name.removeprefix(prefix): values for name, values in weights.items()}
     epsilon, size = settings["layer_norm_eps"], settings["patch_size"]
     pixels = (images / 255 - np.array(mean)) / np.array(deviation)
     name = "embeddings.patch_embeddings.projection"
     kernel, bias = weights[f"{name}.weight"], weights[f"{name}.bias"]
     rows = []
     for image in pixels:
-        patches = [weights["embeddings.cls_token"][0, 0]]
+        tokens = TOKENS[settings["model_type"]]
+        patches = [weights[f"embeddings.{token}"][0, 0] for token in tokens]
         for top in range(0, image.shape[0], size):
             for left in range(0, image.shape[1], size):
                 patch = image[top : top + size, left : left + size].transpose(2, 0, 1)
@@ -130,8 +140,10 @@ def forward(weights, settings, images, mean=0.5, deviation=0.5):
         inner = ACTIVATIONS[settings["hidden_act"]](inner)
         x = x + linear(weights, f"{name}.output.dense", inner)
     x = layer_norm(weights, "layernorm", x, epsilon)
-    logits = linear(weights, "classifier", x[:, 0]) if "classifier.weight" in weights else None
-    return x, logits
+    if "distillation_classifier.weight" in weights:
+        first = linear(weights, "cls_classifier", x[:, 0])
+        return x, (first + linear(weights, "distillation_classifier", x[:, 1])) / 2
+    return x, linear(weights, "classifier", x[:, 0]) if "classifier.weight" in weights else None
 
 
 def _attention(weights, name, x, heads):
