@@ -1,5 +1,6 @@
 """`BertEncoder` and `RobertaEncoder`, the bases of the families whose tensors are named alike."""
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -17,10 +18,6 @@ BLOCK = {
     "intermediate.dense": "feed_forward.inner",
     "output.dense": "feed_forward.outer",
     "output.LayerNorm": "feed_forward_norm",
-}
-EMBEDDINGS = {
-    "position_embeddings": "embedding.positions",
-    "token_type_embeddings": "segments.table",
 }
 # Settings that change what a model computes, with the values that models here have. A setting
 # that is missing has the first of them.
@@ -94,10 +91,12 @@ class BertEncoder(TextEncoder):
 
     def tables(self) -> Iterator[Weight]:
         """Yields the `Weight`s of the embeddings of tokens, positions and segments."""
+        prefix = f"{self.prefix}embeddings."
         yield self.table()
-        for name, ours in EMBEDDINGS.items():
-            last = self.cut if name == "position_embeddings" else 0
-            yield Weight(f"{self.prefix}embeddings.{name}.weight", ours, Layout(last=last))
+        rows = Layout(first=self.first, last=self.cut)
+        yield Weight(f"{prefix}position_embeddings.weight", "embedding.positions", rows)
+        if self.types == 2:
+            yield Weight(f"{prefix}token_type_embeddings.weight", "segments.table")
 
     def embeddings(self, config) -> Iterator[Weight]:
         """Yields the `Weight`s of the embeddings and of the layers after them."""
@@ -136,9 +135,9 @@ class RobertaEncoder(BertEncoder):
     @property
     def ignored(self) -> tuple[str, ...]:
         """Tensors of another head, buffers, and a pooler that no logit depends on."""
-        buffers = r"(roberta\.)?embeddings\.(position_ids|token_type_ids)"
-        fixed = (r"(roberta\.)?pooler\..*", buffers)
-        return *fixed, *(self.replaced if self.predicts_masks else (r"lm_head\..*",))
+        base = rf"({re.escape(self.base)})?"
+        buffers = rf"{base}embeddings\.(position_ids|token_type_ids)"
+        return rf"{base}pooler\..*", buffers, *self.unused_masks
 
     def config(self) -> Any:  # noqa: D102
         self.settings.check({"pad_token_id": (1,)})  # positions begin after it

@@ -43,7 +43,8 @@ def read_byte_bpe(
         folder: The `CheckpointFolder`.
         settings: The `CheckpointSettings` of the model.
         special: Dictionary from `"pad"`, `"unk"`, `"bos"` and `"eos"` to tokens, or a function from
-            the list of the vocabulary's tokens to it.
+            the list of the vocabulary's tokens to it. `"mask"`: the mask token, unless
+            `tokenizer_config.json` names another; without it, `<mask>`.
         starts_with_bos: See `ByteBPETokenizer`.
         padding: Function from the list of the vocabulary's tokens to the padding token, which is
             appended to the vocabulary if it is missing. `None`: the token in `special`.
@@ -86,8 +87,9 @@ def read_byte_bpe(
     if padding is not None:
         special = {**special, "pad": padding(pieces)}
         pieces += [special["pad"]] * (special["pad"] not in pieces)
-    mask, strips = read_mask(ids, folder, content, MASK)
-    special = special if mask is None else {**special, "mask": mask}
+    default, special = special.get("mask", MASK), {r: special[r] for r in special if r != "mask"}
+    mask, strips = read_mask(ids, folder, content, default)
+    special |= {} if mask is None else {"mask": mask}
     found = [piece for piece in found if piece in pieces]
     how |= {"mask_strips": strips, "found": found}
     try:

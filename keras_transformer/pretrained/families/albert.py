@@ -6,6 +6,7 @@ from typing import Any
 from keras_transformer.pretrained.bert_encoder import BertEncoder
 from keras_transformer.pretrained.names import Weight, layers
 from keras_transformer.pretrained.settings import ACTIVATIONS, CheckpointSettings
+from keras_transformer.pretrained.text_encoder import MaskHead
 from keras_transformer.pretrained.unigram import UnigramFormat, read_unigram
 from keras_transformer.text.tokenizers import SentencePieceTokenizer
 
@@ -23,7 +24,13 @@ class Albert(BertEncoder):
 
     name = model_type = "albert"
     classes, base, projection = "Albert", "albert.", "encoder.embedding_hidden_mapping_in"
-    others = ("Model", "ForPreTraining", "ForMaskedLM")
+    others = ("Model", "ForPreTraining")
+    mask_head = MaskHead(
+        "predictions.dense",
+        "predictions.LayerNorm",
+        "predictions.decoder",
+        ("predictions.decoder.bias", "predictions.bias"),
+    )
     block = {
         "attention.query": "self_attention.query",
         "attention.key": "self_attention.key",
@@ -38,7 +45,8 @@ class Albert(BertEncoder):
     @property
     def ignored(self) -> tuple[str, ...]:
         """Tensors of other heads, buffers, and a pooler that no logit depends on."""
-        fixed = (r"(predictions|sop_classifier)\..*", r"(albert\.)?embeddings\.position_ids")
+        buffer = r"(albert\.)?embeddings\.position_ids"
+        fixed = (r"sop_classifier\..*", *self.unused_masks, buffer)
         return fixed if self.task == "classification" else (*fixed, r"(albert\.)?pooler\..*")
 
     def own_options(self) -> dict[str, Any]:  # noqa: D102

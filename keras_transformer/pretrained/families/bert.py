@@ -30,9 +30,8 @@ class Bert(BertEncoder):
     @property
     def ignored(self) -> tuple[str, ...]:
         """Tensors of other heads, buffers, and a pooler that no logit depends on."""
-        others = (r"cls\.seq_relationship\..*", *self.replaced)
-        heads = others if self.predicts_masks else (r"cls\..*",)
-        fixed = (*heads, r"(bert\.)?embeddings\.(position_ids|token_type_ids)")
+        buffers = r"(bert\.)?embeddings\.(position_ids|token_type_ids)"
+        fixed = (r"cls\.seq_relationship\..*", *self.unused_masks, buffers)
         return fixed if self.task == "classification" else (*fixed, r"(bert\.)?pooler\..*")
 
     def head(self, config) -> Iterator[Weight]:  # noqa: D102
