@@ -294,6 +294,9 @@ _FAST_BY_FILE = {
         "test_the_length_settings_of_a_beam_have_an_effect": 1,
         "test_the_settings_of_a_run_name_the_task_of_its_model": 1,
     },
+    "tests/tasks/test_whole_word_masking.py": {
+        "test_words_are_hidden_as_a_whole_and_as_many_tokens_as_without_words": 3,
+    },
     "tests/test_activations.py": {
         "test_in_a_saved_model": 1,
     },
