@@ -8,17 +8,30 @@ from keras_transformer.pretrained.names import Layout, Weight, layers
 from keras_transformer.pretrained.settings import ACTIVATIONS
 from keras_transformer.pretrained.text_encoder import MaskHead, TextEncoder
 
-# The layers of a block, and ours.
-BLOCK = {
-    "attention.self.query": "self_attention.query",
-    "attention.self.key": "self_attention.key",
-    "attention.self.value": "self_attention.value",
-    "attention.output.dense": "self_attention.output_projection",
-    "attention.output.LayerNorm": "self_attention_norm",
+# Layers of a block, and ours: the feed-forward network, everything after attention, and all.
+NETWORK = {
     "intermediate.dense": "feed_forward.inner",
     "output.dense": "feed_forward.outer",
     "output.LayerNorm": "feed_forward_norm",
 }
+AFTER_ATTENTION = {
+    "attention.output.dense": "self_attention.output_projection",
+    "attention.output.LayerNorm": "self_attention_norm",
+    **NETWORK,
+}
+BLOCK = {
+    "attention.self.query": "self_attention.query",
+    "attention.self.key": "self_attention.key",
+    "attention.self.value": "self_attention.value",
+    **AFTER_ATTENTION,
+}
+PREDICTIONS = "cls.predictions"
+MASK_HEAD = MaskHead(
+    f"{PREDICTIONS}.transform.dense",
+    f"{PREDICTIONS}.transform.LayerNorm",
+    f"{PREDICTIONS}.decoder",
+    (f"{PREDICTIONS}.decoder.bias", f"{PREDICTIONS}.bias"),
+)
 # Settings that change what a model computes, with the values that models here have. A setting
 # that is missing has the first of them.
 EXPRESSIBLE = {
@@ -36,6 +49,7 @@ class BertEncoder(TextEncoder):
 
     Attributes:
         pooler: Activation of the layer before the labels of texts.
+        pooler_layer: Name of that layer, if a file without a head may also have it.
         first: Row of the table of positions of the first position.
         types: Number of token types.
         block: Dictionary from the layers of a block to ours.
@@ -44,7 +58,7 @@ class BertEncoder(TextEncoder):
 
     pooler, first, types = "tanh", 0, 2
     block = BLOCK
-    projection = ""
+    projection = pooler_layer = ""
 
     def config(self) -> Any:  # noqa: D102
         settings = self.settings
@@ -109,10 +123,21 @@ class BertEncoder(TextEncoder):
 
     def head(self, config) -> Iterator[Weight]:
         """Yields the `Weight`s of the head; see `HEAD`."""
-        if self.classifies_texts:
+        if self.classifies_texts and not self.pooler_layer:
             yield from layers(HEAD)
-        else:
-            yield from self.linear_head()
+            return
+        # Without a trained head, the pooler may be missing: it is trained with a new head.
+        required = self.classifies_texts or f"{self.pooler_layer}.weight" in self.tensors
+        if self.task == "classification" and required:
+            yield from layers({self.pooler_layer: "pooler"})
+        yield from self.linear_head()
+
+    @property
+    def unused_pooler(self) -> tuple[str, ...]:
+        """Patterns of the tensors of a pooler that no logit depends on."""
+        if self.task == "classification":
+            return ()
+        return (rf"({re.escape(self.base)})?pooler\..*",)
 
 
 class RobertaEncoder(BertEncoder):

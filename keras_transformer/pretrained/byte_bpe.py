@@ -15,7 +15,6 @@ VERSION = "#version"  # begins the first line of `merges.txt`
 # Options of the model that change its tokens, with the values of GPT-2's and RoBERTa's. An option
 # that is missing has the first of them.
 EXPRESSIBLE = {
-    "type": ("BPE",),
     "dropout": (None, 0.0),
     "continuing_subword_prefix": (None, ""),
     "end_of_word_suffix": (None, ""),
@@ -130,10 +129,7 @@ def _merges_of_lines(text):
 def _from_json(content, path):
     """Returns the ids and the pairs in a `tokenizer.json`."""
     whole = CheckpointSettings(content, path)
-    value = content.get("model")
-    if not isinstance(value, dict) or value.get("type", "BPE") != "BPE":
-        raise whole.wrong("model", "of the type BPE")
-    model = CheckpointSettings(value, path)
+    model = whole.section("model", "BPE")
     model.check(EXPRESSIBLE)
     ids, merges = model.get("vocab"), model.get("merges")
     if not isinstance(ids, dict):

@@ -8,8 +8,13 @@ import numpy as np
 
 from keras_transformer.checks import is_integer
 from keras_transformer.config.positions import check_buckets
-from keras_transformer.pretrained.bert_encoder import BertEncoder
-from keras_transformer.pretrained.names import Weight, layers
+from keras_transformer.pretrained.bert_encoder import (
+    AFTER_ATTENTION,
+    MASK_HEAD,
+    PREDICTIONS,
+    BertEncoder,
+)
+from keras_transformer.pretrained.names import Weight
 from keras_transformer.pretrained.settings import ACTIVATIONS, CheckpointSettings
 from keras_transformer.pretrained.text_encoder import MaskHead
 from keras_transformer.pretrained.unigram import UnigramFormat, read_unigram
@@ -29,14 +34,9 @@ REQUIRED = ("relative_attention", "share_att_key")  # which would be false if th
 SCALE = 3**-0.5  # scores are divided by sqrt(3 d_k) there, which is a part of the queries here
 TABLE = "encoder.rel_embeddings.weight"
 # Heads for masked tokens, by the setting `legacy`.
-PREDICTIONS, LATER = "cls.predictions", "lm_predictions.lm_head"
+LATER = "lm_predictions.lm_head"
 MASK_HEADS = {
-    True: MaskHead(
-        f"{PREDICTIONS}.transform.dense",
-        f"{PREDICTIONS}.transform.LayerNorm",
-        f"{PREDICTIONS}.decoder",
-        (f"{PREDICTIONS}.decoder.bias", f"{PREDICTIONS}.bias"),
-    ),
+    True: MASK_HEAD,
     False: MaskHead(f"{LATER}.dense", f"{LATER}.LayerNorm", None, (f"{LATER}.bias",)),
 }
 
@@ -50,16 +50,13 @@ class DebertaV2(BertEncoder):
 
     name = model_type = "deberta-v2"
     classes, base, types = "DebertaV2", "deberta.", 0
+    pooler_layer = "pooler.dense"
     others = ("Model",)
     block = {
         "attention.self.query_proj": "self_attention.query",
         "attention.self.key_proj": "self_attention.key",
         "attention.self.value_proj": "self_attention.value",
-        "attention.output.dense": "self_attention.output_projection",
-        "attention.output.LayerNorm": "self_attention_norm",
-        "intermediate.dense": "feed_forward.inner",
-        "output.dense": "feed_forward.outer",
-        "output.LayerNorm": "feed_forward_norm",
+        **AFTER_ATTENTION,
     }
 
     @property
@@ -75,7 +72,7 @@ class DebertaV2(BertEncoder):
             rf"({re.escape(other)}|mask_predictions)\..*",
             *self.unused_masks,
             r"(deberta\.)?embeddings\.position_(ids|embeddings\.weight)",
-            r"pooler\..*",
+            *self.unused_pooler,
         )
 
     def own_options(self) -> dict[str, Any]:  # noqa: D102
@@ -132,13 +129,6 @@ class DebertaV2(BertEncoder):
         for weight in super().tables():
             if self._has_positions or weight.ours != "embedding.positions":
                 yield weight
-
-    def head(self, config) -> Iterator[Weight]:  # noqa: D102
-        # Without a trained head, the pooler may be missing: it is trained with a new head.
-        required = self.classifies_texts or "pooler.dense.weight" in self.tensors
-        if self.task == "classification" and required:
-            yield from layers({"pooler.dense": "pooler"})
-        yield from self.linear_head()
 
     def read_tokenizer(self) -> SentencePieceTokenizer:  # noqa: D102
         options = CheckpointSettings(self.folder.json(OPTIONS) or {}, self.folder.path / OPTIONS)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from keras_transformer.pretrained.bert_encoder import RobertaEncoder
+from keras_transformer.pretrained.bert_encoder import NETWORK, RobertaEncoder
 from keras_transformer.pretrained.names import Weight, layers
 from keras_transformer.pretrained.wordpiece import read_wordpiece
 from keras_transformer.text.tokenizers import WordPieceTokenizer
@@ -27,9 +27,7 @@ class MPNet(RobertaEncoder):
         "attention.attn.v": "self_attention.value",
         "attention.attn.o": "self_attention.output_projection",
         "attention.LayerNorm": "self_attention_norm",
-        "intermediate.dense": "feed_forward.inner",
-        "output.dense": "feed_forward.outer",
-        "output.LayerNorm": "feed_forward_norm",
+        **NETWORK,
     }
 
     def own_options(self) -> dict[str, Any]:  # noqa: D102
