@@ -250,7 +250,8 @@ _FAST_BY_FILE = {
     "tests/pretrained/test_masked_heads.py": {
         "test_every_tensor_of_the_head_is_needed_and_no_other_is_there": 1,
         "test_files_decide_about_white_space_before_a_mask": 1,
-        "test_logits": 4,
+        "test_logits": 7,
+        "test_the_setting_must_name_the_head_in_the_file": 1,
     },
     "tests/pretrained/test_opus_mt.py": {
         "test_logits_and_encoder_states": 1,
@@ -298,6 +299,9 @@ _FAST_BY_FILE = {
         "test_a_score_is_divided_by_the_length_penalty": 1,
         "test_the_length_settings_of_a_beam_have_an_effect": 1,
         "test_the_settings_of_a_run_name_the_task_of_its_model": 1,
+    },
+    "tests/tasks/test_whole_word_masking.py": {
+        "test_words_are_hidden_as_a_whole_and_as_many_tokens_as_without_words": 3,
     },
     "tests/test_activations.py": {
         "test_in_a_saved_model": 1,
@@ -616,6 +620,9 @@ _SLOW_BY_FILE = {
     "tests/pretrained/test_encoders.py": {
         "test_exports_answer_as_the_checkpoint": 1,
         "test_ids_equal_those_of_the_package_tokenizers": 1,
+    },
+    "tests/pretrained/test_masked_heads.py": {
+        "test_exports_predict_the_words_of_the_checkpoint": 1,
     },
     "tests/pretrained/test_question_answering.py": {
         "test_exports_answer_as_the_checkpoint": 0,

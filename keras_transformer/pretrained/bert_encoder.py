@@ -1,5 +1,6 @@
 """`BertEncoder` and `RobertaEncoder`, the bases of the families whose tensors are named alike."""
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -7,21 +8,30 @@ from keras_transformer.pretrained.names import Layout, Weight, layers
 from keras_transformer.pretrained.settings import ACTIVATIONS
 from keras_transformer.pretrained.text_encoder import MaskHead, TextEncoder
 
-# The layers of a block, and ours.
-BLOCK = {
-    "attention.self.query": "self_attention.query",
-    "attention.self.key": "self_attention.key",
-    "attention.self.value": "self_attention.value",
-    "attention.output.dense": "self_attention.output_projection",
-    "attention.output.LayerNorm": "self_attention_norm",
+# Layers of a block, and ours: the feed-forward network, everything after attention, and all.
+NETWORK = {
     "intermediate.dense": "feed_forward.inner",
     "output.dense": "feed_forward.outer",
     "output.LayerNorm": "feed_forward_norm",
 }
-EMBEDDINGS = {
-    "position_embeddings": "embedding.positions",
-    "token_type_embeddings": "segments.table",
+AFTER_ATTENTION = {
+    "attention.output.dense": "self_attention.output_projection",
+    "attention.output.LayerNorm": "self_attention_norm",
+    **NETWORK,
 }
+BLOCK = {
+    "attention.self.query": "self_attention.query",
+    "attention.self.key": "self_attention.key",
+    "attention.self.value": "self_attention.value",
+    **AFTER_ATTENTION,
+}
+PREDICTIONS = "cls.predictions"
+MASK_HEAD = MaskHead(
+    f"{PREDICTIONS}.transform.dense",
+    f"{PREDICTIONS}.transform.LayerNorm",
+    f"{PREDICTIONS}.decoder",
+    (f"{PREDICTIONS}.decoder.bias", f"{PREDICTIONS}.bias"),
+)
 # Settings that change what a model computes, with the values that models here have. A setting
 # that is missing has the first of them.
 EXPRESSIBLE = {
@@ -39,6 +49,7 @@ class BertEncoder(TextEncoder):
 
     Attributes:
         pooler: Activation of the layer before the labels of texts.
+        pooler_layer: Name of that layer, if a file without a head may also have it.
         first: Row of the table of positions of the first position.
         types: Number of token types.
         block: Dictionary from the layers of a block to ours.
@@ -47,7 +58,7 @@ class BertEncoder(TextEncoder):
 
     pooler, first, types = "tanh", 0, 2
     block = BLOCK
-    projection = ""
+    projection = pooler_layer = ""
 
     def config(self) -> Any:  # noqa: D102
         settings = self.settings
@@ -94,10 +105,12 @@ class BertEncoder(TextEncoder):
 
     def tables(self) -> Iterator[Weight]:
         """Yields the `Weight`s of the embeddings of tokens, positions and segments."""
+        prefix = f"{self.prefix}embeddings."
         yield self.table()
-        for name, ours in EMBEDDINGS.items():
-            last = self.cut if name == "position_embeddings" else 0
-            yield Weight(f"{self.prefix}embeddings.{name}.weight", ours, Layout(last=last))
+        rows = Layout(first=self.first, last=self.cut)
+        yield Weight(f"{prefix}position_embeddings.weight", "embedding.positions", rows)
+        if self.types == 2:
+            yield Weight(f"{prefix}token_type_embeddings.weight", "segments.table")
 
     def embeddings(self, config) -> Iterator[Weight]:
         """Yields the `Weight`s of the embeddings and of the layers after them."""
@@ -110,10 +123,21 @@ class BertEncoder(TextEncoder):
 
     def head(self, config) -> Iterator[Weight]:
         """Yields the `Weight`s of the head; see `HEAD`."""
-        if self.classifies_texts:
+        if self.classifies_texts and not self.pooler_layer:
             yield from layers(HEAD)
-        else:
-            yield from self.linear_head()
+            return
+        # Without a trained head, the pooler may be missing: it is trained with a new head.
+        required = self.classifies_texts or f"{self.pooler_layer}.weight" in self.tensors
+        if self.task == "classification" and required:
+            yield from layers({self.pooler_layer: "pooler"})
+        yield from self.linear_head()
+
+    @property
+    def unused_pooler(self) -> tuple[str, ...]:
+        """Patterns of the tensors of a pooler that no logit depends on."""
+        if self.task == "classification":
+            return ()
+        return (rf"({re.escape(self.base)})?pooler\..*",)
 
 
 class RobertaEncoder(BertEncoder):
@@ -136,9 +160,9 @@ class RobertaEncoder(BertEncoder):
     @property
     def ignored(self) -> tuple[str, ...]:
         """Tensors of another head, buffers, and a pooler that no logit depends on."""
-        buffers = r"(roberta\.)?embeddings\.(position_ids|token_type_ids)"
-        fixed = (r"(roberta\.)?pooler\..*", buffers)
-        return *fixed, *(self.replaced if self.predicts_masks else (r"lm_head\..*",))
+        base = rf"({re.escape(self.base)})?"
+        buffers = rf"{base}embeddings\.(position_ids|token_type_ids)"
+        return rf"{base}pooler\..*", buffers, *self.unused_masks
 
     def config(self) -> Any:  # noqa: D102
         self.settings.check({"pad_token_id": (1,)})  # positions begin after it

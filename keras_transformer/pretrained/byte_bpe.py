@@ -15,7 +15,6 @@ VERSION = "#version"  # begins the first line of `merges.txt`
 # Options of the model that change its tokens, with the values of GPT-2's and RoBERTa's. An option
 # that is missing has the first of them.
 EXPRESSIBLE = {
-    "type": ("BPE",),
     "dropout": (None, 0.0),
     "continuing_subword_prefix": (None, ""),
     "end_of_word_suffix": (None, ""),
@@ -43,7 +42,8 @@ def read_byte_bpe(
         folder: The `CheckpointFolder`.
         settings: The `CheckpointSettings` of the model.
         special: Dictionary from `"pad"`, `"unk"`, `"bos"` and `"eos"` to tokens, or a function from
-            the list of the vocabulary's tokens to it.
+            the list of the vocabulary's tokens to it. `"mask"`: the mask token, unless
+            `tokenizer_config.json` names another; without it, `<mask>`.
         starts_with_bos: See `ByteBPETokenizer`.
         padding: Function from the list of the vocabulary's tokens to the padding token, which is
             appended to the vocabulary if it is missing. `None`: the token in `special`.
@@ -86,8 +86,9 @@ def read_byte_bpe(
     if padding is not None:
         special = {**special, "pad": padding(pieces)}
         pieces += [special["pad"]] * (special["pad"] not in pieces)
-    mask, strips = read_mask(ids, folder, content, MASK)
-    special = special if mask is None else {**special, "mask": mask}
+    default, special = special.get("mask", MASK), {r: special[r] for r in special if r != "mask"}
+    mask, strips = read_mask(ids, folder, content, default)
+    special |= {} if mask is None else {"mask": mask}
     found = [piece for piece in found if piece in pieces]
     how |= {"mask_strips": strips, "found": found}
     try:
@@ -128,10 +129,7 @@ def _merges_of_lines(text):
 def _from_json(content, path):
     """Returns the ids and the pairs in a `tokenizer.json`."""
     whole = CheckpointSettings(content, path)
-    value = content.get("model")
-    if not isinstance(value, dict) or value.get("type", "BPE") != "BPE":
-        raise whole.wrong("model", "of the type BPE")
-    model = CheckpointSettings(value, path)
+    model = whole.section("model", "BPE")
     model.check(EXPRESSIBLE)
     ids, merges = model.get("vocab"), model.get("merges")
     if not isinstance(ids, dict):

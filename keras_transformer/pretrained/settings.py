@@ -49,6 +49,13 @@ class CheckpointSettings:
                 texts = (repr(v) if isinstance(v, str) else json.dumps(v) for v in values)
                 raise self.wrong(name, " or ".join(texts))
 
+    def section(self, name, kind) -> "CheckpointSettings":
+        """Returns the settings under a key, whose `type` must be `kind` or missing."""
+        value = self.get(name)
+        if not isinstance(value, dict) or value.get("type", kind) != kind:
+            raise self.wrong(name, f"of the type {kind}")
+        return CheckpointSettings(value, self.path)
+
     def flag(self, name, default=False) -> bool | None:
         """Returns a boolean, or `None` if that is the default."""
         value = self.get(name, default)

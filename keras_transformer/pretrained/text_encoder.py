@@ -58,13 +58,14 @@ class MaskHead(typing.NamedTuple):
 
     Attributes:
         dense, norm: The layers before the output weights.
-        decoder: The output weights, unless they are those of the embedding.
+        decoder: The output weights, unless they are those of the embedding. `None`: they always
+            are.
         biases: Names of their bias, that of the decoder first.
     """
 
     dense: str
     norm: str
-    decoder: str
+    decoder: str | None
     biases: tuple
 
 
@@ -87,7 +88,7 @@ class TextEncoder(Family):
         base: Begins the names of the encoder's tensors in a file that has a head.
         cut: Number of rows of the table of positions that no text reaches.
         words: Name of the table of embeddings, after `base`.
-        mask_head: The `MaskHead`. `None`: that head is not supported.
+        mask_head: The `MaskHead`.
         mask_activation: Activation before the output weights of that head. `None`: that of the
             blocks.
         pad: Id of padding if the settings name none.
@@ -142,7 +143,8 @@ class TextEncoder(Family):
             options = {"segments": "none", **options}
         elif self.predicts_masks:
             options["tie"] = "all" if self._is_tied else "none"
-            options["transform_activation"] = self.mask_activation or options["activation"]
+            activation = self.mask_activation or options["activation"]
+            options = {"transform_activation": activation, **options}
         else:
             options["labels"] = self._labels()
         fixed = {
@@ -173,29 +175,44 @@ class TextEncoder(Family):
     def table(self) -> Weight:
         """Returns the `Weight` of the embedding, which may have another name as output weights."""
         names = [self.prefix + self.words]
-        if self.predicts_masks and self._is_tied:
-            names.append(f"{self.mask_head.decoder}.weight")
+        decoder = self.mask_head.decoder
+        if self.predicts_masks and self._is_tied and decoder is not None:
+            names.append(f"{decoder}.weight")
         return Weight(tuple(names), "embedding.table")
 
     def _mask_weights(self):
         """Yields the `Weight`s of the head that predicts masked tokens."""
         names = self.mask_head
         yield from layers({names.dense: "transform", names.norm: "transform_norm"})
+        yield from self.output_weights()
+
+    def output_weights(self) -> Iterator[Weight]:
+        """Yields the `Weight`s of the last layer of the head that predicts masked tokens."""
+        names = self.mask_head
         if not self._is_tied:
             yield Weight(f"{names.decoder}.weight", "output_layer.kernel", TRANSPOSED)
         # Without ties the decoder has a bias of its own, and that of the head has no effect.
         biases = names.biases if self._is_tied else self.tensors.first_of(names.biases)
-        yield Weight(biases, "logits.bias")
+        yield Weight(biases, "output_weights.bias")
 
     @property
-    def replaced(self) -> tuple[str, ...]:
-        """Patterns of the biases that a decoder with weights of its own does not use."""
-        names = () if self._is_tied else self.mask_head.biases[1:]
+    def unused_masks(self) -> tuple[str, ...]:
+        """Patterns of the tensors of the head for masked tokens that the model does not need.
+
+        A model without that head needs none of them. One whose decoder has weights of its own only
+        uses the bias of the decoder.
+        """
+        head = self.mask_head
+        if not self.predicts_masks:
+            names = (head.dense, head.norm, head.decoder, *head.biases)
+            return tuple(rf"{re.escape(name)}(\..*)?" for name in names if name is not None)
+        names = () if self._is_tied else head.biases[1:]
         return tuple(f"{re.escape(name)}" for name in names)
 
     @property
     def _is_tied(self):
-        return self.settings.flag("tie_word_embeddings", True)
+        """True if the output weights of the head for masked tokens are those of the embedding."""
+        return self.mask_head.decoder is None or self.settings.flag("tie_word_embeddings", True)
 
     def _of_sentences(self, options):
         """Returns the options of a sentence encoder, and counts the positions that it cuts off."""
@@ -264,15 +281,10 @@ class TextEncoder(Family):
     def _kind(self):
         return VECTORS if self.sentences else self.heads[self._head or TEXTS]
 
-    @property
-    def _ends(self):
-        """The keys of `heads` of which the family names the weights."""
-        return [end for end in self.heads if end != MASKS or self.mask_head is not None]
-
     @functools.cached_property
     def _head(self):
         """End of the name of the checkpoint's class, a key of `heads`; `None` for any other."""
-        known = {self.classes + end: end for end in self._ends}
+        known = {self.classes + end: end for end in self.heads}
         others = [self.classes + end for end in self.others]
         named = self.settings.get("architectures") or others[:1]
         if not isinstance(named, list) or len(named) != 1 or named[0] not in [*known, *others]:

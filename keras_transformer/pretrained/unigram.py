@@ -148,10 +148,7 @@ def _from_model(path, form):
 def _from_json(content, path, unknown):
     """Returns the pieces in a `tokenizer.json` with their scores, and its normalisation."""
     whole = CheckpointSettings(content, path)
-    value = content.get("model")
-    if not isinstance(value, dict) or value.get("type", "Unigram") != "Unigram":
-        raise whole.wrong("model", "of the type Unigram")
-    model = CheckpointSettings(value, path)
+    model = whole.section("model", "Unigram")
     model.check({"byte_fallback": (False, None)})
     pairs = model.get("vocab")
     if not isinstance(pairs, list) or not all(map(_is_scored, pairs)):

@@ -72,12 +72,8 @@ def _from_json(content, path, options):
 
     As in `transformers`, options in `tokenizer_config.json` override those of the normaliser.
     """
-    settings = {}
-    for name, kind in KINDS.items():
-        value = content.get(name)
-        if not isinstance(value, dict) or value.get("type", kind) != kind:
-            raise CheckpointSettings(content, path).wrong(name, f"of the type {kind}")
-        settings[name] = CheckpointSettings(value, path)
+    whole = CheckpointSettings(content, path)
+    settings = {name: whole.section(name, kind) for name, kind in KINDS.items()}
     model, normalizer = settings["model"], settings["normalizer"]
     model.check({"continuing_subword_prefix": (CONTINUATION,)})
     ids = model.get("vocab")

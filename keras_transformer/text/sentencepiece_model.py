@@ -112,6 +112,18 @@ def training_of(model) -> tuple[str, bool, float]:
     return kind, spec.split_digits, round(spec.character_coverage, 6)  # stored as float32
 
 
+def has_spaces_as_suffixes(model) -> bool:
+    """Returns whether the pieces of a model mark the end of a word instead of its beginning.
+
+    Args:
+        model: The bytes of the model.
+
+    Raises:
+        ValueError: If `model` is not a SentencePiece model.
+    """
+    return _read(model).trainer_spec.treat_whitespace_as_suffix
+
+
 def unused_pieces(model) -> dict[str, int]:
     """Returns the ids of a model's unused pieces, which it never encodes, by piece.
 

@@ -83,7 +83,7 @@ ELSEWHERE = {
     **{"interpolation": "files", "resize_to": "files", "center_crop": "files"},
     **{"table": "files", "scored": "windows", "similarity_scale": "loss", "symmetric": "loss"},
     **{"no_answer": "answers", "masking_rate": "masks", "mask_share": "masks"},
-    **{"random_share": "masks"},
+    **{"random_share": "masks", "whole_word_masking": "masks"},
 }
 # Options that only set a limit: the maximum length, for any position; the padding id of a language
 # model.

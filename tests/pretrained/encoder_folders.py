@@ -119,13 +119,14 @@ def tensors_of(settings, size):
 
 def _modernbert(random, base, settings, size):
     width, inner = settings["hidden_size"], settings["intermediate_size"]
+    shifted = settings.get("norm_bias", False)
     random.add(f"{base}embeddings.tok_embeddings.weight", size, width)
-    random.norm(f"{base}embeddings.norm", width, bias=False)
+    random.norm(f"{base}embeddings.norm", width, shifted)
     for number in range(settings["num_hidden_layers"]):
         name = f"{base}layers.{number}"
         if number:
-            random.norm(f"{name}.attn_norm", width, bias=False)
-        random.norm(f"{name}.mlp_norm", width, bias=False)
+            random.norm(f"{name}.attn_norm", width, shifted)
+        random.norm(f"{name}.mlp_norm", width, shifted)
         for part, outputs, inputs in (
             ("attn.Wqkv", 3 * width, width),
             ("attn.Wo", width, width),
@@ -133,7 +134,7 @@ def _modernbert(random, base, settings, size):
             ("mlp.Wo", width, inner),
         ):
             random.linear(f"{name}.{part}", outputs, inputs, bias=False)
-    random.norm(f"{base}final_norm", width, bias=False)
+    random.norm(f"{base}final_norm", width, shifted)
 
 
 def _head(random, family, kind, settings):
@@ -195,6 +196,8 @@ def tokenizer_json(family):
         return {
             **content, "normalizer": {"type": "NFC"}, "added_tokens": special,
             "post_processor": bert_folders.template("[CLS]", "[SEP]", pieces),
+            "decoder": {"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": True,
+                        "use_regex": True},
             "model": {**content["model"], "vocab": vocab},
         }  # fmt: skip
     if family == "mpnet":
@@ -202,7 +205,8 @@ def tokenizer_json(family):
         content = bert_folders.tokenizer_json()
         vocab = {piece: number for number, piece in enumerate(pieces)}
         return {
-            **content, "added_tokens": [added(1, "<pad>")],
+            **content, "added_tokens": [added(1, "<pad>"), added(5, "<mask>", lstrip=True)],
+            "decoder": {"type": "WordPiece", "prefix": "##", "cleanup": True},
             "post_processor": {"type": "RobertaProcessing", "cls": ["<s>", 0], "sep": ["</s>", 2],
                                "trim_offsets": True, "add_prefix_space": False},
             "model": {**content["model"], "vocab": vocab},
@@ -227,6 +231,7 @@ def tokenizer_json(family):
         "added_tokens": [added(names.index("[MASK]"), "[MASK]", lstrip=True)],
         "normalizer": {"type": "Sequence", "normalizers": [*steps, rules, one_space]},
         "pre_tokenizer": {"type": "Sequence", "pretokenizers": [*splits, metaspace]},
+        "decoder": metaspace,
         "post_processor": marks,
         "model": {
             "type": "Unigram",

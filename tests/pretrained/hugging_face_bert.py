@@ -67,10 +67,7 @@ def run(folder, name, case):
     if case["class"].endswith("MaskedLM"):
         out["logits"] = result.logits.numpy()
         tokenizer = tokenizer_of(case["class"], config, folder)
-        pipe = transformers.pipeline("fill-mask", model=model, tokenizer=tokenizer)
-        masked = known_of(case["class"], folder)["masked"]
-        answers = [pipe(text) for text in masked]
-        answers = [rows if isinstance(rows[0], list) else [rows] for rows in answers]
+        answers = words_of(model, tokenizer, known_of(case["class"], folder)["masked"])
         (folder / f"{name}.json").write_text(json.dumps(answers))
     np.savez(folder / f"{name}.npz", **out)
 
@@ -95,6 +92,13 @@ def pipeline_of(kind, model, config, folder):
         ]
         for text in known["texts"]
     ]
+
+
+def words_of(model, tokenizer, texts):
+    """Returns the words of each mask of each text, with their scores, a list of lists."""
+    pipe = transformers.pipeline("fill-mask", model=model, tokenizer=tokenizer)
+    answers = [pipe(text) for text in texts]
+    return [masks if isinstance(masks[0], list) else [masks] for masks in answers]
 
 
 def tokenizer_of(kind, config, folder):

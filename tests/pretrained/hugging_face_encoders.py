@@ -1,8 +1,8 @@
 """ALBERT, MPNet, DeBERTa and ModernBERT of `transformers`, run by a Python that has it and torch.
 
 `python hugging_face_encoders.py FOLDER` reads `FOLDER/cases.json`, a dictionary that maps names to
-a class of models, the arguments of its configuration, the file of a tokenizer, its special tokens
-and texts, or pairs of a question and a passage. For each case it writes `FOLDER/NAME/` as
+a class of models, the arguments of its configuration, the file of a tokenizer, its special tokens,
+texts, and texts with masks. For each case it writes `FOLDER/NAME/` as
 `save_pretrained` does, `NAME.npz` with ids, token types, the last hidden states and the logits, and
 `NAME.json` with token ids and the answers of the pipeline.
 """
@@ -14,7 +14,7 @@ import sys
 import numpy as np
 import torch
 import transformers
-from hugging_face_bert import answers_of, rows
+from hugging_face_bert import answers_of, rows, words_of
 
 
 def randomise(model):
@@ -36,7 +36,7 @@ def run(folder, name, case):
     model.save_pretrained(folder / name)
     model = kind.from_pretrained(folder / name, dtype=torch.float32).eval()
     special = case["special"]
-    tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_file=case["tokenizer"], **special)
+    tokenizer = tokenizer_of(case)
     tokenizer.model_max_length = case["length"]
     pad, begin, end = (
         tokenizer.convert_tokens_to_ids(special[f"{role}_token"]) for role in ("pad", "cls", "sep")
@@ -59,9 +59,25 @@ def run(folder, name, case):
     if case["class"].endswith("QuestionAnswering"):
         out["logits"] = torch.stack([result.start_logits, result.end_logits], -1).numpy()
         answers = answers_of(model, tokenizer, folder)
+    if case["class"].endswith("MaskedLM"):
+        out["logits"] = result.logits.numpy()
+        answers = words_of(model, tokenizer, case["masked"])
     tokens = [tokenizer(text).input_ids for text in case["texts"]]
     (folder / f"{name}.json").write_text(json.dumps({"tokens": tokens, "answers": answers}))
     np.savez(folder / f"{name}.npz", **out)
+
+
+def tokenizer_of(case):
+    """Returns the tokenizer, whose mask keeps the rules that its file has."""
+    added = json.loads(pathlib.Path(case["tokenizer"]).read_text())["added_tokens"]
+    rules = {token["content"]: token for token in added}
+    special = {
+        role: transformers.AddedToken(**{k: v for k, v in rules[name].items() if k != "id"})
+        if name in rules
+        else name
+        for role, name in case["special"].items()
+    }
+    return transformers.PreTrainedTokenizerFast(tokenizer_file=case["tokenizer"], **special)
 
 
 def pipeline_of(case, model, tokenizer):

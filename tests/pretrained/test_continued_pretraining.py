@@ -45,7 +45,7 @@ def write_config(folder, lines, updates, **model):
 def test_a_converted_checkpoint_is_trained_further(tmp_path):
     write_masked(tmp_path / "hf", "bert")
     run = write_converted(read_checkpoint(tmp_path / "hf"), tmp_path / "run").path
-    options = {"start_from": f'"{run}"', "masking_rate": 0.3}
+    options = {"start_from": f'"{run}"', "masking_rate": 0.3, "whole_word_masking": "true"}
     lines = [f"a {word} film is {word}\n" for word in WORDS[:8] for _ in range(4)]
     config = write_config(tmp_path, lines, 40, **options)
     few = [f"training.{key}=2" for key in ("updates", "validate_every", "checkpoint_every")]
@@ -55,6 +55,7 @@ def test_a_converted_checkpoint_is_trained_further(tmp_path):
     assert f"Starting with the weights of {run}." in shown
     assert figures["validation"]["loss"] < before["validation"]["loss"] / 2
     tuned = MaskFiller.from_run(tmp_path / "tuned")
+    assert tuned.model.config.whole_word_masking
     assert tuned.model.config.masking_rate == 0.3 and tuned.source_tokenizer.mask == "[MASK]"
     results = evaluate_files(run, tmp_path / "train.txt")  # with the rate of the checkpoint
     assert results["tokens"] == len(lines)

@@ -16,6 +16,7 @@ import encoder_folders
 import numpy as np
 import pytest
 from bert_folders import TAGGER
+from masked_heads import check_words, masked_texts
 
 from keras_transformer import from_pretrained
 from keras_transformer.pretrained.read import read_checkpoint
@@ -43,6 +44,7 @@ HEADS = {
     "answers": ("QuestionAnswering", ANSWERS),
     "body": ("Model", {}),
     "masked": ("MaskedLM", {}),
+    "masked, untied": ("MaskedLM", {"tie_word_embeddings": False}),
 }
 MORE = {
     "albert large": ("albert", "SequenceClassification", {**LARGE, "num_hidden_groups": 5}),
@@ -50,6 +52,19 @@ MORE = {
     "mpnet large": ("mpnet", "SequenceClassification", LARGE),
     "deberta-v2 large": ("deberta-v2", "SequenceClassification", V3),
     "deberta-v2 learned": ("deberta-v2", "Model", {"position_biased_input": True}),
+    "albert masked, relu": ("albert", "MaskedLM", {"hidden_act": "relu", "embedding_size": 24}),
+    "deberta-v2 masked, newer": ("deberta-v2", "MaskedLM", {"legacy": False, "hidden_act": "relu"}),
+    "deberta-v2 masked, newer, untied": (
+        "deberta-v2", "MaskedLM", {"legacy": False, "tie_word_embeddings": False}
+    ),
+    "modernbert masked, biases": (
+        "modernbert", "MaskedLM",
+        {"classifier_bias": True, "norm_bias": True, "classifier_activation": "relu"},
+    ),
+    "modernbert masked, sparse": (
+        "modernbert", "MaskedLM", {"decoder_bias": False, "sparse_prediction": True,
+                                   "tie_word_embeddings": False},
+    ),
     "modernbert large": ("modernbert", "SequenceClassification",
                          {**LARGE, "classifier_pooling": "cls"}),
     "modernbert biases": (
@@ -67,11 +82,11 @@ CASES = {
     **MORE,
 }
 SPECIAL = {
-    "albert": ("<pad>", "<unk>", "[CLS]", "[SEP]"),
-    "mpnet": ("<pad>", "[UNK]", "<s>", "</s>"),
+    "albert": ("<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]"),
+    "mpnet": ("<pad>", "[UNK]", "<s>", "</s>", "<mask>"),
 }
-BRACKETS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]")
-ROLES = ("pad_token", "unk_token", "cls_token", "sep_token")
+BRACKETS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+ROLES = ("pad_token", "unk_token", "cls_token", "sep_token", "mask_token")
 
 
 @functools.cache
@@ -94,6 +109,7 @@ def folder():
             "special": dict(zip(ROLES, SPECIAL.get(family, BRACKETS), strict=True)),
             "length": known["max_position_embeddings"] - first,
             "texts": TEXTS,
+            "masked": masked_texts(SPECIAL.get(family, BRACKETS)[-1]),
         }
     (place / "cases.json").write_text(json.dumps(cases))
     environment = {**os.environ, "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
@@ -167,3 +183,11 @@ def test_answers_to_questions(name):
         assert ours.end == len(passage[:end].encode())
         assert ours.probability == pytest.approx(score, abs=1e-5)
         assert ours.no_answer == pytest.approx(none, abs=1e-5)
+
+
+@pytest.mark.parametrize("name", [n for n in CASES if CASES[n][1] == "MaskedLM"])
+def test_words_for_masks(name):
+    """The best five words of each mask and their probabilities, as in the pipeline."""
+    path, _, answers = case_of(name)
+    pipeline = from_pretrained(path)
+    check_words(pipeline.answer(masked_texts(pipeline.source_tokenizer.mask)), answers["answers"])

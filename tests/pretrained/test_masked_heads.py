@@ -1,6 +1,7 @@
 """Heads for masked tokens: their arithmetic in NumPy, the words of a pipeline, what is refused."""
 
 import json
+import re
 
 import bert_folders
 import bert_in_python
@@ -8,10 +9,11 @@ import numpy as np
 import pytest
 from bert_folders import PIECES
 from click.testing import CliRunner
-from masked_heads import KINDS, NAMES, forward, random_rows, write_folder
+from masked_heads import KINDS, NAMES, forward, masked_texts, random_rows, write_folder
 
 from keras_transformer import Filling, MaskFiller, from_pretrained
 from keras_transformer.cli.main import cli
+from keras_transformer.export import export_litert, export_saved_model
 from keras_transformer.pretrained.read import read_checkpoint
 from keras_transformer.tasks import open_run
 from keras_transformer.tasks.run import Run
@@ -19,13 +21,22 @@ from keras_transformer.training.converted import write_converted
 
 TEXTS = ["A [MASK] is [MASK]good", "the film [MASK]", "[MASK], bad[MASK]"]
 ROWS = [
-    *((kind, tied, {}) for kind in KINDS for tied in (True, False)),
+    *((kind, tied, {}) for kind in KINDS for tied in (True, False) if tied or NAMES[kind].decoder),
     ("bert", True, {"hidden_act": "relu"}),
     ("distilbert", True, {"activation": "relu"}),
     ("electra", True, {"embedding_size": 24}),
     ("electra", True, {"hidden_act": "relu"}),
     ("roberta", True, {"hidden_act": "relu"}),
-]
+    ("albert", True, {"hidden_act": "relu", "inner_group_num": 2}),
+    ("albert", True, {"embedding_size": 24}),
+    ("mpnet", True, {"hidden_act": "relu"}),
+    ("modernbert", True, {"classifier_activation": "relu", "classifier_bias": True,
+                          "norm_bias": True}),
+    ("modernbert", True, {"decoder_bias": False, "sparse_prediction": True}),
+    ("modernbert", False, {"decoder_bias": False}),
+    ("deberta", True, {"hidden_act": "relu"}),
+    ("deberta, newer", True, {"hidden_act": "relu", "tie_word_embeddings": False}),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("kind", "tied", "changes"), ROWS)
@@ -68,6 +79,17 @@ def test_every_tensor_of_the_head_is_needed_and_no_other_is_there(kind, tmp_path
         read_checkpoint(tmp_path)
     write_folder(tmp_path, kind, more={NAMES[kind].bias: None})
     with pytest.raises(ValueError, match=r"the tensor \S*bias is missing"):
+        read_checkpoint(tmp_path)
+
+
+@pytest.mark.parametrize(("kind", "value"), [("deberta", False), ("deberta, newer", True)])
+def test_the_setting_must_name_the_head_in_the_file(kind, value, tmp_path):
+    settings, _ = write_folder(tmp_path, kind)
+    (tmp_path / "config.json").write_text(json.dumps({**settings, "legacy": value}))
+    message = (
+        f"`legacy` must be {str(not value).lower()}, as the file has the tensor {NAMES[kind].dense}"
+    )
+    with pytest.raises(ValueError, match=re.escape(message)):
         read_checkpoint(tmp_path)
 
 
@@ -119,6 +141,16 @@ def test_the_commands_convert_and_print_words(tmp_path):
         np.testing.assert_allclose(np.array(fields[1::2], float), shares.ravel(), atol=6e-5)
     warning = "Warning: line 2: must have a mask, [MASK]. Received: none; left empty"
     assert [x for x in done.stderr.splitlines() if "line" in x] == [warning]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["albert", "mpnet", "modernbert", "deberta, newer", "deberta"])
+def test_exports_predict_the_words_of_the_checkpoint(kind, tmp_path):
+    write_folder(tmp_path / "hf", kind)
+    filler = from_pretrained(tmp_path / "hf")
+    texts = masked_texts(filler.source_tokenizer.mask)
+    assert export_saved_model(filler, tmp_path / "saved", texts)["agreement"] == 1
+    assert export_litert(filler, tmp_path / "m.tflite", texts)["agreement"] == 1
 
 
 def test_a_vocabulary_without_a_mask_is_refused(tmp_path):

@@ -1,18 +1,23 @@
 """Training of masked language models: batches, vocabularies, and the weights it starts with."""
 
 import csv
+import io
+import os
+import signal
 
 import numpy as np
 import pytest
+import sentencepiece
 import tensorflow as tf
 from pipelines import LINES, SIZES, tokenizer
-from small_runs import run_quietly
+from small_runs import At, assert_same_end, run_quietly
 
 from keras_transformer import MaskedLanguageModelConfig, MaskFiller
 from keras_transformer.tasks import TASKS
 from keras_transformer.tasks.run import Run
 from keras_transformer.training.data.corpus import Corpus
 from keras_transformer.training.data.sampling import SubwordSampler
+from keras_transformer.training.evaluate import evaluate_files
 from keras_transformer.training.settings.schema import VocabularySettings
 from keras_transformer.training.settings.toml import SettingsError, load_settings
 from keras_transformer.training.tasks import training_class
@@ -129,6 +134,44 @@ def test_training_from_scratch_lowers_the_loss(tmp_path):
     assert figures["validation"]["token_accuracy"] > 0.2
     results = MaskFiller.from_run(tmp_path / "run").answer([f"{LINES[0]} and <mask> cat"])
     assert len(results[0].words) == 1
+
+
+@pytest.mark.long
+@pytest.mark.slow
+def test_a_resumed_training_with_whole_words_ends_like_an_uninterrupted_one(tmp_path):
+    """And an evaluation hides the words of its validation."""
+    config = write_config(tmp_path, 6, **SMALL, max_length=40, whole_word_masking="true")
+    keys = {"vocabulary.size": 31, "data.max_length": 40, "training.checkpoint_every": 1,
+            "training.validate_every": 2, "training.validate_sentences": 0}  # fmt: skip
+    settings = load_settings(config, [f"{key}={value}" for key, value in keys.items()])
+    figures, _ = run_quietly(settings, tmp_path / "whole")
+    press = At(3, lambda: os.kill(os.getpid(), signal.SIGINT))
+    assert run_quietly(settings, tmp_path / "run", [press])[0] is None
+    assert "Resuming after update 3 of 6." in run_quietly(settings, tmp_path / "run")[1]
+    assert_same_end(tmp_path / "run", (tmp_path / "whole", figures))
+    results = evaluate_files(tmp_path / "whole", tmp_path / "train.txt")
+    expected = figures["validation"]
+    assert results["perplexity"] == pytest.approx(expected["perplexity"], rel=1e-4)
+    assert results["accuracy"] == pytest.approx(100 * expected["token_accuracy"], abs=1e-4)
+    tokens = load_settings(config, [*(f"{k}={v}" for k, v in keys.items()),
+                                    "model.whole_word_masking=false"])  # fmt: skip
+    with pytest.raises(SettingsError, match="model.whole_word_masking .* cannot change"):
+        run_quietly(tokens, tmp_path / "whole")
+
+
+def test_a_vocabulary_without_words_is_reported_in_one_line(tmp_path):
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(TEXTS), model_writer=model, vocab_size=31, model_type="bpe",
+        pad_id=0, unk_id=1, bos_id=2, eos_id=3, control_symbols=["<mask>"], minloglevel=2,
+        treat_whitespace_as_suffix=True,
+    )  # fmt: skip
+    (tmp_path / "v.model").write_bytes(model.getvalue())
+    config = write_config(tmp_path, 2, **SMALL, whole_word_masking="true")
+    settings = load_settings(config, [f'vocabulary.from="{tmp_path / "v.model"}"'])
+    with pytest.raises(ValueError, match="`whole_word_masking` needs a vocabulary") as error:
+        run_quietly(settings, tmp_path / "run")
+    assert "\n" not in str(error.value) and not Run(tmp_path / "run").model.exists()
 
 
 def test_a_vocabulary_without_a_mask_is_reported_in_one_line(tmp_path):

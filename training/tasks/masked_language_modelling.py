@@ -10,6 +10,7 @@ from keras_transformer.fields.field import Field
 from keras_transformer.tasks.masked_language_modelling.masking import (
     hide_tokens,
     require_mask,
+    require_words,
     seeds_from,
 )
 from keras_transformer.tensors import Tensor
@@ -25,12 +26,15 @@ class MaskedLanguageModellingTraining(TextTraining):
     count.
 
     Raises:
-        ValueError: If the vocabulary has no mask token.
+        ValueError: If the vocabulary has no mask token, or words are to be hidden that its tokens
+            do not show.
     """
 
     def __init__(self, tokenizer: Any, config: Any = None, packed: bool = False):
         super().__init__(tokenizer, config, packed)
         require_mask(self.tokenizers.source)
+        if config is not None and config.whole_word_masking:
+            require_words(self.tokenizers.source)
 
     @property
     def fields(self) -> dict[str, Field]:  # noqa: D102

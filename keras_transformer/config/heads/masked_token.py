@@ -9,7 +9,7 @@ from keras_transformer.config.heads.linear import LinearHeadConfig
 from keras_transformer.config.heads.next_token import NextTokenHead
 
 # Options that determine the masks of training and evaluation, but neither weights nor answers.
-MASKING = ("masking_rate", "mask_share", "random_share")
+MASKING = ("masking_rate", "mask_share", "random_share", "whole_word_masking")
 
 
 @documented
@@ -41,6 +41,11 @@ class MaskedTokenHead(LinearHeadConfig, NextTokenHead):
         0.1,
         """Share of the hidden tokens that become another token, drawn at random. The rest stay as
         they are.""",
+    )
+    whole_word_masking: bool = option(
+        False,
+        """Hides all tokens of a word together, as in BERT's whole word masking. The number of
+        hidden tokens is the same on average; a text of few words may have none.""",
     )
 
     def __post_init__(self) -> None:

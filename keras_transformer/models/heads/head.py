@@ -43,15 +43,9 @@ class LinearHead(Head):
         raise NotImplementedError
 
     def make_layers(self, config, policy, kernels) -> dict[str, Any]:  # noqa: D102
-        layers, units = {}, self.units(config)
-        if getattr(config.head, "transform", False):
-            width, activation = config.encoder.d_model, activations.get(config.transform_activation)
-            layers["transform"] = keras.layers.Dense(
-                width, activation, dtype=policy, name="transform"
-            )
-            layers["transform_norm"] = make_norm(config.encoder.block, policy, "transform_norm")
+        units = self.units(config)
         return {
-            **layers,
+            **make_transform(config, policy, config.encoder.d_model),
             "dropout": Dropout(config.dropout, dtype=policy, name="dropout"),
             "output_layer": keras.layers.Dense(units, dtype=policy, name="output"),
             "logits": make_logits(policy),
@@ -67,10 +61,40 @@ class LinearHead(Head):
             hidden: The vectors.
             output: Name of the linear layer.
         """
-        if "transform" in self.layers:
-            hidden = self.layers["transform_norm"](self.layers["transform"](hidden))  # [..., D]
-        x = self.layers["dropout"](hidden)  # [..., D]
+        x = self.layers["dropout"](transformed(hidden, self.layers))  # [..., D]
         return self.layers["logits"](self.layers[output](x))  # [..., C]
+
+
+def make_transform(config, policy, width) -> dict[str, keras.Layer]:
+    """Returns the dense layer and the normalisation of the option `transform`, a dictionary.
+
+    It is empty without the option.
+
+    Args:
+        config: The configuration of the model.
+        policy: The dtype policy of the model.
+        width: Number of features of their output.
+    """
+    if not getattr(config.head, "transform", False):
+        return {}
+    activation = activations.get(config.transform_activation)
+    return {
+        "transform": keras.layers.Dense(width, activation, dtype=policy, name="transform"),
+        "transform_norm": make_norm(config.encoder.block, policy, "transform_norm"),
+    }
+
+
+def transformed(hidden, layers) -> Tensor:
+    """Returns the output of the layers of `make_transform`, if they are among those of a head."""
+    if "transform" not in layers:
+        return hidden
+    return layers["transform_norm"](layers["transform"](hidden))  # [B, S, E]
+
+
+def output_dtype(policy) -> str:
+    """Returns the dtype of outputs: float32, which losses need, where layers compute in 16 bits."""
+    is_half = policy.compute_dtype in ("float16", "bfloat16")
+    return "float32" if is_half else policy.compute_dtype
 
 
 def make_logits(policy, bias=False) -> keras.Layer:
@@ -80,8 +104,7 @@ def make_logits(policy, bias=False) -> keras.Layer:
         policy: The dtype policy of the model.
         bias: Whether the layer also adds a bias.
     """
-    is_half = policy.compute_dtype in ("float16", "bfloat16")
-    dtype = "float32" if is_half else policy.compute_dtype
+    dtype = output_dtype(policy)
     if bias:
         return OutputBias(dtype=dtype, name="logits")
     return keras.layers.Activation("linear", dtype=dtype, name="logits")

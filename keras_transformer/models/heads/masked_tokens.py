@@ -4,8 +4,7 @@ from typing import Any
 
 import keras
 
-from keras_transformer import activations
-from keras_transformer.layers.normalization import make_norm
+from keras_transformer.models.heads.head import make_transform, transformed
 from keras_transformer.models.heads.next_token import NextTokenLogits
 from keras_transformer.tensors import Tensor
 
@@ -19,21 +18,15 @@ class MaskedTokenLogits(NextTokenLogits):
     """
 
     def make_layers(self, config, policy, kernels, embedding) -> dict[str, Any]:  # noqa: D102
-        layers = {}
-        if config.transform:
-            width = config.embedding_size or config.encoder.d_model
-            activation = activations.get(config.transform_activation)
-            layers["transform"] = keras.layers.Dense(
-                width, activation, dtype=policy, name="transform"
-            )
-            layers["transform_norm"] = make_norm(config.encoder.block, policy, "transform_norm")
-        return {**layers, **super().make_layers(config, policy, kernels, embedding)}
+        width = config.embedding_size or config.encoder.d_model
+        return {
+            **make_transform(config, policy, width),
+            **super().make_layers(config, policy, kernels, embedding),
+        }
 
     def before_weights(self, hidden) -> Tensor:
         """Returns the input of the output weights, `[B, S, E]`, for hidden states `[B, S, D]`."""
-        if "transform" not in self.layers:
-            return hidden
-        return self.layers["transform_norm"](self.layers["transform"](hidden))
+        return transformed(hidden, self.layers)
 
     def __call__(self, hidden, inputs=None, allowed=None) -> Tensor:  # noqa: D102
         return super().__call__(self.before_weights(hidden))  # [B, S, V]

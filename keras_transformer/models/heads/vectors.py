@@ -5,7 +5,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_transformer.models.heads.head import Head
+from keras_transformer.models.heads.head import Head, output_dtype
 from keras_transformer.models.heads.pooling import Pooling
 from keras_transformer.tensors import Shape, Tensor
 
@@ -59,8 +59,7 @@ class PooledVector(Head):
     """Pooling over the encoder's output, in float32 from there on."""
 
     def make_layers(self, config, policy, kernels) -> dict[str, Any]:  # noqa: D102
-        is_half = policy.compute_dtype in ("float16", "bfloat16")
-        dtype = "float32" if is_half else policy.compute_dtype
+        dtype = output_dtype(policy)
         return {
             "pooling": Pooling(config.pooling, dtype=policy, name="pooling"),
             "vector": Direction(config.dimensions, config.normalize, dtype=dtype, name="vector"),

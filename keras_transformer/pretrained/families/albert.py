@@ -1,11 +1,10 @@
 """ALBERT in Hugging Face's format: BERT's encoder, whose blocks share their weights."""
 
-from collections.abc import Iterator
 from typing import Any
 
 from keras_transformer.pretrained.bert_encoder import BertEncoder
-from keras_transformer.pretrained.names import Weight, layers
 from keras_transformer.pretrained.settings import ACTIVATIONS, CheckpointSettings
+from keras_transformer.pretrained.text_encoder import MaskHead
 from keras_transformer.pretrained.unigram import UnigramFormat, read_unigram
 from keras_transformer.text.tokenizers import SentencePieceTokenizer
 
@@ -23,7 +22,13 @@ class Albert(BertEncoder):
 
     name = model_type = "albert"
     classes, base, projection = "Albert", "albert.", "encoder.embedding_hidden_mapping_in"
-    others = ("Model", "ForPreTraining", "ForMaskedLM")
+    others = ("Model", "ForPreTraining")
+    mask_head = MaskHead(
+        "predictions.dense",
+        "predictions.LayerNorm",
+        "predictions.decoder",
+        ("predictions.decoder.bias", "predictions.bias"),
+    )
     block = {
         "attention.query": "self_attention.query",
         "attention.key": "self_attention.key",
@@ -38,8 +43,13 @@ class Albert(BertEncoder):
     @property
     def ignored(self) -> tuple[str, ...]:
         """Tensors of other heads, buffers, and a pooler that no logit depends on."""
-        fixed = (r"(predictions|sop_classifier)\..*", r"(albert\.)?embeddings\.position_ids")
-        return fixed if self.task == "classification" else (*fixed, r"(albert\.)?pooler\..*")
+        buffer = r"(albert\.)?embeddings\.position_ids"
+        return r"sop_classifier\..*", *self.unused_masks, buffer, *self.unused_pooler
+
+    @property
+    def pooler_layer(self) -> str:
+        """Name of the layer before the labels of texts."""
+        return f"{self.prefix}pooler"
 
     def own_options(self) -> dict[str, Any]:  # noqa: D102
         settings = self.settings
@@ -57,13 +67,6 @@ class Albert(BertEncoder):
         groups = self.settings.count("num_hidden_groups", 1)
         group = int(layer / (config.num_layers // self._inner / groups))
         return f"{self.prefix}encoder.albert_layer_groups.{group}.albert_layers.{inner}."
-
-    def head(self, config) -> Iterator[Weight]:  # noqa: D102
-        # Without a trained head, the pooler may be missing: it is trained with a new head.
-        required = self.classifies_texts or f"{self.prefix}pooler.weight" in self.tensors
-        if self.task == "classification" and required:
-            yield from layers({"pooler": "pooler"}, self.prefix)
-        yield from self.linear_head()
 
     def read_tokenizer(self) -> SentencePieceTokenizer:  # noqa: D102
         options = CheckpointSettings(self.folder.json(OPTIONS) or {}, self.folder.path / OPTIONS)

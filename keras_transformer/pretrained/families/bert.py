@@ -1,14 +1,8 @@
 """BERT in Hugging Face's format: an encoder, with a head if it has one."""
 
-from collections.abc import Iterator
-
-from keras_transformer.pretrained.bert_encoder import BertEncoder
-from keras_transformer.pretrained.names import Weight, layers
-from keras_transformer.pretrained.text_encoder import MaskHead
+from keras_transformer.pretrained.bert_encoder import MASK_HEAD, BertEncoder
 from keras_transformer.pretrained.wordpiece import read_wordpiece
 from keras_transformer.text.tokenizers.wordpiece import WordPieceTokenizer
-
-PREDICTIONS = "cls.predictions"
 
 
 class Bert(BertEncoder):
@@ -20,27 +14,18 @@ class Bert(BertEncoder):
     name, model_type = "bert", "bert"
     classes, base = "Bert", "bert."
     others = ("Model", "ForPreTraining", "ForNextSentencePrediction")
-    mask_head = MaskHead(
-        f"{PREDICTIONS}.transform.dense",
-        f"{PREDICTIONS}.transform.LayerNorm",
-        f"{PREDICTIONS}.decoder",
-        (f"{PREDICTIONS}.decoder.bias", f"{PREDICTIONS}.bias"),
-    )
+    mask_head = MASK_HEAD
+
+    @property
+    def pooler_layer(self) -> str:
+        """Name of the layer before the labels of texts."""
+        return f"{self.prefix}pooler.dense"
 
     @property
     def ignored(self) -> tuple[str, ...]:
         """Tensors of other heads, buffers, and a pooler that no logit depends on."""
-        others = (r"cls\.seq_relationship\..*", *self.replaced)
-        heads = others if self.predicts_masks else (r"cls\..*",)
-        fixed = (*heads, r"(bert\.)?embeddings\.(position_ids|token_type_ids)")
-        return fixed if self.task == "classification" else (*fixed, r"(bert\.)?pooler\..*")
-
-    def head(self, config) -> Iterator[Weight]:  # noqa: D102
-        # Without a trained head, the pooler may be missing: it is trained with a new head.
-        required = self.classifies_texts or f"{self.prefix}pooler.dense.weight" in self.tensors
-        if self.task == "classification" and required:
-            yield from layers({"pooler.dense": "pooler"}, self.prefix)
-        yield from self.linear_head()
+        buffers = r"(bert\.)?embeddings\.(position_ids|token_type_ids)"
+        return r"cls\.seq_relationship\..*", *self.unused_masks, buffers, *self.unused_pooler
 
     def read_tokenizer(self) -> WordPieceTokenizer:  # noqa: D102
         return read_wordpiece(self.folder, self.settings)

@@ -1,5 +1,6 @@
 """DeBERTa, versions 2 and 3, in Hugging Face's format: BERT's encoder, disentangled positions."""
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -7,9 +8,15 @@ import numpy as np
 
 from keras_transformer.checks import is_integer
 from keras_transformer.config.positions import check_buckets
-from keras_transformer.pretrained.bert_encoder import BertEncoder
-from keras_transformer.pretrained.names import Layout, Weight, layers
+from keras_transformer.pretrained.bert_encoder import (
+    AFTER_ATTENTION,
+    MASK_HEAD,
+    PREDICTIONS,
+    BertEncoder,
+)
+from keras_transformer.pretrained.names import Weight
 from keras_transformer.pretrained.settings import ACTIVATIONS, CheckpointSettings
+from keras_transformer.pretrained.text_encoder import MaskHead
 from keras_transformer.pretrained.unigram import UnigramFormat, read_unigram
 from keras_transformer.text.tokenizers import SentencePieceTokenizer
 
@@ -26,6 +33,12 @@ EXPRESSIBLE = {
 REQUIRED = ("relative_attention", "share_att_key")  # which would be false if they were missing
 SCALE = 3**-0.5  # scores are divided by sqrt(3 d_k) there, which is a part of the queries here
 TABLE = "encoder.rel_embeddings.weight"
+# Heads for masked tokens, by the setting `legacy`.
+LATER = "lm_predictions.lm_head"
+MASK_HEADS = {
+    True: MASK_HEAD,
+    False: MaskHead(f"{LATER}.dense", f"{LATER}.LayerNorm", None, (f"{LATER}.bias",)),
+}
 
 
 class DebertaV2(BertEncoder):
@@ -37,26 +50,36 @@ class DebertaV2(BertEncoder):
 
     name = model_type = "deberta-v2"
     classes, base, types = "DebertaV2", "deberta.", 0
-    others = ("Model", "ForMaskedLM")
+    pooler_layer = "pooler.dense"
+    others = ("Model",)
     block = {
         "attention.self.query_proj": "self_attention.query",
         "attention.self.key_proj": "self_attention.key",
         "attention.self.value_proj": "self_attention.value",
-        "attention.output.dense": "self_attention.output_projection",
-        "attention.output.LayerNorm": "self_attention_norm",
-        "intermediate.dense": "feed_forward.inner",
-        "output.dense": "feed_forward.outer",
-        "output.LayerNorm": "feed_forward_norm",
+        **AFTER_ATTENTION,
     }
-    ignored = (
-        r"(cls|lm_predictions|mask_predictions)\..*",
-        r"(deberta\.)?embeddings\.position_(ids|embeddings\.weight)",
-        r"pooler\..*",
-    )
+
+    @property
+    def mask_head(self) -> MaskHead:
+        """The older head for masked tokens, or the one with `"legacy": false`."""
+        return MASK_HEADS[self.settings.flag("legacy", True)]
+
+    @property
+    def ignored(self) -> tuple[str, ...]:
+        """Tensors of other heads, and of positions that are not added to the embedding."""
+        other = LATER if self.settings.flag("legacy", True) else PREDICTIONS
+        return (
+            rf"({re.escape(other)}|mask_predictions)\..*",
+            *self.unused_masks,
+            r"(deberta\.)?embeddings\.position_(ids|embeddings\.weight)",
+            *self.unused_pooler,
+        )
 
     def own_options(self) -> dict[str, Any]:  # noqa: D102
         settings = self.settings
         settings.check(EXPRESSIBLE)
+        if self.predicts_masks:
+            self._check_mask_head()
         width = settings.count("hidden_size")
         for name in ("embedding_size", "pooler_hidden_size"):
             if settings.get(name, width) != width:
@@ -102,19 +125,10 @@ class DebertaV2(BertEncoder):
         vectors = "encoder.blocks.0.self_attention.distance_vectors"
         yield Weight(self.prefix + TABLE, vectors, change=self._normalizer(config))
 
-    def embeddings(self, config) -> Iterator[Weight]:  # noqa: D102
-        yield self.table()
-        if self._has_positions:
-            rows = f"{self.prefix}embeddings.position_embeddings.weight"
-            yield Weight(rows, "embedding.positions", Layout(last=self.cut))
-        yield from layers({"embeddings.LayerNorm": "encoder.embedding_norm"}, self.prefix)
-
-    def head(self, config) -> Iterator[Weight]:  # noqa: D102
-        # Without a trained head, the pooler may be missing: it is trained with a new head.
-        required = self.classifies_texts or "pooler.dense.weight" in self.tensors
-        if self.task == "classification" and required:
-            yield from layers({"pooler.dense": "pooler"})
-        yield from self.linear_head()
+    def tables(self) -> Iterator[Weight]:  # noqa: D102
+        for weight in super().tables():
+            if self._has_positions or weight.ours != "embedding.positions":
+                yield weight
 
     def read_tokenizer(self) -> SentencePieceTokenizer:  # noqa: D102
         options = CheckpointSettings(self.folder.json(OPTIONS) or {}, self.folder.path / OPTIONS)
@@ -122,6 +136,14 @@ class DebertaV2(BertEncoder):
         steps = ("lowercase",) if options.flag("do_lower_case") else ()
         kind = UnigramFormat("spm.model", SPECIAL, "[MASK]", steps=steps)
         return self.checked(read_unigram(self.folder, self.settings, kind))
+
+    def _check_mask_head(self):
+        """Refuses a file that only has the head of the other value of `legacy`."""
+        legacy = self.settings.flag("legacy", True)
+        ours, other = (f"{MASK_HEADS[value].dense}.weight" for value in (legacy, not legacy))
+        if ours not in self.tensors and other in self.tensors:
+            value = "false" if legacy else "true"
+            raise self.settings.wrong("legacy", f"{value}, as the file has the tensor {other}")
 
     @property
     def _has_positions(self):

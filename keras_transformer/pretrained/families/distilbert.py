@@ -38,8 +38,7 @@ class DistilBert(TextEncoder):
     @property
     def ignored(self) -> tuple[str, ...]:
         """Tensors of another head, and a buffer."""
-        heads = () if self.predicts_masks else (r"vocab_(transform|layer_norm|projector)\..*",)
-        return *heads, r"(.*\.)?embeddings\.position_ids"
+        return *self.unused_masks, r"(.*\.)?embeddings\.position_ids"
 
     def config(self) -> Any:  # noqa: D102
         settings = self.settings

@@ -29,8 +29,8 @@ class Electra(BertEncoder):
     @property
     def ignored(self) -> tuple[str, ...]:
         """Tensors of other heads, and buffers."""
-        heads = r"discriminator_.*" if self.predicts_masks else r"(discriminator|generator)_.*"
-        return heads, r"(electra\.)?embeddings\.(position_ids|token_type_ids)"
+        buffers = r"(electra\.)?embeddings\.(position_ids|token_type_ids)"
+        return r"discriminator_.*", *self.unused_masks, buffers
 
     def own_options(self) -> dict[str, Any]:  # noqa: D102
         width = self.settings.count("embedding_size", 128)

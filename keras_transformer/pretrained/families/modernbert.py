@@ -8,10 +8,10 @@ import numpy as np
 from keras_transformer.pretrained.byte_bpe import VOCABULARY, read_byte_bpe
 from keras_transformer.pretrained.names import TRANSPOSED, Layout, Weight, layers
 from keras_transformer.pretrained.settings import ACTIVATIONS, CheckpointSettings
-from keras_transformer.pretrained.text_encoder import TextEncoder
+from keras_transformer.pretrained.text_encoder import MaskHead, TextEncoder
 from keras_transformer.text.tokenizers import ByteBPETokenizer
 
-SPECIAL = {"pad": "[PAD]", "unk": "[UNK]", "bos": "[CLS]", "eos": "[SEP]"}
+SPECIAL = {"pad": "[PAD]", "unk": "[UNK]", "bos": "[CLS]", "eos": "[SEP]", "mask": "[MASK]"}
 POOLINGS = {"cls": "first", "mean": "mean"}
 LOCAL, GLOBAL = "sliding_attention", "full_attention"
 BASES = {GLOBAL: ("global_rope_theta", 160_000.0), LOCAL: ("local_rope_theta", 10_000.0)}
@@ -36,9 +36,14 @@ class ModernBert(TextEncoder):
 
     name = model_type = "modernbert"
     classes, base = "ModernBert", "model."
-    others = ("Model", "ForMaskedLM")
+    others = ("Model",)
     words = "embeddings.tok_embeddings.weight"
-    ignored = (r"head\..*", r"decoder\..*")
+    mask_head = MaskHead("head.dense", "head.norm", "decoder", ("decoder.bias",))
+
+    @property
+    def ignored(self) -> tuple[str, ...]:
+        """Tensors of another head."""
+        return self.unused_masks
 
     def config(self) -> Any:  # noqa: D102
         settings, options = self.settings, {}
@@ -47,6 +52,8 @@ class ModernBert(TextEncoder):
             options["transform_activation"] = settings.choice(
                 "classifier_activation", ACTIVATIONS, "gelu"
             )
+        if self.predicts_masks:
+            options["output_bias"] = settings.flag("decoder_bias", True)
         if self.task == "classification":
             options["pooling"] = settings.choice("classifier_pooling", POOLINGS, "cls")
         return self.make_config(
@@ -78,7 +85,7 @@ class ModernBert(TextEncoder):
 
     def names(self, config) -> Iterator[Weight]:  # noqa: D102
         prefix = self.prefix
-        yield Weight(f"{prefix}{self.words}", "embedding.table")
+        yield self.table()
         norms = {"embeddings.norm": "encoder.embedding_norm", "final_norm": "encoder.norm"}
         yield from layers(norms, prefix)
         for number in range(config.num_layers):
@@ -92,10 +99,19 @@ class ModernBert(TextEncoder):
             table = BLOCK if number else {k: v for k, v in BLOCK.items() if k != "attn_norm"}
             yield from layers(table, theirs, ours)
         if self.has_head:
-            none = np.zeros(config.d_model, "float32")  # without `classifier_bias`
-            yield Weight("head.dense.weight", "transform.kernel", TRANSPOSED)
-            yield Weight("head.dense.bias", "transform.bias", default=none)
-            yield from layers({"head.norm": "transform_norm", "classifier": "output_layer"})
+            yield from self._head_weights(config)
+
+    def _head_weights(self, config):
+        """Yields the `Weight`s of a trained head, which all kinds of heads begin with."""
+        yield Weight("head.dense.weight", "transform.kernel", TRANSPOSED)
+        none = np.zeros(config.d_model, "float32")
+        bias = ("head.dense.bias",) if self.settings.flag("classifier_bias") else ()
+        yield Weight(bias, "transform.bias", default=None if bias else none)
+        yield from layers({"head.norm": "transform_norm"})
+        if self.predicts_masks:
+            yield from self.output_weights()
+        else:
+            yield from layers({"classifier": "output_layer"})
 
     def read_tokenizer(self) -> ByteBPETokenizer:  # noqa: D102
         self.folder.require(VOCABULARY)

@@ -5,23 +5,19 @@ from typing import Any
 
 from keras_transformer.models.classifier import TextClassifier
 from keras_transformer.tasks.single_pass.codec import Guide
-from keras_transformer.tasks.single_pass.labels import Classification, LabelCodec
-from keras_transformer.tasks.single_pass.text import MODULES, RULE, TextCodec, TextPass, quoted
+from keras_transformer.tasks.single_pass.labels import Classification
+from keras_transformer.tasks.single_pass.text import MODULES, RULE, quoted
+from keras_transformer.tasks.single_pass.text_labels import TextLabelCodec, TextLabelPass
 
 
-class ClassificationCodec(LabelCodec, TextCodec):
+class ClassificationCodec(TextLabelCodec):
     """Converts texts to inputs of a model, and its outputs to probabilities and labels.
 
     Args:
-        tokenizer, max_length: See `TextCodec`.
-        labels: Names of the classes C.
+        tokenizer, max_length, labels: See `TextLabelCodec`.
     """
 
     rule = RULE.format("For any other row all probabilities are 0.")
-
-    def __init__(self, tokenizer, max_length, labels):
-        super().__init__(tokenizer, max_length)
-        self.labels = tuple(labels)
 
     def answers(self, outputs, rest) -> dict[str, Any]:  # noqa: D102
         return {**self.named(outputs), "truncated": rest["truncated"]}
@@ -34,13 +30,6 @@ class ClassificationCodec(LabelCodec, TextCodec):
             Classification(label.decode(), float(probability), bool(cut), row)
             for label, probability, cut, row in zip(*columns, strict=True)
         ]
-
-    def metadata(self) -> dict[str, Any]:  # noqa: D102
-        return {"labels": list(self.labels), **super().metadata()}
-
-    @classmethod
-    def from_metadata(cls, metadata, tokenizers) -> "ClassificationCodec":  # noqa: D102
-        return cls(tokenizers, metadata["max_length"], metadata["labels"])
 
     def guide(self, example) -> Guide:  # noqa: D102
         labels = ", ".join(f"`{label}`" for label in self.labels)
@@ -55,7 +44,7 @@ class ClassificationCodec(LabelCodec, TextCodec):
         )
 
 
-class Classifier(TextPass):
+class Classifier(TextLabelPass):
     """A trained `TextClassifier` with its tokenizer.
 
     Args:
@@ -78,14 +67,6 @@ class Classifier(TextPass):
     model_class = TextClassifier
     output = "label"
     codec_class = ClassificationCodec
-
-    @property
-    def labels(self) -> tuple[str, ...]:
-        """Names of the classes, in the order of the probabilities."""
-        return self.codec.labels
-
-    def make_codec(self) -> ClassificationCodec:  # noqa: D102
-        return ClassificationCodec(self.tokenizers, self.max_length, self.model.config.labels)
 
     def classify(self, texts: Sequence[str], batch_size: int = 64) -> list[Classification]:
         """Returns a `Classification` for each string of a list.

@@ -9,11 +9,10 @@ import tensorflow as tf
 from keras_transformer.models.token_classifier import TokenClassifier
 from keras_transformer.tasks.labelling.spans import OUTSIDE, Span, span_metrics, spans_of, words_of
 from keras_transformer.tasks.labelling.words import encode_words
-from keras_transformer.tasks.single_pass.codec import Choice, Guide, mean_of
-from keras_transformer.tasks.single_pass.text import MODULES, RULE, TextCodec, TextPass, quoted
+from keras_transformer.tasks.single_pass.codec import Choice, Guide, log_of
+from keras_transformer.tasks.single_pass.text import MODULES, RULE, quoted
+from keras_transformer.tasks.single_pass.text_labels import TextLabelCodec, TextLabelPass
 from keras_transformer.tensors import Tensor
-
-TINY = np.finfo(np.float32).tiny
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,22 +41,12 @@ class Labelling(Choice):
         """List of the `Span`s that the labels encode."""
         return spans_of(self.labels)
 
-    @property
-    def score(self) -> float:
-        """The mean log-probability of the labels; 0 if there is no word."""
-        return self.score_of(self)
-
-    @property
-    def numbers(self) -> np.ndarray:
-        """The probabilities."""
-        return self.probabilities
-
     def score_of(self, other: Any) -> float:
-        """Returns the score of another result's labels."""
+        """Returns the mean log-probability of another result's labels; 0 if there is no word."""
         read = other.probabilities.any(axis=1)
         places = other.probabilities[read].argmax(axis=1)
         chosen = np.take_along_axis(self.probabilities[read], places[:, None], axis=1)
-        return float(np.log(np.maximum(chosen, TINY)).mean()) if chosen.size else 0.0
+        return float(log_of(chosen).mean()) if chosen.size else 0.0
 
     def is_tied(self, other: Any, tolerance: float) -> bool:
         """Returns whether words with different labels are ties, within 2 * `tolerance`."""
@@ -68,25 +57,19 @@ class Labelling(Choice):
         return bool(np.all(top - second <= 2 * tolerance))
 
 
-class LabellingCodec(TextCodec):
+class LabellingCodec(TextLabelCodec):
     """Converts texts to inputs of a model, and its outputs to labels of words.
 
     Args:
-        tokenizer, max_length: See `TextCodec`.
-        labels: Names of the classes C.
+        tokenizer, max_length, labels: See `TextLabelCodec`.
     """
 
-    verb, number = "label", "probability"
+    verb = "label"
     rule = RULE.format(
         "The label of a word is the one predicted for its first token, which begins with U+2581 in "
         "SentencePiece, with a space in byte-level BPE and without ## in WordPiece. For any other "
         "row all probabilities are 0."
     )
-    nothing = {"probabilities": 0.0, "label": -1}
-
-    def __init__(self, tokenizer, max_length, labels):
-        super().__init__(tokenizer, max_length)
-        self.labels = tuple(labels)
 
     def encode(self, sentences) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
         """Returns `source` and, as the rest, `first` and `truncated`.
@@ -98,25 +81,6 @@ class LabellingCodec(TextCodec):
         rest = {"first": first.to_tensor(-1), "truncated": truncated}
         return {"source": ids.to_tensor(self.tokenizer.pad_id)}, rest
 
-    def outputs(self, prediction) -> dict[str, Tensor]:
-        """Returns `probabilities` `[B, S, C]`, and `label` `[B, S]`, the most probable class."""
-        label = tf.argmax(prediction, axis=2, output_type=tf.int32)  # [B, S]
-        return {"probabilities": tf.nn.softmax(prediction), "label": label}
-
-    def mean(self, outputs, rest) -> dict[str, Tensor]:
-        """Returns the mean probabilities of each token, and its most probable label."""
-        probabilities = mean_of(outputs, "probabilities")  # [B, S, C]
-        label = tf.argmax(probabilities, axis=2, output_type=tf.int32)
-        return {"probabilities": probabilities, "label": label}
-
-    def named(self, outputs) -> dict[str, Any]:  # noqa: D102
-        probabilities = outputs["probabilities"]  # [B, S, C]
-        return {
-            "label": tf.gather(tf.constant(self.labels), tf.argmax(probabilities, axis=2)),
-            "probability": tf.reduce_max(probabilities, axis=2),
-            "probabilities": probabilities,
-        }
-
     def answers(self, outputs, rest) -> dict[str, Any]:
         """Returns `labels` `[B, W]`, empty after the last word, and their probabilities."""
         probabilities = tf.convert_to_tensor(outputs["probabilities"])  # [B, S, C]
@@ -125,14 +89,9 @@ class LabellingCodec(TextCodec):
         read = (first >= 0) & (first < limit)  # [B, W]
         of_words = tf.gather(probabilities, tf.where(read, first, 0), batch_dims=1)  # [B, W, C]
         of_words = tf.where(tf.expand_dims(read, 2), of_words, 0.0)
-        names = tf.gather(tf.constant(self.labels), tf.argmax(of_words, axis=2))
-        labels = tf.where(read, names, tf.where(first >= 0, OUTSIDE, ""))
-        return {
-            "labels": labels,
-            "probability": tf.reduce_max(of_words, axis=2),
-            "probabilities": of_words,
-            "truncated": rest["truncated"],
-        }
+        named = self.named({"probabilities": of_words})
+        labels = tf.where(read, named.pop("label"), tf.where(first >= 0, OUTSIDE, ""))
+        return {"labels": labels, **named, "truncated": rest["truncated"]}
 
     @classmethod
     def results(cls, answers) -> list[Labelling]:
@@ -143,13 +102,6 @@ class LabellingCodec(TextCodec):
             labels = tuple(name.decode() for name in names if name)
             results.append(Labelling(labels, bool(cut), probabilities[: len(labels)]))
         return results
-
-    def metadata(self) -> dict[str, Any]:  # noqa: D102
-        return {"labels": list(self.labels), **super().metadata()}
-
-    @classmethod
-    def from_metadata(cls, metadata, tokenizers) -> "LabellingCodec":  # noqa: D102
-        return cls(tokenizers, metadata["max_length"], metadata["labels"])
 
     def guide(self, example) -> Guide:  # noqa: D102
         texts, strings = self.notes()
@@ -180,7 +132,7 @@ class LabellingCodec(TextCodec):
         return {"span_f1": span_metrics(answers, [words_of(row) for row in references])["span_f1"]}
 
 
-class TokenLabeller(TextPass):
+class TokenLabeller(TextLabelPass):
     """A trained `TokenClassifier` with its tokenizer.
 
     Args:
@@ -199,11 +151,3 @@ class TokenLabeller(TextPass):
     model_class = TokenClassifier
     output = "labels"
     codec_class = LabellingCodec
-
-    @property
-    def labels(self) -> tuple[str, ...]:
-        """Names of the classes, in the order of the probabilities."""
-        return self.codec.labels
-
-    def make_codec(self) -> LabellingCodec:  # noqa: D102
-        return LabellingCodec(self.tokenizers, self.max_length, self.model.config.labels)

@@ -8,14 +8,13 @@ import tensorflow as tf
 
 from keras_transformer.models.masked_language_model import MaskedLanguageModel
 from keras_transformer.tasks.masked_language_modelling.masking import require_mask
-from keras_transformer.tasks.single_pass.codec import Choice, Guide
+from keras_transformer.tasks.single_pass.codec import Choice, Guide, log_of
 from keras_transformer.tasks.single_pass.text import MODULES, RULE, TextCodec, TextPass, quoted
 from keras_transformer.tasks.strings import encode
 from keras_transformer.tensors import Tensor
 
 WORDS = 5  # for each mask, as in Hugging Face's pipeline
 NONE = -1  # id of no token
-TINY = np.finfo(np.float32).tiny
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,25 +53,15 @@ class Filling(Choice):
         """List of the most probable word of each mask, without spaces around it."""
         return [words[0].strip() for words in self.words]
 
-    @property
-    def score(self) -> float:
-        """The mean log-probability of the best words; 0 if there is no mask."""
-        return self.score_of(self)
-
-    @property
-    def numbers(self) -> np.ndarray:
-        """The probabilities."""
-        return self.probabilities
-
     def score_of(self, other: Any) -> float:
-        """Returns the score of another result's best words.
+        """Returns the mean log-probability of another result's best words; 0 if there is no mask.
 
         If this result lacks such a word, the probability of its own last word is used instead: the
         missing word is at most as probable.
         """
         rows = zip(self._shares(), other.words, self.probabilities, strict=True)
         chosen = [shares.get(words[0], row[-1]) for shares, words, row in rows]
-        return float(np.mean(np.log(np.maximum(chosen, TINY)))) if chosen else 0.0
+        return float(np.mean(log_of(chosen))) if chosen else 0.0
 
     def is_tied(self, other: Any, tolerance: float) -> bool:
         """Returns whether every word has nearly the same probability in both results.

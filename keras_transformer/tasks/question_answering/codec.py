@@ -17,12 +17,11 @@ from keras_transformer.tasks.question_answering.passages import (
     cut_windows,
     read_questions,
 )
-from keras_transformer.tasks.single_pass.codec import Choice, Guide
+from keras_transformer.tasks.single_pass.codec import Choice, Guide, log_of
 from keras_transformer.tasks.single_pass.text import MODULES, TextCodec, quoted
 from keras_transformer.tasks.token_rows import checked_ids, empty_where_invalid, valid_rows
 from keras_transformer.tensors import Tensor
 
-TINY = np.finfo(np.float32).tiny
 RULE = (
     "Each row: {}; the ids of tokens are at least 0 and below vocab_size, none of them pad, bos or "
     "eos; then pad up to source_length. The outputs start and end are the logits of each token as "
@@ -69,16 +68,11 @@ class Answer(Choice):
     @property
     def score(self) -> float:
         """The natural logarithm of the probability."""
-        return float(np.log(max(self.probability, TINY)))
-
-    @property
-    def numbers(self) -> np.ndarray:
-        """The probabilities of both ends."""
-        return self.probabilities
+        return float(log_of(self.probability))
 
     def score_of(self, other: Any) -> float:
         """Returns the logarithm of the probability of another result's answer."""
-        return float(np.log(max(self._probability(other.segments), TINY)))
+        return float(log_of(self._probability(other.segments)))
 
     def is_tied(self, other: Any, tolerance: float) -> bool:
         """Returns whether the other answer is as probable, within four times the tolerance."""

@@ -17,6 +17,7 @@ import tensorflow as tf
 from keras_transformer.tensors import Tensor
 
 Kind = TypeVar("Kind", bound="Codec")
+TINY = np.finfo(np.float32).tiny
 
 
 class Result(abc.ABC):
@@ -52,7 +53,23 @@ class Result(abc.ABC):
 
 
 class Choice(Result):
-    """A `Result` chosen among several: nearly equal numbers may lead to different choices."""
+    """A `Result` chosen among several: nearly equal numbers may lead to different choices.
+
+    Attributes:
+        probabilities: Array, float32, of probabilities by which it was chosen.
+    """
+
+    probabilities: np.ndarray
+
+    @property
+    def score(self) -> float:
+        """The logarithm of the probability of the choice; see `score_of`."""
+        return self.score_of(self)
+
+    @property
+    def numbers(self) -> np.ndarray:
+        """The probabilities."""
+        return self.probabilities
 
     @abc.abstractmethod
     def is_tied(self, other: "Choice", tolerance: float) -> bool:
@@ -299,6 +316,11 @@ class Codec(abc.ABC):
             references: List of the correct answers, strings.
         """
         return {}
+
+
+def log_of(probability) -> Any:
+    """Returns the natural logarithm of a probability or an array of them; it is finite for 0."""
+    return np.log(np.maximum(probability, TINY))
 
 
 def mean_of(outputs, name) -> Tensor:

@@ -7,7 +7,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_transformer.tasks.class_labels import SPACES
-from keras_transformer.tasks.single_pass.codec import Choice, Codec, mean_of
+from keras_transformer.tasks.single_pass.codec import Choice, Codec, log_of, mean_of
 from keras_transformer.tensors import Tensor
 
 
@@ -32,19 +32,9 @@ class Classification(Choice):
         """The label, as `predict` writes it."""
         return self.label
 
-    @property
-    def score(self) -> float:
-        """The natural logarithm of the probability."""
-        return _log(self.probability)
-
-    @property
-    def numbers(self) -> np.ndarray:
-        """The probabilities."""
-        return self.probabilities
-
     def score_of(self, other: Any) -> float:
         """Returns the logarithm of the probability of another result's label."""
-        return _log(self.probabilities[other.probabilities.argmax()])
+        return float(log_of(self.probabilities[other.probabilities.argmax()]))
 
     def is_tied(self, other: Any, tolerance: float) -> bool:
         """Returns whether the two largest probabilities differ by at most twice the tolerance."""
@@ -53,7 +43,7 @@ class Classification(Choice):
 
 
 class LabelCodec(Codec):
-    """Converts the logits of labels to probabilities and to the label.
+    """Converts the logits of labels to probabilities and to the label, of examples or tokens.
 
     Attributes:
         labels: Names of the classes C.
@@ -64,7 +54,7 @@ class LabelCodec(Codec):
     nothing = {"probabilities": 0.0, "label": -1}
 
     def outputs(self, prediction) -> dict[str, Tensor]:
-        """Returns `probabilities` `[B, C]`, and `label`, int32 `[B]`, an index into `labels`."""
+        """Returns `probabilities`, `[..., C]`, and `label`, indices into `labels`, `[...]`."""
         return self._labelled(tf.nn.softmax(prediction))
 
     def mean(self, outputs, rest) -> dict[str, Tensor]:
@@ -72,14 +62,14 @@ class LabelCodec(Codec):
         return self._labelled(mean_of(outputs, "probabilities"))
 
     def _labelled(self, probabilities):
-        label = tf.argmax(probabilities, axis=1, output_type=tf.int32)  # [B]
+        label = tf.argmax(probabilities, axis=-1, output_type=tf.int32)  # [...]
         return {"probabilities": probabilities, "label": label}
 
     def named(self, outputs) -> dict[str, Any]:  # noqa: D102
-        probabilities = outputs["probabilities"]  # [B, C]
+        probabilities = outputs["probabilities"]  # [..., C]
         return {
-            "label": tf.gather(tf.constant(self.labels), tf.argmax(probabilities, axis=1)),
-            "probability": tf.reduce_max(probabilities, axis=1),
+            "label": tf.gather(tf.constant(self.labels), tf.argmax(probabilities, axis=-1)),
+            "probability": tf.reduce_max(probabilities, axis=-1),
             "probabilities": probabilities,
         }
 
@@ -90,7 +80,3 @@ class LabelCodec(Codec):
             for result, reference in zip(results, references, strict=True)
         ]
         return {"accuracy": 100 * float(np.mean(correct))}
-
-
-def _log(probability):
-    return float(np.log(max(probability, np.finfo(np.float32).tiny)))

@@ -266,6 +266,10 @@ class ByteBPETokenizer(Tokenizer):
     def words(self) -> list[str]:  # noqa: D102
         return [text_of(piece).decode("utf-8", "replace") for piece in self._content()[0]]
 
+    def begins_words(self) -> list[bool]:
+        """Returns which tokens begin with white space: see `Tokenizer.begins_words`."""
+        return [text_of(piece)[:1].isspace() for piece in self._content()[0]]
+
     def needed(self, used: set[int]) -> set[int]:  # noqa: D102
         pieces = self._content()[0]
         ids, ranks = {piece: number for number, piece in enumerate(pieces)}, self._ranks()

@@ -20,7 +20,11 @@ from keras_transformer.text.language_codes import split_code, split_codes
 from keras_transformer.text.languages import Languages
 from keras_transformer.text.piece_table import PieceTable
 from keras_transformer.text.ragged_rows import repeated, row_ids, row_sums
-from keras_transformer.text.sentencepiece_model import Processor, processor_of
+from keras_transformer.text.sentencepiece_model import (
+    Processor,
+    has_spaces_as_suffixes,
+    processor_of,
+)
 from keras_transformer.text.smaller_model import PLACEHOLDER, needed_pieces, smaller_model
 from keras_transformer.text.text_steps import TextSteps
 from keras_transformer.text.tokenizers.tokenizer import BYTES_PER_TOKEN, STRINGS, Tokenizer
@@ -285,6 +289,11 @@ class SentencePieceTokenizer(Tokenizer):
 
     def words(self) -> list[str]:  # noqa: D102
         return [piece.replace(BEGIN, "") for piece in super().words()]
+
+    def begins_words(self) -> list[bool] | None:  # noqa: D102
+        if has_spaces_as_suffixes(self.model):
+            return None
+        return [piece.startswith(BEGIN) for piece in self.pieces(range(self.vocab_size))]
 
     def needed(self, used: set[int]) -> set[int]:  # noqa: D102
         places = range(self.vocab_size) if self.table is None else self.table.places

@@ -227,6 +227,13 @@ class Tokenizer(tf.Module):
         """Returns the text of each token by itself, in the order of the ids; not in a graph."""
         return self.pieces(range(self.vocab_size))
 
+    def begins_words(self) -> list[bool] | None:
+        """Returns for each token whether it begins a word, in the order of the ids; not in a graph.
+
+        `None`: the tokens do not show where words begin.
+        """
+        return None
+
     def sample(self, strings: list[str], alpha: float, seed: int) -> list[list[int]]:
         """Tokenizes strings at random; not in a graph.
 

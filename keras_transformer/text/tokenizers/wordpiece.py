@@ -199,6 +199,9 @@ class WordPieceTokenizer(Tokenizer):
         """Ids by token."""
         return {piece: number for number, piece in enumerate(self._pieces())}
 
+    def begins_words(self) -> list[bool]:  # noqa: D102
+        return [not piece.startswith(CONTINUATION) for piece in self._pieces()]
+
     def needed(self, used: set[int]) -> set[int]:  # noqa: D102
         pieces = self._pieces()
         words = tf.strings.split(self.normalizer.map()(tf.constant(pieces))).to_list()
