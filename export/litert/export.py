@@ -8,9 +8,9 @@ from keras_transformer.decoding import Beam, Greedy
 from keras_transformer.export.formats import FORMATS
 from keras_transformer.export.limits import MAX_LOSS, Limits
 from keras_transformer.export.litert.answered import LiteRTAnswers
+from keras_transformer.export.litert.engines import load_interpreter
 from keras_transformer.export.litert.generated import LiteRTGeneration
 from keras_transformer.export.litert.packed import pack
-from keras_transformer.export.litert.runtime import load_interpreter
 from keras_transformer.export.parity import in_float32, without_sentences
 from keras_transformer.export.place import place_file, silent
 from keras_transformer.export.place_checks import check_place_of_file, check_space

@@ -1,7 +1,4 @@
-"""Loaded .tflite files, as `keras-transformer translate` and the checks use them.
-
-Only this module imports `ai_edge_litert`.
-"""
+"""Loaded .tflite files, as `keras-transformer translate` and the checks use them."""
 
 import os
 import pathlib
@@ -12,11 +9,11 @@ import numpy as np
 from keras_transformer.decoding import Beam, Greedy
 from keras_transformer.decoding.search import check_search
 from keras_transformer.export.litert.beams import beam_in, search_in
+from keras_transformer.export.litert.engines import CompiledEngine, InterpretedEngine
 from keras_transformer.export.litert.packed import SIGNATURES, FixedSignature, unpack
 from keras_transformer.export.litert.plan import plan
 from keras_transformer.export.litert.source_ids import check_source_ids
 from keras_transformer.export.runtime import OpenGenerator, Pool, check_threads, padded, reason
-from keras_transformer.installation import install_hint
 from keras_transformer.tasks import TASKS
 from keras_transformer.tasks.generator import Generator
 from keras_transformer.tasks.results import Translation, to_best
@@ -25,9 +22,9 @@ from keras_transformer.tasks.results import Translation, to_best
 class LiteRTFile:
     """A loaded .tflite file that `export_litert` has written.
 
-    Any number of threads may share it. An interpreter of LiteRT has one set of buffers: two threads
-    that used it at the same time would crash the process or receive each other's tokens. Each call
-    therefore has an interpreter to itself, and waits for one if all are in use.
+    Any number of threads may share it. An engine of LiteRT has one set of buffers: two threads that
+    used it at the same time would crash the process or receive each other's tokens. Each call
+    therefore has an engine to itself, and waits for one if all are in use.
 
     Args:
         path: The file.
@@ -35,9 +32,9 @@ class LiteRTFile:
             `max_length` may be changed. `None`: the default search of the exported model if the
             file contains it, otherwise greedy search.
         num_threads: Number of threads that LiteRT may use in a call. `None`: its default, 1.
-        num_parallel_calls: Number of interpreters, and therefore of calls from different threads
-            that run at the same time; further calls wait. Each interpreter has its own buffers and
-            repacked weights, about one and a half times the size of the file.
+        num_parallel_calls: Number of engines, and therefore of calls from different threads that
+            run at the same time; further calls wait. Each engine has its own buffers and repacked
+            weights, which need about as much memory as the file.
 
     Raises:
         TypeError: If `search` is neither a `Greedy` nor a `Beam`.
@@ -58,13 +55,10 @@ class LiteRTFile:
         num_threads: int | None = None,
         num_parallel_calls: int = 1,
     ):
-        interpreter = self._interpreter_class()
         if search is not None:
             check_search(search, Greedy, Beam)
-        check_threads(
-            num_threads=1 if num_threads is None else num_threads,
-            num_parallel_calls=num_parallel_calls,
-        )
+        num_threads = 1 if num_threads is None else num_threads
+        check_threads(num_threads=num_threads, num_parallel_calls=num_parallel_calls)
         path = pathlib.Path(path)
         self.metadata, signatures, self.tokenizers = unpack(path)
         if self.kind not in signatures:
@@ -75,16 +69,12 @@ class LiteRTFile:
         self.signatures = _with_beam(signatures[self.kind], getattr(search, "size", None), path)
         try:
             # All are created now, because the file may be replaced later.
-            interpreters = [
-                interpreter(model_path=str(path), num_threads=num_threads)
-                for _ in range(num_parallel_calls)
-            ]
+            engines = [self._engine(path, num_threads) for _ in range(num_parallel_calls)]
         except (ValueError, RuntimeError) as error:
             raise ValueError(f"{path} cannot be read by LiteRT: {reason(error)}") from error
-        self._interpreters = Pool(interpreters)
-        inside = interpreters[0].get_signature_list()
+        self._engines = Pool(engines)
         for signature in self.signatures:
-            if signature.name not in inside:
+            if signature.name not in engines[0].signatures:
                 raise ValueError(f"{path} is damaged: its model has no {signature.name}.")
         self.max_length = self.metadata.get("max_length")
         self.pipeline = TASKS[self.metadata["task"]].pipeline_class()
@@ -94,8 +84,10 @@ class LiteRTFile:
         self.blank = getattr(self.pipeline, "blank", True)
         self.output = self.pipeline.output
 
-    def _interpreter_class(self):
-        return load_interpreter()
+    def _engine(self, path, num_threads):
+        if self.metadata.get("custom_operators"):  # a compiled model must know all operators
+            return InterpretedEngine(path, num_threads)
+        return CompiledEngine(path, num_threads)
 
     def run_signature(self, name: str, **inputs: np.ndarray) -> dict[str, np.ndarray]:
         """Runs a signature on arrays of exactly its shapes.
@@ -107,8 +99,8 @@ class LiteRTFile:
         Returns:
             Arrays by the names of the outputs.
         """
-        with self._interpreters.borrow() as interpreter:
-            return interpreter.get_signature_runner(name)(**inputs)
+        with self._engines.borrow() as engine:
+            return engine.run(name, **inputs)
 
     def _choices(self, signature):
         """Returns the list of signatures to choose from: the given one, or all."""
@@ -233,19 +225,3 @@ def _with_beam(signatures, beam_size, path):
             f"Export it again with --beam {beam_size}."
         )
     return chosen
-
-
-def load_interpreter(name="Interpreter") -> Any:
-    """Returns a class of LiteRT's interpreters by its name.
-
-    Raises:
-        ValueError: If ai-edge-litert is not installed; the message says how to install it.
-    """
-    try:
-        from ai_edge_litert import interpreter
-    except ImportError as error:
-        raise ValueError(
-            "LiteRT files need the package ai-edge-litert. Install it with: "
-            + install_hint("litert")
-        ) from error
-    return getattr(interpreter, name)

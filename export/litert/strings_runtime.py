@@ -1,12 +1,11 @@
 """Loaded .tflite files, run by the signatures that take and return strings."""
 
-import functools
-
 import numpy as np
 
+from keras_transformer.export.litert.engines import InterpretedEngine
 from keras_transformer.export.litert.fast_tokenizer import operators
 from keras_transformer.export.litert.packed import STRINGS, FixedSignature
-from keras_transformer.export.litert.runtime import LiteRTFile, load_interpreter
+from keras_transformer.export.litert.runtime import LiteRTFile
 from keras_transformer.export.runtime import check_strings
 from keras_transformer.tasks.results import Translation
 
@@ -28,9 +27,8 @@ class LiteRTStringTranslator(LiteRTFile):
 
     kind = STRINGS
 
-    def _interpreter_class(self):
-        interpreter = load_interpreter("InterpreterWithCustomOps")
-        return functools.partial(interpreter, custom_op_registerers=operators())
+    def _engine(self, path, num_threads):
+        return InterpretedEngine(path, num_threads, operators())
 
     def translate_batch(
         self, sentences: list[str], signature: FixedSignature | None = None

@@ -12,7 +12,6 @@ import pathlib
 import re
 import signal
 import sys
-import tempfile
 from collections.abc import Callable
 from typing import Any, BinaryIO
 
@@ -21,6 +20,7 @@ from click.core import ParameterSource
 from click.exceptions import NoArgsIsHelpError
 
 from keras_transformer.cli.help import Group, GroupedCommand, count, option
+from keras_transformer.native_log import end_silently, filtered_log
 from keras_transformer.shards import Shard
 
 FOLDER = click.Path(path_type=pathlib.Path)
@@ -240,21 +240,10 @@ def _start_tensorflow():
     level = int(level) if re.fullmatch("[0-9]+", level) else 0  # as TensorFlow reads it
     if level == 0:
         return
-    stderr = os.dup(2)
-    with tempfile.TemporaryFile() as log:
-        os.dup2(log.fileno(), 2)
-        shown = functools.partial(lines_of_level, level=level)
-        try:
-            importlib.import_module("keras_transformer.models.transformer")  # registers the layers
-            importlib.import_module("tensorflow").config.list_physical_devices()
-        except Exception:
-            shown = bytes  # all lines
-            raise
-        finally:
-            os.dup2(stderr, 2)
-            log.seek(0)
-            os.write(stderr, shown(log.read()))
-            os.close(stderr)
+    end_silently()
+    with filtered_log(functools.partial(lines_of_level, level=level)):
+        importlib.import_module("keras_transformer.models.transformer")  # registers the layers
+        importlib.import_module("tensorflow").config.list_physical_devices()
 
 
 def lines_of_level(log, level) -> bytes:

@@ -12,7 +12,7 @@ from uncertain_models import BOS, EOS, PAD, logits_of, sources, talkative, unpad
 
 from keras_transformer import Transformer, beam_decode, greedy_decode
 from keras_transformer.export.litert.convert import convert_functions
-from keras_transformer.export.litert.runtime import load_interpreter
+from keras_transformer.export.litert.engines import load_interpreter
 
 LIMIT = 9
 SCORES = {"rtol": 0, "atol": 1e-4}

@@ -12,7 +12,7 @@ from keras_transformer import Constraints, beam_decode, greedy_decode, sample_de
 from keras_transformer.decoding import Vocabulary
 from keras_transformer.decoding.constraints import Rules
 from keras_transformer.export.litert.convert import convert_functions
-from keras_transformer.export.litert.runtime import load_interpreter
+from keras_transformer.export.litert.engines import load_interpreter
 
 LIMIT = 5
 SCORES = {"rtol": 0, "atol": 1e-4}

@@ -10,7 +10,7 @@ from uncertain_models import BOS, PAD, logits_of, sources, talkative
 
 from keras_transformer import beam_decode, greedy_decode, sample_decode
 from keras_transformer.export.litert.convert import convert_functions
-from keras_transformer.export.litert.runtime import load_interpreter
+from keras_transformer.export.litert.engines import load_interpreter
 
 LIMIT = 9
 SCORES = {"rtol": 0, "atol": 1e-4}

@@ -21,7 +21,7 @@ from keras_transformer import (
 )
 from keras_transformer.decoding import Ensemble, Shortlisted
 from keras_transformer.export.litert.convert import convert_functions
-from keras_transformer.export.litert.runtime import load_interpreter
+from keras_transformer.export.litert.engines import load_interpreter
 
 V, FIRST, LIMIT = 43, 5, 7
 PAD, BOS, EOS = 0, 2, 3

@@ -10,7 +10,7 @@ from uncertain_models import PAD, sources, talkative
 from keras_transformer import Constraints, beam_decode, greedy_decode, sample_decode
 from keras_transformer.decoding import EncoderDecoder, Ensemble, loop
 from keras_transformer.export.litert.convert import convert_functions
-from keras_transformer.export.litert.runtime import load_interpreter
+from keras_transformer.export.litert.engines import load_interpreter
 
 LIMIT = 13  # with the stages below: 2, 6, 13
 SEARCHES = {

@@ -17,7 +17,7 @@ from keras_transformer import ImageRecognizer, SeriesConfig, SeriesSimulator
 from keras_transformer.cli.main import cli
 from keras_transformer.export import export_litert, export_saved_model
 from keras_transformer.export.errors import ExportError
-from keras_transformer.export.litert.runtime import load_interpreter
+from keras_transformer.export.litert.engines import load_interpreter
 from keras_transformer.export.litert.single_pass import LiteRTSinglePass
 from keras_transformer.export.saved_model.runtime import SavedModelSinglePass
 from keras_transformer.models.series_regressor import SeriesRegressor

@@ -40,7 +40,7 @@ WRAPPERS = {
     "safetensors": {"keras_transformer/pretrained/files/safetensors_file.py"},
     "sklearn": {"training/data/sources/images.py"},
     "matplotlib": {"keras_transformer/plots/figure.py"},
-    "ai_edge_litert": {"export/litert/runtime.py"},
+    "ai_edge_litert": {"export/litert/engines.py"},
     "ctranslate2": {"export/ctranslate2/runtime.py"},
     "huggingface_hub": {"keras_transformer/pretrained/hub.py"},
     "yaml": {"keras_transformer/pretrained/files/marian/settings.py"},

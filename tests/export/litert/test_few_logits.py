@@ -7,8 +7,8 @@ import tensorflow as tf
 from support import normal
 from tflite_products import products
 
+from keras_transformer.export.litert.engines import load_interpreter
 from keras_transformer.export.litert.kernels import WIDE, Int8Rows, multiply_in_int8
-from keras_transformer.export.litert.runtime import load_interpreter
 from keras_transformer.layers.kernels import restrict
 
 V, C, D = 29, 11, 16

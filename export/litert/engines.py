@@ -1,0 +1,181 @@
+"""Engines that run the signatures of a .tflite file: LiteRT's two runtimes for Python.
+
+Only this module imports `ai_edge_litert`.
+"""
+
+import functools
+import os
+import sys
+from typing import Any
+
+import numpy as np
+
+from keras_transformer.installation import install_hint
+from keras_transformer.native_log import filtered_log
+
+# LiteRT's name for a cache of packed weights that is not a file; it needs an anonymous file.
+IN_MEMORY = ":memory" if sys.platform.startswith("linux") else ""
+# Beginnings of lines with which LiteRT reports what it has found, such as accelerators.
+REPORTS = (b"INFO: ", b"WARNING: [", "└".encode())
+
+
+class CompiledEngine:
+    """A file in LiteRT's runtime for compiled models, in which signatures share their weights.
+
+    The kernels of a processor need the weights in another order. An interpreter stores such a copy
+    for every signature and loop; here they share one.
+
+    Args:
+        path: The file.
+        num_threads: Number of threads that LiteRT may use in a call.
+
+    Raises:
+        ValueError: If ai-edge-litert is missing.
+        RuntimeError: If LiteRT cannot read the file.
+
+    Attributes:
+        signatures: Names of the signatures.
+    """
+
+    def __init__(self, path: str | os.PathLike, num_threads: int = 1):
+        try:
+            from ai_edge_litert.compiled_model import CompiledModel
+            from ai_edge_litert.cpu_options import CpuOptions
+            from ai_edge_litert.hardware_accelerator import HardwareAccelerator
+            from ai_edge_litert.options import Options
+        except ImportError as error:
+            raise _missing() from error
+        options = Options(
+            hardware_accelerators=HardwareAccelerator.CPU,
+            cpu_options=CpuOptions(num_threads, xnnpack_weight_cache_path=IN_MEMORY),
+        )
+        with filtered_log(_without_reports):
+            self._model = CompiledModel.from_file(
+                str(path), options=options, environment=_environment()
+            )
+        self.signatures = tuple(self._model.get_signature_list())
+        self._buffers = {}
+
+    def run(self, name: str, **inputs: np.ndarray) -> dict[str, np.ndarray]:
+        """Runs a signature on arrays of exactly its shapes and returns its outputs by name.
+
+        Raises:
+            ValueError: If an input is missing or unknown, or has another shape or dtype.
+        """
+        if name not in self._buffers:
+            with filtered_log(_without_reports):
+                self._buffers[name] = _Buffers(self._model, name)
+        return self._buffers[name].run(inputs)
+
+
+@functools.cache
+def _environment():
+    """Returns LiteRT's environment, which a process creates once."""
+    from ai_edge_litert.environment import Environment, EnvironmentOptions
+
+    # LiteRT looks for libraries for graphics processors in the folder; they are not used.
+    return Environment.create(options=EnvironmentOptions(os.devnull))
+
+
+class _Buffers:
+    """The inputs and outputs of a signature of a compiled model.
+
+    Args:
+        model: The `CompiledModel`.
+        name: Name of the signature.
+    """
+
+    def __init__(self, model, name):
+        self._model, self._name = model, name
+        self._in = {key: _spec(d) for key, d in model.get_input_tensor_details(name).items()}
+        self._out = {key: _spec(d) for key, d in model.get_output_tensor_details(name).items()}
+        self._inputs = {key: model.create_input_buffer_by_name(name, key) for key in self._in}
+        self._outputs = {key: model.create_output_buffer_by_name(name, key) for key in self._out}
+        self._write({key: np.zeros(*spec) for key, spec in self._in.items()})  # the first one logs
+
+    def run(self, inputs):
+        self._check(inputs)
+        self._write(inputs)
+        self._model.run_by_name(self._name, self._inputs, self._outputs)
+        return {key: self._read(key, *spec) for key, spec in self._out.items()}
+
+    def _check(self, inputs):
+        """Raises a `ValueError` for inputs that LiteRT would read as other numbers or in part."""
+        if set(inputs) != set(self._in):
+            raise ValueError(
+                f"{self._name} has the inputs {', '.join(self._in)}. "
+                f"Received: {', '.join(inputs) or 'none'}."
+            )
+        for key, (shape, dtype) in self._in.items():
+            if inputs[key].shape != shape or inputs[key].dtype != dtype:
+                raise ValueError(
+                    f"`{key}` of {self._name} must be {dtype} of shape {shape}. "
+                    f"Received: {inputs[key].dtype} of shape {inputs[key].shape}."
+                )
+
+    def _write(self, inputs):
+        for key, buffer in self._inputs.items():
+            buffer.write(inputs[key])
+
+    def _read(self, key, shape, dtype):
+        return self._outputs[key].read(int(np.prod(shape)), dtype).reshape(shape)
+
+
+def _spec(details):
+    """Returns the shape and dtype of a tensor, from LiteRT's details."""
+    return tuple(details["shape"]), np.dtype(details["dtype"])
+
+
+class InterpretedEngine:
+    """A file in LiteRT's interpreter, which can have operators of other libraries.
+
+    Args:
+        path: The file.
+        num_threads: Number of threads that LiteRT may use in a call.
+        operators: List of functions that register operators, or of their names.
+
+    Raises:
+        ValueError: If ai-edge-litert is missing or LiteRT cannot read the file.
+
+    Attributes:
+        signatures: Names of the signatures.
+    """
+
+    def __init__(
+        self, path: str | os.PathLike, num_threads: int = 1, operators: list | None = None
+    ):
+        interpreter = load_interpreter("InterpreterWithCustomOps")
+        with filtered_log(_without_reports):
+            self._interpreter = interpreter(
+                model_path=str(path), num_threads=num_threads, custom_op_registerers=operators
+            )
+        self.signatures = tuple(self._interpreter.get_signature_list())
+
+    def run(self, name: str, **inputs: np.ndarray) -> dict[str, np.ndarray]:
+        """Runs a signature on arrays and returns its outputs by name."""
+        return self._interpreter.get_signature_runner(name)(**inputs)
+
+
+def load_interpreter(name: str = "Interpreter") -> Any:
+    """Returns a class of LiteRT's interpreters by its name.
+
+    Raises:
+        ValueError: If ai-edge-litert is not installed; the message says how to install it.
+    """
+    try:
+        from ai_edge_litert import interpreter
+    except ImportError as error:
+        raise _missing() from error
+    return getattr(interpreter, name)
+
+
+def _missing():
+    return ValueError(
+        "LiteRT files need the package ai-edge-litert in version 2.1.6 or newer. Install it with: "
+        + install_hint("litert")
+    )
+
+
+def _without_reports(log):
+    lines = log.splitlines(keepends=True)
+    return b"".join(line for line in lines if not line.startswith(REPORTS))
