@@ -15,7 +15,9 @@ anything is timed, the outputs for a batch with padding are compared: those of f
 turn, and each repeat begins with another one. Times are processor times of the process, which
 other programs on the machine affect less than wall-clock times; on an idle machine they are equal.
 `mixed` texts have from 4 to 128 tokens: they are one batch, padded to the longest, or sorted by
-length and answered in batches of eight.
+length and answered in batches of eight. A library may leave out the padding of a batch: our
+SavedModel and CTranslate2 do, and our LiteRT files divide a batch among signatures of several
+lengths. Each of these signatures has its own copy of the weights in memory.
 """
 
 import contextlib
@@ -223,8 +225,8 @@ def keys_of(peer, cases):
 
 def able(name, case):
     """Returns `True` if a process can run a case."""
-    if PEERS[name.removesuffix(SUFFIX)].files[0] == "litert":  # files of fixed batch sizes
-        return bool(case.group) if name.endswith(SUFFIX) else bool(case.length)
+    if PEERS[name.removesuffix(SUFFIX)].files[0] == "litert":  # files of fixed shapes
+        return name.endswith(SUFFIX) != bool(case.length)
     return bool(case.length) or name not in COMPILED
 
 
