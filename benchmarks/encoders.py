@@ -25,7 +25,6 @@ import dataclasses
 import json
 import pathlib
 import re
-import subprocess
 import sys
 import tempfile
 import time
@@ -36,6 +35,7 @@ from encoder_files import CHECKPOINT, GROUP, LENGTHS, MIXED, commands, path_of
 from encoder_report import add_peers, show
 from encoder_task import ENCODERS, Case
 from measurements import BenchmarkError
+from peers_python import versions_in
 from pretrained import run_measured
 from pretrained_report import size_of
 from workers import Worker
@@ -115,7 +115,8 @@ def main(shape, repeats, seconds, peers, fixed, mixed, peers_python, folder, out
         "commands": [], "encoders": [],
     }  # fmt: skip
     try:
-        report["settings"]["versions"] = versions_in(peers_python)
+        packages = {peer.package for peer in PEERS.values() if peer.install == THERE} | {"torch"}
+        report["settings"]["versions"] = versions_in(peers_python, packages, THERE)
         for name in ("bert-base", "minilm-l6") if shape == "all" else (shape,):
             encoder = ENCODERS[name]
             chosen = [p for p in peers if encoder.head == "vector" or p not in ONLY_VECTORS]
@@ -130,26 +131,6 @@ def main(shape, repeats, seconds, peers, fixed, mixed, peers_python, folder, out
     if output:
         output.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
     show(report)
-
-
-def versions_in(python):
-    """Returns the versions of the other libraries.
-
-    Raises:
-        BenchmarkError: If one of them is missing.
-    """
-    packages = {peer.package for peer in PEERS.values() if peer.install == THERE}
-    code = (
-        "import importlib.metadata as metadata, json\n"
-        f"print(json.dumps({{p: metadata.version(p) for p in {sorted(packages | {'torch'})}}}))"
-    )
-    try:
-        done = subprocess.run([python, "-c", code], capture_output=True, text=True)
-    except OSError as error:
-        raise BenchmarkError(f"{python}: {error.strerror}. See --peers-python.") from error
-    if done.returncode:
-        raise BenchmarkError(f"{python}: {done.stderr.strip().splitlines()[-1]}. Install: {THERE}")
-    return json.loads(done.stdout)
 
 
 def python_of(peer, peers_python):
