@@ -97,7 +97,7 @@ class Kernels:
             `[B, H, T, S]` or `None`; `scale` is a number. The result is zero for a query that may
             attend to nothing. It is used if scores are dot products, no dropout is active, and the
             weights are not requested. `None`: attention is computed with `similarity` and `keep`.
-        packing: How a stack stores the hidden states of a batch; see `Packing`.
+        packing: Form of the hidden states in a stack without cross-attention; see `Packing`.
         dense: A dense layer with its activation.
         look_up: Rows of an embedding table.
         project: Logits from tied output weights.

@@ -1,4 +1,4 @@
-"""Storage of the hidden states of a batch between its attentions, where only a stack needs them."""
+"""Form in which the layers of a stack pass on the hidden states of a batch."""
 
 from keras import ops
 
@@ -6,13 +6,13 @@ from keras_transformer.tensors import Tensor
 
 
 class Packing:
-    """Hidden states `[B, T, D]` with their padding, which all layers of a stack compute as well.
+    """The default: hidden states `[B, T, D]`, padding included.
 
-    A subclass may store them in another form that the layers of a stack accept, such as
-    `[1, N, D]` without padding. Attention needs the positions of each text: `split` and `join`
-    convert between both forms.
+    A subclass may pass on another form, such as `[1, N, D]` without padding, through norms and
+    dense layers. Attention compares the positions of each text: `split` and `join` convert
+    between its heads `[B, H, T, K]` and that form.
 
-    The argument `real` of the methods is the mask `allowed` of the call: boolean `[B, 1, T]`,
+    The argument `real` of all methods is the mask `allowed` of the stack: boolean `[B, 1, T]`,
     `True` for tokens that are not padding, or another mask of attention, or `None`.
     """
 
