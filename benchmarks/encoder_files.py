@@ -12,8 +12,9 @@ from encoder_task import LONGEST_MIXED, SPECIAL, Case, Encoder, words
 CHECKPOINT = "checkpoint"  # the folder
 EXAMPLES = (3, 14, 40, 126)  # tokens of the texts to check exports with
 LENGTHS = (16, 128, 512)
-MIXED, GROUP = "litert-mixed", 8  # the file for texts of different lengths, and its batch size
-MIXED_LENGTHS = (16, 32, 64, LONGEST_MIXED)
+MIXED = "litert-mixed"  # the file for texts of different lengths
+MIXED_SIZES, MIXED_LENGTHS = (1, 4), (8, 16, 24, 32, 48, 64, 96, LONGEST_MIXED)
+GROUP = 8  # number of texts in a sorted batch
 # Random weights have no quality to lose; the report has the error.
 LENIENT = ["--max-score-loss", "1000"]
 
@@ -51,7 +52,7 @@ def commands(folder, kinds, cases):
     for kind, how in kinds:
         options, path = [*given], path_of(folder, kind, how)
         if kind != "saved-model":
-            sizes, lengths = {GROUP}, {*MIXED_LENGTHS}
+            sizes, lengths = {*MIXED_SIZES}, {*MIXED_LENGTHS}
             if kind != MIXED:
                 sizes, lengths = {case.batch for case in cases}, {case.length for case in cases}
             options += ["--batch-sizes", _listed(sizes), "--lengths", _listed(lengths)]

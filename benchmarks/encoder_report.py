@@ -2,6 +2,7 @@
 
 import statistics
 
+import markdown_table
 import rich.console
 import rich.table
 from measurements import spread
@@ -61,3 +62,6 @@ def show(report):
     print("ms: processor time; to the best: time relative to the fastest peer that is not ours and")
     print("has the same precision; error: largest difference from the outputs of the first peer;")
     print("first: from the start of a process to its first answer; MB: peak memory.")
+    for shape in dict.fromkeys(row["shape"] for row in report["encoders"]):
+        rows = [row for row in report["encoders"] if row["shape"] == shape]
+        print(f"\n{shape}:\n\n{markdown_table.table(rows, lambda row: row['case'])}")

@@ -15,7 +15,9 @@ anything is timed, the outputs for a batch with padding are compared: those of f
 turn, and each repeat begins with another one. Times are processor times of the process, which
 other programs on the machine affect less than wall-clock times; on an idle machine they are equal.
 `mixed` texts have from 4 to 128 tokens: they are one batch, padded to the longest, or sorted by
-length and answered in batches of eight.
+length and answered in batches of eight. A library may leave out the padding of a batch: our
+SavedModel and CTranslate2 do, and our LiteRT files divide a batch among signatures of several
+lengths. Each of these signatures has its own copy of the weights in memory.
 """
 
 import contextlib
@@ -23,7 +25,6 @@ import dataclasses
 import json
 import pathlib
 import re
-import subprocess
 import sys
 import tempfile
 import time
@@ -34,6 +35,7 @@ from encoder_files import CHECKPOINT, GROUP, LENGTHS, MIXED, commands, path_of
 from encoder_report import add_peers, show
 from encoder_task import ENCODERS, Case
 from measurements import BenchmarkError
+from peers_python import versions_in
 from pretrained import run_measured
 from pretrained_report import size_of
 from workers import Worker
@@ -113,7 +115,8 @@ def main(shape, repeats, seconds, peers, fixed, mixed, peers_python, folder, out
         "commands": [], "encoders": [],
     }  # fmt: skip
     try:
-        report["settings"]["versions"] = versions_in(peers_python)
+        packages = {peer.package for peer in PEERS.values() if peer.install == THERE} | {"torch"}
+        report["settings"]["versions"] = versions_in(peers_python, packages, THERE)
         for name in ("bert-base", "minilm-l6") if shape == "all" else (shape,):
             encoder = ENCODERS[name]
             chosen = [p for p in peers if encoder.head == "vector" or p not in ONLY_VECTORS]
@@ -128,26 +131,6 @@ def main(shape, repeats, seconds, peers, fixed, mixed, peers_python, folder, out
     if output:
         output.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
     show(report)
-
-
-def versions_in(python):
-    """Returns the versions of the other libraries.
-
-    Raises:
-        BenchmarkError: If one of them is missing.
-    """
-    packages = {peer.package for peer in PEERS.values() if peer.install == THERE}
-    code = (
-        "import importlib.metadata as metadata, json\n"
-        f"print(json.dumps({{p: metadata.version(p) for p in {sorted(packages | {'torch'})}}}))"
-    )
-    try:
-        done = subprocess.run([python, "-c", code], capture_output=True, text=True)
-    except OSError as error:
-        raise BenchmarkError(f"{python}: {error.strerror}. See --peers-python.") from error
-    if done.returncode:
-        raise BenchmarkError(f"{python}: {done.stderr.strip().splitlines()[-1]}. Install: {THERE}")
-    return json.loads(done.stdout)
 
 
 def python_of(peer, peers_python):
@@ -223,8 +206,8 @@ def keys_of(peer, cases):
 
 def able(name, case):
     """Returns `True` if a process can run a case."""
-    if PEERS[name.removesuffix(SUFFIX)].files[0] == "litert":  # files of fixed batch sizes
-        return bool(case.group) if name.endswith(SUFFIX) else bool(case.length)
+    if PEERS[name.removesuffix(SUFFIX)].files[0] == "litert":  # files of fixed shapes
+        return name.endswith(SUFFIX) != bool(case.length)
     return bool(case.length) or name not in COMPILED
 
 

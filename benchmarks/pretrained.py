@@ -2,16 +2,20 @@
 
     python benchmarks/pretrained.py --shape all --repeats 5 --json results.json
 
-`opus-mt` is an OPUS-MT model in Hugging Face's format, `student` a model file of Marian with a
-recurrent decoder (SSRU), as in Firefox; both have random weights, see `pretrained_files.py`.
-`keras-transformer convert` turns the checkpoint into a run, and `keras-transformer export` writes
-the files; the commands are printed with their time and memory. Hugging Face's library reads the
-original checkpoint, CTranslate2 the result of `export ctranslate2`. No other library here can read
-the student: `students.py` compares it with Bergamot, the engine of Firefox.
+`opus-mt`, `t5-small` and `gpt2` are an OPUS-MT model, T5-small and GPT-2 in Hugging Face's format,
+`student` is a model file of Marian with a recurrent decoder (SSRU), as in Firefox. All have random
+weights, see `pretrained_files.py`. `keras-transformer convert` turns the checkpoint into a run, and
+`keras-transformer export` writes the files; the commands are printed with their time and memory.
+Hugging Face's library reads the original checkpoint, CTranslate2 the result of `export
+ctranslate2`. No other library here can read the student: `students.py` compares it with Bergamot,
+the engine of Firefox. The other libraries may be in another environment, whose Python is PYTHON:
 
-All peers decode the same sentences of 24 tokens. An output of `opus-mt` has 32 tokens, the end
-included, of at most 64; an output of the student has 48, its maximum length. Before anything is
-timed, a peer that computes in float32 must generate the same tokens as the first peer. Each peer
+    python benchmarks/pretrained.py --shape t5-small --peers-python PYTHON
+
+All peers decode the same sentences of 24 tokens, the end included, and GPT-2 continues their first
+23. An output of `opus-mt` has 32 tokens, the end included, of at most 64; outputs of the others
+never end and have their maximum length: 48 tokens, or with GPT-2 33 after a prompt. Before anything
+is timed, a peer that computes in float32 must generate the same tokens as the first peer. Each peer
 runs in its own process, pinned to the same processors. The peers run in turn, and each repeat
 begins with another one. The time to the first translation is measured in a new process, from its
 start to its answer to the first batch.
@@ -32,8 +36,9 @@ from command import Peer, describe_machine, interleave, look_for, names, version
 from decoding import PACKAGES, SEARCHES, check_lengths, compare_tokens, numbers
 from decoding_files import commands, path_of
 from decoding_report import add_peers, title_of
-from decoding_task import Case, Model
+from decoding_task import SOURCE_LENGTH, Case, Model
 from measurements import BenchmarkError
+from peers_python import versions_in
 from pretrained_report import show, size_of
 from workers import Worker
 
@@ -71,6 +76,7 @@ class Shape:
         tokens: Number of tokens of every output.
         ends: Whether the outputs end by themselves, with the end as their last token.
         peers: Peers that can run the model.
+        prompt: Number of tokens of a prompt, which are part of the output but not of `tokens`.
     """
 
     format: str
@@ -78,6 +84,12 @@ class Shape:
     tokens: int
     ends: bool
     peers: tuple
+    prompt: int = 0
+
+    @property
+    def checked_length(self):
+        """Number of tokens of an output, prompt and end included, whether or not it has an end."""
+        return self.prompt + self.tokens + (not self.ends)
 
 
 ALL, OURS = tuple(PEERS), tuple(name for name in PEERS if name.startswith("ours"))
@@ -85,8 +97,13 @@ OPUS = Model("opus-mt", vocab_size=58_101, d_model=512, num_layers=6, num_heads=
 STUDENT = Model(
     "student", vocab_size=32_000, d_model=256, num_layers=6, num_heads=8, d_ff=1536, length=24
 )
+T5 = Model("t5-small", 32_128, d_model=512, num_layers=6, num_heads=8, d_ff=2048, length=24)
+GPT2 = Model("gpt2", 50_257, d_model=768, num_layers=12, num_heads=12, d_ff=3072, length=28)
+PROMPT = SOURCE_LENGTH - 1
 SHAPES = {
     "opus-mt": Shape("opus-mt", OPUS, 32, True, ALL),
+    "t5-small": Shape("t5", T5, T5.max_length, False, ALL),
+    "gpt2": Shape("gpt2", GPT2, GPT2.max_length - PROMPT, False, ALL, PROMPT),
     "student": Shape("marian", STUDENT, STUDENT.max_length, False, OURS),
     # For the tests.
     "smoke-opus-mt": Shape(
@@ -95,13 +112,17 @@ SHAPES = {
     "smoke-student": Shape(
         "marian", Model("smoke-student", 200, 16, 1, 2, 32, length=7), 48, False, OURS
     ),
+    "smoke-t5": Shape("t5", Model("smoke-t5", 200, 16, 1, 2, 32, length=7), 48, False, ALL),
+    "smoke-gpt2": Shape(
+        "gpt2", Model("smoke-gpt2", 300, 16, 2, 2, 32, length=7), 48 - PROMPT, False, ALL, PROMPT
+    ),
 }
 
 
 # fmt: off
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--shape", type=click.Choice([*SHAPES, "all"]), default="opus-mt", show_default=True,
-              help="Checkpoint to measure; all: opus-mt and student.")
+              help="Checkpoint to measure; all: all but those that are only for tests.")
 @click.option("--cores", type=click.IntRange(1), default=1, show_default=True,
               help="Number of processors that every peer is pinned to, and of its threads.")
 @click.option("--repeats", type=click.IntRange(1), default=5, show_default=True,
@@ -114,31 +135,34 @@ SHAPES = {
               show_default=True, help="Searches to compare; beam: a beam of 4.")
 @click.option("--batches", callback=numbers, default="1,32", show_default=True,
               help="Numbers of sentences in a batch.")
+@click.option("--peers-python", envvar="KERAS_TRANSFORMER_PEERS_PYTHON",
+              help="Python in which the other libraries are installed. Default: this one.")
 @click.option("--folder", type=click.Path(path_type=pathlib.Path, file_okay=False),
               help="Folder to keep the files in; existing ones are reused. Default: none is kept.")
 @click.option("--json", "output", type=click.Path(path_type=pathlib.Path, dir_okay=False),
               help="File for all results.")
 # fmt: on
-def main(shape, cores, repeats, seconds, peers, searches, batches, folder, output):
+def main(shape, cores, repeats, seconds, peers, searches, batches, peers_python, folder, output):
     """Compare the decoding times of libraries with pretrained models."""
     try:
-        installed, skipped = look_for(peers, PEERS)
+        pythons, skipped, found = find_peers(peers, peers_python)
         report = {
             "machine": describe_machine(cores),
             "settings": {
                 "cores": cores, "repeats": repeats, "seconds": seconds,
-                "versions": versions(PACKAGES),
+                "versions": found,
             },
             "skipped": skipped, "commands": [], "decoding": [],
         }  # fmt: skip
-        for name in ("opus-mt", "student") if shape == "all" else (shape,):
+        everything = [name for name in SHAPES if not name.startswith("smoke")]
+        for name in everything if shape == "all" else [shape]:
             chosen = SHAPES[name]
             cases = [
                 Case(SEARCHES[search], batch, chosen.tokens)
                 for search in searches
                 for batch in batches
             ]
-            able = [peer for peer in installed if peer in chosen.peers]
+            able = {peer: path for peer, path in pythons.items() if peer in chosen.peers}
             if not able:
                 continue
             with contextlib.ExitStack() as stack:
@@ -154,12 +178,41 @@ def main(shape, cores, repeats, seconds, peers, searches, batches, folder, outpu
     show(report)
 
 
+def find_peers(peers, peers_python):
+    """Returns the peers that can run, messages about the others, and versions of packages.
+
+    Args:
+        peers: List of names.
+        peers_python: Path of the Python of the other libraries. `None`: they are in this one.
+
+    Returns:
+        Dictionary from names to the paths of the Pythons that run them, in the order of `peers`;
+        list of messages; and a dictionary of versions.
+
+    Raises:
+        BenchmarkError: If `peers_python` lacks a package.
+    """
+    theirs = [peer for peer in peers if peers_python and peer not in OURS]
+    here, skipped = look_for([peer for peer in peers if peer not in theirs], PEERS)
+    found = versions(PACKAGES)
+    if theirs:
+        packages = {PEERS[peer].package for peer in theirs}
+        packages |= {"torch"} if "transformers" in packages else set()
+        found |= versions_in(peers_python, packages, f"{CT2}, {TORCH}")
+    pythons = {
+        peer: peers_python if peer in theirs else sys.executable
+        for peer in peers
+        if peer in theirs or peer in here
+    }
+    return pythons, skipped, found
+
+
 def make_files(report, shape, cases, folder, peers, cores):
     """Writes the checkpoint and runs the commands whose results do not exist yet."""
     folder.mkdir(parents=True, exist_ok=True)
     checkpoint, run = folder / "checkpoint", folder / "run"
     if not checkpoint.exists():
-        order = {**_order(shape, folder, cores), "format": shape.format}
+        order = _order(shape, folder, cores)
         with Worker("the checkpoint", "pretrained_files", order, cores):
             pass
     kind = "marian" if shape.format == "marian" else "hf"
@@ -208,7 +261,11 @@ def run_measured(arguments):
 
 
 def compare(report, shape, case, folder, peers, cores, repeats, seconds):
-    """Measures all peers in one case and adds the results to the report."""
+    """Measures all peers in one case and adds the results to the report.
+
+    Args:
+        peers: Dictionary from their names to the paths of the Pythons that run them.
+    """
     model, title = shape.model, title_of(shape.model, case)
     workers, first = {}, {}
     with contextlib.ExitStack() as stack:
@@ -216,11 +273,12 @@ def compare(report, shape, case, folder, peers, cores, repeats, seconds):
             print(f"{title}: starting {name}", flush=True)
             order = {**_order(shape, folder, cores), "case": dataclasses.asdict(case)}
             begin = time.perf_counter()
-            worker = Worker(name, PEERS[name].module, {**order, **PEERS[name].options}, cores)
+            order |= PEERS[name].options
+            worker = Worker(name, PEERS[name].module, order, cores, peers[name])
             first[name] = time.perf_counter() - begin
             workers[name] = stack.enter_context(worker)
         tokens = {name: worker.facts["tokens"] for name, worker in workers.items()}
-        check_lengths(tokens, shape.tokens if shape.ends else shape.tokens + 1)
+        check_lengths(tokens, shape.checked_length)
         agreement = compare_tokens(tokens, INEXACT)
         calls = {
             name: max(1, round(seconds / worker.run(1)["seconds"]))
@@ -238,7 +296,10 @@ def compare(report, shape, case, folder, peers, cores, repeats, seconds):
 
 
 def _order(shape, folder, cores):
-    return {"model": dataclasses.asdict(shape.model), "folder": str(folder), "cores": cores}
+    return {
+        "model": dataclasses.asdict(shape.model), "folder": str(folder), "cores": cores,
+        "format": shape.format,
+    }  # fmt: skip
 
 
 if __name__ == "__main__":

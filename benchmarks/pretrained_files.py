@@ -1,8 +1,8 @@
 """Checkpoints with random weights in the formats and sizes of published models.
 
 `write_opus_mt` writes a folder like Hugging Face's for OPUS-MT, `write_marian` a model file and a
-vocabulary like Marian's. `keras-transformer convert` turns either into a run, from which our own
-peers and CTranslate2 get their files.
+vocabulary like Marian's; see `pretrained_weights` for T5 and GPT-2. `keras-transformer convert`
+turns each into a run, from which our own peers and CTranslate2 get their files.
 """
 
 import json
@@ -11,11 +11,13 @@ import pathlib
 import numpy as np
 from decoding_files import SENTENCES, Files
 from decoding_task import BOS_ID, EOS_ID, PAD_ID, Case, Model, build, vocabulary, words
+from pretrained_weights import write_gpt2, write_t5
 
 CHECKPOINT = "checkpoint"  # the folder
 LONGEST = 512  # maximum length of OPUS-MT, in tokens
 NEVER = -1e4  # logit of a token that is never generated
 STUDENT_DECODER = 2  # number of layers
+PROMPT_WORDS = 3  # of a sentence to check a language model with
 # Our names and the names in OPUS-MT, for every block.
 BLOCKS = {
     "self_attention_norm": "self_attn_layer_norm",
@@ -40,8 +42,10 @@ def make(order):
     model, folder = Model(**order["model"]), pathlib.Path(order["folder"])
     (folder / CHECKPOINT).mkdir()
     WRITERS[order["format"]](model, folder / CHECKPOINT)
+    # In GPT-2's vocabulary a number has several tokens.
+    count = PROMPT_WORDS if order["format"] == "gpt2" else None
     rows = Case(1, SENTENCES, model.length).sources(model)
-    lines = "".join(f"{words(row)}\n" for row in rows)
+    lines = "".join(f"{words(row[:count])}\n" for row in rows)
     (folder / "sentences.txt").write_text(lines, "utf-8")
     return Files({})
 
@@ -131,4 +135,6 @@ def write_marian(model, folder):
     (folder / "vocab.spm").write_bytes(content)
 
 
-WRITERS = {"opus-mt": write_opus_mt, "marian": write_marian}
+WRITERS = {
+    "opus-mt": write_opus_mt, "marian": write_marian, "t5": write_t5, "gpt2": write_gpt2,
+}  # fmt: skip

@@ -1,5 +1,6 @@
 """Tables of the results of `pretrained.py`."""
 
+import markdown_table
 import rich.console
 import rich.table
 
@@ -37,6 +38,13 @@ def show(report):
     )
     print("equal to those of the first peer; first: from the start of a process to its first")
     print("answer; MB: peak memory.")
+    for shape in dict.fromkeys(row["size"] for row in report["decoding"]):
+        rows = [row for row in report["decoding"] if row["size"] == shape]
+        print(f"\n{shape}:\n\n{markdown_table.table(rows, _column)}")
+
+
+def _column(row):
+    return f"{row['search']}, {row['batch']}"
 
 
 def _show_commands(report, console):

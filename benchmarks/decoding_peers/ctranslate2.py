@@ -1,7 +1,6 @@
-"""CTranslate2 with the folder that `keras-transformer export ctranslate2` writes.
+"""CTranslate2 with the folder that `keras-transformer export ctranslate2` writes."""
 
-In the vocabulary of the task, the text of each token is its id.
-"""
+import json
 
 import ctranslate2
 from decoding_files import path_of
@@ -9,7 +8,8 @@ from decoding_task import EOS_ID, Case, Model
 
 from decoding_peers.parallel import Parts, fastest, ways
 
-SPACE = "\u2581"
+# Names of the vocabulary's file: of a language model, of both sides, of the target.
+ALONE, *OTHERS = "vocabulary.json", "shared_vocabulary.json", "target_vocabulary.json"
 
 
 def make(order):
@@ -23,22 +23,28 @@ def make(order):
 
 def _candidate(folder, model, case, parts, threads):
     """Returns a candidate in which CTranslate2's own threads decode the parts of a batch."""
-    translator = ctranslate2.Translator(str(folder), inter_threads=parts, intra_threads=threads)
-    # CTranslate2 adds the end itself.
-    batch = [[f"{SPACE}{token}" for token in row if token != EOS_ID] for row in case.sources(model)]
-    options = {
-        "beam_size": case.beam_size,
-        "max_decoding_length": model.max_length,
-        "min_decoding_length": 0,
-        "max_batch_size": -(-case.batch_size // parts),
-    }
+    prompted = (folder / ALONE).is_file()
+    path = next(folder / name for name in (ALONE, *OTHERS) if (folder / name).is_file())
+    pieces = json.loads(path.read_text("utf-8"))
+    ids = {piece: number for number, piece in enumerate(pieces)}
+    engine = ctranslate2.Generator if prompted else ctranslate2.Translator
+    loaded = engine(str(folder), inter_threads=parts, intra_threads=threads)
+    # CTranslate2 adds the end of a source itself. The start of a prompt is the same token.
+    start = [EOS_ID] if prompted else []
+    batch = [
+        [pieces[token] for token in (*start, *row[row != EOS_ID])] for row in case.sources(model)
+    ]
+    options = {"beam_size": case.beam_size, "max_batch_size": -(-case.batch_size // parts)}
 
     def decode():
-        return translator.translate_batch(batch, **options)
+        if prompted:  # the outputs contain the prompt, without the start
+            results = loaded.generate_batch(batch, max_length=model.max_length, **options)
+            return [result.sequences[0] for result in results]
+        limits = {"max_decoding_length": model.max_length, "min_decoding_length": 0}
+        results = loaded.translate_batch(batch, **limits, **options)
+        return [result.hypotheses[0] for result in results]
 
-    def rows(results):
-        return [
-            [int(piece.removeprefix(SPACE)) for piece in result.hypotheses[0]] for result in results
-        ]
+    def rows(outputs):
+        return [[ids[piece] for piece in output] for output in outputs]
 
     return Parts([decode], rows, parts, threads)

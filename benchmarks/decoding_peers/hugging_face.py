@@ -1,14 +1,15 @@
-"""Hugging Face's `MarianMTModel.generate` with the original checkpoint."""
+"""Hugging Face's `generate` with the original checkpoint."""
 
 import copy
 import pathlib
 
+import numpy as np
 import torch
-from decoding_task import Case, Model
-from transformers import MarianMTModel
+import transformers
+from decoding_task import EOS_ID, Case, Model
 from transformers.utils import logging
 
-from decoding_peers.marian import Marian
+from decoding_peers.marian import Generating
 
 
 def make(order):
@@ -19,8 +20,14 @@ def make(order):
     task, case = Model(**order["model"]), Case(**order["case"])
     folder = pathlib.Path(order["folder"], "checkpoint")
     precision = getattr(torch, order["precision"])
-    model = MarianMTModel.from_pretrained(folder, dtype=precision, local_files_only=True).eval()
+    prompted = order["format"] == "gpt2"
+    kind = transformers.AutoModelForCausalLM if prompted else transformers.AutoModelForSeq2SeqLM
+    model = kind.from_pretrained(folder, dtype=precision, local_files_only=True).eval()
     options = copy.deepcopy(model.generation_config)
     # The maximum length includes the start.
     options.update(num_beams=case.beam_size, max_length=task.max_length + 1)
-    return Marian(model, case.sources(task), options)
+    sources = case.sources(task)
+    if prompted:  # a prompt has the start in front of it, and no end
+        start = np.full((len(sources), 1), EOS_ID, sources.dtype)
+        sources = np.concatenate([start, sources[:, :-1]], axis=1)
+    return Generating(model, sources, options)

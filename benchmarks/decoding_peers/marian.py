@@ -47,10 +47,10 @@ def make(order):
         eos_token_id=EOS_ID,
         decoder_start_token_id=BOS_ID,
     )
-    return Marian(model, case.sources(task), options)
+    return Generating(model, case.sources(task), options)
 
 
-class Marian:
+class Generating:
     """A model, one batch, and its generation settings."""
 
     def __init__(self, model, sources, options):

@@ -1,7 +1,10 @@
 """keras_transformer: the file that `keras-transformer export litert` writes, run by LiteRT.
 
-A batch is padded to the shortest of the file's lengths that fits.
+A batch is divided into calls by the plan of `LiteRTSinglePass`, here without TensorFlow: its texts
+are padded to the lengths of the file's signatures.
 """
+
+import types
 
 import numpy as np
 from ai_edge_litert.interpreter import Interpreter
@@ -9,6 +12,13 @@ from encoder_files import path_of
 from encoder_task import PAD_ID, Encoder
 
 from encoder_peers.batches import Batches
+from keras_transformer.export.litert.plan import answer_cost, plan
+
+
+def _shape(name):
+    """Returns a signature with the attributes that a plan needs."""
+    rows, length = name.rpartition("_")[2].split("x")
+    return types.SimpleNamespace(name=name, batch_size=int(rows), source_length=int(length))
 
 
 def make(order):
@@ -16,12 +26,20 @@ def make(order):
     encoder = Encoder(**order["encoder"])
     path = path_of(order["folder"], order["files"], order["quantize"])
     interpreter = Interpreter(str(path), num_threads=order["cores"])
-    lengths = {int(name.rpartition("x")[2]) for name in interpreter.get_signature_list()}
+    signatures = [_shape(name) for name in interpreter.get_signature_list()]
+    runners = {s.name: interpreter.get_signature_runner(s.name) for s in signatures}
 
-    def answer(ids, mask):
-        width = min(length for length in lengths if length >= ids.shape[1])
-        source = np.pad(ids, [(0, 0), (0, width - ids.shape[1])], constant_values=PAD_ID)
-        runner = interpreter.get_signature_runner(f"{encoder.verb}_{len(ids)}x{width}")
-        return runner(source=source)[encoder.output]
+    def answer(ids, mask, interpreter=interpreter):  # a runner does not keep its interpreter alive
+        rows = [None] * len(ids)
+        for signature, chosen in plan(mask.sum(1).tolist(), signatures, answer_cost):
+            shape = signature.batch_size, signature.source_length
+            source = np.full(shape, PAD_ID, np.int32)
+            source[:, : ids.shape[1]] = ids[
+                (chosen + chosen[:1] * shape[0])[: shape[0]], : shape[1]
+            ]
+            output = runners[signature.name](source=source)[encoder.output]
+            for number, row in zip(chosen, output, strict=False):
+                rows[number] = row
+        return np.array(rows)
 
     return Batches(answer, order)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from keras_transformer.export.litert.plan import plan
+from keras_transformer.export.litert.plan import answer_cost, plan
 from keras_transformer.export.litert.runtime import LiteRTFile, check_lengths
 from keras_transformer.export.runtime import padded, refusals
 from keras_transformer.tasks.single_pass.pipeline import SinglePass
@@ -59,7 +59,7 @@ class LiteRTSinglePass(LiteRTFile):
         signatures, lengths = self._choices(signature), self.codec.lengths(inputs)
         check_lengths(lengths, signatures)
         rows = [None] * len(lengths)
-        for signature, chosen in plan(lengths, signatures):
+        for signature, chosen in plan(lengths, signatures, answer_cost):
             batch = self._batch(signature, inputs, chosen)
             outputs = self.run_signature(signature.name, **batch)
             for place, number in enumerate(chosen):

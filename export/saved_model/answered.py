@@ -9,6 +9,7 @@ from keras_transformer.export.answer_agreement import AnswerAgreement
 from keras_transformer.export.attention import attend
 from keras_transformer.export.errors import ExportError
 from keras_transformer.export.limits import Limits
+from keras_transformer.export.packing import RealTokens
 from keras_transformer.export.parity import copy_pipeline
 from keras_transformer.export.saved_model.guide import Page
 from keras_transformer.export.saved_model.inputs import with_checked_shapes
@@ -43,7 +44,7 @@ class SavedModelAnswers:
         expected = pipeline.answer(samples)
         self._agreement = AnswerAgreement(pipeline.codec, samples, expected, limits)
         self._guide = pipeline.codec.guide(samples[0])
-        pipeline = copy_pipeline(pipeline, Kernels(attend=attend))
+        pipeline = copy_pipeline(pipeline, Kernels(attend=attend, packing=RealTokens()))
         self.weights, self.modules = pipeline.weights, self._guide.modules
         self.functions = {
             signature.name: tf.function(

@@ -6,7 +6,8 @@ import keras
 
 from keras_transformer.layers.call_checks import check_mask, check_positions, check_same_batch
 from keras_transformer.layers.composite import CompositeLayer
-from keras_transformer.layers.masks import attached_mask
+from keras_transformer.layers.masks import attached_mask, masks_fit
+from keras_transformer.layers.packing import PADDED
 from keras_transformer.tensors import Shape, Tensor
 
 
@@ -37,13 +38,16 @@ class AttendingLayer(CompositeLayer):
             )
         if len(positions) == 2:
             check_same_batch(positions, self)
+        # A stack checks its masks before it packs `x`, whose shape is then another one.
+        is_packed = self.kernels.packing is not PADDED and masks_fit()
         masks = {}
         for name, keys in self.keys_of.items():
             mask = given.get(name)
             if mask is None and name in ("mask", "memory_mask"):
                 mask = attached_mask(positions.get(keys))
             if mask is not None and name in self.call_arguments() and keys in positions:
-                masks[name] = check_mask(mask, name, positions["x"], positions[keys], self)
+                arguments = mask, name, positions["x"], positions[keys], self
+                masks[name] = mask if is_packed else check_mask(*arguments)
         return masks
 
     def compute_output_shape(

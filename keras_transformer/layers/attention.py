@@ -102,23 +102,24 @@ class MultiHeadSelfAttention(MultiHeadAttention):
         training: bool | None = None,
         mask: Tensor | None = None,
     ) -> Tensor | tuple[Tensor, Tensor]:  # noqa: D102
-        places = ops.arange(ops.shape(x)[1], dtype="int32")  # [T]
-        past = causal_mask(ops.shape(x)[1]) if self.causal else None  # [1, T, T]
+        real, length = allowed, self.kernels.packing.length(x, allowed)
+        places = ops.arange(length, dtype="int32")  # [T]
+        past = causal_mask(length) if self.causal else None  # [1, T, T]
         allowed = join_masks(past, self._near(places, places), allowed, mask)  # [B, T, T]
-        query, key, value = self._project(x, places)  # [B, H, T, K], [B, G, T, K] twice
+        query, key, value = self._project(x, places, real)  # [B, H, T, K], [B, G, T, K] twice
         bias, pairs = self._relation(query, places, places)
         of_keys = self.position.key_bias(self, key, places, places)  # [B, H, T, T]
         if of_keys is not None:
             bias = of_keys if bias is None else bias + of_keys
         attend = self.attend_with_weights if return_weights else self.attend
-        return attend(query, key, value, allowed, training, bias, pairs)
+        return attend(query, key, value, allowed, training, bias, pairs, real)
 
-    def _project(self, x, places):
+    def _project(self, x, places, real=None):
         """Returns query heads `[B, H, T, K]`, and key and value heads `[B, G, T, K]`."""
-        query = self.position.rotate(self._query_heads(x), places)
-        key = self.position.rotate(self._key_heads(x), places)
+        query = self.position.rotate(self._query_heads(x, real), places)
+        key = self.position.rotate(self._key_heads(x, real), places)
         query, key = self.score.prepare_query(self, query), self.score.prepare_key(self, key)
-        return query, key, self._value_heads(x)
+        return query, key, self._value_heads(x, real)
 
     def _near(self, queries, keys):
         """Returns the mask of the window, `[1, T, S]`, or `None` without a window."""

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from keras import ops
 
+from keras_transformer.layers.packing import PADDED, Packing
 from keras_transformer.tensors import Tensor
 
 
@@ -96,6 +97,7 @@ class Kernels:
             `[B, H, T, S]` or `None`; `scale` is a number. The result is zero for a query that may
             attend to nothing. It is used if scores are dot products, no dropout is active, and the
             weights are not requested. `None`: attention is computed with `similarity` and `keep`.
+        packing: Form of the hidden states in a stack without cross-attention; see `Packing`.
         dense: A dense layer with its activation.
         look_up: Rows of an embedding table.
         project: Logits from tied output weights.
@@ -107,6 +109,7 @@ class Kernels:
     write: Callable = write
     keep: Callable = keep
     attend: Callable | None = None
+    packing: Packing = PADDED
     dense: Callable = dense
     look_up: Callable = look_up
     project: Callable = project

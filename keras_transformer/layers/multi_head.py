@@ -99,18 +99,18 @@ class MultiHeadAttention(AttendingLayer):
         key, value = self._key_heads(memory), self._value_heads(memory)
         return self.score.prepare_key(self, key), value
 
-    def _query_heads(self, x):
+    def _query_heads(self, x, real=None):
         """Returns the query heads of `x`, normalised if the layer does that, `[B, H, T, K]`."""
-        heads = self._heads(self.query, x, self.num_heads)
+        heads = self._heads(self.query, x, self.num_heads, real)
         return heads if self.query_key_norm == "none" else self.query_norm(heads)
 
-    def _key_heads(self, x):
+    def _key_heads(self, x, real=None):
         """Returns the key heads of `x`, normalised if the layer does that, `[B, G, T, K]`."""
-        heads = self._heads(self.key, x, self.num_key_value_heads)
+        heads = self._heads(self.key, x, self.num_key_value_heads, real)
         return heads if self.query_key_norm == "none" else self.key_norm(heads)
 
-    def _value_heads(self, x):
-        return self._heads(self.value, x, self.num_key_value_heads)  # [B, G, T, K]
+    def _value_heads(self, x, real=None):
+        return self._heads(self.value, x, self.num_key_value_heads, real)  # [B, G, T, K]
 
     def compare(self, query: Tensor, key: Tensor) -> Tensor:
         """Returns the scores `[B, H, T, S]` of queries `[B, H, T, K]` and keys `[B, G, S, K]`."""
@@ -125,6 +125,7 @@ class MultiHeadAttention(AttendingLayer):
         training: bool | None = None,
         bias: Tensor | None = None,
         pairs: Tensor | None = None,
+        real: Tensor | None = None,
     ) -> Tensor:
         """Attends with projected heads, then concatenates and projects the results.
 
@@ -137,9 +138,10 @@ class MultiHeadAttention(AttendingLayer):
             bias: Added to the scores, broadcastable to `[B, H, T, S]`. `None`: nothing.
             pairs: Added to the values, one vector for each query and key, `[T, S, K]`. `None`:
                 nothing.
+            real: The mask by which the queries were packed; see `Packing`. `None`: they were not.
 
         Returns:
-            The output `[B, T, D]`.
+            The output `[B, T, D]`, packed like the queries.
         """
         scale = self.score.scale(query)
         drops = training and self.dropout_rate
@@ -147,7 +149,7 @@ class MultiHeadAttention(AttendingLayer):
             heads = attend(*self._composed(query, key, value, allowed, training), bias, pairs)
         else:
             heads = self.kernels.attend(query, key, value, _of_heads(allowed), bias, scale)
-        return self._join_heads(heads)
+        return self._join_heads(heads, real)
 
     def attend_with_weights(
         self,
@@ -158,11 +160,12 @@ class MultiHeadAttention(AttendingLayer):
         training: bool | None = None,
         bias: Tensor | None = None,
         pairs: Tensor | None = None,
+        real: Tensor | None = None,
     ) -> tuple[Tensor, Tensor]:
         """Returns the output of `attend`, and the attention weights `[B, H, T, S]`."""
         composed = self._composed(query, key, value, allowed, training)
         heads, weights = attend_with_weights(*composed, bias, pairs)
-        return self._join_heads(heads), weights
+        return self._join_heads(heads, real), weights
 
     def _composed(self, query, key, value, allowed, training):
         """Returns scores, values, mask and dropout: the first arguments of `dot_product.attend`."""
@@ -172,18 +175,14 @@ class MultiHeadAttention(AttendingLayer):
 
         return self.compare(query, key), value, _of_heads(allowed), drop
 
-    def _heads(self, projection, x, count):
-        batch, length = ops.shape(x)[:2]
-        x = self.kernels.dense(projection, ops.reshape(x, (-1, x.shape[-1])))  # [B * T, H * K]
-        x = ops.reshape(x, (batch, length, count, x.shape[-1] // count))
-        return ops.transpose(x, (0, 2, 1, 3))  # [B, H, T, K]
+    def _heads(self, projection, x, count, real):
+        flat = self.kernels.dense(projection, ops.reshape(x, (-1, x.shape[-1])))  # [B * T, H * K]
+        return self.kernels.packing.split(flat, x, count, real)  # [B, H, T, K]
 
-    def _join_heads(self, heads):
-        batch, _, length, _ = ops.shape(heads)
-        width = heads.shape[1] * heads.shape[3]
-        flat = ops.reshape(ops.transpose(heads, (0, 2, 1, 3)), (-1, width))  # [B * T, H * K]
+    def _join_heads(self, heads, real=None):
+        flat = self.kernels.packing.join(heads, real)  # [B * T, H * K]
         x = self.kernels.dense(self.output_projection, flat)  # [B * T, D]
-        return ops.reshape(x, (batch, length, self.output_projection.units))  # [B, T, D]
+        return self.kernels.packing.restore(x, heads, real)  # [B, T, D]
 
     def get_config(self) -> dict[str, Any]:
         """Returns the constructor's arguments."""

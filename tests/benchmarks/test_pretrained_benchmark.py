@@ -22,12 +22,12 @@ def checkpoint(shape, folder):
     shape = SHAPES[shape]
     make({"model": vars(shape.model), "folder": str(folder), "format": shape.format})
     path = folder / "checkpoint"
-    path = path if shape.format == "opus-mt" else path / "model.npz"
+    path = path / "model.npz" if shape.format == "marian" else path
     return shape, read_checkpoint(path)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["smoke-opus-mt", "smoke-student"])
+@pytest.mark.parametrize("name", ["smoke-opus-mt", "smoke-student", "smoke-t5", "smoke-gpt2"])
 def test_outputs_have_the_timed_length_and_differ(name, tmp_path):
     from decoding import check_lengths
     from decoding_task import Case, without_end
@@ -36,16 +36,23 @@ def test_outputs_have_the_timed_length_and_differ(name, tmp_path):
 
     shape, read = checkpoint(name, tmp_path)
     config = read.model.config
-    assert config.activation == ("silu" if shape.ends else "relu")
-    assert config.decoder.autoregression == ("self_attention" if shape.ends else "ssru")
+    activations = {"opus-mt": "silu", "gpt2": "gelu_tanh"}
+    assert config.activation == activations.get(shape.format, "relu")
+    kind = "ssru" if shape.format == "marian" else "self_attention"
+    assert config.decoder.autoregression == kind
     sources = Case(1, 5, shape.tokens).sources(shape.model)
     tokens = tf.function(greedy_decode)(read.model, sources, shape.model.max_length)[0]
     rows = without_end(tokens.numpy())
-    check_lengths({"ours": rows}, shape.tokens if shape.ends else shape.tokens + 1)
-    assert len({tuple(row) for row in rows}) > 1, "they depend on their sources"
+    check_lengths({"ours": rows}, shape.checked_length)
+    assert [row[: shape.prompt] for row in rows] == sources[:, : shape.prompt].tolist()
+    rows = [tuple(row[shape.prompt :]) for row in rows]
+    assert len(set(rows)) > 1, "they depend on their sources"
     assert np.mean([len(set(row)) for row in rows]) > 2, "and are not one token again and again"
     lines = (tmp_path / "sentences.txt").read_text("utf-8").splitlines()
-    assert read.tokenizers.source.encode(lines).to_list()[0] == sources[0].tolist()
+    encoded = read.tokenizers.source.encode(lines).to_list()
+    assert max(map(len, encoded)) <= shape.model.max_length
+    if not shape.prompt:
+        assert encoded[0] == sources[0].tolist()
 
 
 def test_a_command_is_measured(tmp_path, monkeypatch):
@@ -97,8 +104,11 @@ def test_commands_whose_outputs_exist_are_not_run_again(tmp_path, monkeypatch):
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(
     ("shape", "peers"),
-    [("smoke-opus-mt", "ours-litert,ctranslate2"), ("smoke-student", "ours,ours-litert")],
-)
+    [
+        ("smoke-opus-mt", "ours-litert,ctranslate2"), ("smoke-student", "ours,ours-litert"),
+        ("smoke-t5", "ours,ctranslate2"), ("smoke-gpt2", "ours,ours-litert,ctranslate2"),
+    ],
+)  # fmt: skip
 def test_all_peers_return_the_same_tokens(shape, peers, tmp_path):
     """Otherwise `compare_tokens` would stop the benchmark."""
     pytest.importorskip("ai_edge_litert")
@@ -109,6 +119,9 @@ def test_all_peers_return_the_same_tokens(shape, peers, tmp_path):
     assert done.returncode == 0, done.stderr
     report = json.loads(output.read_text())
     assert [row["peer"] for row in report["decoding"]] == peers.split(",")
-    assert len(report["commands"]) == 3 and "convert" in report["commands"][0]["command"]
+    assert (
+        len(report["commands"]) == 1 + len(peers.split(","))
+        and "convert" in report["commands"][0]["command"]
+    )
     for row in (*report["commands"], *report["decoding"]):
         assert row["bytes"] > 1e4 and row["peak_bytes"] > 1e6

@@ -1,5 +1,6 @@
 """Stacks of blocks (section 3.1) and their caches."""
 
+import dataclasses
 from typing import Any, ClassVar
 
 from keras_transformer.checks import check_flag
@@ -8,6 +9,7 @@ from keras_transformer.layers.blocks.block import Block, CachedOutput
 from keras_transformer.layers.blocks.configured import ConfiguredLayer
 from keras_transformer.layers.dropout import Dropout
 from keras_transformer.layers.normalization import make_norm
+from keras_transformer.layers.packing import PADDED
 from keras_transformer.tensors import Tensor
 
 
@@ -34,6 +36,8 @@ class Stack(ConfiguredLayer):
         if causal is not None:
             check_flag("causal", causal)
             self.causal = causal
+        if self.block_class.cross:  # which reads `x` as queries of another sequence
+            self.kernels = dataclasses.replace(self.kernels, packing=PADDED)
         shared = {"dtype": self.dtype_policy, "kernels": self.kernels, "causal": self.causal}
         self.blocks = []
         for number in range(config.num_layers):
@@ -75,6 +79,8 @@ class Stack(ConfiguredLayer):
 
     def _run(self, x, *arguments, return_weights=False, **options):
         """Returns the output of a call, with the call arguments of its blocks."""
+        real = options.get("allowed")
+        x = self.kernels.packing.pack(x, real)
         weights, x = {}, self._begin(x, options.get("training"))
         for block in self.blocks:
             if return_weights:
@@ -82,7 +88,7 @@ class Stack(ConfiguredLayer):
                 weights.update({f"{block.name}/{name}": value for name, value in of_block.items()})
             else:
                 x = block(x, *arguments, **options)
-        x = self._end(x)
+        x = self.kernels.packing.unpack(self._end(x), real)  # [B, T, D]
         return (x, weights) if return_weights else x
 
     def _begin(self, x, training=False):

@@ -17,7 +17,7 @@ from keras_transformer.export.litert import convert as conversion
 from keras_transformer.export.litert.batch_rows import require_rows_as_alone
 from keras_transformer.export.litert.export import export_litert
 from keras_transformer.export.litert.packed import FixedSignature
-from keras_transformer.export.litert.plan import plan
+from keras_transformer.export.litert.plan import TOKENS, answer_cost, plan, search_cost
 from keras_transformer.export.litert.runtime import LiteRTTranslator
 from keras_transformer.text.tokenizers import Tokenizers
 
@@ -29,9 +29,9 @@ def signatures(batch_sizes, lengths):
     return [FixedSignature(f"{b}x{s}", b, s, 64) for s in lengths for b in batch_sizes]
 
 
-def calls(lengths, batch_sizes, source_lengths):
+def calls(lengths, batch_sizes, source_lengths, cost=search_cost):
     """Returns the calls of a plan, each of which must hold its sources."""
-    planned = plan(lengths, signatures(batch_sizes, source_lengths))
+    planned = plan(lengths, signatures(batch_sizes, source_lengths), cost)
     numbers = [number for _, chosen in planned for number in chosen]
     assert sorted(numbers) == list(range(len(lengths)))
     for signature, chosen in planned:
@@ -57,6 +57,36 @@ def test_few_sentences_are_not_padded_to_a_large_batch():
 def test_a_single_sentence_gets_the_shortest_signature_that_holds_it():
     assert calls([3, 16, 17, 64, 40], (1,), (16, 32, 64)) == {"1x16": 2, "1x32": 1, "1x64": 2}
     assert calls([], (1, 32), (16, 64)) == {}
+
+
+def test_an_answer_in_one_pass_costs_its_tokens():
+    """A search pads short sources to share a batch; an answer does not."""
+    lengths, shapes = [64, 5, 5, 5], ((1, 4), (8, 64))
+    assert calls(lengths, *shapes) == {"4x64": 1}
+    assert calls(lengths, *shapes, answer_cost) == {"1x64": 1, "4x8": 1}
+    assert calls([64, 60, 60, 5], *shapes, answer_cost) == {"1x64": 3, "1x8": 1}
+    assert calls([64, 60, 60, 60], *shapes, answer_cost) == {"4x64": 1}, "one call costs less"
+
+
+def least_cost(left, batch_sizes, sizes):
+    """Returns the lowest cost of all divisions of sources, longest first, into calls."""
+    if not left:
+        return 0
+    width = min(size for size in sizes if size >= left[0])
+    return min(
+        rows * width + TOKENS + least_cost(left[rows:], batch_sizes, sizes) for rows in batch_sizes
+    )
+
+
+def test_a_plan_costs_the_least_of_all_divisions():
+    random = np.random.default_rng(1)
+    shapes = (1, 3, 4), (8, 16, 32)
+    for _ in range(20):
+        lengths = sorted(random.integers(1, 33, 7).tolist(), reverse=True)
+        planned = plan(lengths, signatures(*shapes), answer_cost)
+        assert sum(answer_cost(signature) for signature, _ in planned) == least_cost(
+            lengths, *shapes
+        )
 
 
 @pytest.fixture(scope="module")
