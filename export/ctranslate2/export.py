@@ -10,15 +10,11 @@ from typing import Any
 
 from keras_transformer.decoding import Beam
 from keras_transformer.export.agreement import Agreement
+from keras_transformer.export.ctranslate2.engine import load_ctranslate2
 from keras_transformer.export.ctranslate2.expressible import check_expressible
+from keras_transformer.export.ctranslate2.folder import CONFIG, MODEL, VOCABULARY
 from keras_transformer.export.ctranslate2.metadata import FORCED, is_renormalized, rules_of
-from keras_transformer.export.ctranslate2.runtime import (
-    CONFIG,
-    MODEL,
-    VOCABULARY,
-    load_ctranslate2,
-    open_ctranslate2,
-)
+from keras_transformer.export.ctranslate2.opened import open_ctranslate2
 from keras_transformer.export.ctranslate2.spec import make_spec
 from keras_transformer.export.errors import ExportError
 from keras_transformer.export.formats import FORMATS

@@ -5,7 +5,7 @@ from typing import Any
 from keras_transformer import activations
 from keras_transformer.config.block import head_sizes
 from keras_transformer.config.positions import ROTARY_BASE
-from keras_transformer.export.ctranslate2.runtime import load_ctranslate2
+from keras_transformer.export.ctranslate2.engine import load_ctranslate2
 from keras_transformer.export.errors import ExportError
 
 # Our names of activations and CTranslate2's.

@@ -11,9 +11,9 @@ from typing import Any
 import keras
 import numpy as np
 
+from keras_transformer.export.ctranslate2.engine import load_ctranslate2
 from keras_transformer.export.ctranslate2.expressible import check_expressible, options_of
 from keras_transformer.export.ctranslate2.metadata import metadata_of
-from keras_transformer.export.ctranslate2.runtime import load_ctranslate2
 from keras_transformer.export.errors import ExportError
 from keras_transformer.layers.positions import FixedPosition, Learned
 from keras_transformer.layers.scores import DotProduct, General

@@ -259,7 +259,7 @@ def _exported(path, translator, n_best):
 
 def _ctranslate2(path, search, n_best, languages):
     from keras_transformer.decoding import Beam, Greedy
-    from keras_transformer.export.ctranslate2.runtime import open_ctranslate2
+    from keras_transformer.export.ctranslate2.opened import open_ctranslate2
 
     refuse(
         sorted(ALL - {*FORMATS["ctranslate2"].opened_with}),

@@ -16,8 +16,8 @@ from keras_transformer.cli.main import cli
 from keras_transformer.export.agreement import Agreement
 from keras_transformer.export.ctranslate2 import export as module
 from keras_transformer.export.ctranslate2.export import export_ctranslate2
-from keras_transformer.export.ctranslate2.runtime import CTranslate2Translator
 from keras_transformer.export.ctranslate2.spec import make_spec
+from keras_transformer.export.ctranslate2.translator import CTranslate2Translator
 from keras_transformer.export.errors import ExportError
 from keras_transformer.export.reference import Output, Reference, with_tokens
 from keras_transformer.installation import install_hint
