@@ -69,9 +69,9 @@ def options_of(stack, is_decoder) -> dict[str, Any]:
 def check_run(config, tokenizers, quantize="none", origin=None) -> None:
     """Raises an `ExportError` unless CTranslate2 can express a model: see `check_expressible`.
 
-    Models that do not generate text are refused later, by their task.
+    Models that do not read tokens are refused later, by their task.
     """
-    if config.decoder is not None:
+    if config.has_vocabulary:
         check_expressible(config, origin)
 
 
@@ -79,7 +79,7 @@ def check_expressible(config, origin=None) -> None:
     """Raises an `ExportError` unless CTranslate2's layout can express a model.
 
     Args:
-        config: A `TransformerConfig` or a `LanguageModelConfig`.
+        config: The configuration of a model that reads tokens, such as a `TransformerConfig`.
         origin: Provenance of the original checkpoint, a dictionary, or `None`. The error names the
             setting of that checkpoint.
     """
@@ -87,6 +87,8 @@ def check_expressible(config, origin=None) -> None:
     reasons = [reason for stack in config.stacks for reason in _reasons(stack)]
     if config.encoder is not None and config.encoder.position == "alibi":
         reasons.append("alibi positions of an encoder")
+    if getattr(config.input, "embedding_size", None) is not None:
+        reasons.append("embeddings with a width of their own (`embedding_size`)")
     if len(epsilons) > 1:
         reasons.append("a `layer_norm_epsilon` that differs between encoder and decoder")
     if getattr(config.head, "silent_ids", ()):
