@@ -65,6 +65,11 @@ def _fill_self_attention(spec, block):
     _fill_linear(spec.linear[0], query, key, value)
     _fill_linear(spec.linear[1], output)
     _fill_norm(spec.layer_norm, block.self_attention_norm)
+    if hasattr(spec, "q_norm"):
+        _fill_norm(spec.q_norm, attention.query_norm)
+        _fill_norm(spec.k_norm, attention.key_norm)
+    if hasattr(spec, "rotary_low_freq_factor"):
+        _fill_waves(spec, attention.position)
     if hasattr(spec, "relative_attention_bias"):
         owner = getattr(attention.position, "block", block).self_attention
         spec.relative_attention_bias = owner.distance_bias.numpy()  # [buckets, H]
@@ -72,6 +77,21 @@ def _fill_self_attention(spec, block):
     if hasattr(spec, "relative_position_keys"):
         spec.relative_position_keys = _distances(attention, attention.relative_keys)
         spec.relative_position_values = _distances(attention, attention.relative_values)
+
+
+def _fill_waves(spec, position):
+    """Fills in the wavelengths of Llama 3.1's rotary positions.
+
+    CTranslate2 has them as parts of a length, which may be any. Its specification in Python does
+    not declare this length and the factor, without which it divides no position.
+    """
+    length = math.ceil(position.long_wave)
+    spec.rotary_low_freq_factor = np.float32(length / position.long_wave)
+    spec.rotary_high_freq_factor = np.float32(length / position.short_wave)
+    vars(spec).update(
+        original_max_position_embeddings=np.int32(length),
+        rotary_scaling_factor=np.float32(position.factor),
+    )
 
 
 def _distances(attention, vectors):
