@@ -1,4 +1,4 @@
-"""Export to a CTranslate2 model, which takes and returns tokens; CTranslate2 does the search."""
+"""Export to a CTranslate2 model: a translator, a generator with its search, or an encoder."""
 
 import json
 import os
@@ -76,17 +76,23 @@ def export_ctranslate2(
     after a prompt or a forced token, an output that ends at once is dropped unless it is the most
     probable one.
 
-    The folder appears at `directory` only after it has translated `samples` like the model in
-    memory, with greedy search and with a beam of 4 and `normalization="average"`. With the beam,
-    translations that reached the limit are not compared, nor are sentences with an output that ends
-    at once after a prompt or a forced token; 1 % of the others may differ.
-    Otherwise, and after any other error, `directory` is left unchanged. See `Agreement` in
-    `agreement.py` for the comparison. On a processor without VNNI, the kernels for int8 alone lose
+    `ctranslate2.Encoder` loads the encoder of a `TextPass`, such as an `Embedder` or a
+    `Classifier`. The weights of its prediction head, if it has any, are in `head.npz`: arrays in
+    float32, named by layer. `open_ctranslate2` opens both as the same pipeline.
+
+    The folder of a model that generates text appears at `directory` only after it has translated
+    `samples` like the model in memory, with greedy search and with a beam of 4 and
+    `normalization="average"`. With the beam, translations that reached the limit are not compared,
+    nor are sentences with an output that ends at once after a prompt or a forced token; 1 % of the
+    others may differ. The folder of an encoder appears only after it has answered `samples` like
+    the model. Otherwise, and after any other error, `directory` is left unchanged. See `Agreement`
+    in `agreement.py` and `AnswerAgreement` for the comparisons. On a processor without VNNI, the kernels for int8 alone lose
     much quality. The tight limit for a quantised model therefore applies to its weights, with which
     CTranslate2 computes in float32 for this purpose; the result is the same on any processor.
 
     Args:
-        pipeline: A `Translator`, a `Summarizer` or a `TextGenerator`.
+        pipeline: A `Translator`, a `Summarizer`, a `TextGenerator`, or a `TextPass`, which answers
+            in one pass about a text.
         directory: The folder. An older export is replaced.
         samples: List of real sentences to check the export with.
         quantize: Storage of the weights. `"none"`: float32. `"float16"`: half the size. `"int8"`: a
@@ -98,7 +104,8 @@ def export_ctranslate2(
             references.
         max_score_loss: Maximum `score_loss` and `score_error` of the quantised weights, in nats per
             token: see `Agreement`. With the processor's kernels the limit is 1, or this value if it
-            is larger. `None`: see `MAX_SCORE_LOSS`.
+            is larger; for an encoder it is ten times this value. `None`: see `MAX_SCORE_LOSS` and
+            `Codec.max_score_loss`.
         origin: Provenance of the original checkpoint, a dictionary for the `config.json`: see
             `Run.read_origin`.
         progress, left_out: See `export_saved_model`.
@@ -107,8 +114,8 @@ def export_ctranslate2(
         Dictionary of `path`, `bytes`, `quantize` and the results of `Agreement` for greedy search;
         for a quantised model, `in_float32` has the results of its weights. `beam_sentences` is the
         number of sentences that were compared with a beam, and `beam_agreement` the share of equal
-        translations, `None` without sentences. All but `path` and `bytes` are also in the
-        `config.json` of the folder, under `agreement`.
+        translations, `None` without sentences; an encoder has the results of `AnswerAgreement`.
+        All but `path` and `bytes` are also in the `config.json` of the folder, under `agreement`.
 
     Raises:
         ExportError: If CTranslate2 cannot express the model, the translations differ, or something

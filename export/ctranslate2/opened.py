@@ -36,10 +36,6 @@ def open_ctranslate2(
         ValueError: If ctranslate2 is missing, the folder was not written by `export_ctranslate2`,
             CTranslate2 does not support the search, or an argument has no effect or is out of
             range.
-
-    Example:
-        from keras_transformer.export import open_ctranslate2
-        open_ctranslate2("sentences-ct2").embed(["in 17 weeks"])
     """
     options = num_threads, compute_type, num_parallel_calls
     task = task_of(pathlib.Path(path, CONFIG))

@@ -8,11 +8,13 @@ import pickle
 import subprocess
 import sys
 
+import documents
 import encoder_folders
 import masked_heads
 import numpy as np
 import pipelines
 import pytest
+import test_sentence_encoders
 from click.testing import CliRunner
 from pipelines import SIZES, tokenizer, with_larger_weights, write_run
 from support import listing
@@ -132,21 +134,17 @@ def test_every_task_answers_as_the_run_does(name, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_program_without_this_package_pools_the_states_itself(tmp_path):
+def test_a_program_without_this_package_pools_the_states_itself(tmp_path, monkeypatch):
     """The program of the documents: the mean of the tokens, of unit length."""
-    embedder = pipelines.embedder()
-    export_ctranslate2(embedder, tmp_path / "m", TEXTS)
-    assert not (tmp_path / "m" / "head.npz").exists()
-    ids = embedder.source_tokenizer.encode(TEXTS[:3]).to_list()
-    loaded = ctranslate2.Encoder(str(tmp_path / "m"), intra_threads=1)
-    states = np.array(loaded.forward_batch(ids).last_hidden_state)
-    vectors = np.array([s[: len(row)].mean(0)[:5] for s, row in zip(states, ids, strict=True)])
-    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    np.testing.assert_allclose(vectors, embedder.embed(TEXTS[:3]), atol=1e-5)
-    pieces = json.loads((tmp_path / "m" / "vocabulary.json").read_text())
-    tokens = [[pieces[token] for token in row] for row in ids]
-    by_name = np.array(loaded.forward_batch(tokens).last_hidden_state)
-    np.testing.assert_array_equal(by_name, states)
+    test_sentence_encoders.bert(tmp_path / "hf")
+    test_sentence_encoders.add_modules(tmp_path / "hf")
+    embedder = from_pretrained(tmp_path / "hf")
+    export_ctranslate2(embedder, tmp_path / "similar-ct2", ["a dog", "the cat is good"])
+    assert not (tmp_path / "similar-ct2" / "head.npz").exists()
+    monkeypatch.chdir(tmp_path)
+    (block,) = documents.blocks("docs/ctranslate2.md", "python")
+    vectors = documents.run([block])["vectors"]
+    np.testing.assert_allclose(vectors, embedder.embed(["a dog", "cat"]), atol=1e-5)
 
 
 @pytest.mark.slow
