@@ -134,7 +134,9 @@ class Format:
             ValueError: If a file of the run is missing or damaged.
         """
         config = run.read_model_config() if self.refusal else None
-        if config is not None:
+        if config is None or not config.has_vocabulary:
+            return
+        if not self.needs_source or None not in (config.encoder, config.decoder):
             _imported(self.refusal)(config, run.load_tokenizers(), quantize, run.read_origin())
 
 

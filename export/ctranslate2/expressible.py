@@ -79,12 +79,8 @@ def _scaling(stack):
 
 
 def check_run(config, tokenizers, quantize="none", origin=None) -> None:
-    """Raises an `ExportError` unless CTranslate2 can express a model: see `check_expressible`.
-
-    Models that do not read tokens are refused later, by their task.
-    """
-    if config.has_vocabulary:
-        check_expressible(config, origin)
+    """Raises an `ExportError` unless CTranslate2 can express a model: see `check_expressible`."""
+    check_expressible(config, origin)
 
 
 def check_expressible(config, origin=None) -> None:

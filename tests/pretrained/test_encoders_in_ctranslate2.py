@@ -33,7 +33,9 @@ from keras_transformer.cli.main import cli
 from keras_transformer.export import ExportError, export_ctranslate2, open_ctranslate2
 from keras_transformer.export.ctranslate2 import answered
 from keras_transformer.installation import install_hint
+from keras_transformer.pretrained.read import read_checkpoint
 from keras_transformer.tasks.embedding.embedder import TextVector
+from keras_transformer.training.converted import write_converted
 
 ctranslate2 = pytest.importorskip("ctranslate2", reason=install_hint("ctranslate2"))
 
@@ -291,6 +293,15 @@ def test_families_that_ctranslate2_cannot_express_are_refused_by_name(family, me
     with pytest.raises(ExportError, match=f"cannot express .*{message}"):
         export_ctranslate2(pipeline, tmp_path / "m", ["a dog"])
     assert not (tmp_path / "m").exists()
+
+
+def test_the_command_refuses_a_run_before_its_weights_are_read(tmp_path, monkeypatch):
+    encoder_folders.write_folder(tmp_path / "hf", "albert")
+    run = write_converted(read_checkpoint(tmp_path / "hf"), tmp_path / "run")
+    monkeypatch.setattr("keras_transformer.tasks.open_run", None)
+    arguments = ["export", "ctranslate2", str(run.path), str(tmp_path / "m")]
+    done = CliRunner().invoke(cli, arguments)
+    assert done.exit_code == 1 and "cannot express embeddings with a width" in done.stderr
 
 
 @pytest.mark.slow
