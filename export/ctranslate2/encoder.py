@@ -82,6 +82,13 @@ class EngineModel:
         """The `OutputWeights` of a `MaskedLanguageModel`."""
         return self._head.weights
 
+    def attention_weights(self, inputs) -> Any:
+        """Raises a `ValueError`: CTranslate2 does not return the attention weights of an encoder."""
+        raise ValueError(
+            "A folder for CTranslate2 has no attention weights. Open the run that it was exported "
+            "from."
+        )
+
     def encode(self, inputs) -> Any:
         """Returns the output of the encoder for token ids `[B, S]`, float32 `[B, S, D]`."""
         arguments = [inputs]

@@ -246,6 +246,8 @@ def test_a_search_and_numbers_out_of_range_are_refused(folder):
         open_ctranslate2(folder, Greedy())
     with pytest.raises(ValueError, match="`num_parallel_calls` must be an integer of at least 1"):
         open_ctranslate2(folder, num_parallel_calls=0)
+    with pytest.raises(ValueError, match="has no attention weights. Open the run"):
+        open_ctranslate2(folder).attention("a cat")
 
 
 def test_predict_and_its_options(folder):
