@@ -235,7 +235,7 @@ _FAST_BY_FILE = {
     },
     "tests/pretrained/test_encoders_in_ctranslate2.py": {
         "test_ctranslate2_alone_returns_the_states_of_the_checkpoint": 1,
-        "test_every_task_answers_as_the_run_does": 2,
+        "test_every_task_answers_as_the_run_does": 1,
         "test_families_that_ctranslate2_cannot_express_are_refused_by_name": 1,
     },
     "tests/pretrained/test_families.py": {

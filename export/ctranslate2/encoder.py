@@ -83,7 +83,7 @@ class EngineModel:
         return self._head.weights
 
     def attention_weights(self, inputs) -> Any:
-        """Raises a `ValueError`: CTranslate2 does not return the attention weights of an encoder."""
+        """Raises a `ValueError`: CTranslate2 returns no attention weights of an encoder."""
         raise ValueError(
             "A folder for CTranslate2 has no attention weights. Open the run that it was exported "
             "from."

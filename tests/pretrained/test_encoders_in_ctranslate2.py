@@ -43,7 +43,7 @@ PYTHON = os.environ.get("KERAS_TRANSFORMER_TRANSFORMERS", sys.executable)
 SCRIPT = pathlib.Path(__file__).with_name("ctranslate2_converter.py")
 TEXTS = ["a cat runs", "the big dog", "a dog", "", "the cat and the big dog runs", "a dog " * 9]
 PAIRS = [("a cat", "the big dog runs. a cat"), ("the dog", "a dog"), ("", "a cat and a dog")]
-FAMILIES = ["bert", "distilbert", "roberta", "xlm-roberta", "camembert"]
+FAMILIES = ["distilbert", "roberta", "xlm-roberta", "camembert", "bert"]
 
 
 def masked(family):
