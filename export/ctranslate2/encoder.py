@@ -99,7 +99,7 @@ class EngineModel:
         return hidden
 
     def _encode(self, ids, second=None):
-        """Runs CTranslate2 on arrays; the states of padding are not defined."""
+        """Runs CTranslate2 on arrays; the states of padding, which it leaves undefined, are 0."""
         if not len(ids):
             return np.zeros((*ids.shape, self.config.encoder.d_model), np.float32)
         ids = np.ascontiguousarray(ids, np.int32)
@@ -109,4 +109,6 @@ class EngineModel:
             self._storage.from_array(lengths),
             token_type_ids=None if second is None else second.astype(int).tolist(),
         )
-        return np.array(output.last_hidden_state, np.float32)
+        states = np.array(output.last_hidden_state, np.float32)  # [B, S, D]
+        states[ids == self.config.pad_id] = 0
+        return states
