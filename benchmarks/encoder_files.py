@@ -43,15 +43,15 @@ def commands(folder, kinds, cases):
 
     Args:
         folder: Folder with the checkpoint.
-        kinds: Pairs of a kind of export, `saved-model`, `litert` or `MIXED`, and a quantisation,
-            `none` or `int8`.
+        kinds: Pairs of a kind of export, `saved-model`, `ctranslate2`, `litert` or `MIXED`, and a
+            quantisation, `none` or `int8`.
         cases: The `Case`s of texts of one length.
     """
     run, given = folder / "run", ["--sentences", str(folder / "sentences.txt")]
     lines = [(["convert", "hf", str(folder / CHECKPOINT), str(run), "--license", "none"], run)]
     for kind, how in kinds:
         options, path = [*given], path_of(folder, kind, how)
-        if kind != "saved-model":
+        if kind in ("litert", MIXED):
             sizes, lengths = {*MIXED_SIZES}, {*MIXED_LENGTHS}
             if kind != MIXED:
                 sizes, lengths = {case.batch for case in cases}, {case.length for case in cases}
@@ -59,7 +59,7 @@ def commands(folder, kinds, cases):
             options += ["--max-length", str(max(lengths))]
         if how != "none":
             options += ["--quantize", how, *LENIENT]
-        command = "saved-model" if kind == "saved-model" else "litert"
+        command = "litert" if kind == MIXED else kind
         lines.append((["export", command, str(run), str(path), *options], path))
     return lines
 
@@ -81,7 +81,7 @@ def write_checkpoint(encoder, folder):
         vocab_size=encoder.vocab_size, hidden_size=encoder.d_model,
         num_hidden_layers=encoder.num_layers, num_attention_heads=encoder.num_heads,
         intermediate_size=encoder.d_ff, max_position_embeddings=encoder.max_length, num_labels=2,
-        position_embedding_type="absolute",  # as in files of BERT; CTranslate2 reads it
+        position_embedding_type="absolute",  # as in files of BERT
     )  # fmt: skip
     kinds = {"labels": transformers.BertForSequenceClassification, "vector": transformers.BertModel}
     model = kinds[encoder.head](config)
@@ -188,13 +188,4 @@ def write_onnx(encoder, folder):
     plain.unlink()
 
 
-def write_ctranslate2(encoder, folder):
-    """Writes the folders of CTranslate2 in float32 and int8, without heads."""
-    from ctranslate2.converters import TransformersConverter
-
-    for how, name in (("none", "float32"), ("int8", "int8")):
-        converter = TransformersConverter(str(folder / CHECKPOINT))
-        converter.convert(str(path_of(folder, "ctranslate2", how)), quantization=name)
-
-
-WRITERS = {"checkpoint": write_checkpoint, "onnx": write_onnx, "ctranslate2": write_ctranslate2}
+WRITERS = {"checkpoint": write_checkpoint, "onnx": write_onnx}

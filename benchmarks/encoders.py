@@ -4,10 +4,10 @@
 
 The checkpoints have the shapes of BERT-base, with the head of a classifier of texts, and of MiniLM
 with six layers, as a sentence encoder; the weights are random. `keras-transformer convert hf` and
-`keras-transformer export` write our files; ONNX Runtime, CTranslate2, transformers (compiled by
-torch) and sentence-transformers read the same checkpoint, or what their own converters make of it.
-They run in PYTHON, an environment with torch, transformers, sentence-transformers, onnx,
-onnxruntime and ctranslate2.
+`keras-transformer export` write our files and the folders for CTranslate2; ONNX Runtime,
+transformers (compiled by torch) and sentence-transformers read the same checkpoint, or what their
+own converters make of it. The other libraries run in PYTHON, an environment with torch,
+transformers, sentence-transformers, onnx, onnxruntime and ctranslate2.
 
 All peers get the same token ids with the same mask, and return probabilities or vectors. Before
 anything is timed, the outputs for a batch with padding are compared: those of float32 must agree to
@@ -144,11 +144,11 @@ def make_files(report, encoder, folder, peers, cases, mixed, python):
     kinds = [PEERS[peer].files for peer in peers]
     for kind in dict.fromkeys(["checkpoint", *(kind for kind, _ in kinds)]):
         place = folder / CHECKPOINT if kind == "checkpoint" else path_of(folder, kind, "int8")
-        if kind in ("checkpoint", "onnx", "ctranslate2") and not place.exists():
+        if kind in ("checkpoint", "onnx") and not place.exists():
             order = {"encoder": dataclasses.asdict(encoder), "folder": str(folder), "kind": kind}
             with Worker(f"writing {kind}", "encoder_files", order, 1, python):
                 pass
-    ours = [files for files in kinds if files[0] in ("saved-model", "litert")]
+    ours = [files for files in kinds if files[0] in ("saved-model", "litert", "ctranslate2")]
     ours += [(MIXED, how) for kind, how in ours if kind == "litert" and mixed]
     for line, place in commands(folder, ours, cases):
         text = " ".join(line).replace(str(folder), "FOLDER")

@@ -61,7 +61,7 @@ class Format:
         of_answers: Names of further options for models that answer in one pass.
         of_searches: Names of further options for models that generate text.
         of_sources: Names of further options for models that generate text from a source.
-        generates: Whether only models that generate text can be exported.
+        needs_vocabulary: Whether only models that read tokens can be exported.
         needs_source: Whether only those that generate text from a source can be exported.
         quantizations: Allowed values of `quantize`.
         calibrated: The value of `quantize` that needs sentences to calibrate with. `""`: none does.
@@ -79,7 +79,7 @@ class Format:
     of_answers: tuple = ()
     of_searches: tuple = ("left_out",)
     of_sources: tuple = ()
-    generates: bool = False
+    needs_vocabulary: bool = False
     needs_source: bool = False
     quantizations: tuple = ("none",)
     calibrated: str = ""
@@ -121,7 +121,7 @@ class Format:
             ExportError: If the format does not support such a pipeline.
         """
         refused = self.needs_source and not pipeline.has_source
-        if refused or self.generates and not pipeline.generates:
+        if refused or self.needs_vocabulary and pipeline.tokenizers is None:
             raise ExportError(f"There is no export to {self.name} of a model for {pipeline.task}.")
         of_kind = self.of_searches if pipeline.generates else self.of_answers
         return {*self.options, *of_kind, *(self.of_sources if pipeline.has_source else ())}
@@ -134,7 +134,9 @@ class Format:
             ValueError: If a file of the run is missing or damaged.
         """
         config = run.read_model_config() if self.refusal else None
-        if config is not None:
+        if config is None or not config.has_vocabulary:
+            return
+        if not self.needs_source or None not in (config.encoder, config.decoder):
             _imported(self.refusal)(config, run.load_tokenizers(), quantize, run.read_origin())
 
 
@@ -182,7 +184,7 @@ FORMATS = {
             "ctranslate2.export:export_ctranslate2",
             "ctranslate2.export:check_place",
             options=(*QUANTIZED, "origin", "progress"),
-            generates=True,
+            needs_vocabulary=True,
             quantizations=("none", "float16", "int8"),
             beams=Beams(
                 "CTranslate2",

@@ -234,6 +234,11 @@ _FAST_BY_FILE = {
         "test_states_and_logits": 3,
         "test_vocabularies_that_cannot_be_expressed_are_named": 1,
     },
+    "tests/pretrained/test_encoders_in_ctranslate2.py": {
+        "test_ctranslate2_alone_returns_the_states_of_the_checkpoint": 1,
+        "test_every_task_answers_as_the_run_does": 1,
+        "test_families_that_ctranslate2_cannot_express_are_refused_by_name": 1,
+    },
     "tests/pretrained/test_families.py": {
         "test_a_checkpoint_becomes_a_run_that_computes_the_same": 1,
     },
@@ -623,6 +628,9 @@ _SLOW_BY_FILE = {
     },
     "tests/pretrained/test_masked_heads.py": {
         "test_exports_predict_the_words_of_the_checkpoint": 1,
+    },
+    "tests/pretrained/test_encoders_in_ctranslate2.py": {
+        "test_the_folder_of_ctranslate2s_own_converter_has_the_same_states": 2,
     },
     "tests/pretrained/test_question_answering.py": {
         "test_exports_answer_as_the_checkpoint": 0,

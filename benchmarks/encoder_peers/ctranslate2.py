@@ -1,13 +1,11 @@
-"""CTranslate2's encoder, converted by its own converter from the checkpoint.
+"""CTranslate2's encoder, in a folder that `keras-transformer export ctranslate2` wrote.
 
 It has no heads: the two products after the encoder, or the mean of its states, are computed here.
 """
 
-import pathlib
-
 import ctranslate2
 import numpy as np
-from encoder_files import CHECKPOINT, path_of
+from encoder_files import path_of
 from encoder_task import Encoder
 
 from encoder_peers.batches import Batches
@@ -16,11 +14,12 @@ from encoder_peers.batches import Batches
 def make(order):
     """Loads the folder."""
     encoder = Encoder(**order["encoder"])
+    folder = path_of(order["folder"], "ctranslate2", order["quantize"])
     model = ctranslate2.Encoder(
-        str(path_of(order["folder"], "ctranslate2", order["quantize"])), inter_threads=1,
-        intra_threads=order["cores"], compute_type=order["compute_type"],
+        str(folder), inter_threads=1, intra_threads=order["cores"],
+        compute_type=order["compute_type"],
     )  # fmt: skip
-    head = {"labels": _labels, "vector": _vector}[encoder.head](order["folder"])
+    head = {"labels": _labels, "vector": _vector}[encoder.head](folder)
 
     def answer(ids, mask):
         rows = [row[:length].tolist() for row, length in zip(ids, mask.sum(1), strict=True)]
@@ -30,13 +29,12 @@ def make(order):
 
 
 def _labels(folder):
-    from safetensors.numpy import load_file
-
-    tensors = load_file(pathlib.Path(folder, CHECKPOINT, "model.safetensors"))
-    kernel, bias = tensors["classifier.weight"].T, tensors["classifier.bias"]
+    weights = dict(np.load(folder / "head.npz", allow_pickle=False))
 
     def head(output, mask):
-        logits = np.array(output.pooler_output) @ kernel + bias  # [B, C]
+        first = np.array(output.last_hidden_state)[:, 0]  # [B, D]
+        pooled = np.tanh(first @ weights["pooler/kernel"] + weights["pooler/bias"])
+        logits = pooled @ weights["output_layer/kernel"] + weights["output_layer/bias"]  # [B, C]
         numerators = np.exp(logits - logits.max(1, keepdims=True))
         return numerators / numerators.sum(1, keepdims=True)
 

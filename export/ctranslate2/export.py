@@ -1,25 +1,17 @@
-"""Export to a CTranslate2 model, which takes and returns tokens; CTranslate2 does the search."""
+"""Export to a CTranslate2 model: a translator, a generator with its search, or an encoder."""
 
-import dataclasses
 import json
-import math
 import os
 import pathlib
 from collections.abc import Callable
 from typing import Any
 
-from keras_transformer.decoding import Beam
-from keras_transformer.export.agreement import Agreement
+from keras_transformer.export.ctranslate2.answered import CTranslate2Answers
+from keras_transformer.export.ctranslate2.engine import load_ctranslate2
 from keras_transformer.export.ctranslate2.expressible import check_expressible
-from keras_transformer.export.ctranslate2.metadata import FORCED, is_renormalized, rules_of
-from keras_transformer.export.ctranslate2.runtime import (
-    CONFIG,
-    MODEL,
-    VOCABULARY,
-    load_ctranslate2,
-    open_ctranslate2,
-)
-from keras_transformer.export.ctranslate2.spec import make_spec
+from keras_transformer.export.ctranslate2.folder import CONFIG, MODEL, VOCABULARY
+from keras_transformer.export.ctranslate2.generated import CTranslate2Generation
+from keras_transformer.export.ctranslate2.head import HEAD
 from keras_transformer.export.errors import ExportError
 from keras_transformer.export.formats import FORMATS
 from keras_transformer.export.limits import MAX_LOSS, Limits
@@ -33,18 +25,7 @@ VOCABULARIES = (
     *("shared_vocabulary.json", "source_vocabulary.json", "target_vocabulary.json"),
     VOCABULARY,
 )
-FILES = {MODEL, CONFIG, *TOKENIZERS, *VOCABULARIES}
-# Maximum loss in nats per token, of the quantised weights when computed in float32, and with the
-# processor's kernels. Measured for int8 with the small model of the tests: 0.001 for the weights;
-# with kernels 0.0015 with VNNI, and with AVX2 alone 0.1 for 37 sentences and 0.3 for 8 sentences,
-# half of them unlike its training data. With errors of a quarter in the embedding table: 0.11 on
-# any processor; with a matrix upside down: 4. The limit for the weights is therefore tight, and
-# that for the kernels only catches nonsense.
-MAX_SCORE_LOSS = {"none": 0.0, "float16": 0.01, "int8": 0.03}
-MAX_KERNEL_LOSS = {"none": 0.0, "float16": 0.01, "int8": 1.0}
-BEAM = Beam(4, normalization="average", extra_length=None)
-PROGRESS = "translating with CTranslate2"
-METRICS = ("token_agreement", "score_loss", "score_error", "bleu", "chrf")
+FILES = {MODEL, CONFIG, HEAD, *TOKENIZERS, *VOCABULARIES}
 
 
 def check_place(directory) -> pathlib.Path:
@@ -95,17 +76,24 @@ def export_ctranslate2(
     after a prompt or a forced token, an output that ends at once is dropped unless it is the most
     probable one.
 
-    The folder appears at `directory` only after it has translated `samples` like the model in
-    memory, with greedy search and with a beam of 4 and `normalization="average"`. With the beam,
-    translations that reached the limit are not compared, nor are sentences with an output that ends
-    at once after a prompt or a forced token; 1 % of the others may differ.
-    Otherwise, and after any other error, `directory` is left unchanged. See `Agreement` in
-    `agreement.py` for the comparison. On a processor without VNNI, the kernels for int8 alone lose
-    much quality. The tight limit for a quantised model therefore applies to its weights, with which
-    CTranslate2 computes in float32 for this purpose; the result is the same on any processor.
+    `ctranslate2.Encoder` loads the encoder of a `TextPass`, such as an `Embedder` or a
+    `Classifier`. The weights of its prediction head, if it has any, are in `head.npz`: arrays in
+    float32, named by layer. `open_ctranslate2` opens both as the same pipeline.
+
+    The folder of a model that generates text appears at `directory` only after it has translated
+    `samples` like the model in memory, with greedy search and with a beam of 4 and
+    `normalization="average"`. With the beam, translations that reached the limit are not compared,
+    nor are sentences with an output that ends at once after a prompt or a forced token; 1 % of the
+    others may differ. The folder of an encoder appears only after it has answered `samples` like
+    the model. Otherwise, and after any other error, `directory` is left unchanged. See `Agreement`
+    in `agreement.py` and `AnswerAgreement` for the comparisons. On a processor without VNNI, the
+    kernels for int8 alone lose much quality. The tight limit for a quantised model therefore
+    applies to its weights, with which CTranslate2 computes in float32 for this purpose; the result
+    is the same on any processor.
 
     Args:
-        pipeline: A `Translator`, a `Summarizer` or a `TextGenerator`.
+        pipeline: A `Translator`, a `Summarizer`, a `TextGenerator`, or a `TextPass`, which answers
+            in one pass about a text.
         directory: The folder. An older export is replaced.
         samples: List of real sentences to check the export with.
         quantize: Storage of the weights. `"none"`: float32. `"float16"`: half the size. `"int8"`: a
@@ -117,7 +105,8 @@ def export_ctranslate2(
             references.
         max_score_loss: Maximum `score_loss` and `score_error` of the quantised weights, in nats per
             token: see `Agreement`. With the processor's kernels the limit is 1, or this value if it
-            is larger. `None`: see `MAX_SCORE_LOSS`.
+            is larger; for an encoder it is ten times this value. `None`: see `MAX_SCORE_LOSS` and
+            `Codec.max_score_loss`.
         origin: Provenance of the original checkpoint, a dictionary for the `config.json`: see
             `Run.read_origin`.
         progress, left_out: See `export_saved_model`.
@@ -126,8 +115,8 @@ def export_ctranslate2(
         Dictionary of `path`, `bytes`, `quantize` and the results of `Agreement` for greedy search;
         for a quantised model, `in_float32` has the results of its weights. `beam_sentences` is the
         number of sentences that were compared with a beam, and `beam_agreement` the share of equal
-        translations, `None` without sentences. All but `path` and `bytes` are also in the
-        `config.json` of the folder, under `agreement`.
+        translations, `None` without sentences; an encoder has the results of `AnswerAgreement`.
+        All but `path` and `bytes` are also in the `config.json` of the folder, under `agreement`.
 
     Raises:
         ExportError: If CTranslate2 cannot express the model, the translations differ, or something
@@ -139,10 +128,9 @@ def export_ctranslate2(
     FORMATS["ctranslate2"].check(pipeline)
     samples = pipeline.check_samples(samples)
     directory = check_place(directory)
-    of_weights = MAX_SCORE_LOSS.get(quantize) if max_score_loss is None else max_score_loss
-    limits = Limits(quantize, min_agreement, references, max_loss, of_weights)
+    limits = Limits(quantize, min_agreement, references, max_loss, max_score_loss)
     limits.check(FORMATS["ctranslate2"].quantizations)
-    if pipeline.shortlist is not None:
+    if getattr(pipeline, "shortlist", None) is not None:
         raise ExportError(
             "A folder for CTranslate2 cannot contain a shortlist. Export the pipeline without one: "
             "`pipeline.with_shortlist(None)`."
@@ -150,20 +138,18 @@ def export_ctranslate2(
     check_expressible(pipeline.model.config, origin)
     check_space(directory, pipeline, quantize)
     progress = progress or silent
-    pipeline = in_float32(pipeline)
-
-    agreement = Agreement(pipeline, samples, limits, progress, left_out)
-    of_kernels = dataclasses.replace(
-        limits,
-        max_loss=math.inf,
-        max_score_loss=max(MAX_KERNEL_LOSS[quantize], max_score_loss or 0),
-    )
+    kind = CTranslate2Generation if pipeline.generates else CTranslate2Answers
+    contents = kind(in_float32(pipeline), samples, limits, progress, left_out)
 
     def write(draft):
         progress("writing the weights")
-        _write(draft, pipeline, quantize)
-        progress(f"translating {len(samples)} sentences greedily and with a beam")
-        report = _judge(draft, agreement, of_kernels, directory)
+        spec = contents.spec()
+        spec.optimize(None if quantize == "none" else quantize)
+        spec.save(str(draft))
+        for name, model in pipeline.tokenizers.files().items():
+            (draft / name).write_bytes(model)
+        contents.write_more(draft)
+        report = contents.check(draft, directory)
         _keep_metadata(draft / CONFIG, report, origin)
         return report
 
@@ -176,18 +162,6 @@ def export_ctranslate2(
     }
 
 
-def _write(draft, pipeline, quantize):
-    tokenizers = pipeline.tokenizers
-    pieces = [side.pieces(range(side.vocab_size)) for side in tokenizers]
-    longest = pipeline.max_length
-    lengths = longest, pipeline.greedy.limit(None, longest)
-    spec = make_spec(pipeline.model, *pieces, tokenizers.source.unk_id, *lengths)
-    spec.optimize(None if quantize == "none" else quantize)
-    spec.save(str(draft))
-    for name, model in tokenizers.files().items():
-        (draft / name).write_bytes(model)
-
-
 def _keep_metadata(config, report, origin):
     """Adds the results, without sentences, and the provenance to the metadata of a model."""
     metadata = json.loads(config.read_text("utf-8"))
@@ -195,53 +169,3 @@ def _keep_metadata(config, report, origin):
         metadata["origin"] = origin
     metadata["agreement"] = without_sentences(report)
     config.write_text(json.dumps(metadata, indent=2), "utf-8")
-
-
-def _judge(draft, agreement, of_kernels, name):
-    """Returns the results of both searches; for a quantised model also those in float32."""
-    search, quantize = agreement.pipeline.greedy, agreement.limits.quantize
-    expected = agreement.expected(search)
-
-    def judge(agreement, compute_type="default"):
-        loaded = open_ctranslate2(draft, compute_type=compute_type)
-        return agreement.judge(search, expected, agreement.exported(loaded, PROGRESS), name)
-
-    report = {}
-    if quantize != "none":
-        limits = dataclasses.replace(agreement.limits, min_agreement=None)
-        weights = judge(dataclasses.replace(agreement, limits=limits), "float32")
-        report["in_float32"] = {name: weights[name] for name in METRICS if name in weights}
-        agreement = dataclasses.replace(agreement, limits=of_kernels)
-    report = {**judge(agreement), **report}
-    beam = _judge_beam(draft, agreement, f"{name}, searched with a beam")
-    return {**report, "beam_sentences": beam["sentences"], "beam_agreement": beam["agreement"]}
-
-
-def _judge_beam(draft, agreement, name):
-    """Returns results with a beam, for the sentences that CTranslate2 should translate alike.
-
-    These are all sentences whose translations ended before the limit, except those with an output
-    that ends at its first free position, because CTranslate2 may drop it. If the end token is
-    forced at the limit, the model in memory ranks such outputs among those that ended earlier.
-    """
-    if is_renormalized(rules_of(agreement.pipeline.model.config)):
-        return {"sentences": 0, "agreement": None}
-    loaded = open_ctranslate2(draft, BEAM)
-    ends_by_force = loaded.metadata[FORCED] is not None
-    columns = (
-        *(agreement.samples, agreement.read_sources(), agreement.expected(BEAM, BEAM.size)),
-        agreement.exported(loaded, PROGRESS),
-    )
-    rows = [
-        (sentence, expected[:1], exported)
-        for sentence, source, expected, exported in zip(*columns, strict=True)
-        if not loaded.is_cut(exported[0].tokens)
-        if not (ends_by_force and loaded.is_cut(expected[0].tokens))
-        if all(len(output.tokens) != loaded.dropped_length(source) for output in expected)
-    ]
-    if not rows:
-        return {"sentences": 0, "agreement": None}
-    sentences, expected, exported = map(list, zip(*rows, strict=True))
-    limits = dataclasses.replace(agreement.limits, references=None, min_agreement=None)
-    agreement = dataclasses.replace(agreement, samples=sentences, limits=limits)
-    return agreement.judge(BEAM, expected, exported, name)

@@ -5,7 +5,7 @@ from typing import Any
 from keras_transformer import activations
 from keras_transformer.config.block import head_sizes
 from keras_transformer.config.positions import ROTARY_BASE
-from keras_transformer.export.ctranslate2.runtime import load_ctranslate2
+from keras_transformer.export.ctranslate2.engine import load_ctranslate2
 from keras_transformer.export.errors import ExportError
 
 # Our names of activations and CTranslate2's.
@@ -24,13 +24,14 @@ PRODUCTS = ("scaled_dot_product", "dot_product", "general")
 # values. Any option that is not listed, such as one that is new, must have its default.
 EXPRESSED = {
     *("num_layers", "d_model", "max_length", "final_norm", "embedding_norm", "autoregression"),
-    *("position", "sinusoid_layout", "sinusoid_endpoint", "position_offset", "rotary_base"),
+    *("position", "sinusoid_layout", "sinusoid_endpoint", "position_offset"),
+    *("rotary_base", "rotary_factor", "rotary_short_wave", "rotary_long_wave"),
     *("relative_distance", "relative_buckets", "share_positions"),
     *("num_heads", "num_key_value_heads", "d_ff", "d_k", "d_v", "score"),
     *("dropout", "attention_dropout", "activation_dropout"),  # only in training
     *("activation", "feed_forward_type", "feed_forward_bias"),
     *("norm", "norm_type", "norm_bias", "layer_norm_epsilon"),
-    *("attention_bias", "attention_key_bias", "attention_output_bias"),
+    *("attention_bias", "attention_key_bias", "attention_output_bias", "query_key_norm"),
 }
 
 
@@ -53,6 +54,7 @@ def options_of(stack, is_decoder) -> dict[str, Any]:
         "rms_norm": block.norm_type == "rms",
         "relative_position": stack.position == "relative",
         "relative_attention_bias": stack.position == "t5",
+        "qk_norm": block.query_key_norm == "rms",
     }
     if _shares_keys(block):
         d_k, d_v = _head_sizes(stack)
@@ -61,25 +63,31 @@ def options_of(stack, is_decoder) -> dict[str, Any]:
         options["rotary_dim"] = _head_sizes(stack)[0]
         options["rotary_interleave"] = False
         options["rotary_base"] = stack.rotary_base or ROTARY_BASE
+        options |= _scaling(stack)
     if is_decoder:
         options["alibi"] = stack.position == "alibi"
     return options
 
 
-def check_run(config, tokenizers, quantize="none", origin=None) -> None:
-    """Raises an `ExportError` unless CTranslate2 can express a model: see `check_expressible`.
+def _scaling(stack):
+    """Returns the options of rotary positions that are divided by a factor."""
+    if stack.rotary_factor is None:
+        return {}
+    kinds = load_ctranslate2().specs.attention_spec.RotaryScalingType
+    kind = kinds.Linear if stack.rotary_short_wave is None else kinds.Llama3
+    return {"rotary_scaling_type": kind, "rotary_scaling_factor": stack.rotary_factor}
 
-    Models that do not generate text are refused later, by their task.
-    """
-    if config.decoder is not None:
-        check_expressible(config, origin)
+
+def check_run(config, tokenizers, quantize="none", origin=None) -> None:
+    """Raises an `ExportError` unless CTranslate2 can express a model: see `check_expressible`."""
+    check_expressible(config, origin)
 
 
 def check_expressible(config, origin=None) -> None:
     """Raises an `ExportError` unless CTranslate2's layout can express a model.
 
     Args:
-        config: A `TransformerConfig` or a `LanguageModelConfig`.
+        config: The configuration of a model that reads tokens, such as a `TransformerConfig`.
         origin: Provenance of the original checkpoint, a dictionary, or `None`. The error names the
             setting of that checkpoint.
     """
@@ -87,6 +95,11 @@ def check_expressible(config, origin=None) -> None:
     reasons = [reason for stack in config.stacks for reason in _reasons(stack)]
     if config.encoder is not None and config.encoder.position == "alibi":
         reasons.append("alibi positions of an encoder")
+    if getattr(config.input, "embedding_size", None) is not None:
+        reasons.append("embeddings with a width of their own (`embedding_size`)")
+    both = config.encoder is not None and config.decoder is not None
+    if both and config.decoder.block.query_key_norm != "none":
+        reasons.append("normalised queries and keys of cross-attention (`query_key_norm`)")
     if len(epsilons) > 1:
         reasons.append("a `layer_norm_epsilon` that differs between encoder and decoder")
     if getattr(config.head, "silent_ids", ()):
@@ -103,11 +116,15 @@ def _reasons(stack):
         return ["a decoder of SSRUs"]
     block = stack.block
     _activation(block.activation)
-    turned = stack.position == "rotary" and block.score == "general"
+    general, sizes = block.score == "general", {*_head_sizes(stack)}
+    normed = block.query_key_norm != "none"
     reasons = {
         f"{stack.position} positions": stack.position not in POSITIONS,
         f"{block.score} scores": block.score not in PRODUCTS,
-        "general scores of rotary positions": turned,
+        "general scores of rotary positions": general and stack.position == "rotary",
+        "general scores of normalised queries (`query_key_norm`)": general and normed,
+        "normalised heads of two sizes (`query_key_norm`)": normed and len(sizes) > 1,
+        "layer normalisation of queries and keys": block.query_key_norm == "layer",
         "local attention": stack.window is not None,
         "a first block without its first norm": stack.first_norm is False,
         "a final norm after post-norm blocks": stack.has_final_norm and not block.is_pre_norm,

@@ -5,6 +5,7 @@ import pathlib
 from typing import Any
 
 MAX_LENGTH = "max_length"  # of sources and outputs
+TASK, MODEL_CONFIG = "task", "model"  # only encoders have them
 GREEDY = "greedy_max_length"  # maximum output length of greedy search
 FORCED = "forced_eos_id"  # for this and the following keys see `TransformerConfig`
 FIRST = "forced_bos_id"
@@ -24,6 +25,29 @@ def metadata_of(config, max_length, greedy_length) -> dict[str, Any]:
         greedy_length: Maximum output length of greedy search.
     """
     return {MAX_LENGTH: max_length, GREEDY: greedy_length, **rules_of(config)}
+
+
+def metadata_of_encoder(pipeline) -> dict[str, Any]:
+    """Returns the metadata of the `SinglePass` of an encoder, a dictionary of plain values."""
+    return {
+        TASK: pipeline.task,
+        MAX_LENGTH: pipeline.max_length,
+        MODEL_CONFIG: pipeline.model.config.to_dict(),
+    }
+
+
+def task_of(path) -> str | None:
+    """Returns the name of an encoder's task; `None` for a model that generates text.
+
+    A file that cannot be read has no task: the class that opens the folder reports it.
+
+    Args:
+        path: Path of the `config.json`.
+    """
+    try:
+        return json.loads(path.read_bytes()).get(TASK)
+    except (OSError, ValueError, AttributeError):
+        return None
 
 
 def rules_of(config) -> dict[str, Any]:

@@ -144,7 +144,8 @@ def litert(run, file, batch_sizes, **options) -> None:
 def ctranslate2(run, directory, **options) -> None:
     """Write a model folder for CTranslate2.
 
-    DIRECTORY also contains the vocabulary.
+    DIRECTORY also contains the vocabulary. RUN generates text, or answers in one pass about a text;
+    in that case head.npz in DIRECTORY has the weights of the prediction head.
     """
     export_run("ctranslate2", run, directory, **options)
 

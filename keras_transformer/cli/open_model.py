@@ -69,7 +69,7 @@ def open_search(
             f"{path} is a folder for Marian: `marian-decoder -c {path}/decoder.yml` opens it. "
             f"MODEL is {MODEL_KINDS}."
         )
-    return _ctranslate2(path, search, n_best, languages)
+    return _ctranslate2(path, search, n_best, languages, answers)
 
 
 def open_attention(path) -> Any:
@@ -118,10 +118,7 @@ def _run(paths, search, n_best, max_length, alignments, batch_size, shortlist, l
         _check_folder(path)
     path, run = " and ".join(map(str, paths)), paths[0] if len(paths) == 1 else paths
     translator = with_shortlist(open_run(run, max_length), shortlist, path)
-    if answers:
-        others = [name for name in answers if name not in getattr(translator, "settings", ())]
-        refuse(others, f"has no effect on {path}, a run for {translator.task}.")
-        translator = translator.with_settings(**answers)
+    translator = _with_answers(translator, answers, path, "run")
     if not translator.generates:
         others = [*SEARCHES, "alignments", *LANGUAGES]
         refuse(others, f"has no effect on {path}, a run for {translator.task}.")
@@ -143,6 +140,15 @@ def _run(paths, search, n_best, max_length, alignments, batch_size, shortlist, l
     if isinstance(search, Beam):
         _check_memory(translator, search.size, batch_size)
     return Searched(translator, search, n_best or 1)
+
+
+def _with_answers(pipeline, answers, path, what="model"):
+    """Returns a pipeline with the settings of answers that the options have, or refuses them."""
+    if not answers:
+        return pipeline
+    others = [name for name in answers if name not in getattr(pipeline, "settings", ())]
+    refuse(others, f"has no effect on {path}, a {what} for {pipeline.task}.")
+    return pipeline.with_settings(**answers)
 
 
 def _check_languages(tokenizers, path):
@@ -257,10 +263,16 @@ def _exported(path, translator, n_best):
     return Several(translator, n_best)
 
 
-def _ctranslate2(path, search, n_best, languages):
+def _ctranslate2(path, search, n_best, languages, answers):
     from keras_transformer.decoding import Beam, Greedy
-    from keras_transformer.export.ctranslate2.runtime import open_ctranslate2
+    from keras_transformer.export.ctranslate2.folder import CONFIG
+    from keras_transformer.export.ctranslate2.metadata import task_of
+    from keras_transformer.export.ctranslate2.opened import open_ctranslate2
 
+    task = task_of(path / CONFIG)
+    if task is not None:
+        refuse(sorted(ALL - {*ANSWERS}), f"has no effect on {path}, a model for {task}.")
+        return _answered(_with_answers(open_ctranslate2(path), answers, path), path)
     refuse(
         sorted(ALL - {*FORMATS["ctranslate2"].opened_with}),
         f"has no effect on {path}: it is not an option of CTranslate2's search.",

@@ -22,12 +22,25 @@ class EncoderModel(ConfiguredModel):
     input_class = head_class = None
 
     def make_parts(self, config: Any, policy: Any, kernels: Any) -> Parts:  # noqa: D102
+        inputs = self.input_class(config, policy, kernels)
         return Parts(
-            input=self.input_class(config, policy, kernels),
+            input=inputs,
             encoder=self.make_encoder(config.encoder, policy, kernels),
             decoder=None,
-            head=self.head_class(config, policy, kernels),
+            head=self.make_head(config, policy, kernels, inputs.embeddings),
         )
+
+    @classmethod
+    def make_head(cls, config: Any, policy: Any, kernels: Any, embeddings: Any = ()) -> Any:
+        """Returns the head that a configuration describes.
+
+        Args:
+            config: The configuration of the model.
+            policy: Dtype policy of the layers.
+            kernels: The `Kernels` of the layers.
+            embeddings: The layers that embed tokens, for a head with tied weights.
+        """
+        return cls.head_class(config, policy, kernels)
 
     def make_encoder(self, stack: Any, policy: Any, kernels: Any, causal: bool = False) -> Any:
         """Returns the encoder that a `StackConfig` describes."""

@@ -10,7 +10,6 @@ from keras_transformer.models.encoder import EncoderModel
 from keras_transformer.models.heads.masked_tokens import MaskedTokenLogits
 from keras_transformer.models.inputs.tokens import EmbeddedTokens
 from keras_transformer.models.model import TokenOutput
-from keras_transformer.models.parts import Parts
 from keras_transformer.tensors import Tensor
 
 
@@ -48,14 +47,9 @@ class MaskedLanguageModel(TokenOutput, EncoderModel):
     input_class, head_class = EmbeddedTokens, MaskedTokenLogits
     default_name = "masked_language_model"
 
-    def make_parts(self, config: Any, policy: Any, kernels: Any) -> Parts:  # noqa: D102
-        tokens = self.input_class(config, policy, kernels)
-        return Parts(
-            input=tokens,
-            encoder=self.make_encoder(config.encoder, policy, kernels),
-            decoder=None,
-            head=self.head_class(config, policy, kernels, embedding=tokens.embedding),
-        )
+    @classmethod
+    def make_head(cls, config: Any, policy: Any, kernels: Any, embeddings: Any = ()) -> Any:  # noqa: D102
+        return cls.head_class(config, policy, kernels, embedding=next(iter(embeddings), None))
 
     @fitting_masks()
     def hidden_states(self, inputs: Tensor, training: bool | None = None) -> Tensor:

@@ -108,21 +108,21 @@ class Run:
         return model
 
     def read_model_config(self) -> Any:
-        """Returns the configuration of the run's `Transformer` without reading its weights.
+        """Returns the configuration of the run's model without reading its weights.
 
-        Returns `None` for another model, and if there is no readable model; `load_model` then
-        raises an error that explains the cause.
+        Returns `None` if there is no readable model of this package; `load_model` then raises an
+        error that explains the cause.
         """
-        from keras_transformer.models.transformer import Transformer
+        from keras_transformer.registration import import_models
 
         try:
             with zipfile.ZipFile(self.model) as archive:
                 content = json.loads(archive.read("config.json"))
-            if content["class_name"] != Transformer.__name__:
-                return None
-            config = Transformer.config_class.from_dict(content["config"]["config"])
+            import_models()
+            kind = keras.saving.get_registered_object(content["registered_name"])
+            config = kind.config_class.from_dict(content["config"]["config"])
             return self.configure(config)
-        except (OSError, zipfile.BadZipFile, ValueError, KeyError, TypeError):
+        except (OSError, zipfile.BadZipFile, ValueError, KeyError, TypeError, AttributeError):
             return None
 
     def task(self) -> str | None:

@@ -115,12 +115,13 @@ def test_files_of_fixed_shapes_get_the_texts_that_fit():
     assert [able("onnxruntime", case) for case in (fixed, sort, pad)] == [True, True, True]
     assert max(MIXED_LENGTHS) == LONGEST_MIXED
     folder = path_of("folder", "run", "").parent
-    kinds = [("saved-model", "none"), ("litert", "none"), (MIXED, "int8")]
+    kinds = [("saved-model", "none"), ("litert", "none"), (MIXED, "int8"), ("ctranslate2", "int8")]
     lines = commands(folder, kinds, [fixed, Case(32, 128)])
-    (convert, _), (saved_model, _), (litert, _), (mixed, path) = lines
+    (convert, _), (saved_model, _), (litert, _), (mixed, path), (other, _) = lines
     assert convert[:2] == ["convert", "hf"] and saved_model[:2] == ["export", "saved-model"]
     assert mixed[1:4:2] == ["litert", str(path)] and "int8" in mixed
     assert mixed[mixed.index("--batch-sizes") + 1] == ",".join(map(str, MIXED_SIZES))
+    assert other[:2] == ["export", "ctranslate2"] and "--lengths" not in other and "int8" in other
     assert litert[-6:] == ["--batch-sizes", "1,32", "--lengths", "16,128", "--max-length", "128"]
 
 
@@ -151,7 +152,7 @@ def test_all_peers_return_the_same_outputs(shape, tmp_path):
     done = benchmark(*options, "--seconds=0", "--peers", peers, "--json", output)
     assert done.returncode == 0, done.stderr
     report = json.loads(output.read_text())
-    assert len(report["commands"]) == 6
+    assert len(report["commands"]) == 8
     for row in report["encoders"]:
         assert row["error"] < (0.1 if "int8" in row["peer"] else 1e-4) and row["bytes"] > 1e3
     assert {row["case"] for row in report["encoders"]} == {

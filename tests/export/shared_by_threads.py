@@ -13,7 +13,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
 
 from threads import answers_to, in_threads, turned
 
-from keras_transformer.export.ctranslate2.runtime import CTranslate2Translator
+from keras_transformer.export.ctranslate2.translator import CTranslate2Translator
 from keras_transformer.export.litert.runtime import LiteRTTranslator
 from keras_transformer.export.litert.single_pass import LiteRTSinglePass
 from keras_transformer.export.litert.strings_runtime import LiteRTStringTranslator

@@ -14,10 +14,10 @@ from support import listing
 from keras_transformer import Beam, Run, Shortlist, Translator
 from keras_transformer.cli.main import cli
 from keras_transformer.export.agreement import Agreement
-from keras_transformer.export.ctranslate2 import export as module
+from keras_transformer.export.ctranslate2 import export, generated
 from keras_transformer.export.ctranslate2.export import export_ctranslate2
-from keras_transformer.export.ctranslate2.runtime import CTranslate2Translator
 from keras_transformer.export.ctranslate2.spec import make_spec
+from keras_transformer.export.ctranslate2.translator import CTranslate2Translator
 from keras_transformer.export.errors import ExportError
 from keras_transformer.export.reference import Output, Reference, with_tokens
 from keras_transformer.installation import install_hint
@@ -133,12 +133,12 @@ def test_quantised_models_are_smaller_and_lose_little(exported, quantize):
     weights = report["in_float32"]
     assert abs(weights["score_loss"]) <= 0.01 and 0 < weights["score_error"] <= 0.01
     assert weights["token_agreement"] >= 0.9
-    assert report["score_loss"] <= module.MAX_KERNEL_LOSS[quantize]
+    assert report["score_loss"] <= generated.MAX_KERNEL_LOSS[quantize]
     assert report["bytes"] < exported("none")[1]["bytes"]
 
 
 def test_wrong_arguments_are_refused_before_any_work(translator, tmp_path, monkeypatch):
-    monkeypatch.setattr(module, "make_spec", None)
+    monkeypatch.setattr(generated, "make_spec", None)
     for wrong, message in [
         ({"quantize": "int4"}, "`quantize` must be one of none, float16, int8. Received: 'int4'"),
         ({"min_agreement": 2}, "`min_agreement` must be between 0 and 1. Received: 2"),
@@ -181,7 +181,7 @@ def of_a_changed_model(monkeypatch, change):
         table.assign(before)
         return spec
 
-    monkeypatch.setattr(module, "make_spec", make)
+    monkeypatch.setattr(generated, "make_spec", make)
 
 
 @pytest.mark.slow
@@ -211,7 +211,7 @@ def test_a_harmful_quantisation_is_detected(translator, sentences, tmp_path, mon
 
 @pytest.mark.slow
 def test_kernels_that_lose_a_lot_are_detected(translator, sentences, tmp_path, monkeypatch):
-    monkeypatch.setitem(module.MAX_KERNEL_LOSS, "int8", 1e-6)
+    monkeypatch.setitem(generated.MAX_KERNEL_LOSS, "int8", 1e-6)
     with pytest.raises(ExportError, match="x: .* by .* per token, but at most 1e-06 is allowed"):
         export_ctranslate2(translator, tmp_path / "x", sentences, "int8")
     assert listing(tmp_path) == []
@@ -252,7 +252,7 @@ def test_a_search_that_differs_only_with_a_beam_is_detected(
             if self._options["beam_size"] > 1:
                 self._options["length_penalty"] = -3
 
-    monkeypatch.setattr(module, "open_ctranslate2", Other)
+    monkeypatch.setattr(generated, "open_ctranslate2", Other)
     with pytest.raises(ExportError, match="x, searched with a beam: .* outputs differ"):
         export_ctranslate2(translator, tmp_path / "x", sentences)
     assert listing(tmp_path) == []
@@ -270,7 +270,7 @@ def test_an_older_export_is_replaced(translator, tmp_path):
 
 
 def test_a_folder_that_is_not_an_export_is_left_alone(translator, tmp_path, monkeypatch):
-    monkeypatch.setattr(module, "make_spec", None)
+    monkeypatch.setattr(generated, "make_spec", None)
     (tmp_path / "thesis").mkdir()
     (tmp_path / "thesis" / "chapter.txt").write_text("1")
     (tmp_path / "file").write_text("1")
@@ -300,7 +300,7 @@ def test_ctrl_c_leaves_no_file(translator, tmp_path, monkeypatch):
 def test_an_export_that_cannot_be_moved_into_place_leaves_the_older_one(
     translator, tmp_path, monkeypatch
 ):
-    rename, folder = module.place_folder.__globals__["os"].rename, tmp_path / "x"
+    rename, folder = export.place_folder.__globals__["os"].rename, tmp_path / "x"
 
     def fail(source, target):
         if pathlib.Path(target) == folder and pathlib.Path(source).suffix != ".replaced":

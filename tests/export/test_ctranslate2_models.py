@@ -147,6 +147,17 @@ def pieces_of(tokens, config):
             "norm_bias": False,
         },
         {"num_key_value_heads": 1, "attention_key_bias": True, "activation": "tanh"},
+        {
+            "position": "rotary",
+            "d_k": 6,
+            "d_v": 6,
+            "rotary_factor": 3.0,
+            "encoder": {
+                "query_key_norm": "rms",
+                "rotary_short_wave": 8.5,
+                "rotary_long_wave": 30.2,
+            },
+        },
         {"feed_forward_type": "gated", "activation": "sigmoid", "norm": "pre"},
     ],  # fmt: skip
     ids=lambda changes: ", ".join(map(str, changes.values())) or "small",
@@ -318,6 +329,22 @@ def test_the_defaults_for_special_tokens_are_those_of_the_model(tmp_path):
             "`layer_norm_epsilon` that differs between encoder and decoder",
         ),
         ({"window": 4}, "cannot express local attention"),
+        (
+            {"encoder": {"query_key_norm": "layer", "d_k": 6, "d_v": 6}},
+            "cannot express layer normalisation of queries and keys",
+        ),
+        (
+            {"encoder": {"query_key_norm": "rms", "d_k": 6, "d_v": 4}},
+            r"cannot express normalised heads of two sizes \(`query_key_norm`\)",
+        ),
+        (
+            {"encoder": {"query_key_norm": "rms", "score": "general", "d_k": 6, "d_v": 6}},
+            r"cannot express general scores of normalised queries \(`query_key_norm`\)",
+        ),
+        (
+            {"query_key_norm": "rms", "d_k": 6, "d_v": 6},
+            r"cannot express normalised queries and keys of cross-attention \(`query_key_norm`\)",
+        ),
         ({"first_norm": False, "norm": "pre"}, "cannot express a first block without its first"),
     ],
 )

@@ -6,7 +6,7 @@ import inspect
 import numpy as np
 import pytest
 import tensorflow as tf
-from pipelines import LINES, classifier, generator, translator
+from pipelines import LINES, classifier, generator, recognizer, translator
 
 from keras_transformer import Beam
 from keras_transformer.decoding import Found
@@ -51,7 +51,11 @@ def test_options_depend_on_the_task_of_a_pipeline():
 
 @pytest.mark.parametrize(
     ("name", "make"),
-    [("ctranslate2", classifier), ("marian", classifier), ("marian", generator)],
+    [
+        ("ctranslate2", recognizer),
+        ("marian", classifier),
+        ("marian", generator),
+    ],
 )
 def test_a_format_refuses_other_models_than_it_needs(name, make, tmp_path):
     pipeline = make()

@@ -24,7 +24,7 @@ from keras_transformer import (
     greedy_decode,
 )
 from keras_transformer.cli.main import cli
-from keras_transformer.export import export_ctranslate2, export_litert, export_saved_model
+from keras_transformer.export import export_litert, export_saved_model
 from keras_transformer.export.answer_agreement import AnswerAgreement
 from keras_transformer.export.errors import ExportError
 from keras_transformer.export.limits import Limits
@@ -345,11 +345,6 @@ def test_predict_opens_the_files(
     assert predict(version["path"]) == predict(file["path"], "--beam", "3") == texts
     done = CliRunner().invoke(cli, ["predict", files["none"]["path"], "--beam", "3"])
     assert done.exit_code == 2 and "--beam has no effect on" in done.stderr
-
-
-def test_a_task_without_an_export_is_reported(classifier, tmp_path):
-    with pytest.raises(ExportError, match=f"no export to ctranslate2 .* {classifier.task}"):
-        export_ctranslate2(classifier, tmp_path / "c", TEXTS)
 
 
 @pytest.mark.slow

@@ -70,7 +70,7 @@ def test_two_vocabularies_are_exported_to_every_format(two_vocabularies, sentenc
 @pytest.mark.slow
 def test_two_vocabularies_are_exported_to_ctranslate2(two_vocabularies, sentences, tmp_path):
     pytest.importorskip("ctranslate2")
-    from keras_transformer.export.ctranslate2.runtime import CTranslate2Translator
+    from keras_transformer.export.ctranslate2.translator import CTranslate2Translator
 
     texts = [text for text in sentences[:12] if text.strip()]
     report = export_ctranslate2(two_vocabularies, tmp_path / "c", texts)

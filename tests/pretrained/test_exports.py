@@ -10,7 +10,7 @@ from opus_folders import CODES, write_folder
 
 from keras_transformer import Beam, Greedy, Translator
 from keras_transformer.export.ctranslate2.export import export_ctranslate2
-from keras_transformer.export.ctranslate2.runtime import CTranslate2Translator
+from keras_transformer.export.ctranslate2.translator import CTranslate2Translator
 from keras_transformer.export.litert.export import export_litert
 from keras_transformer.export.litert.runtime import LiteRTTranslator
 from keras_transformer.export.saved_model.export import export_saved_model

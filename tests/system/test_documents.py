@@ -37,6 +37,7 @@ MARKED = {
     "docs/architecture.md": ["new_task", "new_input"],
     "README.md": ["network"],
     "docs/choose_a_model.md": ["presets"],
+    "docs/ctranslate2.md": ["encoder"],
     "docs/data.md": ["data"],
     "docs/install.md": ["network", "network"],
     "docs/litert.md": ["litert"],
@@ -72,6 +73,7 @@ RUN_BY = {
     "new_input": "tests/system/test_budgets.py",
     "network": "none: it installs the package",
     "presets": "tests/benchmarks/test_presets_benchmark.py",
+    "encoder": "tests/pretrained/test_encoders_in_ctranslate2.py",
     "other": "none: it is code of another library",
     "download": "none: it downloads a checkpoint",
 }

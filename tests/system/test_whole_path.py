@@ -125,7 +125,7 @@ def test_the_python_of_a_page_that_needs_a_model_runs(folder, page, monkeypatch)
             "keras_transformer/text/tokenizers/sentencepiece.py",
         ),
         ("keras_transformer.tasks.translator", "keras_transformer/tasks/translator.py"),
-        ("keras_transformer.export", "export/ctranslate2/runtime.py"),
+        ("keras_transformer.export", "export/ctranslate2/translator.py"),
     ],
 )
 def test_the_examples_of_docstrings_that_need_a_model_run(folder, module, file, monkeypatch):

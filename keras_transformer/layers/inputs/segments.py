@@ -8,6 +8,29 @@ from keras import ops
 from keras_transformer.tensors import Tensor
 
 
+def separator_of(tokens) -> tuple[int, bool]:
+    """Returns the id that separates two texts, and whether it belongs to the first one.
+
+    Args:
+        tokens: A `TokenInput` with segments.
+    """
+    after = tokens.segments == "after_eos"
+    return (tokens.eos_id if after else tokens.bos_id), after
+
+
+def second_text(tokens, separator_id, after=False) -> Tensor:
+    """Returns the mask of the tokens of the second text and of padding, boolean `[B, S]`.
+
+    Args:
+        tokens: Token ids `[B, S]`, integer.
+        separator_id, after: See `Segments`.
+    """
+    second = after_separator(tokens, separator_id)  # [B, S]
+    if after:
+        second = ops.pad(second[:, :-1], ((0, 0), (1, 0)))  # without the separator
+    return second
+
+
 def after_separator(tokens, separator_id) -> Tensor:
     """Returns the mask of the first separator and all tokens after it, boolean `[B, S]`."""
     return ops.cumsum(ops.cast(ops.equal(tokens, separator_id), "int32"), axis=1) > 0
@@ -41,9 +64,7 @@ class Segments(keras.layers.Layer):
         )
 
     def call(self, x, tokens) -> Tensor:  # noqa: D102
-        second = after_separator(tokens, self.separator_id)  # [B, S]
-        if self.after:
-            second = ops.pad(second[:, :-1], ((0, 0), (1, 0)))  # without the separator
+        second = second_text(tokens, self.separator_id, self.after)
         second = ops.expand_dims(second, 2)  # [B, S, 1]
         table = ops.cast(self.table, x.dtype)
         return x + ops.where(second, table[1], table[0])

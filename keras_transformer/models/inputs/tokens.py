@@ -9,7 +9,7 @@ from keras_transformer.layers.call_checks import check_ids
 from keras_transformer.layers.dropout import Dropout
 from keras_transformer.layers.inputs.embedding import PositionalEmbedding
 from keras_transformer.layers.inputs.language_codes import LanguageCodes
-from keras_transformer.layers.inputs.segments import Segments
+from keras_transformer.layers.inputs.segments import Segments, separator_of
 from keras_transformer.layers.masks import PaddingMask
 from keras_transformer.layers.normalization import make_norm
 from keras_transformer.models.inputs.model_input import ModelInput
@@ -47,9 +47,7 @@ class EmbeddedTokens(ModelInput):
             f"{self.side}embedding": embedding,
         }
         if tokens.segments != "none":
-            after = tokens.segments == "after_eos"
-            separator = tokens.eos_id if after else tokens.bos_id
-            layers["segments"] = Segments(separator, after, dtype=policy, name="segments")
+            layers["segments"] = Segments(*separator_of(tokens), dtype=policy, name="segments")
         if tokens.embedding_size is not None:
             stack = config.stacks[0]
             layers["embedding_norm"] = make_norm(stack.block, policy, "input_norm")

@@ -1,0 +1,117 @@
+"""Contents of a folder for CTranslate2 whose model generates text."""
+
+import dataclasses
+import math
+from typing import Any
+
+from keras_transformer.decoding import Beam
+from keras_transformer.export.agreement import Agreement
+from keras_transformer.export.ctranslate2.metadata import FORCED, is_renormalized, rules_of
+from keras_transformer.export.ctranslate2.opened import open_ctranslate2
+from keras_transformer.export.ctranslate2.spec import make_spec
+
+# Maximum loss in nats per token, of the quantised weights when computed in float32, and with the
+# processor's kernels. Measured for int8 with the small model of the tests: 0.001 for the weights;
+# with kernels 0.0015 with VNNI, and with AVX2 alone 0.1 for 37 sentences and 0.3 for 8 sentences,
+# half of them unlike its training data. With errors of a quarter in the embedding table: 0.11 on
+# any processor; with a matrix upside down: 4. The limit for the weights is therefore tight, and
+# that for the kernels only catches nonsense.
+MAX_SCORE_LOSS = {"none": 0.0, "float16": 0.01, "int8": 0.03}
+MAX_KERNEL_LOSS = {"none": 0.0, "float16": 0.01, "int8": 1.0}
+BEAM = Beam(4, normalization="average", extra_length=None)
+PROGRESS = "translating with CTranslate2"
+METRICS = ("token_agreement", "score_loss", "score_error", "bleu", "chrf")
+
+
+class CTranslate2Generation:
+    """A model that generates text, with the check of its searches.
+
+    Args:
+        pipeline: A `Generator` in float32.
+        samples: List of sentences.
+        limits: The `Limits`.
+        progress, left_out: See `export_ctranslate2`.
+    """
+
+    def __init__(self, pipeline, samples, limits, progress, left_out):
+        self._pipeline, self._progress = pipeline, progress
+        of_weights = limits.score_loss(MAX_SCORE_LOSS)
+        of_kernels = max(MAX_KERNEL_LOSS[limits.quantize], limits.max_score_loss or 0)
+        limits = dataclasses.replace(limits, max_score_loss=of_weights)
+        self._of_kernels = dataclasses.replace(limits, max_loss=math.inf, max_score_loss=of_kernels)
+        self._agreement = Agreement(pipeline, samples, limits, progress, left_out)
+
+    def spec(self) -> Any:
+        """Returns CTranslate2's specification of the model."""
+        pipeline = self._pipeline
+        pieces = [side.pieces(range(side.vocab_size)) for side in pipeline.tokenizers]
+        longest = pipeline.max_length
+        lengths = longest, pipeline.greedy.limit(None, longest)
+        return make_spec(pipeline.model, *pieces, pipeline.tokenizers.source.unk_id, *lengths)
+
+    def write_more(self, draft) -> None:
+        """Writes nothing: CTranslate2 computes the whole model."""
+
+    def check(self, draft, name) -> dict[str, Any]:
+        """Returns the results of both searches; for a quantised model also those in float32.
+
+        Args:
+            draft: The folder.
+            name: Name of the export, for errors.
+
+        Raises:
+            ExportError: If the outputs differ.
+        """
+        count = len(self._agreement.samples)
+        self._progress(f"translating {count} sentences greedily and with a beam")
+        return _judge(draft, self._agreement, self._of_kernels, name)
+
+
+def _judge(draft, agreement, of_kernels, name):
+    """Returns the results of both searches; for a quantised model also those in float32."""
+    search, quantize = agreement.pipeline.greedy, agreement.limits.quantize
+    expected = agreement.expected(search)
+
+    def judge(agreement, compute_type="default"):
+        loaded = open_ctranslate2(draft, compute_type=compute_type)
+        return agreement.judge(search, expected, agreement.exported(loaded, PROGRESS), name)
+
+    report = {}
+    if quantize != "none":
+        limits = dataclasses.replace(agreement.limits, min_agreement=None)
+        weights = judge(dataclasses.replace(agreement, limits=limits), "float32")
+        report["in_float32"] = {name: weights[name] for name in METRICS if name in weights}
+        agreement = dataclasses.replace(agreement, limits=of_kernels)
+    report = {**judge(agreement), **report}
+    beam = _judge_beam(draft, agreement, f"{name}, searched with a beam")
+    return {**report, "beam_sentences": beam["sentences"], "beam_agreement": beam["agreement"]}
+
+
+def _judge_beam(draft, agreement, name):
+    """Returns results with a beam, for the sentences that CTranslate2 should translate alike.
+
+    These are all sentences whose translations ended before the limit, except those with an output
+    that ends at its first free position, because CTranslate2 may drop it. If the end token is
+    forced at the limit, the model in memory ranks such outputs among those that ended earlier.
+    """
+    if is_renormalized(rules_of(agreement.pipeline.model.config)):
+        return {"sentences": 0, "agreement": None}
+    loaded = open_ctranslate2(draft, BEAM)
+    ends_by_force = loaded.metadata[FORCED] is not None
+    columns = (
+        *(agreement.samples, agreement.read_sources(), agreement.expected(BEAM, BEAM.size)),
+        agreement.exported(loaded, PROGRESS),
+    )
+    rows = [
+        (sentence, expected[:1], exported)
+        for sentence, source, expected, exported in zip(*columns, strict=True)
+        if not loaded.is_cut(exported[0].tokens)
+        if not (ends_by_force and loaded.is_cut(expected[0].tokens))
+        if all(len(output.tokens) != loaded.dropped_length(source) for output in expected)
+    ]
+    if not rows:
+        return {"sentences": 0, "agreement": None}
+    sentences, expected, exported = map(list, zip(*rows, strict=True))
+    limits = dataclasses.replace(agreement.limits, references=None, min_agreement=None)
+    agreement = dataclasses.replace(agreement, samples=sentences, limits=limits)
+    return agreement.judge(BEAM, expected, exported, name)

@@ -1,0 +1,128 @@
+"""Base class of loaded CTranslate2 models that generate text."""
+
+import os
+import pathlib
+from collections.abc import Sequence
+
+import numpy as np
+
+from keras_transformer.decoding import Beam, Greedy
+from keras_transformer.decoding.hypotheses import NONE
+from keras_transformer.export.ctranslate2.engine import load_ctranslate2, open_engine
+from keras_transformer.export.ctranslate2.folder import read_folder
+from keras_transformer.export.ctranslate2.metadata import GREEDY, MAX_LENGTH
+from keras_transformer.export.ctranslate2.searches import check_beam, options_of_search
+from keras_transformer.export.runtime import OpenGenerator, check_threads
+
+
+class CTranslate2Generator(OpenGenerator):
+    """Base class of loaded CTranslate2 models that `export_ctranslate2` has written.
+
+    Needs nothing but the folder: the vocabulary is inside. Any number of threads may share it.
+
+    Args:
+        path: The folder.
+        search: `Greedy`, or a `Beam` that CTranslate2 supports: `extra_length=None`, because it has
+            no limit that depends on the source; a `min_length` of 1; and a `normalization` of
+            `"average"`, `"none"` or `"power"`, which rank by the mean of the log-probabilities, by
+            their sum, or by the sum divided by a power of the length. A model with
+            `no_repeat_ngram` only has `Greedy`.
+        num_threads: Number of threads that CTranslate2 may use in a call. `None`: its default.
+        num_parallel_calls: Number of calls from different threads that run at the same time, which
+            share the weights; further calls wait. CTranslate2's `inter_threads`.
+        compute_type: Option of CTranslate2. With `"float32"` it computes in float32 even if the
+            weights are quantised.
+
+    Raises:
+        TypeError: If `search` is neither a `Greedy` nor a `Beam`.
+        ValueError: If ctranslate2 is missing, the folder was not written by `export_ctranslate2`,
+            CTranslate2 does not support the search, or a number is out of range.
+
+    Attributes:
+        engine: Name of the class of `ctranslate2` that runs the model.
+    """
+
+    more = "a larger beam returns more"
+    engine = ""
+
+    def __init__(
+        self,
+        path: str | os.PathLike,
+        search: Greedy | Beam = Greedy(),
+        num_threads: int | None = None,
+        compute_type: str = "default",
+        num_parallel_calls: int = 1,
+    ):
+        load_ctranslate2()
+        check_threads(num_parallel_calls=num_parallel_calls)
+        options = options_of_search(search)
+        path = pathlib.Path(path)
+        self.metadata, self.tokenizers = read_folder(path)
+        self.max_length = self.metadata[MAX_LENGTH]
+        check_beam(path, search, self.metadata)
+        self._pieces, self._target_pieces = (
+            side.pieces(range(side.vocab_size)) for side in self.tokenizers
+        )
+        self._ids = {piece: number for number, piece in enumerate(self._target_pieces)}
+        threads = num_threads, compute_type, num_parallel_calls
+        self._model = open_engine(self.engine, path, *threads)
+        longest = self.max_length
+        if isinstance(search, Greedy):
+            longest = min(longest, self.metadata.get(GREEDY) or longest)
+        self._limit = int(search.limit(self.max_length, longest))
+        common = {"return_end_token": True, "return_scores": True}
+        self._options = {**options, **common, **self._limits()}
+
+    @property
+    def n_best(self) -> int:
+        """Number of hypotheses of the beam, 1 for greedy search."""
+        return self._options["beam_size"]
+
+    def decode(self, sources: list[list[int]], n: int = 1) -> tuple[np.ndarray, np.ndarray]:
+        """Runs the search on token ids.
+
+        Args:
+            sources: List of lists of token ids, each ending in `eos_id`.
+            n: Number of hypotheses for each source, at most the size of the beam.
+
+        Returns:
+            Token ids `[B, n, max_length]`, int32, each row ending in `eos_id`, unless it reached
+            the limit, and then padded; and scores `[B, n]`, float32. The outputs for an empty
+            source that CTranslate2 does not translate are padding.
+        """
+        pad_id = self.tokenizers.target.pad_id
+        tokens = np.full((len(sources), n, self.max_length), pad_id, np.int32)
+        scores = np.full((len(sources), n), NONE, np.float32)
+        hypotheses = self._search(sources, n) if sources else []
+        for rows, row_scores, (outputs, given) in zip(tokens, scores, hypotheses, strict=True):
+            row_scores[: len(given)] = given
+            for row, pieces in zip(rows, outputs, strict=False):  # there may be fewer
+                ids = self._ended([self._ids[piece] for piece in pieces])
+                row[: len(ids)] = ids
+        return tokens, scores
+
+    def is_cut(self, ids: Sequence[int]) -> bool:
+        """Returns true if an output has ended, if at all, because it reached the limit."""
+        return self.tokenizers.target.eos_id not in ids
+
+    def dropped_length(self, source: Sequence[int]) -> int | None:
+        """Returns the length of an output that a beam drops unless it is the most probable one.
+
+        It is an output that ends at once after a prompt or a forced token. `None`: there is none.
+
+        Args:
+            source: List of token ids, ending in `eos_id`.
+        """
+        raise NotImplementedError
+
+    def _limits(self):
+        """Returns those options of CTranslate2 that follow from the model and its limit."""
+        raise NotImplementedError
+
+    def _search(self, sources, n):
+        """Returns the hypotheses of each source, as lists of tokens, and their scores."""
+        raise NotImplementedError
+
+    def _ended(self, ids):
+        """Returns the ids of a hypothesis as this package's searches return them."""
+        return ids

@@ -1,0 +1,110 @@
+"""Loaded CTranslate2 models that generate a text for a source."""
+
+from collections.abc import Sequence
+
+from keras_transformer.export.ctranslate2.generation import CTranslate2Generator
+from keras_transformer.export.ctranslate2.metadata import (
+    FIRST,
+    FORCED,
+    LANGUAGES,
+    NGRAM,
+    is_renormalized,
+)
+
+
+class CTranslate2Translator(CTranslate2Generator):
+    """A loaded CTranslate2 model that generates a text for a source.
+
+    Args:
+        path, search, num_threads, compute_type, num_parallel_calls: See `CTranslate2Generator`.
+
+    Raises:
+        TypeError, ValueError: See `CTranslate2Generator`.
+
+    Example:
+        from keras_transformer import Beam
+        search = Beam(4, normalization="average", extra_length=None)
+        CTranslate2Translator("model", search).translate_batch(["in 17 weeks"])
+    """
+
+    engine = "Translator"
+
+    def is_cut(self, ids: Sequence[int]) -> bool:  # noqa: D102
+        forced = self.metadata[FORCED] is not None and len(ids) >= self._limit
+        return super().is_cut(ids) or forced
+
+    def dropped_length(self, source: Sequence[int]) -> int | None:  # noqa: D102
+        _, first = self._read_source(source)
+        return len(first) + 1 if first and not self._starts_with_language else None
+
+    def _limits(self):
+        # CTranslate2 has no forced end, so `_ended` appends it.
+        forced = self.metadata[FORCED] is not None
+        limits = {
+            "min_decoding_length": 0,
+            "max_decoding_length": max(1, self._limit - 1) if forced else self._limit,
+            "max_input_length": 0,
+        }
+        if not is_renormalized(self.metadata):
+            return limits
+        target = self.tokenizers.target
+        # Such a search emits neither padding nor the token that begins an output.
+        padding, end = (self._target_pieces[token] for token in (target.pad_id, target.eos_id))
+        silent = {padding, self.metadata["decoder_start_token"] or end} - {end}
+        return limits | {
+            "no_repeat_ngram_size": self.metadata[NGRAM],
+            "suppress_sequences": [[piece] for piece in sorted(silent)],
+        }
+
+    def _search(self, sources, n):
+        batch, first = map(list, zip(*map(self._read_source, sources), strict=True))
+        results = self._model.translate_batch(batch, first, num_hypotheses=n, **self._options)
+        if not is_renormalized(self.metadata):
+            return [(result.hypotheses, result.scores) for result in results]
+        hypotheses = [result.hypotheses[0] for result in results]
+        scores = self._scores(batch, first, hypotheses)
+        pairs = zip(hypotheses, scores, strict=True)
+        return [([tokens], [score]) for tokens, score in pairs]
+
+    def _read_source(self, ids):
+        """Returns the tokens that the encoder reads, and those with which the output begins.
+
+        CTranslate2 adds the end of a source itself, unless another token comes after it.
+        """
+        text, first = ids[:-1], []
+        if self.metadata[LANGUAGES] != "none":
+            if not {*text[:2]} <= {*self.tokenizers.languages.ids.values()} or len(text) < 2:
+                raise ValueError(
+                    "`sources` must begin with the tokens of the target's and of their own "
+                    f"language. Received: {ids[:3]}."
+                )
+            target, source, *words = text
+            text, first = [source, *words], [target]
+            if self.metadata[LANGUAGES] != "before":
+                text = [*words, self.tokenizers.source.eos_id, source]
+        elif self.metadata[FIRST] is not None:
+            first = [self.metadata[FIRST]]
+        return [self._pieces[token] for token in text], [self._target_pieces[t] for t in first]
+
+    def _scores(self, batch, first, hypotheses):
+        """Returns the log-probability of each output as the model gives it, without rules.
+
+        A forced first token has a probability of 1.
+        """
+        rows, forced = hypotheses, len(first[0])
+        if self._starts_with_language:  # with the decoder's first input in front
+            rows, forced = [[*pair[0], *pair[1]] for pair in zip(first, rows, strict=True)], 0
+        results = self._model.score_batch(batch, rows, max_input_length=0)
+        rows = zip(results, hypotheses, strict=True)
+        return [sum(result.log_probs[forced : len(tokens)]) for result, tokens in rows]
+
+    @property
+    def _starts_with_language(self):
+        return self.metadata[LANGUAGES] == "start"
+
+    def _ended(self, ids):
+        forced = self.metadata[FORCED]
+        if forced is None or len(ids) < self._limit - 1:
+            return ids
+        ended = ids[-1:] == [self.tokenizers.target.eos_id]
+        return ids if ended else [*ids[: self._limit - 1], forced]
