@@ -1,11 +1,11 @@
-"""keras_transformer: the file that `keras-transformer export litert` writes, run by LiteRT."""
+"""keras_transformer: the file of `keras-transformer export litert`, run as by `translate`."""
 
 import numpy as np
-from ai_edge_litert.interpreter import Interpreter
 from decoding_files import path_of
 from decoding_task import Case, Model, without_end
 
 from decoding_peers.parallel import Parts, fastest, ways
+from keras_transformer.export.litert.engines import CompiledEngine
 
 
 def make(order):
@@ -18,26 +18,25 @@ def make(order):
 
 
 def _candidate(path, model, case, parts, threads):
-    """Returns a candidate with one interpreter for each part of the batch."""
+    """Returns a candidate with one engine for each part of the batch."""
     decoders = [
-        _decoder(Interpreter(str(path), num_threads=threads), model, case, sources)
+        _decoder(CompiledEngine(path, threads), model, case, sources)
         for sources in np.array_split(case.sources(model), parts)
     ]
     return Parts(decoders, _rows, parts, threads)
 
 
-def _decoder(interpreter, model, case, sources):
+def _decoder(engine, model, case, sources):
     search = "greedy" if case.beam_size == 1 else f"beam{case.beam_size}"
-    runner = interpreter.get_signature_runner(f"{search}_{len(sources)}x{case.source_length}")
+    signature = f"{search}_{len(sources)}x{case.source_length}"
     inputs = {"source": sources}
     if case.beam_size > 1:
         inputs["max_length"] = np.full(len(sources), model.max_length, np.int32)
         inputs["length_penalty"] = np.array([0.6], np.float32)
 
     def decode():
-        return runner(**inputs)["tokens"]
+        return engine.run(signature, **inputs)["tokens"]
 
-    decode.interpreter = interpreter  # a runner does not keep its interpreter alive
     return decode
 
 

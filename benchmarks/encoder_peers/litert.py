@@ -7,11 +7,11 @@ are padded to the lengths of the file's signatures.
 import types
 
 import numpy as np
-from ai_edge_litert.interpreter import Interpreter
 from encoder_files import path_of
 from encoder_task import PAD_ID, Encoder
 
 from encoder_peers.batches import Batches
+from keras_transformer.export.litert.engines import CompiledEngine
 from keras_transformer.export.litert.plan import answer_cost, plan
 
 
@@ -25,11 +25,10 @@ def make(order):
     """Loads the file."""
     encoder = Encoder(**order["encoder"])
     path = path_of(order["folder"], order["files"], order["quantize"])
-    interpreter = Interpreter(str(path), num_threads=order["cores"])
-    signatures = [_shape(name) for name in interpreter.get_signature_list()]
-    runners = {s.name: interpreter.get_signature_runner(s.name) for s in signatures}
+    engine = CompiledEngine(path, order["cores"])
+    signatures = [_shape(name) for name in engine.signatures]
 
-    def answer(ids, mask, interpreter=interpreter):  # a runner does not keep its interpreter alive
+    def answer(ids, mask):
         rows = [None] * len(ids)
         for signature, chosen in plan(mask.sum(1).tolist(), signatures, answer_cost):
             shape = signature.batch_size, signature.source_length
@@ -37,7 +36,7 @@ def make(order):
             source[:, : ids.shape[1]] = ids[
                 (chosen + chosen[:1] * shape[0])[: shape[0]], : shape[1]
             ]
-            output = runners[signature.name](source=source)[encoder.output]
+            output = engine.run(signature.name, source=source)[encoder.output]
             for number, row in zip(chosen, output, strict=False):
                 rows[number] = row
         return np.array(rows)
