@@ -171,7 +171,7 @@ def load_interpreter(name: str = "Interpreter") -> Any:
 
 def _missing():
     return ValueError(
-        "LiteRT files need the package ai-edge-litert in version 2.1.6 or newer. Install it with: "
+        "LiteRT files need the package ai-edge-litert in version 2.3 or newer. Install it with: "
         + install_hint("litert")
     )
 

@@ -137,5 +137,5 @@ def test_a_file_that_is_no_model_is_refused(tmp_path):
 
 def test_a_missing_package_is_named(file, monkeypatch):
     monkeypatch.setitem(sys.modules, "ai_edge_litert.cpu_options", None)
-    with pytest.raises(ValueError, match=r"ai-edge-litert in version 2\.1\.6 or newer\. Install"):
+    with pytest.raises(ValueError, match=r"ai-edge-litert in version 2\.3 or newer\. Install"):
         CompiledEngine(file)
