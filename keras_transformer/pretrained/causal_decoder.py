@@ -12,6 +12,10 @@ from keras_transformer.pretrained.added_tokens import OPTIONS, token_name
 from keras_transformer.pretrained.byte_bpe import VOCABULARY, read_byte_bpe
 from keras_transformer.pretrained.family import Family
 from keras_transformer.pretrained.names import Layout, Weight, layers
+from keras_transformer.pretrained.sentencepiece_bpe import (
+    has_sentencepiece_bpe,
+    read_sentencepiece_bpe,
+)
 from keras_transformer.pretrained.settings import ACTIVATIONS, CheckpointSettings
 from keras_transformer.text.tokenizers import Tokenizers
 
@@ -197,17 +201,19 @@ class CausalDecoder(Family):
     @functools.cached_property
     def _tokenizer(self):
         self.tensors.check_rows(f"{self._prefix}{TABLE}", self.settings, "vocab_size")
-        if self.words is None:
-            self.folder.require(VOCABULARY)
-        tokenizer = read_byte_bpe(
-            self.folder,
-            self.settings,
-            self._special,
-            starts_with_bos=False,
-            padding=self._padding,
-            marks=lambda special: [(None, None), (special["bos"], None)],
-            **(self.words or {}),
-        )
+        files = self.folder, self.settings, self._special
+        options = {
+            "padding": self._padding,
+            "marks": lambda special: [(None, None), (special["bos"], None)],
+        }
+        if has_sentencepiece_bpe(self.folder):
+            tokenizer = read_sentencepiece_bpe(*files, **options)
+        else:
+            if self.words is None:
+                self.folder.require(VOCABULARY)
+            tokenizer = read_byte_bpe(
+                *files, starts_with_bos=False, **options, **(self.words or {})
+            )
         ends = [self.settings.get("eos_token_id"), self.generation_settings.get("eos_token_id")]
         ends = [end for value in ends for end in (value if isinstance(value, list) else [value])]
         others = dict.fromkeys(str(end) for end in ends if end not in (None, tokenizer.eos_id))
@@ -227,13 +233,14 @@ class CausalDecoder(Family):
         bos = settings.token("bos_token_id", len(pieces), default=eos)
         return {"bos": pieces[bos], "eos": pieces[eos], "unk": pieces[eos]}
 
-    def _padding(self, pieces):
+    def _padding(self, pieces, unknown=None):
         """The checkpoint's own token for padding, if it has no other purpose; or `PADDING`."""
         number = self.settings.token("pad_token_id", len(pieces), optional=True)
         options = self.folder.json(OPTIONS) or {}
         named = token_name(options.get("pad_token"))
         own = pieces[number] if number is not None else named
-        return own if own in pieces and own not in self._special(pieces).values() else PADDING
+        others = {*self._special(pieces).values(), unknown}
+        return own if own in pieces and own not in others else PADDING
 
     @functools.cached_property
     def _prefix(self):
