@@ -113,6 +113,16 @@ class StackConfig(PartConfig):
         `rotary_factor`, and those between `rotary_short_wave` and this one in part.
         `None`: all of them are divided.""",
     )
+    rotary_log_ramp: OptionalFlag = option(
+        None,
+        """Divides rotations between `rotary_short_wave` and `rotary_long_wave` by a share of
+        `rotary_factor` that depends on the logarithm of their wavelength, as in YaRN (Peng et al.,
+        2023). `None`: on their frequency, as in Llama 3.1.""",
+    )
+    rotary_scale: OptionalNumber = option(
+        None,
+        """Factor of query and key heads that rotary positions rotate, above 1 in YaRN. `None`: 1.""",
+    )
     relative_distance: OptionalCount = option(
         None,
         """Largest distance with a parameter of its own, for relative positions, T5's and

@@ -12,6 +12,7 @@ from keras_transformer.pretrained.added_tokens import OPTIONS, token_name
 from keras_transformer.pretrained.byte_bpe import VOCABULARY, read_byte_bpe
 from keras_transformer.pretrained.family import Family
 from keras_transformer.pretrained.names import Layout, Weight, layers
+from keras_transformer.pretrained.rotations import positive, rotations
 from keras_transformer.pretrained.sentencepiece_bpe import (
     has_sentencepiece_bpe,
     read_sentencepiece_bpe,
@@ -22,11 +23,11 @@ from keras_transformer.text.tokenizers import Tokenizers
 # Settings that change what a model computes, with the values that a `LanguageModel` has. A setting
 # that is missing has the first of them.
 EXPRESSIBLE = {
-    "use_sliding_window": (False, None),
     "partial_rotary_factor": (None, 1.0),
     "quantization_config": (None,),
 }
 LONGEST = 2**22  # positions
+FULL, LOCAL = "full_attention", "sliding_attention"  # values of `layer_types`
 PADDING = "<|pad|>"
 SILENT = -1000.0  # bias of padding, which gets no probability
 TABLE, OUTPUT = "embed_tokens.weight", "lm_head.weight"
@@ -73,6 +74,20 @@ class CausalDecoder(Family):
         """Returns the options of biases and normalisations in attention."""
         raise NotImplementedError
 
+    def local_layers(self, count: int) -> list[bool]:
+        """Returns whether each of `count` layers has a sliding window, `sliding_window` wide."""
+        self.settings.check({"use_sliding_window": (False, None)})
+        if {*self.layer_types()} - {FULL}:
+            raise self.settings.wrong("layer_types", f"{FULL} for every layer")
+        return [False] * count
+
+    def layer_types(self) -> list[str]:
+        """Returns the setting `layer_types`, empty if it is missing."""
+        kinds = self.settings.get("layer_types") or []
+        if not isinstance(kinds, list) or not {*map(str, kinds)} <= {FULL, LOCAL}:
+            raise self.settings.wrong("layer_types", f"a list of {FULL} and {LOCAL}")
+        return kinds
+
     def read_settings(self) -> CheckpointSettings:  # noqa: D102
         settings = super().read_settings()
         return CheckpointSettings({**self.defaults, **settings.content}, settings.path)
@@ -81,9 +96,6 @@ class CausalDecoder(Family):
         settings, tokenizer = self.settings, self._tokenizer
         settings.check(EXPRESSIBLE)
         self._check_classes()
-        kinds = settings.get("layer_types") or []
-        if not isinstance(kinds, list) or not {*map(str, kinds)} <= {"full_attention"}:
-            raise settings.wrong("layer_types", "full_attention for every layer")
         heads, groups, size = self._heads()
         return LanguageModelConfig(
             vocab_size=tokenizer.vocab_size,
@@ -104,14 +116,15 @@ class CausalDecoder(Family):
             activation=settings.choice("hidden_act", ACTIVATIONS, "silu"),
             feed_forward_type="gated",
             feed_forward_bias=settings.flag("mlp_bias", False),
-            layer_norm_epsilon=_positive(settings, "rms_norm_eps", 1e-6),
+            layer_norm_epsilon=positive(settings, "rms_norm_eps", 1e-6),
             norm="pre",
             norm_type="rms",
             position="rotary",
             tie="all" if settings.flag("tie_word_embeddings", False) else "none",
             output_bias=True,
             **self.attention(),
-            **self._rotations(),
+            **self._window(),
+            **rotations(settings, size),
         )
 
     def sizes(self, config) -> Iterator[tuple[str, tuple[int, ...]]]:  # noqa: D102
@@ -166,37 +179,25 @@ class CausalDecoder(Family):
             raise settings.wrong("head_dim", f"even, as positions rotate pairs. It is {size}")
         return heads, groups, size
 
+    def _window(self):
+        """Returns the options of local self-attention."""
+        settings, count = self.settings, self.settings.count("num_hidden_layers")
+        local = self.local_layers(count)
+        if not any(local):
+            return {}
+        width = settings.count("sliding_window", least=2)  # the query itself included
+        if width >= self._longest():
+            return {}
+        if not all(local):
+            name = "layer_types" if settings.get("layer_types") else "max_window_layers"
+            raise settings.wrong(name, f"one kind of attention for all of the {count} layers")
+        return {"window": width - 1}
+
     def _longest(self):
         longest = self.settings.count("max_position_embeddings")
         if longest > LONGEST:
             raise self.settings.wrong("max_position_embeddings", f"at most {LONGEST}")
         return longest
-
-    def _rotations(self):
-        """Returns the options of rotary positions."""
-        settings = self.settings
-        name = "rope_scaling" if settings.get("rope_scaling") else "rope_parameters"
-        value = settings.get(name) or {}
-        if not isinstance(value, dict):
-            raise settings.wrong(name, "a table")
-        rope = CheckpointSettings(value, f"{settings.path}: `{name}`")
-        rope.check({"partial_rotary_factor": (None, 1.0)})
-        of_base = rope if "rope_theta" in value else settings
-        options = {"rotary_base": _positive(of_base, "rope_theta", 10_000.0)}
-        key = "rope_type" if "rope_type" in value else "type"
-        kind = rope.choice(key, {kind: kind for kind in ("default", "linear", "llama3")}, "default")
-        if kind != "default":
-            options["rotary_factor"] = _positive(rope, "factor", None)
-        if kind == "llama3":
-            original, outer = "original_max_position_embeddings", settings.get
-            length = outer(original) or rope.get(original) or outer("max_position_embeddings")
-            low, high = (_positive(rope, f"{x}_freq_factor", None) for x in ("low", "high"))
-            if low >= high:
-                raise rope.wrong("low_freq_factor", "below `high_freq_factor`")
-            lengths = CheckpointSettings({original: length}, rope.path)
-            length = lengths.count(original)
-            options |= {"rotary_short_wave": length / high, "rotary_long_wave": length / low}
-        return options
 
     @functools.cached_property
     def _tokenizer(self):
@@ -247,11 +248,3 @@ class CausalDecoder(Family):
         """Begins the names of the tensors; in files of a body alone it is empty."""
         based = any(name.startswith("model.") for name in self.tensors.shapes)
         return "model." if based else ""
-
-
-def _positive(settings, name, default):
-    """Returns a number above 0; if there is no default, the setting must be there."""
-    value = settings.number(name, default)
-    if value <= 0:
-        raise settings.wrong(name, "a number above 0")
-    return value

@@ -250,6 +250,7 @@ ROWS = {
     "llama": of_llama("llama3"),
     "qwen2": of_llama("qwen2"),
     "qwen3": of_llama("qwen3"),
+    "mistral": of_llama("mistral"),
     "xlm-roberta": unigram("xlm-roberta"),
     "camembert": unigram("camembert"),
     **{family: encoder(family) for family in encoder_folders.CLASSES},

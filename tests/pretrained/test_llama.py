@@ -20,6 +20,7 @@ from llama_folders import (
     PIECES,
     SIZES,
     TEXTS,
+    YARN,
     forward,
     ids_of,
     random_rows,
@@ -66,6 +67,8 @@ def test_hidden_states_and_logits(kind, tmp_path):
         {"dtype": "float16", "head_dim": 6, "hidden_act": "gelu"},
         {"rope_scaling": None, "rope_parameters": {**LLAMA3, "rope_theta": 90.0}},
         {"rope_scaling": None, "attention_bias": True, "num_key_value_heads": 6},
+        {"kind": "qwen2", "use_sliding_window": True, "sliding_window": 3, "max_window_layers": 0},
+        {"kind": "mistral", "sliding_window": None},
     ],
     ids=str,
 )
@@ -108,6 +111,26 @@ def test_the_vocabulary_may_be_in_two_files(kind, tmp_path):
     assert (tokenizer.pattern, tokenizer.normalization) == ("qwen2", "nfc")
 
 
+def test_windows_of_some_layers_are_refused_unless_they_are_as_long_as_texts(tmp_path):
+    windows = {"use_sliding_window": True, "sliding_window": LONGEST, "max_window_layers": 1}
+    write_folder(tmp_path, "qwen2", **windows)
+    assert read_checkpoint(tmp_path).model.config.decoder.window is None
+    edit(tmp_path / "config.json", sliding_window=LONGEST - 1)
+    with pytest.raises(ValueError, match="`max_window_layers` must be one kind of attention for"):
+        read_checkpoint(tmp_path)
+    edit(tmp_path / "config.json", layer_types=["full_attention", "sliding_attention"])
+    with pytest.raises(ValueError, match="`layer_types` must be one kind of attention for all"):
+        read_checkpoint(tmp_path)
+    edit(tmp_path / "config.json", layer_types=["full_attention"] * 2)
+    assert read_checkpoint(tmp_path).model.config.decoder.window is None
+    edit(tmp_path / "config.json", layer_types=["linear_attention"] * 2)
+    with pytest.raises(ValueError, match="`layer_types` must be a list of full_attention and"):
+        read_checkpoint(tmp_path)
+    edit(tmp_path / "config.json", layer_types=None, max_window_layers=0, sliding_window=1)
+    with pytest.raises(ValueError, match="`sliding_window` must be a whole number of at least 2"):
+        read_checkpoint(tmp_path)
+
+
 def test_special_tokens(tmp_path):
     """A token of its own pads, unless it also ends or begins texts; the first end is the end."""
     write_folder(tmp_path, "smollm", pad_token_id=SIZES["eos_token_id"])
@@ -139,15 +162,16 @@ def test_added_tokens_that_are_not_special_are_found_in_texts(tmp_path):
     assert tokenizer.tokenize(["a 1<tool>b"]).to_list() == [before + found + after]
 
 
-YARN = {"rope_type": "yarn", "factor": 4.0}
-
-
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
         ({"architectures": ["LlamaForTokenClassification"]}, "`architectures` must be one of Llam"),
-        ({"rope_scaling": YARN}, "`rope_type` must be one of default, linear, llama3.*'yarn'"),
-        ({"rope_scaling": {"type": "dynamic"}}, "`type` must be one of default, .*'dynamic'"),
+        ({"rope_scaling": {"type": "longrope"}}, "`type` must be one of default, .*'longrope'"),
+        ({"rope_scaling": {**YARN, "factor": 0}}, "`factor` must be a number above 0"),
+        ({"rope_scaling": {**YARN, "beta_slow": 1e9}}, "`beta_slow` must be a number below"),
+        ({"rope_scaling": {**YARN, "attention_factor": -1}}, "`attention_factor` must be a num"),
+        ({"rope_scaling": {**YARN, "mscale": -1, "mscale_all_dim": 1}}, "`mscale` must be a num"),
+        ({"rope_scaling": YARN, "rope_theta": 1}, "`rope_theta` must be a number above 1"),
         ({"rope_scaling": {"type": "linear"}}, "`factor` must be a number"),
         ({"rope_scaling": {**LLAMA3, "factor": 0}}, "`factor` must be a number above 0"),
         ({"rope_scaling": {**LLAMA3, "low_freq_factor": 9}}, "`low_freq_factor` must be below"),
@@ -212,7 +236,6 @@ ENDING = {
         (of(pre_tokenizer=None), PATTERN),
         (of(normalizer={"type": "NFKC"}), "`normalizer` must be of the type NFC, or null"),
         (of(post_processor=ENDING), r"`post_processor` must be one that puts no token or <\|begin"),
-        (of(model={**of()["model"], "byte_fallback": True}), "`byte_fallback` must be false"),
         (of(model={**of()["model"], "type": "Unigram"}), "`model` must be of the type BPE"),
         (of(added_tokens=[{"id": 3, "content": BEGIN}]), "every token must have a different id"),
     ],
@@ -241,13 +264,14 @@ def search_of(generator, prompts, search):
 
 
 @pytest.mark.slow
-def test_texts_go_on_as_in_numpy_in_a_run_as_well(tmp_path):
-    settings, tensors = write_folder(tmp_path / "hf", "qwen3")
+@pytest.mark.parametrize("kind", ["qwen3", "mistral", "yarn"])
+def test_texts_go_on_as_in_numpy_in_a_run_as_well(kind, tmp_path):
+    settings, tensors = write_folder(tmp_path / "hf", kind)
     generator = from_pretrained(tmp_path / "hf")
     assert isinstance(generator, TextGenerator)
     rows = search_of(generator, TEXTS, Greedy())
     for row, text in zip(rows, TEXTS, strict=True):
-        whole = [settings["bos_token_id"], *ids_of(text, "qwen2")]
+        whole = [settings["bos_token_id"], *ids_of(text, KINDS[kind]["pattern"])]
         while len(whole) <= LONGEST and whole[-1] != settings["eos_token_id"]:
             logits = forward(tensors, settings, np.array([whole]))[1]
             whole.append(int(logits[0, -1].argmax()))
@@ -303,6 +327,15 @@ CASES = {
     "smollm": case("smollm", "Llama"),
     "qwen2": case("qwen2", "Qwen2"),
     "qwen3": case("qwen3", "Qwen3"),
+    "mistral": case("mistral", "Mistral"),
+    "yarn": case("yarn", "Llama"),
+    "yarn without truncation": case(
+        "yarn", "Llama", rope_scaling={**YARN, "truncate": False, "attention_factor": 1.25}
+    ),
+    "dynamic": case("yarn", "Llama", rope_scaling={"rope_type": "dynamic", "factor": 4.0}),
+    "windows": case(
+        "qwen2", "Qwen2", use_sliding_window=True, sliding_window=5, max_window_layers=0
+    ),
 }
 
 

@@ -2,13 +2,30 @@
 
 from typing import Any
 
-from keras_transformer.pretrained.causal_decoder import CausalDecoder
+from keras_transformer.pretrained.causal_decoder import FULL, LOCAL, CausalDecoder
 
 WORDS = {"pattern": "qwen2", "normalization": "nfc"}
-DEFAULTS = {"max_position_embeddings": 32_768, "num_key_value_heads": 32}
+DEFAULTS = {
+    "max_position_embeddings": 32_768,
+    "num_key_value_heads": 32,
+    "sliding_window": 4096,
+    "max_window_layers": 28,
+}
 
 
-class Qwen2(CausalDecoder):
+class Qwen(CausalDecoder):
+    """Base of both: layers from `max_window_layers` on may have a sliding window."""
+
+    def local_layers(self, count: int) -> list[bool]:  # noqa: D102
+        settings = self.settings
+        if not settings.flag("use_sliding_window", False) or settings.get("sliding_window") is None:
+            return [False] * count
+        first = settings.count("max_window_layers", least=0)
+        kinds = self.layer_types() or [LOCAL if n >= first else FULL for n in range(count)]
+        return [kind == LOCAL for kind in kinds]
+
+
+class Qwen2(Qwen):
     """Qwen2 and Qwen2.5: queries, keys and values have biases."""
 
     name, model_type, classes, words = "qwen2", "qwen2", "Qwen2", WORDS
@@ -18,7 +35,7 @@ class Qwen2(CausalDecoder):
         return {"attention_bias": True, "attention_output_bias": False}
 
 
-class Qwen3(CausalDecoder):
+class Qwen3(Qwen):
     """Qwen3, which normalises query and key heads."""
 
     name, model_type, classes, words = "qwen3", "qwen3", "Qwen3", WORDS
