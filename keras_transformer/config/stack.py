@@ -121,7 +121,8 @@ class StackConfig(PartConfig):
     )
     rotary_scale: OptionalNumber = option(
         None,
-        """Factor of query and key heads that rotary positions rotate, above 1 in YaRN. `None`: 1.""",
+        """Factor of the query and key heads that rotary positions rotate, above 1 in YaRN.
+        `None`: 1.""",
     )
     relative_distance: OptionalCount = option(
         None,

@@ -51,7 +51,7 @@ HEAD_NORMS = {
 
 
 class CausalDecoder(Family):
-    """A folder with `config.json` and `tokenizer.json`, whose tokenizer is byte-level BPE.
+    """A folder with `config.json` and a tokenizer: byte-level BPE, or SentencePiece's BPE.
 
     A text is `bos text eos`; a model without `bos_token_id` begins it with the end token. Unless a
     checkpoint has its own token for padding, the vocabulary gets one more token. The model here
@@ -215,6 +215,8 @@ class CausalDecoder(Family):
             tokenizer = read_byte_bpe(
                 *files, starts_with_bos=False, **options, **(self.words or {})
             )
+        if (self.folder.json(OPTIONS) or {}).get("add_eos_token"):
+            self.notes.append("`add_eos_token` is not carried over: no prompt ends in that token")
         ends = [self.settings.get("eos_token_id"), self.generation_settings.get("eos_token_id")]
         ends = [end for value in ends for end in (value if isinstance(value, list) else [value])]
         others = dict.fromkeys(str(end) for end in ends if end not in (None, tokenizer.eos_id))

@@ -15,7 +15,8 @@ MODEL = "tokenizer.model"
 KINDS = messages.ModelProto.SentencePiece
 BYTES = [f"<0x{byte:02X}>" for byte in range(256)]
 FALLBACK = {**EXPRESSIBLE, "byte_fallback": (True,), "ignore_merges": (False,)}
-# `TextSteps` before SentencePiece, whose own dummy prefix TensorFlow Text does not remove exactly.
+# Names of `TextSteps` that put a space in front of a text. SentencePiece can put it there, but the
+# version in TensorFlow Text removes further spaces with it when it decodes.
 NOTHING, SPACE, ONE_SPACE = (), ("prefix_space",), ("one_prefix_space",)
 MARK = "▁"  # as SentencePiece writes a space
 PREPEND = {"type": "Prepend", "prepend": MARK}
@@ -61,10 +62,7 @@ def read_sentencepiece_bpe(folder, settings, special, padding, marks) -> Sentenc
         model, own, merges = bpe_of_json(content, path, FALLBACK)
         unknown, prefix = _unknown(model, own), _prefix(CheckpointSettings(content, path))
     options = CheckpointSettings(folder.json(OPTIONS) or {}, folder.path / OPTIONS)
-    if options.flag("add_prefix_space", None) is False and content is None:
-        proto.normalizer_spec.add_dummy_prefix = False
-    if options.flag("add_prefix_space", None) is False:
-        prefix = NOTHING
+    is_bare = options.flag("add_prefix_space", None) is False
     ids = with_added_tokens(own, folder, content, path)
     pieces = pieces_of_ids(ids, size, path)
     roles = {**special(pieces), "unk": unknown, "pad": padding(pieces, unknown)}
@@ -73,12 +71,14 @@ def read_sentencepiece_bpe(folder, settings, special, padding, marks) -> Sentenc
         if content is None:
             for piece in pieces[len(own) :]:
                 proto.pieces.add(piece=piece, type=KINDS.CONTROL)
+            if is_bare:
+                proto.normalizer_spec.add_dummy_prefix = False
         else:
             check_marks(content, path, ids, marks(roles))
             added = {token["content"] for token in content.get("added_tokens") or []}
             added |= {*ids} - {*own}
             proto = _model_of_merges(pieces, merges, {*roles.values(), *added}, unknown)
-        return _tokenizer(proto, roles, prefix)
+        return _tokenizer(proto, roles, NOTHING if is_bare else prefix)
     except ValueError as error:
         message = str(error)
         raise ValueError(message if str(path) in message else f"{path}: {message}") from error
@@ -138,7 +138,9 @@ def _model_of_merges(pieces, merges, special, unknown):
         elif piece in ranks or len(piece) == 1:
             kind = KINDS.NORMAL
         else:
-            raise ValueError(f"each token of several characters needs a merge. Received: {piece!r}.")
+            raise ValueError(
+                f"each token of several characters must be made by a merge. Received: {piece!r}."
+            )
         proto.pieces.add(piece=piece, score=-float(ranks.get(piece, -1) + 1), type=kind)
     return proto
 
@@ -149,20 +151,18 @@ def _tokenizer(proto, roles, prefix):
     Args:
         proto: The model, whose pieces are all tokens; it is changed.
         roles: Dictionary from `"pad"`, `"unk"`, `"bos"` and `"eos"` to pieces.
-        prefix: `NOTHING`, `SPACE` or `ONE_SPACE`.
+        prefix: The `TextSteps` before SentencePiece: `NOTHING`, `SPACE` or `ONE_SPACE`.
     """
-    spec, ids = proto.trainer_spec, {}
-    for number, piece in enumerate(proto.pieces):
-        ids.setdefault(piece.piece, number)
+    spec, size = proto.trainer_spec, len(proto.pieces)
+    ids = {piece.piece: number for number, piece in enumerate(proto.pieces)}
     special = {f"{role}_id": ids[piece] for role, piece in roles.items()}
     for role, piece in roles.items():
         setattr(spec, f"{role}_piece", piece)
         setattr(spec, f"{role}_id", ids[piece])
-    spec.vocab_size = len(proto.pieces)
+    spec.vocab_size = size
     proto.ClearField("self_test_data")  # loading a model tokenizes these samples
     model = proto.SerializeToString()
     processor_of(model, ("pad", "bos", "eos"))
-    size = len(proto.pieces)
     return SentencePieceTokenizer(model, PieceTable(range(size), size, steps=prefix, **special))
 
 
@@ -178,7 +178,8 @@ def _unknown(model, ids):
 def _prefix(whole):
     """Returns what a `tokenizer.json` puts in front of a text."""
     value, split = whole.get("normalizer"), whole.get("pre_tokenizer")
-    steps = value.get("normalizers") if isinstance(value, dict) and "normalizers" in value else [value]
+    is_sequence = isinstance(value, dict) and value.get("type") == "Sequence"
+    steps = value.get("normalizers") if is_sequence else [value]
     if split is None and steps in ([PREPEND, REPLACE], [REPLACE]):
         return SPACE if PREPEND in steps else NOTHING
     if value is None and isinstance(split, dict) and METASPACE.items() <= split.items():

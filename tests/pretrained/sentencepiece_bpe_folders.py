@@ -24,8 +24,11 @@ BEGIN = {"id": "<s>", "type_id": 0}
 TEMPLATE = {
     "type": "TemplateProcessing",
     "single": [{"SpecialToken": BEGIN}, {"Sequence": {"id": "A", "type_id": 0}}],
+    "pair": [{"Sequence": {"id": "A", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 1}}],
     "special_tokens": {"<s>": {"id": "<s>", "ids": [1], "tokens": ["<s>"]}},
 }
+EXACT = dict.fromkeys(("single_word", "lstrip", "rstrip"), False)
+STRIP = {"type": "Strip", "content": " ", "start": 1, "stop": 0}
 # What a tokenizer.json does before the merges. SentencePiece does the first.
 PREFIXES = {
     "prepend": {
@@ -99,11 +102,20 @@ def tokenizer_json(prefix="prepend", **changes):
     special = ("<unk>", "<s>", "</s>")
     return {
         "added_tokens": [
-            {"id": number, "content": name, "special": True, "normalized": False}
+            {"id": number, "content": name, "special": True, "normalized": False, **EXACT}
             for number, name in enumerate(special)
         ],
         **PREFIXES[prefix],
         "post_processor": TEMPLATE,
+        "decoder": {
+            "type": "Sequence",
+            "decoders": [
+                {"type": "Replace", "pattern": {"String": "▁"}, "content": " "},
+                {"type": "ByteFallback"},
+                {"type": "Fuse"},
+                *([STRIP] if prefix != "never" else []),
+            ],
+        },
         "model": {
             **{"type": "BPE", "unk_token": "<unk>", "fuse_unk": True, "byte_fallback": True},
             **{"ignore_merges": False, "vocab": ids, "merges": merges()},

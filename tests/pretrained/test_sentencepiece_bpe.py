@@ -106,6 +106,13 @@ def test_tokens_that_are_added_are_not_text(tmp_path):
         assert tokenizer.decode(ids).numpy() == [(text + " " + text).encode()]
 
 
+def test_an_end_token_after_prompts_is_not_carried_over(tmp_path):
+    write_folder(tmp_path, "model")
+    edited(tmp_path, add_bos_token=True, add_eos_token=True)
+    (note,) = read_checkpoint(tmp_path).notes
+    assert note.startswith("`add_eos_token` is not carried over")
+
+
 @pytest.mark.parametrize("pad", [0, 1, 2, None])
 def test_the_unknown_token_does_not_pad(pad, tmp_path):
     """Nor do those that begin or end a text."""
@@ -168,7 +175,7 @@ RULE = "`normalizer` must be one that writes ▁ for a space"
         (of_model(dropout=0.1), "`dropout` must be null"),
         (of_model(merges=3), "`merges` must be a list of pairs"),
         (of_model(merges=[["a", "☃"]]), "`merges` must be pairs of pieces"),
-        (of_model(merges=of()["model"]["merges"][:9]), "each token of several characters needs"),
+        (of_model(merges=of()["model"]["merges"][:9]), "each token of several characters must"),
         (without("<0x41>"), "must have a piece for each byte.*1 are missing.*'<0x41>'"),
         (of(added_tokens=[{"id": 2, "content": "<x>"}]), "every token must have a different id"),
         (of(added_tokens=[{"id": 2, "content": "</s>", "special": False}]), "must be special tok"),
@@ -186,7 +193,7 @@ def test_vocabularies_that_cannot_be_expressed_are_named(content, message, tmp_p
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (lambda: b"x" * 99, r"tokenizer\.model: `model` must be the bytes of a SentencePiece model"),
+        (lambda: b"x" * 99, r"tokenizer\.model: `model` must be the bytes of a SentencePiece m"),
         (lambda: b"", r"tokenizer\.model: `model` must be the bytes of a SentencePiece model"),
         (
             lambda: model(model_type="unigram", vocab_size=290),
@@ -233,7 +240,7 @@ def test_texts_go_on_as_in_numpy_in_a_run_as_well(kind, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", PREFIXES)
-def test_ids_are_those_of_hugging_face(kind, tmp_path):
+def test_ids_and_texts_are_those_of_hugging_face(kind, tmp_path):
     if subprocess.run([PYTHON, "-c", "import tokenizers"], capture_output=True).returncode:
         pytest.skip(
             "tokenizers is missing: KERAS_TRANSFORMER_TRANSFORMERS names a Python that has it"
@@ -248,8 +255,11 @@ def test_ids_are_those_of_hugging_face(kind, tmp_path):
     )
     files = tmp_path / "tokenizer.json", tmp_path / "texts.json"
     done = subprocess.run([PYTHON, "-c", code, *files], capture_output=True, text=True, check=True)
-    rows, _ = json.loads(done.stdout)
-    assert [[1, *row] for row in read(tmp_path).tokenize(PLAIN).to_list()] == rows
+    rows, texts = json.loads(done.stdout)
+    tokenizer = read(tmp_path)
+    assert [[1, *row] for row in tokenizer.tokenize(PLAIN).to_list()] == rows
+    decoded = tokenizer.decode(tokenizer.encode(PLAIN)).numpy()
+    assert [text.decode() for text in decoded] == texts
 
 
 @pytest.mark.long
