@@ -18,6 +18,8 @@ DIGITS = 16
 
 # Positions that are added to embeddings; the others act in self-attention.
 EMBEDDED = ("sinusoidal", "learned", "binary", "none")
+# Positions that depend on distances alone.
+RELATIVE = ("rotary", "relative", "alibi", "t5", "none")
 OPTIONS = {
     "rotary_base": ("rotary",),
     "local_rotary_base": ("rotary",),
@@ -79,6 +81,11 @@ def check_recurrent(config) -> None:
         raise ValueError(
             f"`{name}` must be one of {', '.join(EMBEDDED)} for a decoder with SSRUs: other "
             f"positions act in self-attention. Received: {name}={config.position_in_attention!r}."
+        )
+    if config.hides_start:
+        raise ValueError(
+            "`attends_to_start` must be true for a decoder with SSRUs, which has no self-attention."
+            " Received: attends_to_start=False."
         )
     if config.window is not None:
         raise ValueError(

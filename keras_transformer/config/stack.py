@@ -18,6 +18,7 @@ from keras_transformer.config.block import (
 )
 from keras_transformer.config.part_config import PartConfig
 from keras_transformer.config.positions import (
+    RELATIVE,
     check_digits,
     check_position,
     check_recurrent,
@@ -153,6 +154,12 @@ class StackConfig(PartConfig):
     local_rotary_base: OptionalNumber = option(
         None, "`rotary_base` of blocks with local self-attention. `None`: `rotary_base`."
     )
+    attends_to_start: OptionalFlag = option(
+        None,
+        """Lets all positions of causal self-attention attend to the first one. False for a language
+        model like Qwen, which was trained without a token at the beginning of a text: only that
+        token itself attends to it. `None`: true.""",
+    )
     first_norm: OptionalFlag = option(
         None,
         """Normalises the input of the first block's self-attention, with `norm="pre"`; false in
@@ -221,6 +228,11 @@ class StackConfig(PartConfig):
         return self.position if self.attention_position == "none" else self.attention_position
 
     @property
+    def hides_start(self) -> bool:
+        """`True` if no other position attends to the first one."""
+        return self.attends_to_start is False
+
+    @property
     def is_recurrent(self) -> bool:
         """`True` if blocks have SSRUs instead of self-attention."""
         return self.autoregression == "ssru"
@@ -251,6 +263,11 @@ def check_stack(stack) -> None:
     if stack.is_recurrent:
         check_recurrent(stack)
     _check_local(stack)
+    if stack.hides_start and stack.position not in RELATIVE:
+        raise ValueError(
+            "`attends_to_start` must be true unless `position` depends on distances alone, as in "
+            f"{', '.join(RELATIVE)}. Received: position={stack.position!r}."
+        )
     if stack.first_norm is not None and not block.is_pre_norm:
         raise ValueError(
             '`first_norm` has an effect only with `norm="pre"`. '

@@ -12,6 +12,7 @@ from keras_transformer.pretrained.added_tokens import OPTIONS, token_name
 from keras_transformer.pretrained.byte_bpe import VOCABULARY, read_byte_bpe
 from keras_transformer.pretrained.family import Family
 from keras_transformer.pretrained.names import Layout, Weight, layers
+from keras_transformer.pretrained.post_processor import begins_with_token
 from keras_transformer.pretrained.rotations import positive, rotations
 from keras_transformer.pretrained.sentencepiece_bpe import (
     has_sentencepiece_bpe,
@@ -53,7 +54,8 @@ HEAD_NORMS = {
 class CausalDecoder(Family):
     """A folder with `config.json` and a tokenizer: byte-level BPE, or SentencePiece's BPE.
 
-    A text is `bos text eos`; a model without `bos_token_id` begins it with the end token. Unless a
+    A text is `bos text eos`; a model without `bos_token_id` begins it with the end token. If the
+    tokenizer of `transformers` puts no token there, the text does not attend to it. Unless a
     checkpoint has its own token for padding, the vocabulary gets one more token. The model here
     gives padding no probability.
 
@@ -122,6 +124,7 @@ class CausalDecoder(Family):
             position="rotary",
             tie="all" if settings.flag("tie_word_embeddings", False) else "none",
             output_bias=True,
+            attends_to_start=None if self._starts_with_token else False,
             **self.attention(),
             **self._window(),
             **rotations(settings, size),
@@ -198,6 +201,17 @@ class CausalDecoder(Family):
         if longest > LONGEST:
             raise self.settings.wrong("max_position_embeddings", f"at most {LONGEST}")
         return longest
+
+    @functools.cached_property
+    def _starts_with_token(self):
+        """True if the tokenizer of `transformers` puts a token in front of a text."""
+        options = CheckpointSettings(self.folder.json(OPTIONS) or {}, self.folder.path / OPTIONS)
+        content, chosen = self.folder.json(VOCABULARY), options.flag("add_bos_token", None)
+        if chosen is not None:
+            return chosen and options.get("bos_token", "") is not None
+        if content is None:  # `transformers` 4 puts it there, version 5 needs the option
+            return has_sentencepiece_bpe(self.folder)
+        return begins_with_token(content)
 
     @functools.cached_property
     def _tokenizer(self):

@@ -210,6 +210,19 @@ def rms_norm(weights, name, x, epsilon):
     return x / np.sqrt((x**2).mean(-1, keepdims=True) + epsilon) * weights[f"{name}.weight"]
 
 
+def forward_of_texts(weights, settings, ids, pattern):
+    """What `forward` returns for `ids`, of which the first one only begins a text.
+
+    The later ones do not see it, unless the tokenizer puts it in front of a text.
+    """
+    if pattern == "llama3":
+        return forward(weights, settings, ids)
+    pairs = zip(
+        forward(weights, settings, ids[:, :1]), forward(weights, settings, ids[:, 1:]), strict=True
+    )
+    return [np.concatenate(pair, axis=1) for pair in pairs]
+
+
 def forward(weights, settings, ids):
     """Hidden states `[B, T, D]` and logits `[B, T, V]`, one query of one head at a time."""
     weights = {name.removeprefix("model."): values for name, values in weights.items()}

@@ -184,7 +184,8 @@ def of_llama(kind):
 
         def compare(model):
             ids = llama_folders.random_rows(settings)
-            expected = llama_folders.forward(tensors, settings, ids)[1]
+            pattern = llama_folders.KINDS[kind]["pattern"]
+            expected = llama_folders.forward_of_texts(tensors, settings, ids, pattern)[1]
             logits = model(ids, training=False)[..., :-1]
             np.testing.assert_allclose(logits, expected, rtol=0, atol=1e-4)
 

@@ -21,7 +21,7 @@ from llama_folders import (
     SIZES,
     TEXTS,
     YARN,
-    forward,
+    forward_of_texts,
     ids_of,
     random_rows,
     tokenizer_json,
@@ -48,7 +48,7 @@ def test_hidden_states_and_logits(kind, tmp_path):
     settings, tensors = write_folder(tmp_path, kind)
     checkpoint, ids = read_checkpoint(tmp_path), random_rows(settings)
     model = checkpoint.model
-    states, logits = forward(tensors, settings, ids)
+    states, logits = forward_of_texts(tensors, settings, ids, KINDS[kind]["pattern"])
     np.testing.assert_allclose(model.hidden_states(ids), states, rtol=0, atol=1e-5)
     ours = model(ids, training=False).numpy()
     np.testing.assert_allclose(ours[..., :-1], logits, rtol=0, atol=1e-4)
@@ -76,7 +76,9 @@ def test_other_settings(changes, tmp_path):
     settings, tensors = write_folder(tmp_path, **changes)
     ids = random_rows(settings)
     logits = read_checkpoint(tmp_path).model(ids, training=False)[..., :-1]
-    np.testing.assert_allclose(logits, forward(tensors, settings, ids)[1], rtol=0, atol=1e-4)
+    pattern = KINDS[changes.get("kind", "llama3")]["pattern"]
+    expected = forward_of_texts(tensors, settings, ids, pattern)[1]
+    np.testing.assert_allclose(logits, expected, rtol=0, atol=1e-4)
 
 
 def test_missing_settings_have_the_values_of_hugging_face(tmp_path):
@@ -273,7 +275,8 @@ def test_texts_go_on_as_in_numpy_in_a_run_as_well(kind, tmp_path):
     for row, text in zip(rows, TEXTS, strict=True):
         whole = [settings["bos_token_id"], *ids_of(text, KINDS[kind]["pattern"])]
         while len(whole) <= LONGEST and whole[-1] != settings["eos_token_id"]:
-            logits = forward(tensors, settings, np.array([whole]))[1]
+            pattern = KINDS[kind]["pattern"]
+            logits = forward_of_texts(tensors, settings, np.array([whole]), pattern)[1]
             whole.append(int(logits[0, -1].argmax()))
         assert row == whole[1:]
     found = generator(TEXTS, search=Greedy())
@@ -319,7 +322,7 @@ def case(kind, name, **changes):
     config["rope_parameters"] = {"rope_theta": base, "rope_type": "default"}
     scaling = config.pop("rope_scaling", None) or {}
     config["rope_parameters"] |= {{"type": "rope_type"}.get(k, k): scaling[k] for k in scaling}
-    return {"class": name, "config": config}
+    return {"class": name, "config": config, "starts": KINDS[kind]["pattern"] == "llama3"}
 
 
 CASES = {
@@ -351,9 +354,11 @@ def folder():
     environment = {**os.environ, "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
     done = subprocess.run([PYTHON, SCRIPT, place], capture_output=True, text=True, env=environment)
     assert done.returncode == 0, done.stderr[-3000:]
-    content = json.dumps(llama_folders.tokenizer_json("gpt2_digits"))
-    for name in CASES:
-        (place / name / "tokenizer.json").write_text(content, "utf-8")
+    content = llama_folders.tokenizer_json("gpt2_digits")
+    marks = llama_folders.tokenizer_json("llama3")["post_processor"]
+    for name, case in CASES.items():
+        own = {**content, "post_processor": marks if case["starts"] else None}
+        (place / name / "tokenizer.json").write_text(json.dumps(own), "utf-8")
     return place
 
 
@@ -371,24 +376,33 @@ def test_logits_and_outputs_of_hugging_face(name):
             "torch and transformers are missing: KERAS_TRANSFORMER_TRANSFORMERS names a Python "
             "that has them"
         )
-    generator = from_pretrained(folder() / name)
+    generator, starts = from_pretrained(folder() / name), CASES[name]["starts"]
     model, expected = generator.model, np.load(folder() / f"{name}.npz")
-    ids = expected["ids"].astype("int32")
-    np.testing.assert_allclose(model.hidden_states(ids), expected["states"], rtol=0, atol=1e-5)
-    logits = model(ids, training=False).numpy()
+    # Here a token begins each text, which later ones do not see unless it does so there as well.
+    begin = [] if starts else [model.config.bos_id]
+    texts = [text for text in TEXTS if starts or text]
+
+    def rows_of(ids):
+        rows = tf.ragged.constant([[*begin, *row] for row in ids], dtype=tf.int32)
+        return rows.to_tensor(model.config.pad_id)
+
+    ids = rows_of(expected["ids"].tolist())
+    states = model.hidden_states(ids)[:, len(begin) :]
+    np.testing.assert_allclose(states, expected["states"], rtol=0, atol=1e-5)
+    logits = model(ids, training=False).numpy()[:, len(begin) :]
     np.testing.assert_allclose(logits[..., :-1], expected["logits"], rtol=0, atol=1e-4)
-    pad = model.config.pad_id
     for side in ("left", "right"):
         mask = expected[f"{side}_mask"].astype(bool)
         rows = [row[real] for row, real in zip(expected[f"{side}_ids"], mask, strict=True)]
-        rows = tf.ragged.constant([row.tolist() for row in rows], dtype=tf.int32).to_tensor(pad)
-        ours = model(rows, training=False).numpy()[..., :-1][rows.numpy() != pad]
+        rows = rows_of([row.tolist() for row in rows])
+        ours = model(rows, training=False).numpy()[:, len(begin) :, :-1]
+        ours = ours[rows.numpy()[:, len(begin) :] != model.config.pad_id]
         np.testing.assert_allclose(ours, expected[f"{side}_logits"][mask], rtol=0, atol=1e-4)
     theirs = json.loads((folder() / f"{name}.json").read_text())
     for search, value in SEARCHES.items():
-        found = search_of(generator, TEXTS, value)
-        assert found == [row[1:] for row in theirs[search]], search
-    greedy = search_of(generator, TEXTS, Greedy())
-    for row, text, new in zip(greedy, TEXTS, theirs["together"], strict=True):
+        found = search_of(generator, texts, value)
+        assert found == [row[starts:] for row in theirs[search]], search
+    greedy = search_of(generator, texts, Greedy())
+    for row, text, new in zip(greedy, texts, theirs["together"], strict=True):
         row = row[: len(ids_of(text, "gpt2_digits")) + 6]
-        assert row == new[1 : len(row) + 1]
+        assert row == new[starts : len(row) + starts]
