@@ -29,7 +29,9 @@ from llama_folders import (
 )
 
 from keras_transformer import Beam, Greedy, TextGenerator, from_pretrained
-from keras_transformer.export import export_litert, export_saved_model
+from keras_transformer.export import export_ctranslate2, export_litert, export_saved_model
+from keras_transformer.export.ctranslate2.runtime import CTranslate2TextGenerator
+from keras_transformer.installation import install_hint
 from keras_transformer.pretrained.read import read_checkpoint
 from keras_transformer.tasks import open_run
 from keras_transformer.training.converted import write_converted
@@ -301,6 +303,30 @@ def test_a_saved_model_of_strings(kind, tmp_path):
         found = session.run({k: v.name for k, v in signature.outputs.items()}, feed)
     texts = [text.decode() for text in found[generator.output].ravel()]
     assert texts == generator(TEXTS, search=search)
+
+
+@pytest.mark.slow
+def test_ctranslate2_without_a_token_that_begins_texts(tmp_path):
+    """It has no such token in its cache; the score of a beam is still that of the continuation."""
+    pytest.importorskip("ctranslate2", reason=install_hint("ctranslate2"))
+    write_folder(tmp_path / "hf", "qwen2")
+    generator, texts = from_pretrained(tmp_path / "hf"), [text for text in TEXTS if text]
+    report = export_ctranslate2(generator, tmp_path / "ct2", texts)
+    assert report["agreement"] == 1
+    by_sum = Beam(4, length_penalty=0.0, extra_length=None)
+    for search in (Greedy(), by_sum):
+        loaded = CTranslate2TextGenerator(tmp_path / "ct2", search)
+        sources = generator.source_tokenizer.encode(["", *texts]).to_list()
+        tokens, scores = loaded.decode(sources)
+        padded = tf.ragged.constant(sources, dtype=tf.int32).to_tensor(
+            generator.model.config.pad_id
+        )
+        found = search(generator.model, padded)
+        assert tokens[1:, 0].tolist() == found.tokens.numpy()[1:, 0].tolist()
+        np.testing.assert_allclose(scores[1:, 0], found.scores[1:, 0], rtol=0, atol=1e-4)
+        assert (tokens[0] == generator.model.config.pad_id).all()  # of an empty prompt
+    with pytest.raises(ValueError, match="`search` must have no length penalty for .*ct2"):
+        CTranslate2TextGenerator(tmp_path / "ct2", Beam(4, normalization="average", extra_length=None))
 
 
 @pytest.mark.long

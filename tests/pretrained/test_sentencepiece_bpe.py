@@ -113,6 +113,24 @@ def test_an_end_token_after_prompts_is_not_carried_over(tmp_path):
     assert note.startswith("`add_eos_token` is not carried over")
 
 
+@pytest.mark.parametrize(
+    ("kind", "options", "starts"),
+    [
+        ("prepend", {}, True),
+        ("prepend", {"add_bos_token": False}, False),
+        ("prepend", {"add_bos_token": None}, True),
+        ("prepend", {"add_bos_token": True, "bos_token": None}, False),
+        ("model", {}, True),
+        ("model", {"add_bos_token": False}, False),
+        ("model", {"add_bos_token": True, "bos_token": "<s>"}, True),
+    ],
+)
+def test_the_files_decide_about_a_token_at_the_beginning(kind, options, starts, tmp_path):
+    write_folder(tmp_path, kind)
+    config = read_checkpoint(edited(tmp_path, **options)).model.config
+    assert config.decoder.hides_start is not starts
+
+
 @pytest.mark.parametrize("pad", [0, 1, 2, None])
 def test_the_unknown_token_does_not_pad(pad, tmp_path):
     """Nor do those that begin or end a text."""
