@@ -30,7 +30,7 @@ from llama_folders import (
 
 from keras_transformer import Beam, Greedy, TextGenerator, from_pretrained
 from keras_transformer.export import export_ctranslate2, export_litert, export_saved_model
-from keras_transformer.export.ctranslate2.runtime import CTranslate2TextGenerator
+from keras_transformer.export.ctranslate2.text_generator import CTranslate2TextGenerator
 from keras_transformer.installation import install_hint
 from keras_transformer.pretrained.read import read_checkpoint
 from keras_transformer.tasks import open_run
@@ -326,7 +326,9 @@ def test_ctranslate2_without_a_token_that_begins_texts(tmp_path):
         np.testing.assert_allclose(scores[1:, 0], found.scores[1:, 0], rtol=0, atol=1e-4)
         assert (tokens[0] == generator.model.config.pad_id).all()  # of an empty prompt
     with pytest.raises(ValueError, match="`search` must have no length penalty for .*ct2"):
-        CTranslate2TextGenerator(tmp_path / "ct2", Beam(4, normalization="average", extra_length=None))
+        CTranslate2TextGenerator(
+            tmp_path / "ct2", Beam(4, normalization="average", extra_length=None)
+        )
 
 
 @pytest.mark.long
