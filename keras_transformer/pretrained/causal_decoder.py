@@ -88,6 +88,8 @@ class CausalDecoder(Family):
         kinds = self.settings.get("layer_types") or []
         if not isinstance(kinds, list) or not {*map(str, kinds)} <= {FULL, LOCAL}:
             raise self.settings.wrong("layer_types", f"a list of {FULL} and {LOCAL}")
+        if kinds and len(kinds) != self.settings.count("num_hidden_layers"):
+            raise self.settings.wrong("layer_types", "a list with one entry for each layer")
         return kinds
 
     def read_settings(self) -> CheckpointSettings:  # noqa: D102

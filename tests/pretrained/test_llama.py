@@ -127,6 +127,9 @@ def test_windows_of_some_layers_are_refused_unless_they_are_as_long_as_texts(tmp
         read_checkpoint(tmp_path)
     edit(tmp_path / "config.json", layer_types=["full_attention"] * 2)
     assert read_checkpoint(tmp_path).model.config.decoder.window is None
+    edit(tmp_path / "config.json", layer_types=["full_attention"])
+    with pytest.raises(ValueError, match="`layer_types` must be a list with one entry for each la"):
+        read_checkpoint(tmp_path)
     edit(tmp_path / "config.json", layer_types=["linear_attention"] * 2)
     with pytest.raises(ValueError, match="`layer_types` must be a list of full_attention and"):
         read_checkpoint(tmp_path)

@@ -13,8 +13,17 @@ DEFAULTS = {
 }
 
 
-class Qwen(CausalDecoder):
-    """Base of both: layers from `max_window_layers` on may have a sliding window."""
+class Qwen2(CausalDecoder):
+    """Qwen2 and Qwen2.5: queries, keys and values have biases.
+
+    Layers from `max_window_layers` on, or those in `layer_types`, may have a sliding window.
+    """
+
+    name, model_type, classes, words = "qwen2", "qwen2", "Qwen2", WORDS
+    defaults = DEFAULTS
+
+    def attention(self) -> dict[str, Any]:  # noqa: D102
+        return {"attention_bias": True, "attention_output_bias": False}
 
     def local_layers(self, count: int) -> list[bool]:  # noqa: D102
         settings = self.settings
@@ -25,20 +34,10 @@ class Qwen(CausalDecoder):
         return [kind == LOCAL for kind in kinds]
 
 
-class Qwen2(Qwen):
-    """Qwen2 and Qwen2.5: queries, keys and values have biases."""
-
-    name, model_type, classes, words = "qwen2", "qwen2", "Qwen2", WORDS
-    defaults = DEFAULTS
-
-    def attention(self) -> dict[str, Any]:  # noqa: D102
-        return {"attention_bias": True, "attention_output_bias": False}
-
-
-class Qwen3(Qwen):
+class Qwen3(Qwen2):
     """Qwen3, which normalises query and key heads."""
 
-    name, model_type, classes, words = "qwen3", "qwen3", "Qwen3", WORDS
+    name, model_type, classes = "qwen3", "qwen3", "Qwen3"
     defaults = {**DEFAULTS, "head_dim": 128}
 
     def attention(self) -> dict[str, Any]:  # noqa: D102
