@@ -61,6 +61,8 @@ def encode(tokenizer, order):
 def prepare(tokenizer, order):
     """Returns the normalised words of each text, joined."""
     texts = [tokenizer.normalizer.normalize_str(text) for text in order["texts"]]
+    if tokenizer.pre_tokenizer is None:
+        return texts
     split = tokenizer.pre_tokenizer.pre_tokenize_str
     return ["".join(word for word, _ in split(text)) for text in texts]
 

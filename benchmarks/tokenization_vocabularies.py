@@ -11,6 +11,9 @@ import math
 import sentencepiece
 from sentencepiece import sentencepiece_model_pb2
 
+from keras_transformer.pretrained.files.folder import CheckpointFolder
+from keras_transformer.pretrained.sentencepiece_bpe import read_sentencepiece_bpe
+from keras_transformer.pretrained.settings import CheckpointSettings
 from keras_transformer.text.bert_normalizer import BertNormalizer
 from keras_transformer.text.piece_table import with_table
 from keras_transformer.text.tokenizers import (
@@ -138,9 +141,13 @@ class SentencePiece(Kind):
             model_type=self.model, vocab_size=pieces, character_coverage=1.0,
             normalization_rule_name=self.rules, num_threads=1, hard_vocab_limit=False,
             minloglevel=2,
-            **(special if self.order == "t5" else {}),
+            **(special if self.order == "t5" else {}), **self._options(),
         )  # fmt: skip
         return written.getvalue()
+
+    def _options(self):
+        """Returns further options of the training."""
+        return {}
 
     def _json(self, names, proto):
         charsmap = base64.b64encode(proto.normalizer_spec.precompiled_charsmap).decode()
@@ -161,7 +168,64 @@ class SentencePiece(Kind):
         }
 
 
-@functools.lru_cache(1)
+@dataclasses.dataclass(frozen=True)
+class ByteFallback(SentencePiece):
+    """Llama 2's tokenizer: unknown characters become tokens of bytes, and nothing is normalised."""
+
+    model: str = "bpe"
+    order: str = "sentencepiece"
+    rules: str = "identity"
+
+    def make(self, peer, texts, pieces, path):
+        """Returns our tokenizer of the `tokenizer.json` that is written after training."""
+        content = self._train(json.loads(texts.read_text(encoding="utf-8")), pieces)
+        proto = sentencepiece_model_pb2.ModelProto.FromString(content)
+        names = [(piece.piece, piece.score) for piece in proto.pieces]
+        folder = path.with_suffix("")
+        folder.mkdir()
+        (folder / "tokenizer.model").write_bytes(content)
+        for place in (folder / "tokenizer.json", path):
+            place.write_text(json.dumps(self._json(names, proto)), encoding="utf-8")
+        tokenizer = read_sentencepiece_bpe(
+            CheckpointFolder(folder),
+            CheckpointSettings({"vocab_size": len(names)}, folder),
+            special=lambda pieces: {"bos": "<s>", "eos": "</s>"},
+            padding=lambda pieces, unknown: "<pad>",
+            marks=lambda roles: [(None, None)],
+        )
+        self.trained[tokenizer.model] = content
+        return tokenizer
+
+    def expected(self, tokenizer, texts):
+        """Returns the ids by the package `sentencepiece` and the model that it has trained."""
+        return _processor(self.trained[tokenizer.model]).encode(texts)
+
+    def reason(self, tokenizer, text, ours, theirs, prepared):
+        """Returns why ids differ: see `Kind`."""
+        return INVALID if text != text.decode("utf-8", "replace").encode() else UNKNOWN
+
+    @functools.cached_property
+    def trained(self):
+        """The models of `sentencepiece`, by the model of our tokenizer."""
+        return {}
+
+    def _options(self):
+        return {"byte_fallback": True, "remove_extra_whitespaces": False,
+                "allow_whitespace_only_pieces": True, "split_digits": True}  # fmt: skip
+
+    def _json(self, names, proto):
+        ids = {name: number for number, (name, _) in enumerate(names)}
+        steps = [{"type": "Prepend", "prepend": SPACE},
+                 {"type": "Replace", "pattern": {"String": " "}, "content": SPACE}]  # fmt: skip
+        return {
+            "added_tokens": [],
+            "normalizer": {"type": "Sequence", "normalizers": steps},
+            "model": {"type": "BPE", "unk_token": "<unk>", "fuse_unk": True,
+                      "byte_fallback": True, "vocab": ids, "merges": _merges(dict(names))},
+        }  # fmt: skip
+
+
+@functools.lru_cache(2)
 def _processor(model):
     return sentencepiece.SentencePieceProcessor(model_proto=model)
 
@@ -196,4 +260,5 @@ KINDS = {
     "unigram-t5": SentencePiece("unigram", "t5", "nmt_nfkc"),
     "unigram-mbart": SentencePiece("unigram", "fairseq", "nmt_nfkc_cf"),
     "sentencepiece-bpe": SentencePiece("bpe", "fairseq", "nmt_nfkc"),
+    "bpe-llama2": ByteFallback(),
 }

@@ -151,13 +151,17 @@ def sinusoids(length, d_model, layout="interleaved", endpoint=False):
 
 
 def rotation(position, rate, config):
-    """The angle of a position; Llama 3.1 slows down long waves, and those between in part."""
+    """The angle of a position; Llama 3.1 and YaRN slow down long waves, and some in part."""
     if config is None or not config.rotary_factor:
         return position * rate
     if not config.rotary_short_wave or 2 * math.pi / rate > config.rotary_long_wave:
         return position * rate / config.rotary_factor
     if 2 * math.pi / rate < config.rotary_short_wave:
         return position * rate
+    if config.rotary_log_ramp:
+        octaves = math.log2(config.rotary_long_wave / config.rotary_short_wave)
+        share = math.log2(config.rotary_long_wave * rate / (2 * math.pi)) / octaves
+        return position * ((1 - share) * rate / config.rotary_factor + share * rate)
     turns = config.rotary_long_wave * rate / (2 * math.pi)
     share = (turns - 1) / (config.rotary_long_wave / config.rotary_short_wave - 1)
     return position * ((1 - share) * rate / config.rotary_factor + share * rate)
@@ -169,6 +173,7 @@ def rotated(heads, base=10000, config=None):
     for b, t, h, i in np.ndindex(*heads.shape[:3], half):
         point = complex(heads[b, t, h, i], heads[b, t, h, i + half])
         point *= np.exp(1j * rotation(t, 1 / base ** (i / half), config))
+        point *= (config and config.rotary_scale) or 1
         out[b, t, h, i], out[b, t, h, i + half] = point.real, point.imag
     return out
 

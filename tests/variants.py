@@ -163,6 +163,10 @@ _FAST_BY_FILE = {
         "test_every_option_has_an_effect": 2,
         "test_too_many_rotary_positions_are_never_silently_wrong": 1,
     },
+    "tests/models/test_hidden_start.py": {
+        "test_a_text_is_computed_as_without_its_start": 2,
+        "test_the_score_of_a_beam_is_that_of_its_continuation": 1,
+    },
     "tests/models/test_image_classifier.py": {
         "test_logits_equal_the_reference": 4,
         "test_several_class_tokens_and_the_mean_of_their_classifiers": 2,
@@ -267,6 +271,12 @@ _FAST_BY_FILE = {
     "tests/pretrained/test_roberta.py": {
         "test_states_and_logits": 2,
         "test_the_options_decide_about_the_first_space": 1,
+    },
+    "tests/pretrained/test_sentencepiece_bpe.py": {
+        "test_ids_and_texts": 3,
+        "test_the_files_decide_about_a_token_at_the_beginning": 3,
+        "test_the_unknown_token_does_not_pad": 1,
+        "test_vocabularies_that_cannot_be_expressed_are_named": 8,
     },
     "tests/pretrained/test_trimming.py": {
         "test_texts_logits_and_rules_are_those_of_the_checkpoint": 1,

@@ -26,7 +26,7 @@ EXPRESSED = {
     *("num_layers", "d_model", "max_length", "final_norm", "embedding_norm", "autoregression"),
     *("position", "sinusoid_layout", "sinusoid_endpoint", "position_offset"),
     *("rotary_base", "rotary_factor", "rotary_short_wave", "rotary_long_wave"),
-    *("relative_distance", "relative_buckets", "share_positions"),
+    *("relative_distance", "relative_buckets", "share_positions", "attends_to_start"),
     *("num_heads", "num_key_value_heads", "d_ff", "d_k", "d_v", "score"),
     *("dropout", "attention_dropout", "activation_dropout"),  # only in training
     *("activation", "feed_forward_type", "feed_forward_bias"),

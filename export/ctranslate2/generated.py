@@ -19,6 +19,7 @@ from keras_transformer.export.ctranslate2.spec import make_spec
 MAX_SCORE_LOSS = {"none": 0.0, "float16": 0.01, "int8": 0.03}
 MAX_KERNEL_LOSS = {"none": 0.0, "float16": 0.01, "int8": 1.0}
 BEAM = Beam(4, normalization="average", extra_length=None)
+BEAM_BY_SUM = Beam(4, length_penalty=0.0, extra_length=None)
 PROGRESS = "translating with CTranslate2"
 METRICS = ("token_agreement", "score_loss", "score_error", "bleu", "chrf")
 
@@ -94,12 +95,14 @@ def _judge_beam(draft, agreement, name):
     that ends at its first free position, because CTranslate2 may drop it. If the end token is
     forced at the limit, the model in memory ranks such outputs among those that ended earlier.
     """
-    if is_renormalized(rules_of(agreement.pipeline.model.config)):
+    config = agreement.pipeline.model.config
+    if is_renormalized(rules_of(config)):
         return {"sentences": 0, "agreement": None}
-    loaded = open_ctranslate2(draft, BEAM)
+    beam = BEAM_BY_SUM if config.decoder.hides_start else BEAM
+    loaded = open_ctranslate2(draft, beam)
     ends_by_force = loaded.metadata[FORCED] is not None
     columns = (
-        *(agreement.samples, agreement.read_sources(), agreement.expected(BEAM, BEAM.size)),
+        *(agreement.samples, agreement.read_sources(), agreement.expected(beam, beam.size)),
         agreement.exported(loaded, PROGRESS),
     )
     rows = [
@@ -114,4 +117,4 @@ def _judge_beam(draft, agreement, name):
     sentences, expected, exported = map(list, zip(*rows, strict=True))
     limits = dataclasses.replace(agreement.limits, references=None, min_agreement=None)
     agreement = dataclasses.replace(agreement, samples=sentences, limits=limits)
-    return agreement.judge(BEAM, expected, exported, name)
+    return agreement.judge(beam, expected, exported, name)

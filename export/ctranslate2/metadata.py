@@ -11,6 +11,7 @@ FORCED = "forced_eos_id"  # for this and the following keys see `TransformerConf
 FIRST = "forced_bos_id"
 NGRAM = "no_repeat_ngram"
 LANGUAGES = "language_codes"
+HIDDEN = "hides_start"  # whether outputs are computed without the token that begins them
 # Rules of a model for its outputs, with the values that have no effect. They are also those of
 # folders in which a rule is missing.
 RULES = {FORCED: None, FIRST: None, NGRAM: 0, LANGUAGES: "none"}
@@ -24,7 +25,8 @@ def metadata_of(config, max_length, greedy_length) -> dict[str, Any]:
         max_length: Maximum source and output length in tokens.
         greedy_length: Maximum output length of greedy search.
     """
-    return {MAX_LENGTH: max_length, GREEDY: greedy_length, **rules_of(config)}
+    hidden = {HIDDEN: True} if config.decoder.hides_start else {}
+    return {MAX_LENGTH: max_length, GREEDY: greedy_length, **rules_of(config), **hidden}
 
 
 def metadata_of_encoder(pipeline) -> dict[str, Any]:

@@ -1,8 +1,11 @@
 """Loaded CTranslate2 models that continue texts."""
 
 from collections.abc import Sequence
+from typing import Any
 
+from keras_transformer.decoding import Beam, Greedy
 from keras_transformer.export.ctranslate2.generation import CTranslate2Generator
+from keras_transformer.export.ctranslate2.metadata import HIDDEN
 from keras_transformer.tasks.results import Generated
 
 
@@ -24,9 +27,31 @@ class CTranslate2TextGenerator(CTranslate2Generator):
     def _limits(self):
         return {"max_length": self._limit}
 
+    def __init__(self, path: Any, search: Greedy | Beam = Greedy(), *args: Any, **kwargs: Any):
+        super().__init__(path, search, *args, **kwargs)
+        penalized = isinstance(search, Beam) and search.penalty(2) != 1
+        if self.metadata.get(HIDDEN) and penalized:
+            raise ValueError(
+                f"`search` must have no length penalty for {path}: no token begins the texts of "
+                "its model, and CTranslate2 does not count the first token of a prompt. Received: "
+                f"search={search!r}."
+            )
+
     def _search(self, sources, n):
+        prompts = [[self._pieces[token] for token in ids[:-1]] for ids in sources]
+        if self.metadata.get(HIDDEN):
+            return self._search_without_start(prompts, n)
         begin = self._target_pieces[self.tokenizers.target.bos_id]
-        prompts = [[begin, *(self._pieces[token] for token in ids[:-1])] for ids in sources]
+        prompts = [[begin, *prompt] for prompt in prompts]
         results = self._model.generate_batch(prompts, num_hypotheses=n, **self._options)
         # The prompt is part of the output, but not the token that begins it.
         return [(result.sequences, result.scores) for result in results]
+
+    def _search_without_start(self, prompts, n):
+        """Searches after prompts that no token begins. An empty prompt has no hypotheses."""
+        full = [prompt for prompt in prompts if prompt]
+        length = max(1, self._limit - 1)  # the first token of a prompt is not counted
+        options = {"num_hypotheses": n, **self._options, "max_length": length}
+        results = iter(self._model.generate_batch(full, **options) if full else [])
+        found = [next(results) if prompt else None for prompt in prompts]
+        return [([], []) if row is None else (row.sequences, row.scores) for row in found]

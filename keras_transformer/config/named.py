@@ -13,7 +13,8 @@ from keras_transformer.config.stack import StackConfig
 
 # Options of inputs that only a text that is read has, not one that is generated.
 OF_TEXTS = ("segments", "embedding_size")
-STACK = Part(StackConfig(), leave_out=("autoregression",))
+LANGUAGE_MODEL = Part(StackConfig(), leave_out=("autoregression",))
+STACK = Part(StackConfig(), leave_out=("autoregression", "attends_to_start"))
 RECURRENT = RecurrentConfig(cells="lstm_attention")  # all options have an effect on this kind
 
 
@@ -48,7 +49,7 @@ class TransformerConfig(ModelConfig):
     description = {
         "input": Part(inputs.TokenInput(), leave_out=OF_TEXTS),
         "encoder": STACK,
-        "decoder": Part(StackConfig(), kind="autoregression"),
+        "decoder": Part(StackConfig(), kind="autoregression", leave_out=("attends_to_start",)),
         "head": Part(heads.TargetHead()),
     }
     aliases = {"num_decoder_layers": ("decoder", "num_layers")}
@@ -68,7 +69,7 @@ class LanguageModelConfig(ModelConfig):
 
     description = {
         "input": Part(inputs.TokenInput(), leave_out=OF_TEXTS),
-        "decoder": STACK,
+        "decoder": LANGUAGE_MODEL,
         "head": Part(heads.NextTokenHead()),
     }
 

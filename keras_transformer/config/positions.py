@@ -18,12 +18,16 @@ DIGITS = 16
 
 # Positions that are added to embeddings; the others act in self-attention.
 EMBEDDED = ("sinusoidal", "learned", "binary", "none")
+# Positions that depend on distances alone.
+RELATIVE = ("rotary", "relative", "alibi", "t5", "none")
 OPTIONS = {
     "rotary_base": ("rotary",),
     "local_rotary_base": ("rotary",),
     "rotary_factor": ("rotary",),
     "rotary_short_wave": ("rotary",),
     "rotary_long_wave": ("rotary",),
+    "rotary_log_ramp": ("rotary",),
+    "rotary_scale": ("rotary",),
     "relative_distance": ("relative", *BUCKETS),
     "relative_buckets": (*BUCKETS,),
     "share_positions": (*BUCKETS,),
@@ -53,7 +57,8 @@ def check_position(stack) -> None:
                 f"`{name}` has an effect only on {names} positions. "
                 f"Received: {name}={value}, position={acting!r}."
             )
-    check_waves(stack.rotary_factor, stack.rotary_short_wave, stack.rotary_long_wave, "rotary_")
+    waves = stack.rotary_short_wave, stack.rotary_long_wave
+    check_waves(stack.rotary_factor, *waves, stack.rotary_log_ramp, "rotary_")
     if acting in BUCKETS:
         buckets, distance = BUCKETS[acting]
         check_buckets(
@@ -76,6 +81,11 @@ def check_recurrent(config) -> None:
         raise ValueError(
             f"`{name}` must be one of {', '.join(EMBEDDED)} for a decoder with SSRUs: other "
             f"positions act in self-attention. Received: {name}={config.position_in_attention!r}."
+        )
+    if config.hides_start:
+        raise ValueError(
+            "`attends_to_start` must be true for a decoder with SSRUs, which has no self-attention."
+            " Received: attends_to_start=False."
         )
     if config.window is not None:
         raise ValueError(
@@ -104,17 +114,18 @@ def check_one_key_for_each_query(num_heads, num_key_value_heads) -> None:
         )
 
 
-def check_waves(factor, short_wave, long_wave, prefix="") -> None:
+def check_waves(factor, short_wave, long_wave, log_ramp=None, prefix="") -> None:
     """Checks the options that slow rotary positions down.
 
     Args:
         factor: Number that positions are divided by, or `None`.
         short_wave, long_wave: Wavelengths in positions, or `None`.
+        log_ramp: Whether the logarithm of wavelengths between them counts, or `None`.
         prefix: Prefix of the names of the arguments, for errors.
 
     Raises:
-        ValueError: If only one wavelength is given, the first is not the shorter one, or there is
-            no factor that they limit.
+        ValueError: If only one wavelength is given, the first is not the shorter one, there is no
+            factor that they limit, or `log_ramp` is given without them.
     """
     waves = (short_wave, long_wave)
     received = (
@@ -130,6 +141,11 @@ def check_waves(factor, short_wave, long_wave, prefix="") -> None:
         raise ValueError(
             f"`{prefix}short_wave` must be below `{prefix}long_wave`, or both must be None. "
             f"{received}"
+        )
+    if log_ramp is not None and short_wave is None:
+        raise ValueError(
+            f"`{prefix}log_ramp` has no effect without `{prefix}short_wave` and "
+            f"`{prefix}long_wave`. Received: {prefix}log_ramp={log_ramp}."
         )
 
 

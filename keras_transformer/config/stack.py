@@ -18,6 +18,7 @@ from keras_transformer.config.block import (
 )
 from keras_transformer.config.part_config import PartConfig
 from keras_transformer.config.positions import (
+    RELATIVE,
     check_digits,
     check_position,
     check_recurrent,
@@ -113,6 +114,17 @@ class StackConfig(PartConfig):
         `rotary_factor`, and those between `rotary_short_wave` and this one in part.
         `None`: all of them are divided.""",
     )
+    rotary_log_ramp: OptionalFlag = option(
+        None,
+        """Divides rotations between `rotary_short_wave` and `rotary_long_wave` by a share of
+        `rotary_factor` that depends on the logarithm of their wavelength, as in YaRN (Peng et al.,
+        2023). `None`: on their frequency, as in Llama 3.1.""",
+    )
+    rotary_scale: OptionalNumber = option(
+        None,
+        """Factor of the query and key heads that rotary positions rotate, above 1 in YaRN.
+        `None`: 1.""",
+    )
     relative_distance: OptionalCount = option(
         None,
         """Largest distance with a parameter of its own, for relative positions, T5's and
@@ -141,6 +153,12 @@ class StackConfig(PartConfig):
     )
     local_rotary_base: OptionalNumber = option(
         None, "`rotary_base` of blocks with local self-attention. `None`: `rotary_base`."
+    )
+    attends_to_start: OptionalFlag = option(
+        None,
+        """Lets all positions of causal self-attention attend to the first one. False for a language
+        model like Qwen, which was trained without a token at the beginning of a text: only that
+        token itself attends to it. `None`: true.""",
     )
     first_norm: OptionalFlag = option(
         None,
@@ -210,6 +228,11 @@ class StackConfig(PartConfig):
         return self.position if self.attention_position == "none" else self.attention_position
 
     @property
+    def hides_start(self) -> bool:
+        """`True` if no other position attends to the first one."""
+        return self.attends_to_start is False
+
+    @property
     def is_recurrent(self) -> bool:
         """`True` if blocks have SSRUs instead of self-attention."""
         return self.autoregression == "ssru"
@@ -240,6 +263,11 @@ def check_stack(stack) -> None:
     if stack.is_recurrent:
         check_recurrent(stack)
     _check_local(stack)
+    if stack.hides_start and stack.position not in RELATIVE:
+        raise ValueError(
+            "`attends_to_start` must be true unless `position` depends on distances alone, as in "
+            f"{', '.join(RELATIVE)}. Received: position={stack.position!r}."
+        )
     if stack.first_norm is not None and not block.is_pre_norm:
         raise ValueError(
             '`first_norm` has an effect only with `norm="pre"`. '

@@ -10,7 +10,7 @@ from keras import ops
 from keras_transformer.checks import check_count, check_flag
 from keras_transformer.layers import positions
 from keras_transformer.layers.dot_product import attend_to_parts
-from keras_transformer.layers.masks import causal_mask, join_masks, window_mask
+from keras_transformer.layers.masks import causal_mask, join_masks, start_mask, window_mask
 from keras_transformer.layers.multi_head import NORM_EPSILON, MultiHeadAttention
 from keras_transformer.layers.scores import AttentionScore
 from keras_transformer.tensors import Shape, Tensor
@@ -39,6 +39,8 @@ class MultiHeadSelfAttention(MultiHeadAttention):
         query_key_norm: Kind of normalisation of each query and key head, before `position` rotates
             it: `"rms"`, `"layer"` or `"none"` (Henry et al., 2020).
         norm_epsilon: Number added to the variance in these normalisations.
+        hides_start: Whether only the first position attends to itself, so that a token that begins
+            a text has no effect on later ones. Only for causal attention.
         **kwargs: `name`, `dtype` and `trainable` as in every Keras layer.
 
     Call arguments:
@@ -81,13 +83,20 @@ class MultiHeadSelfAttention(MultiHeadAttention):
         window: int | None = None,
         query_key_norm: str = "none",
         norm_epsilon: float = NORM_EPSILON,
+        hides_start: bool = False,
         **kwargs: Any,
     ):
         own = (num_heads, d_k, d_v, dropout, use_bias, score, num_key_value_heads)
         super().__init__(*own, query_key_norm, norm_epsilon, **kwargs)
         check_flag("causal", causal)
         check_count("window", window, optional=True)
-        self.causal, self.window = causal, window
+        check_flag("hides_start", hides_start)
+        if hides_start and not causal:
+            raise ValueError(
+                "`hides_start` must be false unless attention is causal. "
+                f"Received: hides_start={hides_start}, causal={causal}."
+            )
+        self.causal, self.window, self.hides_start = causal, window, hides_start
         self.position = positions.get("none" if position is None else position)
 
     def build(self, x_shape: Shape, allowed_shape: Shape | None = None) -> None:  # noqa: D102
@@ -122,8 +131,9 @@ class MultiHeadSelfAttention(MultiHeadAttention):
         return query, key, self._value_heads(x, real)
 
     def _near(self, queries, keys):
-        """Returns the mask of the window, `[1, T, S]`, or `None` without a window."""
-        return None if self.window is None else window_mask(queries, keys, self.window)
+        """Returns the mask of the window and the start, `[1, T, S]`; `None`: all keys are near."""
+        near = None if self.window is None else window_mask(queries, keys, self.window)
+        return join_masks(near, start_mask(queries, keys)) if self.hides_start else near
 
     def _relation(self, heads, queries, keys):
         """Returns the terms that the position adds to scores `[B, H, T, S]` and values `[T, S, K]`.
@@ -227,4 +237,5 @@ class MultiHeadSelfAttention(MultiHeadAttention):
             "causal": self.causal,
             "position": position,
             "window": self.window,
+            "hides_start": self.hides_start,
         }

@@ -57,6 +57,28 @@ def causal_mask(length: int | Tensor) -> Tensor:
     return ops.expand_dims(ops.greater_equal(queries, keys), axis=0)  # [1, T, T]
 
 
+def start_mask(queries: Tensor, keys: Tensor) -> Tensor:
+    """Returns a mask of the keys after the first position, to which only that position attends.
+
+    Args:
+        queries: Positions of the queries, integer `[T]`, or one position shared by all (T = 1).
+        keys: Positions of the keys, integer `[S]`.
+
+    Returns:
+        Boolean tensor `[1, T, S]`, the same for every sentence.
+
+    Example:
+        >>> import numpy as np
+        >>> from keras_transformer.layers.masks import start_mask
+        >>> start_mask(np.arange(3), np.arange(3)).numpy()[0].astype(int)
+        array([[1, 1, 1],
+               [0, 1, 1],
+               [0, 1, 1]])
+    """
+    first = ops.equal(ops.reshape(queries, (-1, 1)), 0)  # [T, 1]
+    return ops.expand_dims(ops.logical_or(first, ops.greater(keys, 0)), axis=0)
+
+
 def window_mask(queries: Tensor, keys: Tensor, window: int) -> Tensor:
     """Returns a mask of keys near the query: at most `window` positions before or after it.
 

@@ -100,7 +100,12 @@ class LanguageModel(TokenOutput, ConfiguredModel):
         queries, keys = ops.expand_dims(documents, 2), ops.expand_dims(documents, 1)
         # Only the embedding needs `places`: positions in attention depend on differences alone.
         x = self.embedding(tokens, places=places, training=training)  # [B, T, D]
-        return self.decoder(x, allowed=ops.equal(queries, keys), training=training)
+        allowed = ops.equal(queries, keys)  # [B, T, T]
+        if self.config.decoder.hides_start:  # the decoder only hides that of the first text
+            first, others = (ops.equal(places, 0), ops.not_equal(places, 0))
+            visible = ops.logical_or(ops.expand_dims(first, 2), ops.expand_dims(others, 1))
+            allowed = ops.logical_and(allowed, visible)
+        return self.decoder(x, allowed=allowed, training=training)
 
     def step(
         self, tokens: Tensor, cache: tuple, index: Tensor, allowed: Tensor | None = None

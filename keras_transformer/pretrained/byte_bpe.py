@@ -2,7 +2,7 @@
 
 from keras_transformer.checks import is_integer
 from keras_transformer.pretrained.added_tokens import read_mask, with_added_tokens
-from keras_transformer.pretrained.pieces import check_ids
+from keras_transformer.pretrained.pieces import pieces_of_ids
 from keras_transformer.pretrained.post_processor import check_marks
 from keras_transformer.pretrained.settings import CheckpointSettings
 from keras_transformer.text.tokenizers import ByteBPETokenizer
@@ -78,9 +78,7 @@ def read_byte_bpe(
         added = {token["content"] for token in (content or {}).get("added_tokens") or []}
         how["whole_words"] = [piece for piece in how["whole_words"] if piece not in added]
     ids = {p: n for p, n in ids.items() if not (p in beyond and is_integer(n) and n >= size)}
-    check_ids(ids, size, path)
-    names = {number: piece for piece, number in ids.items()}
-    pieces = [names.get(number, f"<unused {number}>") for number in range(size)]
+    pieces = pieces_of_ids(ids, size, path)
     if callable(special):
         special = special(pieces)
     if padding is not None:
@@ -127,10 +125,26 @@ def _merges_of_lines(text):
 
 
 def _from_json(content, path):
-    """Returns the ids and the pairs in a `tokenizer.json`."""
+    """Returns the ids and the pairs in a `tokenizer.json`, and options of `ByteBPETokenizer`."""
+    model, ids, merges = bpe_of_json(content, path, EXPRESSIBLE)
     whole = CheckpointSettings(content, path)
-    model = whole.section("model", "BPE")
-    model.check(EXPRESSIBLE)
+    how = {"pattern": _pattern(whole), "normalization": _normalization(whole)}
+    return ids, merges, {**how, "whole_words": tuple(ids) if model.get("ignore_merges") else ()}
+
+
+def bpe_of_json(content, path, expressible) -> tuple[CheckpointSettings, dict, list]:
+    """Returns the settings of the model in a `tokenizer.json`, its ids and its pairs.
+
+    Args:
+        content: Content of the file.
+        path: Path of the file, for messages.
+        expressible: See `CheckpointSettings.check`.
+
+    Raises:
+        ValueError: If the model is not BPE, or an option of it is not expressible.
+    """
+    model = CheckpointSettings(content, path).section("model", "BPE")
+    model.check(expressible)
     ids, merges = model.get("vocab"), model.get("merges")
     if not isinstance(ids, dict):
         raise model.wrong("vocab", "ids by piece")
@@ -141,8 +155,7 @@ def _from_json(content, path):
         isinstance(pair, (list, tuple)) and [*map(type, pair)] == [str] * 2 for pair in merges
     ):
         raise model.wrong("merges", "a list of pairs")
-    how = {"pattern": _pattern(whole), "normalization": _normalization(whole)}
-    return ids, merges, {**how, "whole_words": tuple(ids) if model.get("ignore_merges") else ()}
+    return model, ids, merges
 
 
 def _pattern(whole):

@@ -12,17 +12,23 @@ from keras_transformer.pretrained.added_tokens import OPTIONS, token_name
 from keras_transformer.pretrained.byte_bpe import VOCABULARY, read_byte_bpe
 from keras_transformer.pretrained.family import Family
 from keras_transformer.pretrained.names import Layout, Weight, layers
+from keras_transformer.pretrained.post_processor import begins_with_token
+from keras_transformer.pretrained.rotations import positive, rotations
+from keras_transformer.pretrained.sentencepiece_bpe import (
+    has_sentencepiece_bpe,
+    read_sentencepiece_bpe,
+)
 from keras_transformer.pretrained.settings import ACTIVATIONS, CheckpointSettings
 from keras_transformer.text.tokenizers import Tokenizers
 
 # Settings that change what a model computes, with the values that a `LanguageModel` has. A setting
 # that is missing has the first of them.
 EXPRESSIBLE = {
-    "use_sliding_window": (False, None),
     "partial_rotary_factor": (None, 1.0),
     "quantization_config": (None,),
 }
 LONGEST = 2**22  # positions
+FULL, LOCAL = "full_attention", "sliding_attention"  # values of `layer_types`
 PADDING = "<|pad|>"
 SILENT = -1000.0  # bias of padding, which gets no probability
 TABLE, OUTPUT = "embed_tokens.weight", "lm_head.weight"
@@ -46,9 +52,10 @@ HEAD_NORMS = {
 
 
 class CausalDecoder(Family):
-    """A folder with `config.json` and `tokenizer.json`, whose tokenizer is byte-level BPE.
+    """A folder with `config.json` and a tokenizer: byte-level BPE, or SentencePiece's BPE.
 
-    A text is `bos text eos`; a model without `bos_token_id` begins it with the end token. Unless a
+    A text is `bos text eos`; a model without `bos_token_id` begins it with the end token. If the
+    tokenizer of `transformers` puts no token there, the text does not attend to it. Unless a
     checkpoint has its own token for padding, the vocabulary gets one more token. The model here
     gives padding no probability.
 
@@ -69,6 +76,22 @@ class CausalDecoder(Family):
         """Returns the options of biases and normalisations in attention."""
         raise NotImplementedError
 
+    def local_layers(self, count: int) -> list[bool]:
+        """Returns whether each of `count` layers has a sliding window, `sliding_window` wide."""
+        self.settings.check({"use_sliding_window": (False, None)})
+        if {*self.layer_types()} - {FULL}:
+            raise self.settings.wrong("layer_types", f"{FULL} for every layer")
+        return [False] * count
+
+    def layer_types(self) -> list[str]:
+        """Returns the setting `layer_types`, empty if it is missing."""
+        kinds = self.settings.get("layer_types") or []
+        if not isinstance(kinds, list) or not {*map(str, kinds)} <= {FULL, LOCAL}:
+            raise self.settings.wrong("layer_types", f"a list of {FULL} and {LOCAL}")
+        if kinds and len(kinds) != self.settings.count("num_hidden_layers"):
+            raise self.settings.wrong("layer_types", "a list with one entry for each layer")
+        return kinds
+
     def read_settings(self) -> CheckpointSettings:  # noqa: D102
         settings = super().read_settings()
         return CheckpointSettings({**self.defaults, **settings.content}, settings.path)
@@ -77,9 +100,6 @@ class CausalDecoder(Family):
         settings, tokenizer = self.settings, self._tokenizer
         settings.check(EXPRESSIBLE)
         self._check_classes()
-        kinds = settings.get("layer_types") or []
-        if not isinstance(kinds, list) or not {*map(str, kinds)} <= {"full_attention"}:
-            raise settings.wrong("layer_types", "full_attention for every layer")
         heads, groups, size = self._heads()
         return LanguageModelConfig(
             vocab_size=tokenizer.vocab_size,
@@ -100,14 +120,16 @@ class CausalDecoder(Family):
             activation=settings.choice("hidden_act", ACTIVATIONS, "silu"),
             feed_forward_type="gated",
             feed_forward_bias=settings.flag("mlp_bias", False),
-            layer_norm_epsilon=_positive(settings, "rms_norm_eps", 1e-6),
+            layer_norm_epsilon=positive(settings, "rms_norm_eps", 1e-6),
             norm="pre",
             norm_type="rms",
             position="rotary",
             tie="all" if settings.flag("tie_word_embeddings", False) else "none",
             output_bias=True,
+            attends_to_start=None if self._starts_with_token else False,
             **self.attention(),
-            **self._rotations(),
+            **self._window(),
+            **rotations(settings, size),
         )
 
     def sizes(self, config) -> Iterator[tuple[str, tuple[int, ...]]]:  # noqa: D102
@@ -162,52 +184,55 @@ class CausalDecoder(Family):
             raise settings.wrong("head_dim", f"even, as positions rotate pairs. It is {size}")
         return heads, groups, size
 
+    def _window(self):
+        """Returns the options of local self-attention."""
+        settings, count = self.settings, self.settings.count("num_hidden_layers")
+        local = self.local_layers(count)
+        if not any(local):
+            return {}
+        width = settings.count("sliding_window", least=2)  # the query itself included
+        if width >= self._longest():
+            return {}
+        if not all(local):
+            name = "layer_types" if settings.get("layer_types") else "max_window_layers"
+            raise settings.wrong(name, f"one kind of attention for all of the {count} layers")
+        return {"window": width - 1}
+
     def _longest(self):
         longest = self.settings.count("max_position_embeddings")
         if longest > LONGEST:
             raise self.settings.wrong("max_position_embeddings", f"at most {LONGEST}")
         return longest
 
-    def _rotations(self):
-        """Returns the options of rotary positions."""
-        settings = self.settings
-        name = "rope_scaling" if settings.get("rope_scaling") else "rope_parameters"
-        value = settings.get(name) or {}
-        if not isinstance(value, dict):
-            raise settings.wrong(name, "a table")
-        rope = CheckpointSettings(value, f"{settings.path}: `{name}`")
-        rope.check({"partial_rotary_factor": (None, 1.0)})
-        of_base = rope if "rope_theta" in value else settings
-        options = {"rotary_base": _positive(of_base, "rope_theta", 10_000.0)}
-        key = "rope_type" if "rope_type" in value else "type"
-        kind = rope.choice(key, {kind: kind for kind in ("default", "linear", "llama3")}, "default")
-        if kind != "default":
-            options["rotary_factor"] = _positive(rope, "factor", None)
-        if kind == "llama3":
-            original, outer = "original_max_position_embeddings", settings.get
-            length = outer(original) or rope.get(original) or outer("max_position_embeddings")
-            low, high = (_positive(rope, f"{x}_freq_factor", None) for x in ("low", "high"))
-            if low >= high:
-                raise rope.wrong("low_freq_factor", "below `high_freq_factor`")
-            lengths = CheckpointSettings({original: length}, rope.path)
-            length = lengths.count(original)
-            options |= {"rotary_short_wave": length / high, "rotary_long_wave": length / low}
-        return options
+    @functools.cached_property
+    def _starts_with_token(self):
+        """True if the tokenizer of `transformers` puts a token in front of a text."""
+        options = CheckpointSettings(self.folder.json(OPTIONS) or {}, self.folder.path / OPTIONS)
+        content, chosen = self.folder.json(VOCABULARY), options.flag("add_bos_token", None)
+        if chosen is not None:
+            return chosen and options.get("bos_token", "") is not None
+        if content is None:  # `transformers` 4 puts it there, version 5 needs the option
+            return has_sentencepiece_bpe(self.folder)
+        return begins_with_token(content)
 
     @functools.cached_property
     def _tokenizer(self):
         self.tensors.check_rows(f"{self._prefix}{TABLE}", self.settings, "vocab_size")
-        if self.words is None:
-            self.folder.require(VOCABULARY)
-        tokenizer = read_byte_bpe(
-            self.folder,
-            self.settings,
-            self._special,
-            starts_with_bos=False,
-            padding=self._padding,
-            marks=lambda special: [(None, None), (special["bos"], None)],
-            **(self.words or {}),
-        )
+        files = self.folder, self.settings, self._special
+        options = {
+            "padding": self._padding,
+            "marks": lambda special: [(None, None), (special["bos"], None)],
+        }
+        if has_sentencepiece_bpe(self.folder):
+            tokenizer = read_sentencepiece_bpe(*files, **options)
+        else:
+            if self.words is None:
+                self.folder.require(VOCABULARY)
+            tokenizer = read_byte_bpe(
+                *files, starts_with_bos=False, **options, **(self.words or {})
+            )
+        if (self.folder.json(OPTIONS) or {}).get("add_eos_token"):
+            self.notes.append("`add_eos_token` is not carried over: no prompt ends in that token")
         ends = [self.settings.get("eos_token_id"), self.generation_settings.get("eos_token_id")]
         ends = [end for value in ends for end in (value if isinstance(value, list) else [value])]
         others = dict.fromkeys(str(end) for end in ends if end not in (None, tokenizer.eos_id))
@@ -227,24 +252,17 @@ class CausalDecoder(Family):
         bos = settings.token("bos_token_id", len(pieces), default=eos)
         return {"bos": pieces[bos], "eos": pieces[eos], "unk": pieces[eos]}
 
-    def _padding(self, pieces):
+    def _padding(self, pieces, unknown=None):
         """The checkpoint's own token for padding, if it has no other purpose; or `PADDING`."""
         number = self.settings.token("pad_token_id", len(pieces), optional=True)
         options = self.folder.json(OPTIONS) or {}
         named = token_name(options.get("pad_token"))
         own = pieces[number] if number is not None else named
-        return own if own in pieces and own not in self._special(pieces).values() else PADDING
+        others = {*self._special(pieces).values(), unknown}
+        return own if own in pieces and own not in others else PADDING
 
     @functools.cached_property
     def _prefix(self):
         """Begins the names of the tensors; in files of a body alone it is empty."""
         based = any(name.startswith("model.") for name in self.tensors.shapes)
         return "model." if based else ""
-
-
-def _positive(settings, name, default):
-    """Returns a number above 0; if there is no default, the setting must be there."""
-    value = settings.number(name, default)
-    if value <= 0:
-        raise settings.wrong(name, "a number above 0")
-    return value

@@ -30,6 +30,20 @@ def check_ids(ids, size, path) -> None:
         taken.add(number)
 
 
+def pieces_of_ids(ids, size, path) -> list[str]:
+    """Returns the tokens in the order of their ids, with a placeholder for an id without a token.
+
+    Args:
+        ids, size, path: See `check_ids`.
+
+    Raises:
+        ValueError: If an id is not valid; the error names its token.
+    """
+    check_ids(ids, size, path)
+    names = {number: piece for piece, number in ids.items()}
+    return [names.get(number, f"<unused {number}>") for number in range(size)]
+
+
 def read_ids(folder, name, size) -> dict[str, int]:
     """Returns the dictionary from tokens to ids in a file such as `vocab.json`.
 

@@ -32,6 +32,15 @@ def check_marks(content, path, ids, allowed) -> None:
         raise settings.wrong("post_processor", f"one that puts {rule} around a text")
 
 
+def begins_with_token(content) -> bool:
+    """Returns true if a `tokenizer.json` puts a token in front of a text.
+
+    Args:
+        content: Content of the file, after `check_marks`.
+    """
+    return _marks(content.get("post_processor"))[0] != TEXT
+
+
 def _marks(value):
     """Returns the tokens around a text, pairs of name and id, and `TEXT` in its place."""
     kind = None if value is None else value["type"]

@@ -109,16 +109,22 @@ def _translate(translator, sentences, search, **options):
 
 
 def trace_text_score(generator) -> Callable:
-    """Returns a function of texts that scores each from its first token on."""
+    """Returns a function of texts that scores each from its first token on.
+
+    If no token begins a text for the model, it scores each from its second token on.
+    """
 
     def score_texts(texts):
         config, longest = generator.model.config, generator.max_length
         ids, truncated, _ = encode(generator.target_tokenizer, texts, longest)
         ids = _whole(ids, truncated)
         text = ids.to_tensor(config.pad_id)  # [B, T]
-        prompt = tf.fill([tf.shape(text)[0], 1], config.eos_id)  # an empty prompt
-        _, scores = score(generator.whole, prompt, text)
         tokens = tf.cast(ids.row_lengths(), tf.int32)
+        prompt = tf.fill([tf.shape(text)[0], 1], config.eos_id)  # an empty prompt
+        if config.decoder.hides_start:
+            prompt = text[:, :1]
+            tokens -= tf.cast(tf.not_equal(prompt[:, 0], config.eos_id), tf.int32)
+        _, scores = score(generator.whole, prompt, text)
         return {"score": scores, "tokens": tokens, "truncated": truncated}
 
     return tf.function(score_texts, input_signature=[STRINGS], autograph=False)

@@ -67,7 +67,7 @@ def utf8_bytes(points) -> tuple[Tensor, Tensor, Tensor]:
     return tf.where(tf.equal(number, 0), lead, following), of_point, counts
 
 
-def merge_ranks(pieces, merges) -> dict[str, int]:
+def merge_ranks(pieces, merges, alphabet=CHARACTERS) -> dict[str, int]:
     """Returns the place in the list of merges of each piece that a merge makes, a dictionary.
 
     It is the place of the first pair, if several make a piece.
@@ -75,12 +75,13 @@ def merge_ranks(pieces, merges) -> dict[str, int]:
     Args:
         pieces: The tokens, strings.
         merges: Pairs of them. Pairs that make the same piece follow one another.
+        alphabet: The pieces that stand for bytes, which must not be missing.
 
     Raises:
-        ValueError: If a character of a byte is no piece, or a merge does not fit the pieces.
+        ValueError: If the piece of a byte is missing, or a merge does not fit the pieces.
     """
     known = {*pieces}
-    missing = [character for character in CHARACTERS if character not in known]
+    missing = [piece for piece in alphabet if piece not in known]
     if missing:
         raise ValueError(
             f"`pieces` must have a piece for each byte. Received: {len(missing)} are missing, such "

@@ -32,7 +32,10 @@ REPLACEMENTS = {
 }
 # Steps that replace each code point independently of the others.
 OF_CODE_POINTS = ("decompose", "strip_accents", "lowercase")
-STEPS = (*REPLACEMENTS, *OF_CODE_POINTS, "compose")
+# Steps that put a space in front of a text that is not empty, and the beginnings of texts that do
+# not get one. SentencePiece writes a space as the last of them.
+PREFIXES = {"prefix_space": (), "one_prefix_space": (" ", "▁")}
+STEPS = (*REPLACEMENTS, *OF_CODE_POINTS, "compose", *PREFIXES)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,7 +49,8 @@ class TextSteps:
             becomes a space; `"next_line"`: U+0085 does; `"strip"` and `"strip_end"`: white space is
             removed at both ends, or at the end; `"decompose"` and `"compose"`: Unicode's forms NFKD
             and NFC; `"strip_accents"`: all combining marks are removed; `"lowercase"`: each letter
-            becomes lower case.
+            becomes lower case; `"prefix_space"`: a text that is not empty gets a space in front;
+            `"one_prefix_space"`: it gets one unless it begins with a space.
 
     Call arguments:
         strings: UTF-8 strings, `[B]`.
@@ -70,12 +74,25 @@ class TextSteps:
         for step in _joined(self.names):
             if step == "compose":
                 strings = _compose(strings)
+            elif step in PREFIXES:
+                strings = _with_space(strings, PREFIXES[step])
             elif step in REPLACEMENTS:
                 for pattern, text in REPLACEMENTS[step]:
                     strings = tf.strings.regex_replace(strings, pattern, text)
             else:
                 strings = _code_points(step)(strings)
         return strings
+
+
+def _with_space(strings, beginnings):
+    """Returns strings with a space in front, unless they are empty or begin with one of some texts.
+
+    A regular expression would not see the beginning of a text in front of an invalid byte.
+    """
+    kept = tf.equal(strings, "")
+    for beginning in beginnings:
+        kept |= tf.equal(tf.strings.substr(strings, 0, len(beginning.encode())), beginning)
+    return tf.where(kept, strings, tf.strings.join([" ", strings]))
 
 
 def _joined(names):

@@ -47,6 +47,7 @@ VALUES = {
     **{"position": "learned", "sinusoid_layout": "halves", "sinusoid_endpoint": True},
     **{"position_offset": 1, "rotary_base": 100.0},
     **{"rotary_factor": 2.0, "rotary_short_wave": 4.0, "rotary_long_wave": 90.0},
+    **{"rotary_log_ramp": True, "rotary_scale": 1.5, "attends_to_start": False},
     **{"query_key_norm": "rms", "relative_distance": 6, "relative_buckets": 8},
     **{"share_positions": True, "window": 1, "global_every": 2, "local_rotary_base": 50.0},
     **{"first_norm": False, "vocab_size": 13, "embedding_scale": 3.0, "segments": "from_bos"},
@@ -91,16 +92,31 @@ LIMITS = {("LanguageModel", "pad_id"), *((kind, "max_length") for kind in KINDS)
 T5 = {"position": "t5", "relative_buckets": 4, "relative_distance": 3}
 # Further base configurations, with the options to test on each; `None`: all options.
 BESIDE = [
-    ("Transformer", {"position": "rotary"}, ["rotary_base", "position_offset", "rotary_factor"]),
+    (
+        "Transformer",
+        {"position": "rotary"},
+        ["rotary_base", "position_offset", "rotary_factor", "rotary_scale"],
+    ),
     (
         "Transformer",
         {"position": "rotary", "rotary_factor": 4.0},
         ["rotary_short_wave", "rotary_long_wave"],
     ),
+    (
+        "Transformer",
+        {
+            "position": "rotary",
+            "rotary_factor": 4.0,
+            "rotary_short_wave": 4.0,
+            "rotary_long_wave": 90.0,
+        },
+        ["rotary_log_ramp"],
+    ),
     ("Transformer", {"position": "rotary", "window": 1}, ["local_rotary_base", "global_every"]),
     ("Transformer", T5, ["relative_distance", "relative_buckets", "share_positions"]),
     ("Transformer", {"position": "relative"}, ["relative_distance", "relative_buckets"]),
     ("Transformer", {"norm": "pre"}, ["first_norm"]),
+    ("LanguageModel", {"position": "rotary"}, ["attends_to_start"]),
     ("Transformer", {"norm_type": "rms"}, ["norm_bias"]),
     ("Transformer", {"tie": "none"}, ["target_vocab_size"]),
     ("Transformer", {"decoder": "ssru"}, None),

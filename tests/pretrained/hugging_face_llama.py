@@ -1,10 +1,11 @@
 """Llama and Qwen of `transformers`: run by a Python that has it and torch, not by ours.
 
-`python hugging_face_llama.py FOLDER` reads `FOLDER/cases.json`, a dictionary from names to a class
-and the arguments of its configuration, and `FOLDER/texts.json`, ids of prompts. For each case it
-writes `FOLDER/NAME/` as `save_pretrained` does, and beside it `NAME.npz`: ids of texts, their
-hidden states and logits, and `NAME.json`: what `generate` returns for each prompt, without padding,
-by search, for the prompts one by one and for all of them with padding on the left.
+`python hugging_face_llama.py FOLDER` reads `FOLDER/cases.json`, a dictionary from names to a class,
+the arguments of its configuration, and whether a token begins each text, and `FOLDER/texts.json`,
+ids of prompts. For each case it writes `FOLDER/NAME/` as `save_pretrained` does, and beside it
+`NAME.npz`: ids of texts, their hidden states and logits, and `NAME.json`: what `generate` returns
+for each prompt, without padding, by search, for the prompts one by one and for all of them with
+padding on the left. Without a token that begins texts, empty prompts are left out.
 """
 
 import json
@@ -60,7 +61,8 @@ def run(folder, name, case, prompts):
     with torch.no_grad():
         found = model(torch.tensor(ids), output_hidden_states=True)
         arrays |= {"logits": found.logits.numpy(), "states": found.hidden_states[-1].numpy()}
-        prompts = [[config.bos_token_id, *prompt] for prompt in prompts]
+        begin = [config.bos_token_id] * case["starts"]
+        prompts = [begin + prompt for prompt in prompts if begin or prompt]
         for side in ("left", "right"):
             rows, mask = padded(prompts, side, 0)
             logits = model(rows, attention_mask=mask).logits
@@ -71,7 +73,7 @@ def run(folder, name, case, prompts):
             outputs[search] = [
                 generated(
                     model, torch.tensor([row]), torch.ones(1, len(row), dtype=torch.long),
-                    max_length=LONGEST + 1, **options,
+                    max_length=LONGEST + case["starts"], **options,
                 )[0]
                 for row in prompts
             ]  # fmt: skip

@@ -42,6 +42,14 @@ LLAMA3 = {
 QWEN2 = {"model_type": "qwen2", "architectures": ["Qwen2ForCausalLM"], "use_sliding_window": False}
 QWEN3 = {**QWEN2, "model_type": "qwen3", "architectures": ["Qwen3ForCausalLM"]}
 LLAMA = {"model_type": "llama", "architectures": ["LlamaForCausalLM"]}
+YARN = {
+    "rope_type": "yarn",
+    "factor": 4.0,
+    "beta_fast": 6.0,
+    "beta_slow": 0.5,
+    "original_max_position_embeddings": 40,
+}
+MISTRAL = {"model_type": "mistral", "architectures": ["MistralForCausalLM"]}
 KINDS = {
     "llama3": {**LLAMA, "rope_scaling": LLAMA3, "pattern": "llama3"},
     "smollm": {
@@ -50,6 +58,8 @@ KINDS = {
         "rope_scaling": {"type": "linear", "factor": 2.5},
     },
     "qwen2": {**QWEN2, "num_key_value_heads": 1, "pattern": "qwen2"},
+    "mistral": {**MISTRAL, "head_dim": 8, "sliding_window": 4, "pattern": "gpt2_digits"},
+    "yarn": {**LLAMA, "head_dim": 14, "rope_scaling": YARN, "pattern": "llama3"},
     "qwen3": {**QWEN3, "head_dim": 10, "pattern": "qwen2", "tie_word_embeddings": True},
 }
 TEXTS = ["A dog is", "the film", "", "I'VE 2123 cats ☃", "\n  caf\u0065\u0301 !!\n"]
@@ -174,12 +184,43 @@ def rates_of(settings):
             share = (length / wave - low) / (high - low)
             share = min(max(share, 0.0), 1.0)
             rate = (1 - share) * rate / rope["factor"] + share * rate
+        if kind == "yarn":
+            first, last = (
+                size_of(settings)
+                * math.log(rope["original_max_position_embeddings"] / (turns * 2 * math.pi))
+                / (2 * math.log(base))
+                for turns in (rope["beta_fast"], rope["beta_slow"])
+            )
+            first, last = math.floor(first), math.ceil(last)
+            assert 0 <= first < last - 1 < 2 * pairs - 2
+            share = min(max((pair - first) / (last - first), 0.0), 1.0)
+            rate = share * rate / rope["factor"] + (1 - share) * rate
         rates.append(rate)
     return np.array(rates)
 
 
+def scale_of(settings):
+    """The factor of rotated heads: that of YaRN, section 3.4, or 1."""
+    rope = settings.get("rope_scaling") or settings.get("rope_parameters") or {}
+    kind = rope.get("rope_type", rope.get("type"))
+    return 0.1 * math.log(rope["factor"]) + 1 if kind == "yarn" else 1.0
+
+
 def rms_norm(weights, name, x, epsilon):
     return x / np.sqrt((x**2).mean(-1, keepdims=True) + epsilon) * weights[f"{name}.weight"]
+
+
+def forward_of_texts(weights, settings, ids, pattern):
+    """What `forward` returns for `ids`, of which the first one only begins a text.
+
+    The later ones do not see it, unless the tokenizer puts it in front of a text.
+    """
+    if pattern == "llama3":
+        return forward(weights, settings, ids)
+    pairs = zip(
+        forward(weights, settings, ids[:, :1]), forward(weights, settings, ids[:, 1:]), strict=True
+    )
+    return [np.concatenate(pair, axis=1) for pair in pairs]
 
 
 def forward(weights, settings, ids):
@@ -188,6 +229,7 @@ def forward(weights, settings, ids):
     epsilon, heads = settings["rms_norm_eps"], settings["num_attention_heads"]
     shared, size = heads // settings["num_key_value_heads"], size_of(settings)
     x = weights["embed_tokens.weight"][ids]
+    width = settings.get("sliding_window") or ids.shape[1]
     turns = np.exp(1j * np.arange(ids.shape[1])[:, None] * rates_of(settings))  # [T, K / 2]
 
     def split(name, normed, count, norm=None):
@@ -198,7 +240,7 @@ def forward(weights, settings, ids):
 
     def turned(projected):
         points = projected[..., : size // 2] + 1j * projected[..., size // 2 :]
-        points = points * turns[:, None]
+        points = scale_of(settings) * points * turns[:, None]
         return np.concatenate([points.real, points.imag], axis=-1)
 
     for number in range(settings["num_hidden_layers"]):
@@ -209,9 +251,10 @@ def forward(weights, settings, ids):
         value = split(f"{name}.v_proj", normed, heads // shared)
         out = np.zeros_like(query)
         for b, t, h in np.ndindex(*query.shape[:3]):
-            scores = key[b, : t + 1, h // shared] @ query[b, t, h] / size**0.5
+            first = max(0, t + 1 - width)
+            scores = key[b, first : t + 1, h // shared] @ query[b, t, h] / size**0.5
             scores = np.exp(scores - scores.max())
-            out[b, t, h] = scores / scores.sum() @ value[b, : t + 1, h // shared]
+            out[b, t, h] = scores / scores.sum() @ value[b, first : t + 1, h // shared]
         x = x + _linear(weights, f"{name}.o_proj", out.reshape(*ids.shape, -1))
         normed = rms_norm(weights, f"layers.{number}.post_attention_layernorm", x, epsilon)
         mlp = f"layers.{number}.mlp"

@@ -184,7 +184,8 @@ def of_llama(kind):
 
         def compare(model):
             ids = llama_folders.random_rows(settings)
-            expected = llama_folders.forward(tensors, settings, ids)[1]
+            pattern = llama_folders.KINDS[kind]["pattern"]
+            expected = llama_folders.forward_of_texts(tensors, settings, ids, pattern)[1]
             logits = model(ids, training=False)[..., :-1]
             np.testing.assert_allclose(logits, expected, rtol=0, atol=1e-4)
 
@@ -250,6 +251,7 @@ ROWS = {
     "llama": of_llama("llama3"),
     "qwen2": of_llama("qwen2"),
     "qwen3": of_llama("qwen3"),
+    "mistral": of_llama("mistral"),
     "xlm-roberta": unigram("xlm-roberta"),
     "camembert": unigram("camembert"),
     **{family: encoder(family) for family in encoder_folders.CLASSES},

@@ -20,7 +20,8 @@ from llama_folders import (
     PIECES,
     SIZES,
     TEXTS,
-    forward,
+    YARN,
+    forward_of_texts,
     ids_of,
     random_rows,
     tokenizer_json,
@@ -28,7 +29,9 @@ from llama_folders import (
 )
 
 from keras_transformer import Beam, Greedy, TextGenerator, from_pretrained
-from keras_transformer.export import export_litert, export_saved_model
+from keras_transformer.export import export_ctranslate2, export_litert, export_saved_model
+from keras_transformer.export.ctranslate2.text_generator import CTranslate2TextGenerator
+from keras_transformer.installation import install_hint
 from keras_transformer.pretrained.read import read_checkpoint
 from keras_transformer.tasks import open_run
 from keras_transformer.training.converted import write_converted
@@ -47,7 +50,7 @@ def test_hidden_states_and_logits(kind, tmp_path):
     settings, tensors = write_folder(tmp_path, kind)
     checkpoint, ids = read_checkpoint(tmp_path), random_rows(settings)
     model = checkpoint.model
-    states, logits = forward(tensors, settings, ids)
+    states, logits = forward_of_texts(tensors, settings, ids, KINDS[kind]["pattern"])
     np.testing.assert_allclose(model.hidden_states(ids), states, rtol=0, atol=1e-5)
     ours = model(ids, training=False).numpy()
     np.testing.assert_allclose(ours[..., :-1], logits, rtol=0, atol=1e-4)
@@ -66,6 +69,8 @@ def test_hidden_states_and_logits(kind, tmp_path):
         {"dtype": "float16", "head_dim": 6, "hidden_act": "gelu"},
         {"rope_scaling": None, "rope_parameters": {**LLAMA3, "rope_theta": 90.0}},
         {"rope_scaling": None, "attention_bias": True, "num_key_value_heads": 6},
+        {"kind": "qwen2", "use_sliding_window": True, "sliding_window": 3, "max_window_layers": 0},
+        {"kind": "mistral", "sliding_window": None},
     ],
     ids=str,
 )
@@ -73,7 +78,9 @@ def test_other_settings(changes, tmp_path):
     settings, tensors = write_folder(tmp_path, **changes)
     ids = random_rows(settings)
     logits = read_checkpoint(tmp_path).model(ids, training=False)[..., :-1]
-    np.testing.assert_allclose(logits, forward(tensors, settings, ids)[1], rtol=0, atol=1e-4)
+    pattern = KINDS[changes.get("kind", "llama3")]["pattern"]
+    expected = forward_of_texts(tensors, settings, ids, pattern)[1]
+    np.testing.assert_allclose(logits, expected, rtol=0, atol=1e-4)
 
 
 def test_missing_settings_have_the_values_of_hugging_face(tmp_path):
@@ -108,6 +115,29 @@ def test_the_vocabulary_may_be_in_two_files(kind, tmp_path):
     assert (tokenizer.pattern, tokenizer.normalization) == ("qwen2", "nfc")
 
 
+def test_windows_of_some_layers_are_refused_unless_they_are_as_long_as_texts(tmp_path):
+    windows = {"use_sliding_window": True, "sliding_window": LONGEST, "max_window_layers": 1}
+    write_folder(tmp_path, "qwen2", **windows)
+    assert read_checkpoint(tmp_path).model.config.decoder.window is None
+    edit(tmp_path / "config.json", sliding_window=LONGEST - 1)
+    with pytest.raises(ValueError, match="`max_window_layers` must be one kind of attention for"):
+        read_checkpoint(tmp_path)
+    edit(tmp_path / "config.json", layer_types=["full_attention", "sliding_attention"])
+    with pytest.raises(ValueError, match="`layer_types` must be one kind of attention for all"):
+        read_checkpoint(tmp_path)
+    edit(tmp_path / "config.json", layer_types=["full_attention"] * 2)
+    assert read_checkpoint(tmp_path).model.config.decoder.window is None
+    edit(tmp_path / "config.json", layer_types=["full_attention"])
+    with pytest.raises(ValueError, match="`layer_types` must be a list with one entry for each la"):
+        read_checkpoint(tmp_path)
+    edit(tmp_path / "config.json", layer_types=["linear_attention"] * 2)
+    with pytest.raises(ValueError, match="`layer_types` must be a list of full_attention and"):
+        read_checkpoint(tmp_path)
+    edit(tmp_path / "config.json", layer_types=None, max_window_layers=0, sliding_window=1)
+    with pytest.raises(ValueError, match="`sliding_window` must be a whole number of at least 2"):
+        read_checkpoint(tmp_path)
+
+
 def test_special_tokens(tmp_path):
     """A token of its own pads, unless it also ends or begins texts; the first end is the end."""
     write_folder(tmp_path, "smollm", pad_token_id=SIZES["eos_token_id"])
@@ -139,15 +169,16 @@ def test_added_tokens_that_are_not_special_are_found_in_texts(tmp_path):
     assert tokenizer.tokenize(["a 1<tool>b"]).to_list() == [before + found + after]
 
 
-YARN = {"rope_type": "yarn", "factor": 4.0}
-
-
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
         ({"architectures": ["LlamaForTokenClassification"]}, "`architectures` must be one of Llam"),
-        ({"rope_scaling": YARN}, "`rope_type` must be one of default, linear, llama3.*'yarn'"),
-        ({"rope_scaling": {"type": "dynamic"}}, "`type` must be one of default, .*'dynamic'"),
+        ({"rope_scaling": {"type": "longrope"}}, "`type` must be one of default, .*'longrope'"),
+        ({"rope_scaling": {**YARN, "factor": 0}}, "`factor` must be a number above 0"),
+        ({"rope_scaling": {**YARN, "beta_slow": 1e9}}, "`beta_slow` must be a number below"),
+        ({"rope_scaling": {**YARN, "attention_factor": -1}}, "`attention_factor` must be a num"),
+        ({"rope_scaling": {**YARN, "mscale": -1, "mscale_all_dim": 1}}, "`mscale` must be a num"),
+        ({"rope_scaling": YARN, "rope_theta": 1}, "`rope_theta` must be a number above 1"),
         ({"rope_scaling": {"type": "linear"}}, "`factor` must be a number"),
         ({"rope_scaling": {**LLAMA3, "factor": 0}}, "`factor` must be a number above 0"),
         ({"rope_scaling": {**LLAMA3, "low_freq_factor": 9}}, "`low_freq_factor` must be below"),
@@ -212,7 +243,6 @@ ENDING = {
         (of(pre_tokenizer=None), PATTERN),
         (of(normalizer={"type": "NFKC"}), "`normalizer` must be of the type NFC, or null"),
         (of(post_processor=ENDING), r"`post_processor` must be one that puts no token or <\|begin"),
-        (of(model={**of()["model"], "byte_fallback": True}), "`byte_fallback` must be false"),
         (of(model={**of()["model"], "type": "Unigram"}), "`model` must be of the type BPE"),
         (of(added_tokens=[{"id": 3, "content": BEGIN}]), "every token must have a different id"),
     ],
@@ -241,15 +271,17 @@ def search_of(generator, prompts, search):
 
 
 @pytest.mark.slow
-def test_texts_go_on_as_in_numpy_in_a_run_as_well(tmp_path):
-    settings, tensors = write_folder(tmp_path / "hf", "qwen3")
+@pytest.mark.parametrize("kind", ["qwen3", "mistral", "yarn"])
+def test_texts_go_on_as_in_numpy_in_a_run_as_well(kind, tmp_path):
+    settings, tensors = write_folder(tmp_path / "hf", kind)
     generator = from_pretrained(tmp_path / "hf")
     assert isinstance(generator, TextGenerator)
     rows = search_of(generator, TEXTS, Greedy())
     for row, text in zip(rows, TEXTS, strict=True):
-        whole = [settings["bos_token_id"], *ids_of(text, "qwen2")]
+        whole = [settings["bos_token_id"], *ids_of(text, KINDS[kind]["pattern"])]
         while len(whole) <= LONGEST and whole[-1] != settings["eos_token_id"]:
-            logits = forward(tensors, settings, np.array([whole]))[1]
+            pattern = KINDS[kind]["pattern"]
+            logits = forward_of_texts(tensors, settings, np.array([whole]), pattern)[1]
             whole.append(int(logits[0, -1].argmax()))
         assert row == whole[1:]
     found = generator(TEXTS, search=Greedy())
@@ -276,6 +308,32 @@ def test_a_saved_model_of_strings(kind, tmp_path):
     assert texts == generator(TEXTS, search=search)
 
 
+@pytest.mark.slow
+def test_ctranslate2_without_a_token_that_begins_texts(tmp_path):
+    """It has no such token in its cache; the score of a beam is still that of the continuation."""
+    pytest.importorskip("ctranslate2", reason=install_hint("ctranslate2"))
+    write_folder(tmp_path / "hf", "qwen2")
+    generator, texts = from_pretrained(tmp_path / "hf"), [text for text in TEXTS if text]
+    report = export_ctranslate2(generator, tmp_path / "ct2", texts)
+    assert report["agreement"] == 1
+    by_sum = Beam(4, length_penalty=0.0, extra_length=None)
+    for search in (Greedy(), by_sum):
+        loaded = CTranslate2TextGenerator(tmp_path / "ct2", search)
+        sources = generator.source_tokenizer.encode(["", *texts]).to_list()
+        tokens, scores = loaded.decode(sources)
+        padded = tf.ragged.constant(sources, dtype=tf.int32).to_tensor(
+            generator.model.config.pad_id
+        )
+        found = search(generator.model, padded)
+        assert tokens[1:, 0].tolist() == found.tokens.numpy()[1:, 0].tolist()
+        np.testing.assert_allclose(scores[1:, 0], found.scores[1:, 0], rtol=0, atol=1e-4)
+        assert (tokens[0] == generator.model.config.pad_id).all()  # of an empty prompt
+    with pytest.raises(ValueError, match="`search` must have no length penalty for .*ct2"):
+        CTranslate2TextGenerator(
+            tmp_path / "ct2", Beam(4, normalization="average", extra_length=None)
+        )
+
+
 @pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["llama3", "qwen3"])
@@ -295,7 +353,7 @@ def case(kind, name, **changes):
     config["rope_parameters"] = {"rope_theta": base, "rope_type": "default"}
     scaling = config.pop("rope_scaling", None) or {}
     config["rope_parameters"] |= {{"type": "rope_type"}.get(k, k): scaling[k] for k in scaling}
-    return {"class": name, "config": config}
+    return {"class": name, "config": config, "starts": KINDS[kind]["pattern"] == "llama3"}
 
 
 CASES = {
@@ -303,6 +361,15 @@ CASES = {
     "smollm": case("smollm", "Llama"),
     "qwen2": case("qwen2", "Qwen2"),
     "qwen3": case("qwen3", "Qwen3"),
+    "mistral": case("mistral", "Mistral"),
+    "yarn": case("yarn", "Llama"),
+    "yarn without truncation": case(
+        "yarn", "Llama", rope_scaling={**YARN, "truncate": False, "attention_factor": 1.25}
+    ),
+    "dynamic": case("yarn", "Llama", rope_scaling={"rope_type": "dynamic", "factor": 4.0}),
+    "windows": case(
+        "qwen2", "Qwen2", use_sliding_window=True, sliding_window=5, max_window_layers=0
+    ),
 }
 
 
@@ -318,9 +385,11 @@ def folder():
     environment = {**os.environ, "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
     done = subprocess.run([PYTHON, SCRIPT, place], capture_output=True, text=True, env=environment)
     assert done.returncode == 0, done.stderr[-3000:]
-    content = json.dumps(llama_folders.tokenizer_json("gpt2_digits"))
-    for name in CASES:
-        (place / name / "tokenizer.json").write_text(content, "utf-8")
+    content = llama_folders.tokenizer_json("gpt2_digits")
+    marks = llama_folders.tokenizer_json("llama3")["post_processor"]
+    for name, case in CASES.items():
+        own = {**content, "post_processor": marks if case["starts"] else None}
+        (place / name / "tokenizer.json").write_text(json.dumps(own), "utf-8")
     return place
 
 
@@ -338,24 +407,33 @@ def test_logits_and_outputs_of_hugging_face(name):
             "torch and transformers are missing: KERAS_TRANSFORMER_TRANSFORMERS names a Python "
             "that has them"
         )
-    generator = from_pretrained(folder() / name)
+    generator, starts = from_pretrained(folder() / name), CASES[name]["starts"]
     model, expected = generator.model, np.load(folder() / f"{name}.npz")
-    ids = expected["ids"].astype("int32")
-    np.testing.assert_allclose(model.hidden_states(ids), expected["states"], rtol=0, atol=1e-5)
-    logits = model(ids, training=False).numpy()
+    # Here a token begins each text, which later ones do not see unless it does so there as well.
+    begin = [] if starts else [model.config.bos_id]
+    texts = [text for text in TEXTS if starts or text]
+
+    def rows_of(ids):
+        rows = tf.ragged.constant([[*begin, *row] for row in ids], dtype=tf.int32)
+        return rows.to_tensor(model.config.pad_id)
+
+    ids = rows_of(expected["ids"].tolist())
+    states = model.hidden_states(ids)[:, len(begin) :]
+    np.testing.assert_allclose(states, expected["states"], rtol=0, atol=1e-5)
+    logits = model(ids, training=False).numpy()[:, len(begin) :]
     np.testing.assert_allclose(logits[..., :-1], expected["logits"], rtol=0, atol=1e-4)
-    pad = model.config.pad_id
     for side in ("left", "right"):
         mask = expected[f"{side}_mask"].astype(bool)
         rows = [row[real] for row, real in zip(expected[f"{side}_ids"], mask, strict=True)]
-        rows = tf.ragged.constant([row.tolist() for row in rows], dtype=tf.int32).to_tensor(pad)
-        ours = model(rows, training=False).numpy()[..., :-1][rows.numpy() != pad]
+        rows = rows_of([row.tolist() for row in rows])
+        ours = model(rows, training=False).numpy()[:, len(begin) :, :-1]
+        ours = ours[rows.numpy()[:, len(begin) :] != model.config.pad_id]
         np.testing.assert_allclose(ours, expected[f"{side}_logits"][mask], rtol=0, atol=1e-4)
     theirs = json.loads((folder() / f"{name}.json").read_text())
     for search, value in SEARCHES.items():
-        found = search_of(generator, TEXTS, value)
-        assert found == [row[1:] for row in theirs[search]], search
-    greedy = search_of(generator, TEXTS, Greedy())
-    for row, text, new in zip(greedy, TEXTS, theirs["together"], strict=True):
+        found = search_of(generator, texts, value)
+        assert found == [row[starts:] for row in theirs[search]], search
+    greedy = search_of(generator, texts, Greedy())
+    for row, text, new in zip(greedy, texts, theirs["together"], strict=True):
         row = row[: len(ids_of(text, "gpt2_digits")) + 6]
-        assert row == new[1 : len(row) + 1]
+        assert row == new[starts : len(row) + starts]

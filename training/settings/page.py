@@ -137,8 +137,9 @@ def _model_tables():
     classes = {}
     for task in TASKS.values():
         classes.setdefault(task.config_class, []).append(task.name)
-    of_blocks = {*ModelSettings.model_fields, *OPTIONS_OF_STACK, *OPTIONS_OF_BLOCK}
     first = next(iter(classes))
+    of_blocks = {*ModelSettings.model_fields, *OPTIONS_OF_STACK, *OPTIONS_OF_BLOCK}
+    of_blocks &= {*model_settings(first).model_fields}  # others are those of one kind of model
     result = [_table("model", model_settings(first), "[model]", chosen=of_blocks)]
     for config_class, names in classes.items():
         model = model_settings(config_class)

@@ -108,6 +108,7 @@ class Block(ConfiguredLayer):
             causal=self.causal,
             position=self.position,
             window=self.window,
+            hides_start=self.config.hides_start,
             **self._attention_arguments("self_attention"),
         )
 

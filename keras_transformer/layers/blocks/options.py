@@ -13,6 +13,7 @@ OF_EMBEDDING = ("d_model", "sinusoid_layout", "sinusoid_endpoint", "position_off
 OF_STACK = (
     *("num_layers", "final_norm", "embedding_norm", "first_norm"),
     *("share_positions", "global_every", "local_rotary_base"),
+    "attends_to_start",
 )
 OPTIONS = {
     name: field

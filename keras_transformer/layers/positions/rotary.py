@@ -33,10 +33,14 @@ class Rotary(AttentionPosition):
         short_wave, long_wave: Wavelengths in positions, as in Llama 3.1: angles with a shorter
             wavelength than the first are not divided by `factor`, those with a longer one than the
             second are, and those between them in part. `None`: all angles are divided.
+        log_ramp: Whether that part depends on the logarithm of the wavelength, as in YaRN. `None`:
+            it depends on the frequency.
+        scale: Factor of the rotated heads. `None`: 1.
 
     Reference: Su et al. (2021), "RoFormer: Enhanced Transformer with Rotary Position Embedding",
         Eq. 34, with the pairs of GPT-NeoX; Chen et al. (2023), "Extending Context Window of Large
-        Language Models via Positional Interpolation".
+        Language Models via Positional Interpolation"; Peng et al. (2023), "YaRN: Efficient Context
+        Window Extension of Large Language Models", sections 3.2 to 3.4.
     """
 
     kind = "rotary"
@@ -48,18 +52,23 @@ class Rotary(AttentionPosition):
         factor: float | None = None,
         short_wave: float | None = None,
         long_wave: float | None = None,
+        log_ramp: bool | None = None,
+        scale: float | None = None,
     ):
         check_positive("base", base)
         check_positive("factor", factor, optional=True)
-        check_waves(factor, short_wave, long_wave)
+        check_positive("scale", scale, optional=True)
+        check_waves(factor, short_wave, long_wave, log_ramp)
         self.max_length, self.base, self.factor = max_length, base, factor
         self.short_wave, self.long_wave = short_wave, long_wave
+        self.log_ramp, self.scale = log_ramp, scale
 
     @classmethod
     def of_attention(cls, config: Any) -> "Rotary":  # noqa: D102
         waves = config.rotary_short_wave, config.rotary_long_wave
         base = config.rotary_base or ROTARY_BASE
-        return cls(config.max_length, base, config.rotary_factor, *waves)
+        more = config.rotary_log_ramp, config.rotary_scale
+        return cls(config.max_length, base, config.rotary_factor, *waves, *more)
 
     def rotate(self, heads: Tensor, positions: Tensor) -> Tensor:  # noqa: D102
         size = heads.shape[-1]
@@ -68,8 +77,9 @@ class Rotary(AttentionPosition):
                 "`d_k` must be even for rotary positions, which rotate pairs of features. "
                 f"Received: d_k={size}."
             )
+        scale = 1.0 if self.scale is None else self.scale
         sine, cosine = (
-            ops.cast(rows_or_nan(waves, positions, self.max_length), heads.dtype)
+            ops.cast(scale * rows_or_nan(waves, positions, self.max_length), heads.dtype)
             for waves in self._waves(positions, size)
         )  # [T, K / 2] or [K / 2] each
         one, two = heads[..., : size // 2], heads[..., size // 2 :]  # [B, H, T, K / 2]
@@ -77,7 +87,7 @@ class Rotary(AttentionPosition):
 
     def _waves(self, positions, size):
         """Returns the sines and cosines of the angles at positions, float32 `[..., K / 2]` each."""
-        rates = (size, self.base, self.factor, self.short_wave, self.long_wave)
+        rates = (size, self.base, self.factor, self.short_wave, self.long_wave, self.log_ramp)
         if self.max_length <= ROWS:
             return _rows(positions, self.max_length, 1, *rates)
         # The angle is that of a multiple of `ROWS` plus a smaller one. A single table of 131,072
@@ -91,7 +101,7 @@ class Rotary(AttentionPosition):
         )
 
     def get_config(self) -> dict[str, Any]:  # noqa: D102
-        names = ("max_length", "base", "factor", "short_wave", "long_wave")
+        names = ("max_length", "base", "factor", "short_wave", "long_wave", "log_ramp", "scale")
         return {name: getattr(self, name) for name in names}
 
 
@@ -110,6 +120,7 @@ def rotations(
     factor: float | None = None,
     short_wave: float | None = None,
     long_wave: float | None = None,
+    log_ramp: bool | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Returns the sines and the cosines of the angles at the positions `0, step, 2 step, ...`.
 
@@ -119,7 +130,7 @@ def rotations(
         length: Number of positions T.
         step: Distance between two of them.
         size: Width of a head K, even.
-        base, factor, short_wave, long_wave: See `Rotary`.
+        base, factor, short_wave, long_wave, log_ramp: See `Rotary`.
 
     Returns:
         Two read-only NumPy arrays `[T, K / 2]`, float32.
@@ -129,8 +140,10 @@ def rotations(
     if factor is not None:
         kept = np.zeros(pairs)
         if short_wave is not None and long_wave is not None:
-            frequencies = rates / (2 * np.pi)
-            kept = (frequencies - 1 / long_wave) / (1 / short_wave - 1 / long_wave)
+            place, shortest, longest = rates / (2 * np.pi), 1 / short_wave, 1 / long_wave
+            if log_ramp:
+                place, shortest, longest = map(np.log, (place, shortest, longest))
+            kept = (place - longest) / (shortest - longest)
         kept = np.clip(kept, 0, 1)
         rates = rates * (kept + (1 - kept) / factor)
     angles = step * np.arange(length, dtype=np.float64)[:, None] * rates  # [T, K / 2]

@@ -2,14 +2,22 @@
 
 from typing import Any
 
-from keras_transformer.pretrained.causal_decoder import CausalDecoder
+from keras_transformer.pretrained.causal_decoder import FULL, LOCAL, CausalDecoder
 
 WORDS = {"pattern": "qwen2", "normalization": "nfc"}
-DEFAULTS = {"max_position_embeddings": 32_768, "num_key_value_heads": 32}
+DEFAULTS = {
+    "max_position_embeddings": 32_768,
+    "num_key_value_heads": 32,
+    "sliding_window": 4096,
+    "max_window_layers": 28,
+}
 
 
 class Qwen2(CausalDecoder):
-    """Qwen2 and Qwen2.5: queries, keys and values have biases."""
+    """Qwen2 and Qwen2.5: queries, keys and values have biases.
+
+    Layers from `max_window_layers` on, or those in `layer_types`, may have a sliding window.
+    """
 
     name, model_type, classes, words = "qwen2", "qwen2", "Qwen2", WORDS
     defaults = DEFAULTS
@@ -17,11 +25,19 @@ class Qwen2(CausalDecoder):
     def attention(self) -> dict[str, Any]:  # noqa: D102
         return {"attention_bias": True, "attention_output_bias": False}
 
+    def local_layers(self, count: int) -> list[bool]:  # noqa: D102
+        settings = self.settings
+        if not settings.flag("use_sliding_window", False) or settings.get("sliding_window") is None:
+            return [False] * count
+        first = settings.count("max_window_layers", least=0)
+        kinds = self.layer_types() or [LOCAL if n >= first else FULL for n in range(count)]
+        return [kind == LOCAL for kind in kinds]
 
-class Qwen3(CausalDecoder):
+
+class Qwen3(Qwen2):
     """Qwen3, which normalises query and key heads."""
 
-    name, model_type, classes, words = "qwen3", "qwen3", "Qwen3", WORDS
+    name, model_type, classes = "qwen3", "qwen3", "Qwen3"
     defaults = {**DEFAULTS, "head_dim": 128}
 
     def attention(self) -> dict[str, Any]:  # noqa: D102

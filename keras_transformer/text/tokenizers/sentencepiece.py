@@ -26,7 +26,7 @@ from keras_transformer.text.sentencepiece_model import (
     processor_of,
 )
 from keras_transformer.text.smaller_model import PLACEHOLDER, needed_pieces, smaller_model
-from keras_transformer.text.text_steps import TextSteps
+from keras_transformer.text.text_steps import PREFIXES, TextSteps
 from keras_transformer.text.tokenizers.tokenizer import BYTES_PER_TOKEN, STRINGS, Tokenizer
 from keras_transformer.text.unknown_pieces import UnknownPieces
 from keras_transformer.text.white_space import words_of
@@ -239,7 +239,10 @@ class SentencePieceTokenizer(Tokenizer):
         pieces = tf.RaggedTensor.from_row_lengths(
             tf.boolean_mask(tokens, keep), lengths, validate=False
         )
-        return self._pieces().detokenize(pieces)
+        texts = self._pieces().detokenize(pieces)
+        if self.table is not None and not {*PREFIXES}.isdisjoint(self.table.steps):
+            texts = tf.strings.regex_replace(texts, "^ ", "")
+        return texts
 
     def sample(self, strings: Tensor, alpha: float, seed: int) -> list[list[int]]:
         """Tokenizes strings at random: see `Tokenizer.sample`.
