@@ -40,7 +40,7 @@ MARKED = {
     "docs/ctranslate2.md": ["encoder"],
     "docs/data.md": ["data"],
     "docs/install.md": ["network", "network"],
-    "docs/litert.md": ["litert"],
+    "docs/litert.md": ["litert", "litert"],
     "docs/migrating.md": ["other", "checkpoint", "other", "other", "other", "other"],
     "docs/pretrained.md": ["checkpoint"],
     "docs/quickstart.md": ["run", "saved_model"],
