@@ -314,6 +314,6 @@ def test_inputs_that_are_not_sentences_are_refused(file, wrong):
 
 def test_without_litert_the_message_gives_the_install_command(file, monkeypatch):
     monkeypatch.setitem(sys.modules, "ai_edge_litert", None)
-    monkeypatch.setitem(sys.modules, "ai_edge_litert.interpreter", None)
+    monkeypatch.setitem(sys.modules, "ai_edge_litert.compiled_model", None)
     with pytest.raises(ValueError, match=re.escape(install_hint("litert"))):
         LiteRTTranslator(file)
