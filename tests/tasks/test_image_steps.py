@@ -86,19 +86,48 @@ def test_steps_are_the_same_for_arrays_files_and_graphs(kind, tmp_path):
             np.testing.assert_array_equal(result, expected)
 
 
-@pytest.mark.parametrize("mode", ["RGB", "L", "P", "RGBA"])
-@pytest.mark.parametrize("suffix", ["PNG", "JPEG"])
+@pytest.mark.parametrize(
+    ("suffix", "mode"),
+    [("PNG", "RGB"), ("PNG", "L"), ("PNG", "P"), ("PNG", "RGBA"), ("PNG", "LA"), ("PNG", "1")]
+    + [("JPEG", "RGB"), ("JPEG", "L"), ("JPEG", "CMYK")],
+)
 def test_files_are_decoded_to_the_pixels_of_pillow(suffix, mode):
-    if suffix == "JPEG" and mode in ("P", "RGBA"):
-        pytest.skip("JPEG has neither a palette nor an alpha channel")
+    """In colour, and in grey."""
+    encoded = smooth_file(suffix, mode)
+    for channels, name in ((1, "L"), (3, "RGB")):
+        expected = np.asarray(PIL.Image.open(io.BytesIO(encoded)).convert(name))
+        expected = prepared(expected.reshape(50, 40, channels), **steps_of("shorter edge"))
+        size = ImageSize(*SIZE, channels, **steps_of("shorter edge"))
+        pixels = size.from_bytes(encoded, "a")
+        np.testing.assert_array_equal(pixels, expected)
+        decode = tf.function(size.decode, autograph=False)
+        np.testing.assert_array_equal(decode(encoded), expected)
+
+
+def test_grey_levels_of_16_bits_become_8():
+    """By their higher byte; Pillow makes all levels above 255 white."""
+    levels = np.random.default_rng(0).integers(0, 2**16, (5, 4, 1)).astype("uint16")
+    encoded = tf.io.encode_png(levels).numpy()
+    for options in ({}, {"resize": True, "interpolation": "nearest"}):
+        pixels = ImageSize(5, 4, 1, **options).from_bytes(encoded, "a")
+        np.testing.assert_array_equal(pixels, levels >> 8)
+
+
+def test_a_file_with_an_axis_of_frames_is_refused_before_a_batch():
+    """TensorFlow decodes WebP to `[frames, H, W, C]`."""
+    size, encoded = ImageSize(*SIZE, **steps_of("resize")), smooth_file("WEBP", "RGB")
+    for read in (size.check, size.from_bytes):
+        with pytest.raises(ValueError, match="a.webp: is not a readable PNG or JPEG image"):
+            read(encoded, "a.webp")
+
+
+def smooth_file(suffix, mode):
+    """Returns an image of 50 x 40 pixels without sharp edges as the bytes of a file."""
     small = PIL.Image.fromarray(draw(5, 4))
     image = small.resize((40, 50), PIL.Image.Resampling.BICUBIC).convert(mode)
     file = io.BytesIO()
     image.save(file, suffix)
-    expected = np.asarray(PIL.Image.open(io.BytesIO(file.getvalue())).convert("RGB"))
-    size = ImageSize(*SIZE, **steps_of("shorter edge"))
-    pixels = size.from_bytes(file.getvalue(), "a")
-    np.testing.assert_array_equal(pixels, prepared(expected, **steps_of("shorter edge")))
+    return file.getvalue()
 
 
 def test_the_shorter_edge_of_a_long_image_needs_little_memory():

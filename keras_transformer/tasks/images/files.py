@@ -123,16 +123,22 @@ class ImageSize:
 
     def _decoded(self, encoded, name):
         try:
-            return self._pixels(encoded).numpy()
+            pixels = self._pixels(encoded).numpy()
         except tf.errors.OpError:
-            raise ValueError(f"{name}: is not a readable PNG or JPEG image.") from None
+            pixels = None
+        if pixels is None or pixels.ndim != 3:  # WebP has an axis of frames
+            raise ValueError(f"{name}: is not a readable PNG or JPEG image.")
+        return pixels
 
     def _pixels(self, encoded):
         """Decodes the bytes of a file; with an `interpolation`, to the pixels of Pillow."""
         if self.interpolation is None:
             return tf.io.decode_image(encoded, self.channels, tf.uint8, expand_animations=False)
+        # TensorFlow's conversion to grey differs: it reads the luminance in a JPEG file.
+        channels = 3 if self.channels == 1 else self.channels
         # Despite its name, it also decodes PNG. The default for JPEG is a faster transform.
-        return tf.io.decode_jpeg(encoded, self.channels, dct_method="INTEGER_ACCURATE")
+        pixels = tf.io.decode_jpeg(encoded, channels, dct_method="INTEGER_ACCURATE")
+        return grey(pixels) if self.channels == 1 else pixels
 
     def from_array(self, image, name) -> np.ndarray:
         """Returns a prepared image from an array; errors begin with `name`.
@@ -177,6 +183,16 @@ def resized(image, height, width) -> Tensor:
     """Resizes an image `[H, W, C]`, uint8, with TensorFlow's bilinear filter."""
     values = tf.image.resize(image, (height, width), antialias=True)
     return tf.cast(tf.clip_by_value(tf.round(values), 0.0, 255.0), tf.uint8)
+
+
+def grey(image) -> Tensor:
+    """Returns an image `[H, W, 3]`, uint8, as Pillow's mode `L`, `[H, W, 1]`.
+
+    Reference: ITU-R BT.601, in fixed-point arithmetic with 16 bits as in Pillow.
+    """
+    levels = tf.cast(image, tf.int32) * (19_595, 38_470, 7_471)  # they sum to 2^16
+    total = tf.reduce_sum(levels, axis=-1, keepdims=True) + (1 << 15)
+    return tf.cast(tf.bitwise.right_shift(total, 16), tf.uint8)
 
 
 def _resized_size(size, resize_to):
