@@ -15,30 +15,45 @@ _LOCK = threading.RLock()  # two threads that replaced the same descriptor would
 def filtered_log(shown: Callable[[bytes], bytes]) -> Generator[None]:
     """Holds back what the block writes on stderr, and writes part of it when the block ends.
 
-    After an exception everything is written. Without a stderr, as in a program without a console,
-    nothing is filtered.
+    After an exception everything is written. Nothing is filtered without a stderr, as in a program
+    without a console, or without a folder for temporary files, as in a read-only container. What
+    other threads write in the meantime is held back and filtered as well.
 
     Args:
         shown: Function that returns the part of the text to show.
     """
-    with _LOCK:
+    with _LOCK, contextlib.ExitStack() as files:
+        held = _held_back(files)
         try:
-            stderr = os.dup(2)
-        except OSError:
             yield
-            return
-        with tempfile.TemporaryFile() as log:
-            os.dup2(log.fileno(), 2)
-            try:
-                yield
-            except BaseException:
-                shown = bytes  # all lines
-                raise
-            finally:
+        except BaseException:
+            shown = bytes  # all lines
+            raise
+        finally:
+            if held is not None:
+                stderr, log = held
                 os.dup2(stderr, 2)
-                os.close(stderr)
                 log.seek(0)
                 os.write(2, shown(log.read()))
+
+
+def _held_back(files):
+    """Redirects stderr to a file.
+
+    Args:
+        files: The `contextlib.ExitStack` that closes the descriptors.
+
+    Returns:
+        The descriptor of stderr, and the file; `None` if one of them cannot be opened.
+    """
+    try:
+        stderr = os.dup(2)
+        files.callback(os.close, stderr)
+        log = files.enter_context(tempfile.TemporaryFile())  # noqa: SIM115 (the stack closes it)
+    except OSError:
+        return None
+    os.dup2(log.fileno(), 2)
+    return stderr, log
 
 
 def end_silently() -> None:

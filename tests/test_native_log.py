@@ -1,6 +1,7 @@
 """The filter for what C++ libraries write on stderr."""
 
 import os
+import tempfile
 import threading
 
 import pytest
@@ -52,10 +53,20 @@ def test_threads_keep_stderr(capfd):
     assert capfd.readouterr().err.endswith("end\n")
 
 
-def test_a_process_without_stderr_is_not_filtered(monkeypatch):
-    def closed(descriptor):
-        raise OSError(9, "Bad file descriptor")
+def fails(*arguments):
+    raise OSError(9, "Bad file descriptor")
 
-    monkeypatch.setattr(os, "dup", closed)
-    with filtered_log(shouts):
-        pass
+
+@pytest.mark.parametrize(("module", "function"), [(os, "dup"), (tempfile, "TemporaryFile")])
+def test_without_stderr_or_a_place_for_files_nothing_is_filtered(
+    module, function, monkeypatch, capfd
+):
+    """As in a container whose file systems are read-only."""
+    with monkeypatch.context() as patch:
+        patch.setattr(module, function, fails)
+        with filtered_log(shouts):
+            os.write(2, b"a report\n")
+        with pytest.raises(KeyError) as error, filtered_log(shouts):
+            raise KeyError
+    assert error.value.__context__ is None
+    assert capfd.readouterr().err == "a report\n"
