@@ -1,5 +1,6 @@
 """Checks of arguments. Every error is one line: the argument, the rule and what was received."""
 
+import math
 import numbers
 import typing
 from collections.abc import Collection
@@ -11,6 +12,16 @@ from keras_transformer import activations
 def is_integer(value: Any) -> bool:
     """Returns `True` for a Python or NumPy integer, but not for a boolean."""
     return isinstance(value, numbers.Integral) and not isinstance(value, bool)
+
+
+def is_finite(value: Any) -> bool:
+    """Returns `True` for a number that is finite as a float, but not for a boolean."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        return False
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # an integer of hundreds of digits
+        return False
 
 
 def check_count(name: str, value: Any, optional: bool = False, least: int = 1) -> None:

@@ -50,18 +50,15 @@ class ImageEncoder(Family):
     def config(self) -> ImageClassifierConfig:  # noqa: D102
         settings, tensors = self.settings, self.tensors
         settings.check(EXPRESSIBLE)
-        height, width = size_of(settings, "image_size", 224)
-        patch = settings.count("patch_size", 16)
-        if height % patch or width % patch:
-            raise settings.wrong("patch_size", f"a divisor of {height} and {width}, `image_size`")
+        height, width, channels = self._shape()
         if not self._steps.is_given:
             self.notes.append(f"{PREPROCESSOR} is missing, so pixels are scaled to -1 to 1")
         return ImageClassifierConfig(
             image_height=height,
             image_width=width,
-            channels=settings.count("num_channels", 3),
+            channels=channels,
             **self._steps.options(height, width),
-            patch_size=patch,
+            patch_size=self._patch_size(height, width),
             class_tokens=len(self.class_tokens),
             num_layers=settings.count("num_hidden_layers"),
             d_model=settings.count("hidden_size"),
@@ -143,6 +140,21 @@ class ImageEncoder(Family):
         if not isinstance(named, list) or len(named) != 1 or named[0] not in [*known]:
             raise self.settings.wrong("architectures", f"one of {', '.join(known)}")
         return known[named[0]]
+
+    def _shape(self):
+        """Returns height, width and channels of an image."""
+        channels = self.settings.count("num_channels", 3)
+        if channels not in (1, 3):  # of the files that can be read
+            raise self.settings.wrong("num_channels", "1 or 3")
+        return *size_of(self.settings, "image_size", 224), channels
+
+    def _patch_size(self, height, width):
+        """Returns the height and width of a patch."""
+        size = self.settings.count("patch_size", 16)
+        if height % size or width % size:
+            rule = f"a divisor of {height} and {width}, `image_size`"
+            raise self.settings.wrong("patch_size", rule)
+        return size
 
     def _labels(self):
         """The names of the labels, in the order of the logits."""

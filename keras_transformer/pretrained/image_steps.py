@@ -1,10 +1,11 @@
 """Preparation of images as `preprocessor_config.json` describes it."""
 
+import re
 from typing import Any
 
 import numpy as np
 
-from keras_transformer.checks import is_integer
+from keras_transformer.checks import is_finite, is_integer
 from keras_transformer.config.inputs import LARGEST_EDGE
 from keras_transformer.pretrained.settings import CheckpointSettings
 
@@ -18,6 +19,9 @@ STEPS = {
     "do_convert_rgb": (True, False),
     "do_pad": (False,),
 }
+# Classes that take these steps; others resize to another size or reverse the channels, say.
+TYPES = "image_processor_type", "feature_extractor_type"  # the second one in older files
+PROCESSORS = re.compile("(ViT|DeiT)(FeatureExtractor|ImageProcessor(Fast|Pil)?)")
 PIXEL = 1 / 255  # of `do_rescale`
 # Values of `resample`, the numbers of Pillow.
 FILTERS = {0: "nearest", 1: "lanczos", 2: "bilinear", 3: "bicubic", 4: "box", 5: "hamming"}
@@ -50,6 +54,7 @@ class ImageSteps:
             ValueError: If a step cannot be expressed; the error names its setting.
         """
         settings = self.settings
+        self._check_processor()
         settings.check(STEPS)
         factor = settings.number("rescale_factor", PIXEL)
         if abs(factor - PIXEL) > 1e-9:
@@ -72,6 +77,15 @@ class ImageSteps:
         if max(size) > LARGEST_EDGE:
             raise settings.wrong("size", f"at most {LARGEST_EDGE} pixels")
         return {**options, "resize_to": size, "center_crop": True}
+
+    def _check_processor(self):
+        """Refuses a file of another class of `transformers`, if it names one."""
+        for name in TYPES:
+            value = self.settings.get(name)
+            if value is not None:
+                if not isinstance(value, str) or not PROCESSORS.fullmatch(value):
+                    raise self.settings.wrong(name, "a processor of ViT or DeiT")
+                return
 
     def _interpolation(self):
         """Returns the filter for resizing."""
@@ -103,15 +117,12 @@ class ImageSteps:
     def _channels(self, name, channels, lowest):
         """Returns a number for each channel."""
         values = self.settings.get(name, 0.5)
-        values = [values] * channels if isinstance(values, (int, float)) else values
-        try:
-            array = np.array(values, "float64")
-        except (TypeError, ValueError):
-            array = np.zeros(0)
-        if array.shape != (channels,) or not np.isfinite(array).all() or array.min() < lowest:
+        values = values if isinstance(values, list) else [values] * channels
+        valid = len(values) == channels and all(map(is_finite, values))
+        if not valid or min(values) < lowest:
             rule = f"a number for each of {channels} channels"
             raise self.settings.wrong(name, f"{rule}, above 0" if lowest > 0 else rule)
-        return array
+        return np.array(values, "float64")
 
 
 def size_of(settings, name, default=None) -> tuple[int, int]:

@@ -1,10 +1,9 @@
 """Checked access to the settings of a checkpoint."""
 
 import json
-import math
 from typing import Any
 
-from keras_transformer.checks import is_integer
+from keras_transformer.checks import is_finite, is_integer
 
 # From the names of Hugging Face's activations to our names for the same functions.
 ACTIVATIONS = {
@@ -75,11 +74,7 @@ class CheckpointSettings:
     def number(self, name, default) -> float:
         """Returns a finite number."""
         value = self.get(name, default)
-        if (
-            isinstance(value, bool)
-            or not isinstance(value, (int, float))
-            or not math.isfinite(value)
-        ):
+        if not is_finite(value):
             raise self.wrong(name, "a number")
         return float(value)
 

@@ -2,10 +2,10 @@
 
 import base64
 import binascii
-import math
 import typing
 from collections.abc import Callable
 
+from keras_transformer.checks import is_finite
 from keras_transformer.pretrained.added_tokens import read_mask, with_added_tokens
 from keras_transformer.pretrained.pieces import check_ids
 from keras_transformer.pretrained.post_processor import check_marks
@@ -167,12 +167,8 @@ def _from_json(content, path, unknown):
 
 
 def _is_scored(pair):
-    if not isinstance(pair, list) or len(pair) != 2 or not isinstance(pair[0], str):
-        return False
-    number = pair[1]
-    return (
-        isinstance(number, (int, float)) and not isinstance(number, bool) and math.isfinite(number)
-    )
+    is_pair = isinstance(pair, list) and len(pair) == 2
+    return is_pair and isinstance(pair[0], str) and is_finite(pair[1])
 
 
 def _splits_at_spaces(value):

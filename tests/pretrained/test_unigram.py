@@ -90,6 +90,7 @@ def test_words_of_tokens_are_quotes(tmp_path):
         (lambda c: c["model"].update(vocab={}), "`vocab` must be a list of pairs of token and sc"),
         (lambda c: c["model"]["vocab"].append(["x", None]), "`vocab` must be a list of pairs of t"),
         (lambda c: c["model"]["vocab"].append(["x", 1e999]), "`vocab` must be a list of pairs of"),
+        (lambda c: c["model"]["vocab"].append(["x", 10**400]), "`vocab` must be a list of pairs o"),
         (lambda c: c["model"]["vocab"].append(["<s>", 0]), "must differ. Received twice: '<s>'"),
         (lambda c: c["model"]["vocab"].append(["x", 0]), "from 0 to below .*'x'"),
         (lambda c: c["model"].update(unk_id=2), "`unk_id` must be the id of <unk>"),

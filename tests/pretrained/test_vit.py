@@ -139,6 +139,8 @@ def change_json(path, changes):
         ({"num_hidden_layers": 10**9}, r"layer\.9+\.intermediate\.dense\.weight is missing"),
         ({"intermediate_size": 10**11}, r"dense\.weight must have the shape \[10+, 24\]"),
         ({"image_size": 4 * 10**9}, "`size` must be 4000000000 x 4000000000"),
+        ({"layer_norm_eps": 10**400}, "`layer_norm_eps` must be a number"),
+        ({"num_channels": 4}, "`num_channels` must be 1 or 3"),
     ],
 )
 def test_settings_that_cannot_be_expressed_are_named(changes, message, tmp_path):
@@ -173,10 +175,22 @@ def test_settings_that_cannot_be_expressed_are_named(changes, message, tmp_path)
             "`size` must be a height and a width of at least 1",
         ),
         ({"rescale_factor": 1.0}, "`rescale_factor` must be 1 / 255"),
+        ({"rescale_factor": 10**400}, "`rescale_factor` must be a number"),
+        ({"image_mean": 10**400}, "`image_mean` must be a number for each of 3 channels"),
+        ({"image_mean": True}, "`image_mean` must be a number for each of 3 channels"),
         ({"size": {"shortest_edge": 12}}, "`size` must be 12 x 12, `image_size` of config.json"),
         ({"image_mean": [0.5]}, "`image_mean` must be a number for each of 3 channels"),
         ({"image_mean": "half"}, "`image_mean` must be a number for each of 3 channels"),
         ({"image_std": [0.5, 0.5, 0.0]}, "`image_std` must be a number .* channels, above 0"),
+        (
+            {"image_processor_type": "LevitImageProcessor"},
+            "`image_processor_type` must be a processor of ViT or DeiT. Received: 'LevitIma",
+        ),
+        (
+            {"image_processor_type": None, "feature_extractor_type": "CLIPFeatureExtractor"},
+            "`feature_extractor_type` must be a processor of ViT or DeiT. Received: 'CLIP",
+        ),
+        ({"image_processor_type": 7}, "`image_processor_type` must be a processor of ViT or DeiT"),
     ],
 )
 def test_preparations_that_cannot_be_expressed_are_named(changes, message, tmp_path):
