@@ -35,9 +35,11 @@ class LiteRTSinglePass(LiteRTFile):
         Raises:
             ValueError: If the model refuses an example, such as an image of the wrong size.
         """
-        request = self.codec.request(self.codec.check(examples))
+        examples = self.codec.check(examples)
+        if not examples:
+            return []
         with refusals(self.path):
-            inputs, rest = self.codec.encode(**request)
+            inputs, rest = self.codec.encode(**self.codec.request(examples))
         answers = self.codec.answers(self.run(signature, **inputs), rest)
         return self.codec.results({name: np.asarray(value) for name, value in answers.items()})
 

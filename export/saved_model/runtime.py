@@ -151,7 +151,8 @@ class SavedModelSinglePass:
         Raises:
             ValueError: If the model refuses an example, such as an image of the wrong size.
         """
-        return self.codec.results(self.run(**self.codec.request(self.codec.check(examples))))
+        examples = self.codec.check(examples)
+        return self.codec.results(self.run(**self.codec.request(examples))) if examples else []
 
     def run(self, **request: np.ndarray) -> dict[str, np.ndarray]:
         """Returns the answers to a request, both as arrays by name."""

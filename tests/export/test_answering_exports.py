@@ -63,6 +63,7 @@ def test_files_give_the_answers_of_the_run(answerer, files):
     expected = answerer.answer(EXAMPLES)
     assert expected[-1].truncated and len({result.text for result in expected}) > 3
     for runtime in (SavedModelSinglePass(version["path"]), LiteRTSinglePass(kinds["none"]["path"])):
+        assert runtime.answer_batch([]) == []
         results = runtime.answer_batch(EXAMPLES)
         assert places(results) == places(expected)
         for result, wanted in zip(results, expected, strict=True):

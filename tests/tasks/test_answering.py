@@ -265,6 +265,7 @@ def test_columns_are_examples_with_all_correct_answers():
     assert TASK.examples(columns) == [[("a", "x"), ("b", "y")], [["x", "X"], ["y"]]]
     with pytest.raises(ValueError, match="at least one question to answer. Received: none"):
         TASK.evaluate(answerer(), [[], []])
+    assert answerer().answer([]) == [] == answerer().answer_batch([])
 
 
 def test_the_attention_of_the_first_window_has_a_row_for_each_token():
