@@ -113,12 +113,16 @@ def test_a_bad_image_does_not_affect_the_other_answers_of_an_export(runs, corpus
     lines = [good[0], tmp_path / "large.png", good[1], "nowhere.png", tmp_path / "bad.png", good[2]]
     data = "".join(f"{line}\n" for line in lines).encode()
     answers = ImageRecognizer.from_run(folder)(good)
-    for name in ("saved", "x.tflite"):
+    sizes = {
+        "saved": "an image must have 4 x 6 pixels",
+        "x.tflite": "must have height x width x channels of 4 x 6 x 1. Received: 9 x 9 x 1",
+    }
+    for name, message in sizes.items():
         done = CliRunner().invoke(cli, ["predict", str(tmp_path / name)], input=data)
         assert done.exit_code == 0, done.output
         assert done.stdout.splitlines() == [answers[0], "", answers[1], "", "", answers[2]]
         size, missing, damaged = done.stderr.splitlines()
-        assert "line 2: " in size and "an image must have 4 x 6 pixels; left empty" in size
+        assert "line 2: " in size and f"{message}; left empty" in size
         assert "line 4: nowhere.png: cannot be read: No such file" in missing
         assert "line 5: " in damaged and "bad.png: is not a readable PNG or JPEG" in damaged
 

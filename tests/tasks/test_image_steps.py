@@ -181,6 +181,32 @@ def test_images_that_are_too_small_for_a_crop_are_refused():
         size.decode(encode_png(draw(5, 9)))
 
 
+@pytest.mark.parametrize("steps", [{}, {"center_crop": True}])
+def test_the_check_of_the_size_is_a_part_of_an_optimized_graph(steps):
+    """TensorFlow's optimizer removes an assertion that must hold by the shapes it infers."""
+    decode = tf.function(ImageSize(*SIZE, **steps).decode, autograph=False)
+    before = tf.config.optimizer.get_experimental_options().get("disable_meta_optimizer", False)
+    tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": False})
+    try:
+        with pytest.raises(tf.errors.InvalidArgumentError, match="an image must have 6 x 4 pixels"):
+            decode(encode_png(draw(5, 9)))
+    finally:
+        tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": before})
+
+
+def test_a_codec_without_a_graph_names_the_image():
+    """As for LiteRT; TensorFlow's error of a loop would only say "in user code"."""
+    codec = ImageCodec(ImageSize(*SIZE, **steps_of("resize")), ("a", "b"))
+    images = [draw(9, 9), draw(*SIZE, seed=1)]
+    pixels = codec.encode(**codec.request(images))[0]["pixels"]
+    expected = [prepared(image, **steps_of("resize")) for image in images]
+    assert pixels.dtype == tf.float32
+    np.testing.assert_array_equal(pixels, expected)
+    for bad in (b"no image", smooth_file("WEBP", "RGB")):
+        with pytest.raises(ValueError, match="^image 2: is not a readable PNG or JPEG image.$"):
+            codec.encode(**codec.request([images[0], bad]))
+
+
 @pytest.mark.parametrize(
     ("kind", "sentence"),
     [

@@ -69,9 +69,15 @@ class ImageCodec(LabelCodec):
 
     def encode(self, images) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
         """Returns `pixels`, float32 `[B, H, W, C]`."""
-        shape = (self.image_size.height, self.image_size.width, self.image_size.channels)
-        spec = tf.TensorSpec(shape, tf.uint8)
-        pixels = tf.map_fn(self.image_size.decode, images, fn_output_signature=spec)
+        size = self.image_size
+        shape = size.height, size.width, size.channels
+        if tf.executing_eagerly():  # so that an error names the image
+            encoded = enumerate(images.numpy(), start=1)
+            arrays = [size.from_bytes(content, f"image {number}") for number, content in encoded]
+            pixels = np.reshape(arrays, (-1, *shape))
+        else:
+            spec = tf.TensorSpec(shape, tf.uint8)
+            pixels = tf.map_fn(size.decode, images, fn_output_signature=spec)
         return {"pixels": tf.cast(pixels, tf.float32)}, {}
 
     def answers(self, outputs, rest) -> dict[str, Any]:  # noqa: D102
