@@ -111,8 +111,10 @@ def _translate(translator, sentences, search, **options):
 def trace_text_score(generator) -> Callable:
     """Returns a function of texts that scores each from its first token on.
 
-    If no token begins a text for the model, it scores each from its second token on.
+    If no token begins a text for the model, or for one of several, it scores each from its second
+    token on.
     """
+    hides_start = generator.hides_start
 
     def score_texts(texts):
         config, longest = generator.model.config, generator.max_length
@@ -121,7 +123,7 @@ def trace_text_score(generator) -> Callable:
         text = ids.to_tensor(config.pad_id)  # [B, T]
         tokens = tf.cast(ids.row_lengths(), tf.int32)
         prompt = tf.fill([tf.shape(text)[0], 1], config.eos_id)  # an empty prompt
-        if config.decoder.hides_start:
+        if hides_start:
             prompt = text[:, :1]
             tokens -= tf.cast(tf.not_equal(prompt[:, 0], config.eos_id), tf.int32)
         _, scores = score(generator.whole, prompt, text)

@@ -43,7 +43,8 @@ class LanguageModellingTask(Task):
             `perplexity_per_character`, the same per character, which is comparable between
             vocabularies; `tokens` and `characters`, their numbers, with one more for the end of
             each text; `texts`, their number; `truncated`, the number of texts longer than the
-            model's limit, which are not measured; and `seconds`.
+            model's limit, which are not measured; and `seconds`. The first token of a text does
+            not count if no token begins a text for the model: see `TextGenerator.score`.
 
         Raises:
             ValueError: If there is no text to measure.
@@ -59,7 +60,7 @@ class LanguageModellingTask(Task):
             raise ValueError("Every text is longer than the model's limit: none is measured.")
         total = sum(score.score for _, score in whole)
         tokens = sum(score.tokens for _, score in whole)
-        characters = sum(len(text) + 1 for text, _ in whole)
+        characters = sum(pipeline.scored_characters([text for text, _ in whole]))
         return {
             "perplexity": math.exp(-total / tokens),
             "perplexity_per_character": math.exp(-total / characters),

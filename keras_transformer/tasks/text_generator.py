@@ -62,7 +62,8 @@ class TextGenerator(Generator):
 
         Returns:
             List of `Score`. A text that is longer than the limit is cut, and its score does not
-            include an end token.
+            include an end token. If no token begins a text for the model (`attends_to_start` =
+            false), the score does not include the first token of a text, which follows nothing.
 
         Raises:
             TypeError: If `texts` is not a list of strings.
@@ -74,6 +75,27 @@ class TextGenerator(Generator):
             return [Score(*row) for row in zip(*columns, strict=True)]
 
         return map_sorted(score, check_sentences(texts, "texts"), batch_size)
+
+    def scored_characters(self, texts: Sequence[str]) -> list[int]:
+        """Returns the number of characters of each text that `score` measures, its end included.
+
+        Args:
+            texts: List of strings.
+        """
+        counts = [len(text) + 1 for text in texts]
+        if not texts or not self.hides_start:
+            return counts
+        first = self.target_tokenizer.encode(tf.constant(texts))[:, :1]  # ragged [B, 1]
+        decoded = self.target_tokenizer.decode(first).numpy().tolist()
+        return [
+            count - len(text.decode(errors="replace"))
+            for count, text in zip(counts, decoded, strict=True)
+        ]
+
+    @property
+    def hides_start(self) -> bool:
+        """Whether no token begins a text for the model, or for one of several."""
+        return any(model.config.decoder.hides_start for model in self.models)
 
     def reading(self, sentence: str) -> tuple[Any, dict[str, tuple[list[str], list[str]]], bool]:
         """Returns the tokens of the text, after the start token; see `TextPipeline.reading`."""

@@ -20,6 +20,10 @@ from keras_transformer import (
 from keras_transformer.config.stack import StackConfig
 from keras_transformer.decoding import score
 from keras_transformer.layers.positions import Rotary
+from keras_transformer.tasks.language_modelling import LanguageModellingTask
+from keras_transformer.training.loop.objectives import ProjectedObjective, RealLabels
+from keras_transformer.training.losses.cross_entropy import LabelSmoothedCrossEntropy
+from keras_transformer.training.tasks.language_modelling import LanguageModellingTraining
 from keras_transformer.training.vocabulary import learn_vocabulary
 
 UNITS = ("days", "weeks")
@@ -125,14 +129,7 @@ def test_the_score_of_a_beam_is_that_of_its_continuation(stages):
 
 
 def test_a_text_is_scored_from_its_second_token_on():
-    settings = types.SimpleNamespace(
-        table=None, size=40, model_type="bpe", split_digits=True, character_coverage=1.0
-    )
-    tokenizer = SentencePieceTokenizer(learn_vocabulary(WORDS, settings))
-    hidden, seen = models(
-        vocab_size=tokenizer.vocab_size, max_length=30,
-        **{name: getattr(tokenizer, name) for name in ("bos_id", "eos_id", "pad_id")},
-    )  # fmt: skip
+    hidden, seen, tokenizer = with_tokenizer()
     texts = ["in 17 weeks", "2 days", ""]
     scores = TextGenerator(hidden, tokenizer).score(texts)
     for found, ids in zip(scores[:2], tokenizer.encode(texts).to_list(), strict=False):
@@ -144,6 +141,64 @@ def test_a_text_is_scored_from_its_second_token_on():
     gains = log_probabilities(seen(np.array([[tokenizer.bos_id]])))[0, 0]
     np.testing.assert_allclose(scores[2].score, gains[tokenizer.eos_id], rtol=0, atol=1e-4)
     assert scores[2].tokens == 1
+
+
+def with_tokenizer():
+    """The models of `models` with a tokenizer of `WORDS`."""
+    settings = types.SimpleNamespace(
+        table=None, size=40, model_type="bpe", split_digits=True, character_coverage=1.0
+    )
+    tokenizer = SentencePieceTokenizer(learn_vocabulary(WORDS, settings))
+    special = {name: getattr(tokenizer, name) for name in ("bos_id", "eos_id", "pad_id")}
+    return *models(vocab_size=tokenizer.vocab_size, max_length=30, **special), tokenizer
+
+
+def test_the_order_of_an_ensemble_does_not_change_its_scores():
+    hidden, seen, tokenizer = with_tokenizer()
+    one, other = (
+        TextGenerator(pair, tokenizer).score(["in 17 weeks"])[0]
+        for pair in ([hidden, seen], [seen, hidden])
+    )
+    assert one.tokens == other.tokens == len(tokenizer.encode(["in 17 weeks"])[0]) - 1
+    np.testing.assert_allclose(one.score, other.score, rtol=1e-5)
+
+
+@pytest.mark.parametrize("is_packed", [False, True])
+def test_training_counts_the_tokens_that_a_score_counts(is_packed):
+    """The sums of the losses and of the scores are equal, also for parts of a row."""
+    hidden, _, tokenizer = with_tokenizer()
+    texts = ["in 17 weeks", "2 days", "", "after 2 weeks"]
+    scores = TextGenerator(hidden, tokenizer).score(texts)
+    rows = tokenizer.encode(texts)
+    if is_packed:
+        rows = tf.RaggedTensor.from_row_lengths(
+            rows.flat_values, [sum(map(len, rows[n : n + 2])) for n in (0, 2)]
+        )
+    training = LanguageModellingTraining(tokenizer, hidden.config, packed=is_packed)
+    inputs, labels = training.assemble(text=rows.to_tensor(tokenizer.pad_id))
+    objective = ProjectedObjective(
+        hidden, LabelSmoothedCrossEntropy(0.0, tokenizer.pad_id), RealLabels(tokenizer.pad_id)
+    )
+    loss, count = objective.measure(inputs, labels, False)
+    assert count == sum(score.tokens for score in scores)
+    np.testing.assert_allclose(loss, -sum(score.score for score in scores), rtol=1e-5)
+
+
+def test_the_perplexity_per_character_leaves_out_the_characters_of_the_first_token():
+    hidden, seen, tokenizer = with_tokenizer()
+    texts = ["in 17 weeks", "2 days"]
+    whole = [len(text) + 1 for text in texts]
+    assert TextGenerator(seen, tokenizer).scored_characters(texts) == whole
+    pieces = [tokenizer.pieces(ids[:1])[0] for ids in tokenizer.encode(texts).to_list()]
+    first = [len(piece.lstrip("▁")) for piece in pieces]
+    generator = TextGenerator(hidden, tokenizer)
+    expected = [count - length for count, length in zip(whole, first, strict=True)]
+    assert sum(first) and generator.scored_characters(texts) == expected
+    assert generator.scored_characters([]) == []
+    results = LanguageModellingTask().evaluate(generator, [texts])
+    total = sum(score.score for score in generator.score(texts))
+    assert results["characters"] == sum(expected)
+    assert results["perplexity_per_character"] == pytest.approx(np.exp(-total / sum(expected)))
 
 
 @pytest.mark.parametrize("position", ["sinusoidal", "learned", "binary"])

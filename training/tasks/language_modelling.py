@@ -17,6 +17,10 @@ class LanguageModellingTraining(TextTraining):
     A batch is (tokens [B, T], labels [B, T]), int32. A row of `tokens` begins with `bos_id`. A row
     of `labels` is the same text, shifted left by one, and ends in `eos_id`. With packed rows
     `unpacked` makes the inputs from the labels.
+
+    If no token begins a text for the model (`attends_to_start` = false), the label of its first
+    token is `pad_id`, so that it does not count in training and validation, as in
+    `TextGenerator.score`.
     """
 
     @property
@@ -25,8 +29,16 @@ class LanguageModellingTraining(TextTraining):
 
     def assemble(self, text) -> tuple:  # noqa: D102
         if self.packed:
-            return unpacked(text, self.bos_id, self.eos_id, self.pad_id), text
-        return self.shifted(text), text
+            inputs = unpacked(text, self.bos_id, self.eos_id, self.pad_id)
+            return inputs, self._predicted(text, inputs["places"])
+        return self.shifted(text), self._predicted(text, tf.range(tf.shape(text)[1]))
+
+    def _predicted(self, labels, places):
+        """Returns the labels `[B, T]` that count; `places` are positions, `[B, T]` or `[T]`."""
+        if self.config is None or not self.config.decoder.hides_start:
+            return labels
+        first = tf.equal(places, 0) & tf.not_equal(labels, self.eos_id)
+        return tf.where(first, self.pad_id, labels)
 
     def loss(self, settings) -> keras.Loss:  # noqa: D102
         return LabelSmoothedCrossEntropy(settings.label_smoothing, self.pad_id)
