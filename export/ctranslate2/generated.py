@@ -4,6 +4,8 @@ import dataclasses
 import math
 from typing import Any
 
+import numpy as np
+
 from keras_transformer.decoding import Beam
 from keras_transformer.export.agreement import Agreement
 from keras_transformer.export.ctranslate2.metadata import FORCED, is_renormalized, rules_of
@@ -29,13 +31,21 @@ class CTranslate2Generation:
 
     Args:
         pipeline: A `Generator` in float32.
-        samples: List of sentences.
+        samples: List of sentences. Empty prompts are left out if CTranslate2 does not continue
+            them: see `CTranslate2TextGenerator`.
         limits: The `Limits`.
         progress, left_out: See `export_ctranslate2`.
+
+    Raises:
+        ValueError: If no sample is left.
     """
 
     def __init__(self, pipeline, samples, limits, progress, left_out):
         self._pipeline, self._progress = pipeline, progress
+        if pipeline.model.config.decoder.hides_start:
+            every = len(samples)
+            samples, limits = _continued(pipeline, samples, limits)
+            left_out += every - len(samples)
         of_weights = limits.score_loss(MAX_SCORE_LOSS)
         of_kernels = max(MAX_KERNEL_LOSS[limits.quantize], limits.max_score_loss or 0)
         limits = dataclasses.replace(limits, max_score_loss=of_weights)
@@ -66,6 +76,23 @@ class CTranslate2Generation:
         count = len(self._agreement.samples)
         self._progress(f"translating {count} sentences greedily and with a beam")
         return _judge(draft, self._agreement, self._of_kernels, name)
+
+
+def _continued(pipeline, samples, limits):
+    """Returns the samples that are not empty prompts, and the `Limits` with their references."""
+    lengths = pipeline.source_tokenizer.encode(samples).row_lengths().numpy()
+    kept = np.flatnonzero(lengths > 1)  # an empty prompt is its end alone
+    if not len(kept):
+        raise ValueError(
+            "`samples` must contain a prompt that is not empty: no token begins the texts of this "
+            f"model, so that CTranslate2 cannot continue an empty one. Received: {len(samples)} "
+            "empty prompts."
+        )
+    if limits.references is not None:
+        limits.check_references(samples)
+        references = [limits.references[number] for number in kept]
+        limits = dataclasses.replace(limits, references=references)
+    return [samples[number] for number in kept], limits
 
 
 def _judge(draft, agreement, of_kernels, name):

@@ -12,6 +12,9 @@ from keras_transformer.tasks.results import Generated
 class CTranslate2TextGenerator(CTranslate2Generator):
     """A loaded CTranslate2 model that continues texts.
 
+    If no token begins the texts of the model (`attends_to_start` = false), the output for an empty
+    prompt is empty, and a beam must have no length penalty.
+
     Args:
         path, search, num_threads, compute_type, num_parallel_calls: See `CTranslate2Generator`.
 

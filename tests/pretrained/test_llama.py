@@ -30,7 +30,9 @@ from llama_folders import (
 
 from keras_transformer import Beam, Greedy, TextGenerator, from_pretrained
 from keras_transformer.export import export_ctranslate2, export_litert, export_saved_model
+from keras_transformer.export.ctranslate2.generated import CTranslate2Generation
 from keras_transformer.export.ctranslate2.text_generator import CTranslate2TextGenerator
+from keras_transformer.export.limits import Limits
 from keras_transformer.installation import install_hint
 from keras_transformer.pretrained.read import read_checkpoint
 from keras_transformer.tasks import open_run
@@ -314,8 +316,11 @@ def test_ctranslate2_without_a_token_that_begins_texts(tmp_path):
     pytest.importorskip("ctranslate2", reason=install_hint("ctranslate2"))
     write_folder(tmp_path / "hf", "qwen2")
     generator, texts = from_pretrained(tmp_path / "hf"), [text for text in TEXTS if text]
-    report = export_ctranslate2(generator, tmp_path / "ct2", texts)
-    assert report["agreement"] == 1
+    report = export_ctranslate2(generator, tmp_path / "ct2", ["", *texts], left_out=2)
+    assert report["agreement"] == 1 and report["sentences"] == len(texts)
+    assert report["sentences_left_out"] == 3  # with the empty prompt
+    with pytest.raises(ValueError, match="`samples` must contain a prompt that is not empty"):
+        CTranslate2Generation(generator, [""], Limits(), print, 0)
     by_sum = Beam(4, length_penalty=0.0, extra_length=None)
     for search in (Greedy(), by_sum):
         loaded = CTranslate2TextGenerator(tmp_path / "ct2", search)
