@@ -4,6 +4,8 @@ The arrays of `head.npz` are named by layer, such as `output_layer/kernel`, and 
 are `[in, out]`. A head without weights, such as the mean of all tokens, has no file.
 """
 
+import concurrent.futures
+import math
 import zipfile
 from typing import Any
 
@@ -40,30 +42,80 @@ def read_head(folder, model_class, config) -> Any:
     Raises:
         ValueError: If the file is damaged, or is missing although the head has weights.
     """
-    head = model_class.make_head(_untied(config), keras.DTypePolicy("float32"), DEFAULT)
-    ids = np.full((1, 1), config.eos_id, np.int32)
-    head(np.zeros((1, 1, config.encoder.d_model), np.float32), ids, np.ones((1, 1, 1), bool))
-    weights = Parts(None, None, None, head).weights("head")
-    path = folder / HEAD
-    arrays = _read(path) if weights else {}
-    shapes = {name: weight.shape for name, weight in weights.items()}
-    if {name: array.shape for name, array in arrays.items()} != shapes:
-        raise ValueError(
-            f"{path} does not belong to this model, whose head has {', '.join(shapes)} of other "
-            "names or shapes. Export the model again."
-        )
-    for name, weight in weights.items():
+    config = _untied(config)
+    shapes = _shapes(model_class, config)
+    arrays = _read(folder / HEAD, shapes) if shapes else {}
+    head = _built(model_class, config)
+    for name, weight in _weights(head).items():
         weight.assign(arrays[name])
     return head
 
 
-def _read(path):
-    """Returns the arrays of a file by name; nothing is unpickled."""
+def _shapes(model_class, config):
+    """Returns the shapes of the weights of a head by name, without memory for their values.
+
+    It runs in a thread of its own: Keras would initialise variables without values later, when the
+    thread that made them uses another `StatelessScope`.
+    """
+
+    def shapes():
+        with keras.StatelessScope(initialize_variables=False):
+            weights = _weights(_built(model_class, config))
+        return {name: tuple(weight.shape) for name, weight in weights.items()}
+
+    with concurrent.futures.ThreadPoolExecutor(1) as executor:
+        return executor.submit(shapes).result()
+
+
+def _built(model_class, config):
+    """Returns the `Head` that a configuration describes, with variables."""
+    head = model_class.make_head(config, keras.DTypePolicy("float32"), DEFAULT)
+    hidden = keras.KerasTensor((1, 1, config.encoder.d_model), "float32")
+    head(hidden, keras.KerasTensor((1, 1), "int32"), keras.KerasTensor((1, 1, 1), "bool"))
+    return head
+
+
+def _weights(head):
+    """Returns the variables of a `Head` by name."""
+    return Parts(None, None, None, head).weights("head")
+
+
+def _read(path, shapes):
+    """Returns the arrays of a file by name; nothing is unpickled.
+
+    The shapes are checked before memory is allocated.
+
+    Args:
+        path: Path of the file.
+        shapes: Dictionary from the names of the arrays to their shapes.
+    """
     try:
-        with np.load(path, allow_pickle=False) as file:
-            return {name: file[name] for name in file.files}
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile, AttributeError) as error:
+        with zipfile.ZipFile(path) as archive:
+            stored = {name.removesuffix(".npy") for name in archive.namelist()}
+            size = 4 * sum(map(math.prod, shapes.values()))
+            fits = stored == {*shapes} and size <= path.stat().st_size
+            arrays = fits and {name: _array(archive, name, shape) for name, shape in shapes.items()}
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile, NotImplementedError) as error:
         raise ValueError(f"{path} is damaged or missing. Export the model again.") from error
+    if not arrays or any(array is None for array in arrays.values()):
+        raise ValueError(
+            f"{path} does not belong to this model, whose head has {', '.join(shapes)} of other "
+            "names or shapes. Export the model again."
+        )
+    return arrays
+
+
+def _array(archive, name, shape):
+    """Returns an array of a file in float32, or `None` if it has another shape."""
+    with archive.open(f"{name}.npy") as file:
+        np.lib.format.read_magic(file)
+        found, is_transposed, dtype = np.lib.format.read_array_header_1_0(file)
+        if dtype != np.float32:
+            raise ValueError(f"{name} is not float32")
+        if found != shape:
+            return None
+        values = np.frombuffer(file.read(4 * math.prod(shape)), dtype)
+    return values.reshape(shape, order="F" if is_transposed else "C")
 
 
 def _untied(config):
