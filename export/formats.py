@@ -103,9 +103,15 @@ class Format:
             **options: Values by name. A false value, such as `None` or 0, counts as not given.
 
         Raises:
-            ExportError: If the format does not support such a pipeline.
+            ExportError: If the format does not support such a pipeline, or the pipeline was opened
+                from an export.
             ValueError: If an option has no effect on the pipeline.
         """
+        if getattr(pipeline.model, "is_exported", False):
+            raise ExportError(
+                "A pipeline that was opened from an export cannot be exported. Open the run that "
+                "it was exported from."
+            )
         taken = self.options_of(pipeline)
         for name, value in options.items():
             if value and name not in taken:

@@ -58,6 +58,8 @@ class EngineModel:
         engine: The `ctranslate2.Encoder`.
     """
 
+    is_exported = True  # see `Format.check`
+
     def __init__(self, config, head, engine):
         self.config, self.config_class = config, type(config)
         self._head, self._engine = head, engine
