@@ -13,7 +13,7 @@ from keras_transformer.pretrained.byte_bpe import VOCABULARY, read_byte_bpe
 from keras_transformer.pretrained.family import Family
 from keras_transformer.pretrained.names import Layout, Weight, layers
 from keras_transformer.pretrained.post_processor import begins_with_token
-from keras_transformer.pretrained.rotations import positive, rotations
+from keras_transformer.pretrained.rotations import LONGEST, positive, rotations
 from keras_transformer.pretrained.sentencepiece_bpe import (
     has_sentencepiece_bpe,
     read_sentencepiece_bpe,
@@ -27,7 +27,6 @@ EXPRESSIBLE = {
     "partial_rotary_factor": (None, 1.0),
     "quantization_config": (None,),
 }
-LONGEST = 2**22  # positions
 FULL, LOCAL = "full_attention", "sliding_attention"  # values of `layer_types`
 PADDING = "<|pad|>"
 SILENT = -1000.0  # bias of padding, which gets no probability

@@ -6,6 +6,7 @@ from typing import Any
 from keras_transformer.pretrained.settings import CheckpointSettings
 
 ORIGINAL = "original_max_position_embeddings"
+LONGEST = 2**22  # positions
 KINDS = ("default", "linear", "dynamic", "llama3", "yarn")
 
 
@@ -78,6 +79,8 @@ def _yarn(settings, rope, base, size):
     def pair(name, turns):
         """The pair that turns so many times in a text of the original length."""
         turns = positive(rope, name, turns) if rope.get(name) else turns
+        if not 1 / LONGEST < turns < LONGEST:
+            raise rope.wrong(name, f"between 1 / {LONGEST} and {LONGEST}")
         return pairs * math.log(length / (2 * math.pi * turns)) / math.log(base)
 
     first, last = pair("beta_fast", 32.0), pair("beta_slow", 1.0)
@@ -113,4 +116,7 @@ def _scale(rope, factor):
 def _original(settings, rope):
     """Returns the maximum length of the texts that the model was first trained on."""
     length = settings.get(ORIGINAL) or rope.get(ORIGINAL) or settings.get("max_position_embeddings")
-    return CheckpointSettings({ORIGINAL: length}, rope.path).count(ORIGINAL)
+    checked = CheckpointSettings({ORIGINAL: length}, rope.path)
+    if checked.count(ORIGINAL) > LONGEST:
+        raise checked.wrong(ORIGINAL, f"at most {LONGEST}")
+    return length

@@ -131,8 +131,8 @@ def _model_of_merges(pieces, merges, special, unknown):
     for piece in pieces:
         if piece in special or PLACEHOLDER.fullmatch(piece):
             kind = KINDS.UNKNOWN if piece == unknown else KINDS.CONTROL
-            if piece in ranks:
-                raise ValueError(f"special tokens must not be made by merges. Received: {piece!r}.")
+            if piece in ranks or piece in of_bytes or len(piece) == 1:
+                raise ValueError(f"special tokens must not be text. Received: {piece!r}.")
         elif piece in of_bytes:
             kind = KINDS.BYTE
         elif piece in ranks or len(piece) == 1:
@@ -157,6 +157,8 @@ def _tokenizer(proto, roles, prefix):
     ids = {piece.piece: number for number, piece in enumerate(proto.pieces)}
     special = {f"{role}_id": ids[piece] for role, piece in roles.items()}
     for role, piece in roles.items():
+        if proto.pieces[ids[piece]].type in (KINDS.NORMAL, KINDS.BYTE):
+            raise ValueError(f"special tokens must not be text. Received: {piece!r}.")
         setattr(spec, f"{role}_piece", piece)
         setattr(spec, f"{role}_id", ids[piece])
     spec.vocab_size = size
@@ -184,7 +186,7 @@ def _prefix(whole):
         return SPACE if PREPEND in steps else NOTHING
     if value is None and isinstance(split, dict) and METASPACE.items() <= split.items():
         scheme = split.get("prepend_scheme", "always")
-        if scheme in SCHEMES:
+        if isinstance(scheme, str) and scheme in SCHEMES:
             return SCHEMES[scheme]
     raise whole.wrong(
         "normalizer",

@@ -38,6 +38,7 @@ from keras_transformer.pretrained.read import read_checkpoint
 from keras_transformer.tasks import open_run
 from keras_transformer.training.converted import write_converted
 
+ORIGINAL = "original_max_position_embeddings"
 PYTHON = os.environ.get("KERAS_TRANSFORMER_TRANSFORMERS", sys.executable)
 SCRIPT = pathlib.Path(__file__).with_name("hugging_face_llama.py")
 LONGEST = SIZES["max_position_embeddings"]
@@ -87,7 +88,7 @@ def test_other_settings(changes, tmp_path):
 
 def test_missing_settings_have_the_values_of_hugging_face(tmp_path):
     """Llama 3's rotations count from the longest text, and heads are as wide as they fit."""
-    rope = {name: LLAMA3[name] for name in LLAMA3 if name != "original_max_position_embeddings"}
+    rope = {name: LLAMA3[name] for name in LLAMA3 if name != ORIGINAL}
     write_folder(tmp_path, rope_scaling=rope, num_key_value_heads=6)
     content = json.loads((tmp_path / "config.json").read_text())
     del content["num_key_value_heads"], content["rope_theta"]
@@ -177,7 +178,14 @@ def test_added_tokens_that_are_not_special_are_found_in_texts(tmp_path):
         ({"architectures": ["LlamaForTokenClassification"]}, "`architectures` must be one of Llam"),
         ({"rope_scaling": {"type": "longrope"}}, "`type` must be one of default, .*'longrope'"),
         ({"rope_scaling": {**YARN, "factor": 0}}, "`factor` must be a number above 0"),
-        ({"rope_scaling": {**YARN, "beta_slow": 1e9}}, "`beta_slow` must be a number below"),
+        ({"rope_scaling": {**YARN, "beta_slow": 1e6}}, "`beta_slow` must be a number below"),
+        (
+            {"rope_scaling": {**YARN, "beta_slow": 1e-320}},
+            "`beta_slow` must be between 1 / 4194304",
+        ),
+        ({"rope_scaling": {**YARN, "beta_fast": 1e308}}, "`beta_fast` must be between 1 / 4194304"),
+        ({"rope_scaling": {**YARN, ORIGINAL: 10**400}}, f"`{ORIGINAL}` must be at most 4194304"),
+        ({"rope_theta": 10**400}, "`rope_theta` must be a number"),
         ({"rope_scaling": {**YARN, "attention_factor": -1}}, "`attention_factor` must be a num"),
         ({"rope_scaling": {**YARN, "mscale": -1, "mscale_all_dim": 1}}, "`mscale` must be a num"),
         ({"rope_scaling": YARN, "rope_theta": 1}, "`rope_theta` must be a number above 1"),

@@ -187,6 +187,7 @@ RULE = "`normalizer` must be one that writes ▁ for a space"
         (split(split=True), RULE),
         (split(replacement="_"), RULE),
         (split(prepend_scheme="last"), RULE),
+        (split(prepend_scheme=["first"]), RULE),
         (of_model(unk_token="<x>"), "`unk_token` must be a token of the vocabulary"),
         (of_model(unk_token=3), "`unk_token` must be a token of the vocabulary"),
         (of_model(ignore_merges=True), "`ignore_merges` must be false"),
@@ -230,10 +231,20 @@ def test_files_that_do_not_fit_are_named(content, message, tmp_path):
 
 
 def test_special_tokens_must_not_be_text(tmp_path):
+    names = [piece for piece, _ in pieces()]
+    byte, character = names.index("<0x41>"), names.index("a")
     for kind in ("model", "prepend"):
-        write_folder(tmp_path / kind, kind, eos_token_id=270)
-        with pytest.raises(ValueError, match="special pieces|must not be made by merges"):
-            read(tmp_path / kind)
+        for number in (byte, 270, character):  # 270 is made by a merge
+            write_folder(tmp_path / kind, kind, pad_token_id=number)
+            message = f"tokens must not be text. Received: '{names[number]}'"
+            with pytest.raises(ValueError, match=message):
+                read(tmp_path / kind)
+    write_folder(tmp_path / "added")
+    content = of()
+    content["added_tokens"].append({"id": character, "content": "a", "special": True})
+    (tmp_path / "added" / "tokenizer.json").write_text(json.dumps(content))
+    with pytest.raises(ValueError, match="tokens must not be text. Received: 'a'"):
+        read(tmp_path / "added")
 
 
 @pytest.mark.slow
