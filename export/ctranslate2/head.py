@@ -7,6 +7,7 @@ are `[in, out]`. A head without weights, such as the mean of all tokens, has no 
 import concurrent.futures
 import math
 import zipfile
+import zlib
 from typing import Any
 
 import keras
@@ -16,6 +17,11 @@ from keras_transformer.layers.kernels import DEFAULT
 from keras_transformer.models.parts import Parts
 
 HEAD = "head.npz"
+# Errors of a file that is damaged or encrypted, or has arrays of another kind.
+DAMAGES = (
+    *(OSError, EOFError, KeyError, ValueError, RuntimeError),
+    *(zipfile.BadZipFile, zlib.error),
+)
 
 
 def write_head(folder, model) -> None:
@@ -94,8 +100,9 @@ def _read(path, shapes):
             stored = {name.removesuffix(".npy") for name in archive.namelist()}
             size = 4 * sum(map(math.prod, shapes.values()))
             fits = stored == {*shapes} and size <= path.stat().st_size
-            arrays = fits and {name: _array(archive, name, shape) for name, shape in shapes.items()}
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile, NotImplementedError) as error:
+            names = shapes if fits else ()
+            arrays = {name: _array(archive, name, shapes[name]) for name in names}
+    except DAMAGES as error:
         raise ValueError(f"{path} is damaged or missing. Export the model again.") from error
     if not arrays or any(array is None for array in arrays.values()):
         raise ValueError(

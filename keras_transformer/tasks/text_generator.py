@@ -88,7 +88,7 @@ class TextGenerator(Generator):
         first = self.target_tokenizer.encode(tf.constant(texts))[:, :1]  # ragged [B, 1]
         decoded = self.target_tokenizer.decode(first).numpy().tolist()
         return [
-            count - len(text.decode(errors="replace"))
+            max(1, count - len(text.decode(errors="replace")))  # a token may be longer than a text
             for count, text in zip(counts, decoded, strict=True)
         ]
 

@@ -228,6 +228,24 @@ def much_larger(path):
             archive.writestr(f"{name}.npy", file.getvalue())
 
 
+def compressed_and_damaged(path):
+    with np.load(path) as file:
+        np.savez_compressed(path, **{name: file[name] for name in ARRAYS})
+    with zipfile.ZipFile(path) as archive:
+        first = archive.infolist()[0]
+    content = bytearray(path.read_bytes())
+    begin = first.header_offset + 30 + len(first.filename) + 20  # in the compressed bytes
+    content[begin : begin + 9] = b"\xff" * 9
+    path.write_bytes(bytes(content))
+
+
+def without_ending(path):
+    with np.load(path) as file, zipfile.ZipFile(f"{path}.new", "w") as archive:
+        for name in file:
+            archive.writestr(name, file[name].tobytes())
+    pathlib.Path(f"{path}.new").replace(path)
+
+
 def in_float64(path):
     with np.load(path) as file:
         arrays = {name: file[name].astype("float64") for name in file}
@@ -259,6 +277,8 @@ def of_another_task(path):
         ("head.npz", pickled, r"head\.npz is damaged or missing"),
         ("head.npz", other_shape, r"head\.npz does not belong to this model, whose head has "),
         ("head.npz", much_larger, r"head\.npz does not belong to this model, whose head has "),
+        ("head.npz", compressed_and_damaged, r"head\.npz is damaged or missing"),
+        ("head.npz", without_ending, r"head\.npz is damaged or missing"),
         ("head.npz", in_float64, r"head\.npz is damaged or missing"),
         ("config.json", of_much_width, r"head\.npz does not belong to this model, whose head has"),
         ("config.json", without_model, r"config\.json is damaged: it does not describe a model of"),
