@@ -63,7 +63,7 @@ def trace_score(translator) -> Callable:
             encode(tokenizer, texts, longest)  # ragged [B, (S)] or [B, (T)]; [B]
             for tokenizer, texts in zip(translator.tokenizers, (sources, targets), strict=True)
         )
-        source, target = source.to_tensor(pad_id), _whole(target, target_cut).to_tensor(pad_id)
+        source, target = source.to_tensor(pad_id), _padded(_whole(target, target_cut), pad_id)
         _, scores = score(translator.whole, source, target)
         real = tf.not_equal(target, pad_id)  # [B, T]
         return {
@@ -120,12 +120,12 @@ def trace_text_score(generator) -> Callable:
         config, longest = generator.model.config, generator.max_length
         ids, truncated, _ = encode(generator.target_tokenizer, texts, longest)
         ids = _whole(ids, truncated)
-        text = ids.to_tensor(config.pad_id)  # [B, T]
+        text = _padded(ids, config.pad_id)  # [B, T]
         tokens = tf.cast(ids.row_lengths(), tf.int32)
         prompt = tf.fill([tf.shape(text)[0], 1], config.eos_id)  # an empty prompt
         if hides_start:
             prompt = text[:, :1]
-            tokens -= tf.cast(tf.not_equal(prompt[:, 0], config.eos_id), tf.int32)
+            tokens -= tf.cast((tokens > 0) & tf.not_equal(prompt[:, 0], config.eos_id), tf.int32)
         _, scores = score(generator.whole, prompt, text)
         return {"score": scores, "tokens": tokens, "truncated": truncated}
 
@@ -136,3 +136,10 @@ def _whole(ids, truncated):
     """Returns ragged ids in which texts that were cut have no end token: they do not end there."""
     lengths = ids.row_lengths() - tf.cast(truncated, tf.int64)
     return tf.RaggedTensor.from_tensor(ids.to_tensor(), lengths=lengths)
+
+
+def _padded(ids, pad_id):
+    """Returns ragged ids as a tensor `[B, T]` with at least one column, also without any token."""
+    padded = ids.to_tensor(pad_id)
+    missing = tf.cast(tf.equal(tf.shape(padded)[1], 0), tf.int32)
+    return tf.pad(padded, [[0, 0], [0, missing]], constant_values=pad_id)

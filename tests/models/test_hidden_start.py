@@ -21,6 +21,7 @@ from keras_transformer.config.stack import StackConfig
 from keras_transformer.decoding import score
 from keras_transformer.layers.positions import Rotary
 from keras_transformer.tasks.language_modelling import LanguageModellingTask
+from keras_transformer.tasks.results import Score
 from keras_transformer.training.loop.objectives import ProjectedObjective, RealLabels
 from keras_transformer.training.losses.cross_entropy import LabelSmoothedCrossEntropy
 from keras_transformer.training.tasks.language_modelling import LanguageModellingTraining
@@ -141,6 +142,14 @@ def test_a_text_is_scored_from_its_second_token_on():
     gains = log_probabilities(seen(np.array([[tokenizer.bos_id]])))[0, 0]
     np.testing.assert_allclose(scores[2].score, gains[tokenizer.eos_id], rtol=0, atol=1e-4)
     assert scores[2].tokens == 1
+
+
+@pytest.mark.parametrize("kind", ["hidden", "seen"])
+def test_a_text_that_is_cut_to_nothing_has_no_tokens_to_score(kind):
+    hidden, seen, tokenizer = with_tokenizer()
+    model = hidden if kind == "hidden" else seen
+    scores = TextGenerator(model, tokenizer, max_length=1).score(["in 17 weeks"])
+    assert scores == [Score(0.0, 0, True)]
 
 
 def with_tokenizer():
