@@ -51,10 +51,10 @@ class CTranslate2TextGenerator(CTranslate2Generator):
         return [(result.sequences, result.scores) for result in results]
 
     def _search_without_start(self, prompts, n):
-        """Searches after prompts that no token begins. An empty prompt has no hypotheses."""
+        """Searches after prompts that no token begins. The output for an empty prompt is empty."""
         full = [prompt for prompt in prompts if prompt]
         length = max(1, self._limit - 1)  # the first token of a prompt is not counted
         options = {"num_hypotheses": n, **self._options, "max_length": length}
         results = iter(self._model.generate_batch(full, **options) if full else [])
         found = [next(results) if prompt else None for prompt in prompts]
-        return [([], []) if row is None else (row.sequences, row.scores) for row in found]
+        return [([[]], [0.0]) if row is None else (row.sequences, row.scores) for row in found]
