@@ -279,10 +279,6 @@ def test_the_attention_of_the_first_window_has_a_row_for_each_token():
 
 
 @pytest.mark.slow
-def test_no_examples_have_no_answers():
-    assert answerer()([]) == [] == answerer().answer_batch([])
-
-
 def test_an_answer_may_be_left_empty_whatever_the_model_says():
     """`no_answer` of a pipeline replaces that of its model, in both directions."""
     questions = [("the dog", passage) for passage in PASSAGES if passage.strip()]
