@@ -119,8 +119,10 @@ def _judge_beam(draft, agreement, name):
     """Returns results with a beam, for the sentences that CTranslate2 should translate alike.
 
     These are all sentences whose translations ended before the limit, except those with an output
-    that ends at its first free position, because CTranslate2 may drop it. If the end token is
-    forced at the limit, the model in memory ranks such outputs among those that ended earlier.
+    that ends at its first free position, because CTranslate2 may drop it, and those in which
+    CTranslate2 repeats the token that begins outputs, which the model in memory never does. If the
+    end token is forced at the limit, the model in memory ranks such outputs among those that ended
+    earlier.
     """
     config = agreement.pipeline.model.config
     if is_renormalized(rules_of(config)):
@@ -138,6 +140,7 @@ def _judge_beam(draft, agreement, name):
         if not loaded.is_cut(exported[0].tokens)
         if not (ends_by_force and loaded.is_cut(expected[0].tokens))
         if all(len(output.tokens) != loaded.dropped_length(source) for output in expected)
+        if config.bos_id == config.eos_id or config.bos_id not in exported[0].tokens
     ]
     if not rows:
         return {"sentences": 0, "agreement": None}
