@@ -13,9 +13,22 @@ import numpy as np
 import pytest
 from chromium import PAGE, Browser, chromium, missing
 from documents import blocks
+from pipelines import SIZES, with_larger_weights
 
+from keras_transformer import (
+    Classifier,
+    ClassifierConfig,
+    TextClassifier,
+    TokenClassifier,
+    TokenClassifierConfig,
+    TokenLabeller,
+)
 from keras_transformer.export import export_litert
 from keras_transformer.export.litert.runtime import LiteRTTranslator
+from keras_transformer.export.litert.single_pass import LiteRTSinglePass
+from keras_transformer.text.byte_pairs import CHARACTERS
+from keras_transformer.text.tokenizers import ByteBPETokenizer, WordPieceTokenizer
+from keras_transformer.text.tokenizers.wordpiece import SPECIAL
 
 pytest.importorskip("ai_edge_litert")
 
@@ -107,6 +120,59 @@ def test_many_sentences_are_translated_in_batches(browser, site, translator, sen
     ]
     filled = sum(map(bool, map(str.strip, sentences)))
     assert sizes == [4] * (filled // 4) + [1] * (filled % 4) and filled % 4
+
+
+def letters():
+    """A WordPiece vocabulary in which words have several tokens."""
+    parts = [*"abcdeghilnorstw", "dog", "##og", "hill", "##ll", "the", "##s", ".", "##r"]
+    pieces = [*SPECIAL.values(), *parts, *(f"##{letter}" for letter in "abcdeghilnotw")]
+    return WordPieceTokenizer(pieces)
+
+
+def all_bytes():
+    """A byte-level BPE vocabulary."""
+    merges = [("t", "h"), ("th", "e"), ("Ġ", "the"), ("Ġ", "d"), ("o", "g")]
+    pieces = ["<s>", "<pad>", "</s>", "<unk>", *CHARACTERS, *map("".join, merges)]
+    return ByteBPETokenizer(pieces, merges)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("tokenizer", [letters, all_bytes])
+@pytest.mark.parametrize(
+    ("pipeline", "method"),
+    [
+        ((Classifier, TextClassifier, ClassifierConfig), "classify"),
+        ((TokenLabeller, TokenClassifier, TokenClassifierConfig), "label"),
+    ],
+)
+def test_texts_are_labelled_as_by_the_interpreter(browser, site, tokenizer, pipeline, method):
+    kind, model, config = pipeline
+    tokenizer = tokenizer()
+    options = {
+        "vocab_size": tokenizer.vocab_size,
+        "pad_id": tokenizer.pad_id,
+        "labels": ["O", "B-X", "I-X"],
+    }
+    model = model(config(**SIZES, **options))
+    pipeline = kind(with_larger_weights(model), tokenizer)
+    texts = ["The dog.", "the hills on  the other side", "wide, cold", "Größe", "a" * 900]
+    export_litert(pipeline, site / "labels.tflite", texts, lengths=[8, pipeline.max_length])
+    expected = LiteRTSinglePass(site / "labels.tflite").answer_batch(texts)
+    open_blank(browser, site)
+    code = f"""import("./classify.js").then(async ({{ Classifier }}) => {{
+        const classifier = await Classifier.load("labels.tflite");
+        const answers = [];
+        for (const text of {json.dumps(texts)}) answers.push(await classifier.{method}(text));
+        return answers;
+    }})"""
+    answers = browser.evaluate(code)
+    assert [answer["cut"] for answer in answers] == [result.truncated for result in expected]
+    for answer, result in zip(answers, expected, strict=True):
+        found = answer["words"] if method == "label" else [answer]
+        labels = result.labels if method == "label" else [result.label]
+        assert [one["label"] for one in found] == [*labels]
+        probabilities = np.atleast_2d(result.probabilities).max(axis=1)
+        np.testing.assert_allclose([one["probability"] for one in found], probabilities, atol=1e-5)
 
 
 def test_every_tensor_is_freed(page):
