@@ -136,28 +136,30 @@ def all_bytes():
     return ByteBPETokenizer(pieces, merges)
 
 
+KINDS = {
+    "classify": (Classifier, TextClassifier, ClassifierConfig),
+    "label": (TokenLabeller, TokenClassifier, TokenClassifierConfig),
+}
+
+
+def labels_of(method, tokenizer, path, texts):
+    """Exports a model of labels and returns the results of the interpreter."""
+    kind, model, config = KINDS[method]
+    config = config(
+        vocab_size=tokenizer.vocab_size, pad_id=tokenizer.pad_id, labels=["O", "B-X", "I-X"],
+        **SIZES,
+    )  # fmt: skip
+    pipeline = kind(with_larger_weights(model(config)), tokenizer)
+    export_litert(pipeline, path, texts, lengths=[8, pipeline.max_length])
+    return LiteRTSinglePass(path).answer_batch(texts)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("tokenizer", [letters, all_bytes])
-@pytest.mark.parametrize(
-    ("pipeline", "method"),
-    [
-        ((Classifier, TextClassifier, ClassifierConfig), "classify"),
-        ((TokenLabeller, TokenClassifier, TokenClassifierConfig), "label"),
-    ],
-)
-def test_texts_are_labelled_as_by_the_interpreter(browser, site, tokenizer, pipeline, method):
-    kind, model, config = pipeline
-    tokenizer = tokenizer()
-    options = {
-        "vocab_size": tokenizer.vocab_size,
-        "pad_id": tokenizer.pad_id,
-        "labels": ["O", "B-X", "I-X"],
-    }
-    model = model(config(**SIZES, **options))
-    pipeline = kind(with_larger_weights(model), tokenizer)
+@pytest.mark.parametrize("method", KINDS)
+def test_texts_are_labelled_as_by_the_interpreter(browser, site, tokenizer, method):
     texts = ["The dog.", "the hills on  the other side", "wide, cold", "Größe", "a" * 900]
-    export_litert(pipeline, site / "labels.tflite", texts, lengths=[8, pipeline.max_length])
-    expected = LiteRTSinglePass(site / "labels.tflite").answer_batch(texts)
+    expected = labels_of(method, tokenizer(), site / "labels.tflite", texts)
     open_blank(browser, site)
     code = f"""import("./classify.js").then(async ({{ Classifier }}) => {{
         const classifier = await Classifier.load("labels.tflite");
@@ -173,6 +175,22 @@ def test_texts_are_labelled_as_by_the_interpreter(browser, site, tokenizer, pipe
         assert [one["label"] for one in found] == [*labels]
         probabilities = np.atleast_2d(result.probabilities).max(axis=1)
         np.testing.assert_allclose([one["probability"] for one in found], probabilities, atol=1e-5)
+
+
+@pytest.mark.slow
+def test_the_readmes_program_labels_texts(browser, site):
+    _, program = blocks("examples/browser/README.md", "js")
+    names = {"sentiment.tflite": "classify", "entities.tflite": "label"}
+    text = "one long string of cliches"
+    first, _ = [
+        labels_of(method, letters(), site / name, [text])[0] for name, method in names.items()
+    ]
+    (site / "labels.js").write_text(f"{program.code}export {{ label, probability, cut }};", "utf-8")
+    open_blank(browser, site)
+    code = "import('./labels.js').then(({ label, probability, cut }) => [label, probability, cut])"
+    label, probability, cut = browser.evaluate(code)
+    assert (label, cut) == (first.label, first.truncated)
+    assert probability == pytest.approx(first.probabilities.max(), abs=1e-5)
 
 
 def test_every_tensor_is_freed(page):
@@ -293,7 +311,7 @@ def test_only_the_newest_sentence_is_translated(page, site):
 
 
 def test_the_program_of_the_readme_translates(page, site):
-    (program,) = blocks("examples/browser/README.md", "js")
+    program, _ = blocks("examples/browser/README.md", "js")
     (site / "readme.js").write_text(f"{program.code}export {{ text, score, cut }};", "utf-8")
     open_blank(page, site)
     code = "import('./readme.js').then(({ text, score, cut }) => [text, score < 0, cut])"
