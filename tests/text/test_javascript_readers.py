@@ -1,5 +1,6 @@
 """WordPiece and byte-level BPE of `examples/browser` under Node.js, compared with the package."""
 
+import json
 import re
 
 import numpy as np
@@ -54,6 +55,27 @@ def test_half_of_a_character_is_read_as_the_replacement_character(name, tmp_path
     files = written(members_of(tokenizer), tmp_path)
     found = call("vocabularies", files=files, sentences=halves, rows=[])["result"]
     assert found["ids"] == tokenizer.tokenize(whole).to_list()
+
+
+@pytest.mark.slow
+def test_large_vocabularies_and_long_texts(tmp_path):
+    """More tokens than a call of JavaScript may have arguments.
+
+    In Python, the parts of a text between found tokens are not copies of the whole text.
+    """
+    program("node")
+    members = members_of(vocabulary("wordpiece"))
+    content = json.loads(members["tokenizer.wordpiece.json"])
+    content["pieces"] += [f"[unused{number}]" for number in range(300_000)]
+    members["tokenizer.wordpiece.json"] = json.dumps(content).encode()
+    files = written(members, tmp_path)
+    found = call("vocabularies", files=files, sentences=["a " * 200_000], rows=[])["result"]
+    assert found["ids"] == [[content["pieces"].index("a")] * 200_000]
+    (tmp_path / "bpe").mkdir()
+    files = written(members_of(vocabulary("found")), tmp_path / "bpe")
+    texts = ["é " * 200_000, "a  " * 20_000, "x" * 10_000]
+    found = call("vocabularies", files=files, sentences=texts, rows=[])["result"]
+    assert found["ids"] == vocabulary("found").tokenize(texts).to_list()
 
 
 @pytest.mark.slow

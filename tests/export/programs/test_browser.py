@@ -10,6 +10,7 @@ import time
 import zipfile
 
 import numpy as np
+import pipelines
 import pytest
 from chromium import PAGE, Browser, chromium, missing
 from documents import blocks
@@ -155,7 +156,7 @@ def labels_of(method, tokenizer, path, texts):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("tokenizer", [letters, all_bytes])
+@pytest.mark.parametrize("tokenizer", [letters, all_bytes, pipelines.tokenizer])
 @pytest.mark.parametrize("method", KINDS)
 def test_texts_are_labelled_as_by_the_interpreter(browser, site, tokenizer, method):
     texts = ["The dog.", "the hills on  the other side", "wide, cold", "Größe", "a" * 900]
