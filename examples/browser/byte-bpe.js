@@ -42,14 +42,13 @@ export class ByteBpe {
    * `begin` and `end` are the offsets of the token's word in the text, without a space before it.
    */
   encode(text) {
-    const tokens = [];
+    const parts = [];
     let at = 0;
     for (const match of this.found ? text.matchAll(this.found) : []) {
-      tokens.push(...this.encodePart(text.slice(at, match.index), at), this.foundToken(match));
+      parts.push(this.encodePart(text.slice(at, match.index), at), this.foundToken(match));
       at = match.index + match[0].length;
     }
-    tokens.push(...this.encodePart(text.slice(at), at));
-    return tokens;
+    return [...parts, this.encodePart(text.slice(at), at)].flat();
   }
 
   /** Returns the tokens of a word of a text; `first` is true at the very beginning of the text. */
@@ -68,16 +67,20 @@ export class ByteBpe {
     if (text === "") return [];
     const added = this.prefixSpace && !text.startsWith(SPACE);
     // A space that is added has no place of its own.
-    const characters = [...(added ? [{ text: SPACE, begin: 0, end: 0 }] : []), ...this.compose(text)];
+    const space = added ? [{ text: SPACE, begin: 0, end: 0 }] : [];
+    const characters = [...space, ...this.compose(text)];
+    const composed = characters.map((character) => character.text).join("");
     const tokens = [];
     let number = 0;
-    for (const [word] of characters.map((character) => character.text).join("").matchAll(this.pattern)) {
-      const own = [];
-      for (let left = word.length; left > 0; left -= own.at(-1).text.length) own.push(characters[number++]);
-      const end = offset + Math.max(...own.map((character) => character.end));
-      const begins = own.filter((character) => character.text !== SPACE).map(({ begin }) => begin);
-      const begin = Math.min(end, offset + Math.min(...begins));
-      for (const piece of this.split(word)) tokens.push({ id: this.ids.get(piece), piece, begin, end });
+    for (const [word] of composed.matchAll(this.pattern)) {
+      const own = characters.slice(number, number + [...word].length);
+      number += own.length;
+      const end = own.at(-1).end;
+      const begin = own.find((character) => character.text !== SPACE)?.begin ?? end;
+      for (const piece of this.split(word)) {
+        const id = this.ids.get(piece);
+        tokens.push({ id, piece, begin: offset + begin, end: offset + end });
+      }
     }
     return tokens;
   }

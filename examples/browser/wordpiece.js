@@ -13,7 +13,7 @@ export class WordPiece {
   constructor(vocabulary, classes) {
     this.pieces = vocabulary.pieces;
     this.ids = new Map(this.pieces.map((piece, id) => [piece, id]));
-    this.longestPiece = Math.max(...this.pieces.map((piece) => piece.length));
+    this.longestPiece = this.pieces.reduce((most, { length }) => Math.max(most, length), 0);
     this.longestWord = vocabulary.longest_word;
     this.special = specialIds(vocabulary.special, this.ids);
     this.startsWithBos = true;
