@@ -1,6 +1,6 @@
 /** Translator that runs a .tflite file of `keras-transformer export litert` with LiteRT.js. */
 
-import { encodeText, loadModel, runRows } from "./model.js";
+import { encodeText, framed, loadModel, runRows } from "./model.js";
 
 const WARMING = 2000; // maximum time of the warm-up, in milliseconds
 
@@ -123,7 +123,7 @@ export class Translator {
   sample(length) {
     const { tokens: special, vocab_size: size } = this.metadata;
     const ids = [...Array(size).keys()].filter((id) => !Object.values(special).includes(id));
-    return [...ids.slice(0, length - 1), special.eos].map((id) => ({ id }));
+    return framed(this.source, ids.map((id) => ({ id })), length, special).tokens;
   }
 
   /** Returns the outputs of a signature by name, as typed arrays. */
