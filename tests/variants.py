@@ -490,6 +490,11 @@ _FAST_REST_IN_CI_BY_FILE = {
     "tests/training/test_train.py": {
         "test_ctrl_c_saves_and_prints_how_to_resume": 0,
     },
+    "tests/text/test_javascript_readers.py": {
+        "test_ids_offsets_and_texts_are_those_of_the_tokenizer": 2,
+        "test_texts_are_classified_as_in_python": 2,
+        "test_words_are_labelled_as_in_python": 2,
+    },
 }
 # The number of variants of slow tests in `.ci/run`; the others are `long`, all of them if it is 0.
 _SLOW_BY_FILE = {
@@ -735,6 +740,9 @@ _SLOW_BY_FILE = {
     },
     "tests/training/tuning/test_layer_rates.py": {
         "test_updates_on_two_devices_equal_adam_by_hand": 0,
+    },
+    "tests/text/test_kotlin_readers.py": {
+        "test_ids_offsets_and_texts_are_those_of_the_tokenizer": 3,
     },
 }
 

@@ -1,11 +1,7 @@
 /** Translator that runs a .tflite file of `keras-transformer export litert` with LiteRT.js. */
 
-import { readArchive } from "./archive.js";
-import { loadLiteRt } from "./litert.js";
-import { hasVocabularies, readVocabularies } from "./vocabulary.js";
+import { encodeText, framed, loadModel, runRows } from "./model.js";
 
-const FORMAT = 2; // of the metadata in the file
-const BYTES_PER_TOKEN = 64; // maximum; longer texts are truncated before they are tokenized
 const WARMING = 2000; // maximum time of the warm-up, in milliseconds
 
 export class Translator {
@@ -14,17 +10,7 @@ export class Translator {
    * @param {(share: number) => void} report Called with the share of the file that has been loaded.
    */
   static async load(url, report = () => {}) {
-    // Both at the same time. The download is finished even if the runtime is missing, because its
-    // progress reports would replace the error message.
-    const [arrived, runtime] = await Promise.allSettled([download(url, report), loadLiteRt()]);
-    for (const { status, reason } of [arrived, runtime]) if (status === "rejected") throw reason;
-    const [bytes, litert] = [arrived.value, runtime.value];
-    const { metadata, vocabularies } = readMembers(bytes, url);
-    // On the CPU, because the export was checked with its kernels.
-    const compiling = litert.loadAndCompile(bytes, { accelerator: "wasm" });
-    const model = await compiling.catch((cause) => {
-      throw new Error(`LiteRT.js cannot read ${url}: ${cause.message ?? cause}`, { cause });
-    });
+    const { litert, model, metadata, vocabularies } = await loadModel(url, report);
     const translator = new Translator(litert, model, metadata, vocabularies);
     await translator.warmUp();
     return translator;
@@ -106,21 +92,9 @@ export class Translator {
     };
   }
 
-  /** Returns the tokens of a sentence with its end, truncated as in the Python package. */
+  /** Returns the tokens of a sentence; see `encodeText`. */
   encode(sentence) {
-    const { max_length: longest, tokens: special } = this.metadata;
-    const bytes = new TextEncoder().encode(sentence);
-    const limit = BYTES_PER_TOKEN * longest;
-    // Decoded as a stream, so that an incomplete character at the limit is dropped.
-    const text = new TextDecoder().decode(bytes.subarray(0, limit), { stream: true });
-    const words = this.source.encode(text);
-    const cut = words.length + 1 > longest || bytes.length > limit;
-    const end = { id: special.eos, piece: this.source.pieceOf(special.eos) };
-    return {
-      tokens: [...words.slice(0, longest - 1), end],
-      cut,
-      empty: words.length === 0 && !cut,
-    };
+    return encodeText(this.source, sentence, this.metadata);
   }
 
   /**
@@ -149,58 +123,11 @@ export class Translator {
   sample(length) {
     const { tokens: special, vocab_size: size } = this.metadata;
     const ids = [...Array(size).keys()].filter((id) => !Object.values(special).includes(id));
-    return [...ids.slice(0, length - 1), special.eos].map((id) => ({ id }));
+    return framed(this.source, ids.map((id) => ({ id })), length, special).tokens;
   }
 
   /** Returns the outputs of a signature by name, as typed arrays. */
   async run(signature, rows) {
-    const shape = [signature.batch_size, signature.source_length];
-    const source = new Int32Array(shape[0] * shape[1]).fill(this.metadata.tokens.pad);
-    rows.forEach((tokens, row) => source.set(tokens.map(({ id }) => id), row * shape[1]));
-    const input = new this.litert.Tensor(source, shape);
-    let outputs = {};
-    try {
-      outputs = await this.model.run(signature.name, { source: input });
-      const arrays = Object.entries(outputs).map(([name, tensor]) => [name, tensor.toTypedArray()]);
-      return Object.fromEntries(arrays);
-    } finally {
-      // Tensors are in WebAssembly's memory, which is not garbage-collected.
-      for (const tensor of [input, ...Object.values(outputs)]) tensor.delete();
-    }
+    return runRows(this, signature, rows.map((tokens) => tokens.map(({ id }) => id)));
   }
-}
-
-async function download(url, report) {
-  const silence = () => ({ status: "the server does not answer" });
-  // "no-cache" makes the browser check whether the file has changed, after a new export.
-  const response = await fetch(url, { cache: "no-cache" }).catch(silence);
-  if (!response.ok) {
-    const make = "Write it with: keras-transformer export litert RUN examples/browser/model.tflite";
-    throw new Error(`There is no model at ${url} (${response.status}). ${make}`);
-  }
-  const expected = Number(response.headers.get("Content-Length"));
-  const chunks = [];
-  let received = 0;
-  for (const reader = response.body.getReader(); ;) {
-    const { done, value } = await reader.read();
-    if (done) return new Uint8Array(await new Blob(chunks).arrayBuffer());
-    chunks.push(value);
-    received += value.length;
-    // The length of a compressed response is less than that of its contents.
-    if (expected) report(Math.min(1, received / expected));
-  }
-}
-
-function readMembers(bytes, url) {
-  const members = readArchive(bytes);
-  if (!members["metadata.json"] || !hasVocabularies(members)) {
-    throw new Error(
-      `${url} was not written by \`keras-transformer export litert\`: it contains no vocabulary.`,
-    );
-  }
-  const metadata = JSON.parse(new TextDecoder().decode(members["metadata.json"]));
-  if (metadata.format !== FORMAT) {
-    throw new Error(`${url} has format ${metadata.format}; this page reads format ${FORMAT}.`);
-  }
-  return { metadata, vocabularies: readVocabularies(members) };
 }

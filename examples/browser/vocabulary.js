@@ -1,12 +1,16 @@
 /** Vocabularies of a .tflite file: conversion of text to the ids of its model and back. */
 
+import { ByteBpe } from "./byte-bpe.js";
 import { UNUSED } from "./model-proto.js";
 import { SentencePiece } from "./sentencepiece.js";
+import { readJson } from "./unicode.js";
+import { WordPiece } from "./wordpiece.js";
 
+const BYTES_PER_TOKEN = 64; // maximum
 const CODE = /^>>.*?<</s; // of a target language, such as ">>deu<<"
 
 /**
- * Vocabulary of one language with the ids of the model: SentencePiece's own, or those of a table,
+ * SentencePiece vocabulary of one language with the ids of the model: SentencePiece's own, or those of a table,
  * because models of other projects number their tokens differently.
  */
 export class Vocabulary {
@@ -17,7 +21,12 @@ export class Vocabulary {
   constructor(bytes, table) {
     this.sentencePiece = new SentencePiece(bytes);
     this.table = table;
+    this.bytesPerToken = BYTES_PER_TOKEN;
+    this.startsWithBos = Boolean(table?.starts_with_bos);
     if (!table) return;
+    for (const name of ["languages", "steps"]) {
+      if (table[name]) throw new Error(`This page cannot use the vocabulary: it has ${name}.`);
+    }
     this.places = new Map(table.ids.map((id, place) => [id, place]).filter(([id]) => id >= 0));
     const names = Object.entries(table.names).map(([id, name]) => [name, Number(id)]);
     // Pieces that SentencePiece never encodes, such as letters that only the other language has.
@@ -41,6 +50,11 @@ export class Vocabulary {
     return [...first, ...rest.map((token) => ({ id: idOf(placeOf(token)), piece: token.piece }))];
   }
 
+  /** Returns the tokens of a word of a text. */
+  encodeWord(word) {
+    return this.encode(word);
+  }
+
   /** Decodes ids to text. Ids without a piece in the table are skipped, as padding is. */
   decode(ids) {
     if (!this.table) return this.sentencePiece.decode(ids);
@@ -58,20 +72,33 @@ export class Vocabulary {
 
 const SHARED = "tokenizer", SEPARATE = ["source", "target"]; // names of members, without endings
 
+/** The kinds of vocabularies, by the ending of the member that identifies each. */
+const KINDS = {
+  ".model": (members, name) => {
+    const table = members[`${name}.ids.json`] && readJson(members, `${name}.ids.json`);
+    return new Vocabulary(members[`${name}.model`], table);
+  },
+  ".wordpiece.json": readWith(WordPiece, ".wordpiece.json"),
+  ".bpe.json": readWith(ByteBpe, ".bpe.json"),
+};
+
+function readWith(kind, ending) {
+  return (members, name) =>
+    new kind(readJson(members, name + ending), readJson(members, `${name}.unicode.json`));
+}
+
+const endingOf = (members, name) => Object.keys(KINDS).find((ending) => members[name + ending]);
+
 /** Returns true if the members of a file's archive include vocabularies. */
 export function hasVocabularies(members) {
-  const has = (name) => Boolean(members[`${name}.model`]);
+  const has = (name) => endingOf(members, name) !== undefined;
   return has(SHARED) || SEPARATE.every(has);
 }
 
 /** Returns the vocabularies `{ source, target }` of a file's archive; often they are the same. */
 export function readVocabularies(members) {
-  const read = (name) => {
-    const table = members[`${name}.ids.json`];
-    const content = table && JSON.parse(new TextDecoder().decode(table));
-    return new Vocabulary(members[`${name}.model`], content);
-  };
-  const names = members[`${SHARED}.model`] ? [SHARED] : SEPARATE;
+  const names = endingOf(members, SHARED) ? [SHARED] : SEPARATE;
+  const read = (name) => KINDS[endingOf(members, name)](members, name);
   const [source, target = source] = names.map(read);
   return { source, target };
 }

@@ -29,10 +29,8 @@ public final class Translator {
     }
     struct Tokens: Decodable {
       let pad: Int32
+      let bos: Int32
       let eos: Int32
-    }
-    struct Table: Decodable {
-      let ids: [Int]
     }
     let format: Int
     let maxLength: Int
@@ -41,7 +39,7 @@ public final class Translator {
   }
 
   private let interpreter: Interpreter
-  private let vocabulary: SentencepieceTokenizer
+  private let vocabulary: Vocabulary
   private let metadata: Metadata
   private let signatures: [Metadata.Signature]
 
@@ -49,11 +47,6 @@ public final class Translator {
     let file = try Data(contentsOf: URL(fileURLWithPath: path), options: .alwaysMapped)
     let members = try readArchive(file)
     guard let json = members["metadata.json"] else { throw TranslationError.notAnExport }
-    guard let model = members["tokenizer.model"] else { throw TranslationError.otherVocabulary }
-    if let table = members["tokenizer.ids.json"] {
-      let ids = try JSONDecoder().decode(Metadata.Table.self, from: table).ids
-      guard ids == Array(0..<ids.count) else { throw TranslationError.otherVocabulary }
-    }
     let decoder = JSONDecoder()
     decoder.keyDecodingStrategy = .convertFromSnakeCase
     metadata = try decoder.decode(Metadata.self, from: json)
@@ -61,21 +54,19 @@ public final class Translator {
     signatures = metadata.signatures
       .filter { $0.beamSize == nil && $0.batchSize == 1 }
       .sorted { $0.sourceLength < $1.sourceLength }
-    // The library can only read the model from a file.
-    let copy = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
-    try model.write(to: copy)
-    defer { try? FileManager.default.removeItem(at: copy) }
-    vocabulary = try SentencepieceTokenizer(modelPath: copy.path, tokenOffset: 0)
+    vocabulary = try readVocabulary(members) ?? SentencePiece(members)
     interpreter = try Interpreter(modelPath: path)
   }
 
   /// Translates a sentence; one that is longer than the model's maximum is truncated first.
   public func translate(_ sentence: String) throws -> Translation {
-    let limit = bytesPerToken * metadata.maxLength
+    let limit = vocabulary.bytesPerToken * metadata.maxLength  // longer texts are truncated before
     let words = try vocabulary.encode(beginning(of: sentence, bytes: limit)).map { Int32($0) }
-    let cut = words.count + 1 > metadata.maxLength || sentence.utf8.count > limit
+    let begin = vocabulary.startsWithBos ? [metadata.tokens.bos] : []
+    let left = metadata.maxLength - begin.count - 1
+    let cut = words.count > left || sentence.utf8.count > limit
     guard !words.isEmpty || cut else { return Translation(text: "", score: 0, cut: false) }
-    let ids = Array(words.prefix(metadata.maxLength - 1)) + [metadata.tokens.eos]
+    let ids = begin + words.prefix(left) + [metadata.tokens.eos]
     guard let signature = signatures.first(where: { $0.sourceLength >= ids.count }) else {
       throw TranslationError.noSignature
     }
@@ -96,7 +87,33 @@ public final class Translator {
   }
 }
 
-private let bytesPerToken = 64  // maximum; longer texts are truncated before they are tokenized
+/// SentencePiece's own library, for a `tokenizer.model`.
+private final class SentencePiece: Vocabulary {
+  private struct Table: Decodable {
+    let ids: [Int]
+  }
+
+  let startsWithBos = false
+  let bytesPerToken = 64
+  private let tokenizer: SentencepieceTokenizer
+
+  init(_ members: [String: Data]) throws {
+    guard let model = members["tokenizer.model"] else { throw TranslationError.otherVocabulary }
+    if let table = members["tokenizer.ids.json"] {
+      let ids = try JSONDecoder().decode(Table.self, from: table).ids
+      guard ids == Array(0..<ids.count) else { throw TranslationError.otherVocabulary }
+    }
+    // The library can only read the model from a file.
+    let copy = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
+    try model.write(to: copy)
+    defer { try? FileManager.default.removeItem(at: copy) }
+    tokenizer = try SentencepieceTokenizer(modelPath: copy.path, tokenOffset: 0)
+  }
+
+  func encode(_ text: String) throws -> [Int] { try tokenizer.encode(text) }
+
+  func decode(_ ids: [Int]) throws -> String { try tokenizer.decode(ids) }
+}
 
 /// Returns the beginning of a text, at most `bytes` bytes in UTF-8, without an incomplete character.
 private func beginning(of text: String, bytes: Int) -> String {

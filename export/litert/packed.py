@@ -104,7 +104,7 @@ def pack(path, content, tokenizers, metadata) -> None:
     path.unlink(missing_ok=True)  # not overwritten, because an interpreter may have it mapped
     path.write_bytes(content)
     with zipfile.ZipFile(path, "a", zipfile.ZIP_STORED) as archive:
-        members = {} if tokenizers is None else tokenizers.files()
+        members = {} if tokenizers is None else tokenizers.files() | tokenizers.code_points()
         members[METADATA] = json.dumps(metadata, indent=2).encode()
         for name, member in members.items():
             # Without a date, so that equal models have equal files.

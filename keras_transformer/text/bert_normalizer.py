@@ -7,6 +7,7 @@ become lower case, and each Chinese character and punctuation mark gets spaces a
 import dataclasses
 import functools
 import unicodedata
+from typing import Any
 
 from keras_transformer.text.code_points import CODE_POINTS, CodePointMap, members
 from keras_transformer.text.unicode_ranges import (
@@ -46,6 +47,24 @@ class BertNormalizer:
     def changes(self) -> dict[int, tuple[int, ...]]:
         """Returns a dictionary from the code points that change to their replacements."""
         return _changes(self)
+
+    def code_points(self) -> dict[str, Any]:
+        """Returns the classes by which another program computes the same.
+
+        Each is a list of the first and the last code points of ranges: `"removed"` by
+        `clean_text`, `"spaces"`, `"chinese"`, `"punctuation"`, `"marks"`, which `strip_accents`
+        removes, and `"whole"`, letters that it does not decompose. `"lowercase"` has the distance
+        to the lower case as a third number, for letters that programs may not know.
+        """
+        return {
+            "removed": REMOVED,
+            "spaces": SPACES,
+            "chinese": CHINESE,
+            "punctuation": PUNCTUATION,
+            "marks": MARKS,
+            "whole": WHOLE,
+            "lowercase": LOWERCASE,
+        }
 
     def map(self) -> CodePointMap:
         """Returns the map from strings to words separated by spaces."""

@@ -98,6 +98,17 @@ def members(ranges) -> frozenset[int]:
     return frozenset(point for first, last in ranges for point in range(first, last + 1))
 
 
+def ranges_of(points) -> list[tuple[int, int]]:
+    """Returns sorted pairs of first and last code point, the inverse of `members`."""
+    ranges = []
+    for point in sorted(points):
+        if ranges and ranges[-1][1] == point - 1:
+            ranges[-1] = ranges[-1][0], point
+        else:
+            ranges.append((point, point))
+    return ranges
+
+
 def shifted(values, distance, filling) -> Tensor:
     """Returns values `[N]` moved to later places, or to earlier ones if `distance` is negative."""
     room = tf.fill([abs(distance)], tf.constant(filling, values.dtype))

@@ -6,7 +6,6 @@ import tensorflow as tf
 import tensorflow_text
 
 from keras_transformer.tensors import Tensor
-from keras_transformer.text.ragged_rows import row_ids
 
 
 class FoundTokens:
@@ -32,9 +31,10 @@ class FoundTokens:
             whole, f"({pattern})", f"({pattern})"
         )
         begins, ends = tf.cast(begins, tf.int32), tf.cast(ends, tf.int32)
-        texts = tf.gather(strings, row_ids(begins))
-        parts = tf.strings.substr(texts, begins.values, ends.values - begins.values)
-        return begins.with_values(parts), begins
+        # Broadcast, because gathered strings would be a copy of the whole text for each part.
+        column = tf.expand_dims(strings, 1)
+        parts = tf.strings.substr(column, begins.to_tensor(), (ends - begins).to_tensor())
+        return tf.RaggedTensor.from_tensor(parts, begins.row_lengths()), begins
 
     def look_up(self, texts) -> Tensor:
         """Returns the id of each text that is a token, int32 `[N]`; -1 for the others."""

@@ -8,6 +8,7 @@ Reference: Unicode Standard Annex 15; The Unicode Standard, section 3.11 and 3.1
 import functools
 import typing
 import unicodedata
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -19,14 +20,17 @@ from keras_transformer.text.code_points import (
     CodePointTable,
     latest,
     members,
+    ranges_of,
     shifted,
 )
 from keras_transformer.text.ragged_rows import row_ids
-from keras_transformer.text.unicode_ranges import ORDERED, WHOLE
+from keras_transformer.text.unicode_ranges import APART, ORDERED, WHOLE
 
 # Letters of Korean syllables: the first of each kind, and the numbers of vowels and last letters.
 SYLLABLE, LEAD, VOWEL, TAIL = 0xAC00, 0x1100, 0x1161, 0x11A7
 LEADS, VOWELS, TAILS = 19, 21, 28
+# Vowels and last letters are composed with what stands before them.
+KOREAN_SECONDS = (VOWEL, VOWEL + VOWELS - 1), (TAIL + 1, TAIL + TAILS - 1)
 SYLLABLES = range(SYLLABLE, SYLLABLE + LEADS * VOWELS * TAILS)
 SHIFT = 2**21  # above every code point
 NONE = -1  # for no code point
@@ -66,6 +70,21 @@ def nfc(points, place, after) -> Composed:
     lengths = tf.math.bincount(row, minlength=tf.cast(points.nrows(), tf.int32))
     ragged = tf.RaggedTensor.from_row_lengths(flat, tf.cast(lengths, tf.int64), validate=False)
     return Composed(ragged, place, after)
+
+
+def code_points() -> dict[str, Any]:
+    """Returns the classes by which another program computes the same with its own NFC.
+
+    Each is a list of the first and the last code points of ranges: `"ordered"` marks, `"seconds"`
+    of pairs that are composed, and `"apart"`, which another version of Unicode would compose,
+    decompose or move, and which stay where they are.
+    """
+    seconds = {second for _, second in _pairs()} | members(KOREAN_SECONDS)
+    return {
+        "ordered": ranges_of(members(ORDERED)),
+        "seconds": ranges_of(seconds),
+        "apart": ranges_of(members(APART) | members(WHOLE)),
+    }
 
 
 def _composed(flat, row, place, after, tables):
@@ -154,25 +173,38 @@ class _Tables(typing.NamedTuple):
 
 @functools.cache
 def _tables():
-    ordered, newer = members(ORDERED), members(WHOLE)
     orders, seconds, kinds = (np.zeros(CODE_POINTS, np.int32) for _ in range(3))
-    for point in ordered:
+    for point in members(ORDERED):
         orders[point] = unicodedata.combining(chr(point))
-    changes, pairs = {}, {}
-    for point in range(CODE_POINTS):
-        letter = chr(point)
-        parts = unicodedata.decomposition(letter)
-        if not parts or parts.startswith("<") or point in newer:
-            continue
-        changes[point] = tuple(map(ord, unicodedata.normalize("NFD", letter)))
-        parts = [int(part, 16) for part in parts.split()]
-        if len(parts) == 2 and unicodedata.normalize("NFC", letter) == letter:
-            pairs[parts[0] * SHIFT + parts[1]] = point
-            seconds[parts[1]] = 1
-    seconds[VOWEL : VOWEL + VOWELS] = seconds[TAIL + 1 : TAIL + TAILS] = 1
+    changes = {
+        point: tuple(map(ord, unicodedata.normalize("NFD", chr(point))))
+        for point, _ in _decompositions()
+    }
+    pairs = {first * SHIFT + second: point for (first, second), point in _pairs().items()}
+    seconds[[second for _, second in _pairs()]] = 1
+    seconds[[*members(KOREAN_SECONDS)]] = 1
     kinds[list(changes)] = 1
     kinds = np.maximum(kinds, np.maximum(seconds, orders > 0)).astype(np.int32)
     keys = np.array(sorted(pairs), np.int64)
     wholes = np.array([pairs[key] for key in sorted(pairs)], np.int32)
     tables = (CodePointTable(values) for values in (orders, seconds, kinds))
     return _Tables(CodePointMap(changes), *tables, keys, wholes)
+
+
+def _decompositions():
+    """Yields code points with canonical decompositions, and the parts of these."""
+    newer = members(WHOLE)
+    for point in range(CODE_POINTS):
+        parts = unicodedata.decomposition(chr(point))
+        if parts and not parts.startswith("<") and point not in newer:
+            yield point, tuple(int(part, 16) for part in parts.split())
+
+
+@functools.cache
+def _pairs():
+    """The code point that each pair of code points is composed to, without Korean letters."""
+    return {
+        parts: point
+        for point, parts in _decompositions()
+        if len(parts) == 2 and unicodedata.normalize("NFC", chr(point)) == chr(point)
+    }

@@ -6,6 +6,7 @@ digits, and on contractions, such as `'ve`, that end before it.
 """
 
 import functools
+import re
 
 import numpy as np
 import tensorflow as tf
@@ -33,6 +34,19 @@ class WordPattern:
 
     regex: str
     ignores_case = False
+
+    @property
+    def single(self) -> str:
+        r"""One pattern that matches all words; in it, `\p{D}` are `NUMBERS` and `NEW_DIGITS`."""
+        return self.regex
+
+    def portable(self) -> str:
+        """Returns `single` without names of classes and flags, which engines read differently.
+
+        It has the code points themselves, so that any engine with Unicode finds the same words.
+        """
+        pattern = re.sub(r"\(\?i:(.*?)\)", lambda part: _of_any_case(part[1]), self.single)
+        return re.sub(r"\[\^?(.*?)\]|\\p\{.\}|\\[sS]", _spelled_out, pattern)
 
     def word_starts(self, points) -> Tensor:
         """Returns which code points begin a word.
@@ -91,6 +105,14 @@ class GPT2Words(WordPattern):
 
     def __init__(self, splits_digits=False):
         self.splits_digits = splits_digits
+
+    @property
+    def single(self) -> str:
+        """One pattern that matches all words: see `WordPattern.single`."""
+        if not self.splits_digits:
+            return self.regex
+        others = self.regex.replace(r"| ?\p{N}+", "").replace(r"\p{N}", r"\p{D}")
+        return r"\p{D}|" + others.replace(r"(?!\S)", r"(?![^\s\p{D}])")
 
     def starts(self, flat, kind) -> Tensor:  # noqa: D102
         seen = kind
@@ -174,6 +196,9 @@ PATTERNS = {
 }
 
 
+NAMED = {r"\s": SPACES, r"\p{L}": LETTERS, r"\p{N}": NUMBERS, r"\p{D}": (*NUMBERS, *NEW_DIGITS)}
+
+
 def get(name) -> WordPattern:
     """Returns the `WordPattern` with a name in `PATTERNS`.
 
@@ -182,6 +207,29 @@ def get(name) -> WordPattern:
     """
     check_choice("pattern", name, PATTERNS)
     return PATTERNS[name]
+
+
+def _of_any_case(words):
+    """Returns a pattern of words, which `|` separates, with their capital letters."""
+
+    def spelled(letter):
+        return f"[{letter}{letter.upper()}{chr(LONG_S) * (letter == 's')}]"
+
+    return re.sub("[a-z]", lambda letter: spelled(letter[0]), words)
+
+
+def _spelled_out(part):
+    """Returns a class of a pattern, a match of `re`, with code points instead of names."""
+    if part[0] == r"\S":
+        return f"[^{_literal(SPACES)}]"
+    spelled = part[0] if part[0].startswith("[") else f"[{part[0]}]"
+    for name, ranges in NAMED.items():
+        spelled = spelled.replace(name, _literal(ranges))
+    return spelled
+
+
+def _literal(ranges):
+    return "".join(chr(a) if a == b else f"{chr(a)}-{chr(b)}" for a, b in ranges)
 
 
 def _is_newline(flat):

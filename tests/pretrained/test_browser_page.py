@@ -96,3 +96,16 @@ def test_a_shared_vocabulary_with_a_table(tmp_path):
     answer = call("vocabularies", files=files, sentences=["a dog"], rows=[[5]])["result"]
     assert answer["ids"] == [[size - 1 - number for number in pieces.encode("a dog")]]
     assert answer["names"] == [[pieces.id_to_piece(size - 6)]]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("languages", '{"ids": {"de": 1}}'), ("steps", '["nfkc"]')]
+)
+def test_a_table_that_the_page_would_not_follow_is_refused(name, value, tmp_path):
+    program("node")
+    (tmp_path / "tokenizer.model").write_bytes(spm("source"))
+    table = f'{{"ids": [0, 1, 2], "pad_id": 0, "unk_id": 1, "names": {{}}, "{name}": {value}}}'
+    (tmp_path / "tokenizer.ids.json").write_text(table)
+    files = {path.name: str(path) for path in tmp_path.iterdir()}
+    answer = call("vocabularies", files=files, sentences=["a dog"], rows=[])
+    assert answer["error"] == f"This page cannot use the vocabulary: it has {name}."

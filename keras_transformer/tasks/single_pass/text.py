@@ -43,8 +43,6 @@ class TextCodec(Codec):
         self.tokenizer = Tokenizers.of(tokenizer).source
         self.longest = max_length
         self.padding = {"source": self.tokenizer.pad_id}
-        if self.tokenizer.starts_with_bos:
-            self.rule = self.rule.replace("Each row: the ids", "Each row: bos; the ids")
 
     @classmethod
     def check(cls, examples) -> list:  # noqa: D102

@@ -3,6 +3,7 @@
 import json
 import zlib
 from collections.abc import Iterable
+from typing import Any
 
 import tensorflow as tf
 import tensorflow_text
@@ -20,6 +21,7 @@ from keras_transformer.text.byte_pairs import (
 )
 from keras_transformer.text.code_points import decode_with_places
 from keras_transformer.text.found_tokens import FoundTokens
+from keras_transformer.text.nfc import code_points as nfc_code_points
 from keras_transformer.text.nfc import nfc
 from keras_transformer.text.ragged_rows import repeated, row_ids, row_sums
 from keras_transformer.text.smaller_model import PLACEHOLDER
@@ -311,6 +313,15 @@ class ByteBPETokenizer(Tokenizer):
             "merges": merges,
         }
         return {FILE: json.dumps(content, ensure_ascii=False).encode()}
+
+    def code_points(self) -> dict[str, Any]:
+        """Returns the pattern of words, and the classes of the normal form if there is one.
+
+        `"words"` is a regular expression without names of classes, and the others are lists of
+        first and last code points: see `WordPattern.portable` and `nfc.code_points`.
+        """
+        classes = nfc_code_points() if self.normalization == "nfc" else {}
+        return {"words": self._pattern.portable(), **classes}
 
     @classmethod
     def from_files(cls, files: dict[str, bytes]) -> "ByteBPETokenizer":  # noqa: D102

@@ -1,5 +1,6 @@
 """The tokenizers of a model's source and target, which are often one."""
 
+import json
 import typing
 from collections.abc import Callable
 from typing import Any
@@ -14,6 +15,7 @@ KINDS = (SentencePieceTokenizer, WordPieceTokenizer, ByteBPETokenizer)  # all ki
 SHARED = "tokenizer"
 SEPARATE = ("source", "target")
 FILES = {name + end for name in (SHARED, *SEPARATE) for kind in KINDS for end in kind.endings}
+CODE_POINTS = ".unicode.json"  # ending of the tables for programs in other languages
 SPECIAL = ("pad_id", "bos_id", "eos_id")
 
 
@@ -93,11 +95,26 @@ class Tokenizers(typing.NamedTuple):
 
     def files(self) -> dict[str, bytes]:
         """Returns the files to store the tokenizers in, a dictionary from names to bytes."""
-        sides = {SHARED: self.source} if self.shared else dict(zip(SEPARATE, self, strict=True))
         return {
             name + ending: content
-            for name, side in sides.items()
+            for name, side in self._sides().items()
             for ending, content in side.files().items()
+        }
+
+    def _sides(self):
+        """Returns the tokenizers by the names of their files, without the endings."""
+        return {SHARED: self.source} if self.shared else dict(zip(SEPARATE, self, strict=True))
+
+    def code_points(self) -> dict[str, bytes]:
+        """Returns the tables for programs in other languages, a dictionary from names to bytes.
+
+        Their names are those of `files` with `CODE_POINTS`: see `Tokenizer.code_points`.
+        """
+        tables = {name + CODE_POINTS: side.code_points() for name, side in self._sides().items()}
+        return {
+            name: json.dumps(table, ensure_ascii=False, separators=(",", ":")).encode()
+            for name, table in tables.items()
+            if table
         }
 
     def check_sizes(self, config) -> None:

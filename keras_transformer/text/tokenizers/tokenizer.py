@@ -1,6 +1,7 @@
 """`Tokenizer`, the interface that converts strings to token ids and back, in the graph."""
 
 import hashlib
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -285,6 +286,17 @@ class Tokenizer(tf.Module):
     def files(self) -> dict[str, bytes]:
         """Returns the contents of the tokenizer's files, a dictionary from `endings` to bytes."""
         raise NotImplementedError
+
+    def code_points(self) -> dict[str, Any]:
+        """Returns the code points that a program in another language needs to read `files`.
+
+        Languages and browsers follow different versions of Unicode, and none of them the version of
+        a vocabulary.
+
+        Returns:
+            Dictionary of values that JSON can represent; empty if `files` are enough.
+        """
+        return {}
 
     @classmethod
     def from_files(cls, files: dict[str, bytes]) -> "Tokenizer":

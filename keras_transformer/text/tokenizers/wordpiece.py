@@ -5,6 +5,7 @@ import functools
 import json
 import re
 from collections.abc import Iterable
+from typing import Any
 
 import tensorflow as tf
 import tensorflow_text
@@ -233,6 +234,10 @@ class WordPieceTokenizer(Tokenizer):
             "pieces": self._pieces(),
         }
         return {FILE: json.dumps(content, ensure_ascii=False).encode()}
+
+    def code_points(self) -> dict[str, Any]:
+        """Returns the classes of the normaliser: see `BertNormalizer.code_points`."""
+        return self.normalizer.code_points()
 
     @classmethod
     def from_files(cls, files: dict[str, bytes]) -> "WordPieceTokenizer":  # noqa: D102

@@ -6,7 +6,6 @@ the whole project where an SDK is installed.
 """
 
 import os
-import pathlib
 import random
 import re
 import shutil
@@ -16,6 +15,7 @@ import zipfile
 
 import pytest
 import tensorflow as tf
+from kotlin_program import SOURCES, run, without_kotlin
 from test_browser_modules import odd_text, plain_text, vocabulary, with_standard_normalization
 
 from keras_transformer import SentencePieceTokenizer
@@ -23,15 +23,9 @@ from keras_transformer.export.litert.packed import pack
 from keras_transformer.tasks.strings import encode
 from keras_transformer.text.tokenizers import Tokenizers
 
-HERE = pathlib.Path(__file__).parent
-EXAMPLE = HERE.parents[2] / "examples" / "android"
-SOURCES = EXAMPLE / "src" / "main" / "kotlin"
+EXAMPLE = SOURCES.parents[2]
 
 ANDROID = "{http://schemas.android.com/apk/res/android}"
-
-
-def without_kotlin():
-    return not (shutil.which("kotlinc") and shutil.which("java"))
 
 
 def without_sdk():
@@ -100,16 +94,6 @@ def test_the_project_builds(export, tmp_path):
         assert any(name.endswith(".so") for name in archive.namelist())  # LiteRT's native library
 
 
-@pytest.fixture(scope="module")
-def program(tmp_path_factory):
-    """The project's code, compiled with a `main` that tokenises."""
-    jar = tmp_path_factory.mktemp("kotlin") / "x.jar"
-    command = ["kotlinc", "-Werror", "-include-runtime", "-d", jar, SOURCES, HERE / "kotlin"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=280)
-    assert done.returncode == 0, done.stderr
-    return jar
-
-
 @pytest.mark.slow
 @pytest.mark.skipif(without_kotlin(), reason="needs kotlinc and java")
 @pytest.mark.parametrize(
@@ -122,7 +106,7 @@ def program(tmp_path_factory):
     ],
     ids=["bpe", "unigram", "whole numbers", "nmt_nfkc"],
 )
-def test_ids_and_texts_are_those_of_the_tokenizer(program, model, tmp_path):
+def test_ids_and_texts_are_those_of_the_tokenizer(model, tmp_path):
     tokenizer = SentencePieceTokenizer(model())
     path = tmp_path / "x.tflite"
     pack(path, b"the bytes of a model", Tokenizers.of(tokenizer), {"format": 2})
@@ -130,14 +114,7 @@ def test_ids_and_texts_are_those_of_the_tokenizer(program, model, tmp_path):
     sentences = plain_text(rng) + odd_text(rng)
     # At the limit of 64 bytes for each of 7 tokens, also inside a character.
     sentences += ["ж" * 223, "ж" * 224, "ж" * 225, "a" + "語" * 200, "in" + " " * 500]
-    done = subprocess.run(
-        ["java", "-cp", program, "MainKt", path],
-        input="\n".join(sentences).encode(),
-        capture_output=True,
-        timeout=120,
-    )
-    assert done.returncode == 0, done.stderr.decode()
-    metadata, *answers = done.stdout.decode().removesuffix("\n").split("\n")
+    metadata, *answers = run("MainKt", path, lines=sentences)
     assert '"format": 2' in metadata and '"crc32": ' in metadata
     expected = [row[:-1] for row in tokenizer.encode(sentences).to_list()]
     assert [f"{ids}" for ids in expected] == answers[::3]

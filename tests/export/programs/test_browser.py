@@ -10,12 +10,26 @@ import time
 import zipfile
 
 import numpy as np
+import pipelines
 import pytest
 from chromium import PAGE, Browser, chromium, missing
 from documents import blocks
+from pipelines import SIZES, with_larger_weights
 
+from keras_transformer import (
+    Classifier,
+    ClassifierConfig,
+    TextClassifier,
+    TokenClassifier,
+    TokenClassifierConfig,
+    TokenLabeller,
+)
 from keras_transformer.export import export_litert
 from keras_transformer.export.litert.runtime import LiteRTTranslator
+from keras_transformer.export.litert.single_pass import LiteRTSinglePass
+from keras_transformer.text.byte_pairs import CHARACTERS
+from keras_transformer.text.tokenizers import ByteBPETokenizer, WordPieceTokenizer
+from keras_transformer.text.tokenizers.wordpiece import SPECIAL
 
 pytest.importorskip("ai_edge_litert")
 
@@ -107,6 +121,77 @@ def test_many_sentences_are_translated_in_batches(browser, site, translator, sen
     ]
     filled = sum(map(bool, map(str.strip, sentences)))
     assert sizes == [4] * (filled // 4) + [1] * (filled % 4) and filled % 4
+
+
+def letters():
+    """A WordPiece vocabulary in which words have several tokens."""
+    parts = [*"abcdeghilnorstw", "dog", "##og", "hill", "##ll", "the", "##s", ".", "##r"]
+    pieces = [*SPECIAL.values(), *parts, *(f"##{letter}" for letter in "abcdeghilnotw")]
+    return WordPieceTokenizer(pieces)
+
+
+def all_bytes():
+    """A byte-level BPE vocabulary."""
+    merges = [("t", "h"), ("th", "e"), ("Ġ", "the"), ("Ġ", "d"), ("o", "g")]
+    pieces = ["<s>", "<pad>", "</s>", "<unk>", *CHARACTERS, *map("".join, merges)]
+    return ByteBPETokenizer(pieces, merges)
+
+
+KINDS = {
+    "classify": (Classifier, TextClassifier, ClassifierConfig),
+    "label": (TokenLabeller, TokenClassifier, TokenClassifierConfig),
+}
+
+
+def labels_of(method, tokenizer, path, texts):
+    """Exports a model of labels and returns the results of the interpreter."""
+    kind, model, config = KINDS[method]
+    config = config(
+        vocab_size=tokenizer.vocab_size, pad_id=tokenizer.pad_id, labels=["O", "B-X", "I-X"],
+        **SIZES,
+    )  # fmt: skip
+    pipeline = kind(with_larger_weights(model(config)), tokenizer)
+    export_litert(pipeline, path, texts, lengths=[8, pipeline.max_length])
+    return LiteRTSinglePass(path).answer_batch(texts)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("tokenizer", [letters, all_bytes, pipelines.tokenizer])
+@pytest.mark.parametrize("method", KINDS)
+def test_texts_are_labelled_as_by_the_interpreter(browser, site, tokenizer, method):
+    texts = ["The dog.", "the hills on  the other side", "wide, cold", "Größe", "a" * 900]
+    expected = labels_of(method, tokenizer(), site / "labels.tflite", texts)
+    open_blank(browser, site)
+    code = f"""import("./classify.js").then(async ({{ Classifier }}) => {{
+        const classifier = await Classifier.load("labels.tflite");
+        const answers = [];
+        for (const text of {json.dumps(texts)}) answers.push(await classifier.{method}(text));
+        return answers;
+    }})"""
+    answers = browser.evaluate(code)
+    assert [answer["cut"] for answer in answers] == [result.truncated for result in expected]
+    for answer, result in zip(answers, expected, strict=True):
+        found = answer["words"] if method == "label" else [answer]
+        labels = result.labels if method == "label" else [result.label]
+        assert [one["label"] for one in found] == [*labels]
+        probabilities = np.atleast_2d(result.probabilities).max(axis=1)
+        np.testing.assert_allclose([one["probability"] for one in found], probabilities, atol=1e-5)
+
+
+@pytest.mark.slow
+def test_the_readmes_program_labels_texts(browser, site):
+    _, program = blocks("examples/browser/README.md", "js")
+    names = {"sentiment.tflite": "classify", "entities.tflite": "label"}
+    text = "one long string of cliches"
+    first, _ = [
+        labels_of(method, letters(), site / name, [text])[0] for name, method in names.items()
+    ]
+    (site / "labels.js").write_text(f"{program.code}export {{ label, probability, cut }};", "utf-8")
+    open_blank(browser, site)
+    code = "import('./labels.js').then(({ label, probability, cut }) => [label, probability, cut])"
+    label, probability, cut = browser.evaluate(code)
+    assert (label, cut) == (first.label, first.truncated)
+    assert probability == pytest.approx(first.probabilities.max(), abs=1e-5)
 
 
 def test_every_tensor_is_freed(page):
@@ -227,7 +312,7 @@ def test_only_the_newest_sentence_is_translated(page, site):
 
 
 def test_the_program_of_the_readme_translates(page, site):
-    (program,) = blocks("examples/browser/README.md", "js")
+    program, _ = blocks("examples/browser/README.md", "js")
     (site / "readme.js").write_text(f"{program.code}export {{ text, score, cut }};", "utf-8")
     open_blank(page, site)
     code = "import('./readme.js').then(({ text, score, cut }) => [text, score < 0, cut])"

@@ -4,6 +4,7 @@ import { pathToFileURL } from "node:url";
 
 const load = (name) => import(pathToFileURL(`${process.argv[2]}/${name}`).href);
 const { readArchive } = await load("archive.js");
+const { Classifier } = await load("classify.js");
 const { SentencePiece } = await load("sentencepiece.js");
 const { Translator } = await load("translate.js");
 const { Vocabulary, readVocabularies } = await load("vocabulary.js");
@@ -24,17 +25,48 @@ const commands = {
       return [tokens.map(({ id }) => id), cut, empty];
     });
   },
-  /** Returns the ids and tokens of sentences, and the texts of rows of target ids. */
+  /** Returns the ids, offsets and tokens of sentences, and the texts of rows of target ids. */
   vocabularies({ files, sentences, rows }) {
     const members = Object.entries(files).map(([name, path]) => [name, readFileSync(path)]);
     const { source, target } = readVocabularies(Object.fromEntries(members));
     const encoded = sentences.map((sentence) => source.encode(sentence));
     return {
       ids: encoded.map((tokens) => tokens.map(({ id }) => id)),
+      places: encoded.map((tokens) => tokens.map(({ begin, end }) => [begin, end])),
       pieces: encoded.map((tokens) => tokens.map(({ piece }) => piece)),
       texts: rows.map((row) => target.decode(row)),
       names: rows.map((row) => row.map((id) => target.pieceOf(id))),
     };
+  },
+  /** Returns answers and the rows that went into a model whose probabilities depend on the ids. */
+  async answer({ files, metadata, method, texts }) {
+    const members = Object.entries(files).map(([name, path]) => [name, readFileSync(path)]);
+    const vocabularies = readVocabularies(Object.fromEntries(members));
+    const count = metadata.labels.length, sources = [];
+    const model = {
+      run(name, { source: { values } }) {
+        sources.push([name, [...values]]);
+        const ids = metadata.task === "labelling" ? [...values] : [values.reduce((a, b) => a + b)];
+        const rows = ids.map((id) => [...Array(count).keys()].map((label) => Number(label === id % count)));
+        return { probabilities: new Tensor(Float32Array.from(rows.flat())) };
+      },
+    };
+    const classifier = new Classifier({ litert: { Tensor }, model, metadata, vocabularies });
+    const answers = [];
+    for (const text of texts) answers.push(await classifier[method](text));
+    return { answers, sources };
+  },
+  /** Returns the normalised letters of characters, with spaces around words. */
+  spell({ files, ranges }) {
+    const members = Object.entries(files).map(([name, path]) => [name, readFileSync(path)]);
+    const { source } = readVocabularies(Object.fromEntries(members));
+    return ranges.map(([first, last]) => {
+      let text = "";
+      for (let point = first; point <= last; point++) {
+        text += source.spell(String.fromCodePoint(point)).join("");
+      }
+      return text;
+    });
   },
   unpack({ file }) {
     const members = Object.entries(readArchive(readFileSync(file)));
@@ -42,9 +74,19 @@ const commands = {
   },
 };
 
+class Tensor {
+  constructor(values) {
+    this.values = values;
+  }
+  toTypedArray() {
+    return this.values;
+  }
+  delete() {}
+}
+
 const { command, ...request } = JSON.parse(readFileSync(0, "utf8"));
 try {
-  console.log(JSON.stringify({ result: commands[command](request) }));
+  console.log(JSON.stringify({ result: await commands[command](request) }));
 } catch (error) {
   console.log(JSON.stringify({ error: error.message }));
 }

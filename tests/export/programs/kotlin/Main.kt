@@ -17,6 +17,6 @@ fun main(arguments: Array<String>) {
         val ids = vocabulary.encode(line)
         output.println(ids)
         output.println(vocabulary.decode(ids))
-        output.println(sourceOf(line, vocabulary, longest = 7, eos = 3))
+        output.println(sourceOf(line, vocabulary, longest = 7, bos = 2, eos = 3))
     }
 }

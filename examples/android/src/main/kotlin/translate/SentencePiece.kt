@@ -12,7 +12,7 @@ import java.nio.ByteOrder
  *
  * @param model The `tokenizer.model` of a .tflite file.
  */
-class SentencePiece(model: ByteArray) {
+class SentencePiece(model: ByteArray) : Vocabulary {
     private val pieces: List<Piece>
     private val unknown: Int
     private val unknownSurface: String
@@ -39,8 +39,10 @@ class SentencePiece(model: ByteArray) {
         normalizer = Normalizer(normalization.bytes(2))
     }
 
-    /** Returns the token ids of a text, without tokens for the beginning or the end. */
-    fun encode(text: String): List<Int> {
+    override val startsWithBos = false
+    override val bytesPerToken = 64
+
+    override fun encode(text: String): List<Int> {
         val characters = charactersOf(normalizer.normalize(text))
         val ids = (if (isBpe) byPairs(characters) else byScores(characters))
             .map { vocabulary[it] ?: unknown }
@@ -49,7 +51,7 @@ class SentencePiece(model: ByteArray) {
     }
 
     /** Decodes ids to text. Control pieces (padding, beginning, end) are skipped. */
-    fun decode(ids: List<Int>): String {
+    override fun decode(ids: List<Int>): String {
         val text = StringBuilder()
         for (id in ids) {
             if (pieces[id].type == CONTROL) continue

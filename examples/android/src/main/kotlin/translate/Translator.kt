@@ -24,9 +24,10 @@ class Translator(bytes: ByteBuffer) : Closeable {
     private class Signature(val name: String, val sourceLength: Int, val targetLength: Int)
 
     private val interpreter: Interpreter
-    private val vocabulary: SentencePiece
+    private val vocabulary: Vocabulary
     private val signatures: List<Signature>
     private val pad: Int
+    private val bos: Int
     private val eos: Int
 
     /** Maximum number of tokens of a sentence. */
@@ -40,17 +41,10 @@ class Translator(bytes: ByteBuffer) : Closeable {
         val members = readArchive(bytes)
         val metadata = JSONObject(members.getValue("metadata.json").decodeToString())
         require(metadata.getInt("format") == 2) { "The file has another format. Export it again." }
-        val model = requireNotNull(members["tokenizer.model"]) {
-            "The file has two vocabularies, which this app does not support."
-        }
-        val table = members["tokenizer.ids.json"]
-            ?.let { JSONObject(it.decodeToString()).getJSONArray("ids") }
-        require(table == null || (0 until table.length()).all { table.getInt(it) == it }) {
-            "The ids of the file differ from SentencePiece's, which this app does not support."
-        }
-        vocabulary = SentencePiece(model)
+        vocabulary = readVocabulary(members)
         val special = metadata.getJSONObject("tokens")
         pad = special.getInt("pad")
+        bos = special.getInt("bos")
         eos = special.getInt("eos")
         longest = metadata.getInt("max_length")
         val all = metadata.getJSONArray("signatures")
@@ -69,7 +63,7 @@ class Translator(bytes: ByteBuffer) : Closeable {
 
     /** Translates a sentence; one that is longer than the model's maximum is truncated first. */
     fun translate(sentence: String): Translation {
-        val (ids, cut) = sourceOf(sentence, vocabulary, longest, eos)
+        val (ids, cut) = sourceOf(sentence, vocabulary, longest, bos, eos)
         if (ids.isEmpty()) return Translation("", 0f, cut) // nothing to translate
         val signature = signatures.first { it.sourceLength >= ids.size }
         val source = IntArray(signature.sourceLength) { ids.getOrElse(it) { pad } }

@@ -1,0 +1,62 @@
+package translate
+
+import org.json.JSONObject
+
+/** A token of a text. Its word has the characters from `begin` to `end` of the text, exclusive. */
+data class Token(val id: Int, val begin: Int, val end: Int)
+
+/** Conversion of text to token ids and back. */
+interface Vocabulary {
+    /** Whether an encoded text begins with the token `bos` of the metadata. */
+    val startsWithBos: Boolean
+
+    /** Maximum number of bytes of a text that become one token, but for unknown words and spaces. */
+    val bytesPerToken: Int
+
+    /** Returns the token ids of a text, without tokens for the beginning or the end. */
+    fun encode(text: String): List<Int>
+
+    /** Decodes ids to text, up to the token for the end. */
+    fun decode(ids: List<Int>): String
+}
+
+/** Returns the vocabulary of a file's archive, whose kind the names of its members show. */
+fun readVocabulary(members: Map<String, ByteArray>): Vocabulary {
+    fun json(ending: String) = members["tokenizer$ending"]?.let { JSONObject(it.decodeToString()) }
+    fun tables() = requireNotNull(json(".unicode.json")) {
+        "The file has no tokenizer.unicode.json: export it again."
+    }
+    json(".wordpiece.json")?.let { return WordPiece(it, tables()) }
+    json(".bpe.json")?.let { return ByteBpe(it, tables()) }
+    val model = requireNotNull(members["tokenizer.model"]) {
+        "The file has two vocabularies, which this app does not support."
+    }
+    val table = json(".ids.json")
+    val ids = table?.getJSONArray("ids")
+    require(
+        ids == null || (0 until ids.length()).all { ids.getInt(it) == it } &&
+            !table.has("languages") && !table.has("steps") && !table.optBoolean("starts_with_bos"),
+    ) { "The ids of the file differ from SentencePiece's, which this app does not support." }
+    return SentencePiece(model)
+}
+
+/** The tokens of a vocabulary with their ids, and those with a role. */
+internal class Pieces(vocabulary: JSONObject) {
+    private val pieces = vocabulary.getJSONArray("pieces").strings()
+    private val ids = pieces.withIndex().associate { (id, piece) -> piece to id }
+    private val special = vocabulary.getJSONObject("special")
+    private val eos = named("eos")
+    private val silent = setOf(named("pad"), named("bos"))
+    val unknown = named("unk")
+
+    operator fun get(id: Int) = pieces[id]
+
+    fun idOf(piece: String) = ids[piece]
+
+    /** Returns the pieces that are written: no padding, no beginning, nothing from the end on. */
+    fun written(row: List<Int>) = row.takeWhile { it != eos }.filter { it !in silent }.map(::get)
+
+    private fun named(role: String) = requireNotNull(ids[special.getString(role)]) {
+        "The vocabulary is damaged: it has no token for $role."
+    }
+}

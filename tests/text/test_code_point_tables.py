@@ -1,0 +1,64 @@
+"""Tables of code points beside a vocabulary in a `.tflite` file, for readers in other languages."""
+
+import json
+import unicodedata
+import zipfile
+
+from reader_cases import members_of, vocabulary
+from test_tokenizers import LETTERS, learned
+
+from keras_transformer.export.litert.packed import pack, unpack
+from keras_transformer.tasks.classification.classifier import ClassificationCodec
+from keras_transformer.text.code_points import members, ranges_of
+from keras_transformer.text.tokenizers import Tokenizers
+from keras_transformer.text.unicode_ranges import APART, NUMBERS, WHOLE
+
+
+def test_a_packed_file_has_them_and_is_read_without_them(tmp_path):
+    path, tokenizer = tmp_path / "x.tflite", vocabulary("qwen2")
+    metadata = {
+        "format": 2, "task": "language_modelling", "max_length": 9, "quantize": "none",
+        "signatures": [{"name": "x", "batch_size": 1, "source_length": 9}],
+    }  # fmt: skip
+    pack(path, b"model", Tokenizers.of(tokenizer), metadata)
+    with zipfile.ZipFile(path) as archive:
+        names = ["tokenizer.bpe.json", "tokenizer.unicode.json", "metadata.json"]
+        assert archive.namelist() == names
+        tables = json.loads(archive.read("tokenizer.unicode.json"))
+    assert tables.keys() == {"words", "ordered", "seconds", "apart"}
+    *_, again = unpack(path)
+    assert again.source.identity() == tokenizer.identity()
+
+
+def test_two_vocabularies_have_a_table_each():
+    both = Tokenizers.of((vocabulary("gpt2"), vocabulary("found")))
+    assert [*both.code_points()] == ["source.unicode.json", "target.unicode.json"]
+    assert json.loads(both.code_points()["source.unicode.json"]).keys() == {"words"}
+
+
+def test_sentencepiece_needs_none():
+    assert Tokenizers.of(learned(LETTERS)).code_points() == {}
+
+
+def test_ranges_are_sorted_and_do_not_overlap():
+    tables = json.loads(members_of(vocabulary("qwen2"))["tokenizer.unicode.json"])
+    for name in ("ordered", "seconds", "apart"):
+        edges = [edge for pair in tables[name] for edge in pair]
+        assert edges == sorted(edges), name
+    assert members(tables["apart"]) == members(APART) | members(WHOLE)
+    assert ranges_of(members(NUMBERS)) == [*NUMBERS] and ranges_of([]) == []
+    # The second letters of all pairs, as Python's normal form shows them.
+    apart = members(tables["apart"])
+    pairs = (unicodedata.normalize("NFD", chr(p)) for p in {*range(0x110000)} - apart)
+    seconds = members(tables["seconds"])
+    for pair in pairs:
+        composed = unicodedata.normalize("NFC", pair)
+        if len(pair) == 2 and len(composed) == 1:
+            assert ord(pair[1]) in seconds, ascii(pair)
+
+
+def test_the_rule_of_a_row_names_its_beginning_once():
+    codec = ClassificationCodec(vocabulary("wordpiece"), 9, ["a", "b"])
+    assert codec.metadata()["source"].startswith("Each row: bos; then the ids of a text's tokens,")
+    codec = ClassificationCodec(vocabulary("found"), 9, ["a", "b"])
+    assert codec.metadata()["source"].startswith("Each row: the ids of a text's tokens,")
