@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_transformer import ClassifierConfig, SentencePieceTokenizer
+from keras_transformer import ClassifierConfig, LanguageModelConfig, SentencePieceTokenizer
 from keras_transformer.tasks import TASKS
 from keras_transformer.training.data.corpus import Corpus
 from keras_transformer.training.data.sampling import SubwordSampler
@@ -21,6 +21,8 @@ KINDS = [name for name in TASKS if TASKS[name].texts and name not in OTHERS]
 BATCH_TOKENS, MAX_LENGTH = 90, 30
 WORDS = ["wal", "tal", "under", "over", "king", "walking", "talked", "undertaking"]
 LABELS = ("few", "some", "many")
+CLASSIFIER = ClassifierConfig(vocab_size=60, labels=LABELS)
+CONFIGS = {"language_modelling": LanguageModelConfig(vocab_size=60)}
 PAIRS = ("translation", "summarization")
 
 
@@ -57,8 +59,7 @@ def epochs(tokenizer):
     def make(kind, sampled):
         if (kind, sampled) not in made:
             rows, _ = make_rows(kind)
-            config = ClassifierConfig(vocab_size=60, labels=LABELS)
-            training = training_class(TASKS[kind])(tokenizer, config)
+            training = training_class(TASKS[kind])(tokenizer, CONFIGS.get(kind, CLASSIFIER))
             corpus = Corpus.from_rows(rows, training, MAX_LENGTH, texts=tuple(training.texts))
             made[kind, sampled] = corpus.epochs(BATCH_TOKENS, seed=3)
             if sampled:
@@ -156,8 +157,7 @@ def test_an_unknown_label_is_reported_with_its_place(tokenizer):
     texts = ["wal"] * 1500
     labels = ["few"] * 1200 + ["none"] + ["few"] * 299
     rows = tf.data.Dataset.from_tensor_slices((texts, labels))
-    config = ClassifierConfig(vocab_size=60, labels=LABELS)
-    training = training_class(TASKS["classification"])(tokenizer, config)
+    training = training_class(TASKS["classification"])(tokenizer, CLASSIFIER)
     message = (
         "the train split of the data, example 1201: `label` must be one of the training data's "
         "labels, few, some, many. Received: 'none'.$"
