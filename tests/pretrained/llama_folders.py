@@ -215,7 +215,7 @@ def forward_of_texts(weights, settings, ids, pattern):
 
     The later ones do not see it, unless the tokenizer puts it in front of a text.
     """
-    if pattern == "llama3":
+    if pattern == "llama3" or ids.shape[1] == 1:
         return forward(weights, settings, ids)
     pairs = zip(
         forward(weights, settings, ids[:, :1]), forward(weights, settings, ids[:, 1:]), strict=True
