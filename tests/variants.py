@@ -590,6 +590,9 @@ _SLOW_BY_FILE = {
         "test_a_process_that_ran_other_models_before_gives_the_same": 0,
         "test_quantised_files_give_the_same_from_strings_as_from_ids": 0,
     },
+    "tests/export/programs/test_browser.py": {
+        "test_the_first_translation_is_as_fast_as_later_ones": 0,
+    },
     "tests/export/saved_model/test_saved_model_jit.py": {
         "test_an_empty_batch_and_odd_sentences": 0,
         "test_every_search_is_compiled": 0,
