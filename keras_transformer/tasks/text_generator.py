@@ -94,7 +94,7 @@ class TextGenerator(Generator):
 
     @property
     def hides_start(self) -> bool:
-        """Whether no token begins a text for the model, or for one of several."""
+        """True if no token begins a text for the model, or for one of several."""
         return any(model.config.decoder.hides_start for model in self.models)
 
     def reading(self, sentence: str) -> tuple[Any, dict[str, tuple[list[str], list[str]]], bool]:

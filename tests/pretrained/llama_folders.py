@@ -211,7 +211,7 @@ def rms_norm(weights, name, x, epsilon):
 
 
 def forward_of_texts(weights, settings, ids, pattern):
-    """What `forward` returns for `ids`, of which the first one only begins a text.
+    """Results of `forward` for `ids`, of which the first one only begins a text.
 
     The later ones do not see it, unless the tokenizer puts it in front of a text.
     """

@@ -339,6 +339,7 @@ def test_the_commands_export_and_embed(tmp_path):
     arguments = ["predict", str(tmp_path / "m"), "--dimensions", "3"]
     done = CliRunner().invoke(cli, arguments, input="a cat runs\n")
     found = np.array(done.stdout.split(), float)
+    # The weights are rounded to float16, which has a precision of about 1e-3.
     np.testing.assert_allclose(found, embedder.embed(["a cat runs"], 3)[0], atol=1e-3)
 
 
