@@ -14,6 +14,7 @@ from decoding_task import EOS_ID, PAD_ID, vocabulary
 SPECIAL = {PAD_ID: "<|pad|>", EOS_ID: "<|endoftext|>"}  # of GPT-2
 FIRST = EOS_ID + 1  # id of the first token that is not special
 POSITIONS = 1024  # of GPT-2
+SPREAD = 0.5  # standard deviation of the logarithms of the lengths of embeddings
 BUCKETS, DISTANCE = 32, 128  # of T5's positions
 
 
@@ -35,8 +36,13 @@ class Random:
         self.tensors[name] = (scale * self._random.standard_normal(shape)).astype("float32")
 
     def table(self, name, *shape, scale):
-        """Adds embeddings; those of special tokens are zero."""
+        """Adds embeddings of different lengths; those of special tokens are zero.
+
+        If all were equally long, many tokens would be almost equally probable, and rounding would
+        choose among them.
+        """
         self.normal(name, *shape, scale=scale)
+        self.tensors[name] *= np.exp(SPREAD * self._random.standard_normal((shape[0], 1)))
         self.tensors[name][:FIRST] = 0
 
     def ones(self, name, width):
@@ -120,7 +126,8 @@ def write_gpt2(model, folder):
     (folder / "vocab.json").write_text(json.dumps({p: n for n, p in enumerate(pieces)}), "utf-8")
     lines = "".join(f"{first} {second}\n" for first, second in merges)
     (folder / "merges.txt").write_text(f"#version: 0.2\n{lines}", "utf-8")
-    _write(folder, random.tensors, settings, ids)
+    # Otherwise a check of an export would generate as many tokens as there are positions.
+    _write(folder, random.tensors, settings, {**ids, "max_length": model.max_length})
 
 
 def byte_pieces(size):

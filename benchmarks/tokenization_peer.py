@@ -30,8 +30,7 @@ def train(order):
         made.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
         trainer = trainers.WordPieceTrainer(limit_alphabet=size // 3, **options)
     else:
-        made = tokenizers.Tokenizer(models.BPE())
-        made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+        made = tokenizers.Tokenizer.from_str(json.dumps(order["steps"]))
         alphabet = pre_tokenizers.ByteLevel.alphabet()
         trainer = trainers.BpeTrainer(initial_alphabet=alphabet, **options)
     texts = json.loads(pathlib.Path(order["texts"]).read_text(encoding="utf-8"))

@@ -11,16 +11,17 @@ import math
 import sentencepiece
 from sentencepiece import sentencepiece_model_pb2
 
+from keras_transformer.pretrained.byte_bpe import read_byte_bpe
 from keras_transformer.pretrained.files.folder import CheckpointFolder
 from keras_transformer.pretrained.sentencepiece_bpe import read_sentencepiece_bpe
 from keras_transformer.pretrained.settings import CheckpointSettings
 from keras_transformer.text.bert_normalizer import BertNormalizer
 from keras_transformer.text.piece_table import with_table
 from keras_transformer.text.tokenizers import (
-    ByteBPETokenizer,
     SentencePieceTokenizer,
     WordPieceTokenizer,
 )
+from keras_transformer.text.word_patterns import PATTERNS
 
 SPACE = "▁"
 # Why ids may differ from those of `tokenizers`, which computes SentencePiece in its own way.
@@ -70,14 +71,56 @@ class WordPiece(Kind):
 
 @dataclasses.dataclass(frozen=True)
 class ByteBPE(Kind):
-    """GPT-2's tokenizer."""
+    """Byte-level BPE: GPT-2's tokenizer and its successors.
+
+    Args:
+        pattern: Name of the pattern that splits texts into words, one of `PATTERNS`.
+        composed: Whether texts are converted to Unicode's composed normal form first.
+        whole_words: Whether a word that is a token is never split. The vocabulary then has tokens
+            that no merges make.
+    """
+
+    pattern: str = "gpt2"
+    composed: bool = False
+    whole_words: bool = False
 
     def make(self, peer, texts, pieces, path):
-        """Returns our tokenizer, after the peer has trained the vocabulary at `path`."""
+        """Returns our tokenizer of the `tokenizer.json` that the peer has trained."""
         order = {"model": "byte-bpe", "texts": str(texts), "pieces": pieces, "path": str(path)}
-        peer.ask("train", **order)
-        model = json.loads(path.read_text(encoding="utf-8"))["model"]
-        return ByteBPETokenizer(sorted(model["vocab"], key=model["vocab"].get), model["merges"])
+        peer.ask("train", **order, steps=self._steps())
+        if self.whole_words:
+            content = json.loads(path.read_text(encoding="utf-8"))
+            content["model"]["merges"] = _with_gaps(content["model"]["merges"])
+            path.write_text(json.dumps(content), encoding="utf-8")
+        folder = path.with_suffix("")
+        folder.mkdir()
+        (folder / "tokenizer.json").write_bytes(path.read_bytes())
+        size = len(json.loads(path.read_text(encoding="utf-8"))["model"]["vocab"])
+        return read_byte_bpe(
+            CheckpointFolder(folder),
+            CheckpointSettings({"vocab_size": size}, folder),
+            dict(zip(("bos", "pad", "eos", "unk"), FAIRSEQ, strict=True)),
+            starts_with_bos=False,
+        )
+
+    def _steps(self):
+        """Returns the fields of the `tokenizer.json` that prepare texts and choose tokens."""
+        by_bytes = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True}
+        if self.pattern == "gpt2":
+            split = by_bytes
+        else:
+            first = {"type": "Split", "pattern": {"Regex": PATTERNS[self.pattern].regex},
+                     "behavior": "Isolated", "invert": False}  # fmt: skip
+            last = {**by_bytes, "use_regex": False}
+            if self.pattern == "gpt2_digits":
+                first, last = {"type": "Digits", "individual_digits": True}, by_bytes
+            split = {"type": "Sequence", "pretokenizers": [first, last]}
+        return {
+            "normalizer": {"type": "NFC"} if self.composed else None,
+            "pre_tokenizer": split,
+            "model": {"type": "BPE", "vocab": {}, "merges": [],
+                      "ignore_merges": self.whole_words},
+        }  # fmt: skip
 
 
 @dataclasses.dataclass(frozen=True)
@@ -225,6 +268,15 @@ class ByteFallback(SentencePiece):
         }  # fmt: skip
 
 
+def _with_gaps(merges):
+    """Returns merges without every second one whose token is in no other merge.
+
+    Such a token is then only found as a whole word.
+    """
+    parts = {part for pair in merges for part in pair}
+    return [pair for number, pair in enumerate(merges) if number % 2 or "".join(pair) in parts]
+
+
 @functools.lru_cache(2)
 def _processor(model):
     return sentencepiece.SentencePieceProcessor(model_proto=model)
@@ -256,6 +308,9 @@ KINDS = {
     "wordpiece-cased": WordPiece(lowercase=False),
     "wordpiece-uncased": WordPiece(lowercase=True),
     "byte-bpe": ByteBPE(),
+    "byte-bpe-llama3": ByteBPE("llama3", whole_words=True),
+    "byte-bpe-qwen2": ByteBPE("qwen2", composed=True),
+    "byte-bpe-smollm": ByteBPE("gpt2_digits"),
     "unigram-xlm-r": SentencePiece("unigram", "fairseq", "nmt_nfkc"),
     "unigram-t5": SentencePiece("unigram", "t5", "nmt_nfkc"),
     "unigram-mbart": SentencePiece("unigram", "fairseq", "nmt_nfkc_cf"),
