@@ -77,6 +77,9 @@ _FAST_BY_FILE = {
         "test_greedy_search_equals_a_loop_in_python": 1,
         "test_steps_equal_one_pass_over_the_output": 1,
     },
+    "tests/decoding/test_read_prompts.py": {
+        "test_every_kind_of_attention_reads_prompts": 2,
+    },
     "tests/decoding/test_sample_decode.py": {
         "test_pairs_of_tokens_occur_with_their_probabilities": 1,
         "test_without_temperature_the_first_of_equal_tokens_is_taken_for_any_draw": 2,

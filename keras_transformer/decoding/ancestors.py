@@ -40,6 +40,13 @@ class Ancestors(typing.NamedTuple):
             return self
         return Ancestors(tf.pad(self.places, [[0, 0], [0, 0], [0, length]], constant_values=-1))
 
+    def recalled(self, count) -> "Ancestors":
+        """Returns ancestors whose first `count` positions are those of the first hypothesis."""
+        if self._is_single:
+            return self
+        read = tf.range(self.places.shape[2]) < count  # [L]
+        return Ancestors(tf.where(read, 0, self.places))
+
     def allowed(self) -> Tensor | None:
         """Returns the mask `[B, N, L * N]` for `MultiHeadSelfAttention.step`; `None` for N = 1."""
         if self._is_single:

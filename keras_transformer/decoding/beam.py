@@ -17,6 +17,7 @@ from keras_transformer.decoding.loop import (
     stages,
 )
 from keras_transformer.decoding.model_predictor import predictor_of
+from keras_transformer.decoding.prompts import read_prompts
 from keras_transformer.search_settings import (
     NORMALIZATIONS,
     STOPPINGS,
@@ -141,8 +142,9 @@ def beam_decode(
         )
         state = predictor.begin(source, ends[0], beam_size)
         kept = beam_size if step.by_score else n_best
-        beginning = step.beginning(batch, positions, kept, state, token_scores)
-        state = in_stages(predictor, step.running, step, beginning, ends)
+        read = read_prompts(predictor, source, length, step.limit, step.rules)
+        beginning = step.beginning(batch, positions, kept, state, token_scores, read)
+        state = in_stages(predictor, step.running, step, beginning, ends, read)
         rows, scores = tf.nest.map_structure(lambda value: value[:, :n_best], step.results(state))
         attention = step.attended(rows, state.attention)
         return make_result(rows.tokens, scores, rows.token_scores, attention)

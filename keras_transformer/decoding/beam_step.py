@@ -58,13 +58,18 @@ class BeamStep:
     rules: Rules | None
     used: tf.Tensor | None = None
 
-    def beginning(self, batch, positions, n_best, predictor_state, token_scores) -> BeamState:
-        """Returns the state before the first step; for B and S see `Predictor.sizes`."""
+    def beginning(
+        self, batch, positions, n_best, predictor_state, token_scores, read=None
+    ) -> BeamState:
+        """Returns the state before the first step; for B and S see `Predictor.sizes`.
+
+        With `read`, the `ReadPrompts`, it is the state after the tokens that have been read.
+        """
         width, length, vocabulary = self.beam_size, self.length, self.predictor.vocabulary
         details = (length, vocabulary.pad_id, token_scores, positions is not None)
         # Start with one hypothesis: N equal ones would have N times the same continuations.
         scores = tf.where(tf.equal(tf.range(width), 0), 0.0, no_scores(batch, width))
-        return BeamState(
+        state = BeamState(
             index=tf.constant(0),
             last=tf.fill([batch, width], vocabulary.bos_id),
             rows=empty_rows(batch, width, *details),
@@ -76,6 +81,14 @@ class BeamStep:
             done=tf.zeros([batch], tf.bool),
             runs=() if self.rules is None else self.rules.start(batch, width),
             attention=() if positions is None else tf.zeros([batch, length, width, positions]),
+        )
+        if read is None:
+            return state
+        tokens = tf.repeat(tf.expand_dims(read.tokens, 1), width, axis=1)  # [B, N, L]
+        return state._replace(
+            index=read.count,
+            last=tf.repeat(tf.expand_dims(read.last, 1), width, axis=1),
+            rows=state.rows._replace(tokens=tokens),
         )
 
     def running(self, state) -> Tensor:

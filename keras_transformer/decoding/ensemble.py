@@ -75,6 +75,21 @@ class Ensemble(Predictor):
             None if any(value is None for value in weights) else tf.add_n(weights) / len(weights),
         )
 
+    def prompts(self, inputs: Any) -> Tensor | None:  # noqa: D102
+        first, *others = (member.prompts(inputs) for member in self.members)
+        return None if any(prompts is None for prompts in others) else first
+
+    def read(self, inputs: Any, tokens: Tensor) -> tuple[Any, ...]:  # noqa: D102
+        return tuple(member.read(inputs, tokens) for member in self.members)
+
+    def recall(  # noqa: D102
+        self, state: Any, reading: Any, count: Tensor, unread: Tensor
+    ) -> tuple[Any, ...]:
+        return tuple(
+            member.recall(of_member, read, count, unread)
+            for member, of_member, read in zip(self.members, state, reading, strict=True)
+        )
+
     def extend(self, state: Any, length: int) -> tuple[Any, ...]:  # noqa: D102
         return tuple(
             member.extend(of_member, length)

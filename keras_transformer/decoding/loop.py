@@ -33,7 +33,7 @@ def stages(length, cache_stages, grows=True) -> list[int]:
     return [*(end for end in ends if grows and 4 * end <= 3 * length), length]
 
 
-def in_stages(predictor, running, step, state, ends) -> Any:
+def in_stages(predictor, running, step, state, ends, read=None) -> Any:
     """Runs the steps of a search, with a predictor whose state grows with the output.
 
     Each step of a `Transformer` reads its whole cache. With stages, the cost of a step depends on
@@ -46,17 +46,25 @@ def in_stages(predictor, running, step, state, ends) -> Any:
         state: Initial state of the search, a named tuple with `index`, the index of the step, and
             `predictor_state`, which holds the positions of the first stage.
         ends: Result of `stages`.
+        read: The `ReadPrompts`, or `None`.
 
     Returns:
         The final state.
     """
+
+    def recalled(state, start):
+        if read is None:
+            return state
+        return state._replace(predictor_state=read.recall(predictor, state.predictor_state, start))
+
+    state = recalled(state, 0)
     for end, next_end in itertools.pairwise([*ends, ends[-1]]):
         (state,) = tf.while_loop(
             lambda state, end=end: tf.logical_and(state.index < end, running(state)), step, (state,)
         )
         if next_end > end:
             extended = predictor.extend(state.predictor_state, next_end - end)
-            state = state._replace(predictor_state=extended)
+            state = recalled(state._replace(predictor_state=extended), end)
     return state
 
 

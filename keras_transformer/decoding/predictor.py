@@ -134,6 +134,45 @@ class Predictor(abc.ABC):
             index: Number of the position, counting from 0; scalar, int32.
         """
 
+    def prompts(self, inputs: Any) -> Tensor | None:
+        """Returns the tokens that every output begins with, if they can be read in one pass.
+
+        The default is `None`: a search computes every position by a `step`.
+
+        Args:
+            inputs: See `begin`.
+
+        Returns:
+            Token ids `[B, S]`, int32; `eos_id` or `pad_id` follows the last one of each prompt.
+        """
+        return None
+
+    def read(self, inputs: Any, tokens: Tensor) -> Any:
+        """Returns what the state must hold after steps with given tokens, computed in one pass.
+
+        A predictor needs it if `prompts` returns tokens.
+
+        Args:
+            inputs: See `begin`.
+            tokens: Token ids `[B, T]`, int32: `bos_id` and the beginning of a prompt.
+
+        Returns:
+            A nest of tensors for `recall`.
+        """
+        raise NotImplementedError
+
+    def recall(self, state: Any, reading: Any, count: Tensor, unread: Tensor) -> Any:
+        """Returns the state with positions that `read` has computed.
+
+        Args:
+            state: From `begin` or `extend`; no step has used its newest positions.
+            reading: From `read`.
+            count: Number of positions to take from it, scalar, int32; the next step is at this
+                index.
+            unread: Whether no step has run yet; scalar boolean.
+        """
+        raise NotImplementedError
+
     def extend(self, state: Any, length: int) -> Any:
         """Returns a state for more positions.
 

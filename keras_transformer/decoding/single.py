@@ -16,6 +16,7 @@ from keras_transformer.decoding.loop import (
     stages,
 )
 from keras_transformer.decoding.predictor import Predictor
+from keras_transformer.decoding.prompts import read_prompts
 from keras_transformer.tensors import Tensor
 
 
@@ -72,8 +73,10 @@ def decode_single(
             rules=None if constraints is None else Rules(constraints, vocabulary, length),
         )
         state = predictor.begin(inputs, ends[0])
-        beginning = loop.beginning(batch, positions, state, token_scores)
-        state = in_stages(predictor, loop.running, loop.step, beginning, ends)
+        limit = length if loop.limit is None else loop.limit
+        read = read_prompts(predictor, inputs, length, limit, loop.rules)
+        beginning = loop.beginning(batch, positions, state, token_scores, read)
+        state = in_stages(predictor, loop.running, loop.step, beginning, ends, read)
         return make_result(state.tokens, state.scores, state.token_scores, state.attention)
 
     return predictor.searched(search, inputs, constraints)
@@ -89,10 +92,13 @@ class _Loop:
     limit: tf.Tensor | None
     rules: Rules | None
 
-    def beginning(self, batch, positions, predictor_state, token_scores):
-        """Returns the state before the first step; for B and S see `Predictor.sizes`."""
+    def beginning(self, batch, positions, predictor_state, token_scores, read=None):
+        """Returns the state before the first step; for B and S see `Predictor.sizes`.
+
+        With `read`, the `ReadPrompts`, it is the state after the tokens that have been read.
+        """
         length, vocabulary = self.length, self.predictor.vocabulary
-        return _SingleState(
+        state = _SingleState(
             index=tf.constant(0),
             last=tf.fill([batch], vocabulary.bos_id),
             ended=tf.zeros([batch], tf.bool),
@@ -103,6 +109,9 @@ class _Loop:
             token_scores=tf.zeros([batch, length], tf.float32) if token_scores else (),
             attention=() if positions is None else tf.zeros([batch, length, positions]),
         )
+        if read is None:
+            return state
+        return state._replace(index=read.count, last=read.last, tokens=read.tokens)
 
     def running(self, state):
         """Returns `True` while any sentence has not ended."""

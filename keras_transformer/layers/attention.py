@@ -113,14 +113,32 @@ class MultiHeadSelfAttention(MultiHeadAttention):
     ) -> Tensor | tuple[Tensor, Tensor]:  # noqa: D102
         real, length = allowed, self.kernels.packing.length(x, allowed)
         places = ops.arange(length, dtype="int32")  # [T]
-        past = causal_mask(length) if self.causal else None  # [1, T, T]
-        allowed = join_masks(past, self._near(places, places), allowed, mask)  # [B, T, T]
-        query, key, value = self._project(x, places, real)  # [B, H, T, K], [B, G, T, K] twice
+        heads = self._project(x, places, real)  # [B, H, T, K], [B, G, T, K] twice
+        attend = self.attend_with_weights if return_weights else self.attend
+        return self._attend(attend, heads, places, join_masks(allowed, mask), training, real)
+
+    def read(self, x: Tensor) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+        """Returns the output of a call without dropout, and the key and value heads.
+
+        Args:
+            x: `[B, T, D]`, the first T positions.
+
+        Returns:
+            The output `[B, T, D]`, and two tensors `[B, G, T, K]`, which `step` would cache.
+        """
+        places = ops.arange(ops.shape(x)[1], dtype="int32")  # [T]
+        query, key, value = self._project(x, places)
+        return self._attend(self.attend, (query, key, value), places), (key, value)
+
+    def _attend(self, attend, heads, places, allowed=None, training=False, real=None):
+        """Returns the result of `attend` for all positions `[T]`, with all masks and biases."""
+        query, key, value = heads
+        past = causal_mask(ops.shape(places)[0]) if self.causal else None  # [1, T, T]
+        allowed = join_masks(past, self._near(places, places), allowed)  # [B, T, T]
         bias, pairs = self._relation(query, places, places)
         of_keys = self.position.key_bias(self, key, places, places)  # [B, H, T, T]
         if of_keys is not None:
             bias = of_keys if bias is None else bias + of_keys
-        attend = self.attend_with_weights if return_weights else self.attend
         return attend(query, key, value, allowed, training, bias, pairs, real)
 
     def _project(self, x, places, real=None):
@@ -179,6 +197,34 @@ class MultiHeadSelfAttention(MultiHeadAttention):
         recent_key, recent_value, *past = cache
         key, value = extended(recent_key, *past[:1]), extended(recent_value, *past[1:])
         return key[0], value[0], key[1], value[1]
+
+    def recalled_cache(
+        self, cache: tuple[Tensor, ...], heads: tuple[Tensor, Tensor], unread: Tensor
+    ) -> tuple[Tensor, ...]:
+        """Returns a cache with the positions that `read` has computed, for all hypotheses.
+
+        The heads are those of the first hypothesis of a sentence; a mask lets the others attend to
+        them. Positions that were not read are not defined: a `step` must write them before it
+        attends to them.
+
+        Args:
+            cache: A cache from `empty_cache` or `extended_cache`, in which no step has written
+                into the recent positions.
+            heads: Key and value heads of the first T positions from `read`, each `[B, G, T, K]`.
+            unread: Whether no `step` has written into the earlier positions; scalar boolean.
+        """
+        recent, past = cache[:2], cache[2:]
+        start, length = past[0].shape[2] if past else 0, recent[0].shape[2]  # P, R
+        whole = [
+            _fitted(new, start + length, old.shape[3])
+            for new, old in zip(heads, recent, strict=True)
+        ]
+        recent = (of_all[:, :, start:] for of_all in whole)
+        past = (
+            ops.where(unread, of_all[:, :, :start], old)
+            for of_all, old in zip(whole, past, strict=False)
+        )
+        return (*recent, *past)
 
     def step(
         self, x: Tensor, cache: tuple[Tensor, ...], index: Tensor, allowed: Tensor | None = None
@@ -239,3 +285,15 @@ class MultiHeadSelfAttention(MultiHeadAttention):
             "window": self.window,
             "hides_start": self.hides_start,
         }
+
+
+def _fitted(heads, length, width):
+    """Returns heads `[B, G, T, K]` with zeros at the end, or cut: `[B, G, length, width]`."""
+    groups, size = heads.shape[1], heads.shape[3]
+    heads = heads[:, :, :length]
+    if heads.shape[2] != length:
+        batch, _, count, _ = ops.shape(heads)
+        missing = ops.zeros((batch, groups, length - count, size), heads.dtype)
+        heads = ops.concatenate([heads, missing], axis=2)
+    heads = ops.reshape(heads, (-1, groups, length, size))
+    return ops.pad(heads, [[0, 0], [0, 0], [0, 0], [0, width - size]])

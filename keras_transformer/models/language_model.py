@@ -107,6 +107,17 @@ class LanguageModel(TokenOutput, ConfiguredModel):
             allowed = ops.logical_and(allowed, visible)
         return self.decoder(x, allowed=allowed, training=training)
 
+    def read(self, tokens: Tensor) -> tuple[tuple[Tensor, Tensor], ...]:
+        """Reads the first T positions in one pass, without dropout.
+
+        Args:
+            tokens: Token ids `[B, T]`, integer, beginning with `bos_id`.
+
+        Returns:
+            Key and value heads for `decoder.recalled_cache`.
+        """
+        return self.decoder.read(self.embedding(tokens, training=False))
+
     def step(
         self, tokens: Tensor, cache: tuple, index: Tensor, allowed: Tensor | None = None
     ) -> Prediction:

@@ -71,7 +71,7 @@ def test_a_finished_search_takes_no_step_of_a_later_stage(monkeypatch):
     """A step sees only the positions of its stage."""
     seen = []
 
-    def watched(predictor, running, step, state, ends):
+    def watched(predictor, running, step, state, ends, read):
         def watching(state):
             # The keys of the first block, in one or two parts.
             keys = state.predictor_state.cache[0][::2]

@@ -190,6 +190,19 @@ class Block(ConfiguredLayer):
         weights = {name: tensor for name, tensor in weights.items() if tensor is not None}
         return (x, weights) if return_weights else x
 
+    def read(self, x: Tensor) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+        """Runs a block of causal self-attention at its first T positions, without dropout.
+
+        Args:
+            x: `[B, T, D]`.
+
+        Returns:
+            The output `[B, T, D]`, and the key and value heads, see `MultiHeadSelfAttention.read`.
+        """
+        x, heads = self.residual(self.self_attention).read(x)  # [B, T, D]
+        x, _ = self.residual(self.feed_forward)(x, training=False)
+        return x, heads
+
     def step(
         self,
         x: Tensor,

@@ -47,6 +47,10 @@ class Residual(NamedTuple):
         change = self.sublayer.step(self._enter(x), *arguments, **options)
         return self._leave(x, change, training=False)
 
+    def read(self, x: Tensor) -> tuple[Tensor, Any]:
+        """Returns the same as a call, computed by the sublayer's `read` and without dropout."""
+        return self._leave(x, self.sublayer.read(self._enter(x)), training=False)
+
     def _enter(self, x):
         return self.norm(x) if self.pre_norm else x
 

@@ -132,6 +132,34 @@ class Stack(ConfiguredLayer):
             for block, of_block in zip(self.blocks, cache, strict=True)
         )
 
+    def read(self, x: Tensor) -> tuple[tuple[Tensor, Tensor], ...]:
+        """Returns the key and value heads of the first T positions, computed in one pass.
+
+        Args:
+            x: The embedded positions, `[B, T, D]`.
+
+        Returns:
+            For each block, two tensors `[B, G, T, K]`; see `recalled_cache`.
+        """
+        heads, x = [], self._begin(x)
+        for block in self.blocks:
+            x, of_block = block.read(x)
+            heads.append(of_block)
+        return tuple(heads)
+
+    def recalled_cache(self, cache: tuple, heads: tuple, unread: Tensor) -> tuple:
+        """Returns a cache with the positions whose heads `read` has returned.
+
+        Args:
+            cache: A cache from `empty_cache` or `extended_cache`, before a `step`.
+            heads: The result of `read`.
+            unread: See `MultiHeadSelfAttention.recalled_cache`.
+        """
+        return tuple(
+            block.self_attention.recalled_cache(of_block, of_heads, unread)
+            for block, of_block, of_heads in zip(self.blocks, cache, heads, strict=True)
+        )
+
     def project_memory(self, memory: Tensor) -> tuple:
         """Returns key and value heads of the memory for each block, each `[B, G, S, K]`."""
         return tuple(block.cross_attention.project_memory(memory) for block in self.blocks)

@@ -1,0 +1,71 @@
+"""Prompts, which a search reads in one pass before its first step."""
+
+import typing
+
+import tensorflow as tf
+
+from keras_transformer.tensors import Tensor
+
+
+class ReadPrompts(typing.NamedTuple):
+    """The beginnings of all outputs of a batch, as far as the shortest prompt reaches.
+
+    A search continues at position `count`, as if it had computed the earlier ones step by step: a
+    token of a prompt has probability 1.
+    """
+
+    count: tf.Tensor  # number of tokens that have been read, scalar
+    last: tf.Tensor  # [B], the last one of each prompt; bos_id if nothing has been read
+    tokens: tf.Tensor  # [B, L], the tokens that have been read, and padding
+    reading: typing.Any  # see `Predictor.read`
+
+    def recall(self, predictor, state, start) -> typing.Any:
+        """Returns the predictor's state with the positions that have been read.
+
+        Args:
+            predictor: The `Predictor`.
+            state: Its state at the beginning of a stage of the search.
+            start: Number of positions of the stages before, a Python integer.
+        """
+        return predictor.recall(state, self.reading, self.count, self.count >= start)
+
+
+def read_prompts(predictor, inputs, length, limit, rules) -> ReadPrompts | None:
+    """Reads the prompts in one pass, up to the end of the shortest one.
+
+    Args:
+        predictor: A `Predictor`.
+        inputs: See `Predictor.begin`.
+        length: Length of the result L, a Python integer.
+        limit: Maximum length of each output, `[B]` or a number.
+        rules: The `Rules`, or `None`.
+
+    Returns:
+        The `ReadPrompts`. `None` if the predictor has no prompts, or if the search has rules that
+        follow every token of an output.
+    """
+    prompts, vocabulary = predictor.prompts(inputs), predictor.vocabulary
+    follows = rules is not None and (rules.size is not None or rules.prefix is not None)
+    if prompts is None or follows or vocabulary.forced_bos_id is not None:
+        return None
+    prompts = prompts[:, : length - 1]  # the last position is never read: it may force the end
+    width = tf.shape(prompts)[1]
+    over = tf.equal(prompts, vocabulary.pad_id) | tf.equal(prompts, vocabulary.eos_id)  # [B, S]
+    shortest = tf.reduce_min(tf.where(over, tf.range(width), width))  # also if there is no prompt
+    count = tf.maximum(tf.minimum(tf.minimum(shortest, width), tf.reduce_min(limit - 1)), 0)
+    before = tf.range(width) < count  # [S]
+    tokens = tf.where(before, prompts, vocabulary.pad_id)
+    start = tf.fill([tf.shape(prompts)[0], 1], vocabulary.bos_id)
+    through = tf.concat([start, tokens], axis=1)  # [B, S + 1], the inputs of the steps
+    reading = predictor.read(inputs, _inputs(through, count))
+    missing = length - tf.shape(tokens)[1]
+    tokens = tf.pad(tokens, [[0, 0], [0, missing]], constant_values=vocabulary.pad_id)
+    last = tf.gather(through, count, axis=1)  # [B]
+    return ReadPrompts(count, last, tf.ensure_shape(tokens, [None, length]), reading)
+
+
+def _inputs(through, count) -> Tensor:
+    """Returns the tokens to read: only those before `count` unless a shape is fixed."""
+    if through.shape[1] is None:
+        return through[:, : tf.maximum(count, 1)]
+    return through[:, : max(through.shape[1] - 1, 1)]

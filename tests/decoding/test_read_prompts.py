@@ -1,0 +1,203 @@
+"""Prompts that searches read in one pass: the same results as token by token."""
+
+import functools
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from support import randomise, sentences, small_fields
+from uncertain_models import BOS, EOS, PAD, talkative_text, text_prompts
+
+from keras_transformer import (
+    Constraints,
+    LanguageModel,
+    LanguageModelConfig,
+    beam_decode,
+    greedy_decode,
+    sample_decode,
+)
+from keras_transformer.decoding import Ensemble
+from keras_transformer.decoding.decoder_only import DecoderOnly
+
+LIMIT, STAGES = 19, (4, 9, 13)
+BEAM = functools.partial(beam_decode, beam_size=3, n_best=3)
+SEARCHES = {
+    "greedy": greedy_decode,
+    "beam": BEAM,
+    "by score": functools.partial(BEAM, stopping="score"),
+    "sample": functools.partial(sample_decode, seed=(1, 2)),
+}
+# Lengths of the prompts, of which the shortest one determines how many tokens are read. The first
+# stage holds 4 positions: the search begins in it, at its end, in a later one, or in the last one.
+LENGTHS = {
+    "one": [1, 3], "within a stage": [3, 6], "a whole stage": [4, 6], "two stages": [9, 12],
+    "later": [10, 11], "last": [13, 15], "all but one": [18, 19], "none": [0, 5], "alone": [6],
+    "longer than the output": [22, 20],
+}  # fmt: skip
+KINDS = {
+    "rotary, grouped, local": {
+        **{"position": "rotary", "num_heads": 4, "num_key_value_heads": 2, "d_k": 6},
+        **{"norm_type": "rms", "feed_forward_type": "gated", "window": 3, "norm": "pre"},
+    },
+    "start is hidden": {"position": "rotary", "d_k": 6},
+    "relative": {"position": "relative", "relative_distance": 3},
+    "shared t5": {
+        **{"position": "t5", "share_positions": True, "relative_distance": 7},
+        **{"relative_buckets": 8, "norm": "pre"},
+    },
+    "alibi": {"position": "alibi", "score": "additive"},
+    "learned, normalised": {"position": "learned", "embedding_norm": True, "final_norm": True},
+}
+
+
+class StepByStep(DecoderOnly):
+    """A predictor that reads nothing in advance, and notes the positions of its steps."""
+
+    def __init__(self, model, reads=False):
+        super().__init__(model)
+        self.reads, self.steps = reads, []
+
+    def prompts(self, inputs):
+        return super().prompts(inputs) if self.reads else None
+
+    def step(self, tokens, state, index):
+        self.steps.append(index)
+        return super().step(tokens, state, index)
+
+
+def prompts_of(lengths, seed=5):
+    """Returns prompts with these numbers of words, each ending in `EOS` and then padding."""
+    prompts = sentences([max(length, 1) for length in lengths], width=max(lengths) + 2, seed=seed)
+    for row, length in zip(prompts, lengths, strict=True):
+        row[length:] = PAD
+        row[length] = EOS
+    return prompts
+
+
+def require_equal(found, expected):
+    np.testing.assert_array_equal(found["tokens"], expected["tokens"])
+    for name in ("scores", "token_scores"):
+        np.testing.assert_allclose(found[name], expected[name], rtol=0, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("name", "lengths"),
+    [
+        *(pytest.param("greedy", LENGTHS[name], id=f"greedy-{name}") for name in LENGTHS),
+        *(pytest.param("beam", LENGTHS[name], id=f"beam-{name}") for name in ("one", "later")),
+        *(pytest.param(name, LENGTHS["two stages"], id=name) for name in ("by score", "sample")),
+    ],
+)
+def test_the_result_is_that_of_steps_and_the_prompt_takes_none(name, lengths):
+    options = {"max_length": LIMIT, "cache_stages": STAGES, "token_scores": True}
+    prompts = prompts_of(lengths)
+    found, expected = (
+        (predictor, SEARCHES[name](predictor, prompts, **options))
+        for predictor in (StepByStep(talkative_text(), True), StepByStep(talkative_text()))
+    )
+    require_equal(found[1], expected[1])
+    assert [*map(int, expected[0].steps)][0] == 0
+    # The last position that an output can have is a step even if the prompt fills it.
+    assert [*map(int, found[0].steps)][0] == min(*lengths, LIMIT - 1)
+
+
+@functools.cache
+def model_of(kind):
+    own = {"attends_to_start": False} if kind == "start is hidden" else {}
+    fields = small_fields(LanguageModelConfig, num_layers=2, max_length=29, **KINDS[kind])
+    return randomise(LanguageModel(LanguageModelConfig(**fields, **own)))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_of_attention_reads_prompts(kind):
+    model, prompts = model_of(kind), prompts_of([7, 9, 11])
+    for search in (greedy_decode, BEAM):
+        options = {"max_length": LIMIT, "cache_stages": STAGES, "token_scores": True}
+        expected = search(StepByStep(model), prompts, **options)
+        require_equal(search(model, prompts, **options), expected)
+
+
+@pytest.mark.parametrize(
+    ("name", "shape"),
+    [
+        pytest.param("beam", [None, None], id="any shape"),
+        pytest.param("greedy", [None, 13], id="any batch"),
+        pytest.param("greedy", [3, 13], id="fixed", marks=pytest.mark.slow),
+        pytest.param("beam", [3, 13], id="fixed, beam", marks=pytest.mark.slow),
+    ],
+)
+def test_graphs_of_any_and_of_fixed_shape_read_prompts(name, shape):
+    prompts, model = prompts_of([7, 9, 11]), talkative_text()
+    options = {"max_length": LIMIT, "cache_stages": (4, 9), "token_scores": True}
+    traced = tf.function(
+        lambda source: SEARCHES[name](model, source, **options),
+        input_signature=[tf.TensorSpec(shape, tf.int32)],
+        jit_compile=None not in shape,
+    )
+    require_equal(traced(prompts), SEARCHES[name](StepByStep(model), prompts, **options))
+
+
+def test_limits_of_single_outputs_end_within_the_prompt():
+    prompts = prompts_of([7, 9, 11])
+    for search in (greedy_decode, BEAM):
+        options = {"max_length": tf.constant([5, 12, 3]), "cache_length": LIMIT}
+        options |= {"cache_stages": STAGES, "token_scores": True}
+        found = StepByStep(talkative_text(), True)
+        expected = search(StepByStep(talkative_text()), prompts, **options)
+        require_equal(search(found, prompts, **options), expected)
+        assert int(found.steps[0]) == 2
+
+
+def test_an_ensemble_reads_with_all_its_members():
+    prompts, models = prompts_of([7, 9]), [talkative_text(), model_of("alibi")]
+    options = {"max_length": LIMIT, "cache_stages": STAGES, "token_scores": True}
+    expected = BEAM(Ensemble([StepByStep(model) for model in models]), prompts, **options)
+    members = [StepByStep(model, True) for model in models]
+    require_equal(BEAM(Ensemble(members), prompts, **options), expected)
+    assert [int(member.steps[0]) for member in members] == [7, 7]
+    partly = [StepByStep(models[0], True), StepByStep(models[1])]
+    require_equal(BEAM(Ensemble(partly), prompts, **options), expected)
+    assert int(partly[0].steps[0]) == 0
+
+
+@pytest.mark.parametrize(
+    "constraints",
+    [Constraints(no_repeat_ngram=2), Constraints(prefix=np.array([[9, 8], [7, PAD]]))],
+    ids=["n-grams", "prefix"],
+)
+def test_rules_that_follow_every_token_read_nothing_in_advance(constraints):
+    prompts = prompts_of([5, 6])
+    options = {"max_length": LIMIT, "constraints": constraints, "token_scores": True}
+    found = StepByStep(talkative_text(), True)
+    expected = greedy_decode(StepByStep(talkative_text()), prompts, **options)
+    require_equal(greedy_decode(found, prompts, **options), expected)
+    assert int(found.steps[0]) == 0
+    banned = Constraints(banned=np.arange(19) == 9)
+    options["constraints"] = banned
+    found = StepByStep(talkative_text(), True)
+    expected = greedy_decode(StepByStep(talkative_text()), prompts, **options)
+    require_equal(greedy_decode(found, prompts, **options), expected)
+    assert int(found.steps[0]) == 5
+
+
+def test_no_prompts_at_all():
+    for search in (greedy_decode, BEAM):
+        tokens, _ = search(talkative_text(), np.zeros((0, 4), "int32"), max_length=LIMIT)
+        assert tokens.shape[0] == 0
+
+
+def test_what_follows_the_end_of_a_prompt_is_not_read():
+    """Tokens after `eos_id` belong to no prompt."""
+    assert (BOS, EOS, PAD) == (2, 3, 0)
+    prompts = text_prompts()[:4]
+    expected = greedy_decode(talkative_text(), prompts, LIMIT)
+    changed = prompts.copy()
+    for row in changed:
+        row[row.tolist().index(EOS) + 1 :] = 9
+    found = StepByStep(talkative_text(), True)
+    tokens, scores = greedy_decode(found, changed, LIMIT)
+    assert int(found.steps[0]) == 1
+    steps = greedy_decode(StepByStep(talkative_text()), changed, LIMIT)
+    np.testing.assert_array_equal(tokens, steps[0])
+    np.testing.assert_allclose(scores, steps[1], rtol=0, atol=1e-4)
+    assert expected[0].shape == tokens.shape
