@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from keras_transformer.tasks.images.orientation import upright
 from keras_transformer.tasks.images.resampling import resample
 from keras_transformer.tensors import Tensor
 
@@ -132,6 +133,10 @@ class ImageSize:
         return pixels
 
     def _pixels(self, encoded):
+        """Decodes the bytes of a file, and turns the image upright."""
+        return upright(self._stored_pixels(encoded), encoded)
+
+    def _stored_pixels(self, encoded):
         """Decodes the bytes of a file; with an `interpolation`, to the pixels of Pillow."""
         if self.interpolation is None:
             return tf.io.decode_image(encoded, self.channels, tf.uint8, expand_animations=False)

@@ -1,0 +1,132 @@
+"""Orientation of photographs: cameras store how to turn an image instead of turning it.
+
+The tag is part of the Exif data of a JPEG or PNG file, which are a TIFF header and a directory.
+TensorFlow does not read it when it decodes an image.
+
+Reference: CIPA DC-008, "Exchangeable image file format for digital still cameras: Exif Version
+    2.32", sections 4.5 and 4.6; ISO/IEC 10918-1, annex B; PNG Specification (Third Edition),
+    section 11.3.4.5.
+"""
+
+import typing
+
+import tensorflow as tf
+
+from keras_transformer.tensors import Tensor
+
+UPRIGHT = 1
+TAG = 0x0112
+SIZES = {1: 1, 3: 2, 4: 4}  # bytes of a value, by its type: BYTE, SHORT and LONG
+ENTRY = 12  # bytes of an entry of a directory
+EXIF = b"Exif\0\0"
+APP1, START_OF_SCAN, END_OF_IMAGE = 0xE1, 0xDA, 0xD9  # markers of segments of JPEG
+ALONE = (0x01, *range(0xD0, 0xD9))  # markers without a length
+MIRRORED, UPSIDE_DOWN, TRANSPOSED = (2, 3, 6, 7), (3, 4, 7, 8), (5, 6, 7, 8)
+
+
+def upright(image, encoded) -> Tensor:
+    """Returns an image turned and mirrored as the Exif data of its file demand, in a graph.
+
+    The result is that of `exif_transpose` in Pillow, except that an orientation which only the XMP
+    data have is ignored.
+
+    Args:
+        image: The decoded image, `[H, W, C]`.
+        encoded: The bytes of the file, a scalar string.
+    """
+    found = orientation(encoded)
+
+    def among(numbers):
+        return tf.reduce_any(tf.equal(found, tf.constant(numbers, tf.int64)))
+
+    image = tf.cond(among(TRANSPOSED), lambda: tf.transpose(image, [1, 0, 2]), lambda: image)
+    image = tf.cond(among(MIRRORED), lambda: tf.reverse(image, [1]), lambda: image)
+    return tf.cond(among(UPSIDE_DOWN), lambda: tf.reverse(image, [0]), lambda: image)
+
+
+def orientation(encoded) -> Tensor:
+    """Returns the orientation of an image, 1 to 8, int64; 1, upright, if the file has none."""
+    content = _Bytes(tf.pad(tf.cast(tf.io.decode_raw(encoded, tf.uint8), tf.int64), [[0, 1]]))
+    is_png = content.equal(0, b"\x89PNG")
+    header = tf.cond(is_png, lambda: _header_in_png(content), lambda: _header_in_jpeg(content))
+    return tf.cond(
+        header > 0, lambda: _in_directory(content, header), lambda: tf.constant(UPRIGHT, tf.int64)
+    )
+
+
+class _Bytes(typing.NamedTuple):
+    """Bytes as numbers; beyond their end they are 0."""
+
+    values: tf.Tensor  # int64 [N + 1], with a 0 at the end
+
+    @property
+    def size(self):
+        return tf.size(self.values, tf.int64) - 1
+
+    def number(self, places, size, little=False):
+        """Returns the integers of `size` bytes that begin at `places`."""
+        total = tf.zeros_like(places)
+        for step in range(size):
+            here = places + step
+            inside = (here >= 0) & (here < self.size)
+            value = tf.gather(self.values, tf.where(inside, here, self.size))
+            shifts = tf.constant([256 ** (size - 1 - step), 256**step], tf.int64)
+            total += value * shifts[tf.cast(little, tf.int32)]
+        return total
+
+    def equal(self, place, expected):
+        """Returns whether bytes begin at a place."""
+        places = tf.cast(place, tf.int64) + tf.range(len(expected), dtype=tf.int64)
+        return tf.reduce_all(tf.equal(self.number(places, 1), [*expected]))
+
+
+def _header_in_jpeg(content):
+    """Returns the place of the TIFF header in a JPEG file; 0 if it has none."""
+
+    def is_exif(place):
+        return content.equal(place, [0xFF, APP1]) & content.equal(place + 4, EXIF)
+
+    def goes_on(place):
+        marker = content.number(place + 1, 1)
+        ends = tf.equal(marker, START_OF_SCAN) | tf.equal(marker, END_OF_IMAGE)
+        inside = tf.equal(content.number(place, 1), 0xFF) & (place + 4 <= content.size)
+        return inside & ~ends & ~is_exif(place)
+
+    def next_place(place):
+        marker, length = content.number(place + 1, 1), content.number(place + 2, 2)
+        alone = tf.reduce_any(tf.equal(marker, tf.constant(ALONE, tf.int64)))
+        length = tf.where(~alone, tf.maximum(length, 2), 0)  # goes on in damaged files, too
+        return (place + tf.where(tf.not_equal(marker, 0xFF), 2 + length, 1),)
+
+    (place,) = tf.while_loop(goes_on, next_place, (tf.constant(2, tf.int64),))
+    return tf.where(is_exif(place), place + 4 + len(EXIF), 0)
+
+
+def _header_in_png(content):
+    """Returns the place of the TIFF header in a PNG file; 0 if it has none."""
+
+    def goes_on(place):
+        return (place + 8 <= content.size) & ~content.equal(place + 4, b"eXIf")
+
+    def next_place(place):
+        return (place + 12 + content.number(place, 4),)  # length, type, data and check sum
+
+    (place,) = tf.while_loop(goes_on, next_place, (tf.constant(8, tf.int64),))
+    return tf.where(content.equal(place + 4, b"eXIf"), place + 8, 0)
+
+
+def _in_directory(content, header):
+    """Returns the orientation in the first directory after a TIFF header."""
+    little = content.equal(header, b"II")
+    valid = tf.equal(content.number(header + 2, 2, little), 42)
+    place = header + content.number(header + 4, 4, little)
+    count = tf.minimum(content.number(place, 2, little), (content.size - place) // ENTRY)
+    entries = place + 2 + ENTRY * tf.range(tf.where(valid, tf.maximum(count, 0), 0))  # [E]
+    tags, types = (content.number(entries + offset, 2, little) for offset in (0, 2))
+    values = tf.zeros_like(entries)
+    for number, size in SIZES.items():
+        value = content.number(entries + 8, size, little)
+        values = tf.where(tf.equal(types, number), value, values)
+    known = tf.equal(tags, TAG) & (values >= 1) & (values <= 8)
+    # At most one entry of a valid file has the tag.
+    return tf.reduce_max(tf.concat([[UPRIGHT], tf.where(known, values, UPRIGHT)], axis=0))
