@@ -9,6 +9,9 @@ from keras_transformer.models.parts import ADAPTERS
 from keras_transformer.training.devices.precision import dtype_policy
 from keras_transformer.training.loop.learner import Learner
 from keras_transformer.training.loop.vectors import freeze
+from keras_transformer.training.losses.consistency import Consistency
+from keras_transformer.training.losses.r_drop import RDrop
+from keras_transformer.training.losses.sim_cut import SimCut
 from keras_transformer.training.schedule import make_schedule
 from keras_transformer.training.settings.derived import VOCABULARY
 from keras_transformer.training.tuning.adapters import add_adapters
@@ -89,7 +92,12 @@ def make_learner(settings, training, make_model=None) -> Learner:
         )
     factors = _factors(model, options.layer_decay)
     learner = Learner(
-        model, training.weigh, options.accumulate, options.r_drop, policy, unit=task.unit
+        model,
+        training.weigh,
+        options.accumulate,
+        make_consistency(options, training.config),
+        policy,
+        unit=task.unit,
     )
     schedule = make_schedule(settings.schedule, training.config.d_model, options.updates)
     learner.compile(
@@ -100,6 +108,19 @@ def make_learner(settings, training, make_model=None) -> Learner:
     )
     learner.optimizer.build(learner.trainable_variables)
     return learner
+
+
+def make_consistency(options, config) -> Consistency | None:
+    """Returns the loss on the difference between two passes, or `None` if there is one pass.
+
+    Args:
+        options: The `[training]` section.
+        config: The configuration of the model. The tokens that begin and end a text are never cut
+            off.
+    """
+    if options.simcut:
+        return SimCut(options.simcut, options.token_cutoff, (config.bos_id, config.eos_id))
+    return RDrop(options.r_drop) if options.r_drop else None
 
 
 def _factors(model, decay):

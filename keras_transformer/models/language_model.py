@@ -1,5 +1,6 @@
 """Causal language model: a decoder without encoder and cross-attention (Fig. 1, right)."""
 
+from collections.abc import Callable
 from typing import Any
 
 import keras
@@ -83,7 +84,10 @@ class LanguageModel(TokenOutput, ConfiguredModel):
         return parts.head(parts.decoder(parts.input(inputs)))  # [B, T, V]
 
     def hidden_states(
-        self, inputs: Tensor | dict[str, Tensor], training: bool | None = None
+        self,
+        inputs: Tensor | dict[str, Tensor],
+        training: bool | None = None,
+        cutoff: Callable[[Tensor], Tensor] | None = None,
     ) -> Tensor:
         """Returns the hidden states before the output weights, `[B, T, D]`.
 
@@ -93,13 +97,17 @@ class LanguageModel(TokenOutput, ConfiguredModel):
                 the text of each token, increasing within a row; and `places`, the position of each
                 token in its text.
             training: Whether dropout is active.
+            cutoff: Function from token ids, as they are embedded, to a boolean tensor of their
+                shape: which embeddings are kept, as in `PositionalEmbedding`. `None`: all.
         """
         if not isinstance(inputs, dict):
-            return self.decoder(self.embedding(inputs, training=training), training=training)
+            x = self.parts.input(inputs, training=training, cutoff=cutoff)  # [B, T, D]
+            return self.decoder(x, training=training)
         tokens, documents, places = (inputs[name] for name in ("tokens", "documents", "places"))
         queries, keys = ops.expand_dims(documents, 2), ops.expand_dims(documents, 1)
         # Only the embedding needs `places`: positions in attention depend on differences alone.
-        x = self.embedding(tokens, places=places, training=training)  # [B, T, D]
+        kept = {} if cutoff is None else {"kept": cutoff(tokens)}
+        x = self.embedding(tokens, places=places, training=training, **kept)  # [B, T, D]
         allowed = ops.equal(queries, keys)  # [B, T, T]
         if self.config.decoder.hides_start:  # the decoder only hides that of the first text
             first, others = (ops.equal(places, 0), ops.not_equal(places, 0))

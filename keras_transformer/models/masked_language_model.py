@@ -1,5 +1,6 @@
 """Masked language model: an encoder that predicts tokens hidden by masks."""
 
+from collections.abc import Callable
 from typing import Any
 
 import keras
@@ -52,13 +53,20 @@ class MaskedLanguageModel(TokenOutput, EncoderModel):
         return cls.head_class(config, policy, kernels, embedding=next(iter(embeddings), None))
 
     @fitting_masks()
-    def hidden_states(self, inputs: Tensor, training: bool | None = None) -> Tensor:
+    def hidden_states(
+        self,
+        inputs: Tensor,
+        training: bool | None = None,
+        cutoff: Callable[[Tensor], Tensor] | None = None,
+    ) -> Tensor:
         """Returns the input of the output weights, `[B, S, E]`.
 
         Args:
             inputs: The inputs of the model.
             training: Whether dropout is active.
+            cutoff: Function from token ids, as they are embedded, to a boolean tensor of their
+                shape: which embeddings are kept, as in `PositionalEmbedding`. `None`: all.
         """
-        x = self.parts.input(inputs, training=training)  # [B, S, D]
+        x = self.parts.input(inputs, training=training, cutoff=cutoff)  # [B, S, D]
         x = self.encoder(x, self.parts.input.allowed(inputs), training=training)
         return self.parts.head.before_weights(x)  # [B, S, E]

@@ -102,14 +102,21 @@ class Transformer(TokenOutput, ConfiguredModel):
         return super().call(inputs, training=training, mask=mask)
 
     @fitting_masks()
-    def hidden_states(self, inputs: dict[str, Tensor], training: bool | None = None) -> Tensor:
+    def hidden_states(
+        self,
+        inputs: dict[str, Tensor],
+        training: bool | None = None,
+        cutoff: Callable[[Tensor], Tensor] | None = None,
+    ) -> Tensor:
         """Returns the hidden states before the output weights, `[B, T, D]`.
 
         Args:
             inputs: The inputs of the model.
             training: Whether dropout is active.
+            cutoff: Function from token ids, as they are embedded, to a boolean tensor of their
+                shape: which embeddings are kept, as in `PositionalEmbedding`. `None`: all.
         """
-        return _hidden(self.parts, inputs, training)
+        return _hidden(self.parts, inputs, training, cutoff)
 
     @fitting_masks()
     def encode(self, source: Tensor) -> tuple[Tensor, Tensor]:
@@ -276,13 +283,14 @@ class TargetDecoder:
         return self.embedding(tokens, zero_start=self.zero_start, **options)
 
 
-def _hidden(parts, inputs, training=None):
+def _hidden(parts, inputs, training=None, cutoff=None):
     """Returns the hidden states `[B, T, D]`: Fig. 1 without the output weights."""
     source = parts.input.read(inputs["source"])  # [B, S]
     target = parts.decoder.read(inputs["target"], inputs["source"])  # [B, T]
     allowed = parts.input.allowed(source)  # [B, 1, S]
-    source = parts.input(source, training=training)  # [B, S, D]
-    target = parts.decoder.embed(target, training=training)  # [B, T, D]
+    kept = {} if cutoff is None else {"kept": cutoff(target)}
+    source = parts.input(source, training=training, cutoff=cutoff)  # [B, S, D]
+    target = parts.decoder.embed(target, training=training, **kept)  # [B, T, D]
     memory = parts.encoder(source, allowed, training=training)  # [B, S, D]
     return parts.decoder.stack(
         target, memory, memory_allowed=allowed, training=training

@@ -17,7 +17,7 @@ class SourceToTargetTask(Task):
     config_class = TransformerConfig
     metrics = {"loss": LOSS, "perplexity": PERPLEXITY, "token_accuracy": TOKEN_ACCURACY}
     evaluation_options = ("search",)
-    has_two_sides = True
+    has_two_sides = cuts_tokens = True
 
     def answer(self, pipeline, sources, search=None) -> tuple[list[str], dict[str, Any]]:
         """Generates a text for each source, and measures the time.

@@ -73,6 +73,7 @@ class Task(abc.ABC):
         evaluation_options: Names of the options of `evaluate` that the task supports.
         has_two_sides: Whether inputs and outputs can have separate vocabularies.
         can_pack: Whether a row of a batch can hold several examples.
+        cuts_tokens: Whether token cutoff has an effect: the loss is a cross-entropy of tokens.
         unused: Sections of a configuration, and keys such as `"training.r_drop"`, that have no
             effect on the task.
         fixed: Dictionary from options of `[training]` to the only value that the task supports.
@@ -87,7 +88,7 @@ class Task(abc.ABC):
     metrics = {}
     unit = "tokens"
     evaluation_options = ()
-    has_two_sides = can_pack = needs_mask = False
+    has_two_sides = can_pack = needs_mask = cuts_tokens = False
     unused = ()
     fixed = {}
 

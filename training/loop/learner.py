@@ -14,7 +14,7 @@ from keras_transformer.training.loop.objectives import (
 )
 from keras_transformer.training.losses.class_cross_entropy import ClassCrossEntropy
 from keras_transformer.training.losses.cross_entropy import LabelSmoothedCrossEntropy, global_sum
-from keras_transformer.training.losses.r_drop import twice
+from keras_transformer.training.losses.consistency import twice
 
 
 class Learner(DistributedModel):
@@ -32,9 +32,9 @@ class Learner(DistributedModel):
         accumulate: Number of batches in an update. Above 1, `fit` takes tuples of so many pairs
             (inputs, labels), each of any shape; the update is the same as with all their rows in
             one batch.
-        r_drop: Weight of the disagreement between two passes of a batch with dropout; 5 in R-Drop's
-            paper, for translation. Above 0 an update takes twice as long, and the loss is the mean
-            of both passes, plus their weighted disagreement.
+        consistency: A `Consistency`, such as `RDrop(5.0)` or `SimCut(3.0)`: a loss on the
+            difference between two passes of a batch. An update takes twice as long with it.
+            `None`: one pass.
         dtype: Dtype policy; with `"mixed_float16"` `compile` scales the loss.
         unit: Unit of the labels in the logs: `"tokens"` or `"examples"`.
         name: Name of the learner.
@@ -51,7 +51,7 @@ class Learner(DistributedModel):
         model,
         weigh=None,
         accumulate=1,
-        r_drop=0.0,
+        consistency=None,
         dtype=None,
         unit="tokens",
         name="learner",
@@ -60,7 +60,8 @@ class Learner(DistributedModel):
         self.model = model
         self.weigh = RealLabels() if weigh is None else weigh
         self.accumulate = accumulate
-        self.r_drop = r_drop
+        self.consistency = consistency
+        self.cutoff = None if consistency is None else consistency.make_cutoff()
         self.unit = unit
         # Labels seen since training began. A weight, so that it is part of every checkpoint.
         self.seen = self.add_weight(
@@ -94,20 +95,28 @@ class Learner(DistributedModel):
             **options: Options of `keras.Model.compile`.
 
         Raises:
-            ValueError: If the loss does not support the `r_drop` of the learner.
+            ValueError: If the loss does not support the `consistency` of the learner.
         """
         loss = keras.losses.get(loss)
         smoothed = isinstance(loss, LabelSmoothedCrossEntropy)
         if smoothed and metrics is None and hasattr(self.model, "hidden_states"):
-            objective = ProjectedObjective(self.model, loss, self.weigh, self.r_drop)
-        elif self.r_drop and not isinstance(loss, ClassCrossEntropy):
+            objective = ProjectedObjective(
+                self.model, loss, self.weigh, self.consistency, self.cutoff
+            )
+        elif self.cutoff is not None:
             raise ValueError(
-                "`r_drop` must be 0 except with the package's own cross-entropies, whose "
-                f"predictions are known to be logits. Received: r_drop={self.r_drop}."
+                "`consistency` must not cut off tokens except with the loss of a model of tokens, a "
+                "LabelSmoothedCrossEntropy without metrics. "
+                f"Received: consistency={self.consistency}."
+            )
+        elif self.consistency is not None and not isinstance(loss, ClassCrossEntropy):
+            raise ValueError(
+                "`consistency` must be None except with the package's own cross-entropies, whose "
+                f"predictions are known to be logits. Received: consistency={self.consistency}."
             )
         else:
             metrics = [keras.metrics.get(metric) for metric in metrics or ()]
-            objective = KerasObjective(self.model, loss, self.weigh, metrics, self.r_drop)
+            objective = KerasObjective(self.model, loss, self.weigh, metrics, self.consistency)
         super().compile(optimizer, loss, **options)
         self.objective = objective
 
@@ -150,9 +159,9 @@ class Learner(DistributedModel):
 
     def _loss_and_gradients(self, inputs, labels, total):
         """Returns the summed loss of a batch over `total`, and gradients scaled for float16."""
-        if self.r_drop:
+        if self.consistency is not None:
             inputs, labels = twice((inputs, labels))
-            total *= 2
+            total *= self.consistency.cross_entropies
         with tf.GradientTape() as tape:
             loss = self.objective.sum(inputs, labels, total, self._has_static_shapes())
             scaled = self.optimizer.scale_loss(loss)

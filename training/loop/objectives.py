@@ -7,7 +7,6 @@ from keras_transformer.tensors import Tensor
 from keras_transformer.training.losses.cross_entropy import global_sum
 from keras_transformer.training.losses.metrics import Perplexity, TokenAccuracy
 from keras_transformer.training.losses.projected import projected_cross_entropy, projected_metrics
-from keras_transformer.training.losses.r_drop import disagreement
 
 
 class RealLabels:
@@ -42,18 +41,21 @@ class ProjectedObjective:
             `Transformer`.
         loss: A `LabelSmoothedCrossEntropy`.
         weigh: Function of inputs and labels that returns the weights of the labels, 0 for padding.
-        r_drop: See `projected_cross_entropy`.
+        consistency: See `projected_cross_entropy`.
+        cutoff: Function that chooses the embeddings that the model keeps in training: see
+            `Transformer.hidden_states`. `None`: all.
     """
 
-    def __init__(self, model, loss, weigh, r_drop=0.0):
-        self.model, self.loss, self.weigh, self.r_drop = model, loss, weigh, r_drop
+    def __init__(self, model, loss, weigh, consistency=None, cutoff=None):
+        self.model, self.loss, self.weigh = model, loss, weigh
+        self.consistency, self.cutoff = consistency, cutoff
         self.metrics = [Perplexity(loss.pad_id), TokenAccuracy(loss.pad_id)]
 
     def sum(self, inputs, labels, total, static) -> Tensor:
         """Returns the sum of the losses of a batch, divided by `total`.
 
         Args:
-            inputs, labels: The batch; with R-Drop it contains every example twice.
+            inputs, labels: The batch; with a `Consistency` it contains every example twice.
             total: Divisor, a scalar.
             static: Whether shapes must not depend on values.
         """
@@ -64,7 +66,7 @@ class ProjectedObjective:
             labels,
             tf.math.divide_no_nan(weights, total),
             self.loss.label_smoothing,
-            self.r_drop,
+            self.consistency,
             self._bias(),
         )
 
@@ -97,7 +99,8 @@ class ProjectedObjective:
         """
         weights = tf.reshape(self.weigh(inputs, labels), [-1])  # [B * T]
         labels = tf.reshape(labels, [-1])  # [B * T]
-        hidden = self.model.hidden_states(inputs, training=training)  # [B, T, D]
+        cutoff = {"cutoff": self.cutoff} if training and self.cutoff is not None else {}
+        hidden = self.model.hidden_states(inputs, training=training, **cutoff)  # [B, T, D]
         hidden = tf.reshape(hidden, [-1, hidden.shape[-1]])  # [B * T, D]
         if static:
             return hidden, labels, weights
@@ -117,13 +120,13 @@ class KerasObjective:
             label.
         weigh: Function of inputs and labels that returns the weights of the labels.
         metrics: List of Keras metrics, which use these weights.
-        r_drop: Weight of the `disagreement` of two passes, for a loss of logits; see
+        consistency: A `Consistency` without token cutoff, for a loss of logits; see
             `projected_cross_entropy`.
     """
 
-    def __init__(self, model, loss, weigh, metrics=(), r_drop=0.0):
+    def __init__(self, model, loss, weigh, metrics=(), consistency=None):
         self.model, self.weigh, self.metrics = model, weigh, list(metrics)
-        self.r_drop = r_drop
+        self.consistency = consistency
         self._losses = loss.call if isinstance(loss, keras.losses.Loss) else loss
         self._name = getattr(loss, "name", None) or getattr(loss, "__name__", str(loss))
 
@@ -131,9 +134,9 @@ class KerasObjective:
         """Returns the sum of the losses of a batch, divided by `total`."""
         predictions = self.model(inputs, training=True)
         losses, weights = self._weighted(inputs, labels, predictions)
-        if self.r_drop:
+        if self.consistency is not None:
             log_p = tf.nn.log_softmax(tf.cast(predictions, tf.float32))  # [2 * B, C]
-            losses += self.r_drop / 2 * disagreement(tf.exp(log_p), log_p)[0]
+            losses, _ = self.consistency.added(losses, 0.0, tf.exp(log_p), log_p)
         return tf.math.divide_no_nan(tf.reduce_sum(losses * weights), total)
 
     def measure(self, inputs, labels, static) -> tuple[Tensor, Tensor]:

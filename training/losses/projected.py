@@ -3,13 +3,12 @@
 import tensorflow as tf
 
 from keras_transformer.tensors import Tensor
-from keras_transformer.training.losses.r_drop import disagreement
 
 CHUNK_BYTES = 2**25  # size of the float32 logits that are in memory at a time
 
 
 def projected_cross_entropy(
-    hidden, table, labels, weights, label_smoothing=0.0, r_drop=0.0, bias=None
+    hidden, table, labels, weights, label_smoothing=0.0, consistency=None, bias=None
 ) -> Tensor:
     """Computes the weighted sum of the smoothed cross-entropy of `hidden @ table^T + bias`.
 
@@ -30,9 +29,9 @@ def projected_cross_entropy(
         labels: Integer ids, [N].
         weights: Weight of each position, float32 [N]; treated as constants.
         label_smoothing: `e`, at least 0 and below 1.
-        r_drop: Weight of the disagreement between two passes, which are the two halves of `hidden`:
-            rows n and N / 2 + n are the same position, with equal labels and weights. Each of the
-            two rows adds `r_drop / 2` times their `disagreement` to its cross-entropy.
+        consistency: A `Consistency`, whose loss on the difference between two passes is added. The
+            passes are the two halves of `hidden`: rows n and N / 2 + n are the same position, with
+            equal labels and weights. `None`: one pass.
         bias: Float32 [V]. `None`: no bias.
 
     Returns:
@@ -47,9 +46,10 @@ def projected_cross_entropy(
         largest = tf.maximum(tf.reduce_max(weights), 0)  # 0 for an empty batch
         relative = tf.math.divide_no_nan(weights, largest)
         total, gradients = _with_logits(
-            hidden, table, bias, tf.cast(labels, tf.int32), relative, label_smoothing, r_drop
+            hidden, table, bias, tf.cast(labels, tf.int32), relative, label_smoothing, consistency
         )
-        smooth, smooth_gradients = _mean_logit(hidden, table, bias, relative)
+        counted = relative if consistency is None else consistency.counted(relative)
+        smooth, smooth_gradients = _mean_logit(hidden, table, bias, counted)
 
         def gradient(upstream):
             scale = upstream * largest
@@ -77,12 +77,12 @@ def _mean_logit(hidden, table, bias, weights):
     return total, gradients
 
 
-def _with_logits(hidden, table, bias, labels, weights, smoothing, r_drop):
+def _with_logits(hidden, table, bias, labels, weights, smoothing, consistency):
     """Returns the weighted sum of `logsumexp(z) - (1 - e) * z[label]`, and a list of gradients.
 
-    All are float32. `bias` is a tuple of one tensor or none.
+    The loss of a `Consistency` is added. All are float32. `bias` is a tuple of one tensor or none.
     """
-    cut = _Cut(hidden, table.shape[0], passes=2 if r_drop else 1)
+    cut = _Cut(hidden, table.shape[0], passes=1 if consistency is None else 2)
     hidden = cut(tf.cast(hidden, table.dtype))  # [C, R, D]
     weights, labels = cut(weights[:, None]), cut(labels[:, None])  # [C, R, 1] twice
 
@@ -98,10 +98,8 @@ def _with_logits(hidden, table, bias, labels, weights, smoothing, r_drop):
         place = tf.stack([tf.range(tf.size(label)), label], axis=1)  # [R, 2]
         right = tf.fill(tf.shape(label), 1 - smoothing)
         by_z = tf.tensor_scatter_nd_sub(p, place, right)  # [R, V]
-        if r_drop:
-            apart, apart_by_z = disagreement(p, logits - normalizer[:, None])
-            loss += r_drop / 2 * apart
-            by_z += r_drop * apart_by_z
+        if consistency is not None:
+            loss, by_z = consistency.added(loss, by_z, p, logits - normalizer[:, None])
         by_bias = [gradient + tf.reduce_sum(weight * by_z, axis=0) for gradient in by_bias]  # [V]
         by_z = tf.cast(by_z, table.dtype)
         total += tf.reduce_sum(weight[:, 0] * loss)

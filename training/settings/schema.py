@@ -161,7 +161,7 @@ class Settings(Section):
                 )
 
     def _check_unused(self, task):
-        for name in task.unused:
+        for name in _unused(task):
             section, _, key = name.partition(".")
             given = section in self.model_fields_set
             if given and key:
@@ -175,7 +175,7 @@ class Settings(Section):
     def used(self) -> dict[str, Any]:
         """Returns all values that have an effect on the task, as nested dictionaries."""
         unused = {}
-        for name in self.task.get().unused:
+        for name in _unused(self.task.get()):
             section, _, key = name.partition(".")
             if key:
                 unused.setdefault(section, set()).add(key)
@@ -218,6 +218,12 @@ class Settings(Section):
     def config(self, **data) -> Any:
         """Returns the configuration of the model; `data` are fields that the data determine."""
         return self.model.config(self.task.get(), **data)
+
+
+def _unused(task):
+    """Returns the sections and keys that have no effect on a task."""
+    cutoff = () if task.cuts_tokens else ("training.simcut", "training.token_cutoff")
+    return *task.unused, *cutoff
 
 
 @functools.cache

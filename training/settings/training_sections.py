@@ -10,6 +10,9 @@ from keras_transformer.tasks import TASKS
 from keras_transformer.training.settings.fields import FROM_DATA, Files, Positive, Rate, Section
 
 
+TOKEN_CUTOFF = 0.05  # Gao et al. (2022), section 4.1
+
+
 class _Vocabulary(Section):
     """One SentencePiece vocabulary for all texts (section 5.1), or one for each side.
 
@@ -255,6 +258,20 @@ class TrainingSettings(Section):
         description="Weight of R-Drop, a loss that makes two passes of every batch agree; 5 in its "
         "paper, 0 for none. With R-Drop an update takes twice as long.",
     )
+    simcut: float = Field(
+        0.0,
+        ge=0,
+        description="Weight of SimCut (Gao et al., 2022), a loss that makes the predictions for a "
+        "batch agree with those for the same batch without the embeddings of some tokens; 3 in its "
+        "paper, 0 for none. With SimCut an update takes twice as long. For tasks that predict "
+        "tokens.",
+    )
+    token_cutoff: Rate = Field(
+        TOKEN_CUTOFF,
+        description="For SimCut: share of the tokens of source and decoder input whose embeddings "
+        "are replaced by zeros. Their positions remain, and so do the tokens that begin and end a "
+        "text.",
+    )
     freeze: list[Literal[PARTS]] | None = Field(
         None,
         min_length=1,
@@ -332,6 +349,17 @@ class TrainingSettings(Section):
         gt=0,
         description="Seconds between two lines of progress if the output is not a terminal.",
     )
+
+    @model_validator(mode="after")
+    def _one_consistency(self):
+        if self.simcut and self.r_drop:
+            raise ValueError(
+                "`simcut` and `r_drop` cannot be combined: each compares two passes of a batch in "
+                f"its own way. Received: simcut={self.simcut}, r_drop={self.r_drop}."
+            )
+        if not self.simcut and self.token_cutoff != TOKEN_CUTOFF:
+            raise ValueError("`token_cutoff` needs `simcut`, for example 3.")
+        return self
 
     @model_validator(mode="after")
     def _best_is_defined(self):

@@ -44,6 +44,8 @@ class PositionalEmbedding(PositionedEmbedding):
             `None`: positions are counted from `start`.
         zero_start: Whether the embedding of the token at position 0 is replaced by zeros, for
             models whose outputs do not begin with a token. The position is still added.
+        kept: Which embeddings are kept, boolean `[B, T]`; the others are replaced by zeros, to
+            which the position is still added (token cutoff). `None`: all.
 
     Returns:
         `[B, T, D]`; with `reverse`, logits `[B, T, V]`.
@@ -116,12 +118,15 @@ class PositionalEmbedding(PositionedEmbedding):
         training: bool | None = None,
         places: Tensor | None = None,
         zero_start: bool = False,
+        kept: Tensor | None = None,
     ) -> Tensor:
         if reverse:
             return self.project(inputs)
         x = self.look_up(inputs) * self.scale  # [B, T, D]
         if zero_start:
             x = x * self._after_start(inputs, start, places)
+        if kept is not None:
+            x = x * ops.expand_dims(ops.cast(kept, self.compute_dtype), -1)
         position = self.position.embed(self, start, inputs)  # [T, D] or [B, T, D]
         if places is not None and position is not None:
             rows = ops.take(position, places, axis=0)  # [B, T, D]

@@ -30,5 +30,10 @@ class ModelInput(LayerGroup):
         return None
 
     def __call__(self, inputs, training=None) -> Tensor:
-        """Returns the input of the first stack, `[B, S, D]`."""
+        """Returns the input of the first stack, `[B, S, D]`.
+
+        Args:
+            inputs: The inputs of the model.
+            training: Whether dropout is active.
+        """
         raise NotImplementedError

@@ -81,8 +81,17 @@ class EmbeddedTokens(ModelInput):
     def allowed(self, inputs) -> Tensor | None:  # noqa: D102
         return self.mask(inputs)
 
-    def __call__(self, inputs, training=None) -> Tensor:  # noqa: D102
-        x = self.embedding(inputs, training=training)  # [B, S, D]
+    def __call__(self, inputs, training=None, cutoff=None) -> Tensor:
+        """Returns the input of the first stack, `[B, S, D]`.
+
+        Args:
+            inputs: Token ids `[B, S]`, in the order in which they are embedded.
+            training: Whether dropout is active.
+            cutoff: Function from the token ids to the embeddings that are kept, boolean `[B, S]`.
+                `None`: all are kept.
+        """
+        kept = {} if cutoff is None else {"kept": cutoff(inputs)}
+        x = self.embedding(inputs, training=training, **kept)  # [B, S, D]
         if self.segments is not None:
             x = self.segments(x, inputs)
         if self.projection is None:

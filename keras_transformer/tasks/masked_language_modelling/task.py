@@ -19,7 +19,7 @@ class MaskedLanguageModellingTask(Task):
     )
     config_class = MaskedLanguageModelConfig
     metrics = {"loss": LOSS, "perplexity": PERPLEXITY, "token_accuracy": TOKEN_ACCURACY}
-    needs_mask = True
+    needs_mask = cuts_tokens = True
 
     def pipeline_class(self) -> type[Any]:  # noqa: D102
         from keras_transformer.tasks.masked_language_modelling.filler import MaskFiller

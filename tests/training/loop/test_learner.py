@@ -20,6 +20,8 @@ from keras_transformer.training.losses.cross_entropy import (
 )
 from keras_transformer.training.losses.metrics import Perplexity, TokenAccuracy
 from keras_transformer.training.losses.projected import projected_cross_entropy
+from keras_transformer.training.losses.r_drop import RDrop
+from keras_transformer.training.losses.sim_cut import SimCut
 
 
 @pytest.fixture
@@ -282,11 +284,15 @@ def test_a_loss_that_returns_no_value_per_label_is_refused(tiny_model):
             step((inputs, tf.constant(labels)))
 
 
-def test_another_loss_with_r_drop_is_refused(tiny_model):
-    learner = Learner(tiny_model(), r_drop=5.0)
-    message = (
-        "`r_drop` must be 0 except with the package's own cross-entropies, .* Received: r_drop"
-    )
+@pytest.mark.parametrize(
+    ("consistency", "message"),
+    [
+        (RDrop(5.0), r"must be None except with the package's own .* Received: .*RDrop\(weight=5"),
+        (SimCut(3.0), r"must not cut off tokens except with .* Received: .*SimCut\(weight=3"),
+    ],
+)
+def test_another_loss_with_two_passes_is_refused(tiny_model, consistency, message):
+    learner = Learner(tiny_model(), consistency=consistency)
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
     with pytest.raises(ValueError, match=message):
         learner.compile("sgd", loss)

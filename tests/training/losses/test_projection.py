@@ -9,6 +9,8 @@ import tensorflow as tf
 from keras_transformer.training.losses import projected as projection
 from keras_transformer.training.losses.cross_entropy import smoothed_cross_entropy
 from keras_transformer.training.losses.projected import projected_cross_entropy
+from keras_transformer.training.losses.r_drop import RDrop
+from keras_transformer.training.losses.sim_cut import SimCut
 
 N, D, V = 23, 5, 13
 
@@ -92,9 +94,9 @@ def test_an_output_bias(monkeypatch, rows, smoothing, jit_compile):
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
-@pytest.mark.parametrize("r_drop", [0.0, 5.0])
-def test_with_a_bias_it_equals_the_loss_of_whole_logits(monkeypatch, smoothing, r_drop):
-    """With R-Drop a bias is another feature that is always 1: the same loss and gradient."""
+@pytest.mark.parametrize("consistency", [None, RDrop(5.0), SimCut(3.0)])
+def test_with_a_bias_it_equals_the_loss_of_whole_logits(monkeypatch, smoothing, consistency):
+    """With two passes a bias is another feature that is always 1: the same loss and gradient."""
     monkeypatch.setattr(projection, "CHUNK_BYTES", 6 * 4 * V)
     hidden, table, labels, weights = (x[:22] if len(x) == N else x for x in example())
     labels, weights = np.tile(labels[:11], 2), np.tile(weights[:11], 2)
@@ -103,14 +105,14 @@ def test_with_a_bias_it_equals_the_loss_of_whole_logits(monkeypatch, smoothing, 
     others = tf.constant(labels), tf.constant(weights, "float32"), smoothing
     with tf.GradientTape() as tape:
         tape.watch([hidden, table, bias])
-        loss = projected_cross_entropy(hidden, table, *others, r_drop, bias)
+        loss = projected_cross_entropy(hidden, table, *others, consistency, bias)
     gradients = tape.gradient(loss, [hidden, table, bias])
     with tf.GradientTape() as tape:
         tape.watch([hidden, table, bias])
-        if r_drop:
+        if consistency is not None:
             wide = tf.concat([hidden, tf.ones_like(hidden[:, :1])], axis=1)
             wider = tf.concat([table, bias[:, None]], axis=1)
-            whole = projected_cross_entropy(wide, wider, *others, r_drop)
+            whole = projected_cross_entropy(wide, wider, *others, consistency)
         else:
             logits = tf.matmul(hidden, table, transpose_b=True) + bias
             losses = smoothed_cross_entropy(labels, logits, smoothing)

@@ -10,7 +10,7 @@ from keras_transformer.training.loop.learner import Learner
 from keras_transformer.training.losses import projected as projection
 from keras_transformer.training.losses.cross_entropy import LabelSmoothedCrossEntropy
 from keras_transformer.training.losses.projected import projected_cross_entropy
-from keras_transformer.training.losses.r_drop import disagreement
+from keras_transformer.training.losses.r_drop import RDrop, disagreement
 
 N, D, V = 11, 5, 13  # N is the number of positions in each of two passes
 
@@ -50,7 +50,7 @@ def measure(hidden, table, labels, weights, smoothing, r_drop, **options):
                 tf.constant(labels),
                 tf.constant(weights, "float32"),
                 smoothing,
-                r_drop,
+                RDrop(r_drop),
             )
         return loss, *tape.gradient(loss, [hidden, table])
 
@@ -87,7 +87,7 @@ def test_contradictory_predictions_do_not_overflow():
 
 
 def trained(model, r_drop, batches, **options):
-    learner = Learner(model, r_drop=r_drop)
+    learner = Learner(model, consistency=RDrop(r_drop) if r_drop else None)
     learner.compile(keras.optimizers.SGD(0.5), LabelSmoothedCrossEntropy(0.1), **options)
     return learner.fit(batches, verbose=0, shuffle=False).history
 
@@ -112,7 +112,7 @@ def test_it_makes_passes_agree(small_model):
     apart = []
     for r_drop in (0.0, 5.0):
         model = small_model(num_layers=1, num_decoder_layers=1, dropout=0.3)
-        learner = Learner(model, r_drop=r_drop)
+        learner = Learner(model, consistency=RDrop(r_drop) if r_drop else None)
         learner.compile(keras.optimizers.Adam(0.003), LabelSmoothedCrossEntropy(0.1))
         learner.fit(datasets(*[(inputs, labels)] * 50), verbose=0, shuffle=False)
         many = {name: np.tile(tokens, (20, 1)) for name, tokens in inputs.items()}
