@@ -109,7 +109,7 @@ class TokenCutoff(keras.layers.Layer):
         check_rate("rate", rate)
         super().__init__(name=name)
         self.rate, self.special_ids = rate, tuple(special_ids)
-        self.seed_generator = keras.random.SeedGenerator(seed)
+        self.seed_generator = keras.random.SeedGenerator(seed, name=name)
 
     def call(self, tokens) -> Tensor:  # noqa: D102
         shape = tf.shape(tokens)
