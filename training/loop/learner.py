@@ -13,8 +13,8 @@ from keras_transformer.training.loop.objectives import (
     RealLabels,
 )
 from keras_transformer.training.losses.class_cross_entropy import ClassCrossEntropy
-from keras_transformer.training.losses.cross_entropy import LabelSmoothedCrossEntropy, global_sum
 from keras_transformer.training.losses.consistency import twice
+from keras_transformer.training.losses.cross_entropy import LabelSmoothedCrossEntropy, global_sum
 
 
 class Learner(DistributedModel):
@@ -105,8 +105,8 @@ class Learner(DistributedModel):
             )
         elif self.cutoff is not None:
             raise ValueError(
-                "`consistency` must not cut off tokens except with the loss of a model of tokens, a "
-                "LabelSmoothedCrossEntropy without metrics. "
+                "`consistency` must not cut off tokens except with the loss of a model of tokens, "
+                "a LabelSmoothedCrossEntropy without metrics. "
                 f"Received: consistency={self.consistency}."
             )
         elif self.consistency is not None and not isinstance(loss, ClassCrossEntropy):

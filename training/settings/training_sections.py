@@ -9,7 +9,6 @@ from keras_transformer.config.parts import PARTS
 from keras_transformer.tasks import TASKS
 from keras_transformer.training.settings.fields import FROM_DATA, Files, Positive, Rate, Section
 
-
 TOKEN_CUTOFF = 0.05  # Gao et al. (2022), section 4.1
 
 

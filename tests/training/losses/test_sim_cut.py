@@ -5,12 +5,16 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from batches import LENGTHS, batch
+from small_runs import At, assert_same_end, run_quietly
 
+from keras_transformer.tasks.run import Run
+from keras_transformer.training.averaging import average_checkpoints
 from keras_transformer.training.loop.learner import Learner
 from keras_transformer.training.losses import projected as projection
 from keras_transformer.training.losses.cross_entropy import LabelSmoothedCrossEntropy
 from keras_transformer.training.losses.projected import projected_cross_entropy
 from keras_transformer.training.losses.sim_cut import SimCut, TokenCutoff, divergence
+from keras_transformer.training.settings.toml import load_settings
 
 N, D, V = 11, 5, 13  # N is the number of positions in each of two passes
 
@@ -156,3 +160,22 @@ def test_a_learner_without_it_has_the_same_variables_as_before(small_model):
     names = [[variable.path for variable in learner.variables] for learner in (plain, cutting)]
     assert names[1][:-1] == names[0]
     assert "token_cutoff" in names[1][-1]
+
+
+@pytest.mark.slow
+def test_a_run_resumes_exactly_and_is_averaged(six_updates, tmp_path):
+    """The random numbers of the cutoff continue, and an average takes the weights of the model."""
+    overrides = ["training.updates=6", "training.simcut=3.0", "training.token_cutoff=0.3"]
+    settings = load_settings(six_updates.corpus / "config.toml", overrides)
+    figures, _ = run_quietly(settings, tmp_path / "whole")
+
+    def interrupt():
+        raise KeyboardInterrupt
+
+    assert run_quietly(settings, tmp_path / "again", [At(2, interrupt)])[0] is None
+    run_quietly(settings, tmp_path / "again")
+    assert_same_end(tmp_path / "again", (tmp_path / "whole", figures))
+    average = average_checkpoints(tmp_path / "whole", 1, tmp_path / "average")
+    ours, theirs = (Run(folder).load_model() for folder in (average, tmp_path / "whole"))
+    for weight, other in zip(ours.weights, theirs.weights, strict=True):
+        np.testing.assert_array_equal(weight.numpy(), other.numpy(), err_msg=weight.path)

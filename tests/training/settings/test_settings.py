@@ -327,6 +327,19 @@ MISTAKES = {
         '[training]\nfinal_model = "best"',
         r'\[training\] `final_model = "best"` needs `best_by`',
     ),
+    "two ways to compare two passes": (
+        "[training]\nsimcut = 3.0\nr_drop = 5.0",
+        r"`simcut` and `r_drop` cannot be combined: .* Received: simcut=3.0, r_drop=5.0",
+    ),
+    "a cutoff of nothing": (
+        "[training]\ntoken_cutoff = 0.1",
+        r"\[training\] `token_cutoff` needs `simcut`, for example 3",
+    ),
+    "SimCut of labels": (
+        '[task]\nkind = "classification"\n[training]\nsimcut = 3.0\n'
+        '[data]\nsource = "text"\ntrain = "t"\nvalidation = "v"',
+        r"`training.simcut` has no effect on classification; remove it",
+    ),
     "BLEU of nothing": (
         '[training]\nbest_by = "bleu"\nvalidate_sentences = 0',
         r'`training.best_by = "bleu"` needs `training.validate_sentences`',
