@@ -32,6 +32,11 @@ def check_student(settings) -> None:
             "`data.train_weights` has no effect on a distillation, which reads every source once; "
             "remove it."
         )
+    if getattr(settings.data, "bidirectional", False):
+        raise SettingsError(
+            "`data.bidirectional` has no effect on a distillation, whose teachers read only the "
+            "sources; remove it."
+        )
 
 
 def student_settings(settings, section, teacher, own_vocabulary) -> "Settings":

@@ -54,7 +54,19 @@ class TokenData(DataSettings):
         return self
 
 
-class CldrData(TokenData):
+class PairData(TokenData):
+    """Base of the kinds of `[data]` whose pairs may be texts in two languages."""
+
+    bidirectional: bool = Field(
+        False,
+        description="Whether an epoch of training contains every pair a second time, with source "
+        "and target exchanged. Both languages need one vocabulary; validation and test do not "
+        "change. Such a run is a start for a run in one direction, with `model.start_from` (Ding "
+        "et al., 2021).",
+    )
+
+
+class CldrData(PairData):
     """Phrases generated from Unicode's locale data without a download, as in the demo."""
 
     source: Literal["cldr"] = Field("cldr", description="The kind of data.")
@@ -74,7 +86,7 @@ class CldrData(TokenData):
     )
 
 
-class TextData(TokenData):
+class TextData(PairData):
     """Plain text, one example per line: a file with the columns of the task, separated by tabs.
 
     Or two files, where line n of one belongs to line n of the other. Files are UTF-8, and gzip if
@@ -237,7 +249,7 @@ class ReportsData(TokenData):
     )
 
 
-class TfdsData(TokenData):
+class TfdsData(PairData):
     """A dataset of TensorFlow Datasets: a translation dataset, or one with two text features."""
 
     source: Literal["tfds"] = Field(description="The kind of data.")

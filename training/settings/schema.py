@@ -129,6 +129,7 @@ class Settings(Section):
         check_tuning(self, config)
         self.schedule.check_length(self.training.updates)
         self._check_cut(task)
+        self._check_directions(task)
         self._check_packed(task)
         self._check_vocabulary(task)
         self._check_best(task)
@@ -143,6 +144,20 @@ class Settings(Section):
             raise ValueError(
                 f"`data.cut_source` needs a source and a target: {task.name} has "
                 f"{' and '.join(task.columns)}."
+            )
+
+    def _check_directions(self, task):
+        if not getattr(self.data, "bidirectional", False):
+            return
+        if not task.has_two_sides:
+            raise ValueError(
+                f"`data.bidirectional` needs a source and a target: {task.name} has "
+                f"{' and '.join(task.columns)}."
+            )
+        if not self.vocabulary.shared:
+            raise ValueError(
+                "`data.bidirectional` needs one vocabulary for source and target: set "
+                "`vocabulary.shared = true`, or `vocabulary.from` to one vocabulary."
             )
 
     def _check_packed(self, task):

@@ -490,6 +490,7 @@ def test_settings_that_do_not_fit_are_reported_in_one_line(folder, tmp_path, stu
     for override, message in {
         f"model.start_from={student.run.path}": "`model.start_from` cannot be used in a dist",
         "data.train_weights=[2]": "`data.train_weights` has no effect on a distillation",
+        "data.bidirectional=true": "`data.bidirectional` has no effect on a distillation",
     }.items():
         with pytest.raises(ValueError, match=message):
             call(folder, run, settings=settings_of(folder, override))

@@ -3,6 +3,7 @@
 import importlib
 
 from keras_transformer.training.data.sources.base import SPLITS, Source
+from keras_transformer.training.data.sources.both_directions import BothDirections
 
 __all__ = ["SPLITS", "Source", "open_source"]
 
@@ -46,6 +47,8 @@ def open_source(settings, columns=("source", "target"), check=True) -> Source:
     # Imported here, because TensorFlow Datasets takes a second to import and text does not need it.
     opened = getattr(importlib.import_module(f"{__name__}.{module}"), function)
     source = opened(settings, columns) if settings.source == "text" else opened(settings)
+    if getattr(settings, "bidirectional", False):
+        source = BothDirections(source)
     if check:
         source.check()
     return source
