@@ -62,16 +62,18 @@ class WarmupInverseSqrt(keras.optimizers.schedules.LearningRateSchedule):
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
 class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
-    """Linear warm-up to a peak, then linear decay to zero.
+    """Linear warm-up to a peak, then linear decay to a final rate.
 
-    `rate(n) = peak * min(n / warmup_steps, (updates - n) / (updates - warmup_steps))`, at least
-    zero: the peak falls on `n = warmup_steps`, zero on `n = updates`. Suits short runs of
-    known length, at whose end Eq. 3 would still be near its peak.
+    `rate(n) = peak * n / warmup_steps` up to `n = warmup_steps`, where the peak is; then a straight
+    line to `final` at `n = updates`, and `final` from there on. Suits short runs of known length,
+    at whose end Eq. 3 would still be near its peak.
 
     Args:
         peak: Highest learning rate.
         warmup_steps: Length of the warm-up, in optimizer updates.
         updates: Length of training, in optimizer updates.
+        final: Learning rate of the last update, from 0 to `peak`. With a rate above 0, the last
+            checkpoints still differ, so that their average gains more.
 
     Call arguments:
         step: Number of updates already applied. Keras counts from 0, so `n = step + 1`.
@@ -80,25 +82,35 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
         The learning rate, a float32 scalar.
 
     Raises:
-        ValueError: If an argument is not positive, or the warm-up is not shorter than `updates`.
+        ValueError: If another argument is not positive, `final` is out of range, or the warm-up is
+            not shorter than `updates`.
     """
 
-    def __init__(self, peak: float, warmup_steps: int, updates: int):
+    def __init__(self, peak: float, warmup_steps: int, updates: int, final: float = 0.0):
         super().__init__()
         _check_positive(peak=peak, warmup_steps=warmup_steps, updates=updates)
         _check_decay_has_steps(warmup_steps, updates)
+        _check_final(final, peak)
         self.peak = peak
         self.warmup_steps = warmup_steps
         self.updates = updates
+        self.final = final
 
     def __call__(self, step: Tensor) -> Tensor:
         n = ops.cast(step, "float32") + 1.0
         rise = n / self.warmup_steps
         fall = (self.updates - n) / (self.updates - self.warmup_steps)
-        return self.peak * ops.maximum(ops.minimum(rise, fall), 0.0)
+        share = self.final / self.peak  # of the peak, after the last update
+        fall = share + (1 - share) * ops.maximum(fall, 0.0)
+        return self.peak * ops.minimum(rise, fall)
 
     def get_config(self) -> dict[str, Any]:
-        return {"peak": self.peak, "warmup_steps": self.warmup_steps, "updates": self.updates}
+        return {
+            "peak": self.peak,
+            "warmup_steps": self.warmup_steps,
+            "updates": self.updates,
+            "final": self.final,
+        }
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
@@ -134,29 +146,32 @@ class WarmupConstant(keras.optimizers.schedules.LearningRateSchedule):
 
 
 def warmup_cosine(
-    peak: float, warmup_steps: int, updates: int
+    peak: float, warmup_steps: int, updates: int, final: float = 0.0
 ) -> keras.optimizers.schedules.CosineDecay:
-    """Returns Keras's `CosineDecay` with linear warm-up, then half a cosine to zero.
+    """Returns Keras's `CosineDecay` with linear warm-up, then half a cosine to a final rate.
 
     With `n` counted as in the other schedules, `rate(n) = peak * n / warmup_steps` up to
-    `n = warmup_steps`, then
-    `peak / 2 * (1 + cos(pi * (n - warmup_steps) / (updates - warmup_steps)))`, and zero from
-    `n = updates` on. Keras counts `step = n - 1` and begins at `initial_learning_rate`, which is
+    `n = warmup_steps`, then `final + (peak - final) / 2 * (1 + cos(pi * x))` with
+    `x = (n - warmup_steps) / (updates - warmup_steps)`, and `final` from `n = updates` on. Keras
+    counts `step = n - 1` and begins at `initial_learning_rate`, which is
     `peak / warmup_steps` here: with the usual zero, the first update would have no effect.
 
     Args:
         peak: Highest learning rate.
         warmup_steps: Length of the warm-up, in optimizer updates.
         updates: Length of training, in optimizer updates.
+        final: Learning rate of the last update, from 0 to `peak`.
 
     Raises:
-        ValueError: If an argument is not positive, or the warm-up is not shorter than `updates`.
+        ValueError: If another argument is not positive, `final` is out of range, or the warm-up is
+            not shorter than `updates`.
     """
     _check_positive(peak=peak, warmup_steps=warmup_steps, updates=updates)
     _check_decay_has_steps(warmup_steps, updates)
+    _check_final(final, peak)
     rise = {"warmup_target": peak, "warmup_steps": warmup_steps - 1} if warmup_steps > 1 else {}
     return keras.optimizers.schedules.CosineDecay(
-        peak / warmup_steps, updates - warmup_steps, **rise
+        peak / warmup_steps, updates - warmup_steps, alpha=final / peak, **rise
     )
 
 
@@ -171,9 +186,11 @@ def make_schedule(settings, d_model, updates) -> keras.optimizers.schedules.Lear
     if settings.kind == "constant":
         return WarmupConstant(settings.peak, settings.warmup_steps)
     if settings.kind == "cosine":
-        return warmup_cosine(settings.peak, settings.warmup_steps, updates)
+        return warmup_cosine(settings.peak, settings.warmup_steps, updates, settings.final or 0.0)
     if settings.kind == "linear":
-        return WarmupLinearDecay(settings.peak, settings.warmup_steps, updates)
+        return WarmupLinearDecay(
+            settings.peak, settings.warmup_steps, updates, settings.final or 0.0
+        )
     scale = 1.0 if settings.scale is None else settings.scale
     if settings.peak is not None:
         scale = settings.peak * (d_model * settings.warmup_steps) ** 0.5
@@ -184,6 +201,11 @@ def _check_positive(**arguments):
     for name, value in arguments.items():
         if not value > 0:
             raise ValueError(f"`{name}` must be positive. Received: {name}={value}.")
+
+
+def _check_final(final, peak):
+    if not 0 <= final <= peak:
+        raise ValueError(f"`final` must be from 0 to `peak`. Received: final={final}, peak={peak}.")
 
 
 def _check_decay_has_steps(warmup_steps, updates):

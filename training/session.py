@@ -1,5 +1,6 @@
 """One call of `train`: from the newest checkpoint to the trained model."""
 
+import fractions
 import math
 import time
 from typing import Any
@@ -246,11 +247,19 @@ class Session:
         return Saving(
             start,
             options.updates,
-            options.checkpoint_every,
+            self._checkpoint_interval(),
             self._saver(),
             last_good=self.checkpoints.last_good,
             wanted=lambda update: update == self.best.update,
         )
+
+    def _checkpoint_interval(self):
+        """Returns the number of updates between two checkpoints, a fraction if epochs have one."""
+        options = self.settings.training
+        if options.checkpoint_epochs is None:
+            return options.checkpoint_every
+        batches = self.epochs.steps * options.checkpoint_epochs
+        return fractions.Fraction(batches, options.accumulate)
 
     def _saver(self):
         """Returns a function that saves a checkpoint; starts measuring the time of this call."""

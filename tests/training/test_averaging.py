@@ -1,11 +1,13 @@
 """The average of a run's last checkpoints is a run like any other."""
 
 import json
+import re
 import shutil
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from small_runs import run_quietly
 
 from keras_transformer.cli.main import cli
 from keras_transformer.tasks.run import Run
@@ -95,6 +97,34 @@ def test_a_checkpoint_may_be_removed_while_the_run_is_trained(folder, monkeypatc
     monkeypatch.setattr(averaging, "read", read)
     metrics = json.loads(Run(average_checkpoints(folder, 3)).metrics.read_text())
     assert metrics["averaged"] == [f"update-0000000{n}.npz" for n in (4, 6, 8)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("accumulate", [1, 2])
+def test_the_ends_of_epochs_are_averaged(six_updates, tmp_path, accumulate):
+    """The number of batches in an epoch is that of the run's own introduction."""
+    overrides = ["training.checkpoint_epochs=1", "training.keep_checkpoints=9"]
+    overrides.append(f"training.accumulate={accumulate}")
+    text = six_updates.corpus / "config.toml"
+    text = text.read_text().replace("checkpoint_every = 2", "").replace("updates = 11", "")
+    config = six_updates.corpus / "epochs.toml"
+    config.write_text(text)
+    run = tmp_path / "run"
+    settings = load_settings(config, [*overrides, "training.updates=2"])
+    _, shown = run_quietly(settings, run)
+    steps = int(re.search(r"(\d+) updates are an epoch", " ".join(shown.split()))[1])
+    assert steps > 2
+    updates = 2 * steps + 1
+    run_quietly(load_settings(config, [*overrides, f"training.updates={updates}"]), run)
+    names = [path.stem for path in sorted((run / "checkpoints").iterdir())]
+    saved = [int(name.removeprefix("update-")) for name in names]
+    assert saved[0] == 2 and saved[-1] == updates, "where the runs ended"
+    if accumulate == 1:
+        assert saved[1:-1] == [steps, 2 * steps]
+    else:  # an epoch may end after the first half of an update
+        assert len(saved) == 4 and saved[1] == steps and saved[2] in (2 * steps - 1, 2 * steps)
+    with pytest.raises(ValueError, match="run has 4 of the 10 checkpoints to average; training k"):
+        average_checkpoints(run, 10)
 
 
 def test_a_checkpoint_kept_only_as_the_best_is_not_among_the_last(folder):

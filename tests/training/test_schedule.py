@@ -47,6 +47,24 @@ def test_linear_rises_to_the_peak_and_ends_at_zero():
     assert rates[49] == 0.0
 
 
+def test_linear_ends_at_its_final_rate_and_stays_there():
+    schedule = WarmupLinearDecay(0.002, warmup_steps=10, updates=50, final=0.0005)
+    rates = [float(schedule(step)) for step in range(60)]
+    expected = [0.002 * n / 10 for n in range(1, 11)]  # it rises from zero all the same
+    expected += [0.0005 + 0.0015 * (50 - n) / 40 for n in range(11, 51)] + [0.0005] * 10
+    np.testing.assert_allclose(rates, expected, rtol=1e-5)
+    flat = WarmupLinearDecay(0.002, warmup_steps=1, updates=3, final=0.002)
+    np.testing.assert_allclose([float(flat(step)) for step in range(4)], 0.002, rtol=1e-6)
+
+
+def test_cosine_ends_at_its_final_rate_and_stays_there():
+    schedule = warmup_cosine(0.002, 10, 50, final=0.0005)
+    rates = [float(schedule(step)) for step in range(60)]
+    expected = [0.002 * n / 10 for n in range(1, 10)]
+    expected += [0.0005 + cosine(n, 0.0015, 10, 50) for n in range(10, 61)]
+    np.testing.assert_allclose(rates, expected, rtol=1e-4)
+
+
 def cosine(n, peak, warmup_steps, updates):
     if n < warmup_steps:
         return peak * n / warmup_steps
@@ -78,7 +96,7 @@ def test_constant_rises_to_the_peak_and_stays():
     "schedule",
     [
         WarmupInverseSqrt(64, 30, scale=0.5),
-        WarmupLinearDecay(0.01, 3, 9),
+        WarmupLinearDecay(0.01, 3, 9, final=0.004),
         WarmupConstant(0.01, 3),
         warmup_cosine(0.01, 3, 9),
     ],
@@ -127,6 +145,10 @@ def test_make_schedule_follows_the_settings():
     half = ScheduleSettings(kind="cosine", peak=0.01, warmup_steps=4)
     half = make_schedule(half, d_model=3, updates=10)
     np.testing.assert_allclose([half(3), half(6), half(9)], [0.01, 0.005, 0], rtol=1e-5, atol=1e-9)
+    for kind in ("linear", "cosine"):
+        high = ScheduleSettings(kind=kind, peak=0.01, warmup_steps=5, final=0.002)
+        high = make_schedule(high, d_model=3, updates=10)
+        np.testing.assert_allclose([high(4), high(9)], [0.01, 0.002], rtol=1e-5)
     flat = ScheduleSettings(kind="constant", peak=0.01, warmup_steps=5)
     flat = make_schedule(flat, d_model=3, updates=10)
     np.testing.assert_allclose([flat(4), flat(9)], [0.01, 0.01], rtol=1e-6)
@@ -143,6 +165,8 @@ def test_make_schedule_follows_the_settings():
         (lambda: WarmupConstant(0.0, 1), "`peak` must be positive."),
         (lambda: warmup_cosine(0.1, 0, 2), "`warmup_steps` must be positive."),
         (lambda: warmup_cosine(0.1, 5, 5), "`warmup_steps` must be below `updates`.*=5, .*=5"),
+        (lambda: WarmupLinearDecay(0.1, 1, 2, -0.1), "`final` must be from 0 to `peak`.*=-0.1"),
+        (lambda: warmup_cosine(0.1, 1, 2, 0.2), "`final` must be from 0 to `peak`.*=0.2, peak=0.1"),
         (lambda: WarmupLinearDecay(0.1, 5, 5), "`warmup_steps` must be below `updates`.*=5, .*=5"),
     ],
 )

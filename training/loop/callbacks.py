@@ -41,7 +41,8 @@ class Recurring(UpdateCallback):
     Args:
         start: See `UpdateCallback`.
         total: See `UpdateCallback`.
-        every: Interval of the work, in updates.
+        every: Interval of the work, in updates; with a fraction of an update, the work is done
+            after the update in which an interval ends.
         now: Function that returns the time in seconds.
     """
 
@@ -53,7 +54,8 @@ class Recurring(UpdateCallback):
 
     def is_due(self, update) -> bool:
         """Returns `True` if the work is due after an update."""
-        return update % self.every == 0 or update == self.total
+        ends = update // self.every > (update - 1) // self.every
+        return ends or update == self.total
 
     @contextlib.contextmanager
     def timed(self, update) -> Generator[None]:

@@ -4,6 +4,7 @@ import abc
 import dataclasses
 from typing import Any, ClassVar
 
+import keras
 import tensorflow as tf
 
 from keras_transformer.tensors import Tensor
@@ -50,6 +51,6 @@ class Consistency(abc.ABC):
         """Returns the weights of the cross-entropies, from those of all rows, `[2 * N]`."""
         return weights
 
-    def make_cutoff(self) -> tf.Module | None:
+    def make_cutoff(self) -> keras.layers.Layer | None:
         """Returns a layer that chooses the embeddings to cut off, or `None`."""
         return None

@@ -10,7 +10,8 @@ Therefore values that are omitted are proportional to the paper's, and at most a
 - `schedule.warmup_steps`: a tenth of the updates, at most the paper's 4,000.
 - `schedule.peak`, for Eq. 3 with such a shorter warm-up: the rate that Eq. 3 reaches after 4,000
   updates. A shorter warm-up alone would give a higher peak, three times as high after 400 updates.
-- `training.validate_every` and `training.checkpoint_every`: a tenth of the updates, at most 1,000.
+- `training.validate_every` and, without `training.checkpoint_epochs`, `training.checkpoint_every`:
+  a tenth of the updates, at most 1,000.
 - `vocabulary.size`: 4,000, or the largest size that the text allows if that is smaller; if the text
   has more than 4,000 characters, twice their number. `take_tokenizers` determines it.
 
@@ -131,6 +132,8 @@ def _matters(settings, section, key):
     """Returns `True` if an omitted number depends on the data."""
     if section == "vocabulary":
         return bool(settings.task.get().texts)
+    if key == "checkpoint_every":
+        return settings.training.checkpoint_epochs is None
     schedule = settings.schedule
     if key == "peak":  # with a given warm-up, the peak follows from Eq. 3
         return (

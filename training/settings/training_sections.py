@@ -130,7 +130,7 @@ class ScheduleSettings(Section):
     kind: Literal["inverse_sqrt", "linear", "cosine", "constant"] = Field(
         "inverse_sqrt",
         description="Shape after the warm-up: Eq. 3 of the paper; a straight line or half a cosine "
-        "that reaches zero at the last update; or constant.",
+        "that ends at `final` in the last update; or constant.",
     )
     warmup_steps: Positive | None = Field(
         None,
@@ -148,6 +148,13 @@ class ScheduleSettings(Section):
         "omitted: the peak of Eq. 3; or, if `warmup_steps` is omitted too and is below 4,000, the "
         "rate of Eq. 3 after 4,000 updates.",
     )
+    final: float | None = Field(
+        None,
+        ge=0,
+        description='Learning rate of the last update, for `kind = "linear"` or `"cosine"`; at '
+        "most `peak`. With a rate that does not fall to zero, the last checkpoints still differ, "
+        "and their average gains more. If omitted: 0.",
+    )
 
     @model_validator(mode="after")
     def _one_height(self):
@@ -159,10 +166,26 @@ class ScheduleSettings(Section):
             )
         return self
 
+    @model_validator(mode="after")
+    def _ends_below_the_peak(self):
+        if self.final is None:
+            return self
+        if self.kind not in ("linear", "cosine"):
+            raise ValueError(
+                f'`final` belongs to `kind = "linear"` or `"cosine"`: with `"{self.kind}"` it has '
+                "no effect; remove it."
+            )
+        if self.final > self.peak:
+            raise ValueError(
+                "`final` must not exceed `peak`, the highest learning rate. Received: "
+                f"final={self.final}, peak={self.peak}."
+            )
+        return self
+
     @property
     def shortest(self) -> int | None:
         """Length of the shortest training with this warm-up, in updates. `None`: no warm-up set."""
-        falls = self.kind in ("linear", "cosine")  # to zero, in at least one more update
+        falls = self.kind in ("linear", "cosine")  # in at least one more update
         return None if self.warmup_steps is None else self.warmup_steps + falls
 
     def check_length(self, updates) -> None:
@@ -177,7 +200,8 @@ class ScheduleSettings(Section):
         if self.warmup_steps is None and updates <= falls:
             raise ValueError(
                 f'`training.updates` must be at least 2 with `schedule.kind = "{self.kind}"`, '
-                f"whose rate is zero in the last update. Received: training.updates={updates}."
+                "whose rate rises before it falls. "
+                f"Received: training.updates={updates}."
             )
         if self.warmup_steps is not None and updates < self.shortest:
             raise ValueError(
@@ -230,8 +254,9 @@ class TrainingSettings(Section):
 
     # When a run resumes. The other keys, here and in other sections, affect what it has learned.
     may_change: ClassVar = (
-        "updates", "validate_every", "validate_sentences", "checkpoint_every", "keep_checkpoints",
-        "best_by", "patience", "final_model", "log_every", "progress_seconds", "jit_compile",
+        "updates", "validate_every", "validate_sentences", "checkpoint_every", "checkpoint_epochs",
+        "keep_checkpoints", "best_by", "patience", "final_model", "log_every", "progress_seconds",
+        "jit_compile",
     )  # fmt: skip
 
     updates: Positive | None = Field(
@@ -328,6 +353,12 @@ class TrainingSettings(Section):
         "1,000.",
         json_schema_extra=FROM_DATA,
     )
+    checkpoint_epochs: Positive | None = Field(
+        None,
+        description="Epochs between two checkpoints, instead of `checkpoint_every`. With "
+        "`checkpoint_epochs = 1` and `keep_checkpoints = 10`, `average --last 10` averages the "
+        "ends of the last ten epochs. The last update always has a checkpoint.",
+    )
     keep_checkpoints: Positive = Field(3, description="Number of recent checkpoints to keep.")
     best_by: Literal[tuple(_metrics())] | None = Field(
         None,
@@ -348,6 +379,16 @@ class TrainingSettings(Section):
         gt=0,
         description="Seconds between two lines of progress if the output is not a terminal.",
     )
+
+    @model_validator(mode="after")
+    def _one_interval(self):
+        if self.checkpoint_every is not None and self.checkpoint_epochs is not None:
+            raise ValueError(
+                "`checkpoint_epochs` replaces `checkpoint_every`: remove one of them. Received: "
+                f"checkpoint_epochs={self.checkpoint_epochs}, "
+                f"checkpoint_every={self.checkpoint_every}."
+            )
+        return self
 
     @model_validator(mode="after")
     def _one_consistency(self):

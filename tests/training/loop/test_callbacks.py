@@ -3,6 +3,7 @@
 import io
 import os
 import signal
+from fractions import Fraction
 
 import keras
 import numpy as np
@@ -136,6 +137,22 @@ def test_a_resumed_training_estimates_its_remaining_time(clock):
     )
     fit(clock, [validation, after], updates=9)
     assert left == [0, 14, 14, 14, 14, 14, 7, 7, 0]
+
+
+@pytest.mark.parametrize(
+    ("every", "expected"),
+    [
+        (5, [5, 10, 12]),
+        (Fraction(7, 2), [4, 7, 11, 12]),  # epochs of 7 batches, two of which are an update
+        (Fraction(2, 3), list(range(1, 13))),  # several epochs in an update
+        (20, [12]),
+    ],
+)
+def test_work_after_epochs_that_end_within_an_update(clock, every, expected):
+    done = []
+    saving = Saving(0, 12, every, done.append, no_checkpoint, now=clock)
+    fit(clock, [saving], updates=12)
+    assert done == expected
 
 
 def read_scalars(folder):

@@ -104,8 +104,8 @@ def test_changeable_settings_exist_and_do_not_affect_the_weights():
         f"training.{key}"
         for key in (
             "updates", "validate_every", "validate_sentences", "checkpoint_every", "best_by",
-            "keep_checkpoints", "patience", "final_model", "log_every", "progress_seconds",
-            "jit_compile",
+            "checkpoint_epochs", "keep_checkpoints", "patience", "final_model", "log_every",
+            "progress_seconds", "jit_compile",
         )
     }  # fmt: skip
 

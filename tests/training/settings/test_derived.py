@@ -125,6 +125,18 @@ def test_given_settings_stay_and_others_are_derived_from_them():
     assert derive(settings(None, {"warmup_steps": 9}), 3, BASE).schedule.peak is None
 
 
+def test_an_interval_in_epochs_replaces_one_in_updates():
+    of_epochs = settings({"checkpoint_epochs": 2})
+    derived = derive(of_epochs, 120, BASE, 4000)
+    assert derived.training.checkpoint_every is None
+    assert derived.training.validate_every == 240
+    assert complete(of_epochs, derived) == derived
+    before = derive(settings(), 120, BASE, 4000)  # the run may resume with the other interval
+    assert complete(of_epochs, before).training.checkpoint_every is None
+    again = derive(complete(settings(), derived), 120, BASE, 4000)
+    assert again == before
+
+
 def test_a_task_without_text_has_no_vocabulary():
     images = Settings.model_validate(
         {"task": {"kind": "image_classification"}, "data": {"source": "digits"}}

@@ -327,6 +327,18 @@ MISTAKES = {
         '[training]\nfinal_model = "best"',
         r'\[training\] `final_model = "best"` needs `best_by`',
     ),
+    "a final rate of a constant one": (
+        '[schedule]\nkind = "constant"\npeak = 0.1\nfinal = 0.01',
+        r'\[schedule\] `final` belongs to `kind = "linear"` or `"cosine"`: with `"constant"` it h',
+    ),
+    "a final rate above the peak": (
+        '[schedule]\nkind = "linear"\npeak = 0.1\nfinal = 0.2',
+        r"\[schedule\] `final` must not exceed `peak`.* Received: final=0.2, peak=0.1",
+    ),
+    "checkpoints after updates and epochs": (
+        "[training]\ncheckpoint_every = 100\ncheckpoint_epochs = 1",
+        r"`checkpoint_epochs` replaces `checkpoint_every`: remove one of them. Received: .*=100",
+    ),
     "two ways to compare two passes": (
         "[training]\nsimcut = 3.0\nr_drop = 5.0",
         r"`simcut` and `r_drop` cannot be combined: .* Received: simcut=3.0, r_drop=5.0",
@@ -410,8 +422,8 @@ def test_an_error_about_two_keys_marks_defaults(tmp_path):
     )
     falling = DEMO + '[schedule]\nkind = "linear"\npeak = 1e-3\n[training]\nupdates = 1\n'
     assert (
-        '`training.updates` must be at least 2 with `schedule.kind = "linear"`, whose rate is zero '
-        "in the last update. Received: training.updates=1."
+        '`training.updates` must be at least 2 with `schedule.kind = "linear"`, whose rate rises '
+        "before it falls. Received: training.updates=1."
     ) in refused(tmp_path, falling)
 
 
