@@ -110,6 +110,26 @@ def check_mask(
     return mask
 
 
+def check_kept(kept: Tensor | None, tokens: Tensor, layer: keras.Layer) -> None:
+    """Requires a boolean for each token: another shape would be broadcast.
+
+    Args:
+        kept: Boolean, in the shape of `tokens`. Anything without a shape is not checked.
+        tokens: Token ids `[B, T]`.
+        layer: The layer that is called.
+    """
+    dtype, shape = described(kept)
+    wanted = _shape(tokens)
+    if shape is None or wanted is None:
+        return
+    known = [(a, b) for a, b in zip(shape, wanted, strict=False) if None not in (a, b)]
+    if dtype != "bool" or len(shape) != len(wanted) or any(a != b for a, b in known):
+        raise ValueError(
+            f"`kept` must be boolean, one for each token: [B, T]. Received by {layer.name!r}: "
+            f"dtype={dtype}, shape={shape} for tokens of shape {wanted}."
+        )
+
+
 def check_mask_of_positions(allowed: Tensor | None, layer: keras.Layer) -> None:
     """Requires a mask that is the same for every query, for a layer with a state.
 

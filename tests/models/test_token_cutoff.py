@@ -31,6 +31,13 @@ def test_a_cut_embedding_is_its_position_alone():
     np.testing.assert_array_equal(cut[1], positions[1])
 
 
+@pytest.mark.parametrize("kept", [[[True]], [True] * 3, [[True] * 3], [[1.0] * 3] * 2])
+def test_a_choice_that_does_not_fit_the_tokens_is_refused(kept):
+    embedding = PositionalEmbedding(19, 6)
+    with pytest.raises(ValueError, match=r"`kept` must be boolean, one .* of shape \(2, 3\)"):
+        embedding(np.ones((2, 3), "int32"), kept=np.array(kept))
+
+
 def model_of(model_class, config_class, **changes):
     return randomise(model_class(config_class(**small_fields(config_class), **changes)))
 

@@ -8,7 +8,7 @@ from keras import ops
 
 from keras_transformer.checks import check_count, check_positive, is_integer
 from keras_transformer.layers import positions
-from keras_transformer.layers.call_checks import check_ids, check_positions
+from keras_transformer.layers.call_checks import check_ids, check_kept, check_positions
 from keras_transformer.layers.inputs.positioned import PositionedEmbedding
 from keras_transformer.layers.positions.tables import rows_or_nan, token_places
 from keras_transformer.tensors import Shape, Tensor
@@ -52,7 +52,7 @@ class PositionalEmbedding(PositionedEmbedding):
 
     Raises:
         ValueError: If `position` is unknown, `d_model` is odd with sinusoidal positions, or there
-            are more tokens than learned positions.
+            are more tokens than learned positions, or `kept` is not boolean `[B, T]`.
 
     Example:
         >>> import numpy as np
@@ -106,6 +106,7 @@ class PositionalEmbedding(PositionedEmbedding):
             check_positions(given.get("inputs"), "inputs", self, ndim=3)
         else:
             check_ids(given.get("inputs"), "inputs", self)
+            check_kept(given.get("kept"), given.get("inputs"), self)
         start: Any = given.get("start")
         # Keras would convert a NumPy integer to a tensor, whose value is unknown in a graph.
         return {"start": int(start)} if is_integer(start) else {}
