@@ -10,6 +10,7 @@ from conceptual import calibrate
 from conceptual import simulate as simulate_conceptual
 from conceptual_series import resampled_weather, write_simulated
 
+INPUTS = ("precipitation_mm", "temperature_c", "potential_evapotranspiration_mm")
 YEARS = range(2000, 2005)  # of the calibration period; each begins in September
 LEFT_OUT = "left out"
 GENERATED_YEARS = 60
@@ -83,16 +84,28 @@ class Case:
         output: Folder of the runs and of files that are written here.
         year: Year of the calibration period that is left out. `None`: none.
         overrides: Overrides of the settings of all runs.
+
+    Raises:
+        ValueError: If the overrides change the inputs.
     """
 
     def __init__(self, output, year, overrides):
-        self.output, self.year = output, year
+        self.output, self.year = output.resolve(), year
         self.suffix = "" if year is None else f"-without-{year}"
         self.complete = settings_of("lstm", 1, overrides)
-        self.overrides = [*overrides, *([] if year is None else [f"data.file={self._without()}"])]
+        if tuple(self.complete.data.inputs) != INPUTS:
+            raise ValueError(
+                f"`data.inputs` must be {', '.join(INPUTS)}, which the conceptual model reads in "
+                f"this order. Received: {', '.join(self.complete.data.inputs)}."
+            )
+        self.overrides = [*overrides, *([] if year is None else self._without())]
 
     def _without(self):
-        """Writes the data without the discharge of the year that is left out; returns the file."""
+        """Writes the data without the discharge of the year that is left out.
+
+        Returns:
+            Overrides for this file, with a validation split of which the discharge is known.
+        """
         path, data = self.output / f"river{self.suffix}.csv", self.complete.data
         with open(data.file, newline="") as file:
             rows = list(csv.DictReader(file))
@@ -103,7 +116,8 @@ class Case:
             writer = csv.DictWriter(file, rows[0])
             writer.writeheader()
             writer.writerows(rows)
-        return path
+        shown = max(year for year in YEARS if year != self.year)
+        return [f"data.file={path}", f"data.validation=[{shown}-09-01, {shown + 1}-08-31]"]
 
     def days(self, split):
         """Returns the split to simulate, and which of its days to compare, a boolean `[days]`."""

@@ -97,6 +97,19 @@ def test_the_discharge_of_a_year_left_out_does_not_influence_anything(river, tmp
     assert case.conceptual(LEFT_OUT).shape == (365,)
 
 
+def test_other_inputs_are_reported_in_one_line(river, tmp_path):
+    from runoff_cases import Case
+
+    river()
+    inputs = ", ".join(f'"{name}"' for name in reversed(NAMES[:3]))
+    message = (
+        "`data.inputs` must be precipitation_mm, .* Received: potential_.*, temperature_c, pre"
+    )
+    with pytest.raises(ValueError, match=message) as error:
+        Case(tmp_path, None, [f"data.inputs=[{inputs}]"])
+    assert "\n" not in str(error.value)
+
+
 def test_generated_weather_consists_of_the_given_years_changed():
     from conceptual_series import resampled_weather
 
