@@ -3,6 +3,7 @@
 import csv
 import datetime
 import functools
+import json
 
 import numpy as np
 import pytest
@@ -19,7 +20,7 @@ def small(monkeypatch):
     import runoff_cases
     from conceptual import calibrate
 
-    quick = functools.partial(calibrate, candidates=6, generations=1)
+    quick = functools.partial(calibrate, candidates=3, generations=0)
     monkeypatch.setattr(runoff_cases, "calibrate", quick)
     monkeypatch.setattr(runoff_cases, "GENERATED_YEARS", 3)
 
@@ -138,6 +139,40 @@ def test_a_generated_series_is_the_simulation(tmp_path):
     day = datetime.timedelta(1)
     assert train == (BEGIN + 365 * day, BEGIN + 729 * day)
     assert last == (BEGIN + 730 * day, BEGIN + 1094 * day)
+
+
+TINY = (
+    "training.updates=2", "training.validate_every=2", "training.checkpoint_every=2",
+    "data.window=40", "data.scored=30", "data.stride=30", "model.d_model=3",
+)  # fmt: skip
+
+
+@pytest.mark.slow
+def test_settings_are_chosen_without_the_test_period(river, tmp_path, monkeypatch):
+    import runoff
+    import runoff_cases
+    from click.testing import CliRunner
+
+    from keras_transformer.training.settings.toml import load_settings
+
+    for module in (runoff, runoff_cases):
+        monkeypatch.setattr(module, "YEARS", (2003, 2004))
+    reports = []
+    for name, change in (("first", None), ("second", lambda date: date > CALIBRATION_ENDS)):
+        river(change)
+        words = ["--output", str(tmp_path / name), "--encoders=lstm", "--seeds=1", "--pretrain"]
+        words += [word for setting in TINY for word in ("--set", setting)]
+        done = CliRunner().invoke(runoff.main, [*words, "--choose"], catch_exceptions=False)
+        assert done.exit_code == 0, done.output
+        reports.append(json.loads((tmp_path / name / "runoff.json").read_text()))
+    assert reports[0] == reports[1]
+    assert {model: list(splits) for model, splits in reports[0].items()} == {
+        "CemaNeige-GR4J": ["left out"],
+        "lstm": ["left out"],
+    }
+    for year in (2003, 2004):
+        settings = load_settings(tmp_path / f"first/lstm-1-without-{year}/config.toml")
+        assert settings.model.start_from.endswith(f"first/lstm-1-pretrained-without-{year}")
 
 
 def test_metrics_of_years_left_out_are_those_of_one_series():
