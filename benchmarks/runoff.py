@@ -10,7 +10,7 @@ and a hydrograph of the median run of the best encoder in the test period, RUNS/
 
 With --weather the models read the weather without a snow account. With --pretrain they are first
 trained on discharge that CemaNeige-GR4J simulates from resampled weather of the calibration period.
-With --choose the test period is not opened, for choosing settings: each year of the calibration
+With --choose the test period is not evaluated, for choosing settings: each year of the calibration
 period is left out of training (and of the calibration of CemaNeige-GR4J) in turn, and the metrics
 are those of the years left out, joined into one series.
 """
