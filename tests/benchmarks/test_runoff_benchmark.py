@@ -84,7 +84,6 @@ def test_the_discharge_of_a_year_left_out_does_not_influence_anything(river, tmp
     first = outcome(tmp_path / "first", 2002)
     river(in_2002, 3)
     assert outcome(tmp_path / "second", 2002) == first
-    assert outcome(tmp_path / "third", 2003) != first
     files = [
         (tmp_path / name / "river-without-2002.csv").read_text() for name in ("first", "second")
     ]
@@ -143,7 +142,8 @@ def test_a_generated_series_is_the_simulation(tmp_path):
 
 TINY = (
     "training.updates=2", "training.validate_every=2", "training.checkpoint_every=2",
-    "data.window=40", "data.scored=30", "data.stride=30", "model.d_model=3",
+    "schedule.warmup_steps=1", "data.window=40", "data.scored=30", "data.stride=30",
+    "model.d_model=3",
 )  # fmt: skip
 
 
