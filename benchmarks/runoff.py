@@ -4,15 +4,17 @@
 
 Trains `runoff_ENCODER` for every seed into RUNS/ENCODER-SEED; finished runs are not trained again.
 For each encoder, prints the median and the range of KGE' and NSE over its seeds in the calibration
-and test periods, and the metrics of the mean of its seeds' simulations; and the published results
-of airGR's CemaNeige-GR4J for the same periods. Writes RUNS/runoff.json, and a hydrograph of the
-median run of the best encoder in the test period, RUNS/hydrograph.png. With --weather the models
-read the weather without a snow account. With --choose the last year of the calibration period is
-excluded from training and evaluated in place of the test period, for choosing settings.
+and test periods, and the metrics of the mean of its seeds' simulations; for comparison, those of
+CemaNeige-GR4J as calibrated here, and the published results of airGR's. Writes RUNS/runoff.json,
+and a hydrograph of the median run of the best encoder in the test period, RUNS/hydrograph.png.
+
+With --weather the models read the weather without a snow account. With --pretrain they are first
+trained on discharge that CemaNeige-GR4J simulates from resampled weather of the calibration period.
+With --choose the test period is not evaluated, for choosing settings: each year of the calibration
+period is left out of training (and of the calibration of CemaNeige-GR4J) in turn, and the metrics
+are those of the years left out, joined into one series.
 """
 
-import datetime
-import io
 import json
 import pathlib
 import statistics
@@ -21,43 +23,13 @@ import time
 import click
 import numpy as np
 from command import names
+from runoff_cases import LEFT_OUT, YEARS, Case, dates_of, read_split, simulate
 
 ENCODERS = ("transformer", "lstm", "gru", "lstm_attention", "gru_attention")
 # CemaNeige-GR4J, calibrated and validated by airGR's vignette.
 PUBLISHED = {"train": {"kge": 0.937}, "test": {"kge": 0.878}}
-CHOOSE = "data.train=[2000-09-01, 2004-08-31]"
 WEATHER = "data.snow=[]"
-
-
-def train_run(folder, encoder, seed, overrides):
-    """Trains one run, unless it is finished; returns its settings."""
-    import keras
-    import rich.console
-
-    from keras_transformer.training.settings.toml import load_settings
-    from keras_transformer.training.train import train
-
-    keras.backend.clear_session()
-    settings = load_settings(f"runoff_{encoder}", [f"training.seed={seed}", *overrides])
-    train(settings, folder, console=rich.console.Console(file=io.StringIO()))
-    return settings
-
-
-def simulate(folder, settings, split):
-    """Returns the simulated and the observed discharge in a split, an array of its days each."""
-    from keras_transformer import SeriesSimulator
-    from keras_transformer.training.data.sources import open_source
-    from keras_transformer.training.evaluate import read_columns
-
-    inputs, observed = read_columns(open_source(settings.data), settings.task.get(), split)
-    days = len(dates_of(settings, split))
-    return SeriesSimulator.from_run(folder)(inputs)[-days:], np.array(observed[-days:])
-
-
-def dates_of(settings, split):
-    """Returns the days of a split."""
-    first, last = getattr(settings.data, split)
-    return [first + datetime.timedelta(day) for day in range((last - first).days + 1)]
+CONCEPTUAL = "CemaNeige-GR4J"
 
 
 def metrics_of(observed, simulated):
@@ -96,11 +68,29 @@ def summary(simulations, observed):
     }
 
 
+def summaries(simulations, observed):
+    """Returns the `summary` of one model in each split.
+
+    Args:
+        simulations: Dictionary from seeds to splits to simulated discharges, `[days]`.
+        observed: Dictionary from splits to observed discharges, `[days]`.
+    """
+    return {
+        split: summary({seed: series[split] for seed, series in simulations.items()}, values)
+        for split, values in observed.items()
+    }
+
+
+def joined(series):
+    """Returns series of several cases, a list of dictionaries from splits, as one dictionary."""
+    return {split: np.concatenate([case[split] for case in series]) for split in series[0]}
+
+
 def table(report):
     """Returns the lines of the table: median and range of KGE' and NSE in each split.
 
     Args:
-        report: Dictionary from encoders to splits to results of `summary`.
+        report: Dictionary from models to splits to results of `summary`.
     """
     splits = list(next(iter(report.values())))
     header = "".join(f"{f'{split} {name}':>28}" for split in splits for name in ("KGE'", "NSE"))
@@ -113,19 +103,22 @@ def table(report):
             for key in ("kge", "nse")
         ]
         lines.append(f"{encoder:<16}" + "".join(f"{cell:>28}" for cell in cells))
+        if encoder == CONCEPTUAL:  # one simulation
+            continue
         cells = [
             f"{of_splits[split]['mean'][key]:.3f}" for split in splits for key in ("kge", "nse")
         ]
         lines.append(f"{'  mean of seeds':<16}" + "".join(f"{cell:>28}" for cell in cells))
     if "test" in splits:
         cells = [PUBLISHED[split]["kge"] for split in splits]
-        lines.append(f"{'CemaNeige-GR4J':<16}" + "".join(f"{c:>28.3f}{'':>28}" for c in cells))
+        lines.append(f"{'airGR':<16}" + "".join(f"{c:>28.3f}{'':>28}" for c in cells))
     return lines
 
 
 def middle_run(report, split):
     """Returns the encoder with the best median KGE', and the seed closest to this median."""
-    best = max(report, key=lambda encoder: report[encoder][split]["median"]["kge"])
+    encoders = [model for model in report if model != CONCEPTUAL]
+    best = max(encoders, key=lambda encoder: report[encoder][split]["median"]["kge"])
     seeds, median = report[best][split]["seeds"], report[best][split]["median"]["kge"]
     return best, min(seeds, key=lambda seed: abs(seeds[seed]["kge"] - median))
 
@@ -134,16 +127,13 @@ def draw(folder, settings, split, path, title):
     """Draws the hydrograph of a run."""
     from keras_transformer.plots.figure import save_figure
     from keras_transformer.plots.hydrograph import hydrograph_figure
-    from keras_transformer.training.data.sources import open_source
-    from keras_transformer.training.evaluate import read_columns
 
-    simulated, observed = simulate(folder, settings, split)
-    inputs, _ = read_columns(open_source(settings.data), settings.task.get(), split)
+    inputs, observed = read_split(settings, split)
     figure = hydrograph_figure(
         dates_of(settings, split),
         observed,
-        simulated,
-        rain=[row[0] for row in inputs[-len(observed) :]],
+        simulate(folder, settings, split),
+        rain=inputs[-len(observed) :, 0].tolist(),
         target="discharge, mm per day",
         rain_label="rain, mm",
         title=title,
@@ -160,32 +150,35 @@ def draw(folder, settings, split, path, title):
 )
 @click.option("--seeds", default="1,2,3,4,5", help="Seeds, one training run for each.")
 @click.option("--weather", is_flag=True, help="Read the weather without a snow account.")
-@click.option("--choose", is_flag=True, help="Evaluate on the last year of the calibration period.")
+@click.option("--pretrain", is_flag=True, help="Pretrain on the conceptual model's simulation.")
+@click.option("--choose", is_flag=True, help="Evaluate on years left out of the calibration only.")
 @click.option("--set", "overrides", multiple=True, help="Override a setting of all training runs.")
-def main(output, encoders, seeds, weather, choose, overrides):
+def main(output, encoders, seeds, weather, pretrain, choose, overrides):
     """Train, simulate, and print the table."""
-    overrides = [*overrides, *([CHOOSE] if choose else []), *([WEATHER] if weather else [])]
-    splits = ("train", "validation" if choose else "test")
-    report, seconds = {}, []
+    output.mkdir(parents=True, exist_ok=True)
+    overrides = [*overrides, *([WEATHER] if weather else [])]
+    splits = (LEFT_OUT,) if choose else ("train", "test")
+    cases = [Case(output, year, overrides) for year in (YEARS if choose else [None])]
+    observed = joined([{split: case.observed(split) for split in splits} for case in cases])
+    report, begin = {}, time.perf_counter()
+    simulations = {1: joined([{split: c.conceptual(split) for split in splits} for c in cases])}
+    report[CONCEPTUAL] = summaries(simulations, observed)
     for encoder in encoders:
-        simulations, observed = {split: {} for split in splits}, {}
+        simulations = {}
         for seed in map(int, seeds.split(",")):
-            begin = time.perf_counter()
-            folder = output / f"{encoder}-{seed}"
-            settings = train_run(folder, encoder, seed, overrides)
-            for split in splits:
-                simulations[split][seed], observed[split] = simulate(folder, settings, split)
-            seconds.append(time.perf_counter() - begin)
-            print(f"{encoder} {seed}: {seconds[-1]:.0f} s", flush=True)
-        report[encoder] = {split: summary(simulations[split], observed[split]) for split in splits}
+            simulated = [case.simulated(encoder, seed, pretrain, splits) for case in cases]
+            simulations[seed] = joined(simulated)
+            print(f"{encoder} {seed}: {time.perf_counter() - begin:.0f} s", flush=True)
+        report[encoder] = summaries(simulations, observed)
         (output / "runoff.json").write_text(json.dumps(report, indent=2) + "\n")
     print("\n".join(table(report)))
-    encoder, seed = middle_run(report, splits[1])
-    kge = report[encoder][splits[1]]["seeds"][seed]["kge"]
-    picture = output / "hydrograph.png"
-    title = f"The Durance at Embrun, {encoder} with seed {seed}: KGE' {kge:.3f}"
-    draw(output / f"{encoder}-{seed}", settings, splits[1], picture, title)
-    print(f"{picture}; {sum(seconds) / 60:.0f} minutes")
+    if not choose:
+        encoder, seed = middle_run(report, "test")
+        kge = report[encoder]["test"]["seeds"][seed]["kge"]
+        title = f"The Durance at Embrun, {encoder} with seed {seed}: KGE' {kge:.3f}"
+        folder, settings = cases[0].run(encoder, seed, pretrain)
+        draw(folder, settings, "test", output / "hydrograph.png", title)
+    print(f"{output}; {(time.perf_counter() - begin) / 60:.0f} minutes")
 
 
 if __name__ == "__main__":
