@@ -34,20 +34,19 @@ def check_student(settings) -> None:
         )
 
 
-def student_settings(settings, section, teacher, own_vocabulary) -> "Settings":
+def student_settings(settings, section, teacher) -> "Settings":
     """Returns the `Settings` of the student's training.
 
     Args:
         settings: The `Settings` of the student, with the original data.
         section: The `[data]` section of the generated texts, a dictionary.
-        teacher: The `Teacher` whose vocabulary the student has.
-        own_vocabulary: Whether the student learns a vocabulary of its own instead.
+        teacher: The `Teacher` whose vocabulary the student has. `None`: it learns its own.
 
     Raises:
         SettingsError: If the settings describe a vocabulary other than the teacher's.
     """
     values = {**settings.used(), "data": section}
-    if not own_vocabulary:
+    if teacher is not None:
         if settings.vocabulary.places is not None:
             raise SettingsError(
                 f"the student has the vocabulary of {teacher.run.path}: remove `vocabulary.from`, "
