@@ -9,6 +9,7 @@ from keras_transformer.models.parts import ADAPTERS
 from keras_transformer.training.devices.precision import dtype_policy
 from keras_transformer.training.loop.learner import Learner
 from keras_transformer.training.loop.vectors import freeze
+from keras_transformer.training.losses.teacher import DISTILLATION_WEIGHT
 from keras_transformer.training.schedule import make_schedule
 from keras_transformer.training.settings.derived import VOCABULARY
 from keras_transformer.training.tuning.adapters import add_adapters
@@ -89,7 +90,13 @@ def make_learner(settings, training, make_model=None) -> Learner:
         )
     factors = _factors(model, options.layer_decay)
     learner = Learner(
-        model, training.weigh, options.accumulate, options.r_drop, policy, unit=task.unit
+        model,
+        training.weigh,
+        options.accumulate,
+        options.r_drop,
+        policy,
+        unit=task.unit,
+        distillation_weight=_distillation_weight(settings),
     )
     schedule = make_schedule(settings.schedule, training.config.d_model, options.updates)
     learner.compile(
@@ -100,6 +107,19 @@ def make_learner(settings, training, make_model=None) -> Learner:
     )
     learner.optimizer.build(learner.trainable_variables)
     return learner
+
+
+def _distillation_weight(settings):
+    """Returns the share of a teacher in the targets of the batches that have its predictions."""
+    weight = settings.training.distillation_weight
+    if weight is None:
+        return DISTILLATION_WEIGHT
+    if getattr(settings.data, "train_distributions", None) is None:
+        raise ValueError(
+            "`training.distillation_weight` has no effect without `data.train_distributions`, "
+            "which `distill --word-level` writes; remove it."
+        )
+    return weight
 
 
 def _factors(model, decay):

@@ -89,6 +89,14 @@ def run_folder(help) -> Callable[[Any], Any]:
     least=2,
     group="What the student learns",
 )
+@count(
+    "--word-level",
+    None,
+    "Learn the teachers' probabilities of the K most probable tokens at each position as well, for "
+    "example 8.  [default: only texts]",
+    "K",
+    group="What the student learns",
+)
 @option(
     "--original",
     type=FiniteRange(0, min_open=True),
@@ -132,6 +140,7 @@ def distill(
     backward,
     monolingual_targets,
     separate,
+    word_level,
     shard,
     batch_size,
     vocabulary,
@@ -169,6 +178,7 @@ def distill(
         backward=backward,
         monolingual_targets=monolingual_targets,
         separate=separate,
+        word_level=word_level,
         own_vocabulary=vocabulary == "own",
         batch_size=batch_size,
         shard=shard,

@@ -50,6 +50,7 @@ def call(folder, *arguments):
         ),
         (["--original", 0.5, "--batch-size", 7], {"original": 0.5, "batch_size": 7}),
         (["--vocabulary", "own"], {"own_vocabulary": True}),
+        (["--word-level", 8], {"word_level": 8}),
         (
             ["--backward", "y", "--backward", "z", "--separate"],
             {"backward": (pathlib.Path("y"), pathlib.Path("z")), "separate": True},
@@ -115,6 +116,7 @@ def test_mistakes_are_reported_in_one_line_and_leave_no_file(folder, tmp_path):
         ): "--length-penalty has no effect with --normalization none",
         (teacher, *output, "--monolingual-target", folder / "a"): "needs a backward teacher",
         ("--backward", teacher, *output): "needs a vocabulary of its own (`--vocabulary own`)",
+        (teacher, *output, "--word-level", 31): "`word_level` must be at most 30, the size of the",
         (teacher, *output, "--separate"): "`separate` has no effect: it needs two or more",
         (teacher, *output, "--original", 0): "Invalid value for '--original'",
         (teacher, *output, "--monolingual", folder / "x"): "x' does not exist",

@@ -75,13 +75,19 @@ class Files:
         """Returns the pairs of a corpus."""
         return list(zip(*map(read_lines, self.paths(name)), strict=True))
 
-    def section(self, data, splits, original=None) -> dict[str, Any]:
+    @property
+    def distributions(self) -> pathlib.Path:
+        """The folder of word-level targets."""
+        return self.folder / "distributions"
+
+    def section(self, data, splits, original=None, word_level=False) -> dict[str, Any]:
         """Returns the `[data]` section that reads the files, a dictionary.
 
         Args:
             data: The `[data]` section of the student's configuration, for all other keys.
             splits: Names of the splits.
             original: How often an epoch contains each of the original pairs. `None`: never.
+            word_level: Whether the student learns predictions of the teachers.
         """
         common = ("max_length", "batch_tokens", "cut_source", "source_language", "target_language")
         values = {name: getattr(data, name, None) for name in common}
@@ -97,6 +103,8 @@ class Files:
         section["train_source"], section["train_target"] = map(list, zip(*pairs, strict=True))
         if original is not None:
             section["train_weights"] = [1.0, float(original)]
+        if word_level:
+            section["train_distributions"] = _text(self.distributions)
         return section
 
 

@@ -14,6 +14,7 @@ from keras_transformer.decoding.search import check_search
 from keras_transformer.shards import Shard
 from keras_transformer.tasks.run import Run
 from keras_transformer.training.data.lock import RunLock
+from keras_transformer.training.data.sources import open_source
 from keras_transformer.training.distillation.assignments import assign, digest, distinct
 from keras_transformer.training.distillation.corpus import Files, Texts
 from keras_transformer.training.distillation.facts import (
@@ -36,6 +37,7 @@ from keras_transformer.training.distillation.teachers import (
     vocabulary_teacher,
 )
 from keras_transformer.training.distillation.translations import Parts
+from keras_transformer.training.distillation.word_level import check_word_level, predict_words
 from keras_transformer.training.loop.messages import say
 from keras_transformer.training.settings.schema import Settings
 from keras_transformer.training.train import is_trained, train
@@ -65,6 +67,9 @@ class Distillation:
             line, which have no sources.
         separate: Whether each teacher translates alone, which gives a pair for each of them. If
             not, the teachers of a direction are an ensemble.
+        word_level: Number of tokens at each position whose probabilities the student also learns
+            (word-level distillation), for example 8. The forward teachers predict them, as an
+            ensemble, for all pairs that it is trained on. `None`: it learns from texts only.
         own_vocabulary: Whether the student learns a vocabulary of its own, as its settings
             describe it, instead of using the teachers'.
         batch_size: Number of sentences in a batch of the teachers; it does not affect the result.
@@ -83,6 +88,7 @@ class Distillation:
     backward: Sequence[str | os.PathLike] = ()
     monolingual_targets: Sequence[str | os.PathLike] = ()
     separate: bool = False
+    word_level: int | None = None
     own_vocabulary: bool = False
     batch_size: int = 64
     shard: Shard | None = None
@@ -95,6 +101,13 @@ class Distillation:
                 "`best_of` must be between 2 and the `size` of the beam. "
                 f"Received: best_of={self.best_of}, size={self.search.size}."
             )
+        if self.word_level is not None:
+            check_count("word_level", self.word_level)
+            if self.own_vocabulary:
+                raise ValueError(
+                    "`word_level` needs the vocabulary of the teachers, who predict its tokens: it "
+                    "cannot be combined with `own_vocabulary`."
+                )
         if self.original is not None and not 0 < self.original < float("inf"):
             raise ValueError(f"`original` must be positive. Received: original={self.original}.")
 
@@ -141,16 +154,19 @@ def distill(
             something else, such as the outputs of other teachers.
         KeyboardInterrupt: After Ctrl-C or SIGTERM; all complete parts are kept.
 
-    Reference: Kim and Rush (2016), "Sequence-Level Knowledge Distillation", sections 3.2 and 3.3;
+    Reference: Kim and Rush (2016), "Sequence-Level Knowledge Distillation", section 3;
         Nguyen et al. (2020), "Data Diversification", for pairs of several teachers and directions.
     """
     console = console or rich.console.Console(stderr=True)
     run, task = Run(run_dir), settings.task.get()
-    check_student(settings)
+    check_student(settings, distillation.word_level)
     task.require(settings)
     forward = open_teachers(teachers, task, together=not distillation.separate)
     backward = open_backward(distillation.backward, settings, together=not distillation.separate)
     everyone, own = [*forward, *backward], distillation.own_vocabulary
+    word_level = distillation.word_level
+    if word_level is not None:
+        check_word_level(forward, word_level)
     _check_folder(run, everyone)
     texts = Texts.read(settings, distillation.monolingual, distillation.monolingual_targets)
     work = assign(texts, forward, backward, distillation.separate)
@@ -158,7 +174,7 @@ def distill(
     files = Files(run.distillation)
 
     def student_of(original):
-        section = files.section(settings.data, texts.splits, original)
+        section = files.section(settings.data, texts.splits, original, word_level is not None)
         return student_settings(settings, section, first)
 
     student = student_of(distillation.original)
@@ -176,9 +192,13 @@ def distill(
             if original:
                 files.write("original", *zip(*original, strict=True))
             prepare_run(run, student, first, origin_of(everyone))
+        if word_level is not None:
+            _predict_words(run, student, forward, distillation, console)
     train(student, run.path, console=console)
     if distillation.original is not None:
         facts = {**facts, "original": distillation.original}
+    if word_level is not None:
+        facts = {**facts, "word_level": word_level}
     run.update_metrics(distilled=facts)
     return run.read_metrics()
 
@@ -294,6 +314,22 @@ def _run_teachers(assignment, parts, distillation, settings, console):
                 "The same command resumes after the last complete part.",
             )
             raise
+
+
+def _predict_words(run, student, teachers, distillation, console):
+    """Writes the teachers' predictions for the pairs that a student with such `Settings` learns."""
+    data = open_source(student.data, student.task.get().columns)
+    pairs = [tuple(pair) for pair in data.rows("train").as_numpy_iterator()]
+    predict_words(
+        Files(run.distillation).distributions,
+        pairs,
+        teachers,
+        distillation.word_level,
+        distillation.batch_size,
+        console,
+        student.training.progress_seconds,
+        is_trained(run),
+    )
 
 
 def _names(teachers):

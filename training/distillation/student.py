@@ -10,8 +10,12 @@ if TYPE_CHECKING:
     from keras_transformer.training.settings.schema import Settings
 
 
-def check_student(settings) -> None:
+def check_student(settings, word_level=None) -> None:
     """Checks that the settings of a student suit a distillation.
+
+    Args:
+        settings: The `Settings`.
+        word_level: See `Distillation`.
 
     Raises:
         SettingsError: If they do not; the message says how to change them.
@@ -26,6 +30,16 @@ def check_student(settings) -> None:
         raise SettingsError(
             "`model.start_from` cannot be used in a distillation, whose student begins with random "
             "weights: instead, train on the files that a distillation leaves in its run."
+        )
+    if settings.training.distillation_weight is not None and word_level is None:
+        raise SettingsError(
+            "`training.distillation_weight` has no effect without word-level targets "
+            "(`--word-level`); remove it."
+        )
+    if getattr(settings.data, "train_distributions", None) is not None:
+        raise SettingsError(
+            "`data.train_distributions` has no effect on a distillation, which writes its own "
+            "(`--word-level`); remove it."
         )
     if getattr(settings.data, "train_weights", None) is not None:
         raise SettingsError(

@@ -15,6 +15,7 @@ from keras_transformer.training.loop.objectives import (
 from keras_transformer.training.losses.class_cross_entropy import ClassCrossEntropy
 from keras_transformer.training.losses.cross_entropy import LabelSmoothedCrossEntropy, global_sum
 from keras_transformer.training.losses.r_drop import twice
+from keras_transformer.training.losses.teacher import DISTILLATION_WEIGHT
 
 
 class Learner(DistributedModel):
@@ -35,6 +36,8 @@ class Learner(DistributedModel):
         r_drop: Weight of the disagreement between two passes of a batch with dropout; 5 in R-Drop's
             paper, for translation. Above 0 an update takes twice as long, and the loss is the mean
             of both passes, plus their weighted disagreement.
+        distillation_weight: Share of the teacher in the targets of batches that have its
+            predictions; see `ProjectedObjective`.
         dtype: Dtype policy; with `"mixed_float16"` `compile` scales the loss.
         unit: Unit of the labels in the logs: `"tokens"` or `"examples"`.
         name: Name of the learner.
@@ -55,12 +58,14 @@ class Learner(DistributedModel):
         dtype=None,
         unit="tokens",
         name="learner",
+        distillation_weight=DISTILLATION_WEIGHT,
     ):
         super().__init__(dtype=dtype, name=name)
         self.model = model
         self.weigh = RealLabels() if weigh is None else weigh
         self.accumulate = accumulate
         self.r_drop = r_drop
+        self.distillation_weight = distillation_weight
         self.unit = unit
         # Labels seen since training began. A weight, so that it is part of every checkpoint.
         self.seen = self.add_weight(
@@ -99,7 +104,9 @@ class Learner(DistributedModel):
         loss = keras.losses.get(loss)
         smoothed = isinstance(loss, LabelSmoothedCrossEntropy)
         if smoothed and metrics is None and hasattr(self.model, "hidden_states"):
-            objective = ProjectedObjective(self.model, loss, self.weigh, self.r_drop)
+            objective = ProjectedObjective(
+                self.model, loss, self.weigh, self.r_drop, self.distillation_weight
+            )
         elif self.r_drop and not isinstance(loss, ClassCrossEntropy):
             raise ValueError(
                 "`r_drop` must be 0 except with the package's own cross-entropies, whose "

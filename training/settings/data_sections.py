@@ -104,6 +104,11 @@ class TextData(TokenData):
         "every example twice. The vocabulary is learned from all files, unweighted. Default: 1 "
         "for each.",
     )
+    train_distributions: PathText | None = Field(
+        None,
+        description="Folder with the predictions of teachers for the targets of all training "
+        "pairs, which `distill --word-level` writes.",
+    )
     validation_source: PathText | None = Field(
         None, description="Validation texts: a file with the first of two columns."
     )
@@ -164,6 +169,9 @@ class TextData(TokenData):
             raise ValueError(
                 f"`data.source_language` and `data.target_language` have no effect on {task.name}."
             )
+
+        if self.train_distributions is not None and not task.has_two_sides:
+            raise ValueError(f"`data.train_distributions` has no effect on {task.name}.")
 
     @model_validator(mode="after")
     def _every_split_has_its_files(self):

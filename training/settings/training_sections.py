@@ -255,6 +255,14 @@ class TrainingSettings(Section):
         description="Weight of R-Drop, a loss that makes two passes of every batch agree; 5 in its "
         "paper, 0 for none. With R-Drop an update takes twice as long.",
     )
+    distillation_weight: float | None = Field(
+        None,
+        gt=0,
+        le=1,
+        description="Share of the teachers in the loss of word-level distillation (`distill "
+        "--word-level`), whose rest is the cross-entropy of the label.",
+        json_schema_extra={"default_in_words": "0.5 with `data.train_distributions`"},
+    )
     freeze: list[Literal[PARTS]] | None = Field(
         None,
         min_length=1,
