@@ -12,6 +12,7 @@ from keras_transformer.training.loop.vectors import freeze
 from keras_transformer.training.losses.consistency import Consistency
 from keras_transformer.training.losses.r_drop import RDrop
 from keras_transformer.training.losses.sim_cut import SimCut
+from keras_transformer.training.losses.teacher import DISTILLATION_WEIGHT
 from keras_transformer.training.schedule import make_schedule
 from keras_transformer.training.settings.derived import VOCABULARY
 from keras_transformer.training.tuning.adapters import add_adapters
@@ -98,6 +99,7 @@ def make_learner(settings, training, make_model=None) -> Learner:
         make_consistency(options, training.config),
         policy,
         unit=task.unit,
+        distillation_weight=_distillation_weight(settings),
     )
     schedule = make_schedule(settings.schedule, training.config.d_model, options.updates)
     learner.compile(
@@ -121,6 +123,19 @@ def make_consistency(options, config) -> Consistency | None:
     if options.simcut:
         return SimCut(options.simcut, options.token_cutoff, (config.bos_id, config.eos_id))
     return RDrop(options.r_drop) if options.r_drop else None
+
+
+def _distillation_weight(settings):
+    """Returns the share of a teacher in the targets of the batches that have its predictions."""
+    weight = settings.training.distillation_weight
+    if weight is None:
+        return DISTILLATION_WEIGHT
+    if getattr(settings.data, "train_distributions", None) is None:
+        raise ValueError(
+            "`training.distillation_weight` has no effect without `data.train_distributions`, "
+            "which `distill --word-level` writes; remove it."
+        )
+    return weight
 
 
 def _factors(model, decay):

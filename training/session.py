@@ -69,10 +69,11 @@ class Session:
         packing = {"packed": True} if getattr(settings.data, "packed", False) else {}
         self.training = training_class(self.task)(tokenizers, config, **packing)
         sampled = bool(settings.training.subword_sampling)
+        of_train_split = self.training.of_train_split(settings.data)
         self.corpus = workers.chief_first(
-            lambda: self.training.corpus(data, "train", settings.data, stores, sampled)
+            lambda: of_train_split.corpus(data, "train", settings.data, stores, sampled)
         )
-        self.epochs = self.training.epochs(self.corpus, settings)
+        self.epochs = of_train_split.epochs(self.corpus, settings)
         self.settings = settings = self._derive(settings, config.d_model)
         with workers.strategy.scope():
             self.learner = make_learner(settings, self.training, make_model)

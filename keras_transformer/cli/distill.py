@@ -42,7 +42,7 @@ def run_folder(help) -> Callable[[Any], Any]:
 
 @click.command(cls=Command, example=EXAMPLE)
 @click.argument("config")
-@click.argument("teachers", type=FOLDER, nargs=-1, required=True, metavar="TEACHER...")
+@click.argument("teachers", type=FOLDER, nargs=-1, metavar="TEACHER...")
 @run_folder("Folder of the student's run.")
 @SET
 @option(
@@ -54,12 +54,47 @@ def run_folder(help) -> Callable[[Any], Any]:
     help="File of further sources for the teachers, one per line, without references; may be "
     "repeated.",
 )
+@option(
+    "--backward",
+    type=FOLDER,
+    multiple=True,
+    metavar="TEACHER",
+    group="What the student learns",
+    help="Run that translates in the other direction: it translates the targets of the training "
+    "data, and the student learns these targets from its outputs as well; may be repeated.",
+)
+@option(
+    "--separate",
+    is_flag=True,
+    group="What the student learns",
+    help="Learn the outputs of each teacher, as in data diversification.  [default: several "
+    "teachers of a direction form an ensemble]",
+)
+@option(
+    "--monolingual-target",
+    "monolingual_targets",
+    type=EXISTING_FILE,
+    multiple=True,
+    metavar="FILE",
+    group="What the student learns",
+    help="File of further targets for the backward teachers, one per line, without sources; may be "
+    "repeated.",
+)
 @count(
     "--best-of",
     None,
-    "Learn whichever of the N best outputs is closest to the reference by chrF.  "
+    "Learn whichever of the N best outputs is closest to the reference by chrF, or to the original "
+    "source if a backward teacher translates.  "
     "[default: the most probable output]",
     least=2,
+    group="What the student learns",
+)
+@count(
+    "--word-level",
+    None,
+    "Learn the teachers' probabilities of the K most probable tokens at each position as well, for "
+    "example 8.  [default: only texts]",
+    "K",
     group="What the student learns",
 )
 @option(
@@ -102,18 +137,23 @@ def distill(
     best_of,
     original,
     monolingual,
-    vocabulary,
+    backward,
+    monolingual_targets,
+    separate,
+    word_level,
     shard,
     batch_size,
+    vocabulary,
     **options,
 ) -> None:
     """Train a student on the outputs of one or more teachers.
 
     CONFIG describes the student; the teachers generate the targets of its training data. TEACHER
     is a finished run for translation or summarisation. Several teachers form an ensemble, which
-    uses the mean of their probabilities. If the command is interrupted, repeat it: it resumes both
-    the teachers' work and the student's training. The teachers' outputs are kept as text in the
-    folder distillation of the student's run. Validation and test use their own references.
+    uses the mean of their probabilities. With --backward, other teachers generate sources for the
+    given targets. If the command is interrupted, repeat it: it resumes both the teachers' work and
+    the student's training. The teachers' outputs are kept as text in the folder distillation of the
+    student's run. Validation and test use their own references.
     """
     from keras_transformer.training.distillation.distill import (
         Distillation,
@@ -122,14 +162,26 @@ def distill(
     )
     from keras_transformer.training.settings.toml import load_settings
 
-    search = _search_of(teachers[0], options)
+    if not (teachers or backward):
+        raise click.UsageError("Missing argument 'TEACHER...'.")
+    search = _search_of([*teachers, *backward][0], options)
     if best_of is not None and best_of > search.size:
         raise click.UsageError(
             f"--best-of {best_of} needs a beam of as many hypotheses. Received: "
             f"--beam {search.size}."
         )
     distillation = Distillation(
-        search, best_of, original, monolingual, vocabulary == "own", batch_size, shard
+        search,
+        best_of=best_of,
+        original=original,
+        monolingual=monolingual,
+        backward=backward,
+        monolingual_targets=monolingual_targets,
+        separate=separate,
+        word_level=word_level,
+        own_vocabulary=vocabulary == "own",
+        batch_size=batch_size,
+        shard=shard,
     )
     settings = load_settings(config, overrides)
     check_folder(run)

@@ -8,6 +8,21 @@ from keras_transformer.decoding.model_predictor import predictor_of
 from keras_transformer.tensors import Tensor
 
 
+def target_logits(predictor: Any, source: Tensor, target: Tensor) -> Tensor:
+    """Returns the logits of every token of given outputs, `[B, T, V]`, in a single pass.
+
+    Args:
+        predictor: A `Predictor`, whose forced tokens apply: see `score`.
+        source, target: See `score`.
+    """
+    begin = tf.fill([tf.shape(target)[0], 1], predictor.vocabulary.bos_id)
+    shifted = tf.concat([begin, target[:, :-1]], axis=1)  # [B, T]
+    logits = predictor.logits(source, shifted)  # [B, T, V]
+    positions = tf.expand_dims(tf.range(tf.shape(target)[1]), 0)  # [1, T]
+    first, last = tf.equal(positions, 0), tf.equal(positions, predictor.max_length - 1)
+    return predictor.vocabulary.with_forced(logits, first, last)
+
+
 def score(model: Any, source: Tensor, target: Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     """Returns the log-probabilities of the tokens of given outputs, in a single pass.
 
@@ -27,12 +42,7 @@ def score(model: Any, source: Tensor, target: Tensor) -> tuple[tf.Tensor, tf.Ten
     """
     predictor = predictor_of(model)
     target = tf.convert_to_tensor(target, tf.int32)
-    begin = tf.fill([tf.shape(target)[0], 1], predictor.vocabulary.bos_id)
-    shifted = tf.concat([begin, target[:, :-1]], axis=1)  # [B, T]
-    logits = predictor.logits(source, shifted)  # [B, T, V]
-    positions = tf.expand_dims(tf.range(tf.shape(target)[1]), 0)  # [1, T]
-    first, last = tf.equal(positions, 0), tf.equal(positions, predictor.max_length - 1)
-    logits = predictor.vocabulary.with_forced(logits, first, last)
+    logits = target_logits(predictor, source, target)  # [B, T, V]
     chosen = tf.gather(logits, target, batch_dims=2)  # [B, T]
     # A log-softmax would allocate a second tensor of [B, T, V].
     gains = chosen - tf.reduce_logsumexp(logits, axis=-1)  # [B, T]

@@ -1,5 +1,7 @@
 """`keras-transformer distill`: its options become a `Distillation`; mistakes leave nothing."""
 
+import pathlib
+
 import pytest
 from click.testing import CliRunner
 from pipelines import translator
@@ -48,6 +50,11 @@ def call(folder, *arguments):
         ),
         (["--original", 0.5, "--batch-size", 7], {"original": 0.5, "batch_size": 7}),
         (["--vocabulary", "own"], {"own_vocabulary": True}),
+        (["--word-level", 8], {"word_level": 8}),
+        (
+            ["--backward", "y", "--backward", "z", "--separate"],
+            {"backward": (pathlib.Path("y"), pathlib.Path("z")), "separate": True},
+        ),
     ],
 )
 def test_options_become_fields_of_a_distillation(folder, tmp_path, monkeypatch, words, expected):
@@ -85,8 +92,10 @@ def test_source_files_may_be_given_again(folder, tmp_path, monkeypatch):
     monkeypatch.setattr(module, "distill", lambda *arguments: calls.append(arguments))
     file = folder / "a"
     words = ["--monolingual", file, "--monolingual", file, "--set", "training.seed=3"]
+    words += ["--monolingual-target", file]
     call(folder, "t", "--output", tmp_path / "run", *words)
     assert calls[0][3].monolingual == (file, file) and calls[0][0].training.seed == 3
+    assert calls[0][3].monolingual_targets == (file,)
 
 
 def test_mistakes_are_reported_in_one_line_and_leave_no_file(folder, tmp_path):
@@ -105,6 +114,10 @@ def test_mistakes_are_reported_in_one_line_and_leave_no_file(folder, tmp_path):
             "--length-penalty",
             1,
         ): "--length-penalty has no effect with --normalization none",
+        (teacher, *output, "--monolingual-target", folder / "a"): "needs a backward teacher",
+        ("--backward", teacher, *output): "needs a vocabulary of its own (`--vocabulary own`)",
+        (teacher, *output, "--word-level", 31): "`word_level` must be at most 30, the size of the",
+        (teacher, *output, "--separate"): "`separate` has no effect: it needs two or more",
         (teacher, *output, "--original", 0): "Invalid value for '--original'",
         (teacher, *output, "--monolingual", folder / "x"): "x' does not exist",
         (teacher, *output, "--beam", 31): "`size` of a beam must be at most the vocabulary",

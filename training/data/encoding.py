@@ -12,6 +12,7 @@ from keras_transformer.training.data.stream import unconverted
 
 BATCH = 1024  # number of examples that are encoded together
 CHUNK = 64  # number of batches in a chunk, which has 65,536 examples
+LONGEST = 200  # characters of a value in an error
 COUNTS = ("rows", "examples", "too_long", "empty", "cut")
 
 
@@ -217,7 +218,8 @@ def _rows_of(batch):
 def _shown(value):
     """Returns a value of the data, formatted for an error."""
     value = value.numpy()
-    return repr(value.decode("utf-8", "replace") if isinstance(value, bytes) else value)
+    text = repr(value.decode("utf-8", "replace") if isinstance(value, bytes) else value)
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
 
 
 def _column(encoded, dtype):

@@ -1,7 +1,6 @@
 """Texts of a distillation: the inputs of the teachers and the files of the student's data."""
 
 import dataclasses
-import hashlib
 import os
 import pathlib
 from typing import Any
@@ -19,18 +18,21 @@ class Texts:
     Args:
         splits: Dictionary from the name of a split to its sources and its references.
         alone: List of sources without references.
+        alone_targets: List of targets without sources.
     """
 
     splits: dict
     alone: list
+    alone_targets: list = dataclasses.field(default_factory=list)
 
     @classmethod
-    def read(cls, settings, monolingual=()) -> "Texts":
-        """Reads the texts of a student's data, and more sources from files.
+    def read(cls, settings, monolingual=(), monolingual_targets=()) -> "Texts":
+        """Reads the texts of a student's data, and more texts from files.
 
         Args:
             settings: The `Settings` of the student.
             monolingual: Paths of files with a source on each line.
+            monolingual_targets: Paths of files with a target on each line.
 
         Raises:
             ValueError: If the data or a file cannot be used.
@@ -41,27 +43,13 @@ class Texts:
         for split in data.splits:
             columns = read_columns(data, task, split)
             splits[split] = [[one_line(text) for text in column] for column in columns]
-        lines = [one_line(line) for path in monolingual for line in read_lines(path)]
-        return cls(splits, [line for line in lines if line.strip()])
+        return cls(splits, _lines(monolingual), _lines(monolingual_targets))
 
-    @property
-    def sources(self) -> list[str]:
-        """All sources that the teachers read."""
-        return [*self.splits["train"][0], *self.alone]
 
-    @property
-    def references(self) -> list[str | None]:
-        """The reference of each of the `sources`, or `None`."""
-        return [*self.splits["train"][1], *[None] * len(self.alone)]
-
-    def digest(self, references=False) -> str:
-        """Returns a checksum of the sources; with `references`, of these as well."""
-        checksum = hashlib.sha256()
-        for column in (self.sources, self.splits["train"][1] if references else []):
-            for text in column:
-                checksum.update(text.encode() + b"\n")
-            checksum.update(b"\0")
-        return checksum.hexdigest()
+def _lines(paths):
+    """Returns the lines of files, except those that are empty."""
+    lines = [one_line(line) for path in paths for line in read_lines(path)]
+    return [line for line in lines if line.strip()]
 
 
 class Files:
@@ -83,13 +71,23 @@ class Files:
         for path, lines in zip(self.paths(name), (sources, targets), strict=True):
             write_text(path, "".join(f"{line}\n" for line in lines))
 
-    def section(self, data, splits, original=None) -> dict[str, Any]:
+    def read(self, name) -> list[tuple[str, str]]:
+        """Returns the pairs of a corpus."""
+        return list(zip(*map(read_lines, self.paths(name)), strict=True))
+
+    @property
+    def distributions(self) -> pathlib.Path:
+        """The folder of word-level targets."""
+        return self.folder / "distributions"
+
+    def section(self, data, splits, original=None, word_level=False) -> dict[str, Any]:
         """Returns the `[data]` section that reads the files, a dictionary.
 
         Args:
             data: The `[data]` section of the student's configuration, for all other keys.
             splits: Names of the splits.
             original: How often an epoch contains each of the original pairs. `None`: never.
+            word_level: Whether the student learns predictions of the teachers.
         """
         common = ("max_length", "batch_tokens", "cut_source", "source_language", "target_language")
         values = {name: getattr(data, name, None) for name in common}
@@ -105,6 +103,8 @@ class Files:
         section["train_source"], section["train_target"] = map(list, zip(*pairs, strict=True))
         if original is not None:
             section["train_weights"] = [1.0, float(original)]
+        if word_level:
+            section["train_distributions"] = _text(self.distributions)
         return section
 
 

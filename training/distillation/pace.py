@@ -19,9 +19,11 @@ class Pace:
         sentences: All sentences.
         console: The `rich.console.Console`.
         seconds: Time between two lines.
+        verb: What the teachers do with the sentences, in the past tense.
     """
 
-    def __init__(self, sentences, console, seconds):
+    def __init__(self, sentences, console, seconds, verb="generated"):
+        self._verb = verb
         self._total, self._cost = len(sentences), _cost(sentences)
         self._console, self._seconds = console, seconds
         self._count = self._spent = self._fresh = self._work = 0
@@ -66,7 +68,7 @@ class Pace:
         seconds = max(now - self._begin, 1e-9)
         left = duration((self._cost - self._spent) * seconds / self._work)
         rate = f"{self._fresh / seconds:,.1f} sentences/s"
-        return f"generated {self._count:,} of {self._total:,}  {rate}  {left} left"
+        return f"{self._verb} {self._count:,} of {self._total:,}  {rate}  {left} left"
 
 
 def _cost(sentences):

@@ -10,8 +10,12 @@ if TYPE_CHECKING:
     from keras_transformer.training.settings.schema import Settings
 
 
-def check_student(settings) -> None:
+def check_student(settings, word_level=None) -> None:
     """Checks that the settings of a student suit a distillation.
+
+    Args:
+        settings: The `Settings`.
+        word_level: See `Distillation`.
 
     Raises:
         SettingsError: If they do not; the message says how to change them.
@@ -27,6 +31,16 @@ def check_student(settings) -> None:
             "`model.start_from` cannot be used in a distillation, whose student begins with random "
             "weights: instead, train on the files that a distillation leaves in its run."
         )
+    if settings.training.distillation_weight is not None and word_level is None:
+        raise SettingsError(
+            "`training.distillation_weight` has no effect without word-level targets "
+            "(`--word-level`); remove it."
+        )
+    if getattr(settings.data, "train_distributions", None) is not None:
+        raise SettingsError(
+            "`data.train_distributions` has no effect on a distillation, which writes its own "
+            "(`--word-level`); remove it."
+        )
     if getattr(settings.data, "train_weights", None) is not None:
         raise SettingsError(
             "`data.train_weights` has no effect on a distillation, which reads every source once; "
@@ -39,20 +53,19 @@ def check_student(settings) -> None:
         )
 
 
-def student_settings(settings, section, teacher, own_vocabulary) -> "Settings":
+def student_settings(settings, section, teacher) -> "Settings":
     """Returns the `Settings` of the student's training.
 
     Args:
         settings: The `Settings` of the student, with the original data.
         section: The `[data]` section of the generated texts, a dictionary.
-        teacher: The `Teacher` whose vocabulary the student has.
-        own_vocabulary: Whether the student learns a vocabulary of its own instead.
+        teacher: The `Teacher` whose vocabulary the student has. `None`: it learns its own.
 
     Raises:
         SettingsError: If the settings describe a vocabulary other than the teacher's.
     """
     values = {**settings.used(), "data": section}
-    if not own_vocabulary:
+    if teacher is not None:
         if settings.vocabulary.places is not None:
             raise SettingsError(
                 f"the student has the vocabulary of {teacher.run.path}: remove `vocabulary.from`, "

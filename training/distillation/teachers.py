@@ -47,16 +47,17 @@ class Teacher:
         return checksum.hexdigest()
 
 
-def open_teachers(paths, task) -> list[Teacher]:
+def open_teachers(paths, task, together=True) -> list[Teacher]:
     """Returns the `Teacher`s in some folders.
 
     Args:
-        paths: Folders of one or more runs.
+        paths: Folders of runs.
         task: The `Task` of the student.
+        together: Whether they are an ensemble, which needs a common vocabulary.
 
     Raises:
-        ValueError: If a run is not finished or has another task, or two runs have different
-            vocabularies.
+        ValueError: If a run is not finished or has another task, or two runs of an ensemble have
+            different vocabularies.
     """
     teachers = []
     for path in paths:
@@ -69,14 +70,56 @@ def open_teachers(paths, task) -> list[Teacher]:
                 f"{task.name}, whose teachers must be models for {task.name}."
             )
         teachers.append(Teacher(run, settings, run.load_tokenizers()))
-    first, *others = teachers
-    for other in others:
-        if other.tokenizers.files() != first.tokenizers.files():
+    for other in teachers[1:] if together else ():
+        if other.tokenizers.files() != teachers[0].tokenizers.files():
             raise ValueError(
-                f"{other.run.path} has a different vocabulary from {first.run.path}: teachers in "
-                "an ensemble need the same vocabulary."
+                f"{other.run.path} has a different vocabulary from {teachers[0].run.path}: "
+                "teachers in an ensemble need the same vocabulary; `separate` ones do not."
             )
     return teachers
+
+
+def open_backward(paths, settings, together=True) -> list[Teacher]:
+    """Returns the backward `Teacher`s in some folders, which translate targets of the student.
+
+    They may have any vocabulary, because the student reads their outputs as text.
+
+    Args:
+        paths: Folders of runs.
+        settings: The `Settings` of the student.
+        together: See `open_teachers`.
+
+    Raises:
+        ValueError: See `open_teachers`; also if a run states the same languages as the student.
+    """
+    teachers = open_teachers(paths, settings.task.get(), together)
+    source, target = _languages(settings)
+    for teacher in teachers:
+        if source != target and _languages(teacher.settings) == (source, target):
+            raise ValueError(
+                f"{teacher.run.path} translates from {source} to {target}, as the student does: a "
+                f"backward teacher translates from {target} to {source}."
+            )
+    return teachers
+
+
+def _languages(settings):
+    """Returns the languages of source and target that settings state, or `None` for each."""
+    return tuple(getattr(settings.data, f"{side}_language", None) for side in ("source", "target"))
+
+
+def vocabulary_teacher(teachers) -> Teacher:
+    """Returns the teacher whose vocabulary a student has by default, the first forward one.
+
+    Raises:
+        ValueError: If there is none.
+    """
+    if not teachers:
+        raise ValueError(
+            "a student with backward teachers only needs a vocabulary of its own "
+            "(`--vocabulary own`): their vocabularies and rules are those of the other direction."
+        )
+    return teachers[0]
 
 
 class Searcher:

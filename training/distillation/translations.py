@@ -1,7 +1,6 @@
 """Outputs of the teachers, stored in parts so that an interrupted call can resume."""
 
 import json
-import shutil
 
 import numpy as np
 
@@ -45,9 +44,9 @@ class Parts:
         if shard is None:  # with shards, a draft may belong to another machine
             remove_stale_drafts(self.folder)
         checked = False
-        for number, begin in enumerate(range(0, len(self.order), PART)):
-            part, results = self.order[begin : begin + PART], []
-            if self._path(number).exists() or shard is not None and not shard.owns(number):
+        for number, part in self._parts():
+            results = []
+            if not self._is_missing(number, shard):
                 pace.skip([self._sentences[place] for place in part])
                 continue
             for first in range(0, len(part), batch_size):
@@ -61,6 +60,14 @@ class Parts:
                 pace.done(batch)
             write_text(self._path(number), json.dumps(results, ensure_ascii=False))
 
+    def are_complete(self, shard=None) -> bool:
+        """Returns `True` if no part is missing.
+
+        Args:
+            shard: The `Shard` whose parts are wanted. `None`: all parts.
+        """
+        return not any(self._is_missing(number, shard) for number, _ in self._parts())
+
     def read(self) -> list:
         """Reads the outputs when all parts are complete.
 
@@ -71,8 +78,8 @@ class Parts:
             ValueError: If a part is damaged.
         """
         results = [None] * len(self.order)
-        for number, begin in enumerate(range(0, len(self.order), PART)):
-            places, path = self.order[begin : begin + PART], self._path(number)
+        for number, places in self._parts():
+            path = self._path(number)
             try:
                 rows = [(str(text), bool(cut)) for text, cut in json.loads(path.read_text("utf-8"))]
                 if len(rows) != len(places):
@@ -85,9 +92,14 @@ class Parts:
                 results[place] = row
         return results
 
-    def remove(self) -> None:
-        """Removes all parts."""
-        shutil.rmtree(self.folder, ignore_errors=True)
+    def _parts(self):
+        """Yields the number of each part and the places of its sentences."""
+        for number, begin in enumerate(range(0, len(self.order), PART)):
+            yield number, self.order[begin : begin + PART]
+
+    def _is_missing(self, number, shard):
+        owned = shard is None or shard.owns(number)
+        return owned and not self._path(number).exists()
 
     def _path(self, number):
         return self.folder / f"part-{number:06d}.json"

@@ -15,6 +15,7 @@ from keras_transformer.training.loop.objectives import (
 from keras_transformer.training.losses.class_cross_entropy import ClassCrossEntropy
 from keras_transformer.training.losses.consistency import twice
 from keras_transformer.training.losses.cross_entropy import LabelSmoothedCrossEntropy, global_sum
+from keras_transformer.training.losses.teacher import DISTILLATION_WEIGHT
 
 
 class Learner(DistributedModel):
@@ -35,6 +36,8 @@ class Learner(DistributedModel):
         consistency: A `Consistency`, such as `RDrop(5.0)` or `SimCut(3.0)`: a loss on the
             difference between two passes of a batch. An update takes twice as long with it.
             `None`: one pass.
+        distillation_weight: Share of the teacher in the targets of batches that have its
+            predictions; see `ProjectedObjective`.
         dtype: Dtype policy; with `"mixed_float16"` `compile` scales the loss.
         unit: Unit of the labels in the logs: `"tokens"` or `"examples"`.
         name: Name of the learner.
@@ -55,6 +58,7 @@ class Learner(DistributedModel):
         dtype=None,
         unit="tokens",
         name="learner",
+        distillation_weight=DISTILLATION_WEIGHT,
     ):
         super().__init__(dtype=dtype, name=name)
         self.model = model
@@ -62,6 +66,7 @@ class Learner(DistributedModel):
         self.accumulate = accumulate
         self.consistency = consistency
         self.cutoff = None if consistency is None else consistency.make_cutoff()
+        self.distillation_weight = distillation_weight
         self.unit = unit
         # Labels seen since training began. A weight, so that it is part of every checkpoint.
         self.seen = self.add_weight(
@@ -101,7 +106,12 @@ class Learner(DistributedModel):
         smoothed = isinstance(loss, LabelSmoothedCrossEntropy)
         if smoothed and metrics is None and hasattr(self.model, "hidden_states"):
             objective = ProjectedObjective(
-                self.model, loss, self.weigh, self.consistency, self.cutoff
+                self.model,
+                loss,
+                self.weigh,
+                self.consistency,
+                self.cutoff,
+                self.distillation_weight,
             )
         elif self.cutoff is not None:
             raise ValueError(

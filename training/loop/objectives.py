@@ -7,6 +7,11 @@ from keras_transformer.tensors import Tensor
 from keras_transformer.training.losses.cross_entropy import global_sum
 from keras_transformer.training.losses.metrics import Perplexity, TokenAccuracy
 from keras_transformer.training.losses.projected import projected_cross_entropy, projected_metrics
+from keras_transformer.training.losses.teacher import (
+    DISTILLATION_WEIGHT,
+    teacher_shares,
+    without_teacher,
+)
 
 
 class RealLabels:
@@ -44,11 +49,22 @@ class ProjectedObjective:
         consistency: See `projected_cross_entropy`.
         cutoff: Function that chooses the embeddings that the model keeps in training: see
             `Transformer.hidden_states`. `None`: all.
+        distillation_weight: Share of a teacher in the targets of batches that have its predictions:
+            see `teacher_shares`.
     """
 
-    def __init__(self, model, loss, weigh, consistency=None, cutoff=None):
+    def __init__(
+        self,
+        model,
+        loss,
+        weigh,
+        consistency=None,
+        cutoff=None,
+        distillation_weight=DISTILLATION_WEIGHT,
+    ):
         self.model, self.loss, self.weigh = model, loss, weigh
         self.consistency, self.cutoff = consistency, cutoff
+        self.distillation_weight = distillation_weight
         self.metrics = [Perplexity(loss.pad_id), TokenAccuracy(loss.pad_id)]
 
     def sum(self, inputs, labels, total, static) -> Tensor:
@@ -59,7 +75,10 @@ class ProjectedObjective:
             total: Divisor, a scalar.
             static: Whether shapes must not depend on values.
         """
-        hidden, labels, weights = self._hidden(inputs, labels, static, training=True)
+        inputs, teacher = without_teacher(inputs)
+        hidden, labels, weights, *teacher = self._hidden(inputs, labels, static, True, teacher)
+        if teacher:
+            teacher[1] = teacher_shares(teacher[1], self.distillation_weight)
         return projected_cross_entropy(
             hidden,
             tf.cast(self.model.output_matrix, hidden.dtype),
@@ -68,11 +87,12 @@ class ProjectedObjective:
             self.loss.label_smoothing,
             self.consistency,
             self._bias(),
+            teacher or None,
         )
 
     def measure(self, inputs, labels, static) -> tuple[Tensor, Tensor]:
         """Adds a batch to the metrics; returns its summed loss and the sum of its weights."""
-        hidden, labels, weights = self._hidden(inputs, labels, static, training=False)
+        hidden, labels, weights = self._hidden(inputs, labels, static, False)
         sums = projected_metrics(
             hidden,
             tf.cast(self.model.output_matrix, hidden.dtype),
@@ -92,20 +112,22 @@ class ProjectedObjective:
         bias = self.model.output_bias
         return None if bias is None else tf.cast(bias, tf.float32)
 
-    def _hidden(self, inputs, labels, static, training):
+    def _hidden(self, inputs, labels, static, training, others=()):
         """Returns the last hidden states, the labels and their weights, `[N, D]`, `[N]` and `[N]`.
 
-        The N positions include padding only if shapes are static.
+        They are followed by `others`, a list of tensors `[B, T, K]`, as `[N, K]`. The N positions
+        include padding only if shapes are static.
         """
         weights = tf.reshape(self.weigh(inputs, labels), [-1])  # [B * T]
         labels = tf.reshape(labels, [-1])  # [B * T]
         cutoff = {"cutoff": self.cutoff} if training and self.cutoff is not None else {}
         hidden = self.model.hidden_states(inputs, training=training, **cutoff)  # [B, T, D]
         hidden = tf.reshape(hidden, [-1, hidden.shape[-1]])  # [B * T, D]
+        others = [tf.reshape(values, [-1, values.shape[-1]]) for values in others]  # [B * T, K]
         if static:
-            return hidden, labels, weights
+            return hidden, labels, weights, *others
         real = tf.where(weights > 0)[:, 0]  # [N]
-        return tuple(tf.gather(values, real) for values in (hidden, labels, weights))
+        return tuple(tf.gather(values, real) for values in (hidden, labels, weights, *others))
 
 
 class KerasObjective:
@@ -132,6 +154,11 @@ class KerasObjective:
 
     def sum(self, inputs, labels, total, static) -> Tensor:
         """Returns the sum of the losses of a batch, divided by `total`."""
+        if without_teacher(inputs)[1]:
+            raise ValueError(
+                "predictions of a teacher need the `LabelSmoothedCrossEntropy` of a model with "
+                f"`hidden_states`, without other metrics. Received: the loss {self._name}."
+            )
         predictions = self.model(inputs, training=True)
         losses, weights = self._weighted(inputs, labels, predictions)
         if self.consistency is not None:

@@ -8,7 +8,14 @@ CHUNK_BYTES = 2**25  # size of the float32 logits that are in memory at a time
 
 
 def projected_cross_entropy(
-    hidden, table, labels, weights, label_smoothing=0.0, consistency=None, bias=None
+    hidden,
+    table,
+    labels,
+    weights,
+    label_smoothing=0.0,
+    consistency=None,
+    bias=None,
+    teacher=None,
 ) -> Tensor:
     """Computes the weighted sum of the smoothed cross-entropy of `hidden @ table^T + bias`.
 
@@ -23,6 +30,10 @@ def projected_cross_entropy(
     the last one, need no logits. The gradient of the first two terms with respect to `z` is
     `softmax(z) - (1 - e) at the label`; the difference is computed in float32, before rounding.
 
+    With a `teacher`, a share of the target distribution is the teacher's: with shares `s_k` of K
+    tokens, whose sum is `s`, the target is `1 - s` times the smoothed label plus the shares. It is
+    still linear in `z`, so that `sum over k of s_k * z[token k]` joins the other terms.
+
     Args:
         hidden: Last hidden states, [N, D], floating.
         table: Output matrix, [V, D], in the dtype in which the products are computed.
@@ -33,11 +44,15 @@ def projected_cross_entropy(
             passes are the two halves of `hidden`: rows n and N / 2 + n are the same position, with
             equal labels and weights. `None`: one pass.
         bias: Float32 [V]. `None`: no bias.
+        teacher: Tokens, int32 [N, K], and their shares of the target distribution, float32
+            [N, K], constants whose sum over K is at most 1; see `teacher_shares`. `None`: the
+            target is the smoothed label.
 
     Returns:
         A float32 scalar.
 
-    Reference: Vaswani et al. (2017), sections 3.4 and 5.4; Szegedy et al. (2016), section 7.
+    Reference: Vaswani et al. (2017), sections 3.4 and 5.4; Szegedy et al. (2016), section 7; Kim
+        and Rush (2016), section 3.1, for the teacher.
     """
 
     @tf.custom_gradient
@@ -45,11 +60,13 @@ def projected_cross_entropy(
         # Weights are about 1 / tokens: too small for float16 before the loss is scaled.
         largest = tf.maximum(tf.reduce_max(weights), 0)  # 0 for an empty batch
         relative = tf.math.divide_no_nan(weights, largest)
+        kept = 1.0 if teacher is None else 1 - tf.reduce_sum(teacher[1], axis=-1)  # [N]
+        right = kept * (1 - label_smoothing) * tf.ones_like(weights)  # [N]
         total, gradients = _with_logits(
-            hidden, table, bias, tf.cast(labels, tf.int32), relative, label_smoothing, consistency
+            hidden, table, bias, tf.cast(labels, tf.int32), relative, right, consistency, teacher
         )
         counted = relative if consistency is None else consistency.counted(relative)
-        smooth, smooth_gradients = _mean_logit(hidden, table, bias, counted)
+        smooth, smooth_gradients = _mean_logit(hidden, table, bias, counted * kept)
 
         def gradient(upstream):
             scale = upstream * largest
@@ -77,27 +94,29 @@ def _mean_logit(hidden, table, bias, weights):
     return total, gradients
 
 
-def _with_logits(hidden, table, bias, labels, weights, smoothing, consistency):
-    """Returns the weighted sum of `logsumexp(z) - (1 - e) * z[label]`, and a list of gradients.
+def _with_logits(hidden, table, bias, labels, weights, right, consistency, teacher):
+    """Returns the weighted sum of `logsumexp(z)` minus targets times `z`, and a list of gradients.
 
-    The loss of a `Consistency` is added. All are float32. `bias` is a tuple of one tensor or none.
+    The targets are `right` at the label, [N], and the shares of the teacher's tokens. The loss of a
+    `Consistency` is added. All are float32. `bias` is a tuple of one tensor or none.
     """
     cut = _Cut(hidden, table.shape[0], passes=1 if consistency is None else 2)
     hidden = cut(tf.cast(hidden, table.dtype))  # [C, R, D]
-    weights, labels = cut(weights[:, None]), cut(labels[:, None])  # [C, R, 1] twice
+    weights, labels, right = (cut(x[:, None]) for x in (weights, labels, right))  # [C, R, 1] each
+    tokens, shares = (None, None) if teacher is None else map(cut, teacher)  # [C, R, K] twice
 
     def add_chunk(number, total, by_hidden, by_table, *by_bias):
-        x, weight, label = hidden[number], weights[number], labels[number][:, 0]  # [R, D] ...
+        x, weight = hidden[number], weights[number]  # [R, D], [R, 1]
         logits = _logits(x, table, *bias)  # [R, V]
         p = tf.nn.softmax(logits)  # [R, V]
         # log(sum(exp(z))) by way of the largest logit, whose probability is at least 1 / V.
         highest, likeliest = tf.reduce_max(logits, axis=-1), tf.reduce_max(p, axis=-1)  # [R]
         normalizer = highest - tf.math.log(likeliest)  # [R]
-        at_label = tf.gather(logits, label, batch_dims=1)  # [R]
-        loss = normalizer - (1 - smoothing) * at_label  # [R]
-        place = tf.stack([tf.range(tf.size(label)), label], axis=1)  # [R, 2]
-        right = tf.fill(tf.shape(label), 1 - smoothing)
-        by_z = tf.tensor_scatter_nd_sub(p, place, right)  # [R, V]
+        by_z, at_target = _subtract(p, logits, labels[number], right[number])
+        loss = normalizer - at_target  # [R]
+        if teacher is not None:
+            by_z, at_target = _subtract(by_z, logits, tokens[number], shares[number])
+            loss -= at_target
         if consistency is not None:
             loss, by_z = consistency.added(loss, by_z, p, logits - normalizer[:, None])
         by_bias = [gradient + tf.reduce_sum(weight * by_z, axis=0) for gradient in by_bias]  # [V]
@@ -115,6 +134,17 @@ def _with_logits(hidden, table, bias, labels, weights, smoothing, consistency):
         lambda number, *_: number < cut.chunks, add_chunk, start, parallel_iterations=1
     )
     return total, [cut.joined(by_hidden.stack()), *by_others]
+
+
+def _subtract(slopes, logits, tokens, shares):
+    """Subtracts targets, [R, K] at some tokens, from slopes [R, V].
+
+    Returns:
+        The difference, [R, V], and the logits times the targets, summed over the tokens, [R].
+    """
+    rows = tf.broadcast_to(tf.range(tf.shape(tokens)[0])[:, None], tf.shape(tokens))  # [R, K]
+    slopes = tf.tensor_scatter_nd_sub(slopes, tf.stack([rows, tokens], axis=-1), shares)
+    return slopes, tf.reduce_sum(shares * tf.gather(logits, tokens, batch_dims=1), axis=-1)
 
 
 def _logits(x, table, bias=None):

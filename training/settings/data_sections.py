@@ -116,6 +116,11 @@ class TextData(PairData):
         "every example twice. The vocabulary is learned from all files, unweighted. Default: 1 "
         "for each.",
     )
+    train_distributions: PathText | None = Field(
+        None,
+        description="Folder with the predictions of teachers for the targets of all training "
+        "pairs, which `distill --word-level` writes.",
+    )
     validation_source: PathText | None = Field(
         None, description="Validation texts: a file with the first of two columns."
     )
@@ -176,6 +181,9 @@ class TextData(PairData):
             raise ValueError(
                 f"`data.source_language` and `data.target_language` have no effect on {task.name}."
             )
+
+        if self.train_distributions is not None and not task.has_two_sides:
+            raise ValueError(f"`data.train_distributions` has no effect on {task.name}.")
 
     @model_validator(mode="after")
     def _every_split_has_its_files(self):

@@ -131,6 +131,7 @@ class Settings(Section):
         self._check_cut(task)
         self._check_directions(task)
         self._check_packed(task)
+        self._check_distributions()
         self._check_vocabulary(task)
         self._check_best(task)
         task.check(self)
@@ -174,6 +175,14 @@ class Settings(Section):
                     f"`data.packed` and `{key}` cannot be combined: packed rows are the same in "
                     "every epoch."
                 )
+
+    def _check_distributions(self):
+        taught = getattr(self.data, "train_distributions", None) is not None
+        if taught and self.training.subword_sampling:
+            raise ValueError(
+                "`training.subword_sampling` and `data.train_distributions` cannot be combined: "
+                "teachers have predicted the tokens of one segmentation."
+            )
 
     def _check_unused(self, task):
         for name in _unused(task):

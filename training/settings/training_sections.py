@@ -296,6 +296,14 @@ class TrainingSettings(Section):
         "are replaced by zeros. Their positions remain, and so do the tokens that begin and end a "
         "text.",
     )
+    distillation_weight: float | None = Field(
+        None,
+        gt=0,
+        le=1,
+        description="Share of the teachers in the loss of word-level distillation (`distill "
+        "--word-level`), whose rest is the cross-entropy of the label.",
+        json_schema_extra={"default_in_words": "0.5 with `data.train_distributions`"},
+    )
     freeze: list[Literal[PARTS]] | None = Field(
         None,
         min_length=1,

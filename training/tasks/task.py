@@ -64,6 +64,15 @@ class Training(abc.ABC):
         """
         return data.rows(split)
 
+    def of_train_split(self, settings: Any) -> "Training":
+        """Returns the `Training` that encodes and batches the training split.
+
+        Args:
+            settings: The `[data]` section. With `train_distributions` the training split has
+                columns that the other splits do not have.
+        """
+        return self
+
     def encode(self, columns: dict[str, Tensor]) -> dict[str, Tensor]:
         """Encodes a batch of examples; runs in a graph.
 

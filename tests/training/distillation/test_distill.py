@@ -1,22 +1,19 @@
 """Distillation: the student learns exactly the texts that its teachers generate."""
 
 import dataclasses
-import io
 import pathlib
 import shutil
 import types
 
 import numpy as np
 import pytest
-import rich.console
+from distillations import CONFIG, LONG, ORIGIN, call, lines, settings_of, write_run
 from pipelines import SIZES, classifier, tokenizer, translator, with_larger_weights
-from support import randomise
 
 from keras_transformer import Beam, Run, Transformer, TransformerConfig, Translator, files
 from keras_transformer.decoding import Ensemble
 from keras_transformer.shards import Shard
 from keras_transformer.tasks import TASKS
-from keras_transformer.tasks.results import Translation
 from keras_transformer.training.data.sources import open_source
 from keras_transformer.training.distillation import distill as module
 from keras_transformer.training.distillation import student as student_files
@@ -27,123 +24,6 @@ from keras_transformer.training.distillation.teachers import Searcher, Teacher, 
 from keras_transformer.training.loop.checkpoint import Checkpoints, read_state
 from keras_transformer.training.settings.toml import SettingsError, load_settings
 from keras_transformer.training.tasks import training_class
-
-WORDS = ["a", "the", "big", "dog", "cat", "runs", "and"]
-LONG = "the big dog and the big cat and the big dog and the cat runs"  # more than 11 tokens
-ORIGIN = {"format": "opus-mt", "name": "opus-mt-xx-yy", "license": "CC-BY 4.0"}
-CONFIG = """
-[model]
-preset = "tiny"
-num_layers = 1
-d_model = 16
-d_ff = 24
-num_heads = 2
-max_length = 40
-
-[data]
-source = "text"
-train_source = "train.a"
-train_target = "train.b"
-validation_source = "validation.a"
-validation_target = "validation.b"
-source_language = "en"
-target_language = "xx"
-max_length = 40
-batch_tokens = 80
-
-[schedule]
-warmup_steps = 1
-
-[training]
-updates = 2
-validate_every = 2
-validate_sentences = 0
-checkpoint_every = 1
-progress_seconds = 0.0001
-"""
-
-
-def lines(path):
-    return path.read_text("utf-8").splitlines()
-
-
-def sentences(count, seed):
-    rng = np.random.default_rng(seed)
-    return [" ".join(rng.choice(WORDS, rng.integers(1, 5))) for _ in range(count)]
-
-
-def write_run(run, pipeline):
-    run.path.mkdir()
-    size = pipeline.source_tokenizer.vocab_size
-    run.config.write_text(f'[data]\nsource = "none"\n[vocabulary]\nsize = {size}\n')
-    run.write_tokenizers(pipeline.tokenizers)
-    pipeline.model.save(run.model)
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    """Sources, references and two untrained teachers; no test writes to this folder."""
-    folder = tmp_path_factory.mktemp("distillation")
-    for split, count, seed in (("train", 11, 1), ("validation", 3, 2)):
-        for side, other in (("a", 0), ("b", 10)):
-            texts = sentences(count, seed + other)
-            (folder / f"{split}.{side}").write_text("\n".join(texts) + "\n")
-    (folder / "config.toml").write_text(CONFIG)
-    config = TransformerConfig(vocab_size=30, **SIZES)
-    other = Translator(randomise(Transformer(config), seed=3), tokenizer())
-    for name, pipeline in (("one", translator()), ("two", other)):
-        write_run(Run(folder / name), pipeline)
-    Run(folder / "one").write_origin(ORIGIN)
-    return folder
-
-
-def settings_of(folder, *overrides):
-    return load_settings(folder / "config.toml", overrides)
-
-
-def call(folder, run, *names, settings=None, **options):
-    """Distils quietly; returns the metrics and the messages."""
-    text = io.StringIO()
-    console = rich.console.Console(file=text, width=200)
-    options = {"search": Beam(3), **options}
-    teachers = [folder / name for name in names or ["one"]]
-    settings = settings or settings_of(folder)
-    return distill(settings, run, teachers, Distillation(**options), console=console), text
-
-
-class Reader:
-    """A fake teacher that returns `n` texts for each sentence, the last one the longest."""
-
-    calls = 0
-    stop = None
-
-    def __init__(self, teachers):
-        pass
-
-    def check(self, search, n, sentences):
-        pass
-
-    def __call__(self, batch, search, n=1):
-        type(self).calls += 1
-        if self.calls == self.stop:
-            raise KeyboardInterrupt
-        return [
-            [
-                Translation(f"{text[::-1]} {'x' * rank}".strip(), 0.0, len(text) > 50)
-                for rank in range(n)
-            ]
-            for text in batch
-        ]
-
-
-@pytest.fixture
-def reader(monkeypatch):
-    """A fake without models and training: the teachers' outputs are the reversed sources."""
-    kind = type("Counted", (Reader,), {})
-    monkeypatch.setattr(module, "Searcher", kind)
-    monkeypatch.setattr(module, "train", lambda *arguments, **options: {})
-    monkeypatch.setattr(translations, "PART", 4)
-    return kind
 
 
 @pytest.fixture(scope="module")
@@ -457,7 +337,7 @@ def test_damaged_files_are_reported(folder, tmp_path, reader):
     with pytest.raises(KeyboardInterrupt):
         call(folder, tmp_path / "run", batch_size=2)
     reader.stop = None
-    part = tmp_path / "run" / "distillation" / "parts" / "part-000001.json"
+    part = tmp_path / "run" / "distillation" / "parts" / "forward" / "part-000001.json"
     for text in ("[", '[["a", false]]', "3"):
         part.write_text(text)
         with pytest.raises(ValueError, match=r"part-000001.json is damaged \(.*\): remove it"):
