@@ -127,6 +127,8 @@ class StandIns:
         if self._quantize == "none":  # every weight has a buffer to itself, of the right size
             for use in {use.tensor.buffer: use for use in uses}.values():
                 buffer = model.buffers[use.tensor.buffer].data
+                if not np.may_share_memory(buffer, np.frombuffer(writable, np.uint8)):
+                    raise Unrecognized(self.paths)  # a model of more than 2 GB is read otherwise
                 buffer.view(np.float32)[:] = use.numbers().ravel()
             return bytes(writable)
         buffers = {}
