@@ -2,7 +2,7 @@
 
 import functools
 import hashlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection
 from typing import Any
 
 import keras
@@ -39,7 +39,7 @@ class StandIns:
         without: Paths of weights that have no stand-in.
     """
 
-    def __init__(self, model: keras.Model, quantize: str, without: Iterable[str] = ()):
+    def __init__(self, model: keras.Model, quantize: str, without: Collection[str] = ()):
         self._quantize, self._is_complete = quantize, not without
         self._weights, self._codes, self._mapping, self._factors = {}, {}, [], {1.0}
         known = {}
