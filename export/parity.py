@@ -123,7 +123,8 @@ def copy_pipeline(pipeline, kernels=DEFAULT) -> Any:
 def copy_model(model, kernels=DEFAULT) -> Any:
     """Returns a copy of a model that computes in float32 with the given `Kernels`."""
     copy = type(model)(model.config, dtype="float32", kernels=kernels)
-    copy.set_weights(model.get_weights())
+    for ours, theirs in zip(copy.weights, model.weights, strict=True):
+        ours.assign(theirs.value)  # shares the memory until one of them changes
     return copy
 
 

@@ -1,6 +1,5 @@
 """Contents of a .tflite file whose model answers in one pass."""
 
-import dataclasses
 import itertools
 from typing import Any
 
@@ -10,11 +9,10 @@ from keras_transformer.export.answer_agreement import AnswerAgreement
 from keras_transformer.export.attention import attend
 from keras_transformer.export.litert.compact import share_quantization
 from keras_transformer.export.litert.contents import Contents
-from keras_transformer.export.litert.convert import convert_functions
+from keras_transformer.export.litert.convert import convert_copy
 from keras_transformer.export.litert.kernels import Int8Rows
 from keras_transformer.export.litert.packed import FixedSignature
 from keras_transformer.export.litert.single_pass import LiteRTSinglePass
-from keras_transformer.export.parity import copy_pipeline
 from keras_transformer.layers.kernels import Kernels
 
 
@@ -42,18 +40,23 @@ class LiteRTAnswers(Contents):
 
     def convert(self, path) -> bytes:  # noqa: D102
         self.progress(f"converting {len(self.signatures)} signatures")
-        in_int8, kernels = self.quantize == "int8", Kernels(attend=attend)
-        if in_int8:
-            tables = (layer.table for layer in self.pipeline.model.embeddings)
-            kernels = dataclasses.replace(kernels, look_up=Int8Rows(tables).look_up)
-        pipeline = copy_pipeline(self.pipeline, kernels)
-        _, of_inputs = pipeline.signatures()
-        function = tf.function(of_inputs.lenient, autograph=False)
-        functions = {
-            signature.name: function.get_concrete_function(**self._specs(signature))
-            for signature in self.signatures
-        }
-        content = convert_functions(pipeline.model, functions, self.quantize)
+        in_int8, tables = self.quantize == "int8", self.pipeline.model.embeddings
+
+        def kernels_of(code_of):
+            if not in_int8:
+                return Kernels(attend=attend)
+            rows = Int8Rows([layer.table for layer in tables], code_of=code_of)
+            return Kernels(attend=attend, look_up=rows.look_up)
+
+        def functions_of(pipeline, within):
+            _, of_inputs = pipeline.signatures()
+            function = tf.function(within(of_inputs.lenient), autograph=False)
+            return {
+                signature.name: function.get_concrete_function(**self._specs(signature))
+                for signature in self.signatures
+            }
+
+        content = convert_copy(self.pipeline, self.quantize, kernels_of, functions_of)
         return share_quantization(content) if in_int8 else content
 
     def _specs(self, signature):

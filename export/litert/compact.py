@@ -4,17 +4,24 @@ import numpy as np
 from tensorflow.lite.tools import flatbuffer_utils
 
 LARGEST = 127
+ROWS = 1024  # quantised at a time, because the intermediate results are in float64
 
 
 def scales_of_rows(matrix) -> np.ndarray:
     """Returns the scale of int8 for each row of `matrix` `[N, M]`: `[N]`, float64."""
-    scales = np.abs(matrix).max(axis=1).astype(np.float64) / LARGEST
+    largest = np.maximum(matrix.max(axis=1), -matrix.min(axis=1))
+    scales = largest.astype(np.float64) / LARGEST
     return np.where(scales == 0, 1.0, scales)
 
 
 def codes_of_rows(matrix, scales) -> np.ndarray:
     """Returns `matrix` `[N, M]` in units of `scales` `[N]`, rounded, halves away from 0: int8."""
-    return (np.sign(matrix) * np.floor(np.abs(matrix / scales[:, None]) + 0.5)).astype(np.int8)
+    codes = np.empty(matrix.shape, np.int8)
+    for start in range(0, len(matrix), ROWS):
+        some = slice(start, start + ROWS)
+        quotients = matrix[some] / scales[some, None]
+        codes[some] = np.sign(quotients) * np.floor(np.abs(quotients) + 0.5)
+    return codes
 
 
 def share_quantization(content) -> bytes:

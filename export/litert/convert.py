@@ -14,8 +14,9 @@ from keras_transformer.export.errors import ExportError
 from keras_transformer.export.litert import kernels
 from keras_transformer.export.litert.calibration import FakeQuantized, keep_in_float
 from keras_transformer.export.litert.compact import share_quantization
+from keras_transformer.export.litert.stand_ins import StandIns
 from keras_transformer.export.litert.static_int8 import finish_static_int8
-from keras_transformer.export.parity import copy_pipeline
+from keras_transformer.export.litert.stored_weights import Unrecognized
 from keras_transformer.export.place import save
 from keras_transformer.layers.kernels import Kernels
 
@@ -46,19 +47,27 @@ def convert(pipeline, signatures, quantize, ranges=None, strings=None, beam=None
     """
     in_int8 = quantize in ("int8", "int8_static")
     grows = quantize != "int8_static"
-    pipeline = copy_pipeline(pipeline, _kernels(pipeline.model, in_int8, ranges, grows))
-    find_of = functools.partial(functools.partial, _find, pipeline.searched, beam or Beam(), grows)
-    functions = {}
-    for signature in signatures:
-        shape = signature.batch_size, signature.source_length
-        _, of_ids = pipeline.signatures(find_of(signature))
-        source = tf.TensorSpec(shape, tf.int32, name="source")
-        functions[signature.name] = _trace(of_ids.lenient, signature, source, "max_length")
-    for signature in () if strings is None else strings.signatures:
-        translate = strings.function(find_of(signature), signature)
-        sentence = tf.TensorSpec([1], tf.string, name="sentence")
-        functions[signature.name] = _trace(translate, signature, sentence, "extra_length")
-    content = convert_functions(pipeline.model, functions, quantize, TEXT if strings else "")
+
+    def functions_of(pipeline, within):
+        find_of = functools.partial(
+            functools.partial, _find, pipeline.searched, beam or Beam(), grows
+        )
+        functions = {}
+        for signature in signatures:
+            shape = signature.batch_size, signature.source_length
+            _, of_ids = pipeline.signatures(find_of(signature))
+            source = tf.TensorSpec(shape, tf.int32, name="source")
+            function = within(of_ids.lenient)
+            functions[signature.name] = _trace(function, signature, source, "max_length")
+        for signature in () if strings is None else strings.signatures:
+            translate = within(strings.function(find_of(signature), signature))
+            sentence = tf.TensorSpec([1], tf.string, name="sentence")
+            functions[signature.name] = _trace(translate, signature, sentence, "extra_length")
+        return functions
+
+    kernels_of = functools.partial(_kernels, pipeline.model, in_int8, ranges, grows)
+    custom = TEXT if strings else ""
+    content = convert_copy(pipeline, quantize, kernels_of, functions_of, custom)
     if quantize == "int8_static":
         content = finish_static_int8(content)
     if in_int8 and pipeline.shortlist is not None:
@@ -66,13 +75,12 @@ def convert(pipeline, signatures, quantize, ranges=None, strings=None, beam=None
     return share_quantization(content) if in_int8 else content
 
 
-def _kernels(model, in_int8, ranges, grows):
+def _kernels(model, in_int8, ranges, grows, code_of=lambda path: None):
     chosen = {}
     if in_int8:
         tables = [layer.table for layer in model.embeddings]
-        rows = kernels.Int8Rows(
-            tables, getattr(model.output_layer, "kernel", None), model.output_bias
-        )
+        kernel = getattr(model.output_layer, "kernel", None)
+        rows = kernels.Int8Rows(tables, kernel, model.output_bias, code_of)
         chosen.update(look_up=rows.look_up, restrict=rows.restrict, pick=rows.pick)
     if ranges is not None:
         chosen.update(dense=FakeQuantized(model, ranges), keep=keep_in_float)
@@ -81,7 +89,39 @@ def _kernels(model, in_int8, ranges, grows):
     return Kernels(**chosen)
 
 
-def convert_functions(model, functions, quantize="none", custom="") -> bytes:
+def convert_copy(pipeline, quantize, kernels_of, functions_of, custom="") -> bytes:
+    """Returns the bytes of a .tflite model whose signatures use a copy of a pipeline.
+
+    Most weights are not in the graphs while they are converted: see `StandIns`.
+
+    Args:
+        pipeline: A `Pipeline`, which is not changed.
+        quantize, custom: See `convert_functions`.
+        kernels_of: Function that returns the `Kernels` of the copy. Its argument is the `code_of`
+            of `Int8Rows`.
+        functions_of: Function that returns concrete functions by the names of the signatures. Its
+            arguments are the copy and a function, which must be applied to every function of the
+            copy before it is traced.
+
+    Raises:
+        ExportError: See `convert_functions`.
+    """
+    without = frozenset()
+    while True:
+        stand_ins = StandIns(pipeline.model, quantize, without)
+        model = stand_ins.copy(pipeline.model, kernels_of(stand_ins.code_of))
+        functions = functions_of(pipeline.with_model(model), stand_ins.within)
+        for function in functions.values():
+            stand_ins.note(function)
+        content = convert_functions(model, functions, quantize, custom, stand_ins.read(model))
+        del model, functions
+        try:
+            return stand_ins.replace(content)
+        except Unrecognized as error:
+            without |= stand_ins.paths if without else error.paths
+
+
+def convert_functions(model, functions, quantize="none", custom="", read=None) -> bytes:
     """Returns the bytes of a .tflite model whose signatures are functions of a `Transformer`.
 
     Args:
@@ -91,13 +131,14 @@ def convert_functions(model, functions, quantize="none", custom="") -> bytes:
             to `finish_static_int8`.
         custom: Prefix of the names of custom operators that are allowed. `""`: only builtin
             operators are allowed.
+        read: List of the model's variables that the functions read. `None`: all.
 
     Raises:
         ExportError: If the model needs other operators. The message names them.
     """
     # Tracks the variables but not the model: see `Translator`. Kernels may have further variables.
     module = tf.Module()
-    module.weights = [variable.value for variable in model.variables]
+    module.weights = [v.value for v in model.variables] if read is None else read
     module.others = [variable for function in functions.values() for variable in function.variables]
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder, "model")

@@ -10,7 +10,7 @@ from keras_transformer.export.limits import MAX_LOSS, Limits
 from keras_transformer.export.litert.answered import LiteRTAnswers
 from keras_transformer.export.litert.engines import load_interpreter
 from keras_transformer.export.litert.generated import LiteRTGeneration
-from keras_transformer.export.litert.packed import pack
+from keras_transformer.export.litert.packed import pack, read_model
 from keras_transformer.export.parity import in_float32, without_sentences
 from keras_transformer.export.place import place_file, silent
 from keras_transformer.export.place_checks import check_place_of_file, check_space
@@ -181,7 +181,8 @@ def _write(contents, draft, path, about):
     metadata = {**contents.metadata(content), **about}
     tokenizers = contents.pipeline.tokenizers
     pack(draft, content, tokenizers, metadata)
+    del content  # the check needs the memory
     report = contents.check(draft, path)
-    pack(draft, content, tokenizers, {**metadata, "agreement": without_sentences(report)})
+    pack(draft, read_model(draft), tokenizers, {**metadata, "agreement": without_sentences(report)})
     contents.open(draft)
     return {**report, **contents.results()}

@@ -1,5 +1,6 @@
 """Kernels of a search step made of the operations that are fastest in LiteRT."""
 
+import functools
 from collections.abc import Callable
 
 import numpy as np
@@ -48,13 +49,16 @@ class Int8Rows:
         tables: Embedding tables, variables `[V, D]`.
         kernel: Output weights that are not tied to a table, a variable `[D, V]`, or `None`.
         bias: Output bias, a variable `[V]`, or `None`.
+        code_of: Function from the path of a variable to the number that stands for all of its codes
+            in the graphs, or `None`: see `StandIns`.
     """
 
-    def __init__(self, tables, kernel=None, bias=None):
+    def __init__(self, tables, kernel=None, bias=None, code_of=lambda path: None):
         self._bias = None if bias is None else _as_int32(bias.numpy())
-        self._rows = {table.path: _in_int8(table.numpy()) for table in tables}
+        rows = {table.path: table.numpy() for table in tables}
         if kernel is not None:
-            self._rows[kernel.path] = _in_int8(kernel.numpy().T)
+            rows[kernel.path] = kernel.numpy().T
+        self._rows = {path: _in_int8(values, code_of(path)) for path, values in rows.items()}
 
     def look_up(self, table, tokens) -> Tensor:
         """Returns rows of a table, float32 `[B, T, D]`: see `Kernels`."""
@@ -84,7 +88,7 @@ class Int8Rows:
 
     def _gathered(self, matrix, tokens):
         codes, scales = self._rows[matrix.path]
-        return tf.gather(codes, tokens), tf.bitcast(tf.gather(scales, tokens), tf.float32)
+        return tf.gather(codes(), tokens), tf.bitcast(tf.gather(scales, tokens), tf.float32)
 
 
 def multiply_in_int8(content) -> bytes:
@@ -132,16 +136,23 @@ def _integers():
     return quantization
 
 
-def _in_int8(table):
-    """Returns variables with the codes `[V, D]`, int8, and the scales `[V, 1]` of a table.
+def _in_int8(table, code=None):
+    """Returns a function that returns the codes `[V, D]`, int8, and the scales `[V, 1]` of a table.
 
     The bits of the float32 scales are stored as int32, because the converter would round them to
     int8. They are variables, because constants would be part of the graph of every loop, and there
     are several copies of each graph during the conversion.
+
+    Args:
+        table: Array `[V, D]`.
+        code: Number that stands for all codes. `None`: the codes are a variable.
     """
-    scales = scales_of_rows(table)[:, None]  # [V, 1]
-    codes = codes_of_rows(table, scales[:, 0])  # [V, D]
-    return tuple(tf.Variable(values, trainable=False) for values in (codes, _as_int32(scales)))
+    scales = scales_of_rows(table)  # [V]
+    bits = tf.Variable(_as_int32(scales[:, None]), trainable=False)
+    if code is not None:
+        return functools.partial(tf.constant, code, tf.int8, table.shape), bits
+    codes = tf.Variable(codes_of_rows(table, scales), trainable=False)
+    return lambda: codes, bits
 
 
 def _as_int32(values):

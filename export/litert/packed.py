@@ -2,7 +2,6 @@
 
 import contextlib
 import dataclasses
-import io
 import json
 import zipfile
 import zlib
@@ -17,6 +16,7 @@ METADATA = "metadata.json"
 # Keys of the metadata.
 SIGNATURES, STRINGS = "signatures", "string_signatures"
 CHECKSUM = "crc32"  # of the model
+BLOCK = 2**20  # bytes that are read at a time
 VOCABULARY = "vocabulary"  # false if the model does not process text
 # Errors that `zipfile`, `json` and `FixedSignature` raise for damaged files.
 DAMAGED = (
@@ -130,7 +130,7 @@ def unpack(path) -> tuple[dict[str, Any], dict[str, list[FixedSignature]], Token
         raise ValueError(f"{path} does not exist.")
     if path.is_dir():
         raise ValueError(f"{path} is a folder, not a .tflite file.")
-    content, members = _split(path)
+    size, members = _split(path)
     with _reading(path, METADATA):
         metadata = dict(json.loads(members[METADATA]))
         version = metadata["format"]
@@ -156,28 +156,49 @@ def unpack(path) -> tuple[dict[str, Any], dict[str, list[FixedSignature]], Token
     if metadata.get(VOCABULARY, True):
         with _reading(path, "vocabulary"):
             tokenizers = Tokenizers.from_files(members.get)
-    if zlib.crc32(content) != metadata.get(CHECKSUM, zlib.crc32(content)):
+    if CHECKSUM in metadata and _checksum(path, size) != metadata[CHECKSUM]:
         raise ValueError(
             f"{path} is damaged: its model is not the one that was written. Export it again."
         )
     return metadata, signatures, tokenizers
 
 
+def read_model(path) -> bytes:
+    """Returns the bytes of the model in a file that `pack` has written.
+
+    Raises:
+        ValueError: If the file was written by another program.
+        OSError: If it cannot be read.
+    """
+    size, _ = _split(path)
+    with path.open("rb") as file:
+        return file.read(size)
+
+
+def _checksum(path, size):
+    """Returns the checksum of the first `size` bytes of a file, which is not held in memory."""
+    checksum = 0
+    with path.open("rb") as file:
+        while size > 0 and (block := file.read(min(size, BLOCK))):
+            checksum, size = zlib.crc32(block, checksum), size - len(block)
+    return checksum
+
+
 def _split(path):
-    """Returns the bytes of the model, and a dictionary of the members of the archive by name."""
-    content = path.read_bytes()
-    try:
-        with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            begin = min(item.header_offset for item in archive.infolist())
-            names = {METADATA, *FILES} & set(archive.namelist())
-            if METADATA not in names:
-                raise KeyError(METADATA)
-            return content[:begin], {name: archive.read(name) for name in names}
-    except DAMAGED as error:
-        raise ValueError(
-            f"{path} was not written by `keras-transformer export litert`, or is damaged: "
-            "it contains no metadata."
-        ) from error
+    """Returns the size of the model, and a dictionary of the members of the archive by name."""
+    with path.open("rb") as file:
+        try:
+            with zipfile.ZipFile(file) as archive:
+                begin = min(item.header_offset for item in archive.infolist())
+                names = {METADATA, *FILES} & set(archive.namelist())
+                if METADATA not in names:
+                    raise KeyError(METADATA)
+                return begin, {name: archive.read(name) for name in names}
+        except DAMAGED as error:
+            raise ValueError(
+                f"{path} was not written by `keras-transformer export litert`, or is damaged: "
+                "it contains no metadata."
+            ) from error
 
 
 @contextlib.contextmanager

@@ -5,12 +5,14 @@ import numpy as np
 import pytest
 import sacrebleu
 import tensorflow as tf
+from support import small_config
 
 from keras_transformer import Transformer, Translator
 from keras_transformer.export.errors import ExportError
 from keras_transformer.export.limits import Limits
 from keras_transformer.export.parity import (
     compare,
+    copy_model,
     in_float32,
     require_identical,
 )
@@ -117,6 +119,18 @@ def test_exports_compute_in_float32(translator):
     memory, _ = float32.model.encode(source)
     assert memory.dtype == tf.float32
     np.testing.assert_array_equal(memory, translator.model.encode(source)[0])
+
+
+def test_a_copy_keeps_its_weights_when_the_original_changes():
+    """Both share their memory at first."""
+    model = Transformer(small_config())
+    copy = copy_model(model)
+    before = [weight.numpy() for weight in copy.weights]
+    for weight in model.weights:
+        weight.assign_add(np.ones(weight.shape, np.float32))
+    for weight, ours, theirs in zip(copy.weights, before, model.weights, strict=True):
+        np.testing.assert_array_equal(weight.numpy(), ours)
+        np.testing.assert_array_equal(theirs.numpy(), ours + 1)
 
 
 def test_quality_is_measured_by_sacrebleu_for_both():

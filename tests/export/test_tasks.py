@@ -30,7 +30,7 @@ from keras_transformer.export.errors import ExportError
 from keras_transformer.export.limits import Limits
 from keras_transformer.export.litert.runtime import LiteRTTranslator
 from keras_transformer.export.litert.single_pass import LiteRTSinglePass
-from keras_transformer.export.parity import copy_pipeline
+from keras_transformer.export.litert.stand_ins import StandIns
 from keras_transformer.export.saved_model.loaders import SessionModel
 from keras_transformer.export.saved_model.runtime import SavedModelSinglePass, SavedModelTranslator
 from keras_transformer.tasks.classification.classifier import ClassificationCodec
@@ -147,15 +147,15 @@ def test_texts_from_strings_begin_with_their_prompts(generator, generator_files)
 def test_a_wrong_weight_of_a_language_model_is_detected(tokenizer, tmp_path, monkeypatch):
     config = LanguageModelConfig(**sizes(tokenizer))
     generator = TextGenerator(randomise(LanguageModel(config)), tokenizer)
-    module = "keras_transformer.export.litert.convert"
+    right = StandIns.copy
 
-    def disturbed(pipeline, kernels):
-        copy = copy_pipeline(pipeline, kernels)
-        table = copy.model.embedding.table
+    def disturbed(*arguments):
+        copy = right(*arguments)
+        table = copy.embedding.table
         table.assign(table.numpy() + np.eye(*table.shape) * 0.5)
         return copy
 
-    monkeypatch.setattr(f"{module}.copy_pipeline", disturbed)
+    monkeypatch.setattr(StandIns, "copy", disturbed)
     with pytest.raises(ExportError, match="differ from those of the model in memory"):
         export_litert(generator, tmp_path / "x.tflite", PROMPTS, lengths=[20])
     assert list(tmp_path.iterdir()) == []

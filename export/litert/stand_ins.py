@@ -1,0 +1,165 @@
+"""Constants that stand in for large weights while LiteRT's converter writes the graphs."""
+
+import functools
+import hashlib
+from collections.abc import Callable, Collection
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+from tensorflow.lite.tools import flatbuffer_utils
+
+from keras_transformer.export.litert.stored_weights import (
+    Unrecognized,
+    Uses,
+    Weight,
+    drop_unused_buffers,
+)
+from keras_transformer.layers.kernels import Kernels
+
+QUANTIZATIONS = ("none", "int8")  # for which weights have stand-ins
+SMALLEST = 2**14  # numbers in a weight that has a stand-in
+TINY = np.float32(1e-6)  # the smallest factor by which weights may be multiplied
+STEP = 2.0**-14  # between the values of stand-ins, which are a little above 1
+
+
+class StandIns:
+    """Constants of equal numbers in place of the large tables and kernels of a model.
+
+    The converter has several copies of every weight at a time, and frees none of those that it read
+    from variables. Of a constant whose numbers are equal it stores one number. Every weight has
+    another number, by which it is found in the converted model; there it replaces the constant, in
+    the form in which the converter would have stored it. The converter also multiplies weights by
+    constant factors, such as the scale of attention scores; such a product is found as well.
+
+    Args:
+        model: The model, in float32.
+        quantize: Quantisation of the file. Weights have stand-ins for `QUANTIZATIONS` only.
+        without: Paths of weights that have no stand-in.
+    """
+
+    def __init__(self, model: keras.Model, quantize: str, without: Collection[str] = ()):
+        self._quantize, self._is_complete = quantize, not without
+        self._weights, self._codes, self._mapping, self._factors = {}, {}, [], {1.0}
+        known = {}
+        for variable, is_table in _large(model) if quantize in QUANTIZATIONS else ():
+            if variable.path not in without:
+                key = (_digest(variable), is_table)  # equal weights are stored once
+                weight = Weight(1 + (len(known) + 1) * STEP, variable, is_table)
+                self._weights[variable.path] = known.setdefault(key, weight)
+
+    @property
+    def paths(self) -> frozenset[str]:
+        """Paths of the weights that have stand-ins."""
+        return frozenset(self._weights)
+
+    def copy(self, model: keras.Model, kernels: Kernels) -> Any:
+        """Returns a copy of the model with `Kernels`, for functions that `within` returns."""
+        copy = type(model)(model.config, dtype="float32", kernels=kernels)
+        for ours, theirs in zip(copy.variables, model.variables, strict=True):
+            weight = self._weights.get(theirs.path)
+            if weight is None:
+                ours.assign(theirs.value)
+                continue
+            # Frees its memory: the functions do not read it.
+            tf.raw_ops.AssignVariableOp(resource=ours.value.handle, value=tf.zeros([]))
+            self._mapping.append((ours, weight.value))
+        return copy
+
+    def read(self, copy: keras.Model) -> list[tf.Variable]:
+        """Returns the variables of the copy that its functions read."""
+        replaced = {id(variable) for variable, _ in self._mapping}
+        return [v.value for v in copy.variables if id(v) not in replaced]
+
+    def within(self, function: Callable) -> Callable:
+        """Returns a function of the copy that computes with the stand-ins when it is traced."""
+
+        @functools.wraps(function)
+        def computed(*args, **inputs):
+            constants = [
+                (variable, tf.constant(value, tf.float32, variable.shape))
+                for variable, value in self._mapping
+            ]
+            with keras.StatelessScope(constants):
+                return function(*args, **inputs)
+
+        return computed if self._mapping else function
+
+    def code_of(self, path: str) -> int | None:
+        """Returns the number that stands for a weight in int8, `None` if there is none."""
+        if path not in self._weights:
+            return None
+        return self._codes.setdefault(path, len(self._codes) + 1)
+
+    def note(self, function: Any) -> None:
+        """Notes the constants of a concrete function, by which weights may be multiplied."""
+        graph = function.graph.as_graph_def()
+        for nodes in (graph.node, *(inner.node_def for inner in graph.library.function)):
+            for node in nodes:
+                tensor = node.attr["value"].tensor
+                if node.op != "Const" or tensor.dtype != tf.float32.as_datatype_enum:
+                    continue
+                if all(axis.size == 1 for axis in tensor.tensor_shape.dim):
+                    number = np.float32(tf.make_ndarray(tensor).item())
+                    if TINY < abs(number) < 1 / TINY:
+                        self._factors |= {float(number), float(1 / number)}
+
+    def replace(self, content: bytes) -> bytes:
+        """Returns a .tflite model with the weights in place of their stand-ins.
+
+        Args:
+            content: The bytes of the model.
+
+        Raises:
+            Unrecognized: If a weight is missing or has another form than expected.
+        """
+        if not self._weights:
+            return content
+        writable = bytearray(content)
+        del content
+        model = flatbuffer_utils.read_model_from_bytearray(writable)
+        uses = Uses(model, self._values(), self._codes, self._weights, self._is_complete).all()
+        used = {use.weight for use in uses}
+        missing = {path for path, weight in self._weights.items() if weight not in used}
+        if missing:
+            raise Unrecognized(missing)
+        if self._quantize == "none":  # every weight has a buffer to itself, of the right size
+            for use in {use.tensor.buffer: use for use in uses}.values():
+                buffer = model.buffers[use.tensor.buffer].data
+                if not np.may_share_memory(buffer, np.frombuffer(writable, np.uint8)):
+                    raise Unrecognized(self.paths)  # a model of more than 2 GB is read otherwise
+                buffer.view(np.float32)[:] = use.numbers().ravel()
+            return bytes(writable)
+        buffers = {}
+        for use in uses:
+            use.store(model, buffers)
+        drop_unused_buffers(model)
+        return bytes(flatbuffer_utils.convert_object_to_bytearray(model))
+
+    def _values(self):
+        """Returns the values of the stand-ins and their products, with weights and factors."""
+        return [
+            (float(np.float32(weight.value) * np.float32(factor)), weight, factor)
+            for weight in set(self._weights.values())
+            for factor in self._factors
+        ]
+
+
+def _large(model):
+    """Yields the large tables and kernels of a model, and whether each is a table."""
+    tables = [layer.table for layer in getattr(model, "embeddings", ())]
+    dense = [layer for layer in model._flatten_layers() if isinstance(layer, keras.layers.Dense)]
+    kinds = [(table, True) for table in tables] + [(layer.kernel, False) for layer in dense]
+    for variable, is_table in {
+        id(variable): (variable, is_table) for variable, is_table in kinds
+    }.values():
+        is_own = isinstance(variable, keras.Variable)  # with adapters, the kernel is a sum
+        if is_own and len(variable.shape) == 2 and np.prod(variable.shape) >= SMALLEST:
+            yield variable, is_table
+
+
+def _digest(variable):
+    """Returns what is the same for two variables with equal numbers."""
+    numbers = variable.numpy()
+    return numbers.shape, hashlib.sha256(np.ascontiguousarray(numbers)).digest()

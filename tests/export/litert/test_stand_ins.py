@@ -1,0 +1,131 @@
+"""Weights that are not in the graphs during a conversion: the file is the same as with them."""
+
+import collections
+import functools
+import hashlib
+
+import numpy as np
+import pytest
+from litert_files import translator_of
+from support import normal, small_config
+from tensorflow.lite.tools import flatbuffer_utils
+
+from keras_transformer import Transformer
+from keras_transformer.export.litert import convert as conversion
+from keras_transformer.export.litert import stand_ins
+from keras_transformer.export.litert.packed import FixedSignature
+from keras_transformer.export.litert.stored_weights import Uses
+
+LEFT_OUT = {"buffer", "name"}
+SIGNATURES = [FixedSignature("greedy_2x5", 2, 5, 6)]
+
+
+def described(content):
+    """Returns the contents of a .tflite model, apart from the order in which things are stored."""
+    model = flatbuffer_utils.read_model_from_bytearray(bytearray(content))
+    signatures = {
+        bytes(s.signatureKey): _graph(model, s.subgraphIndex) for s in model.signatureDefs
+    }
+    return signatures, sum(len(buffer.data) for buffer in model.buffers if buffer.data is not None)
+
+
+def _graph(model, number):
+    """Returns digests of the outputs of a graph and of all operators, each with its whole past."""
+    graph = model.subgraphs[number]
+    digests = {number: f"input {place}" for place, number in enumerate(graph.inputs)}
+    for number, tensor in enumerate(graph.tensors):
+        data = model.buffers[tensor.buffer].data
+        if data is not None and len(data):
+            digests[number] = _digest(_plain(vars(tensor)) + (bytes(data),))
+    operators = collections.Counter()
+    for operator in graph.operators:
+        code = model.operatorCodes[operator.opcodeIndex]
+        past = [digests.get(number) for number in operator.inputs]
+        options = {} if operator.builtinOptions is None else dict(vars(operator.builtinOptions))
+        for name in [name for name in options if name.endswith("SubgraphIndex")]:
+            options[name] = _graph(model, options[name])
+        digest = _digest((code.builtinCode, code.version, past, _plain(options)))
+        operators[digest] += 1
+        for place, number in enumerate(operator.outputs):
+            about = _plain(vars(graph.tensors[number]))
+            digests[number] = _digest((digest, place, about))
+    return [digests[number] for number in graph.outputs], sorted(operators.items())
+
+
+def _digest(value):
+    return hashlib.sha256(repr(value).encode()).hexdigest()
+
+
+def _plain(value):
+    """Returns a value of a model as nested tuples, without names and places."""
+    if isinstance(value, dict):
+        fields = sorted(value.items())
+        return tuple((name, _plain(item)) for name, item in fields if name not in LEFT_OUT)
+    if isinstance(value, (list, tuple, np.ndarray)):
+        return tuple(_plain(item) for item in value)
+    if value is None or isinstance(value, (int, float, bool, bytes, str)):
+        return value
+    return value.item() if isinstance(value, np.generic) else _plain(vars(value))
+
+
+@pytest.fixture(scope="module")
+def pipeline():
+    model = Transformer(small_config(vocab_size=101, d_model=24, num_heads=2, num_decoder_layers=1))
+    for number, weight in enumerate(model.weights):
+        weight.assign(normal(*weight.shape, seed=number))
+    same = [w for w in model.weights if w.path.endswith("self_attention/key/kernel")]
+    same[0].assign(same[1].value)  # stored once
+    model.embeddings[0].table.assign(normal(101, 24) * (np.arange(101) != 7)[:, None])
+    return translator_of(model)
+
+
+@pytest.fixture(scope="module")
+def theirs(pipeline):
+    """A function that returns the file that the converter writes without stand-ins."""
+
+    @functools.cache
+    def of(quantize):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(stand_ins, "QUANTIZATIONS", ())
+            return described(conversion.convert(pipeline, SIGNATURES, quantize))
+
+    return of
+
+
+@pytest.fixture
+def tried(monkeypatch):
+    """The numbers of weights with stand-ins, one for each conversion."""
+    numbers = []
+
+    class Counted(stand_ins.StandIns):
+        def __init__(self, *args):
+            super().__init__(*args)
+            numbers.append(len(self.paths))
+
+    monkeypatch.setattr(stand_ins, "SMALLEST", 64)
+    monkeypatch.setattr(conversion, "StandIns", Counted)
+    return numbers
+
+
+@pytest.mark.parametrize("quantize", ["none", "int8"])
+def test_the_file_equals_the_one_that_the_converter_writes(pipeline, quantize, theirs, tried):
+    """The scale of the attention scores, which is no power of 2, is part of query kernels."""
+    ours = described(conversion.convert(pipeline, SIGNATURES, quantize))
+    assert tried == [17]  # a table, 6 kernels of the encoder, 10 of the decoder
+    for one, other in zip(ours, theirs(quantize), strict=True):
+        assert one == other
+
+
+def test_a_weight_that_is_not_found_is_converted_as_a_variable(
+    pipeline, theirs, tried, monkeypatch
+):
+    found = Uses._find
+
+    def find(uses, tensor):
+        use = found(uses, tensor)
+        path = "" if use is None else use[0].variable.path
+        return None if path.endswith("cross_attention/query/kernel") else use
+
+    monkeypatch.setattr(Uses, "_find", find)
+    assert described(conversion.convert(pipeline, SIGNATURES, "none")) == theirs("none")
+    assert tried == [17, 0]
