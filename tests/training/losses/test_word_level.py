@@ -6,6 +6,8 @@ import tensorflow as tf
 
 from keras_transformer.training.losses import projected as projection
 from keras_transformer.training.losses.projected import projected_cross_entropy
+from keras_transformer.training.losses.r_drop import RDrop
+from keras_transformer.training.losses.sim_cut import SimCut
 from keras_transformer.training.losses.teacher import teacher_shares
 
 N, D, V = 22, 5, 13
@@ -46,7 +48,7 @@ def targets_of(labels, teacher, smoothing, weight):
     return targets
 
 
-def measure(smoothing, weight, tokens, probabilities, r_drop=0.0, jit_compile=False):
+def measure(smoothing, weight, tokens, probabilities, consistency=None, jit_compile=False):
     hidden, table, labels, weights, bias, _ = example()
     tensors = [tf.constant(x, "float32") for x in (hidden, table, bias)]
 
@@ -60,7 +62,7 @@ def measure(smoothing, weight, tokens, probabilities, r_drop=0.0, jit_compile=Fa
                 tf.constant(labels),
                 tf.constant(weights, "float32"),
                 smoothing,
-                r_drop,
+                consistency,
                 bias,
                 (tf.constant(tokens), shares),
             )
@@ -91,12 +93,13 @@ def test_it_is_the_divergence_from_the_mixture(monkeypatch, k, rows, smoothing, 
 
 
 @pytest.mark.parametrize("jit_compile", [False, True])
-def test_gradients_are_those_of_automatic_differentiation(monkeypatch, jit_compile):
-    """With R-Drop, whose two passes are the halves of the rows; in float64."""
+@pytest.mark.parametrize("consistency", [RDrop(0.7), SimCut(0.7)], ids=["R-Drop", "SimCut"])
+def test_gradients_are_those_of_automatic_differentiation(monkeypatch, consistency, jit_compile):
+    """With two passes, which are the halves of the rows; in float64."""
     monkeypatch.setattr(projection, "CHUNK_BYTES", 6 * 4 * V)
     hidden, table, labels, weights, bias, teacher = example()
     tokens, probabilities = most_probable(teacher, 4)
-    loss, gradients = measure(0.1, 0.4, tokens, probabilities, 0.7, jit_compile)
+    loss, gradients = measure(0.1, 0.4, tokens, probabilities, consistency, jit_compile)
     variables = [tf.constant(x) for x in (hidden, table, bias)]
     known = np.zeros_like(teacher)
     np.put_along_axis(known, tokens, probabilities, 1)
@@ -105,8 +108,12 @@ def test_gradients_are_those_of_automatic_differentiation(monkeypatch, jit_compi
         log_p = tf.nn.log_softmax(variables[0] @ tf.transpose(variables[1]) + variables[2])
         losses = -tf.reduce_sum(targets_of(labels, known, 0.1, 0.4) * log_p, axis=1)
         first, second = tf.split(log_p, 2)
-        apart = tf.reduce_sum((tf.exp(first) - tf.exp(second)) * (first - second), axis=1) / 2
-        losses += 0.7 / 2 * tf.concat([apart, apart], axis=0)
+        if isinstance(consistency, RDrop):
+            apart = tf.reduce_sum((tf.exp(first) - tf.exp(second)) * (first - second), axis=1) / 2
+            losses += 0.7 / 2 * tf.concat([apart, apart], axis=0)
+        else:  # the cross-entropy of the second pass does not count
+            apart = tf.reduce_sum(tf.exp(first) * (first - second), axis=1)
+            losses = tf.concat([tf.split(losses, 2)[0] + 0.7 * apart, 0 * apart], axis=0)
         expected = tf.reduce_sum(weights * losses)
     np.testing.assert_allclose(loss, expected, rtol=1e-5)
     for gradient, wanted in zip(gradients, tape.gradient(expected, variables), strict=True):
