@@ -128,6 +128,8 @@ def _judge_beam(draft, agreement, name):
     if is_renormalized(rules_of(config)):
         return {"sentences": 0, "agreement": None}
     beam = BEAM_BY_SUM if config.decoder.hides_start else BEAM
+    # No longer than in greedy search: a model that does not end would fill all its positions.
+    beam = dataclasses.replace(beam, max_length=agreement.pipeline.greedy.max_length)
     loaded = open_ctranslate2(draft, beam)
     ends_by_force = loaded.metadata[FORCED] is not None
     columns = (

@@ -13,7 +13,7 @@ from tensorflow.lite.tools import flatbuffer_utils
 from keras_transformer.export.litert.stored_weights import (
     Unrecognized,
     Uses,
-    Weight,
+    LargeWeight,
     drop_unused_buffers,
 )
 from keras_transformer.layers.kernels import Kernels
@@ -46,7 +46,7 @@ class StandIns:
         for variable, is_table in _large(model) if quantize in QUANTIZATIONS else ():
             if variable.path not in without:
                 key = (_digest(variable), is_table)  # equal weights are stored once
-                weight = Weight(1 + (len(known) + 1) * STEP, variable, is_table)
+                weight = LargeWeight(1 + (len(known) + 1) * STEP, variable, is_table)
                 self._weights[variable.path] = known.setdefault(key, weight)
 
     @property

@@ -30,7 +30,7 @@ class Unrecognized(Exception):
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Weight:
+class LargeWeight:
     """A weight with a stand-in.
 
     Args:
@@ -49,7 +49,7 @@ class Use:
     """A tensor of a .tflite model that holds a weight, times a factor."""
 
     tensor: Any
-    weight: Weight
+    weight: LargeWeight
     factor: float
     is_transposed: bool
 
