@@ -11,9 +11,9 @@ import tensorflow as tf
 from tensorflow.lite.tools import flatbuffer_utils
 
 from keras_transformer.export.litert.stored_weights import (
+    LargeWeight,
     Unrecognized,
     Uses,
-    LargeWeight,
     drop_unused_buffers,
 )
 from keras_transformer.layers.kernels import Kernels
