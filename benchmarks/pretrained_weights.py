@@ -13,7 +13,6 @@ from decoding_task import EOS_ID, PAD_ID, vocabulary
 
 SPECIAL = {PAD_ID: "<|pad|>", EOS_ID: "<|endoftext|>"}  # of GPT-2
 FIRST = EOS_ID + 1  # id of the first token that is not special
-POSITIONS = 1024  # of GPT-2
 SPREAD = 0.5  # standard deviation of the logarithms of the lengths of embeddings
 BUCKETS, DISTANCE = 32, 128  # of T5's positions
 
@@ -98,10 +97,13 @@ def _t5_block(random, model, side, name):
 
 
 def write_gpt2(model, folder):
-    """Writes a folder like GPT-2's; its special tokens have the ids of `decoding_task`."""
+    """Writes a folder like GPT-2's; its special tokens have the ids of `decoding_task`.
+
+    It has fewer positions, because the check of an export generates that many tokens.
+    """
     random, width = Random(model.seed), model.d_model
     random.table("transformer.wte.weight", model.vocab_size, width, scale=0.4)
-    random.normal("transformer.wpe.weight", POSITIONS, width, scale=0.4)
+    random.normal("transformer.wpe.weight", model.max_length, width, scale=0.4)
     for number in range(model.num_layers):
         name = f"transformer.h.{number}"
         for norm in ("ln_1", "ln_2"):
@@ -119,15 +121,14 @@ def write_gpt2(model, folder):
     settings = {
         "model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], "n_embd": width,
         "vocab_size": model.vocab_size, "n_layer": model.num_layers, "n_head": model.num_heads,
-        "n_inner": model.d_ff, "n_positions": POSITIONS, "activation_function": "gelu_new",
+        "n_inner": model.d_ff, "n_positions": model.max_length, "activation_function": "gelu_new",
         "layer_norm_epsilon": 1e-5, **ids,
     }  # fmt: skip
     pieces, merges = byte_pieces(model.vocab_size)
     (folder / "vocab.json").write_text(json.dumps({p: n for n, p in enumerate(pieces)}), "utf-8")
     lines = "".join(f"{first} {second}\n" for first, second in merges)
     (folder / "merges.txt").write_text(f"#version: 0.2\n{lines}", "utf-8")
-    # Otherwise a check of an export would generate as many tokens as there are positions.
-    _write(folder, random.tensors, settings, {**ids, "max_length": model.max_length})
+    _write(folder, random.tensors, settings, ids)
 
 
 def byte_pieces(size):
