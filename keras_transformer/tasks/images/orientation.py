@@ -25,10 +25,10 @@ MIRRORED, UPSIDE_DOWN, TRANSPOSED = (2, 3, 6, 7), (3, 4, 7, 8), (5, 6, 7, 8)
 
 
 def upright(image, encoded) -> Tensor:
-    """Returns an image turned and mirrored as the Exif data of its file demand, in a graph.
+    """Returns an image turned and mirrored according to the Exif data of its file, in a graph.
 
-    The result is that of `exif_transpose` in Pillow, except that an orientation which only the XMP
-    data have is ignored.
+    The result is that of `exif_transpose` in Pillow, except that an orientation that only the XMP
+    data contain is ignored.
 
     Args:
         image: The decoded image, `[H, W, C]`.
