@@ -193,7 +193,10 @@ def test_the_loss_of_a_batch_mixes_labels_and_predictions(static):
 
     def loss(labels, weight=0.25, smoothing=0.0, **teacher):
         objective = ProjectedObjective(
-            model, LabelSmoothedCrossEntropy(smoothing, pad_id), weigh, 0.0, weight
+            model,
+            LabelSmoothedCrossEntropy(smoothing, pad_id),
+            weigh,
+            distillation_weight=weight,
         )
         return float(objective.sum({**inputs, **teacher}, tf.constant(labels), 5.0, static))
 
