@@ -183,6 +183,11 @@ class Settings(Section):
                 "`training.subword_sampling` and `data.train_distributions` cannot be combined: "
                 "teachers have predicted the tokens of one segmentation."
             )
+        if taught and getattr(self.data, "bidirectional", False):
+            raise ValueError(
+                "`data.bidirectional` and `data.train_distributions` cannot be combined: teachers "
+                "have predicted the targets of one direction."
+            )
 
     def _check_unused(self, task):
         for name in _unused(task):

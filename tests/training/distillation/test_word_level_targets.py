@@ -242,6 +242,8 @@ def test_settings_without_effect_are_reported(folder, tmp_path):
     place = f"data.train_distributions={tmp_path}"
     with pytest.raises(SettingsError, match="`training.subword_sampling` and `data.train_dist"):
         settings_of(folder, place, "training.subword_sampling=0.1")
+    with pytest.raises(SettingsError, match="`data.bidirectional` and `data.train_distributions` "):
+        settings_of(folder, place, "data.bidirectional=true")
     with pytest.raises(SettingsError, match="`data.train_distributions` has no effect on a dist"):
         call(folder, tmp_path / "run", settings=settings_of(folder, place))
     settings = settings_of(folder, "training.distillation_weight=0.3")
