@@ -145,7 +145,10 @@ def _of_run(run, limit):
     task = settings.task.get()
     if not task.has_two_sides:
         refuse_of_task(run, task.name)
-    data = open_source(settings.data, task.columns)
+    section = settings.data
+    if getattr(section, "bidirectional", False):  # the run translates in one direction
+        section = section.model_copy(update={"bidirectional": False})
+    data = open_source(section, task.columns)
     rows, count = data.rows("train"), data.count("train")
     if count is not None:
         rows = rows.shard(-(-count // limit), 0)

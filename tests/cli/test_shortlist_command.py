@@ -1,5 +1,7 @@
 """`keras-transformer shortlist`: learns a file in Marian's format from a run's or other pairs."""
 
+import shutil
+
 import numpy as np
 import pytest
 from click.testing import CliRunner
@@ -55,6 +57,17 @@ def test_it_is_learned_from_the_training_data(folder, tmp_path):
     assert done.exit_code == 0, done.stderr
     same(file, learn_shortlist(translator(), SOURCES, TARGETS, 4, 2))
     assert f"{file}: 5 pairs; " in done.stdout and "reading 5 pairs" in done.stderr
+
+
+def test_exchanged_pairs_are_not_among_those_of_a_run_in_both_directions(folder, tmp_path):
+    run = tmp_path / "run"
+    shutil.copytree(folder / "translation", run)
+    run.joinpath("config.toml").write_text(
+        CONFIG.format(kind="translation", folder=folder) + "bidirectional = true\n"
+    )
+    done = call(run, tmp_path / "lex.bin", "--first", 4, "--best", 2)
+    assert done.exit_code == 0, done.stderr
+    same(tmp_path / "lex.bin", learn_shortlist(translator(), SOURCES, TARGETS, 4, 2))
 
 
 @pytest.mark.slow
