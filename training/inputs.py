@@ -83,18 +83,38 @@ def take_tokenizers(run, settings, data, console, start=None) -> Tokenizers | No
 
     Returns:
         The `Tokenizers`. `None` for a task without text.
+
+    Raises:
+        ValueError: If no vocabulary can be learned or copied, or the tokenizers do not suit the
+            data.
     """
     if not settings.task.get().texts:
         return None
     if start is not None:
+        _check_directions(settings, start.tokenizers)
         run.write_tokenizers(start.tokenizers)
         run.inherit(start.run)
     elif not run.vocabulary():
         places = settings.vocabulary.places
         make = _learn_tokenizers if places is None else _copy_tokenizers
-        run.write_tokenizers(make(settings, data, console))
+        tokenizers = make(settings, data, console)
+        _check_directions(settings, tokenizers)
+        run.write_tokenizers(tokenizers)
         run.write_generation(None if places is None else read_rules(places))
     return run.load_tokenizers()
+
+
+def _check_directions(settings, tokenizers):
+    """Raises a `ValueError` if pairs cannot be exchanged because the sides differ in their tokens.
+
+    A multilingual model has one vocabulary, but puts tokens of languages in front of its texts.
+    """
+    if getattr(settings.data, "bidirectional", False) and not tokenizers.shared:
+        raise ValueError(
+            "`data.bidirectional` needs the same tokens for source and target: those of this "
+            "vocabulary differ, as in a multilingual model, which puts the tokens of its two "
+            "languages in front of a source. Exchanged pairs would have the wrong ones."
+        )
 
 
 def _copy_tokenizers(settings, data, console):

@@ -5,9 +5,15 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from pipelines import tokenizer
 from small_runs import At, assert_same_end, run_quietly
 
+from keras_transformer import Run, SentencePieceTokenizer
+from keras_transformer.text.languages import Languages
+from keras_transformer.text.piece_table import PieceTable
+from keras_transformer.text.tokenizers import Tokenizers
 from keras_transformer.training.data.sources import open_source
+from keras_transformer.training.inputs import take_tokenizers
 from keras_transformer.training.settings.toml import SettingsError, load_settings
 
 PAIRS = [("one", "eins"), ("two", "zwei"), ("three", "drei")]
@@ -73,6 +79,25 @@ def test_a_run_that_cannot_have_both_directions_is_refused(changes, message, tmp
     config.write_text('[data]\nsource = "text"\ntrain = "t"\nvalidation = "v"\n')
     with pytest.raises(SettingsError, match=message):
         load_settings(config, ["data.bidirectional=true", *changes])
+
+
+def test_a_vocabulary_with_tokens_of_languages_is_refused(tmp_path):
+    """A model with one table, whose sources begin with the tokens of both languages."""
+    model = tokenizer().model
+    special = {"pad_id": 0, "unk_id": 1, "bos_id": 2, "eos_id": 3}
+    special |= {"names": {30: "en", 31: "de"}}
+    sides = []
+    for of_source in (True, False):
+        languages = Languages({"en": 30, "de": 31}, "en", "de", of_source)
+        piece_table = PieceTable(range(30), 32, languages=languages, **special)
+        sides.append(SentencePieceTokenizer(model, piece_table))
+    start = SimpleNamespace(tokenizers=Tokenizers.of(sides), run=None)
+    config = tmp_path / "config.toml"
+    config.write_text('[data]\nsource = "text"\ntrain = "t"\nvalidation = "v"\n')
+    settings = load_settings(config, ["data.bidirectional=true"])
+    with pytest.raises(ValueError, match="`data.bidirectional` needs the same tokens for source"):
+        take_tokenizers(Run(tmp_path / "run"), settings, None, None, start)
+    assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.parametrize("keys", ['"cldr"', '"tfds"\nname = "x"\nfeatures = ["a", "b"]'])
