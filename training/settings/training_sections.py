@@ -365,7 +365,8 @@ class TrainingSettings(Section):
         None,
         description="Epochs between two checkpoints, instead of `checkpoint_every`. With "
         "`checkpoint_epochs = 1` and `keep_checkpoints = 10`, `average --last 10` averages the "
-        "ends of the last ten epochs. The last update always has a checkpoint.",
+        "ends of the last ten epochs, or of nine and the last update, which always has a "
+        "checkpoint.",
     )
     keep_checkpoints: Positive = Field(3, description="Number of recent checkpoints to keep.")
     best_by: Literal[tuple(_metrics())] | None = Field(
