@@ -78,7 +78,7 @@ _FAST_BY_FILE = {
         "test_steps_equal_one_pass_over_the_output": 1,
     },
     "tests/decoding/test_read_prompts.py": {
-        "test_every_kind_of_attention_reads_prompts": 2,
+        "test_every_kind_of_attention_reads_prompts": 1,
     },
     "tests/decoding/test_sample_decode.py": {
         "test_pairs_of_tokens_occur_with_their_probabilities": 1,
@@ -386,7 +386,7 @@ _FAST_BY_FILE = {
 # The same, but `.ci/run` runs the others.
 _FAST_REST_IN_CI_BY_FILE = {
     "tests/cli/test_bad_inputs.py": {
-        "test_a_bad_input_is_reported_in_one_line_and_leaves_no_file": 60,
+        "test_a_bad_input_is_reported_in_one_line_and_leaves_no_file": 40,
     },
     "tests/cli/test_bad_lines.py": {
         "test_a_line_without_a_passage_does_not_affect_the_other_answers": 0,

@@ -168,6 +168,7 @@ def test_a_beam_finds_better_outputs_than_greedy_search(norm):
     assert np.all(scores[differs, 0] > greedy_scores.numpy()[differs])
 
 
+@pytest.mark.slow
 def test_a_sentence_alone_is_the_same_sentence_in_a_batch():
     """For any neighbours, any order of the batch and any padding."""
     model, source = talkative(), sources()

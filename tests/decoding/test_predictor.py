@@ -103,6 +103,7 @@ def test_hypotheses_change_their_places_in_these_beams(name, monkeypatch):
     assert np.any(beam_decode(predictor, inputs, 4, 4, max_length=LIMIT)[0] != tokens)
 
 
+@pytest.mark.slow
 @each_predictor
 def test_steps_equal_one_pass_over_the_output(name):
     """The scores of given outputs of any length: one pass equals a step for each token."""

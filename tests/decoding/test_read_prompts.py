@@ -121,7 +121,7 @@ def test_every_kind_of_attention_reads_prompts(kind):
     ("name", "shape"),
     [
         pytest.param("beam", [None, None], id="any shape"),
-        pytest.param("greedy", [None, 13], id="any batch"),
+        pytest.param("greedy", [None, 13], id="any batch", marks=pytest.mark.slow),
         pytest.param("greedy", [3, 13], id="fixed", marks=pytest.mark.slow),
         pytest.param("beam", [3, 13], id="fixed, beam", marks=pytest.mark.slow),
     ],
@@ -148,6 +148,7 @@ def test_limits_of_single_outputs_end_within_the_prompt():
         assert int(found.steps[0]) == 2
 
 
+@pytest.mark.slow
 def test_an_ensemble_reads_with_all_its_members():
     prompts, models = prompts_of([7, 9]), [talkative_text(), model_of("alibi")]
     options = {"max_length": LIMIT, "cache_stages": STAGES, "token_scores": True}
@@ -160,6 +161,7 @@ def test_an_ensemble_reads_with_all_its_members():
     assert int(partly[0].steps[0]) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "constraints",
     [Constraints(no_repeat_ngram=2), Constraints(prefix=np.array([[9, 8], [7, PAD]]))],

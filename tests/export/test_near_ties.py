@@ -85,6 +85,7 @@ def test_the_outputs_to_compare_are_varied(judge, tokenizer):
     assert any(ended) and not all(ended)
 
 
+@pytest.mark.slow
 def test_a_scorer_equals_the_search_of_the_model(random_translator, judge, texts):
     sources = random_translator.source_tokenizer.encode(texts[:2]).to_list()
     sources = [[*ids[:-1][: LIMIT - 1], 3] for ids in sources]

@@ -95,6 +95,7 @@ def test_the_wheel_contains_only_the_package(wheel):
     assert any(name.endswith("LICENSE") for name in names)
 
 
+@pytest.mark.slow
 def test_a_package_index_accepts_both(distributions):
     """The metadata is complete and the description can be rendered."""
     command = [sys.executable, "-m", "twine", "check", "--strict", *distributions[1:]]

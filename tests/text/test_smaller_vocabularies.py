@@ -99,6 +99,7 @@ def test_byte_bpe_keeps_the_pairs_by_which_its_tokens_are_reached():
     assert tokens(smaller, "abca") == ["abc", "a"]
 
 
+@pytest.mark.slow
 def test_byte_bpe_loses_found_tokens_and_whole_words_that_are_not_used():
     merges = [("d", "o"), ("do", "g")]
     marks = ["<s>", "<pad>", "</s>", "<unk>"]

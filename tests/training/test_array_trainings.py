@@ -165,6 +165,7 @@ def test_an_unknown_label_is_reported_in_one_line(corpus, tmp_path):
     assert not Run(tmp_path / "run").config.exists(), "nothing is left of it"
 
 
+@pytest.mark.slow
 def test_paths_of_images_are_predicted(finished, corpus, tmp_path):
     folder = finished("image_classification")[0]
     paths = sorted((corpus / "validation").rglob("*.png"))

@@ -215,6 +215,7 @@ def test_the_best_accuracy_becomes_the_model(finished, corpus):
     assert results["accuracy"] == pytest.approx(100 * max(measured), abs=1e-4)
 
 
+@pytest.mark.slow
 def test_an_average_has_the_labels_and_the_mean_of_the_weights(finished, tmp_path):
     folder, _ = finished("classification")
     output = average_checkpoints(folder, 2, tmp_path / "average")

@@ -120,6 +120,7 @@ def test_outputs_of_other_directions_are_not_mixed(folder, tmp_path, reader):
     call(folder, run, backward=two)
 
 
+@pytest.mark.slow
 def test_a_backward_teacher_may_have_another_vocabulary(folder, tmp_path):
     config = TransformerConfig(vocab_size=31, **SIZES)
     pipeline = Translator(with_larger_weights(Transformer(config)), tokenizer(31))

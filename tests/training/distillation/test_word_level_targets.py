@@ -123,6 +123,7 @@ def arrays_in(place):
     return arrays, np.cumsum(arrays["lengths"])
 
 
+@pytest.mark.slow
 def test_an_interrupted_call_continues_with_the_first_missing_part(folder, tmp_path, parts):
     with_predictions(folder, tmp_path / "whole")
     with_predictions(folder, tmp_path / "d")
@@ -261,6 +262,7 @@ def test_settings_without_effect_are_reported(folder, tmp_path):
         call(folder, tmp_path / "run", forward=(), backward=[folder / "two"], word_level=3)
 
 
+@pytest.mark.slow
 def test_the_student_is_trained_on_all_pairs_with_their_predictions(folder, tmp_path, reader):
     """The predictions are for the texts that the student's configuration names, in their order."""
     run = tmp_path / "run"
