@@ -4,14 +4,16 @@ import numpy as np
 from tensorflow.lite.tools import flatbuffer_utils
 
 LARGEST = 127
+# Rows with smaller numbers only have the same scale as this one, as in the converter. XNNPACK
+# refuses a model with a scale that is no normal number.
+SMALLEST = 0.5e-6
 ROWS = 1024  # quantised at a time, because the intermediate results are in float64
 
 
 def scales_of_rows(matrix) -> np.ndarray:
     """Returns the scale of int8 for each row of `matrix` `[N, M]`: `[N]`, float64."""
     largest = np.maximum(matrix.max(axis=1), -matrix.min(axis=1))
-    scales = largest.astype(np.float64) / LARGEST
-    return np.where(scales == 0, 1.0, scales)
+    return np.maximum(largest.astype(np.float64), SMALLEST) / LARGEST
 
 
 def codes_of_rows(matrix, scales) -> np.ndarray:

@@ -11,7 +11,6 @@ from tensorflow.lite.python import schema_py_generated as schema
 from keras_transformer.export.litert.compact import codes_of_rows, scales_of_rows
 
 CLOSE = 2.0**-20  # relative error of a value that is computed from int8 and its scale
-SCALE_OF_ZEROS = np.float32(0.5e-6 / 127)  # the converter's scale of a row of zeros
 OPERATORS, TYPES = schema.BuiltinOperator, schema.TensorType
 DTYPES = {TYPES.FLOAT32: np.float32, TYPES.INT8: np.int8}
 PRODUCT, LOOK_UP = (OPERATORS.FULLY_CONNECTED, 1), (OPERATORS.GATHER, 0)
@@ -72,7 +71,6 @@ class Use:
             if self.tensor.type == TYPES.INT8:
                 scales = scales_of_rows(values)
                 values, scales = codes_of_rows(values, scales), scales.astype(np.float32)
-                scales[~values.any(axis=1)] = SCALE_OF_ZEROS
             buffer = schema.BufferT()
             buffer.data = np.ascontiguousarray(values).view(np.uint8).ravel()
             model.buffers.append(buffer)

@@ -9,6 +9,7 @@ import PIL.ImageOps
 import pytest
 import tensorflow as tf
 
+from keras_transformer.tasks.images import orientation as module
 from keras_transformer.tasks.images.files import ImageSize
 from keras_transformer.tasks.images.orientation import orientation
 
@@ -107,6 +108,24 @@ def test_damaged_data_neither_fail_nor_take_long():
     assert int(read(b"")) == int(read(b"\x89PNG")) == int(read(b"GIF89a")) == 1
     loop = b"\x89PNG\r\n\x1a\n" + struct.pack(">I", 2**32 - 12) + b"IDAT" + bytes(40)
     assert int(read(loop)) == 1
+
+
+def test_files_without_exif_data_take_no_loop(monkeypatch):
+    """A large PNG file without Exif data has thousands of chunks."""
+    monkeypatch.setattr(tf, "while_loop", None)
+    for kind in ("JPEG", "PNG"):
+        for place in (None, 0, 1, 3, 5):
+            assert int(orientation(photo(kind)[:place])) == 1
+
+
+@pytest.mark.parametrize("kind", ["JPEG", "PNG"])
+def test_the_search_for_exif_data_ends(kind, monkeypatch):
+    whole = photo(kind, exif([(ORIENTATION, SHORT, 6)]))
+    place, unit = {"JPEG": (2, b"\xff"), "PNG": (8, bytes(4) + b"abCd" + bytes(4))}[kind]
+    encoded = whole[:place] + 40 * unit + whole[place:]
+    assert int(orientation(encoded)) == 6
+    monkeypatch.setattr(module, "MOST", 39)
+    assert int(orientation(encoded)) == 1
 
 
 def test_graphs_turn_images_too():

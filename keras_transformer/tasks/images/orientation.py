@@ -18,7 +18,8 @@ UPRIGHT = 1
 TAG = 0x0112
 SIZES = {1: 1, 3: 2, 4: 4}  # bytes of a value, by its type: BYTE, SHORT and LONG
 ENTRY = 12  # bytes of an entry of a directory
-EXIF = b"Exif\0\0"
+MOST = 10_000  # segments or chunks before the Exif data; with more, an image is taken as upright
+EXIF, CHUNK = b"Exif\0\0", b"eXIf"  # what Exif data in JPEG and in PNG begin with
 APP1, START_OF_SCAN, END_OF_IMAGE = 0xE1, 0xDA, 0xD9  # markers of segments of JPEG
 ALONE = (0x01, *range(0xD0, 0xD9))  # markers without a length
 MIRRORED, UPSIDE_DOWN, TRANSPOSED = (2, 3, 6, 7), (3, 4, 7, 8), (5, 6, 7, 8)
@@ -27,8 +28,8 @@ MIRRORED, UPSIDE_DOWN, TRANSPOSED = (2, 3, 6, 7), (3, 4, 7, 8), (5, 6, 7, 8)
 def upright(image, encoded) -> Tensor:
     """Returns an image turned and mirrored according to the Exif data of its file, in a graph.
 
-    The result is that of `exif_transpose` in Pillow, except that an orientation that only the XMP
-    data contain is ignored.
+    The result is that of `exif_transpose` in Pillow, except that an orientation is ignored if only
+    the XMP data or a text chunk of a PNG file contain it.
 
     Args:
         image: The decoded image, `[H, W, C]`.
@@ -47,8 +48,17 @@ def upright(image, encoded) -> Tensor:
 def orientation(encoded) -> Tensor:
     """Returns the orientation of an image, 1 to 8, int64; 1, upright, if the file has none."""
     content = _Bytes(tf.pad(tf.cast(tf.io.decode_raw(encoded, tf.uint8), tf.int64), [[0, 1]]))
-    is_png = content.equal(0, b"\x89PNG")
-    header = tf.cond(is_png, lambda: _header_in_png(content), lambda: _header_in_jpeg(content))
+    nowhere = tf.constant(0, tf.int64)
+
+    def header_in(kind, name):
+        # A loop takes a millisecond for each of the many chunks of a large image without Exif data.
+        return tf.cond(content.contain(name), lambda: kind(content), lambda: nowhere)
+
+    header = tf.cond(
+        content.equal(0, b"\x89PNG"),
+        lambda: header_in(_header_in_png, CHUNK),
+        lambda: header_in(_header_in_jpeg, EXIF),
+    )
     return tf.cond(
         header > 0, lambda: _in_directory(content, header), lambda: tf.constant(UPRIGHT, tf.int64)
     )
@@ -79,6 +89,14 @@ class _Bytes(typing.NamedTuple):
         places = tf.cast(place, tf.int64) + tf.range(len(expected), dtype=tf.int64)
         return tf.reduce_all(tf.equal(self.number(places, 1), [*expected]))
 
+    def contain(self, expected):
+        """Returns whether bytes occur anywhere."""
+        count = tf.maximum(self.size - len(expected) + 1, 0)
+        here = tf.fill([count], True)
+        for place, value in enumerate(expected):
+            here &= tf.equal(self.values[place : place + count], value)
+        return tf.reduce_any(here)
+
 
 def _header_in_jpeg(content):
     """Returns the place of the TIFF header in a JPEG file; 0 if it has none."""
@@ -98,7 +116,9 @@ def _header_in_jpeg(content):
         length = tf.where(~alone, tf.maximum(length, 2), 0)  # goes on in damaged files, too
         return (place + tf.where(tf.not_equal(marker, 0xFF), 2 + length, 1),)
 
-    (place,) = tf.while_loop(goes_on, next_place, (tf.constant(2, tf.int64),))
+    (place,) = tf.while_loop(
+        goes_on, next_place, (tf.constant(2, tf.int64),), maximum_iterations=MOST
+    )
     return tf.where(is_exif(place), place + 4 + len(EXIF), 0)
 
 
@@ -106,13 +126,15 @@ def _header_in_png(content):
     """Returns the place of the TIFF header in a PNG file; 0 if it has none."""
 
     def goes_on(place):
-        return (place + 8 <= content.size) & ~content.equal(place + 4, b"eXIf")
+        return (place + 8 <= content.size) & ~content.equal(place + 4, CHUNK)
 
     def next_place(place):
         return (place + 12 + content.number(place, 4),)  # length, type, data and check sum
 
-    (place,) = tf.while_loop(goes_on, next_place, (tf.constant(8, tf.int64),))
-    return tf.where(content.equal(place + 4, b"eXIf"), place + 8, 0)
+    (place,) = tf.while_loop(
+        goes_on, next_place, (tf.constant(8, tf.int64),), maximum_iterations=MOST
+    )
+    return tf.where(content.equal(place + 4, CHUNK), place + 8, 0)
 
 
 def _in_directory(content, header):
