@@ -1,5 +1,6 @@
 """Conversion of a model and its signatures to the bytes of a .tflite file."""
 
+import contextlib
 import dataclasses
 import functools
 import pathlib
@@ -14,7 +15,7 @@ from keras_transformer.export.errors import ExportError
 from keras_transformer.export.litert import kernels
 from keras_transformer.export.litert.calibration import FakeQuantized, keep_in_float
 from keras_transformer.export.litert.compact import share_quantization
-from keras_transformer.export.litert.stand_ins import StandIns
+from keras_transformer.export.litert.stand_ins import QUANTIZATIONS, StandIns
 from keras_transformer.export.litert.static_int8 import finish_static_int8
 from keras_transformer.export.litert.stored_weights import Unrecognized
 from keras_transformer.export.place import save
@@ -106,19 +107,17 @@ def convert_copy(pipeline, quantize, kernels_of, functions_of, custom="") -> byt
     Raises:
         ExportError: See `convert_functions`.
     """
-    without = frozenset()
-    while True:
-        stand_ins = StandIns(pipeline.model, quantize, without)
+    for kinds in (QUANTIZATIONS, ()):  # the second time with all weights in the graphs
+        stand_ins = StandIns(pipeline.model, quantize, kinds)
         model = stand_ins.copy(pipeline.model, kernels_of(stand_ins.code_of))
         functions = functions_of(pipeline.with_model(model), stand_ins.within)
         for function in functions.values():
             stand_ins.note(function)
         content = convert_functions(model, functions, quantize, custom, stand_ins.read(model))
         del model, functions
-        try:
+        with contextlib.suppress(Unrecognized):
             return stand_ins.replace(content)
-        except Unrecognized as error:
-            without |= stand_ins.paths if without else error.paths
+    raise AssertionError("Without stand-ins every weight is recognised.")
 
 
 def convert_functions(model, functions, quantize="none", custom="", read=None) -> bytes:

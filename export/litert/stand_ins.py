@@ -35,19 +35,18 @@ class StandIns:
 
     Args:
         model: The model, in float32.
-        quantize: Quantisation of the file. Weights have stand-ins for `QUANTIZATIONS` only.
-        without: Paths of weights that have no stand-in.
+        quantize: Quantisation of the file.
+        kinds: Quantisations for which weights have stand-ins.
     """
 
-    def __init__(self, model: keras.Model, quantize: str, without: Collection[str] = ()):
-        self._quantize, self._is_complete = quantize, not without
+    def __init__(self, model: keras.Model, quantize: str, kinds: Collection[str] = QUANTIZATIONS):
+        self._quantize = quantize
         self._weights, self._codes, self._mapping, self._factors = {}, {}, [], {1.0}
         known = {}
-        for variable, is_table in _large(model) if quantize in QUANTIZATIONS else ():
-            if variable.path not in without:
-                key = (_digest(variable), is_table)  # equal weights are stored once
-                weight = LargeWeight(1 + (len(known) + 1) * STEP, variable, is_table)
-                self._weights[variable.path] = known.setdefault(key, weight)
+        for variable, is_table in _large(model) if quantize in kinds else ():
+            key = (_digest(variable), is_table)  # equal weights are stored once
+            weight = LargeWeight(1 + (len(known) + 1) * STEP, variable, is_table)
+            self._weights[variable.path] = known.setdefault(key, weight)
 
     @property
     def paths(self) -> frozenset[str]:
@@ -119,7 +118,7 @@ class StandIns:
         writable = bytearray(content)
         del content
         model = flatbuffer_utils.read_model_from_bytearray(writable)
-        uses = Uses(model, self._values(), self._codes, self._weights, self._is_complete).all()
+        uses = Uses(model, self._values(), self._codes, self._weights).all()
         used = {use.weight for use in uses}
         missing = {path for path, weight in self._weights.items() if weight not in used}
         if missing:

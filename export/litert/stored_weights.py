@@ -88,13 +88,12 @@ class Uses:
         values: List of values with their weights and factors.
         codes: Dictionary from paths of weights to their values in int8.
         weights: Dictionary from paths to weights.
-        is_complete: Whether all large kernels have stand-ins.
     """
 
-    def __init__(self, model, values, codes, weights, is_complete):
+    def __init__(self, model, values, codes, weights):
         self._model, self._values, self._weights = model, values, weights
         self._of_codes = {code: weights[path] for path, code in codes.items()}
-        self._is_complete, self._equal = is_complete, {}
+        self._equal = {}
         self._smallest = min(np.prod(weight.variable.shape) for weight in weights.values())
 
     def all(self) -> list[Use]:
@@ -119,7 +118,7 @@ class Uses:
             found = self._find(tensor)
             if found is not None:
                 yield _use_of(tensor, readers[number], *found)
-            elif self._is_complete and PRODUCT in readers[number]:
+            elif PRODUCT in readers[number]:
                 raise Unrecognized(self._weights)  # perhaps computed from a stand-in
 
     def _is_large(self, tensor):
