@@ -233,8 +233,8 @@ def test_a_student_with_its_teachers_vocabulary_takes_no_other(folder):
     with pytest.raises(
         SettingsError, match="remove `vocabulary.from`, or give the student a vocabulary of its own"
     ):
-        student_settings(settings, section, teacher, own_vocabulary=False)
-    assert student_settings(settings, section, teacher, own_vocabulary=True) == settings
+        student_settings(settings, section, teacher)
+    assert student_settings(settings, section, None) == settings
 
 
 @pytest.mark.long
