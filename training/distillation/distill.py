@@ -113,7 +113,7 @@ class Distillation:
 
     @property
     def is_diverse(self) -> bool:
-        """Whether several teachers or directions give pairs, of which each is learned once."""
+        """`True` if several teachers or directions give pairs, of which each is learned once."""
         return bool(self.backward) or self.separate
 
 

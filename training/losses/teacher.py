@@ -27,7 +27,7 @@ def teacher_shares(probabilities, weight) -> Tensor:
     """Returns the shares of a teacher's most probable tokens in the target distribution.
 
     The K probabilities are renormalised: a teacher that gives 0.9 to its K tokens together is
-    learned as if it gave them 1. Where they are all 0, the teacher has not scored the position, and
+    learned as if it gave them 1. Where they are all 0, the teacher did not score the position, and
     the target is the label alone.
 
     Args:
