@@ -125,6 +125,8 @@ def beam_decode(
 
     def search(predictor, constraints):
         constraints = with_rules_of(predictor.vocabulary, constraints)
+        if constraints is None and predictor.prompts(source) is not None:
+            constraints = Constraints()  # prompts may contain tokens that are never emitted
         batch, positions = predictor.sizes(source)
         vocabulary = predictor.vocabulary
         step = BeamStep(

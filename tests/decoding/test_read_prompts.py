@@ -182,6 +182,20 @@ def test_rules_that_follow_every_token_read_nothing_in_advance(constraints):
     assert int(found.steps[0]) == 5
 
 
+@pytest.mark.parametrize("search", [greedy_decode, BEAM])
+def test_prompts_may_contain_tokens_that_are_never_emitted(search):
+    """Such tokens are in the part that is read in one pass, and in the rest of a longer prompt."""
+    prompts, lengths = prompts_of([5, 7]), (5, 7)
+    prompts[:, 2] = prompts[1, 6] = BOS
+    options = {"max_length": LIMIT, "cache_stages": STAGES, "token_scores": True}
+    together = search(talkative_text(), prompts, **options)
+    for row, length in enumerate(lengths):
+        alone = search(talkative_text(), prompts[row : row + 1], **options)
+        require_equal({name: value[row : row + 1] for name, value in together.items()}, alone)
+        tokens = alone["tokens"].numpy().reshape([-1, LIMIT])  # [N, L]
+        assert (tokens[:, :length] == prompts[row, :length]).all()
+
+
 def test_no_prompts_at_all():
     for search in (greedy_decode, BEAM):
         tokens, _ = search(talkative_text(), np.zeros((0, 4), "int32"), max_length=LIMIT)
