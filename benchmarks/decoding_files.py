@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 import numpy as np
-from decoding_task import SOURCE_LENGTH, WEIGHTS, Case, Model, build, vocabulary, words
+from decoding_task import WEIGHTS, Case, Model, build, vocabulary, words
 from measurements import BenchmarkError
 
 SENTENCES = 4  # to check an export with; few, because the weights are random
@@ -53,7 +53,7 @@ def commands(model, folder, kinds, searches, batch_sizes):
     """
     beams = [str(size) for size in searches if size > 1]
     sizes = ",".join(str(size) for size in batch_sizes)
-    shapes = ["--batch-sizes", sizes, "--lengths", f"{SOURCE_LENGTH},{model.max_length}"]
+    shapes = ["--batch-sizes", sizes, "--lengths", f"{model.source_length},{model.max_length}"]
     beam = ["--beam", beams[0], "--n-best", "1"] if beams else ["--greedy"]
     chosen = []
     for kind, how in kinds:

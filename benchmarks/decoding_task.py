@@ -20,6 +20,9 @@ class Model:
         length: Number of tokens of every output, the end included.
         seed: Seed of weights and sentences.
         decoder: Sublayer that reads the output so far, `"self_attention"` or `"ssru"`.
+        source_length: Number of tokens of every source, the end included.
+        longest: Maximum length of sources and outputs. `None`: twice the longer of both, because in
+            practice the length of an output is not known in advance.
     """
 
     size: str
@@ -31,6 +34,8 @@ class Model:
     length: int = 32
     seed: int = 1
     decoder: str = "self_attention"
+    source_length: int = SOURCE_LENGTH
+    longest: int | None = None
 
     @property
     def own_matrices(self):
@@ -39,11 +44,8 @@ class Model:
 
     @property
     def max_length(self):
-        """Maximum length of sources and outputs of the model.
-
-        Twice the length of the outputs: in practice, their length is not known in advance.
-        """
-        return 2 * max(self.length, SOURCE_LENGTH)
+        """Maximum length of sources and outputs of the model."""
+        return self.longest or 2 * max(self.length, self.source_length)
 
     @property
     def step_bytes(self):

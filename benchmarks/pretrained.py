@@ -14,7 +14,8 @@ the engine of Firefox. The other libraries may be in another environment, whose 
 
 All peers decode the same sentences of 24 tokens, the end included, and GPT-2 continues their first
 23. An output of `opus-mt` has 32 tokens, the end included, of at most 64; outputs of the others
-never end and have their maximum length: 48 tokens, or with GPT-2 33 after a prompt. Before anything
+never end and have their maximum length: 48 tokens, or with GPT-2 33 after a prompt, whose length
+`--prompt` changes. Before anything
 is timed, a peer that computes in float32 must generate the same tokens as the first peer. Each peer
 runs in its own process, pinned to the same processors. The peers run in turn, and each repeat
 begins with another one. The time to the first translation is measured in a new process, from its
@@ -91,6 +92,16 @@ class Shape:
         """Number of tokens of an output, prompt and end included, whether or not it has an end."""
         return self.prompt + self.tokens + (not self.ends)
 
+    def with_prompt(self, count):
+        """Returns the shape with prompts of another length, continued by as many tokens."""
+        model = dataclasses.replace(
+            self.model,
+            size=f"{self.model.size}-{count}",
+            source_length=count + 1,
+            longest=count + self.tokens,
+        )
+        return dataclasses.replace(self, model=model, prompt=count)
+
 
 ALL, OURS = tuple(PEERS), tuple(name for name in PEERS if name.startswith("ours"))
 OPUS = Model("opus-mt", vocab_size=58_101, d_model=512, num_layers=6, num_heads=8, d_ff=2048)
@@ -135,6 +146,8 @@ SHAPES = {
               show_default=True, help="Searches to compare; beam: a beam of 4.")
 @click.option("--batches", callback=numbers, default="1,32", show_default=True,
               help="Numbers of sentences in a batch.")
+@click.option("--prompt", type=click.IntRange(1),
+              help="Number of tokens of a prompt of a language model. Default: 23.")
 @click.option("--peers-python", envvar="KERAS_TRANSFORMER_PEERS_PYTHON",
               help="Python in which the other libraries are installed. Default: this one.")
 @click.option("--folder", type=click.Path(path_type=pathlib.Path, file_okay=False),
@@ -142,7 +155,9 @@ SHAPES = {
 @click.option("--json", "output", type=click.Path(path_type=pathlib.Path, dir_okay=False),
               help="File for all results.")
 # fmt: on
-def main(shape, cores, repeats, seconds, peers, searches, batches, peers_python, folder, output):
+def main(
+    shape, cores, repeats, seconds, peers, searches, batches, prompt, peers_python, folder, output
+):
     """Compare the decoding times of libraries with pretrained models."""
     try:
         pythons, skipped, found = find_peers(peers, peers_python)
@@ -157,8 +172,11 @@ def main(shape, cores, repeats, seconds, peers, searches, batches, peers_python,
         everything = [name for name in SHAPES if not name.startswith("smoke")]
         for name in everything if shape == "all" else [shape]:
             chosen = SHAPES[name]
+            if prompt and not chosen.prompt:
+                raise BenchmarkError(f"--prompt: {name} is not a language model.")
+            chosen = chosen.with_prompt(prompt) if prompt else chosen
             cases = [
-                Case(SEARCHES[search], batch, chosen.tokens)
+                Case(SEARCHES[search], batch, chosen.tokens, chosen.model.source_length)
                 for search in searches
                 for batch in batches
             ]
@@ -167,7 +185,7 @@ def main(shape, cores, repeats, seconds, peers, searches, batches, peers_python,
                 continue
             with contextlib.ExitStack() as stack:
                 place = folder or stack.enter_context(tempfile.TemporaryDirectory())
-                place = pathlib.Path(place, name)
+                place = pathlib.Path(place, chosen.model.size)
                 make_files(report, chosen, cases, place, able, cores)
                 for case in cases:
                     compare(report, chosen, case, place, able, cores, repeats, seconds)

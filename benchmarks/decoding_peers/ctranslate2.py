@@ -37,9 +37,13 @@ def _candidate(folder, model, case, parts, threads):
     options = {"beam_size": case.beam_size, "max_batch_size": -(-case.batch_size // parts)}
 
     def decode():
-        if prompted:  # the outputs contain the prompt, without the start
-            results = loaded.generate_batch(batch, max_length=model.max_length, **options)
-            return [result.sequences[0] for result in results]
+        if prompted:  # prompts are read in one pass only if the results do not contain them
+            limit = model.max_length - case.source_length + 1
+            results = loaded.generate_batch(
+                batch, max_length=limit, include_prompt_in_result=False, **options
+            )
+            pairs = zip(batch, results, strict=True)
+            return [prompt[1:] + result.sequences[0] for prompt, result in pairs]
         limits = {"max_decoding_length": model.max_length, "min_decoding_length": 0}
         results = loaded.translate_batch(batch, **limits, **options)
         return [result.hypotheses[0] for result in results]

@@ -55,6 +55,20 @@ def test_outputs_have_the_timed_length_and_differ(name, tmp_path):
         assert encoded[0] == sources[0].tolist()
 
 
+def test_prompts_of_any_length_are_continued_by_as_many_tokens():
+    from decoding_task import Case
+    from pretrained import SHAPES
+
+    before = SHAPES["smoke-gpt2"]
+    shape = before.with_prompt(40)
+    assert shape.model.max_length == 40 + shape.tokens and shape.tokens == before.tokens
+    sources = Case(1, 2, shape.tokens, shape.model.source_length).sources(shape.model)
+    assert sources.shape == (2, 41) and (sources[:, -1] == 3).all()
+    assert shape.checked_length == shape.model.max_length + 1
+    done = benchmark("--shape=smoke-t5", "--prompt=40", "--peers=ours")
+    assert done.returncode and "--prompt: smoke-t5 is not a language model." in done.stderr
+
+
 def test_a_command_is_measured(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # imports the installed package rather than the one in this folder
     from measurements import BenchmarkError
@@ -107,6 +121,7 @@ def test_commands_whose_outputs_exist_are_not_run_again(tmp_path, monkeypatch):
     [
         ("smoke-opus-mt", "ours-litert,ctranslate2"), ("smoke-student", "ours,ours-litert"),
         ("smoke-t5", "ours,ctranslate2"), ("smoke-gpt2", "ours,ours-litert,ctranslate2"),
+        ("smoke-gpt2 --prompt=40", "ours,ours-litert,ctranslate2"),
     ],
 )  # fmt: skip
 def test_all_peers_return_the_same_tokens(shape, peers, tmp_path):
@@ -114,7 +129,8 @@ def test_all_peers_return_the_same_tokens(shape, peers, tmp_path):
     pytest.importorskip("ai_edge_litert")
     pytest.importorskip("ctranslate2")
     output = tmp_path / "figures.json"
-    options = [f"--shape={shape}", f"--peers={peers}", "--searches=greedy", "--batches=3"]
+    options = [*f"--shape={shape}".split(), f"--peers={peers}"]
+    options += ["--searches=greedy", "--batches=3"]
     done = benchmark(*options, "--repeats=2", "--seconds=0", "--json", output)
     assert done.returncode == 0, done.stderr
     report = json.loads(output.read_text())
