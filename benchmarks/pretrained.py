@@ -18,8 +18,8 @@ never end and have their maximum length: 48 tokens, or with GPT-2 33 after a pro
 `--prompt` changes. Before anything
 is timed, a peer that computes in float32 must generate the same tokens as the first peer. Each peer
 runs in its own process, pinned to the same processors. The peers run in turn, and each repeat
-begins with another one. The time to the first translation is measured in a new process, from its
-start to its answer to the first batch.
+begins with another one. With one processor, times are processor times of the process. The time to
+the first translation is measured in a new process, from its start to its answer to the first batch.
 """
 
 import contextlib
@@ -303,7 +303,9 @@ def compare(report, shape, case, folder, peers, cores, repeats, seconds):
             for name, worker in workers.items()
         }
         runs = interleave(workers, calls, repeats, ())
-    times = {name: [run["seconds"] / calls[name] for run in runs[name]] for name in peers}
+    # Other programs on the machine affect processor time less, but it adds up all threads.
+    clock = "processor_seconds" if cores == 1 else "seconds"
+    times = {name: [run[clock] / calls[name] for run in runs[name]] for name in peers}
     add_peers(report, model, case, times, agreement, dict.fromkeys(peers, cores))
     for row in report["decoding"][-len(peers) :]:
         row["peak_bytes"] = max(run["peak_bytes"] for run in runs[row["peer"]])

@@ -26,10 +26,11 @@ def main():
     answer(start_bytes=start, **measured.facts)
     for line in sys.stdin:
         steps = json.loads(line)["steps"]
-        begin = time.perf_counter()
+        begin, begin_processor = time.perf_counter(), time.process_time()
         results = measured.run(steps)
         seconds = time.perf_counter() - begin
-        answer(seconds=seconds, peak_bytes=peak_bytes(), **results)
+        own = time.process_time() - begin_processor
+        answer(**{"seconds": seconds, "processor_seconds": own, **results}, peak_bytes=peak_bytes())
 
 
 def peak_bytes():
