@@ -75,12 +75,16 @@ class CausalDecoder(Family):
         """Returns the options of biases and normalisations in attention."""
         raise NotImplementedError
 
-    def local_layers(self, count: int) -> list[bool]:
-        """Returns whether each of `count` layers has a sliding window, `sliding_window` wide."""
+    def local_layers(self, count: int) -> set[bool]:
+        """Returns whether some of `count` layers have a sliding window and whether some have none.
+
+        The window is `sliding_window` wide. The set contains `True` if a layer has it and `False`
+        if a layer does not. It is no list: `count` has not been compared with the tensors yet.
+        """
         self.settings.check({"use_sliding_window": (False, None)})
         if {*self.layer_types()} - {FULL}:
             raise self.settings.wrong("layer_types", f"{FULL} for every layer")
-        return [False] * count
+        return {False}
 
     def layer_types(self) -> list[str]:
         """Returns the setting `layer_types`, empty if it is missing."""

@@ -21,5 +21,5 @@ class Mistral(CausalDecoder):
     def attention(self) -> dict[str, Any]:  # noqa: D102
         return {"attention_bias": False}
 
-    def local_layers(self, count: int) -> list[bool]:  # noqa: D102
-        return [self.settings.get("sliding_window") is not None] * count
+    def local_layers(self, count: int) -> set[bool]:  # noqa: D102
+        return {self.settings.get("sliding_window") is not None}

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from keras_transformer.pretrained.causal_decoder import FULL, LOCAL, CausalDecoder
+from keras_transformer.pretrained.causal_decoder import LOCAL, CausalDecoder
 
 WORDS = {"pattern": "qwen2", "normalization": "nfc"}
 DEFAULTS = {
@@ -25,13 +25,14 @@ class Qwen2(CausalDecoder):
     def attention(self) -> dict[str, Any]:  # noqa: D102
         return {"attention_bias": True, "attention_output_bias": False}
 
-    def local_layers(self, count: int) -> list[bool]:  # noqa: D102
+    def local_layers(self, count: int) -> set[bool]:  # noqa: D102
         settings = self.settings
         if not settings.flag("use_sliding_window", False) or settings.get("sliding_window") is None:
-            return [False] * count
+            return {False}
         first = settings.count("max_window_layers", least=0)
-        kinds = self.layer_types() or [LOCAL if n >= first else FULL for n in range(count)]
-        return [kind == LOCAL for kind in kinds]
+        if kinds := self.layer_types():
+            return {kind == LOCAL for kind in kinds}
+        return {number >= first for number in (0, count - 1)}
 
 
 class Qwen3(Qwen2):
