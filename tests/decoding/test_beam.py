@@ -43,9 +43,8 @@ def traced(model):
         )
 
     tokens, lengths = tf.TensorSpec([None, None], tf.int32), tf.TensorSpec(None, tf.int32)
-    return tf.function(
-        search, input_signature=[tokens, tf.TensorSpec([], tf.float32), lengths, lengths]
-    )
+    signature = [tokens, tf.TensorSpec([], tf.float32), lengths, lengths]
+    return tf.function(search, input_signature=signature, autograph=False)
 
 
 def decode_traced(model, source, length_penalty=0.6, min_length=1, max_length=LIMIT):

@@ -10,6 +10,7 @@ Reference: CIPA DC-008, "Exchangeable image file format for digital still camera
 
 import typing
 
+import numpy as np
 import tensorflow as tf
 
 from keras_transformer.tensors import Tensor
@@ -47,7 +48,7 @@ def upright(image, encoded) -> Tensor:
 
 def orientation(encoded) -> Tensor:
     """Returns the orientation of an image, 1 to 8, int64; 1, upright, if the file has none."""
-    content = _Bytes(tf.pad(tf.cast(tf.io.decode_raw(encoded, tf.uint8), tf.int64), [[0, 1]]))
+    content = _Bytes.of(encoded)
     nowhere = tf.constant(0, tf.int64)
 
     def header_in(kind, name):
@@ -65,36 +66,38 @@ def orientation(encoded) -> Tensor:
 
 
 class _Bytes(typing.NamedTuple):
-    """Bytes as numbers; beyond their end they are 0."""
+    """Bytes as numbers; before their beginning and beyond their end they are 0."""
 
-    values: tf.Tensor  # int64 [N + 1], with a 0 at the end
+    values: tf.Tensor  # int64 [1 + N + 6], with a 0 at the beginning and several at the end
+    size: tf.Tensor  # N, int64
 
-    @property
-    def size(self):
-        return tf.size(self.values, tf.int64) - 1
+    @classmethod
+    def of(cls, encoded):
+        values = tf.cast(tf.io.decode_raw(encoded, tf.uint8), tf.int64)
+        return cls(tf.pad(values, [[1, len(EXIF)]]), tf.size(values, tf.int64))
 
-    def number(self, places, size, little=False):
-        """Returns the integers of `size` bytes that begin at `places`."""
-        total = tf.zeros_like(places)
-        for step in range(size):
-            here = places + step
-            inside = (here >= 0) & (here < self.size)
-            value = tf.gather(self.values, tf.where(inside, here, self.size))
-            shifts = tf.constant([256 ** (size - 1 - step), 256**step], tf.int64)
-            total += value * shifts[tf.cast(little, tf.int32)]
-        return total
+    def bytes(self, place, size):
+        """Returns the `size` bytes that begin at each place, on a new last axis."""
+        here = tf.expand_dims(tf.cast(place, tf.int64), -1) + np.arange(1, size + 1)
+        return tf.gather(self.values, tf.clip_by_value(here, 0, self.size + 1))
+
+    def number(self, place, size, little=False):
+        """Returns the integer of the `size` bytes that begin at each place."""
+        powers = 256 ** np.arange(size)
+        powers = powers[::-1] if little is False else tf.where(little, powers, powers[::-1])
+        return tf.reduce_sum(self.bytes(place, size) * powers, axis=-1)
 
     def equal(self, place, expected):
         """Returns whether bytes begin at a place."""
-        places = tf.cast(place, tf.int64) + tf.range(len(expected), dtype=tf.int64)
-        return tf.reduce_all(tf.equal(self.number(places, 1), [*expected]))
+        return tf.reduce_all(tf.equal(self.bytes(place, len(expected)), [*expected]))
 
     def contain(self, expected):
         """Returns whether bytes occur anywhere."""
-        count = tf.maximum(self.size - len(expected) + 1, 0)
-        here = tf.fill([count], True)
+        count = tf.reshape(tf.maximum(self.size - len(expected) + 1, 0), [1])
+        here = tf.fill(count, True)
         for place, value in enumerate(expected):
-            here &= tf.equal(self.values[place : place + count], value)
+            part = tf.slice(self.values, np.array([1 + place]), count)
+            here &= tf.equal(part, value)
         return tf.reduce_any(here)
 
 

@@ -20,6 +20,8 @@ from keras_transformer.tasks.strings import map_sorted
 pytest.importorskip("ai_edge_litert")
 
 BEAM, BEST, LIMIT = Beam(4), 3, 20
+OTHER_SCORES = Beam(4, normalization="none")
+FIXED = r"of a beam in a .tflite file must be .*Received: search=Beam\(.*\)\.$"
 
 
 @pytest.fixture(scope="module")
@@ -140,12 +142,18 @@ def test_a_phone_without_tensorflow_gives_the_same(beam_export, ids, python):
     np.testing.assert_array_equal(json.loads(answers), expected)
 
 
-def test_the_compiled_model_api_gives_the_same(beam_export, ids):
+@pytest.mark.parametrize("search", ["greedy", pytest.param("beam", marks=pytest.mark.slow)])
+def test_the_compiled_model_api_gives_the_same(search, request, ids):
     compiled_model = pytest.importorskip("ai_edge_litert.compiled_model")
-    path, report = beam_export()
+    if search == "beam":
+        (path, report), name, rows = request.getfixturevalue("beam_export")(), "beam4_1x20", BEST
+        loaded = LiteRTTranslator(path, BEAM)
+    else:
+        (path, report), name, rows = request.getfixturevalue("export")("none"), "greedy_1x20", 1
+        loaded = LiteRTTranslator(path)
     model = compiled_model.CompiledModel.from_file(str(path))
-    number = report["signatures"].index("beam4_1x20")
-    number = [model.get_signature_by_index(n)["key"] for n in range(4)].index("beam4_1x20")
+    names = [model.get_signature_by_index(n)["key"] for n in range(len(report["signatures"]))]
+    number = names.index(name)
     signature = model.get_signature_by_index(number)
     inputs, outputs = model.create_input_buffers(number), model.create_output_buffers(number)
     values = {
@@ -156,9 +164,9 @@ def test_the_compiled_model_api_gives_the_same(beam_export, ids):
     for name, buffer in zip(signature["inputs"], inputs, strict=True):
         buffer.write(values[name])
     model.run_by_index(number, inputs, outputs)
-    tokens = outputs[signature["outputs"].index("tokens")].read(BEST * LIMIT, np.int32)
-    expected, _ = LiteRTTranslator(path, BEAM).decode(ids[:1])
-    np.testing.assert_array_equal(tokens.reshape(1, BEST, LIMIT), expected)
+    tokens = outputs[signature["outputs"].index("tokens")].read(rows * LIMIT, np.int32)
+    expected, _ = loaded.decode(ids[:1])
+    np.testing.assert_array_equal(tokens.reshape(1, rows, LIMIT), expected)
 
 
 @pytest.mark.long
@@ -172,11 +180,7 @@ def test_in_int8_it_loses_little_and_stores_the_table_once(beam_export, deep):
     assert len(tables(path, deep.model.source_embedding.table.shape)) == 1
 
 
-def test_a_beam_that_the_file_does_not_have_is_reported(beam_export, export):
-    path = beam_export()[0]
-    message = f"{path} has no beam of size 5, only of size 4. Export it again with --beam 5."
-    with pytest.raises(ValueError, match=re.escape(message)):
-        LiteRTTranslator(path, Beam(5))
+def test_a_file_without_a_beam_is_reported(export):
     with pytest.raises(
         ValueError,
         match="was exported for greedy search only, so it has no beam of size 4. Export it again",
@@ -184,17 +188,22 @@ def test_a_beam_that_the_file_does_not_have_is_reported(beam_export, export):
         LiteRTTranslator(export("none")[0], BEAM)
 
 
-def test_wrong_numbers_are_refused(beam_export, deep, tmp_path, monkeypatch):
-    path, _ = beam_export()
-    monkeypatch.setattr(generated, "convert", None)
-    fixed = r"of a beam in a .tflite file must be .*Received: search=Beam\(.*\)\.$"
-    beam = Beam(4, normalization="none")
-    with pytest.raises(ValueError, match=fixed):
-        LiteRTTranslator(path, beam)
-    with pytest.raises(ValueError, match=fixed):
-        export_litert(deep, tmp_path / "x.tflite", ["a"], searches=[beam])
+@pytest.mark.slow
+def test_a_beam_that_the_file_does_not_have_is_reported(beam_export):
+    path = beam_export()[0]
+    message = f"{path} has no beam of size 5, only of size 4. Export it again with --beam 5."
+    with pytest.raises(ValueError, match=re.escape(message)):
+        LiteRTTranslator(path, Beam(5))
+    with pytest.raises(ValueError, match=FIXED):
+        LiteRTTranslator(path, OTHER_SCORES)
     with pytest.raises(ValueError, match=r"`min_length` of the beam of .* is 1, which is fixed in"):
         LiteRTTranslator(path, Beam(4, min_length=2))
+
+
+def test_wrong_searches_are_refused(deep, tmp_path, monkeypatch):
+    monkeypatch.setattr(generated, "convert", None)
+    with pytest.raises(ValueError, match=FIXED):
+        export_litert(deep, tmp_path / "x.tflite", ["a"], searches=[OTHER_SCORES])
     message = "`searches` must be a list of `Greedy()` and at most one `Beam`. Received: searches="
     for searches in ([Beam(2), Beam(3)], [Sample()], Beam(2)):
         with pytest.raises(ValueError, match=re.escape(f"{message}{searches!r}.")):
