@@ -170,10 +170,14 @@ FILES = itertools.count(1)
 
 @pytest.fixture(scope="module", autouse=True)
 def few_graphs_left():
-    """Collects garbage after each file, in half a second: its graphs take gigabytes."""
+    """Collects the garbage of every six files: their graphs take gigabytes.
+
+    What is left, modules and fixtures of the session, is not searched again.
+    """
     yield
     if next(FILES) % 6 == 0:
         gc.collect()
+        gc.freeze()
 
 
 @pytest.fixture(params=["float32", "mixed_bfloat16", "mixed_float16"])
