@@ -78,6 +78,7 @@ def test_in_a_layer(activation):
     np.testing.assert_array_equal(again(x), layer(x))
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
 @pytest.mark.parametrize("name", [NAME, "gelu_tanh"])
 def test_in_a_saved_model(tmp_path, name):

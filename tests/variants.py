@@ -73,7 +73,6 @@ _FAST_BY_FILE = {
     "tests/decoding/test_predictor.py": {
         "test_a_beam_equals_a_loop_in_python": 1,
         "test_a_model_and_its_predictor_give_the_same": 1,
-        "test_an_ensemble_of_a_model_with_itself_is_the_model": 1,
         "test_greedy_search_equals_a_loop_in_python": 1,
         "test_steps_equal_one_pass_over_the_output": 1,
     },
@@ -246,9 +245,6 @@ _FAST_BY_FILE = {
         "test_every_task_answers_as_the_run_does": 1,
         "test_families_that_ctranslate2_cannot_express_are_refused_by_name": 1,
     },
-    "tests/pretrained/test_families.py": {
-        "test_a_checkpoint_becomes_a_run_that_computes_the_same": 1,
-    },
     "tests/pretrained/test_gpt2.py": {
         "test_logits": 3,
     },
@@ -318,9 +314,6 @@ _FAST_BY_FILE = {
         "test_the_length_settings_of_a_beam_have_an_effect": 1,
         "test_the_settings_of_a_run_name_the_task_of_its_model": 1,
     },
-    "tests/test_activations.py": {
-        "test_in_a_saved_model": 1,
-    },
     "tests/text/test_wordpiece.py": {
         "test_ids_equal_those_of_the_algorithm": 1,
     },
@@ -389,7 +382,9 @@ _FAST_REST_IN_CI_BY_FILE = {
         "test_a_bad_input_is_reported_in_one_line_and_leaves_no_file": 40,
     },
     "tests/cli/test_bad_lines.py": {
+        "test_a_bad_image_gets_the_fields_of_an_empty_line": 0,
         "test_a_line_without_a_passage_does_not_affect_the_other_answers": 0,
+        "test_strict_writes_the_labels_before_the_first_bad_image": 0,
     },
     "tests/cli/test_line_searches.py": {
         "test_alignments_come_after_the_text": 0,
@@ -403,6 +398,9 @@ _FAST_REST_IN_CI_BY_FILE = {
     "tests/cli/test_predict.py": {
         "test_a_language_model_is_evaluated_on_its_data_and_on_a_file": 0,
     },
+    "tests/cli/test_shortlist_command.py": {
+        "test_exchanged_pairs_are_not_among_those_of_a_run_in_both_directions": 0,
+    },
     "tests/decoding/test_beam.py": {
         "test_a_beam_of_one_is_greedy": 0,
     },
@@ -415,25 +413,45 @@ _FAST_REST_IN_CI_BY_FILE = {
         "test_extra_outputs_do_not_change_the_others": 0,
     },
     "tests/decoding/test_narrowing.py": {
+        "test_it_differs_from_a_beam_of_constant_width": 0,
         "test_narrowing_beams_of_several_sizes_in_a_batch_equal_each_alone": 0,
+    },
+    "tests/decoding/test_output_rules.py": {
+        "test_power_with_the_exponent_1_is_the_average": 0,
+        "test_the_best_of_a_beam_does_not_depend_on_the_number_returned": 0,
     },
     "tests/decoding/test_predictor.py": {
         "test_hypotheses_change_their_places_in_these_beams": 0,
     },
+    "tests/decoding/test_read_prompts.py": {
+        "test_the_result_is_that_of_steps_and_the_prompt_takes_none": 4,
+    },
     "tests/decoding/test_search.py": {
         "test_one_graph_serves_all_numbers": 0,
     },
-    "tests/export/litert/test_litert_beam.py": {
-        "test_the_compiled_model_api_gives_the_same": 0,
+    "tests/export/litert/test_stand_ins.py": {
+        "test_a_weight_that_is_not_found_is_converted_as_a_variable": 0,
+        "test_the_file_equals_the_one_that_the_converter_writes": 1,
+    },
+    "tests/export/test_labelling_exports.py": {
+        "test_predict_opens_the_files": 0,
+        "test_rows_of_wrong_ids_have_no_label": 0,
     },
     "tests/export/test_loaded.py": {
         "test_a_surrogate_is_an_error_that_names_it": 0,
         "test_a_truncated_file_is_reported": 1,
         "test_it_translates_as_the_model_in_memory": 0,
     },
+    "tests/export/test_marian.py": {
+        "test_an_export_with_other_weights_is_not_kept": 0,
+    },
     "tests/export/test_packed_encoders.py": {
         "test_models_have_the_same_outputs": 2,
         "test_real_tokens_have_the_same_states": 2,
+    },
+    "tests/export/test_tasks.py": {
+        "test_a_wrong_weight_of_a_language_model_is_detected": 0,
+        "test_forced_tokens_do_not_hide_a_wrong_score": 0,
     },
     "tests/pretrained/test_bert.py": {
         "test_words_get_the_labels_of_the_checkpoint": 0,
@@ -448,14 +466,21 @@ _FAST_REST_IN_CI_BY_FILE = {
     "tests/pretrained/test_opus_mt.py": {
         "test_the_python_of_the_page_runs": 0,
     },
+    "tests/pretrained/test_question_answering.py": {
+        "test_answers_are_the_best_spans_of_the_checkpoint": 0,
+    },
     "tests/pretrained/test_roberta.py": {
         "test_words_get_the_labels_of_the_checkpoint": 0,
+    },
+    "tests/pretrained/test_trimming.py": {
+        "test_the_command_writes_a_run_and_its_provenance": 0,
     },
     "tests/pretrained/test_unigram.py": {
         "test_texts_get_the_labels_of_the_checkpoint": 0,
     },
     "tests/system/test_wheel.py": {
         "test_a_package_index_accepts_both": 0,
+        "test_the_metadata_is_that_of_the_project": 0,
     },
     "tests/tasks/test_ensemble.py": {
         "test_a_score_uses_the_mean_of_the_probabilities": 0,
@@ -466,6 +491,11 @@ _FAST_REST_IN_CI_BY_FILE = {
     },
     "tests/tasks/test_whole_word_masking.py": {
         "test_words_are_hidden_as_a_whole_and_as_many_tokens_as_without_words": 1,
+    },
+    "tests/text/test_javascript_readers.py": {
+        "test_ids_offsets_and_texts_are_those_of_the_tokenizer": 1,
+        "test_texts_are_classified_as_in_python": 2,
+        "test_words_are_labelled_as_in_python": 2,
     },
     "tests/training/data/test_arrays.py": {
         "test_augmentation_depends_on_example_seed_and_epoch": 0,
@@ -486,6 +516,7 @@ _FAST_REST_IN_CI_BY_FILE = {
         "test_weights_do_not_fit_other_labels": 0,
     },
     "tests/training/test_task_trainings.py": {
+        "test_a_missing_one_of_two_vocabularies_is_reported": 0,
         "test_examples_seen_are_counted": 0,
         "test_source_and_target_have_vocabularies_of_their_own": 0,
         "test_the_best_accuracy_becomes_the_model": 0,
@@ -493,10 +524,8 @@ _FAST_REST_IN_CI_BY_FILE = {
     "tests/training/test_train.py": {
         "test_ctrl_c_saves_and_prints_how_to_resume": 0,
     },
-    "tests/text/test_javascript_readers.py": {
-        "test_ids_offsets_and_texts_are_those_of_the_tokenizer": 1,
-        "test_texts_are_classified_as_in_python": 2,
-        "test_words_are_labelled_as_in_python": 2,
+    "tests/training/tuning/test_layer_rates.py": {
+        "test_recurrent_layers_have_no_decay": 0,
     },
 }
 # The number of variants of slow tests in `.ci/run`; the others are `long`, all of them if it is 0.
@@ -522,17 +551,17 @@ _SLOW_BY_FILE = {
     },
     "tests/conformance/test_conformance.py": {
         "test_keras_file_in_a_fresh_process": 0,
-        "test_saved_model": 9,
+        "test_saved_model": 5,
         "test_two_replicas": 0,
-        "test_xla": 6,
+        "test_xla": 4,
     },
     "tests/decoding/test_beam.py": {
         "test_stopping_early_changes_nothing": 4,
     },
     "tests/decoding/test_cached_kinds.py": {
-        "test_a_beam_equals_the_search_without_a_cache": 3,
+        "test_a_beam_equals_the_search_without_a_cache": 2,
         "test_a_step_at_a_time_is_the_whole_sentence": 5,
-        "test_greedy_search_equals_the_search_without_a_cache": 3,
+        "test_greedy_search_equals_the_search_without_a_cache": 2,
     },
     "tests/decoding/test_constraints.py": {
         "test_compiled_is_eager_and_constraints_are_inputs": 1,
@@ -549,10 +578,11 @@ _SLOW_BY_FILE = {
         "test_compiled_is_eager": 2,
     },
     "tests/decoding/test_output_rules.py": {
-        "test_a_beam_that_stops_by_score": 6,
+        "test_a_beam_that_stops_by_score": 3,
     },
     "tests/decoding/test_predictor.py": {
         "test_a_state_that_grows_in_stages_gives_the_same": 2,
+        "test_an_ensemble_of_a_model_with_itself_is_the_model": 1,
         "test_compiled_is_eager": 1,
     },
     "tests/decoding/test_shortlisted.py": {
@@ -607,10 +637,13 @@ _SLOW_BY_FILE = {
         "test_every_output_of_an_alignment_is_checked": 2,
         "test_every_signature_is_checked": 1,
     },
+    "tests/export/test_array_tasks.py": {
+        "test_images_are_resized_as_in_the_run": 1,
+    },
     "tests/export/test_ctranslate2_models.py": {
         "test_a_beam_after_a_forced_token_gives_the_same": 1,
         "test_every_kind_of_language_model_gives_the_same": 1,
-        "test_every_kind_of_model_gives_the_same": 5,
+        "test_every_kind_of_model_gives_the_same": 3,
     },
     "tests/export/test_embedding_exports.py": {
         "test_files_return_the_vectors_of_the_run": 1,
@@ -638,7 +671,7 @@ _SLOW_BY_FILE = {
         "test_it_is_saved_in_a_file": 2,
     },
     "tests/models/test_option_effects.py": {
-        "test_an_option_has_an_effect_or_is_refused": 25,
+        "test_an_option_has_an_effect_or_is_refused": 15,
     },
     "tests/models/test_quantize.py": {
         "test_exports_refuse_it_by_name": 0,
@@ -654,19 +687,25 @@ _SLOW_BY_FILE = {
         "test_a_student_of_it_inherits_its_tokens_its_rules_and_its_licence": 0,
         "test_fine_tuning_lowers_the_loss_and_keeps_the_settings_of_the_checkpoint": 0,
     },
+    "tests/pretrained/test_deit.py": {
+        "test_a_run_its_exports_and_plots_agree": 0,
+    },
     "tests/pretrained/test_electra.py": {
         "test_exports_answer_as_the_checkpoint": 0,
     },
     "tests/pretrained/test_encoders.py": {
-        "test_exports_answer_as_the_checkpoint": 1,
+        "test_exports_answer_as_the_checkpoint": 0,
         "test_ids_equal_those_of_the_package_tokenizers": 1,
     },
     "tests/pretrained/test_encoders_in_ctranslate2.py": {
         "test_the_folder_of_ctranslate2s_own_converter_has_the_same_states": 2,
     },
+    "tests/pretrained/test_families.py": {
+        "test_a_checkpoint_becomes_a_run_that_computes_the_same": 1,
+    },
     "tests/pretrained/test_llama_in_ctranslate2.py": {
         "test_the_folder_of_a_llama_in_int8": 0,
-        "test_tokens_are_those_of_the_run": 2,
+        "test_tokens_are_those_of_the_run": 1,
     },
     "tests/pretrained/test_masked_heads.py": {
         "test_exports_predict_the_words_of_the_checkpoint": 1,
@@ -680,9 +719,12 @@ _SLOW_BY_FILE = {
     "tests/pretrained/test_unigram.py": {
         "test_exports_answer_as_the_checkpoint": 0,
     },
+    "tests/system/test_budgets.py": {
+        "test_a_new_task_and_a_new_input_train": 1,
+    },
     "tests/system/test_copy_and_reverse.py": {
         "test_a_litert_file_of_a_recurrent_decoder_passes_its_agreement_check": 0,
-        "test_a_model_learns_to_copy_and_to_reverse": 1,
+        "test_a_model_learns_to_copy_and_to_reverse": 0,
         "test_a_saved_model_of_a_recurrent_decoder_translates_as_the_run": 0,
     },
     "tests/system/test_documents.py": {
@@ -701,14 +743,24 @@ _SLOW_BY_FILE = {
     "tests/tasks/test_translator.py": {
         "test_a_beam_translates_as_beam_decoding": 2,
     },
+    "tests/test_activations.py": {
+        "test_in_a_saved_model": 1,
+    },
     "tests/test_config.py": {
         "test_number_of_parameters": 8,
+    },
+    "tests/text/test_javascript_readers.py": {
+        "test_the_portable_pattern_knows_every_code_point": 0,
     },
     "tests/text/test_kotlin_readers.py": {
         "test_ids_offsets_and_texts_are_those_of_the_tokenizer": 3,
     },
     "tests/training/data/test_epochs.py": {
         "test_batches_are_skipped_and_shared_out": 1,
+    },
+    "tests/training/loop/test_learner.py": {
+        "test_an_output_bias_is_trained_and_evaluated": 1,
+        "test_evaluate_returns_the_metrics_of_compile": 2,
     },
     "tests/training/loop/test_moving_average.py": {
         "test_the_block_sees_the_average_and_training_does_not": 1,
@@ -724,26 +776,31 @@ _SLOW_BY_FILE = {
     },
     "tests/training/losses/test_r_drop.py": {
         "test_it_makes_passes_agree": 0,
+        "test_loss_and_gradients_follow_the_definition": 3,
         "test_without_dropout_an_update_is_the_same": 1,
+    },
+    "tests/training/losses/test_sim_cut.py": {
+        "test_without_dropout_and_cutoff_an_update_is_the_same": 1,
     },
     "tests/training/settings/test_changes.py": {
         "test_extending_a_finished_run_equals_a_longer_run": 0,
     },
     "tests/training/test_adam.py": {
-        "test_a_plain_transformer": 2,
-        "test_the_learner": 4,
+        "test_a_plain_transformer": 1,
+        "test_the_learner": 2,
     },
     "tests/training/test_array_trainings.py": {
         "test_training_can_start_from_the_weights_of_a_run": 1,
     },
     "tests/training/test_averaging.py": {
+        "test_the_ends_of_epochs_are_averaged": 1,
         "test_the_new_run_is_used_like_any_other": 0,
     },
     "tests/training/test_configs.py": {
         "test_a_configuration_of_the_paper_takes_a_step": 1,
     },
     "tests/training/test_presets.py": {
-        "test_an_update_compiles_for_static_shapes": 3,
+        "test_an_update_compiles_for_static_shapes": 2,
     },
     "tests/training/test_task_trainings.py": {
         "test_a_resumed_packed_training_ends_like_an_uninterrupted_one": 0,

@@ -183,6 +183,7 @@ def test_an_ensemble_differs_from_each_of_its_models():
         assert np.any(greedy_decode(model, source, LIMIT)[0] != tokens)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("search", [greedy_decode, beam_decode, sample_decode])
 def test_an_ensemble_of_a_model_with_itself_is_the_model(search):
     model, source = talkative(), sources()

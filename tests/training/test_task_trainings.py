@@ -84,7 +84,7 @@ MORE = {
     "translation": {"model": 'tie = "target"', "vocabulary": "shared = false"},
 }
 KINDS = list(MORE)
-LIKE_OTHERS = ("summarization", "labelling", "masked_language_modelling")
+LIKE_OTHERS = ("summarization", "labelling", "masked_language_modelling", "translation")
 LABELS = ("2", "3", "10")  # sorted as numbers, not as text
 
 
@@ -150,8 +150,8 @@ CLASSES = {
 }
 
 
-# Summaries are trained like translations, words are labelled like whole texts, and masked language
-# models are trained like causal ones.
+# Translations are trained in test_train.py, and summaries like them. Words are labelled like whole
+# texts, and masked language models are trained like causal ones.
 @pytest.mark.parametrize(
     "kind",
     [pytest.param(k, marks=pytest.mark.slow if k in LIKE_OTHERS else ()) for k in KINDS],
