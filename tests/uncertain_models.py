@@ -89,6 +89,7 @@ def logits_of(model):
     return tf.function(
         lambda source, target: model({"source": source, "target": target}),
         input_signature=[tokens, tokens],
+        autograph=False,
     )
 
 

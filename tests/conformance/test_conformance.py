@@ -66,19 +66,29 @@ def test_every_public_layer_is_a_row():
     assert layers - {"PaddingMask"} == {name.partition("_")[0] for name in ROWS}
 
 
+class Models(dict):
+    """A model per row, with its eager outputs, made when a test first names the row."""
+
+    def __missing__(self, name):
+        policy = keras.config.dtype_policy()
+        keras.config.set_dtype_policy("float32")
+        model = random_model(name)
+        self[name] = model, to_numpy(model(inputs_of(name)))
+        keras.config.set_dtype_policy(policy)
+        return self[name]
+
+
 @pytest.fixture(scope="module")
 def models():
-    """One model per row, with its eager outputs."""
-    models = {name: random_model(name) for name in ROWS}
-    return {name: (model, to_numpy(model(inputs_of(name)))) for name, model in models.items()}
+    return Models()
 
 
 @pytest.fixture(scope="module")
 def fresh_process(models, tmp_path_factory):
     """Saves every row here, then loads and replicates every row in one other process."""
     folder = tmp_path_factory.mktemp("conformance")
-    for name, (model, _) in models.items():
-        model.save(folder / f"{name}.keras")
+    for name in ROWS:
+        models[name][0].save(folder / f"{name}.keras")
     finished = subprocess.run(
         [sys.executable, TESTS / "conformance" / "fresh_process.py", folder],
         env={**os.environ, "PYTHONPATH": os.pathsep.join([str(TESTS), *import_path()])},

@@ -46,7 +46,8 @@ def built_outside_of_graphs():
 @functools.cache
 def logits_of(model):
     """Returns the logits of whole texts without a cache; one graph serves all lengths."""
-    return tf.function(model, input_signature=[tf.TensorSpec([None, None], tf.int32)])
+    tokens = tf.TensorSpec([None, None], tf.int32)
+    return tf.function(model, input_signature=[tokens], autograph=False)
 
 
 def words_of(prompt):

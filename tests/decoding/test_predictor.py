@@ -115,6 +115,7 @@ def test_steps_equal_one_pass_over_the_output(name):
     of_any_length = tf.function(
         functools.partial(Predictor.logits, predictor, inputs),
         input_signature=[tf.TensorSpec([None, None], tf.int32)],
+        autograph=False,
     )
     by_steps, at_once = of_any_length(shifted), logits(inputs, shifted)
     # An ensemble's logits are normalised, as are those of the loops.

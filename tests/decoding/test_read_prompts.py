@@ -133,6 +133,7 @@ def test_graphs_of_any_and_of_fixed_shape_read_prompts(name, shape):
         lambda source: SEARCHES[name](model, source, **options),
         input_signature=[tf.TensorSpec(shape, tf.int32)],
         jit_compile=None not in shape,
+        autograph=False,
     )
     require_equal(traced(prompts), SEARCHES[name](StepByStep(model), prompts, **options))
 

@@ -52,7 +52,7 @@ def test_probabilities_are_the_mean_of_those_that_teachers_give_to_each_prefix(f
     pairs, arrays = predicted
     models = [Run(folder / name).load_model() for name in ("one", "two")]
     config, ends = models[0].config, np.cumsum(arrays["lengths"])
-    for number in (0, 5, 10):
+    for number in (0, 10):
         source, target = (tokenizer().encode([text])[0].numpy() for text in pairs[number])
         assert arrays["lengths"][number] == len(target)
         for place in range(len(target)):
