@@ -396,6 +396,7 @@ _FAST_REST_IN_CI_BY_FILE = {
         "test_a_page_and_a_figure_are_written_together": 0,
     },
     "tests/cli/test_predict.py": {
+        "test_a_classifier_is_evaluated_on_its_data_and_on_files": 0,
         "test_a_language_model_is_evaluated_on_its_data_and_on_a_file": 0,
     },
     "tests/cli/test_shortlist_command.py": {
@@ -426,12 +427,20 @@ _FAST_REST_IN_CI_BY_FILE = {
     "tests/decoding/test_read_prompts.py": {
         "test_the_result_is_that_of_steps_and_the_prompt_takes_none": 4,
     },
+    "tests/decoding/test_sample_decode.py": {
+        "test_equal_sentences_get_equal_samples_with_one_seed_and_different_ones_with_many": 0,
+        "test_low_temperature_is_greedy": 0,
+    },
     "tests/decoding/test_search.py": {
+        "test_a_sample_is_seeded_by_the_number_of_its_row": 0,
         "test_one_graph_serves_all_numbers": 0,
     },
     "tests/export/litert/test_stand_ins.py": {
         "test_a_weight_that_is_not_found_is_converted_as_a_variable": 0,
         "test_the_file_equals_the_one_that_the_converter_writes": 1,
+    },
+    "tests/export/programs/test_browser.py": {
+        "test_the_attention_is_that_of_the_model_in_memory": 0,
     },
     "tests/export/test_labelling_exports.py": {
         "test_predict_opens_the_files": 0,
@@ -439,7 +448,7 @@ _FAST_REST_IN_CI_BY_FILE = {
     },
     "tests/export/test_loaded.py": {
         "test_a_surrogate_is_an_error_that_names_it": 0,
-        "test_a_truncated_file_is_reported": 1,
+        "test_a_truncated_file_is_reported": 0,
         "test_it_translates_as_the_model_in_memory": 0,
     },
     "tests/export/test_marian.py": {
@@ -448,6 +457,9 @@ _FAST_REST_IN_CI_BY_FILE = {
     "tests/export/test_packed_encoders.py": {
         "test_models_have_the_same_outputs": 2,
         "test_real_tokens_have_the_same_states": 2,
+    },
+    "tests/export/test_shortlists.py": {
+        "test_copies_of_a_translator_keep_the_shortlist_or_get_another": 0,
     },
     "tests/export/test_tasks.py": {
         "test_a_wrong_weight_of_a_language_model_is_detected": 0,
@@ -464,6 +476,7 @@ _FAST_REST_IN_CI_BY_FILE = {
         "test_settings_that_cannot_be_expressed_are_named": 8,
     },
     "tests/pretrained/test_opus_mt.py": {
+        "test_such_characters_are_looked_up_in_a_saved_model_and_from_exported_files": 0,
         "test_the_python_of_the_page_runs": 0,
     },
     "tests/pretrained/test_question_answering.py": {
@@ -484,18 +497,33 @@ _FAST_REST_IN_CI_BY_FILE = {
     },
     "tests/tasks/test_ensemble.py": {
         "test_a_score_uses_the_mean_of_the_probabilities": 0,
+        "test_probabilities_of_labels_are_means": 0,
+    },
+    "tests/tasks/test_labelling.py": {
+        "test_a_lower_limit_truncates_more": 0,
+    },
+    "tests/tasks/test_text_generator.py": {
+        "test_samples_continue_their_prompts_for_any_batch_size": 0,
     },
     "tests/tasks/test_translator.py": {
+        "test_a_beam_has_the_papers_settings_by_default": 0,
         "test_one_graph_serves_every_length_and_penalty": 0,
         "test_scores_of_pairs_equal_those_of_the_function_for_any_batch_size": 0,
     },
     "tests/tasks/test_whole_word_masking.py": {
         "test_words_are_hidden_as_a_whole_and_as_many_tokens_as_without_words": 1,
     },
+    "tests/text/test_byte_bpe.py": {
+        "test_it_works_in_a_saved_model_that_python_does_not_load": 0,
+        "test_texts_of_long_tokens_are_read_to_their_end": 0,
+    },
     "tests/text/test_javascript_readers.py": {
         "test_ids_offsets_and_texts_are_those_of_the_tokenizer": 1,
         "test_texts_are_classified_as_in_python": 2,
         "test_words_are_labelled_as_in_python": 2,
+    },
+    "tests/text/test_smaller_vocabularies.py": {
+        "test_wordpiece_encodes_hostile_texts_as_before": 1,
     },
     "tests/training/data/test_arrays.py": {
         "test_augmentation_depends_on_example_seed_and_epoch": 0,
@@ -504,9 +532,15 @@ _FAST_REST_IN_CI_BY_FILE = {
         "test_the_epochs_of_a_training_are_the_shuffled_batches": 0,
         "test_validation_drops_no_real_sentence": 0,
     },
+    "tests/training/data/test_entities.py": {
+        "test_the_seed_determines_the_sentences": 0,
+    },
     "tests/training/distillation/test_distill.py": {
         "test_several_teachers_search_as_an_ensemble": 0,
         "test_sources_too_long_for_the_teacher_are_left_out": 0,
+    },
+    "tests/training/distillation/test_diversification.py": {
+        "test_both_directions_resume": 1,
     },
     "tests/training/loop/test_learner.py": {
         "test_no_tensor_of_a_validation_contains_all_logits": 0,

@@ -20,8 +20,9 @@ CASES = [*command_line.CASES, *configuration.CASES, *data.CASES, *models.CASES]
 
 
 def marked(case):
-    """Marks cases that read a SavedModel as slow: it takes ten times as long to make."""
-    return pytest.param(case, marks=pytest.mark.slow if "SAVED" in case.materials() else ())
+    """Marks cases that read a SavedModel or a .tflite file as slow: they take long to make."""
+    is_slow = {"SAVED", "FILE.tflite"} & set(case.materials())
+    return pytest.param(case, marks=pytest.mark.slow if is_slow else ())
 
 
 CONFIG = """
