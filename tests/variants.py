@@ -445,6 +445,7 @@ _FAST_REST_IN_CI_BY_FILE = {
     "tests/export/test_labelling_exports.py": {
         "test_predict_opens_the_files": 0,
         "test_rows_of_wrong_ids_have_no_label": 0,
+        "test_the_readme_names_labels_and_axes": 0,
     },
     "tests/export/test_loaded.py": {
         "test_a_surrogate_is_an_error_that_names_it": 0,
