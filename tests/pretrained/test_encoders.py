@@ -140,6 +140,7 @@ def test_tokens_are_found_and_words_are_quotes(tmp_path):
         ("modernbert", {"classifier_pooling": "max"}, "`classifier_pooling` must be one of cls, m"),
         ("modernbert", {"local_attention": 1}, "`local_attention` must be a whole number of at le"),
         ("modernbert", {"layer_types": ["full_attention"] * 2}, "`layer_types` must be sliding_at"),
+        ("modernbert", {"num_hidden_layers": 10**9, "layer_types": []}, "`layer_types` must be sl"),
         ("modernbert", {"rope_scaling": {"factor": 2}}, "`rope_scaling` must be null"),
         ("modernbert", {"rope_parameters": {}}, "`rope_parameters` must be a table"),
         (

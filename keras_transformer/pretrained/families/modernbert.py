@@ -135,11 +135,14 @@ class ModernBert(TextEncoder):
         if kinds is None:
             return settings.count("global_attn_every_n_layers", 3)
         count = settings.count("num_hidden_layers")
-        for every in range(1, count + 1):
+        # The list is compared first: `count` has not been compared with the tensors yet.
+        if isinstance(kinds, list) and len(kinds) == count:
+            if kinds == [LOCAL] * count:
+                return None
+            later = (number for number in range(1, count) if kinds[number] == GLOBAL)
+            every = next(later, count)
             if kinds == [LOCAL if number % every else GLOBAL for number in range(count)]:
                 return every
-        if kinds == [LOCAL] * count:
-            return None
         rule = f"{LOCAL} but for every n-th block, counted from the first, {GLOBAL}"
         raise settings.wrong("layer_types", rule)
 
