@@ -1,5 +1,6 @@
 """Contents of a SavedModel whose model answers in one pass."""
 
+import gc
 from typing import Any
 
 import numpy as np
@@ -35,7 +36,7 @@ class SavedModelAnswers:
         progress, references: See `export_saved_model`.
 
     Attributes:
-        weights, functions, requests, modules: See `SavedModelGeneration`.
+        weights, functions, names, requests, modules: See `SavedModelGeneration`.
     """
 
     def __init__(self, pipeline, samples, progress, references):
@@ -53,6 +54,7 @@ class SavedModelAnswers:
             for signature in pipeline.signatures()
             if signature.name is not None
         }
+        self.names = list(self.functions)
         request = {k: v.numpy() for k, v in pipeline.codec.request(samples[:1]).items()}
         self.requests = [Request(DEFAULT, request)]
 
@@ -76,6 +78,11 @@ class SavedModelAnswers:
         """Writes the metadata of the codec into the folder of a version."""
         write_codec(draft, self._codec)
 
+    def release(self) -> None:
+        """Frees the weights and graphs that have been written: the check needs the memory."""
+        del self.weights, self.functions
+        gc.collect()
+
     def verify(self, draft, name) -> dict[str, Any]:
         """Checks every signature through both loaders; returns the results of the first one.
 
@@ -86,7 +93,7 @@ class SavedModelAnswers:
         for load, program in LOADERS:
             self._progress(f"calling every signature as {program} loads it")
             with load(draft) as model:
-                for signature in self.functions:
+                for signature in self.names:
                     results = _results(model, signature, self._codec, self._agreement.examples)
                     reports.append(self._agreement.judge(results, f"{name}, {signature}"))
         return reports[0]

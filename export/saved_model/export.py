@@ -137,13 +137,15 @@ def export_saved_model(
         (draft / README).write_text(contents.page(model).text(model), "utf-8")
         contents.write_metadata(draft)
         write_origin(draft, origin)
+        del module
+        contents.release()
         return contents.verify(draft, directory)
 
     path, report = place_version(directory, write)
     return {
         "path": str(path),
         "bytes": sum(file.stat().st_size for file in path.rglob("*") if file.is_file()),
-        "signatures": list(contents.functions),
+        "signatures": contents.names,
         "python_needs": ["tensorflow", *contents.modules],
         **report,
     }

@@ -1,6 +1,7 @@
 """Contents of a SavedModel whose model generates text."""
 
 import functools
+import gc
 from typing import Any
 
 from keras_transformer.export.parity import copy_pipeline
@@ -32,6 +33,7 @@ class SavedModelGeneration:
     Attributes:
         weights: Variables that the SavedModel tracks.
         functions: Dictionary from the names of the signatures to functions.
+        names: List of the names of the signatures.
         requests: Requests that warm up the server.
         modules: Modules that a Python program must import, and the reason for each.
     """
@@ -53,6 +55,7 @@ class SavedModelGeneration:
         exported = make_endpoints(fast, search, n_best, graph_of, alignment)
         self.weights = fast.weights + matrix
         self.functions = {endpoint.name: endpoint.function for endpoint in exported}
+        self.names = list(self.functions)
 
     @functools.cached_property
     def requests(self) -> list[Request]:  # noqa: D102
@@ -68,6 +71,11 @@ class SavedModelGeneration:
         buckets = self._buckets if self._jit else None
         (draft / guide.BATCHING).write_text(guide.batching_parameters(buckets), "utf-8")
         write_beam(draft, self.endpoints[0].beam)
+
+    def release(self) -> None:
+        """Frees the weights and graphs that have been written: the check needs the memory."""
+        del self.weights, self.functions
+        gc.collect()
 
     def verify(self, draft, name) -> dict[str, Any]:
         """Checks a draft, which errors call `name`, and returns the results."""
