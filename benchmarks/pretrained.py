@@ -318,7 +318,7 @@ def compare(report, shape, case, folder, peers, cores, repeats, seconds):
 def _order(shape, folder, cores):
     return {
         "model": dataclasses.asdict(shape.model), "folder": str(folder), "cores": cores,
-        "format": shape.format,
+        "format": shape.format, "prompt": shape.prompt,
     }  # fmt: skip
 
 

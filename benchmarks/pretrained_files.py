@@ -17,7 +17,7 @@ CHECKPOINT = "checkpoint"  # the folder
 LONGEST = 512  # maximum length of OPUS-MT, in tokens
 NEVER = -1e4  # logit of a token that is never generated
 STUDENT_DECODER = 2  # number of layers
-PROMPT_WORDS = 3  # of a sentence to check a language model with
+WORD = 3  # tokens of a word in GPT-2's vocabulary, at most
 # Our names and the names in OPUS-MT, for every block.
 BLOCKS = {
     "self_attention_norm": "self_attn_layer_norm",
@@ -42,9 +42,9 @@ def make(order):
     model, folder = Model(**order["model"]), pathlib.Path(order["folder"])
     (folder / CHECKPOINT).mkdir()
     WRITERS[order["format"]](model, folder / CHECKPOINT)
-    # In GPT-2's vocabulary a number has several tokens.
-    count = PROMPT_WORDS if order["format"] == "gpt2" else None
-    rows = Case(1, SENTENCES, model.length).sources(model)
+    # A check with shorter prompts would generate more tokens.
+    count = order["prompt"] // WORD or None
+    rows = Case(1, SENTENCES, model.length, model.source_length).sources(model)
     lines = "".join(f"{words(row[:count])}\n" for row in rows)
     (folder / "sentences.txt").write_text(lines, "utf-8")
     return Files({})

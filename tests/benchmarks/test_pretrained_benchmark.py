@@ -20,7 +20,8 @@ def checkpoint(shape, folder):
     from keras_transformer.pretrained.read import read_checkpoint
 
     shape = SHAPES[shape]
-    make({"model": vars(shape.model), "folder": str(folder), "format": shape.format})
+    order = {"folder": str(folder), "format": shape.format, "prompt": shape.prompt}
+    make({"model": vars(shape.model), **order})
     path = folder / "checkpoint"
     path = path / "model.npz" if shape.format == "marian" else path
     return shape, read_checkpoint(path)
