@@ -1,4 +1,4 @@
-"""Layer normalisation with a closed-form gradient (section 3.1), and the norm of a block."""
+"""Layer normalisation (section 3.1), RMS normalisation, and the norm of a block."""
 
 from typing import Any
 
@@ -56,6 +56,39 @@ class LayerNormalization(keras.layers.LayerNormalization):
         return ops.reshape(normalize(flat, gamma, beta), ops.shape(inputs))
 
 
+@keras.saving.register_keras_serializable(package="keras_transformer")
+class RMSNormalization(keras.layers.RMSNormalization):
+    """`keras.layers.RMSNormalization` over the last axis, which multiplies by `scale` first.
+
+    The output is `(x * scale) / sqrt(mean of x^2 + epsilon)`. LiteRT's converter would multiply the
+    weights of the next product by a scale that comes last. It would then store a table that is also
+    read elsewhere, such as that of tied output weights, a second time; and in int8 a row of weights
+    whose columns have different scales is less exact.
+
+    Args:
+        epsilon: Added to the mean square.
+        **kwargs: `name`, `dtype` and `trainable` as in every Keras layer.
+
+    Call arguments:
+        inputs: `[..., D]`, floating.
+
+    Returns:
+        `[..., D]`, of the same dtype, computed in at least float32.
+
+    Reference: Zhang and Sennrich (2019), "Root Mean Square Layer Normalization", Eq. 4.
+    """
+
+    def __init__(self, epsilon: float = 1e-6, **kwargs: Any):
+        check_positive("epsilon", epsilon)
+        super().__init__(epsilon=epsilon, **kwargs)
+
+    def call(self, inputs) -> Tensor:  # noqa: D102
+        dtype = keras.backend.result_type(inputs.dtype, "float32")
+        x = ops.cast(inputs, dtype)
+        inverse = ops.rsqrt(_mean(x * x) + self.epsilon)  # [..., 1]
+        return ops.cast(x * ops.cast(self.scale, dtype) * inverse, inputs.dtype)
+
+
 def make_norm(
     config: BlockConfig, policy: str | keras.dtype_policies.DTypePolicy, name: str
 ) -> keras.Layer:
@@ -86,8 +119,8 @@ def norm_layer(
         bias: Whether a layer normalisation has a learned offset.
     """
     options = {"epsilon": epsilon, "dtype": policy, "name": name}
-    if kind == "rms":  # Zhang and Sennrich (2019), Eq. 4
-        return keras.layers.RMSNormalization(**options)
+    if kind == "rms":
+        return RMSNormalization(**options)
     return LayerNormalization(center=bias, **options)
 
 

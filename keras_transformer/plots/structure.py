@@ -6,7 +6,7 @@ import keras
 
 from keras_transformer.layers import positions
 from keras_transformer.layers.inputs.embedding import OutputBias, PositionalEmbedding
-from keras_transformer.layers.normalization import LayerNormalization
+from keras_transformer.layers.normalization import LayerNormalization, RMSNormalization
 from keras_transformer.models.heads.pooling import Pooling
 from keras_transformer.plots.boxes import GAP, MARGIN, WIDTH, Tower
 from keras_transformer.plots.figure import new_figure, styled
@@ -172,7 +172,7 @@ HEADS = {
     PositionalEmbedding: _draw_tied,
     keras.layers.Dense: _draw_dense,
     LayerNormalization: _draw_norm,
-    keras.layers.RMSNormalization: _draw_norm,
+    RMSNormalization: _draw_norm,
     OutputBias: _draw_bias,
     Pooling: _draw_pooling,
 }

@@ -118,6 +118,22 @@ def test_the_file_equals_the_one_that_the_converter_writes(pipeline, quantize, t
         assert one == other
 
 
+def test_norms_without_an_offset_do_not_change_the_weights_after_them(tried):
+    """The table of a T5 or a Llama, whose last norm has no offset, is stored once."""
+    model = Transformer(
+        small_config(
+            vocab_size=101, d_model=24, num_heads=2, num_decoder_layers=1, norm="pre", norm_type="rms"
+        )
+    )
+    for number, weight in enumerate(model.weights):
+        weight.assign(normal(*weight.shape, seed=number))
+    content = conversion.convert(translator_of(model), SIGNATURES, "int8")
+    assert tried == [17]
+    buffers = flatbuffer_utils.read_model_from_bytearray(bytearray(content)).buffers
+    sizes = [len(buffer.data) for buffer in buffers if buffer.data is not None]
+    assert sizes.count(101 * 24) == 1
+
+
 def test_a_weight_that_is_not_found_is_converted_as_a_variable(
     pipeline, theirs, tried, monkeypatch
 ):
