@@ -6,7 +6,11 @@ import pytest
 import tensorflow as tf
 
 from keras_transformer.layers import normalization as layer_norm
-from keras_transformer.layers.normalization import LayerNormalization, products_are_exact
+from keras_transformer.layers.normalization import (
+    LayerNormalization,
+    RMSNormalization,
+    products_are_exact,
+)
 
 B, T, D, EPSILON = 3, 5, 7, 1e-3
 
@@ -164,3 +168,25 @@ def test_other_arguments_behave_as_in_keras(options):
 def test_epsilon_must_be_positive(epsilon):
     with pytest.raises((TypeError, ValueError), match=r"`epsilon` must be .*Received: epsilon="):
         LayerNormalization(epsilon=epsilon)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "mixed_float16"])
+def test_rms_normalization_equals_the_formula_and_keras(dtype):
+    x, scale, _, _ = example()
+    root = np.sqrt(np.square(x).sum(axis=2, keepdims=True) / D + EPSILON)
+    ours = RMSNormalization(EPSILON, dtype=dtype)
+    theirs = keras.layers.RMSNormalization(epsilon=EPSILON, dtype=dtype)
+    for layer in (ours, theirs):
+        layer.build(x.shape)
+        layer.scale.assign(scale)
+    y = ours(x)
+    assert y.dtype == theirs(x).dtype == ours.compute_dtype
+    error = {"float64": 1e-12, "float32": 1e-6, "float16": 5e-3}[ours.compute_dtype]
+    np.testing.assert_allclose(y, x / root * scale, atol=error)
+    np.testing.assert_allclose(y, theirs(x), atol=error)
+    assert RMSNormalization.from_config(ours.get_config()).epsilon == EPSILON
+
+
+def test_rms_normalization_needs_a_positive_epsilon():
+    with pytest.raises(ValueError, match="`epsilon` must be above 0"):
+        RMSNormalization(epsilon=0.0)

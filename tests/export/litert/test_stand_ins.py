@@ -122,7 +122,12 @@ def test_norms_without_an_offset_do_not_change_the_weights_after_them(tried):
     """The table of a T5 or a Llama, whose last norm has no offset, is stored once."""
     model = Transformer(
         small_config(
-            vocab_size=101, d_model=24, num_heads=2, num_decoder_layers=1, norm="pre", norm_type="rms"
+            vocab_size=101,
+            d_model=24,
+            num_heads=2,
+            num_decoder_layers=1,
+            norm="pre",
+            norm_type="rms",
         )
     )
     for number, weight in enumerate(model.weights):
