@@ -52,6 +52,7 @@ BRANCHES = {"call_checks.py", "dropout.py", "normalization.py"}
 # packages. Modules that all may import, such as checks and files, are not listed.
 PACKAGES = {
     "keras_transformer/.": {"text", "models", "config"},
+    "keras_transformer/audio": {"."},
     "keras_transformer/config": set(),
     "keras_transformer/fields": {".", "text"},
     "keras_transformer/layers": {".", "config"},
@@ -65,6 +66,7 @@ PACKAGES = {
         "models",
         "decoding",
         "text",
+        "audio",
         "pretrained",
     },
     "keras_transformer/pretrained": {".", "config", "layers", "models", "decoding", "text"},

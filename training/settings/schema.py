@@ -32,6 +32,7 @@ from keras_transformer.training.settings.model_sections import (
     model_settings,
 )
 from keras_transformer.training.settings.question_data import FactsData, SquadData
+from keras_transformer.training.settings.speech_data import MorseDemoData
 from keras_transformer.training.settings.training_sections import (
     OptimizerSettings,
     ScheduleSettings,
@@ -46,6 +47,7 @@ __all__ = [
     "DigitsData",
     "ImageData",
     "ModelSettings",
+    "MorseDemoData",
     "NoData",
     "OptimizerSettings",
     "ReportsData",
@@ -73,6 +75,7 @@ DATA_KINDS = {
     "images": ImageData,
     "digits": DigitsData,
     "series": SeriesData,
+    "morse_demo": MorseDemoData,
 }
 
 

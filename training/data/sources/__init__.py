@@ -20,6 +20,7 @@ SOURCES = {
     "conll": ("conll", "open_conll"),
     "facts": ("facts", "open_facts"),
     "squad": ("squad", "open_squad"),
+    "morse_demo": ("morse", "open_morse_demo"),
     "none": ("none", "open_none"),
 }
 
