@@ -38,6 +38,8 @@ WRAPPERS = {
         "export/litert/fast_tokenizer.py",
     },
     "safetensors": {"keras_transformer/pretrained/files/safetensors_file.py"},
+    "jiwer": {"keras_transformer/audio/wer.py"},
+    "soundfile": {"keras_transformer/audio/files.py"},
     "sklearn": {"training/data/sources/images.py"},
     "matplotlib": {"keras_transformer/plots/figure.py"},
     "ai_edge_litert": {"export/litert/engines.py"},
