@@ -26,6 +26,7 @@ WRAPPERS = {
         "training/data/sources/generated.py",
         "training/data/sources/reports.py",
         "training/data/sources/tfds.py",
+        "training/data/sources/tfds_speech.py",
     },
     "sacrebleu": {"keras_transformer/text/quality.py"},
     "rouge_score": {"keras_transformer/text/rouge.py"},

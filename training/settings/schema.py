@@ -32,7 +32,12 @@ from keras_transformer.training.settings.model_sections import (
     model_settings,
 )
 from keras_transformer.training.settings.question_data import FactsData, SquadData
-from keras_transformer.training.settings.speech_data import MorseDemoData
+from keras_transformer.training.settings.speech_data import (
+    MorseDemoData,
+    SpeechFilesData,
+    SpokenDemoData,
+    TfdsSpeechData,
+)
 from keras_transformer.training.settings.training_sections import (
     OptimizerSettings,
     ScheduleSettings,
@@ -54,9 +59,12 @@ __all__ = [
     "ScheduleSettings",
     "SeriesData",
     "Settings",
+    "SpeechFilesData",
+    "SpokenDemoData",
     "TaskSettings",
     "TextData",
     "TfdsData",
+    "TfdsSpeechData",
     "TrainingSettings",
     "VocabularySettings",
 ]
@@ -75,7 +83,10 @@ DATA_KINDS = {
     "images": ImageData,
     "digits": DigitsData,
     "series": SeriesData,
+    "speech_files": SpeechFilesData,
+    "tfds_speech": TfdsSpeechData,
     "morse_demo": MorseDemoData,
+    "spoken_demo": SpokenDemoData,
 }
 
 

@@ -5,10 +5,14 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field, model_validator
 
 from keras_transformer.training.settings.array_sections import ArrayData
-from keras_transformer.training.settings.fields import Positive
+from keras_transformer.training.settings.fields import PathText, Positive
 
 Speed = Annotated[float, Field(ge=0.5, le=2)]
 Range = Annotated[list[float], Field(min_length=2, max_length=2)]
+WholeRange = Annotated[list[int], Field(min_length=2, max_length=2)]
+SAMPLE_RATE = Field(
+    16_000, ge=4000, le=48_000, description="Samples per second; other recordings are converted."
+)
 Share = Annotated[float, Field(ge=0, le=1)]
 
 
@@ -17,6 +21,12 @@ class RecordingData(ArrayData):
 
     columns: ClassVar = ("audio", "text")
 
+    speeds: list[Speed] = Field(
+        [1.0],
+        min_length=1,
+        description="Speeds of the training recordings: an epoch has a copy of each recording at "
+        "every one of them, such as `[0.9, 1.0, 1.1]` (Ko et al., 2015). The pitch changes too.",
+    )
     time_masks: int = Field(
         0,
         ge=0,
@@ -32,6 +42,64 @@ class RecordingData(ArrayData):
     )
     max_frequency_mask: Positive = Field(
         27, description="Largest width of a mask over frequency, in mel filters."
+    )
+
+    @model_validator(mode="after")
+    def _speeds_differ(self):
+        if len(set(self.speeds)) < len(self.speeds):
+            raise ValueError(f"`speeds` must be different numbers. Received: {self.speeds}.")
+        return self
+
+
+class SpeechFilesData(RecordingData):
+    """Recordings in WAV files, and FLAC files if `soundfile` is installed, with their transcripts.
+
+    Each split is a table or a folder. A line of a table has the path of a recording, relative to
+    the folder of the table, a tab and the transcript. In a folder, every recording, at any depth,
+    has a `.txt` file of the same name beside it. Paths are relative to the configuration file; `~`
+    and `${VARIABLES}` are replaced.
+    """
+
+    source: Literal["speech_files"] = Field(description="The kind of data.")
+    train: PathText = Field(description="Training recordings: a table or a folder.")
+    validation: PathText = Field(description="Validation recordings: a table or a folder.")
+    test: PathText | None = Field(
+        None, description="Test recordings for `evaluate`: a table or a folder; optional."
+    )
+    sample_rate: int = SAMPLE_RATE
+
+    @model_validator(mode="after")
+    def _splits_differ(self):
+        given = [path for path in (self.train, self.validation, self.test) if path is not None]
+        if len(set(given)) < len(given):
+            raise ValueError("`train`, `validation` and `test` must be different.")
+        return self
+
+
+class TfdsSpeechData(RecordingData):
+    """A dataset of TensorFlow Datasets with a feature of sound and one of text.
+
+    The defaults are the clean part of LibriSpeech (Panayotov et al., 2015), of which TensorFlow
+    Datasets downloads all 57 GB.
+    """
+
+    source: Literal["tfds_speech"] = Field(description="The kind of data.")
+    name: str = Field("librispeech", description="Name of the dataset.")
+    features: list[str] = Field(
+        ["speech", "text"],
+        min_length=2,
+        max_length=2,
+        description="Names of the feature of sound and of the feature of text.",
+    )
+    train: str = Field(
+        "train_clean100+train_clean360",
+        description="Training split of the dataset; several are joined by `+`.",
+    )
+    validation: str = Field("dev_clean", description="Validation split of the dataset.")
+    test: str | None = Field("test_clean", description="Test split for `evaluate`; optional.")
+    sample_rate: int = SAMPLE_RATE
+    data_dir: PathText | None = Field(
+        None, description="Folder of the data. Default: the folder of TensorFlow Datasets."
     )
 
 
@@ -100,4 +168,53 @@ class MorseDemoData(RecordingData):
         check_range(self, "words_per_minute", 5, 60, "words per minute")
         check_range(self, "pitch", 100, self.sample_rate / 2, "Hz")
         check_range(self, "snr", -30, 60, "dB")
+        return self
+
+
+VOICES = [
+    *("en-us", "en-us+f2", "en-us+m3", "en-us+m7"),
+    *("en-gb", "en-gb+f4", "en-gb-x-rp+m1", "en-gb-scotland"),
+]
+
+
+class SpokenDemoData(RecordingData):
+    """The phrases of the demo, spoken by the program eSpeak NG, which must be installed.
+
+    Dates, times, numbers, amounts of money, measures and lists of names in English, by several
+    voices at several speeds and pitches. Validation and test have other sentences than the training
+    split. One more voice speaks the sentences of the test split: the folder of the recordings has
+    them in the table `unseen_voice.tsv`.
+    """
+
+    source: Literal["spoken_demo"] = Field(description="The kind of data.")
+    examples: int = Field(
+        10_000,
+        ge=100,
+        le=100_000,
+        description="Number of phrases, including a tenth for validation and a tenth for the test.",
+    )
+    seed: int = Field(1, ge=0, description="Random seed of phrases, voices, speeds and pitches.")
+    voices: list[str] = Field(
+        VOICES,
+        min_length=1,
+        description="Voices of eSpeak NG, with a variant after `+`; `espeak-ng --voices=en` and "
+        "`espeak-ng --voices=variant` list them.",
+    )
+    unseen_voice: str = Field("en-gb+f5", description="The voice that is not in the splits.")
+    words_per_minute: WholeRange = Field([130, 200], description="Lowest and highest speed.")
+    pitch: WholeRange = Field([30, 70], description="Lowest and highest pitch, from 0 to 99.")
+    sample_rate: int = SAMPLE_RATE
+    data_dir: PathText | None = Field(
+        None,
+        description="Folder of the recordings. Default: the folder of TensorFlow Datasets.",
+    )
+
+    @model_validator(mode="after")
+    def _ranges_rise_and_voices_differ(self):
+        check_range(self, "words_per_minute", 80, 450, "words per minute")
+        check_range(self, "pitch", 0, 99, "steps")
+        if self.unseen_voice in self.voices:
+            raise ValueError(
+                f"`unseen_voice` must not be one of `voices`. Received: {self.unseen_voice!r}."
+            )
         return self

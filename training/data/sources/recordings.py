@@ -65,6 +65,13 @@ def ragged_rows(make: Callable[[], Iterable[tuple[np.ndarray, str]]]) -> tf.data
 
     specs = tf.TensorSpec([None], tf.float32), tf.TensorSpec([], tf.string)
     with tf.device("CPU:0"):
-        dense = tf.data.Dataset.from_generator(pairs, output_signature=specs)
-        # Elements of a ragged batch keep a type by which they can be batched again.
-        return dense.ragged_batch(1).unbatch()
+        return raggedly(tf.data.Dataset.from_generator(pairs, output_signature=specs))
+
+
+def raggedly(rows: tf.data.Dataset) -> tf.data.Dataset:
+    """Returns a dataset whose elements have a type by which they become ragged batches.
+
+    Args:
+        rows: A dataset of tuples, such as samples `[N]` and a string.
+    """
+    return rows.ragged_batch(1).unbatch()
