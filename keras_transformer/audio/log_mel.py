@@ -10,7 +10,7 @@ import tensorflow as tf
 from keras_transformer.checks import check_count
 from keras_transformer.tensors import Tensor
 
-FLOOR = 1e-10  # smallest power whose logarithm is taken
+FLOOR = -10.0  # smallest decimal logarithm of a power; silence has none
 RANGE = 8.0  # decades of power below the loudest value of a recording; lower values are raised
 SETTINGS = ("sample_rate", "window", "hop", "num_filters")
 
@@ -29,7 +29,7 @@ class LogMel:
     and in LiteRT.
 
     Args:
-        sample_rate: Samples per second.
+        sample_rate: Samples per second, at least 1,000.
         window: Length of a frame in samples, which is also the length of the Fourier transform.
             Even.
         hop: Distance of two frames in samples, at most `window`.
@@ -55,7 +55,7 @@ class LogMel:
     def __init__(
         self, sample_rate: int = 16_000, window: int = 400, hop: int = 160, num_filters: int = 80
     ):
-        check_count("sample_rate", sample_rate)
+        check_count("sample_rate", sample_rate, least=1000)
         check_count("window", window, least=2)
         check_count("hop", hop)
         check_count("num_filters", num_filters)
@@ -88,27 +88,30 @@ class LogMel:
         # everything more than 6 decades below the loudest tone.
         with tf.device("CPU:0"):
             samples = tf.convert_to_tensor(samples, tf.float32)
-            frames = self._frames(_reflected(samples, lengths, self.window // 2))
-            # The constants stand on the left: a converter to int8 quantises those on the right,
-            # and 8 bits cannot hold powers 8 decades apart.
-            cosines, sines = (
-                tf.matmul(matrix, frames, transpose_b=True)  # [B, window / 2 + 1, T]
-                for matrix in fourier_matrices(self.window)
-            )
-            filters = mel_filters(self.sample_rate, self.window, self.num_filters)
-            powers = filters @ (tf.square(cosines) + tf.square(sines))  # [B, F, T]
-            decades = tf.math.log(tf.maximum(powers, FLOOR)) * (1 / math.log(10))
-            return self._scaled(tf.transpose(decades, [0, 2, 1]), lengths)
+            never = _never(samples)
+            frames = self._frames(samples, lengths, never)
+            cosines, sines = (_exact(matrix, never) for matrix in fourier_matrices(self.window))
+            filters = _exact(mel_filters(self.sample_rate, self.window, self.num_filters), never)
+            powers = tf.square(frames @ cosines) + tf.square(frames @ sines)  # [B, T, window/2+1]
+            decades = tf.math.log(powers @ filters) * _exact(1 / math.log(10), never)
+            return self._scaled(tf.maximum(decades, FLOOR), lengths)
 
-    def _frames(self, samples):
-        """Returns overlapping frames `[B, T, window]` of `[B, N + window]`, by slices of blocks."""
-        shape = tf.shape(samples)
-        count = (shape[1] - self.window) // self.hop
-        covered = -(-self.window // self.hop)  # blocks of `hop` samples that a frame touches
-        # The last frame needs whole blocks, which may reach beyond the last sample.
-        total = (count + covered - 1) * self.hop
-        samples = tf.pad(samples, [[0, 0], [0, tf.maximum(total - shape[1], 0)]])[:, :total]
-        blocks = tf.reshape(samples, [shape[0], count + covered - 1, self.hop])
+    def _frames(self, samples, lengths, never):
+        """Returns overlapping frames `[B, T, window]`, whose first is centred on sample 0."""
+        size = samples.shape[1] if samples.shape[1] is not None else tf.shape(samples)[1]
+        count, covered = size // self.hop, -(-self.window // self.hop)
+        # A frame is the beginning of `covered` blocks of `hop` samples. Their places are a sum, of
+        # which a file need not store every element.
+        begins = tf.range(count + covered - 1) * self.hop - self.window // 2
+        places = tf.expand_dims(begins + never, 1) + tf.expand_dims(tf.range(self.hop), 0)
+        if lengths is None:
+            blocks = tf.gather(
+                samples, _mirrored(places, size), axis=1
+            )  # [B, T + covered - 1, hop]
+        else:
+            lengths = tf.reshape(tf.cast(lengths, tf.int32), [-1, 1, 1])
+            mirrored = _mirrored(tf.expand_dims(places, 0), lengths)
+            blocks = tf.gather(samples, mirrored, axis=1, batch_dims=1)
         shifted = [blocks[:, first : first + count] for first in range(covered)]
         return tf.concat(shifted, axis=2)[..., : self.window]
 
@@ -121,26 +124,31 @@ class LogMel:
         counts = self.frame_counts(tf.cast(lengths, tf.int32))
         inside = tf.less(tf.expand_dims(numbers, 0), tf.expand_dims(counts, 1))  # [B, T]
         inside = tf.expand_dims(inside, 2)
-        valid = tf.where(inside, decades, math.log10(FLOOR))
+        valid = tf.where(inside, decades, FLOOR)
         top = tf.reduce_max(valid, axis=[1, 2], keepdims=True)
         return tf.where(inside, (tf.maximum(valid, top - RANGE) + 4.0) / 4.0, 0.0)
 
 
-def _reflected(samples, lengths, margin):
-    """Returns rows with `margin` samples more at both ends, by reflection: `[B, N + 2 margin]`.
+def _never(samples):
+    """Returns 0, a scalar int32 of which no converter knows that it is constant."""
+    return tf.cast(tf.reduce_any(samples[:1, :1] > float("inf")), tf.int32)
 
-    Rows shorter than `margin` are reflected several times, like `np.pad` does.
+
+def _exact(values, never):
+    """Returns numbers from -1 to 1, float32, that a converter cannot round.
+
+    In a `.tflite` file of int8 or float16, floats have 8 or 11 bits, and powers 8 decades apart are
+    lost: frames changed by up to 1.3 and by 0.1. Whole numbers are not rounded.
     """
-    size = tf.shape(samples)[1]
-    places = tf.range(-margin, size + margin)  # [N + 2 margin]
-    if lengths is None:
-        return tf.gather(samples, _mirrored(places, size), axis=1)
-    lengths = tf.expand_dims(tf.cast(lengths, tf.int32), 1)  # [B, 1]
-    return tf.gather(samples, _mirrored(tf.expand_dims(places, 0), lengths), batch_dims=1)
+    whole = np.rint(np.asarray(values) * 2.0**30).astype(np.int32)
+    return tf.cast(whole + never, tf.float32) / tf.cast(2**30 + never, tf.float32)
 
 
 def _mirrored(places, length):
-    """Returns the indices of a row that its continuation by reflection has at `places`."""
+    """Returns the indices of a row that its continuation by reflection has at `places`.
+
+    Rows shorter than half a window are reflected several times, like `np.pad` does.
+    """
     period = tf.maximum(2 * (length - 1), 1)
     places = tf.math.floormod(places, period)
     return tf.minimum(places, period - places)
@@ -148,7 +156,7 @@ def _mirrored(places, length):
 
 @functools.lru_cache(maxsize=8)
 def fourier_matrices(window: int) -> tuple[np.ndarray, np.ndarray]:
-    """Returns cosines, and sines, times the Hann window: `[window / 2 + 1, window]`, float32.
+    """Returns cosines, and sines, times the Hann window: `[window, window / 2 + 1]`, float64.
 
     Args:
         window: Length of a frame in samples.
@@ -156,9 +164,8 @@ def fourier_matrices(window: int) -> tuple[np.ndarray, np.ndarray]:
     times = np.arange(window)
     hann = 0.5 - 0.5 * np.cos(2 * np.pi * times / window)
     # Reduced to a turn first: the cosine of a large argument is less exact.
-    angles = 2 * np.pi * (np.outer(np.arange(window // 2 + 1), times) % window) / window
-    matrices = hann * np.cos(angles), hann * np.sin(angles)
-    return tuple(matrix.astype(np.float32) for matrix in matrices)
+    angles = 2 * np.pi * (np.outer(times, np.arange(window // 2 + 1)) % window) / window
+    return hann[:, None] * np.cos(angles), hann[:, None] * np.sin(angles)
 
 
 @functools.lru_cache(maxsize=8)
@@ -171,16 +178,14 @@ def mel_filters(sample_rate: int, window: int, num_filters: int) -> np.ndarray:
         num_filters: Number of filters F.
 
     Returns:
-        Weights `[F, window / 2 + 1]`, float32.
+        Weights `[window / 2 + 1, F]`, float64.
     """
     bins = np.arange(window // 2 + 1) * (sample_rate / window)  # Hz
     top = _mel_of(sample_rate / 2)
     edges = _hertz_of(np.linspace(0, top, num_filters + 2))
-    rising = (bins - edges[:-2, None]) / np.diff(edges)[:-1, None]
-    falling = (edges[2:, None] - bins) / np.diff(edges)[1:, None]
-    weights = np.maximum(0, np.minimum(rising, falling))
-    weights *= 2 / (edges[2:] - edges[:-2])[:, None]
-    return weights.astype(np.float32)
+    rising = (bins[:, None] - edges[:-2]) / np.diff(edges)[:-1]
+    falling = (edges[2:] - bins[:, None]) / np.diff(edges)[1:]
+    return np.maximum(0, np.minimum(rising, falling)) * 2 / (edges[2:] - edges[:-2])
 
 
 # Slaney's scale is linear up to 1,000 Hz, which is 15 mel, and logarithmic above.

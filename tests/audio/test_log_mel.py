@@ -118,19 +118,22 @@ def test_wrong_options_are_refused(options, error, message):
         LogMel(**options)
 
 
-@pytest.mark.parametrize("quantize", [False, True], ids=["float32", "int8"])
+@pytest.mark.parametrize("quantize", ["none", "float16", "int8"])
 def test_a_tflite_file_has_the_same_frames(quantize):
-    """Without Flex operators; the powers are not quantised, even in a file in int8."""
+    """Without Flex operators; the matrices are not rounded, even in a file in int8."""
     engine = pytest.importorskip("ai_edge_litert.interpreter")
-    features, samples = LogMel(), np.stack([SIGNALS["two tones"], SIGNALS["clipped"]])
-    lengths = np.array([4800, 2000], np.int32)
+    names = "two tones", "clipped", "silence", "tone of 1013.7 Hz"
+    features, samples = LogMel(), np.stack([SIGNALS[name] for name in names])
+    lengths = np.array([4800, 2000, 4800, 4800], np.int32)
     function = tf.function(
         features, input_signature=[tf.TensorSpec([None, None]), tf.TensorSpec([None], tf.int32)]
     )
     converter = tf.lite.TFLiteConverter.from_concrete_functions([function.get_concrete_function()])
     converter.target_spec.supported_ops = [tf.lite.OpsSet.TFLITE_BUILTINS]
-    if quantize:
+    if quantize != "none":
         converter.optimizations = [tf.lite.Optimize.DEFAULT]
+    if quantize == "float16":
+        converter.target_spec.supported_types = [tf.float16]
     interpreter = engine.Interpreter(model_content=converter.convert(), num_threads=1)
     values = {np.float32: samples, np.int32: lengths}
     inputs = interpreter.get_input_details()
