@@ -171,7 +171,7 @@ class MorseDemoData(RecordingData):
         return self
 
 
-VOICES = ["en-us", "en-us+f2", "en-us+m3", "en-gb", "en-gb+f4"]
+VOICES = ["en", "en+f4", "en-us", "en-us+f2", "en-us+m3"]
 
 
 class SpokenDemoData(RecordingData):
@@ -194,10 +194,11 @@ class SpokenDemoData(RecordingData):
     voices: list[str] = Field(
         VOICES,
         min_length=1,
-        description="Voices of eSpeak NG, with a variant after `+`; `espeak-ng --voices=en` and "
-        "`espeak-ng --voices=variant` list them.",
+        description="Voices of eSpeak NG, with a variant after `+`: `espeak-ng --voices=en` and "
+        "`espeak-ng --voices=variant` list them. Two that sound the same are an error: the program "
+        "ignores some variants, such as that of `en-gb+f4`.",
     )
-    unseen_voice: str = Field("en-gb+f5", description="The voice that is not in the splits.")
+    unseen_voice: str = Field("en+f5", description="The voice that is not in the splits.")
     words_per_minute: WholeRange = Field([130, 200], description="Lowest and highest speed.")
     pitch: WholeRange = Field([30, 70], description="Lowest and highest pitch, from 0 to 99.")
     sample_rate: int = SAMPLE_RATE

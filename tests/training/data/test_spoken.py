@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from keras_transformer.audio.wav import encode_wav, read_wav
-from keras_transformer.training.data.sources import open_source
+from keras_transformer.training.data.sources import open_source, spoken
 from keras_transformer.training.data.sources.speech_files import find_recordings
 from keras_transformer.training.data.sources.spoken import draw_utterances
-from keras_transformer.training.settings.speech_data import SpokenDemoData
+from keras_transformer.training.settings.speech_data import VOICES, SpokenDemoData
 
 # Writes its input and its arguments beside itself, and speaks 4,410 samples at 22,050 per second.
 FAKE = r"""#!/bin/sh
@@ -25,7 +25,7 @@ case "$*" in
     *) echo "Received: $*" >&2; exit 2 ;;
 esac
 printf '%s\t%s\t%s\t%s\n' "$(cat)" "$3" "$5" "$7" >> "$here/log"
-cp "$here/hum.wav" "${11}"
+cp "$here/$3.wav" "${11}"
 """
 
 
@@ -34,8 +34,10 @@ def program(tmp_path_factory):
     path = tmp_path_factory.mktemp("bin") / "espeak-ng"
     path.write_text(FAKE)
     path.chmod(0o755)
-    hum = encode_wav(0.5 * np.sin(np.arange(4410) / 20), 22_050)
-    path.with_name("hum.wav").write_bytes(hum)
+    voices = *VOICES, "en+f5", "en-gb"
+    for voice, pitch in zip(voices, (1, 2, 3, 4, 5, 6, 1), strict=True):
+        hum = 0.5 * np.sin(np.arange(4410) * (0.02 + 0.01 * pitch))
+        path.with_name(f"{voice}.wav").write_bytes(encode_wav(hum, 22_050))
     return path
 
 
@@ -48,19 +50,19 @@ def on_path(program, monkeypatch):
 
 
 def settings(folder, **changes):
-    return SpokenDemoData(
-        source="spoken_demo", examples=100, **{"data_dir": str(folder), **changes}
-    )
+    """Settings of few examples, fewer than the schema allows."""
+    checked = SpokenDemoData(source="spoken_demo", **{"data_dir": str(folder), **changes})
+    return checked.model_copy(update={"examples": 20})
 
 
 def test_sentences_and_one_voice_are_held_out(tmp_path):
     own = settings(tmp_path, voices=["a", "b", "c"], unseen_voice="d", pitch=[40, 42])
     splits = draw_utterances(own)
     assert {name: len(split) for name, split in splits.items()} == {
-        "train": 80, "validation": 10, "test": 10, "unseen_voice": 10
+        "train": 16, "validation": 2, "test": 2, "unseen_voice": 2
     }  # fmt: skip
     texts = [{one.text for one in splits[name]} for name in ("train", "validation", "test")]
-    assert len(set.union(*texts)) == 100
+    assert len(set.union(*texts)) == 20
     assert [one.text for one in splits["unseen_voice"]] == [one.text for one in splits["test"]]
     assert {one.voice for one in splits.pop("unseen_voice")} == {"d"}
     everything = sum(splits.values(), [])
@@ -75,6 +77,9 @@ def test_recordings_are_made_once(tmp_path, on_path):
     source = open_source(own)
     lines = on_path.with_name("log").read_text().splitlines()
     utterances = draw_utterances(own)
+    probes = [line for line in lines if line.startswith("The quick brown fox")]
+    assert [line.split("\t")[1] for line in probes] == [*VOICES, "en+f5"]
+    lines = [line for line in lines if line not in probes]
     assert sorted(lines) == sorted(
         f"{one.text}\t{one.voice}\t{one.words_per_minute}\t{one.pitch}"
         for split in utterances.values()
@@ -85,7 +90,7 @@ def test_recordings_are_made_once(tmp_path, on_path):
         assert [text for _, text in spoken] == [one.text for one in utterances[split]]
         assert {len(samples) for samples, _ in spoken} == {3200}  # at 16,000 per second
     assert open_source(own).identity("train") == source.identity("train")
-    assert len(on_path.with_name("log").read_text().splitlines()) == len(lines)
+    assert len(on_path.with_name("log").read_text().splitlines()) == len(lines) + 6
     (folder,) = (tmp_path / "spoken_demo").iterdir()
     unseen = find_recordings(folder / "unseen_voice.tsv")
     assert [text for _, text in unseen] == [one.text for one in utterances["test"]]
@@ -105,6 +110,20 @@ def test_an_error_of_the_program_is_reported_and_leaves_nothing(tmp_path, on_pat
     message = "espeak-ng failed with exit status 1, voice 'nobody': Error: The specified .* exist.$"
     with pytest.raises(ValueError, match=message):
         open_source(own)
+    assert not list(tmp_path.iterdir())
+
+
+def test_voices_that_sound_the_same_are_refused(tmp_path, on_path):
+    """As with eSpeak NG, which ignores variants that it does not know."""
+    message = "must sound different. espeak-ng speaks 'en-gb' like 'en'; it ignores a variant"
+    with pytest.raises(ValueError, match=message):
+        open_source(settings(tmp_path, voices=["en", "en-us"], unseen_voice="en-gb"))
+
+
+def test_a_program_that_fails_later_leaves_no_folder(tmp_path, on_path, monkeypatch):
+    monkeypatch.setattr(spoken, "_check_voices", lambda program, voices: None)
+    with pytest.raises(ValueError, match="voice 'nobody'"):
+        open_source(settings(tmp_path, voices=["nobody"]))
     assert not list((tmp_path / "spoken_demo").iterdir())
 
 

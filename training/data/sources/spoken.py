@@ -23,6 +23,7 @@ from keras_transformer.training.data.sources.speech_files import SpeechFiles, fi
 PROGRAM = "espeak-ng"
 UNSEEN = "unseen_voice"  # name of the table of the voice that is not in the splits
 VERSION = 1  # changes whenever the same settings give other recordings
+PROBE = "The quick brown fox jumps over the lazy dog."
 SECONDS = 60  # for one phrase; eSpeak NG takes some milliseconds
 SETTINGS = (
     *("examples", "seed", "sample_rate", "voices", "unseen_voice", "words_per_minute", "pitch"),
@@ -82,8 +83,8 @@ def open_spoken_demo(settings) -> SpeechFiles:
     that is not in the splits.
 
     Raises:
-        ValueError: If eSpeak NG is missing or refuses a voice, or the folder cannot be written. One
-            line.
+        ValueError: If eSpeak NG is missing, it refuses a voice or two voices sound the same, or the
+            folder cannot be written. One line.
     """
     program = shutil.which(PROGRAM)
     if program is None:
@@ -96,6 +97,7 @@ def open_spoken_demo(settings) -> SpeechFiles:
     name = hashlib.sha256(json.dumps(own, sort_keys=True).encode()).hexdigest()[:16]
     folder = _root(settings) / "spoken_demo" / name
     if not folder.is_dir():
+        _check_voices(program, [*settings.voices, settings.unseen_voice])
         try:
             _make(folder, program, draw_utterances(settings), settings.sample_rate)
         except OSError as error:
@@ -119,6 +121,20 @@ def _version_of(program):
     text = _run([program, "--version"], "").decode("utf-8", "replace")
     number = re.search(r"\d+(\.\d+)+", text)
     return number[0] if number else text.strip()
+
+
+def _check_voices(program, voices):
+    """Raises a `ValueError` if two voices sound the same: unknown variants are no error for it."""
+    heard = {}
+    for voice in voices:
+        sound = _spoken(program, Utterance(PROBE, voice, 160, 50), 16_000).tobytes()
+        if sound in heard:
+            raise ValueError(
+                f"`voices` and `unseen_voice` must sound different. {PROGRAM} speaks {voice!r} "
+                f"like {heard[sound]!r}; it ignores a variant that it does not know or that does "
+                "not fit."
+            )
+        heard[sound] = voice
 
 
 def _make(folder, program, splits, sample_rate):
@@ -156,6 +172,11 @@ def _make(folder, program, splits, sample_rate):
 
 def _speak(program, utterance, path, sample_rate):
     """Writes an utterance as a WAV file at the sample rate."""
+    path.write_bytes(encode_wav(_spoken(program, utterance, sample_rate), sample_rate))
+
+
+def _spoken(program, utterance, sample_rate):
+    """Returns the samples of an utterance, `[N]`, float32."""
     with tempfile.TemporaryDirectory() as folder:
         raw = pathlib.Path(folder) / "speech.wav"
         options = {
@@ -169,8 +190,7 @@ def _speak(program, utterance, path, sample_rate):
         for option, value in options.items():
             command += [option, str(value)]
         _run(command, utterance.text, f"voice {utterance.voice!r}")
-        samples = read_wav(raw, sample_rate, f"{PROGRAM}, {utterance.text!r}")
-    path.write_bytes(encode_wav(samples, sample_rate))
+        return read_wav(raw, sample_rate, f"{PROGRAM}, {utterance.text!r}")
 
 
 def _run(command, text, name="") -> bytes:
