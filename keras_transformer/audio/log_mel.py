@@ -33,19 +33,19 @@ class LogMel:
         window: Length of a frame in samples, which is also the length of the Fourier transform.
             Even.
         hop: Distance of two frames in samples, at most `window`.
-        num_filters: Number of mel filters, F. Whisper has 80 or 128.
+        num_filters: Number of mel filters, F, at most `window // 2 + 1`. Whisper has 80 or 128.
 
     Call arguments:
         samples: Sound from -1 to 1, `[B, N]`, float32.
-        lengths: Number of samples of each row, `[B]`, int32; those after it are ignored. `None`:
-            all rows have N samples.
+        lengths: Number of samples of each row, at most N, `[B]`, int32; those after it are ignored.
+            `None`: all rows have N samples.
 
     Returns:
         Frames `[B, T, F]`, float32, with `T = N // hop`; 0 after the end of a row. A row has the
         same frames in every batch.
 
     Raises:
-        TypeError: If an option is not an integer.
+        TypeError: If an option is not an integer, or `samples` are not floats of rank 2.
         ValueError: If an option is out of its range.
 
     Reference: Radford et al. (2022), Robust Speech Recognition via Large-Scale Weak Supervision,
@@ -65,6 +65,11 @@ class LogMel:
             raise ValueError(
                 "`hop` must be at most `window`, so that no sample is skipped. "
                 f"Received: hop={hop}, window={window}."
+            )
+        if num_filters > window // 2 + 1:
+            raise ValueError(
+                "`num_filters` must be at most `window // 2 + 1`, the number of frequencies. "
+                f"Received: num_filters={num_filters}, window={window}."
             )
         self.sample_rate, self.window, self.hop = sample_rate, window, hop
         self.num_filters = num_filters
@@ -87,7 +92,7 @@ class LogMel:
         # Not on a GPU: TensorFlow would multiply in TensorFloat-32 there, whose 10 bits would bury
         # everything more than 6 decades below the loudest tone.
         with tf.device("CPU:0"):
-            samples = tf.convert_to_tensor(samples, tf.float32)
+            samples, lengths = _checked(samples, lengths)
             never = _never(samples)
             frames = self._frames(samples, lengths, never)
             cosines, sines = (_exact(matrix, never) for matrix in fourier_matrices(self.window))
@@ -98,20 +103,17 @@ class LogMel:
 
     def _frames(self, samples, lengths, never):
         """Returns overlapping frames `[B, T, window]`, whose first is centred on sample 0."""
-        size = samples.shape[1] if samples.shape[1] is not None else tf.shape(samples)[1]
+        size = _size(samples)
         count, covered = size // self.hop, -(-self.window // self.hop)
         # A frame is the beginning of `covered` blocks of `hop` samples. Their places are a sum, of
         # which a file need not store every element.
         begins = tf.range(count + covered - 1) * self.hop - self.window // 2
         places = tf.expand_dims(begins + never, 1) + tf.expand_dims(tf.range(self.hop), 0)
         if lengths is None:
-            blocks = tf.gather(
-                samples, _mirrored(places, size), axis=1
-            )  # [B, T + covered - 1, hop]
+            blocks = tf.gather(samples, _mirrored(places, size), axis=1)
         else:
-            lengths = tf.reshape(tf.cast(lengths, tf.int32), [-1, 1, 1])
-            mirrored = _mirrored(tf.expand_dims(places, 0), lengths)
-            blocks = tf.gather(samples, mirrored, axis=1, batch_dims=1)
+            mirrored = _mirrored(tf.expand_dims(places, 0), tf.reshape(lengths, [-1, 1, 1]))
+            blocks = tf.gather(samples, mirrored, axis=1, batch_dims=1)  # [B, T + covered - 1, hop]
         shifted = [blocks[:, first : first + count] for first in range(covered)]
         return tf.concat(shifted, axis=2)[..., : self.window]
 
@@ -121,12 +123,30 @@ class LogMel:
             top = tf.reduce_max(decades, axis=[1, 2], keepdims=True)
             return (tf.maximum(decades, top - RANGE) + 4.0) / 4.0
         numbers = tf.range(tf.shape(decades)[1])
-        counts = self.frame_counts(tf.cast(lengths, tf.int32))
+        counts = self.frame_counts(lengths)
         inside = tf.less(tf.expand_dims(numbers, 0), tf.expand_dims(counts, 1))  # [B, T]
         inside = tf.expand_dims(inside, 2)
         valid = tf.where(inside, decades, FLOOR)
         top = tf.reduce_max(valid, axis=[1, 2], keepdims=True)
         return tf.where(inside, (tf.maximum(valid, top - RANGE) + 4.0) / 4.0, 0.0)
+
+
+def _checked(samples, lengths):
+    """Returns samples, float32, and lengths from 0 to their number, int32."""
+    samples = tf.convert_to_tensor(samples)
+    if not samples.dtype.is_floating or samples.shape.rank not in (2, None):
+        raise TypeError(
+            "`samples` must be floats from -1 to 1, of shape [B, N]. "
+            f"Received: {samples.dtype.name} of shape {samples.shape}."
+        )
+    if lengths is not None:
+        lengths = tf.clip_by_value(tf.cast(lengths, tf.int32), 0, _size(samples))
+    return tf.cast(samples, tf.float32), lengths
+
+
+def _size(samples):
+    """Returns the number of samples in a row, an integer if it is known."""
+    return samples.shape[1] if samples.shape[1] is not None else tf.shape(samples)[1]
 
 
 def _never(samples):
@@ -135,13 +155,15 @@ def _never(samples):
 
 
 def _exact(values, never):
-    """Returns numbers from -1 to 1, float32, that a converter cannot round.
+    """Returns numbers, float32, that a converter cannot round.
 
     In a `.tflite` file of int8 or float16, floats have 8 or 11 bits, and powers 8 decades apart are
     lost: frames changed by up to 1.3 and by 0.1. Whole numbers are not rounded.
     """
-    whole = np.rint(np.asarray(values) * 2.0**30).astype(np.int32)
-    return tf.cast(whole + never, tf.float32) / tf.cast(2**30 + never, tf.float32)
+    values = np.asarray(values)
+    unit = 2 ** (30 - max(0, math.ceil(math.log2(np.abs(values).max()))))
+    whole = np.rint(values * unit).astype(np.int32)
+    return tf.cast(whole + never, tf.float32) / tf.cast(unit + never, tf.float32)
 
 
 def _mirrored(places, length):

@@ -72,7 +72,8 @@ def test_frames_equal_a_fourier_transform_in_float64(name):
 
 
 @pytest.mark.parametrize(
-    ("rate", "window", "hop", "num_filters"), [(8000, 128, 50, 11), (22_050, 400, 400, 7)]
+    ("rate", "window", "hop", "num_filters"),
+    [(8000, 128, 50, 11), (22_050, 400, 400, 7), (1000, 600, 80, 301)],
 )
 def test_other_sizes(rate, window, hop, num_filters):
     samples = SIGNALS["clipped"][:4321]
@@ -109,6 +110,8 @@ def test_a_config_round_trip():
     [
         ({"window": 401}, ValueError, "`window` must be even. Received: window=401"),
         ({"hop": 401}, ValueError, "`hop` must be at most `window`.*hop=401, window=400"),
+        ({"num_filters": 202}, ValueError, "`num_filters` must be at most .*=202, window=400"),
+        ({"sample_rate": 16}, ValueError, "`sample_rate` must be at least 1000"),
         ({"num_filters": 0}, ValueError, "`num_filters` must be at least 1"),
         ({"sample_rate": 16e3}, TypeError, "`sample_rate` must be an integer"),
     ],
@@ -116,6 +119,21 @@ def test_a_config_round_trip():
 def test_wrong_options_are_refused(options, error, message):
     with pytest.raises(error, match=message):
         LogMel(**options)
+
+
+def test_samples_that_are_not_floats_of_rank_2_are_refused():
+    for samples in (np.zeros([1, 900], np.int16), np.zeros(900, np.float32)):
+        with pytest.raises(
+            TypeError, match="`samples` must be floats from -1 to 1, of shape .B, N"
+        ):
+            LogMel()(samples)
+
+
+def test_lengths_beyond_the_samples_are_the_whole_row():
+    sound = SIGNALS["two tones"][None, :1000]
+    frames = LogMel()(np.repeat(sound, 2, axis=0), np.array([5000, -3]))
+    np.testing.assert_array_equal(frames[0], LogMel()(sound)[0])
+    assert not frames[1].numpy().any()
 
 
 @pytest.mark.parametrize("quantize", ["none", "float16", "int8"])
