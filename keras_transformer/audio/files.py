@@ -5,7 +5,8 @@ import os
 
 import numpy as np
 
-from keras_transformer.audio.wav import at_rate, file_bytes, read_wav
+from keras_transformer.audio.wav import at_rate, read_wav
+from keras_transformer.files import read_bytes
 from keras_transformer.installation import install_hint
 
 SUFFIXES = (".wav", ".flac")
@@ -33,7 +34,7 @@ def read_audio(
     """
     if not isinstance(source, bytes):
         name = name or os.fspath(source)
-        source = file_bytes(source)
+        source = read_bytes(source)
     name = name or "the bytes of the recording"
     if not source.startswith(FLAC):
         return read_wav(source, sample_rate, name)

@@ -1,13 +1,13 @@
 """WAV files as samples, in Python and in a graph."""
 
 import os
-import pathlib
 import struct
 
 import numpy as np
 import tensorflow as tf
 
 from keras_transformer.audio.resampling import resample
+from keras_transformer.files import read_bytes
 from keras_transformer.tensors import Tensor
 
 PCM, FLOAT, EXTENSIBLE = 1, 3, 0xFFFE
@@ -40,7 +40,7 @@ def read_wav(
     if isinstance(source, bytes):
         content, name = source, name or "the WAV bytes"
     else:
-        content, name = file_bytes(source), name or os.fspath(source)
+        content, name = read_bytes(source), name or os.fspath(source)
     try:
         samples, rate = _decoded(content)
     except ValueError as error:
@@ -74,18 +74,6 @@ def at_rate(samples: np.ndarray, rate: int, sample_rate: int, name: str) -> np.n
         )
     mono = samples.mean(axis=1, dtype=np.float64)
     return resample(mono, sample_rate, rate).astype(np.float32)
-
-
-def file_bytes(path: str | os.PathLike) -> bytes:
-    """Returns the bytes of a file.
-
-    Raises:
-        ValueError: If the file cannot be read. One line that begins with the path.
-    """
-    try:
-        return pathlib.Path(path).read_bytes()
-    except OSError as error:
-        raise ValueError(f"{os.fspath(path)}: cannot be read: {error.strerror}.") from None
 
 
 def encode_wav(samples: np.ndarray, sample_rate: int = 16_000) -> bytes:
