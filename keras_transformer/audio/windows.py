@@ -66,17 +66,15 @@ def merge(transcripts: list[list[str]]) -> list[str]:
 def _seam(left, right):
     """Returns how many words of the left to keep, and the first word of the right that counts."""
     rows, columns = len(left), len(right)
-    scores = np.zeros((rows + 1, columns + 1), np.int64)
-    scores[0] = ERROR * np.arange(columns + 1)  # those of column 0 are free: see `merge`
-    for row in range(1, rows + 1):
-        for column in range(1, columns + 1):
-            scores[row, column] = max(
-                scores[row - 1, column - 1] + _pair(left[row - 1], right[column - 1]),
-                scores[row - 1, column] + ERROR,
-                scores[row, column - 1] + ERROR,
-            )
-    column = int(scores[rows].argmax())  # what comes after the overlap on the right is free
-    if scores[rows, column] <= 0:
+    scores = [[ERROR * column for column in range(columns + 1)]]
+    for word in left:
+        above, row = scores[-1], [0]  # what comes before the overlap on the left is free
+        for column, other in enumerate(right):
+            change = above[column] + _pair(word, other)
+            row.append(max(change, above[column + 1] + ERROR, row[column] + ERROR))
+        scores.append(row)
+    column = scores[rows].index(max(scores[rows]))  # as is what comes after it on the right
+    if scores[rows][column] <= 0:
         return rows, 0
     pairs = _matches(scores, left, right, column)
     middle = (rows + min(row for row, _ in pairs)) / 2
@@ -93,11 +91,11 @@ def _matches(scores, left, right, column):
     row, pairs = len(left), []
     while row and column:
         pair = _pair(left[row - 1], right[column - 1])
-        if scores[row, column] == scores[row - 1, column - 1] + pair:
+        if scores[row][column] == scores[row - 1][column - 1] + pair:
             row, column = row - 1, column - 1
             if pair == MATCH:
                 pairs.append((row, column))
-        elif scores[row, column] == scores[row - 1, column] + ERROR:
+        elif scores[row][column] == scores[row - 1][column] + ERROR:
             row -= 1
         else:
             column -= 1

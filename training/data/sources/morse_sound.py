@@ -95,7 +95,8 @@ def transmission(text, conditions, sample_rate, seed) -> np.ndarray:
         seed: Random seed of jitter, noise, and the phases of tone and fading.
     """
     dice = Dice(seed)
-    key = _key(_marks(text, conditions, sample_rate, dice), sample_rate, conditions, dice)  # [N]
+    marks = _marks(text, conditions, sample_rate, dice)
+    key = _key(marks, sample_rate, conditions.silence)  # [N]
     tone = _oscillation(conditions.pitch, sample_rate, len(key), dice)
     slow = _oscillation(conditions.fading_rate, sample_rate, len(key), dice)
     gain = 1 - conditions.fading * (0.5 + slow / (2 * FULL))
@@ -123,9 +124,9 @@ def _marks(text, conditions, sample_rate, dice):
         yield down, max(1, round(dot * exact * max(0.2, 1 + spread * normal)))
 
 
-def _key(marks, sample_rate, conditions, dice):
+def _key(marks, sample_rate, silence):
     """Returns the amplitude of the tone, `[N]`, from 0 to `FULL`."""
-    before, after = (round(seconds * sample_rate) for seconds in conditions.silence)
+    before, after = (round(seconds * sample_rate) for seconds in silence)
     edge = round(EDGE * sample_rate)
     quarter = 2 ** (SINE_BITS - 2)
     angles = np.arange(edge) * (2 * quarter) // max(1, edge)  # half a turn
