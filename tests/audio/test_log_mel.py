@@ -99,6 +99,16 @@ def test_a_row_has_the_same_frames_in_every_batch():
         assert not row[count:].any()
 
 
+def test_sound_after_the_last_frame_does_not_set_the_limit_of_a_row():
+    """A click in the samples that no frame of the row reaches, but one of a longer row would."""
+    sound = 1e-4 * SIGNALS["two tones"][:4000]
+    sound[3900] = 1
+    batch = np.pad(sound, (0, 1000))[None]
+    frames, alone = LogMel()(batch, np.array([3999])), LogMel()(sound[None, :3999])
+    np.testing.assert_allclose(frames[0, :24], alone[0], atol=1e-6)
+    assert alone.shape == (1, 24, 80) and alone[0].numpy().max() < 0.5
+
+
 def test_a_config_round_trip():
     features = LogMel(8000, 256, 100, 9)
     assert LogMel.from_config(features.config()).config() == features.config()
