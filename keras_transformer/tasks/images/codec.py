@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from keras_transformer.files import read_bytes
-from keras_transformer.tasks.images.files import ImageSize, encode_png
+from keras_transformer.tasks.images.files import ImageSize, encode_png, read_bytes
 from keras_transformer.tasks.single_pass.codec import Guide
 from keras_transformer.tasks.single_pass.labels import Classification, LabelCodec
 from keras_transformer.tensors import Tensor
