@@ -69,7 +69,10 @@ def open_morse_demo(settings) -> Recordings:
             sound = transmission(texts[number], conditions, settings.sample_rate, seed)
             yield sound / np.float32(32768), texts[number]
 
+    def transcripts(split) -> list[str]:
+        return texts[begins[split] : begins[split] + counts[split]]
+
     own: dict[str, Any] = {name: getattr(settings, name) for name in SETTINGS}
     identities = {split: {"morse": VERSION, "split": split, **own} for split in counts}
     description = "generated recordings of Morse code"
-    return Recordings(counts, description, settings.sample_rate, read, identities)
+    return Recordings(counts, description, settings.sample_rate, read, identities, transcripts)

@@ -20,6 +20,8 @@ class Recordings(Source):
         sample_rate: Samples per second.
         read: Function from a split to an iterable of pairs: samples and transcript.
         identities: Dictionary from a split to everything that its examples depend on, plain values.
+        texts: Function from a split to an iterable of its transcripts. `None`: they are only known
+            together with the samples.
     """
 
     def __init__(
@@ -29,10 +31,11 @@ class Recordings(Source):
         sample_rate: int,
         read: Callable[[str], Iterable[tuple[np.ndarray, str]]],
         identities: dict[str, Any],
+        texts: Callable[[str], Iterable[str]] | None = None,
     ):
         self.splits, self.description = tuple(counts), description
         self._counts, self._rate = counts, sample_rate
-        self._read, self._identities = read, identities
+        self._read, self._identities, self._texts = read, identities, texts
 
     def facts(self) -> dict[str, Any]:
         """Returns the sample rate."""
@@ -41,6 +44,13 @@ class Recordings(Source):
     def rows(self, split) -> tf.data.Dataset:
         self.check_split(split)
         return ragged_rows(lambda: self._read(split))
+
+    def text_rows(self, split) -> tf.data.Dataset:
+        self.check_split(split)
+        if self._texts is None:
+            return self.rows(split)
+        none = np.zeros(0, np.float32)
+        return ragged_rows(lambda: ((none, text) for text in self._texts(split)))
 
     def count(self, split) -> int:
         self.check_split(split)

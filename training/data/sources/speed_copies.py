@@ -38,6 +38,9 @@ class SpeedCopies(Source):
             joined = joined.concatenate(copy)
         return joined
 
+    def text_rows(self, split) -> tf.data.Dataset:  # noqa: D102
+        return self._data.text_rows(split)
+
     def requests(self, split) -> tf.data.Dataset:  # noqa: D102
         return self._data.requests(split)
 
