@@ -93,6 +93,8 @@ from .tasks.single_pass.labels import Classification as Classification
 from .tasks.classification.classifier import Classifier as Classifier
 from .tasks.images.recognizer import ImageRecognizer as ImageRecognizer
 from .tasks.series.simulator import SeriesSimulator as SeriesSimulator
+from .tasks.speech_recognition.recognizer import SpeechRecognizer as SpeechRecognizer
+from .tasks.speech_recognition.transcript import Transcript as Transcript
 from .tasks.labelling.labeller import Labelling as Labelling, TokenLabeller as TokenLabeller
 from .tasks.embedding.embedder import Embedder as Embedder, TextVector as TextVector
 from .tasks.question_answering.answerer import QuestionAnswerer as QuestionAnswerer

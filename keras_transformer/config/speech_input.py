@@ -26,7 +26,7 @@ class SpeechInput(PartConfig):
         **options: See `help(SpeechInput)`.
     """
 
-    sample_rate: Count = option(16_000, "Samples per second.")
+    sample_rate: Count = option(16_000, "Samples per second.", set_by="data")
     window_length: Even = option(400, "Length of the window of a frame, in samples; even.")
     hop_length: Count = option(
         160, "Distance between two frames, in samples; at most `window_length`."

@@ -4,8 +4,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from keras_transformer.training.settings.array_sections import ArrayData
-from keras_transformer.training.settings.fields import PathText, Positive
+from keras_transformer.training.settings.fields import DataSettings, PathText, Positive
 
 Speed = Annotated[float, Field(ge=0.5, le=2)]
 Range = Annotated[list[float], Field(min_length=2, max_length=2)]
@@ -16,10 +15,25 @@ SAMPLE_RATE = Field(
 Share = Annotated[float, Field(ge=0, le=1)]
 
 
-class RecordingData(ArrayData):
+class RecordingData(DataSettings):
     """Base of the kinds of `[data]` whose examples are recordings and their transcripts."""
 
     columns: ClassVar = ("audio", "text")
+
+    max_length: int = Field(
+        100,
+        ge=2,
+        description="Maximum length of a text in tokens, including its end; examples with a longer "
+        "text, or a recording longer than `model.max_seconds`, are left out and counted.",
+    )
+    batch_frames: Positive = Field(
+        16_000, description="Maximum size of a batch in frames, including padding."
+    )
+
+    @property
+    def size_of_batch(self) -> int:
+        """Size of a batch, in frames."""
+        return self.batch_frames
 
     speeds: list[Speed] = Field(
         [1.0],

@@ -140,6 +140,8 @@ class FrameEmbedding(PositionedEmbedding):
                 kernel_size,
                 strides,
                 activation=activations.get(self.activation),
+                # Keras's default weights halve the variance twice: positions would hide the sound.
+                kernel_initializer="he_normal",
                 dtype=self.dtype_policy,
                 name=name,
             )
