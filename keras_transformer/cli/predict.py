@@ -28,6 +28,8 @@ from keras_transformer.files import replacing
 
 # Suffixes of inputs that may be named after MODEL; see `Codec.suffixes`.
 FILES = (".wav", ".flac", ".png", ".jpg", ".jpeg")
+# Options that have no effect on a recording that arrives on stdin.
+OF_LINES = ("source", "shard", "scores", "strict", "batch_size")
 EXAMPLE = """keras-transformer translate runs/base --beam 4 < in.txt > out.txt"""
 
 
@@ -46,6 +48,13 @@ EXAMPLE = """keras-transformer translate runs/base --beam 4 < in.txt > out.txt""
     type=FILE,
     group="Input and output",
     help="File to write when all lines are answered.  [default: stdout]",
+)
+@option(
+    "--stream",
+    is_flag=True,
+    group="Input and output",
+    help="In speech recognition: read raw samples from stdin, integers of 16 bits, little-endian, "
+    "one channel, at the sample rate of MODEL, and write words as soon as they are final.",
 )
 @option(
     "--scores",
@@ -107,6 +116,7 @@ def predict(
     max_length,
     shortlist,
     n_best,
+    stream,
     scores,
     alignments,
     shard,
@@ -150,6 +160,10 @@ def predict(
         numbers=n_best is not None, scores=scores or n_best is not None, alignments=alignments
     )
     models, files = _split(models)
+    if stream:
+        refuse(OF_LINES, "has no effect with --stream, which reads one recording.")
+        if files:
+            raise click.UsageError(f"--stream reads stdin: {files[0]} has no effect.")
     if files:
         refuse(["source", "shard"], "has no effect with FILEs after MODEL.")
     if shard is not None and source is None:
@@ -172,6 +186,9 @@ def predict(
             answers={name: value for name, value in answers.items() if value is not None},
         )
         check_files(search, files)
+        if stream:
+            _stream(search, lines, output)
+            return
         answer_stream(
             search,
             lines,
@@ -189,6 +206,16 @@ def _count(path):
     """Returns the number of lines of a file."""
     with open(path, "rb") as file:
         return sum(1 for _ in file)
+
+
+def _stream(search, source, target):
+    """Answers a recording that arrives on stdin."""
+    from keras_transformer.cli.sound_stream import transcribe_stream
+
+    recognizer = getattr(search, "model", None)
+    if not hasattr(recognizer, "stream"):
+        raise click.UsageError("--stream needs a run for speech_recognition as MODEL.")
+    transcribe_stream(recognizer, source, target, warn)
 
 
 def _split(paths):

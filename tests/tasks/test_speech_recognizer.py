@@ -41,6 +41,20 @@ def expected(pipeline, number, search=Greedy()):
     return text, float(found.scores[0, 0])
 
 
+def numbered(monkeypatch, pipeline):
+    """Replaces the model: the words of a window are the numbers of its blocks of 10 samples."""
+
+    def transcribe(rows, batch_size):
+        firsts = [round(float(row[0]) * 1000) for row in rows]
+        words = [
+            range(-(-first // 10), (first + len(row)) // 10)
+            for first, row in zip(firsts, rows, strict=True)
+        ]
+        return [Transcript(" ".join(map(str, spoken)), -1.0, len(spoken)) for spoken in words]
+
+    monkeypatch.setattr(pipeline, "_in_batches", transcribe)
+
+
 @pytest.mark.parametrize("batch_size", [2, 64])
 def test_a_transcript_is_the_search_over_the_frames_of_the_recording(batch_size):
     pipeline = speech_recognizer()
@@ -108,22 +122,12 @@ def test_a_long_recording_is_read_in_overlapping_windows(monkeypatch):
     """Words are replaced by sample numbers, so that seams are seen."""
     pipeline = speech_recognizer()
     long = np.arange(1000, dtype=np.float32) / 1000
-    seen = []
-
-    def transcribe(rows, batch_size):
-        seen.extend(len(row) for row in rows)
-        firsts = [round(float(row[0]) * 1000) for row in rows]
-        words = [
-            range(-(-first // 10), (first + len(row)) // 10)
-            for first, row in zip(firsts, rows, strict=True)
-        ]
-        return [Transcript(" ".join(map(str, spoken)), -1.0, len(spoken)) for spoken in words]
-
-    monkeypatch.setattr(pipeline, "_in_batches", transcribe)
+    numbered(monkeypatch, pipeline)
+    windows = pipeline._windows(long)
+    assert len(windows) > 3 and max(map(len, windows)) == 400
     results = pipeline.transcribe([long, long[:400]])
     assert results[0].text.split() == [str(number) for number in range(100)]
     assert results[1].text.split() == [str(number) for number in range(40)]
-    assert max(seen) == 400 and len(seen) > 3
 
 
 def test_batches_are_limited_in_seconds(monkeypatch):
@@ -211,12 +215,39 @@ def test_predict_reads_files_on_the_command_line_and_on_stdin(run, tmp_path):
     assert beam.exit_code == 0 and beam.stdout.splitlines() == expected
 
 
+@pytest.mark.parametrize(("length", "step"), [(1000, 1), (1000, 170), (930, 930), (400, 7), (7, 2)])
+def test_a_stream_has_the_words_of_the_whole_recording(monkeypatch, length, step):
+    pipeline = speech_recognizer()
+    numbered(monkeypatch, pipeline)
+    recording, stream, words = np.arange(length, dtype=np.float32) / 1000, pipeline.stream(), []
+    for begin in range(0, length, step):
+        added = stream.add(recording[begin : begin + step])
+        before = min(begin + step, length) - 400  # a window comes before a word is final
+        assert not added or int(added[-1]) * 10 < max(0, before)
+        words += added
+    assert [*words, *stream.finish()] == [str(number) for number in range(length // 10)]
+    assert stream.finish() == []
+
+
+def test_predict_reads_raw_samples_from_stdin(run):
+    samples = np.round(np.tile(RECORDINGS[0], 3)[:1100] * 32768).astype("<i2")
+    pipeline, words = open_run(run), []
+    stream = pipeline.stream()
+    words = [*stream.add(samples.astype(np.float32) / 32768), *stream.finish()]
+    data = samples.tobytes() + b"x"
+    done = CliRunner().invoke(cli, ["predict", str(run), "--stream"], input=data)
+    assert done.exit_code == 0 and done.stdout == " ".join(words) + "\n"
+    assert "the last sample has one byte instead of two and is ignored" in done.stderr
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["x.png"], "x.png is not an input of the model, which reads files .wav, .flac"),
         (["x.wav", "--n-best", "2"], "--n-best"),
         (["x.wav", "--input", __file__], "has no effect with FILEs after MODEL"),
+        (["x.wav", "--stream"], "--stream reads stdin: x.wav has no effect"),
+        (["--stream", "--scores"], "has no effect with --stream, which reads one recording"),
     ],
 )
 def test_options_without_effect(run, arguments, message):

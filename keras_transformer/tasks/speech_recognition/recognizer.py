@@ -18,6 +18,7 @@ from keras_transformer.tasks.pipeline import Pipeline, TextPipeline
 from keras_transformer.tasks.single_pass.pipeline import SinglePass
 from keras_transformer.tasks.speech_recognition.codec import SpeechCodec, encoded_recording
 from keras_transformer.tasks.speech_recognition.features import frames_of
+from keras_transformer.tasks.speech_recognition.stream import TranscriptStream
 from keras_transformer.tasks.speech_recognition.transcript import Transcript
 from keras_transformer.tensors import Tensor
 from keras_transformer.text.tokenizers import Tokenizer
@@ -158,13 +159,19 @@ class SpeechRecognizer(SinglePass, TextPipeline):
         """Returns a `Transcript` for each recording of a list, as few batches as possible."""
         return self.transcribe(examples, max(1, len(examples)))
 
+    def stream(self) -> TranscriptStream:
+        """Returns a `TranscriptStream` for a recording that arrives piece by piece."""
+        return TranscriptStream(self)
+
+    @property
+    def window(self) -> tuple[int, int]:
+        """Length and overlap of the windows of a long recording, in samples."""
+        longest = self.model.config.input.max_samples
+        return longest, min(round(OVERLAP * self.sample_rate), longest // 3)
+
     def _windows(self, samples):
         """Returns the windows of a recording, a list of arrays, each of at most `max_samples`."""
-        longest = self.codec.longest
-        if len(samples) <= longest:
-            return [samples]
-        overlap = min(round(OVERLAP * self.sample_rate), longest // 3)
-        return [np.asarray(window) for window in windows.split(samples, longest, overlap)]
+        return [np.asarray(window) for window in windows.split(samples, *self.window)]
 
     def _in_batches(self, rows, batch_size):
         """Returns a `Transcript` for each of a list of arrays; those of a batch are similar."""
