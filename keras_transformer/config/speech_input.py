@@ -59,6 +59,12 @@ class SpeechInput(PartConfig):
                 f"skipped. Received: window_length={self.window_length}, "
                 f"hop_length={self.hop_length}."
             )
+        if self.num_mel_filters > self.window_length // 2 + 1:
+            raise ValueError(
+                "`num_mel_filters` must be at most `window_length // 2 + 1`, the number of "
+                f"frequencies. Received: num_mel_filters={self.num_mel_filters}, "
+                f"window_length={self.window_length}."
+            )
         if not self.kernel_size % 2:
             raise ValueError(
                 f"`kernel_size` must be odd. Received: kernel_size={self.kernel_size}."

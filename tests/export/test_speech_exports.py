@@ -95,12 +95,12 @@ def test_int8_keeps_the_features_in_float(files, tmp_path):
     assert report["bytes"] > 0 and report["sentences"] == len(files)
     (tmp_path / "plain.tflite").write_bytes(read_model(path))
     interpreter = load_interpreter()(model_path=str(tmp_path / "plain.tflite"))
-    matrices = [
+    dtypes = [
         detail["dtype"]
         for detail in interpreter.get_tensor_details()
         if sorted(detail["shape"]) == [11, 20]
     ]
-    assert len(matrices) >= 2 and all(dtype is np.float32 for dtype in matrices)
+    assert dtypes.count(np.float32) >= 2 and np.int8 not in dtypes
 
 
 def test_the_command_exports_a_run(files, tmp_path):

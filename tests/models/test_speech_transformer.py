@@ -203,6 +203,7 @@ def test_lengths_follow_from_seconds():
     [
         ({"window_length": 401}, "`window_length` must be even and at least `hop_length`"),
         ({"hop_length": 500}, "`window_length` must be even and at least `hop_length`"),
+        ({"num_mel_filters": 202}, "`num_mel_filters` must be at most `window_length // 2 \\+ 1`"),
         ({"kernel_size": 4}, "`kernel_size` must be odd. Received: kernel_size=4"),
         ({"max_seconds": 0.001}, "`max_seconds` must be at least the time of a frame"),
         ({"prompt_ids": (19,)}, "`prompt_ids` must be ids of the 19 tokens except"),
