@@ -20,7 +20,7 @@ class SpeechRecognitionTraining(TextTraining):
 
     Frames are computed once and stored with 16 bits. A batch is ({"source": [B, S, F] float32,
     "target": [B, T] int32}, labels [B, T] int32); frames of zeros are padding, and a row of
-    `target` begins with `bos_id`.
+    `target` begins with `bos_id` and the model's `prompt_ids`, whose labels are padding.
     """
 
     columns = ("audio", "text")
@@ -80,8 +80,11 @@ class SpeechRecognitionTraining(TextTraining):
         return {**super().identity(), "features": speech.features, "silence": silence}
 
     def assemble(self, frames, text) -> tuple:  # noqa: D102
-        inputs = {"source": tf.cast(frames, tf.float32), "target": self.shifted(text)}
-        return inputs, text
+        shape = [tf.shape(text)[0], len(self.config.prompt_ids)]
+        prompt = tf.broadcast_to(tf.constant(self.config.prompt_ids, tf.int32), shape)
+        target = self.shifted(tf.concat([prompt, text], axis=1))
+        labels = tf.concat([tf.fill(shape, self.pad_id), text], axis=1)
+        return {"source": tf.cast(frames, tf.float32), "target": target}, labels
 
     def loss(self, settings) -> keras.Loss:  # noqa: D102
         return LabelSmoothedCrossEntropy(settings.label_smoothing, self.pad_id)
