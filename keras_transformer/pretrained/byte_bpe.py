@@ -93,8 +93,9 @@ def read_byte_bpe(
     default, special = special.get("mask", MASK), {r: special[r] for r in special if r != "mask"}
     mask, strips = read_mask(ids, folder, content, default)
     special |= {} if mask is None else {"mask": mask}
-    silent = () if no_text is None else no_text(pieces)
-    found = [piece for piece in found if piece in pieces and piece not in silent]
+    silent = [] if no_text is None else no_text(pieces)
+    texts = {*pieces} - {*silent}
+    found = [piece for piece in found if piece in texts]
     how |= {"mask_strips": strips, "found": found, "no_text": silent}
     try:
         tokenizer = ByteBPETokenizer(pieces, merges, special, starts_with_bos, prefix_space, **how)

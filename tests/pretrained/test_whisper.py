@@ -13,6 +13,7 @@ from keras_transformer import Greedy, beam_decode
 from keras_transformer.pretrained.families.whisper import Whisper
 from keras_transformer.pretrained.files.folder import CheckpointFolder
 from keras_transformer.pretrained.read import read_checkpoint
+from keras_transformer.pretrained.trimming import restrict
 from keras_transformer.text.tokenizers import Tokenizers
 from keras_transformer.training.tasks.speech_recognition import SpeechRecognitionTraining
 
@@ -243,6 +244,22 @@ def test_an_id_without_a_token_is_no_text(tmp_path):
     tokenizer = Whisper(CheckpointFolder(tmp_path)).tokenizers(None).target
     assert tokenizer.vocab_size == len(PIECES)
     assert tokenizer.decode([[IDS[END] - 1, IDS["a"], len(PIECES) - 1]]).numpy()[0].decode() == "a"
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_a_smaller_vocabulary_keeps_prompts_and_timestamps(named, tmp_path):
+    whisper_folders.write_folder(tmp_path, TIMES)
+    whisper_folders.write_vocabulary(tmp_path, None if named else FIRST)
+    read = read_checkpoint(tmp_path, source_language="fr")
+    tokenizer = read.tokenizers.target
+    needed = tokenizer.needed(tokenizer.used(["a dog"]))
+    smaller, (kept, _) = restrict(read, needed, needed)
+    config, rules = smaller.model.config, smaller.generation
+    assert len(kept) < len(PIECES)
+    assert [kept[number] for number in config.prompt_ids] == [*ids("fr", "transcribe")]
+    assert [kept[number] for number in config.first_silent_ids] == [SPACE, IDS[END]]
+    assert kept[config.timestamp_id :] == [*range(FIRST, len(PIECES))]
+    assert rules.configure(config) == config
 
 
 def changed(name, **fields):

@@ -304,7 +304,8 @@ class Whisper(Family):
             return self._source
         code = named.lower().removeprefix("<|").removesuffix("|>") if isinstance(named, str) else ""
         if code not in languages.ids:
-            raise settings.wrong("language", "the code of one of the languages in `lang_to_id`")
+            rule = "the code of one of the languages in `lang_to_id`, unless a user chooses one"
+            raise settings.wrong("language", rule)
         return code
 
     def _forced(self, size):

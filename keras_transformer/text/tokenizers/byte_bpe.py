@@ -288,10 +288,11 @@ class ByteBPETokenizer(Tokenizer):
     def needed(self, used: set[int]) -> set[int]:  # noqa: D102
         pieces = self._content()[0]
         ids, ranks = {piece: number for number, piece in enumerate(pieces)}, self._ranks()
+        silent = {*self.no_text}  # such as timestamps without a name, which are in order
         needed = {
             number
             for number, piece in enumerate(pieces)
-            if piece not in ranks and not PLACEHOLDER.fullmatch(piece)
+            if piece not in ranks and (piece in silent or not PLACEHOLDER.fullmatch(piece))
         }
         new = [pieces[number] for number in used]
         while new:
