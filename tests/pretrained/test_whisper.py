@@ -10,6 +10,8 @@ import whisper_folders
 from whisper_folders import END, GENERATION, IDS, PIECES, SPACE, START
 
 from keras_transformer import Greedy, beam_decode
+from keras_transformer.decoding.constraints import Rules, with_rules_of
+from keras_transformer.decoding.predictor import NEVER, Vocabulary
 from keras_transformer.pretrained.families.whisper import Whisper
 from keras_transformer.pretrained.files.folder import CheckpointFolder
 from keras_transformer.pretrained.read import read_checkpoint
@@ -86,6 +88,34 @@ def allowed_tokens(output, prompt, generation, logits):
     if later and (not words or np.logaddexp.reduce(logits[later]) > logits[words].max()):
         return {*later}
     return allowed
+
+
+@pytest.mark.parametrize("timestamps", [False, True])
+@pytest.mark.parametrize("count", range(6))
+def test_allowed_tokens_after_any_beginning(count, timestamps, checkpoint):
+    config, rng = checkpoint[0].model.config, np.random.default_rng(count)
+    prompt, generation = config.prompt_ids, {**GENERATION, "return_timestamps": timestamps}
+    if timestamps:
+        prompt = prompt[:-1]
+        changes = {"prompt_ids": prompt, "timestamp_id": FIRST, "max_first_timestamp": 1}
+        silent = {*config.silent_ids, *ids("notimestamps")}
+        config = dataclasses.replace(config, silent_ids=tuple(silent), **changes)
+    rows, index = (9, 4), len(prompt) + count
+    words = rng.integers(0, IDS[END], (*rows, count))
+    times = FIRST + np.sort(rng.integers(0, 8, (*rows, count)), axis=-1)
+    written = np.where(rng.random((*rows, count)) < 0.5, words, times)
+    # Whatever stands at later positions has no effect.
+    tokens = np.full((*rows, 12), FIRST + 9)
+    tokens[..., :index] = np.concatenate([np.tile(prompt, (*rows, 1)), written], axis=-1)
+    logits = rng.normal(size=(*rows, len(PIECES))).astype("float32")
+    logits[..., FIRST:] += rng.choice([-9, -2, 0], (*rows, 1))
+    vocabulary = Vocabulary.of(config)
+    rules = Rules(with_rules_of(vocabulary, None), vocabulary, 12)
+    found = rules.apply(logits, tokens.astype("int32"), (), index).numpy() > NEVER / 2
+    for place in np.ndindex(*rows):
+        output = tokens[place][:index].tolist()
+        expected = allowed_tokens(output, prompt, generation, logits[place])
+        assert expected and {*np.flatnonzero(found[place]).tolist()} == expected
 
 
 def greedy_in_python(tensors, settings, generation, frames, prompt):
@@ -228,6 +258,15 @@ def test_texts_have_neither_timestamps_nor_prompts(checkpoint):
     for one in (tokenizer, saved):
         assert one.decode([row]).numpy()[0].decode() == "a dog<|0.02|>" * 2
     assert (tokenizer.pad_id, tokenizer.bos_id) == (IDS["<|nospeech|>"], IDS[START])
+
+
+@pytest.mark.parametrize("piece", ["a", "missing"])
+def test_tokens_that_are_no_text_are_no_pieces_of_texts(piece, checkpoint):
+    tokenizer = checkpoint[0].tokenizers.target
+    files = tokenizer.files()
+    content = {**json.loads(files[".bpe.json"]), "no_text": [piece]}
+    with pytest.raises(ValueError, match=f"`no_text` must be pieces that are .*'{piece}'"):
+        type(tokenizer).from_files({".bpe.json": json.dumps(content).encode()})
 
 
 def test_an_id_without_a_token_is_no_text(tmp_path):
