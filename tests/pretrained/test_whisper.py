@@ -210,6 +210,11 @@ CHOICES = {
         {},
         ("fr", "translate", "notimestamps"),
     ),
+    "chosen, not forced": (
+        {"forced_decoder_ids": [[1, IDS["<|fr|>"]], [2, IDS["<|translate|>"]]]},
+        {"source_language": "de"},
+        ("de", "transcribe", "notimestamps"),
+    ),
     "timestamps": (TIMES, {"source_language": "de"}, ("de", "transcribe")),
     "english": ({"is_multilingual": False, "forced_decoder_ids": None}, {}, ("notimestamps",)),
     "old": ({"no_timestamps_token_id": None}, {}, ("en", "transcribe")),
@@ -339,6 +344,8 @@ ERRORS = {
     "other heads": (changed(CONFIG, decoder_ffn_dim=18), r"`decoder_ffn_dim` must be"),
     "filters": (changed(SOUND, feature_size=80), r"`feature_size` must be 5, `num_mel_bins`"),
     "length": (changed(SOUND, chunk_length=30), r"`chunk_length` must be 0.14, the time of"),
+    "rate": (changed(SOUND, sampling_rate=8000), r"`sampling_rate` must be 16000"),
+    "a long window": (changed(SOUND, n_fft=10**6), r"`n_fft` must be at most 4096"),
     "dither": (changed(SOUND, dither=0.1), r"`dither` must be 0.0"),
     "an odd window": (changed(SOUND, n_fft=401), r"`window_length` must be even"),
     "positions": (

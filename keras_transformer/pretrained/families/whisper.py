@@ -38,10 +38,12 @@ PREPROCESSOR, PROCESSOR, SECTION = (
 )
 FEATURES = {
     "feature_extractor_type": ("WhisperFeatureExtractor",),
+    "sampling_rate": (16_000,),  # the mel filters end at 8,000 Hz whatever the rate
     "padding_value": (0.0,),
     "dither": (0.0,),
     "do_normalize": (False,),
 }
+LONGEST_WINDOW = 4096  # samples; of real checkpoints 400
 # Tokens that no search emits, either of which stands for padding: Whisper pads with the end token.
 PADDING = ("<|nospeech|>", "<|nocaptions|>")
 TRANSCRIBE, TRANSLATE, ENGLISH = "transcribe", "translate", "en"
@@ -116,14 +118,16 @@ class Whisper(Family):
         if given.count("feature_size", filters) != filters:
             raise given.wrong("feature_size", f"{filters}, `num_mel_bins` in {CONFIG}")
         rate, hop = given.count("sampling_rate", 16_000), given.count("hop_length", 160)
-        samples = positions * STRIDE * hop
+        samples, window = positions * STRIDE * hop, given.count("n_fft", 400)
+        if window > LONGEST_WINDOW:
+            raise given.wrong("n_fft", f"at most {LONGEST_WINDOW}")
         seconds = given.number("chunk_length", samples / rate)
         if round(seconds * rate) != samples:
             rule = f"{samples / rate:g}, the time of `max_source_positions` in {CONFIG}"
             raise given.wrong("chunk_length", rule)
         return {
             "sample_rate": rate,
-            "window_length": given.count("n_fft", 400),
+            "window_length": window,
             "hop_length": hop,
             "num_mel_filters": filters,
             "max_seconds": samples / rate,
@@ -138,10 +142,7 @@ class Whisper(Family):
         for side, stack in (("encoder", config.encoder), ("decoder", config.decoder)):
             yield f"model.{side}.layers.{stack.num_layers - 1}.fc1.weight", (config.d_ff, width)
             yield POSITIONS[side], (stack.max_length, width)
-        yield (
-            f"model.encoder.{next(iter(CONVOLUTIONS))}.weight",
-            (*(width, config.input.num_mel_filters, KERNEL),),
-        )
+        yield "model.encoder.conv1.weight", (width, config.input.num_mel_filters, KERNEL)
         yield TABLE, (config.vocab_size, width)
 
     def names(self, config) -> Iterator[Weight]:  # noqa: D102
@@ -254,7 +255,9 @@ class Whisper(Family):
         settings, languages = self.generation_settings, self._languages
         task, code = settings.get("task"), self._language()
         tasks = self._named_ids("task_to_id")
-        prompt = self._forced(size) if task is None and settings.get("language") is None else []
+        # As in `generate`, a language or a task takes the place of all forced tokens.
+        is_free = task is None and settings.get("language") is None and self._source is None
+        prompt = self._forced(size) if is_free else []
         if languages is not None:
             first = prompt[0] if prompt else None
             if code is None and first is None and self._target is not None:
