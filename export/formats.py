@@ -61,7 +61,7 @@ class Format:
         of_answers: Names of further options for models that answer in one pass.
         of_searches: Names of further options for models that generate text.
         of_sources: Names of further options for models that generate text from a source.
-        needs_vocabulary: Whether only models that read tokens can be exported.
+        needs_vocabulary: Whether only models that read texts can be exported.
         needs_source: Whether only those that generate text from a source can be exported.
         quantizations: Allowed values of `quantize`.
         calibrated: The value of `quantize` that needs sentences to calibrate with. `""`: none does.
@@ -127,7 +127,7 @@ class Format:
             ExportError: If the format does not support such a pipeline.
         """
         refused = self.needs_source and not pipeline.has_source
-        if refused or self.needs_vocabulary and pipeline.tokenizers is None:
+        if refused or self.needs_vocabulary and not pipeline.reads_text:
             raise ExportError(f"There is no export to {self.name} of a model for {pipeline.task}.")
         of_kind = self.of_searches if pipeline.generates else self.of_answers
         return {*self.options, *of_kind, *(self.of_sources if pipeline.has_source else ())}
@@ -140,8 +140,8 @@ class Format:
             ValueError: If a file of the run is missing or damaged.
         """
         config = run.read_model_config() if self.refusal else None
-        if config is None or not config.has_vocabulary:
-            return
+        if config is None or config.tokens is not config.input or config.tokens is None:
+            return  # it does not read tokens
         if not self.needs_source or None not in (config.encoder, config.decoder):
             _imported(self.refusal)(config, run.load_tokenizers(), quantize, run.read_origin())
 

@@ -10,6 +10,7 @@ from .config import (
     MaskedLanguageModelConfig as MaskedLanguageModelConfig,
     SeriesConfig as SeriesConfig,
     SpanPredictorConfig as SpanPredictorConfig,
+    SpeechTransformerConfig as SpeechTransformerConfig,
     TokenClassifierConfig as TokenClassifierConfig,
     TransformerConfig as TransformerConfig,
 )
@@ -46,9 +47,11 @@ from .layers.positions.grid import SinusoidalGrid as SinusoidalGrid
 from .layers.inputs.embedding import PositionalEmbedding as PositionalEmbedding
 from .layers.inputs.patches import PatchEmbedding as PatchEmbedding
 from .layers.inputs.series import SeriesEmbedding as SeriesEmbedding
+from .layers.inputs.frames import FrameEmbedding as FrameEmbedding, FrameMask as FrameMask
 from .layers.blocks.encoder import Encoder as Encoder, EncoderBlock as EncoderBlock
 from .layers.blocks.decoder import Decoder as Decoder, DecoderBlock as DecoderBlock
 from .models.transformer import Transformer as Transformer
+from .models.speech_transformer import SpeechTransformer as SpeechTransformer
 from .models.snow import SnowAccount as SnowAccount
 from .models.language_model import LanguageModel as LanguageModel
 from .models.masked_language_model import MaskedLanguageModel as MaskedLanguageModel
@@ -90,6 +93,8 @@ from .tasks.single_pass.labels import Classification as Classification
 from .tasks.classification.classifier import Classifier as Classifier
 from .tasks.images.recognizer import ImageRecognizer as ImageRecognizer
 from .tasks.series.simulator import SeriesSimulator as SeriesSimulator
+from .tasks.speech_recognition.recognizer import SpeechRecognizer as SpeechRecognizer
+from .tasks.speech_recognition.transcript import Transcript as Transcript
 from .tasks.labelling.labeller import Labelling as Labelling, TokenLabeller as TokenLabeller
 from .tasks.embedding.embedder import Embedder as Embedder, TextVector as TextVector
 from .tasks.question_answering.answerer import QuestionAnswerer as QuestionAnswerer

@@ -1,4 +1,4 @@
-"""Atomic writing of files: each is written as a draft and then put in place."""
+"""Atomic writing of files: each is written as a draft and then put in place. Reading of files."""
 
 import contextlib
 import errno
@@ -70,6 +70,18 @@ def write_text(path: str | os.PathLike, content: str) -> None:
 def write_json(path: str | os.PathLike, fields: Any) -> None:
     """Writes an indented JSON file atomically."""
     write_text(path, json.dumps(fields, indent=2, ensure_ascii=False) + "\n")
+
+
+def read_bytes(path: str | os.PathLike) -> bytes:
+    """Returns the bytes of a file.
+
+    Raises:
+        ValueError: If the file cannot be read; the error is one line that names it.
+    """
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise ValueError(f"{os.fspath(path)}: cannot be read: {error.strerror}.") from None
 
 
 def read_json(path: Path, kind: Callable[[Any], Any] = dict) -> Any:

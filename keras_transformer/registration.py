@@ -9,6 +9,7 @@ import sys
 MODELS = (
     *("transformer", "language_model", "classifier", "token_classifier", "span_predictor"),
     *("image_classifier", "series_regressor", "embedder", "masked_language_model"),
+    "speech_transformer",
 )
 
 

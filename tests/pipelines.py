@@ -27,6 +27,9 @@ from keras_transformer import (
     SeriesSimulator,
     SpanPredictor,
     SpanPredictorConfig,
+    SpeechRecognizer,
+    SpeechTransformer,
+    SpeechTransformerConfig,
     Summarizer,
     TextClassifier,
     TextEmbedder,
@@ -129,6 +132,19 @@ def recognizer():
     image = {"image_height": 4, "image_width": 6, "channels": 1, "patch_size": 2}
     config = ImageClassifierConfig(**sizes, **image, labels=LABELS)
     return ImageRecognizer(with_larger_weights(ImageClassifier(config)))
+
+
+SPEECH = {
+    **{"sample_rate": 1000, "window_length": 20, "hop_length": 8, "num_mel_filters": 6},
+    **{"max_seconds": 0.4, "num_layers": 1},
+}
+
+
+@functools.cache
+def speech_recognizer(**changes):
+    """A recognizer of recordings of at most 400 samples, 50 frames."""
+    config = SpeechTransformerConfig(vocab_size=30, **{**SIZES, **SPEECH, **changes})
+    return SpeechRecognizer(with_larger_weights(SpeechTransformer(config)), tokenizer())
 
 
 SERIES = {"num_layers": 1, "d_model": 8, "d_ff": 12, "num_heads": 2, "dropout": 0.0}

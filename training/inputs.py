@@ -137,7 +137,7 @@ def _learn_tokenizers(settings, data, console):
     def learn(columns, size):
         places = sorted(task.columns.index(name) for name in columns)
         most = max(1, TEXTS // len(places))
-        texts = strings(data.rows("train"), places, data.count("train"), most)
+        texts = strings(data.text_rows("train"), places, data.count("train"), most)
         section = settings.model_copy(update={"size": size})
         return SentencePieceTokenizer(
             learn_vocabulary(texts, section, MASK if task.needs_mask else None)

@@ -9,7 +9,7 @@ from keras_transformer.export.answer_agreement import AnswerAgreement
 from keras_transformer.export.attention import attend
 from keras_transformer.export.litert.compact import share_quantization
 from keras_transformer.export.litert.contents import Contents
-from keras_transformer.export.litert.convert import convert_copy
+from keras_transformer.export.litert.convert import convert_copy, search_kernels
 from keras_transformer.export.litert.kernels import Int8Rows
 from keras_transformer.export.litert.packed import FixedSignature
 from keras_transformer.export.litert.single_pass import LiteRTSinglePass
@@ -34,6 +34,13 @@ class LiteRTAnswers(Contents):
             for length, rows in itertools.product(self.lengths, self.batch_sizes)
         ]
 
+    @property
+    def longest(self) -> int | None:  # noqa: D102
+        return self._codec.longest
+
+    def usual_lengths(self) -> list[int]:  # noqa: D102
+        return self._codec.usual_lengths() or super().usual_lengths()
+
     def _name(self, rows, length):
         shape = rows if self._codec.longest is None else f"{rows}x{length}"
         return f"{self._codec.verb}_{shape}"
@@ -43,6 +50,8 @@ class LiteRTAnswers(Contents):
         in_int8, tables = self.quantize == "int8", self.pipeline.model.embeddings
 
         def kernels_of(code_of):
+            if self.pipeline.search is not None:
+                return search_kernels(self.pipeline.model, in_int8, None, True, code_of)
             if not in_int8:
                 return Kernels(attend=attend)
             rows = Int8Rows([layer.table for layer in tables], code_of=code_of)

@@ -31,9 +31,29 @@ class Contents:
     def __init__(self, pipeline, samples, limits, lengths, batch_sizes, progress):
         self.pipeline, self.samples, self.limits = pipeline, samples, limits
         self.quantize, self.progress = limits.quantize, progress
-        longest = pipeline.max_length
-        self.lengths, self.batch_sizes = _lengths(lengths, longest), list(batch_sizes)
+        longest = self.longest
+        self.lengths, self.batch_sizes = self._lengths(lengths), list(batch_sizes)
         check_shapes(self.lengths, self.batch_sizes, longest or 1)
+
+    @property
+    def longest(self) -> int | None:
+        """Maximum length of a row of the inputs; `None` if rows have no length."""
+        return self.pipeline.max_length
+
+    def usual_lengths(self) -> list[int]:
+        """Returns the lengths of the signatures, if none are given."""
+        return default_lengths(self.longest)
+
+    def _lengths(self, lengths):
+        """Returns the list of the signatures' lengths, `[1]` for inputs without a length."""
+        if self.longest is not None:
+            return list(self.usual_lengths() if lengths is None else lengths)
+        if lengths is not None:
+            raise ValueError(
+                "`lengths` must be None for a model whose inputs have no length. "
+                f"Received: {lengths}."
+            )
+        return [1]
 
     def metadata(self, content) -> dict[str, Any]:
         """Returns the metadata that a program needs to use the file.
@@ -57,14 +77,3 @@ class Contents:
     def results(self) -> dict[str, Any]:
         """Returns further results for the report, a dictionary."""
         return {}
-
-
-def _lengths(lengths, longest):
-    """Returns the list of the signatures' lengths, `[1]` for inputs without a length."""
-    if longest is not None:
-        return list(default_lengths(longest) if lengths is None else lengths)
-    if lengths is not None:
-        raise ValueError(
-            f"`lengths` must be None for a model whose inputs have no length. Received: {lengths}."
-        )
-    return [1]

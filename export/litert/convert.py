@@ -66,7 +66,7 @@ def convert(pipeline, signatures, quantize, ranges=None, strings=None, beam=None
             functions[signature.name] = _trace(translate, signature, sentence, "extra_length")
         return functions
 
-    kernels_of = functools.partial(_kernels, pipeline.model, in_int8, ranges, grows)
+    kernels_of = functools.partial(search_kernels, pipeline.model, in_int8, ranges, grows)
     custom = TEXT if strings else ""
     content = convert_copy(pipeline, quantize, kernels_of, functions_of, custom)
     if quantize == "int8_static":
@@ -76,7 +76,16 @@ def convert(pipeline, signatures, quantize, ranges=None, strings=None, beam=None
     return share_quantization(content) if in_int8 else content
 
 
-def _kernels(model, in_int8, ranges, grows, code_of=lambda path: None):
+def search_kernels(model, in_int8, ranges, grows, code_of=lambda path: None) -> Kernels:
+    """Returns the `Kernels` of a model that a search calls.
+
+    Args:
+        model: The model.
+        in_int8: Whether weights are stored with 8 bits.
+        ranges: See `convert`.
+        grows: Whether the cache grows in stages.
+        code_of: See `Int8Rows`.
+    """
     chosen = {}
     if in_int8:
         tables = [layer.table for layer in model.embeddings]

@@ -79,6 +79,9 @@ class LiteRTSinglePass(LiteRTFile):
         for name, spec in specs.items():
             padding = self.codec.padding.get(name, 0)
             batch[name] = np.full(spec.shape, padding, spec.dtype.as_numpy_dtype)
+            if batch[name].ndim == 1:  # a number for each row
+                batch[name][:] = inputs[name][numbers]
+                continue
             for row, number in zip(batch[name], numbers, strict=True):
                 values = inputs[name][number]
                 row[: len(values)] = values[: len(row)]

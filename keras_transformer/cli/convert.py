@@ -144,4 +144,5 @@ def write_run(run, path, files=(), **options) -> None:
     click.echo(f"{run}: {checkpoint.model.count_params():,} parameters.")
     if checkpoint.search is not None:
         options = line_of(checkpoint.search)
-        click.echo(f"Its default search: keras-transformer translate {run}{options}")
+        command = "translate" if checkpoint.task == "translation" else "predict"
+        click.echo(f"Its default search: keras-transformer {command} {run}{options}")

@@ -167,7 +167,8 @@ def evaluate(runs, source, reference, split, shortlist, **options) -> None:
     """Evaluate RUN with the metrics of its task.
 
     Prints the results on stdout as JSON. Translations: sacreBLEU and chrF with signatures.
-    Summaries: ROUGE. Labels: accuracy and macro F1. Language models: perplexity per token and per
+    Summaries: ROUGE. Speech: error rates of words and characters, as fractions, and the real-time
+    factor. Labels: accuracy and macro F1. Language models: perplexity per token and per
     character.
 
     Without --source, evaluates a split of the data that RUN was trained on. Results for the test

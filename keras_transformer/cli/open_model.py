@@ -7,7 +7,14 @@ import click
 
 from keras_transformer.checkpoint_hints import hint
 from keras_transformer.cli.command import given, refuse, warn
-from keras_transformer.cli.search_options import BEAMS, OPTIONS, SEARCHES, limited, name_default
+from keras_transformer.cli.search_options import (
+    BEAMS,
+    OF_SAMPLES,
+    OPTIONS,
+    SEARCHES,
+    limited,
+    name_default,
+)
 from keras_transformer.cli.shortlist import with_shortlist
 from keras_transformer.export.formats import FORMATS
 
@@ -120,8 +127,7 @@ def _run(paths, search, n_best, max_length, alignments, batch_size, shortlist, l
     translator = with_shortlist(open_run(run, max_length), shortlist, path)
     translator = _with_answers(translator, answers, path, "run")
     if not translator.generates:
-        others = [*SEARCHES, "alignments", *LANGUAGES]
-        refuse(others, f"has no effect on {path}, a run for {translator.task}.")
+        translator = _with_search(translator, search, run, path)
         return _answered(translator, path)
     if any(languages):
         _check_languages(translator.tokenizers, path)
@@ -140,6 +146,35 @@ def _run(paths, search, n_best, max_length, alignments, batch_size, shortlist, l
     if isinstance(search, Beam):
         _check_memory(translator, search.size, batch_size)
     return Searched(translator, search, n_best or 1)
+
+
+def _with_search(pipeline, search, run, path):
+    """Returns a pipeline of single answers with a search, if its model has one; refuses others."""
+    others = [*SEARCHES, "alignments", *LANGUAGES]
+    if pipeline.search is not None:
+        others = ["n_best", "sample", *OF_SAMPLES, "alignments", *LANGUAGES]
+    refuse(others, f"has no effect on {path}, a run for {pipeline.task}.")
+    if pipeline.search is None:
+        return pipeline
+    if search is None:
+        name_default(run, pipeline.search)
+        return pipeline
+    return pipeline.with_search(limited(search, pipeline.search))
+
+
+def check_files(search, files) -> None:
+    """Refuses files that are named on the command line unless the model reads such files.
+
+    Args:
+        search: Result of `open_search`.
+        files: List of paths.
+    """
+    suffixes = getattr(getattr(search, "model", None), "codec", None)
+    suffixes = getattr(suffixes, "suffixes", ())
+    for file in files:
+        if file.suffix.lower() not in suffixes:
+            kinds = f"files {', '.join(suffixes)}" if suffixes else "lines from stdin or --input"
+            raise click.UsageError(f"{file} is not an input of the model, which reads {kinds}.")
 
 
 def _with_answers(pipeline, answers, path, what="model"):

@@ -1,6 +1,8 @@
 """`keras-transformer predict`, also called `translate`: an answer for each line."""
 
 import contextlib
+import io
+import os
 
 import click
 
@@ -18,17 +20,21 @@ from keras_transformer.cli.command import (
     warn,
 )
 from keras_transformer.cli.help import option
-from keras_transformer.cli.open_model import open_search
+from keras_transformer.cli.open_model import check_files, open_search
 from keras_transformer.cli.places import check_output
 from keras_transformer.cli.search_options import BEAMS, make_search, search_options
 from keras_transformer.cli.shortlist import SHORTLIST
 from keras_transformer.files import replacing
 
+# Suffixes of inputs that may be named after MODEL; see `Codec.suffixes`.
+FILES = (".wav", ".flac", ".png", ".jpg", ".jpeg")
+# Options that have no effect on a recording that arrives on stdin.
+OF_LINES = ("source", "shard", "scores", "strict", "batch_size")
 EXAMPLE = """keras-transformer translate runs/base --beam 4 < in.txt > out.txt"""
 
 
 @click.command(cls=Command, example=EXAMPLE)
-@click.argument("models", type=FOLDER, nargs=-1, required=True, metavar="MODEL...")
+@click.argument("models", type=FOLDER, nargs=-1, required=True, metavar="MODEL... [FILE]...")
 @option(
     "--input",
     "source",
@@ -42,6 +48,13 @@ EXAMPLE = """keras-transformer translate runs/base --beam 4 < in.txt > out.txt""
     type=FILE,
     group="Input and output",
     help="File to write when all lines are answered.  [default: stdout]",
+)
+@option(
+    "--stream",
+    is_flag=True,
+    group="Input and output",
+    help="In speech recognition: read raw samples from stdin, integers of 16 bits, little-endian, "
+    "one channel, at the sample rate of MODEL, and write words as soon as they are final.",
 )
 @option(
     "--scores",
@@ -103,6 +116,7 @@ def predict(
     max_length,
     shortlist,
     n_best,
+    stream,
     scores,
     alignments,
     shard,
@@ -119,6 +133,9 @@ def predict(
     continuation of the text. MODEL is a run, a SavedModel, a .tflite file or a folder for
     CTranslate2. A run supports all options of its task, an export only those that it was exported
     with.
+
+    Recordings and images are named by their paths, one per line, or as FILEs after MODEL. A
+    recording longer than the model's limit is processed in overlapping windows.
 
     Several runs form an ensemble, which uses the mean of their probabilities or of the values that
     they predict.
@@ -142,13 +159,20 @@ def predict(
     form = Format(
         numbers=n_best is not None, scores=scores or n_best is not None, alignments=alignments
     )
+    models, files = _split(models)
+    if stream:
+        refuse(OF_LINES, "has no effect with --stream, which reads one recording.")
+        if files:
+            raise click.UsageError(f"--stream reads stdin: {files[0]} has no effect.")
+    if files:
+        refuse(["source", "shard"], "has no effect with FILEs after MODEL.")
     if shard is not None and source is None:
         raise click.UsageError("--shard needs --input: the lines of a file can be counted.")
     if target is not None:
         check_output(target)
         if not target.parent.is_dir():
             raise ValueError(f"{target.parent} does not exist: create it first.")
-    with _lines(source) as lines, _output(target) as output:
+    with _lines(source, files) as lines, _output(target) as output:
         window = 1 if lines.isatty() else 2048
         search = open_search(
             list(models),
@@ -161,6 +185,10 @@ def predict(
             languages=(source_language, target_language),
             answers={name: value for name, value in answers.items() if value is not None},
         )
+        check_files(search, files)
+        if stream:
+            _stream(search, lines, output)
+            return
         answer_stream(
             search,
             lines,
@@ -180,9 +208,27 @@ def _count(path):
         return sum(1 for _ in file)
 
 
+def _stream(search, source, target):
+    """Answers a recording that arrives on stdin."""
+    from keras_transformer.cli.sound_stream import transcribe_stream
+
+    recognizer = getattr(search, "model", None)
+    if not hasattr(recognizer, "stream"):
+        raise click.UsageError("--stream needs a run for speech_recognition as MODEL.")
+    transcribe_stream(recognizer, source, target, warn)
+
+
+def _split(paths):
+    """Returns the paths of models, and those of input files, which come after them."""
+    files = [path for path in paths[1:] if path.suffix.lower() in FILES]
+    return [path for path in paths if path not in files], files
+
+
 @contextlib.contextmanager
-def _lines(path):
-    if path is None:
+def _lines(path, files=()):
+    if files:
+        yield io.BytesIO(b"".join(os.fsencode(file) + b"\n" for file in files))
+    elif path is None:
         yield standard("stdin")
     else:
         with open(path, "rb") as file:

@@ -10,6 +10,7 @@ from keras_transformer.config.named import (
     MaskedLanguageModelConfig,
     SeriesConfig,
     SpanPredictorConfig,
+    SpeechTransformerConfig,
     TokenClassifierConfig,
     TransformerConfig,
 )
@@ -30,6 +31,7 @@ __all__ = [
     "Score",
     "SeriesConfig",
     "SpanPredictorConfig",
+    "SpeechTransformerConfig",
     "StackConfig",
     "TokenClassifierConfig",
     "TransformerConfig",

@@ -49,8 +49,7 @@ def options_of(*configurations, leave_out=()) -> dict[str, dataclasses.Field]:
 
 def documented(config: Class) -> Class:
     """Class decorator that writes the options of a dataclass into its docstring."""
-    own = {name: field for name, field in options_of(config).items() if name in vars(config)}
-    return _described(config, _entries(own))
+    return _described(config, _entries(options_of(config)))
 
 
 def with_options(options) -> Callable[[Class], Class]:

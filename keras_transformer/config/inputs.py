@@ -1,7 +1,6 @@
 """Configurations of inputs: tokens, image patches, or steps of a time series."""
 
 import dataclasses
-import functools
 import typing
 from typing import Annotated, Any, Literal
 
@@ -10,6 +9,7 @@ from keras_transformer.config.arguments import documented, option
 from keras_transformer.config.block import Count, OptionalCount
 from keras_transformer.config.part_config import PartConfig
 from keras_transformer.config.table_format import TableFormat
+from keras_transformer.config.vocabulary import VocabularyOptions
 
 LARGEST_EDGE = 65_535  # of a JPEG file
 Interpolation = Literal["nearest", "box", "bilinear", "hamming", "bicubic", "lanczos"]
@@ -21,33 +21,15 @@ def check_interpolation(name: str, value: Any) -> None:
         check_choice(name, value, typing.get_args(Interpolation))
 
 
-OptionalNumber = Annotated[float | None, functools.partial(check_positive, optional=True)]
-
-
 @documented
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class TokenInput(PartConfig):
+class TokenInput(VocabularyOptions):
     """Configuration of token ids and their embedding; in an encoder-decoder, of the source.
 
     Args:
         **options: See `help(TokenInput)`.
     """
 
-    vocab_size: Count = option(
-        37_000,
-        "Size of the vocabulary, or of the source vocabulary if the target has its own.",
-        set_by="vocabulary",
-    )
-    embedding_scale: OptionalNumber = option(
-        None, "Factor of the embeddings. `None`: `sqrt(d_model)` (section 3.4)."
-    )
-    pad_id: int = option(
-        0,
-        "Token id of padding, to which no position attends.",
-        set_by="vocabulary",
-    )
-    bos_id: int = option(2, "Token id that begins an output.", set_by="vocabulary")
-    eos_id: int = option(3, "Token id that ends a text.", set_by="vocabulary")
     segments: Literal["none", "from_bos", "after_eos"] = option(
         "none",
         """Segment embeddings: one learned vector is added to the tokens of the first text and
@@ -63,19 +45,11 @@ class TokenInput(PartConfig):
     )
 
     def check_with(self, config: Any) -> None:  # noqa: D102
+        super().check_with(config)
         if self.embedding_size is not None and config.stacks[0].embedding_norm:
             raise ValueError(
                 "`embedding_norm` must be false with `embedding_size`, which has a norm of its "
                 "own before the projection."
-            )
-        smallest = min(self.vocab_size, config.output_size)
-        ids = (self.pad_id, self.bos_id, self.eos_id)
-        exist = all(is_integer(token) and 0 <= token < smallest for token in ids)
-        if not exist or self.pad_id == self.eos_id:
-            raise ValueError(
-                "`pad_id`, `bos_id` and `eos_id` must be in the vocabulary, and `pad_id` must "
-                f"differ from `eos_id`. Received: pad_id={self.pad_id}, bos_id={self.bos_id}, "
-                f"eos_id={self.eos_id}, vocabulary of {smallest}."
             )
 
 

@@ -14,6 +14,7 @@ from keras_transformer.config.parts import (
     known_options,
 )
 from keras_transformer.config.presets import PRESETS
+from keras_transformer.config.vocabulary import VocabularyOptions
 
 Config = TypeVar("Config", bound="ModelConfig")
 
@@ -197,13 +198,19 @@ class ModelConfig:
 
     @property
     def has_vocabulary(self) -> bool:
-        """`True` if the input of the model is tokens."""
-        return hasattr(self.input, "vocab_size")
+        """`True` if the model has a vocabulary, of its input or of its output."""
+        return self.tokens is not None
+
+    @property
+    def tokens(self) -> Any:
+        """The part with the `VocabularyOptions`, input or head; `None` without a vocabulary."""
+        parts = (self.input, self.head)
+        return next((part for part in parts if isinstance(part, VocabularyOptions)), None)
 
     @property
     def output_size(self) -> int:
         """Size of the output vocabulary."""
-        return getattr(self.head, "target_vocab_size", None) or self.input.vocab_size
+        return getattr(self.head, "target_vocab_size", None) or self.tokens.vocab_size
 
     @property
     def num_layers(self) -> int:

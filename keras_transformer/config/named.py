@@ -9,6 +9,7 @@ from keras_transformer.config import heads, inputs
 from keras_transformer.config.model import ModelConfig
 from keras_transformer.config.parts import Part
 from keras_transformer.config.recurrent import Cells, RecurrentConfig
+from keras_transformer.config.speech_input import SpeechInput
 from keras_transformer.config.stack import StackConfig
 
 # Options of inputs that only a text that is read has, not one that is generated.
@@ -53,6 +54,39 @@ class TransformerConfig(ModelConfig):
         "head": Part(heads.TargetHead()),
     }
     aliases = {"num_decoder_layers": ("decoder", "num_layers")}
+
+
+class SpeechTransformerConfig(ModelConfig):
+    """Configuration of a `SpeechTransformer`.
+
+    Args:
+        **options: Options of `SpeechInput`, `StackConfig`, `BlockConfig` and `TranscriptHead`; see
+            `TransformerConfig` for those of only one stack. `max_length` is the maximum length of
+            an output, in tokens; that of the encoder follows from `max_seconds`.
+
+    Example:
+        >>> from keras_transformer import SpeechTransformerConfig
+        >>> config = SpeechTransformerConfig.preset("tiny", vocab_size=100, max_seconds=10.0)
+        >>> config.input.max_frames, config.encoder.max_length, config.max_length
+        (1000, 500, 128)
+    """
+
+    description = {
+        "input": Part(SpeechInput()),
+        "encoder": Part(StackConfig(), leave_out=(*STACK.leave_out, "max_length")),
+        "decoder": Part(StackConfig(), kind="autoregression", leave_out=("attends_to_start",)),
+        "head": Part(heads.TranscriptHead()),
+    }
+    aliases = {"num_decoder_layers": ("decoder", "num_layers")}
+
+    @property
+    def max_length(self) -> int:
+        """Maximum length of an output, in tokens."""
+        return self.decoder.max_length
+
+    def complete(self) -> None:  # noqa: D102
+        encoder = dataclasses.replace(self.encoder, max_length=self.input.max_positions)
+        object.__setattr__(self, "encoder", encoder)
 
 
 class LanguageModelConfig(ModelConfig):

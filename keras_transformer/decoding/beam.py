@@ -49,11 +49,11 @@ def beam_decode(
 
     The score of a hypothesis of `n` tokens, `eos_id` included, is the sum of their
     log-probabilities, divided by `((5 + n) / 6) ** length_penalty` (`"gnmt"`), by
-    `n ** length_penalty` (`"power"`), by `n` (`"average"`) or by nothing (`"none"`). A hypothesis
-    finishes when its `eos_id` is among the best `beam_size` continuations of all hypotheses. The
-    search of a sentence is done when `beam_size` hypotheses have finished or the maximum length is
-    reached. Hypotheses cut there rank after all finished ones. `pad_id` and `bos_id` are never
-    emitted.
+    `n ** length_penalty` (`"power"`), by `n` (`"average"`) or by nothing (`"none"`); the
+    tokens of the model's `prompt_ids` do not count. A hypothesis finishes when its `eos_id` is
+    among the best `beam_size` continuations of all hypotheses. The search of a sentence is done
+    when `beam_size` hypotheses have finished or the maximum length is reached. Hypotheses cut there
+    rank after all finished ones. `pad_id` and `bos_id` are never emitted.
 
     With `stopping="score"` the search continues after that. It keeps the best `beam_size` finished
     hypotheses, and is done when the score of the best running hypothesis, divided by its current
@@ -135,7 +135,7 @@ def beam_decode(
             length,
             limit=limit_of(max_length, length, batch),
             shortest=tf.reshape(tf.cast(min_length, tf.int32), [-1, 1]),  # [B or 1, 1]
-            penalty=_penalty(length_penalty, normalization),
+            penalty=_penalty(length_penalty, normalization, len(vocabulary.prompt_ids)),
             by_score=stopping == "score",
             narrowing=stopping == "narrow",
             early_stopping=early_stopping,
@@ -154,13 +154,21 @@ def beam_decode(
     return predictor.searched(search, source, constraints)
 
 
-def _penalty(length_penalty, normalization):
-    """Returns the divisor of the scores as a function of a length, `[]` or `[B, 1]`."""
+def _penalty(length_penalty, normalization, prompt):
+    """Returns the divisor of the scores as a function of a length, `[]` or `[B, 1]`.
+
+    The tokens of a prompt, whose number is `prompt`, do not count.
+    """
     exponent = tf.cast(length_penalty, tf.float32)
     if exponent.shape.rank == 1:
         exponent = tf.expand_dims(exponent, 1)  # [B, 1]
     divisor = NORMALIZATIONS[normalization]
-    return lambda length: divisor(tf.cast(length, tf.float32), exponent)
+
+    def penalty(length):
+        counted = tf.maximum(length - prompt, 1) if prompt else length
+        return divisor(tf.cast(counted, tf.float32), exponent)
+
+    return penalty
 
 
 def _check(beam_size, n_best, length_penalty):

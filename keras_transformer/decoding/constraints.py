@@ -6,6 +6,7 @@ import typing
 import tensorflow as tf
 
 from keras_transformer.decoding.predictor import NEVER
+from keras_transformer.decoding.timestamps import Timestamps
 from keras_transformer.tensors import Tensor
 
 # Logit of a forced token that the model itself bans. A score is a sum that includes this logit:
@@ -37,10 +38,14 @@ class Constraints(typing.NamedTuple):
 def with_rules_of(vocabulary, constraints) -> Constraints | None:
     """Returns `Constraints` with the n-grams that a model never repeats, or `None` without any.
 
+    They are empty if the vocabulary has other rules that depend on the position in an output.
+
     Args:
         vocabulary: The `Vocabulary` of the predictor.
         constraints: The `Constraints` of a search, or `None`. Its own `no_repeat_ngram` is kept.
     """
+    if vocabulary.first_silent_ids or vocabulary.timestamp_id is not None:
+        constraints = Constraints() if constraints is None else constraints
     if not vocabulary.no_repeat_ngram:
         return constraints
     constraints = Constraints() if constraints is None else constraints
@@ -65,6 +70,11 @@ class Rules:
         size, self.pad_id, bos_id, self.eos_id, *_ = vocabulary
         silent = {self.pad_id, bos_id, *vocabulary.silent_ids} - {self.eos_id}
         self.words = [token not in silent for token in range(size)]  # [V]
+        begin = {*vocabulary.first_silent_ids}
+        self.first_words = [token not in begin for token in range(size)] if begin else None  # [V]
+        self.begin = len(vocabulary.prompt_ids)
+        has_timestamps = vocabulary.timestamp_id is not None
+        self.timestamps = Timestamps(vocabulary) if has_timestamps else None
         self.length = length
         prefix, banned, size = constraints
         self.prefix = None if prefix is None else self._fit(prefix)  # [B, L]
@@ -125,6 +135,11 @@ class Rules:
         if may_end is not None:
             may = tf.logical_or(tf.expand_dims(may_end, 2), tf.logical_not(end))  # [B or 1, 1, V]
             allowed = tf.logical_and(allowed, may)
+        if self.first_words is not None:
+            begins = tf.equal(index, self.begin)
+            allowed = tf.logical_and(allowed, tf.logical_or(self.first_words, ~begins))
+        if self.timestamps is not None:
+            allowed = self.timestamps.apply(allowed, logits, tokens, index)
         stuck = tf.logical_not(tf.reduce_any(allowed, axis=-1, keepdims=True))
         allowed = tf.logical_or(allowed, tf.logical_and(stuck, end))
         # A predictor may allow a single token only, as `DecoderOnly` does within the prompt.

@@ -1,4 +1,4 @@
-"""Predictor of a `Transformer`, which decodes one position at a time with a key/value cache."""
+"""Predictor of an encoder-decoder model, which decodes with a key/value cache."""
 
 import numbers
 import typing
@@ -10,6 +10,8 @@ from keras_transformer.decoding.ancestors import Ancestors
 from keras_transformer.decoding.model_predictor import ModelPredictor
 from keras_transformer.decoding.predictor import NEVER, Step, pick
 from keras_transformer.tensors import Tensor
+
+NONE = -1  # no token
 
 
 class EncoderDecoderState(typing.NamedTuple):
@@ -23,10 +25,10 @@ class EncoderDecoderState(typing.NamedTuple):
 
 
 class EncoderDecoder(ModelPredictor):
-    """Predictor of a `Transformer`.
+    """Predictor of an encoder-decoder model, such as a `Transformer`.
 
     Args:
-        model: A `Transformer`.
+        model: An `EncoderDecoderModel`.
         alignment: A pair of integers, layer and head of the decoder: each step returns the
             attention of this head to the source as its weights. `None` in place of the head: the
             mean of all heads. `None`: the steps have no weights.
@@ -54,7 +56,7 @@ class EncoderDecoder(ModelPredictor):
         self.moves_cache = model.config.decoder.is_recurrent
         self.grows = not self.moves_cache
         self.output = output
-        self.head = model.config.head
+        self.head, self.input = model.config.head, model.parts.input
         if self.head.has_languages and output is not None:
             raise ValueError(
                 "`output` must be None for a model with `language_codes`, whose first tokens may "
@@ -62,11 +64,15 @@ class EncoderDecoder(ModelPredictor):
             )
 
     def sizes(self, inputs: Any) -> tuple[Tensor, Tensor | None]:  # noqa: D102
-        shape = tf.shape(inputs)  # [B, S]
-        return shape[0], None if self.alignment is None else shape[1]
+        source = self._source(inputs)
+        positions = None if self.alignment is None else self.input.positions(source)
+        return tf.shape(source)[0], positions
+
+    def lengths(self, inputs: Any) -> Tensor | None:  # noqa: D102
+        return super().lengths(inputs) if self.input.counts_tokens else None
 
     def begin(self, inputs: Any, length: int, width: int = 1) -> EncoderDecoderState:  # noqa: D102
-        source = tf.convert_to_tensor(inputs, tf.int32)
+        source = self._source(inputs)
         memory, memory_allowed = self.model.encode(source)
         cache, memory_heads = self.model.start(memory, length, width)
         places = 1 if self.moves_cache else width
@@ -94,7 +100,7 @@ class EncoderDecoder(ModelPredictor):
             logits = self.vocabulary.without_banned(logits)
         if self.head.forces_language:
             logits += self._forced(state.first, index, logits.dtype)
-        return Step(logits, state, weights)
+        return Step(self._prompted(logits, index), state, weights)
 
     def follow(self, state: Any, parents: Tensor) -> Any:  # noqa: D102
         if self.moves_cache:  # one state of fixed size for each hypothesis
@@ -102,12 +108,32 @@ class EncoderDecoder(ModelPredictor):
         return super().follow(state, parents)
 
     def logits(self, inputs: Any, tokens: Tensor) -> Tensor:  # noqa: D102
-        inputs = {"source": tf.convert_to_tensor(inputs, tf.int32), "target": tokens}
+        inputs = {"source": self._source(inputs), "target": tokens}
         logits = self.vocabulary.without_banned(self.model(inputs, training=False))  # [B, T, V]
         if self.head.forces_language:
             positions = tf.reshape(tf.range(tf.shape(tokens)[1]), [1, -1, 1])
             logits += self._forced(inputs["source"][:, 0], positions, logits.dtype)
-        return logits
+        return self._prompted(logits, tf.range(tf.shape(tokens)[1]))
+
+    def _source(self, inputs):
+        """Returns the inputs of a search as a tensor, the source of the model."""
+        return tf.convert_to_tensor(inputs, self.input.dtype)
+
+    def _prompted(self, logits, index):
+        """Returns the logits `[B, T, V]`, in which the tokens of the prompt have probability 1.
+
+        Args:
+            logits: `[B, T, V]`.
+            index: Numbers of the T positions, int32 `[T]`, or one number for all of them.
+        """
+        prompt = self.vocabulary.prompt_ids
+        if not prompt:
+            return logits
+        forced = tf.constant([*prompt, NONE])  # the last one forces no token
+        token = tf.gather(forced, tf.minimum(index, len(prompt)))  # [T] or []
+        token = tf.reshape(token, [1, -1, 1])
+        others = tf.not_equal(token, NONE) & tf.not_equal(tf.range(self.vocabulary.size), token)
+        return tf.where(others, tf.cast(NEVER, logits.dtype), logits)
 
     def _forced(self, first, index, dtype):
         """Returns what makes the probability of the token `first` 1 at position 0, `[B, T, V]`."""
@@ -120,7 +146,7 @@ def check_alignment(alignment, config) -> None:
 
     Args:
         alignment: See `EncoderDecoder`.
-        config: The `TransformerConfig` of the model.
+        config: The `ModelConfig` of the model.
     """
     if alignment is None:
         return

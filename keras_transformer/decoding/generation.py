@@ -18,6 +18,8 @@ class Generation:
         search: The default search. `None`: greedy search.
         banned_ids, silent_ids, forced_bos_id, forced_eos_id: See `TransformerConfig`.
         no_repeat_ngram, language_codes: See `TransformerConfig`.
+        prompt_ids, first_silent_ids: See `SpeechTransformerConfig`.
+        timestamp_id, max_first_timestamp: See `SpeechTransformerConfig`.
         start_id: Token that begins an output, if it is not the `bos_id` of the tokenizer. `None`:
             it is.
         notes: Strings that describe settings of the checkpoint that no search supports.
@@ -29,6 +31,10 @@ class Generation:
     forced_bos_id: int | None = None
     forced_eos_id: int | None = None
     no_repeat_ngram: int = 0
+    prompt_ids: tuple = ()
+    first_silent_ids: tuple = ()
+    timestamp_id: int | None = None
+    max_first_timestamp: int | None = None
     language_codes: str = "none"
     start_id: int | None = None
     notes: tuple = ()

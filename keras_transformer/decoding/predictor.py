@@ -11,8 +11,11 @@ from keras_transformer.tensors import Tensor
 
 # Logit of a forbidden token. Finite, so that LiteRT can compute with it.
 NEVER = -1e9
-# Fields that a `TransformerConfig` has and other configurations of models do not.
-GENERATION_IDS = ("banned_ids", "silent_ids", "forced_bos_id", "forced_eos_id", "no_repeat_ngram")
+# Fields that configurations of encoder-decoders have and other configurations do not.
+GENERATION_IDS = (
+    *("banned_ids", "silent_ids", "forced_bos_id", "forced_eos_id", "no_repeat_ngram"),
+    *("prompt_ids", "first_silent_ids", "timestamp_id", "max_first_timestamp"),
+)
 
 
 class Vocabulary(typing.NamedTuple):
@@ -27,6 +30,10 @@ class Vocabulary(typing.NamedTuple):
     forced_bos_id: int | None = None  # token forced at the first position of every output
     forced_eos_id: int | None = None  # token forced at the last position an output can have
     no_repeat_ngram: int = 0  # n-gram that occurs only once in an output; 0: any may be repeated
+    prompt_ids: tuple = ()  # tokens with which every output begins, with probability 1
+    first_silent_ids: tuple = ()  # silent tokens at the first position after the prompt
+    timestamp_id: int | None = None  # first of the timestamps, the last ids; `None`: no rules
+    max_first_timestamp: int | None = None  # largest number of the first timestamp of an output
 
     @classmethod
     def of(cls, config: Any) -> "Vocabulary":

@@ -18,6 +18,8 @@ class Field(abc.ABC):
             features, `(height, width, channels)` for an image.
         is_ragged: Whether an example is a sequence of items whose length varies.
         min_length: Length of the shortest sequence that is not empty, in items.
+        max_length: Maximum length of a sequence, in items, in place of that of the data settings.
+            `None`: theirs.
         padding: Value that a batch has after the end of a sequence.
     """
 
@@ -25,6 +27,7 @@ class Field(abc.ABC):
     item_shape: tuple[int, ...] = ()
     is_ragged = False
     min_length = 0
+    max_length: int | None = None
     padding: float = 0
 
     @abc.abstractmethod

@@ -14,6 +14,7 @@ class Frames(Field):
     Args:
         num_features: Number of features F in a frame.
         dtype: NumPy name of the dtype in which features are stored, `"float32"` or `"float16"`.
+        max_length: Maximum length of a sequence, in frames; see `Field`.
 
     Call arguments of `encode`:
         column: Numbers, `[B, (T), F]` or `[B, T, F]`.
@@ -30,12 +31,13 @@ class Frames(Field):
     min_length = 1
     padding = 0.0
 
-    def __init__(self, num_features: int, dtype: str = "float32"):
+    def __init__(self, num_features: int, dtype: str = "float32", max_length: int | None = None):
         if num_features < 1:
             raise ValueError(
                 f"`num_features` must be positive. Received: num_features={num_features}."
             )
         self.item_shape, self.dtype = (num_features,), dtype
+        self.max_length = max_length
 
     def encode(self, column: Tensor) -> Tensor:  # noqa: D102
         if not isinstance(column, tf.RaggedTensor):

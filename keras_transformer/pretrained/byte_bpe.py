@@ -35,6 +35,7 @@ def read_byte_bpe(
     pattern="gpt2",
     normalization=None,
     marks=None,
+    no_text=None,
 ) -> ByteBPETokenizer:
     """Returns the `ByteBPETokenizer` of a checkpoint, with as many entries as its model has.
 
@@ -52,7 +53,11 @@ def read_byte_bpe(
             which names them.
         marks: Function from the dictionary of special tokens to a list of pairs: the tokens that
             `tokenizer.json` may put before and after a text. `None` in a pair means no token.
-            `marks=None`: `bos` and `eos` if `starts_with_bos`, otherwise no token.
+            `marks=None`: `bos` and `eos` if `starts_with_bos`, otherwise no token. `()`: any tokens
+            may be there.
+        no_text: Function from the list of the vocabulary's tokens to those that are no part of a
+            text, such as timestamps: they are not found in texts, and decoded to nothing.
+            `None`: only special tokens are no part of a text.
 
     Raises:
         ValueError: If a file is missing or damaged, does not fit the model, or holds another
@@ -78,6 +83,7 @@ def read_byte_bpe(
         added = {token["content"] for token in (content or {}).get("added_tokens") or []}
         how["whole_words"] = [piece for piece in how["whole_words"] if piece not in added]
     ids = {p: n for p, n in ids.items() if not (p in beyond and is_integer(n) and n >= size)}
+    ids.pop("", None)  # the last one of GPT-2's pieces in Whisper's vocabulary
     pieces = pieces_of_ids(ids, size, path)
     if callable(special):
         special = special(pieces)
@@ -87,13 +93,15 @@ def read_byte_bpe(
     default, special = special.get("mask", MASK), {r: special[r] for r in special if r != "mask"}
     mask, strips = read_mask(ids, folder, content, default)
     special |= {} if mask is None else {"mask": mask}
-    found = [piece for piece in found if piece in pieces]
-    how |= {"mask_strips": strips, "found": found}
+    silent = [] if no_text is None else no_text(pieces)
+    texts = {*pieces} - {*silent}
+    found = [piece for piece in found if piece in texts]
+    how |= {"mask_strips": strips, "found": found, "no_text": silent}
     try:
         tokenizer = ByteBPETokenizer(pieces, merges, special, starts_with_bos, prefix_space, **how)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
-    if content is not None:
+    if content is not None and marks != ():
         own = (special["bos"], special["eos"]) if starts_with_bos else (None, None)
         check_marks(content, path, ids, [own] if marks is None else marks(special))
     return tokenizer

@@ -135,11 +135,12 @@ class EncoderDecoderFamily(Family):
         return "target" if apart else "all"
 
 
-def sizes_and_dropout(settings) -> dict[str, Any]:
+def sizes_and_dropout(settings, longest="max_position_embeddings") -> dict[str, Any]:
     """Returns the options of a `TransformerConfig` that BART's settings name.
 
     Args:
         settings: The `CheckpointSettings`.
+        longest: Setting with the maximum length of outputs.
 
     Raises:
         ValueError: If a setting is missing or wrong; the error names it.
@@ -150,7 +151,7 @@ def sizes_and_dropout(settings) -> dict[str, Any]:
         "num_decoder_layers": settings.count("decoder_layers"),
         "num_heads": settings.count("encoder_attention_heads"),
         "d_ff": settings.count("encoder_ffn_dim"),
-        "max_length": settings.count("max_position_embeddings"),
+        "max_length": settings.count(longest),
         "dropout": settings.number("dropout", 0.1),
         "attention_dropout": settings.number("attention_dropout", 0.0),
         "activation_dropout": settings.number("activation_dropout", 0.0),

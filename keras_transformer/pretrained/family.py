@@ -91,6 +91,17 @@ class Family(abc.ABC):
         """Returns the checkpoint's rules for outputs, a `Generation`, or `None`."""
         return None
 
+    def choose_languages(self, source, target) -> tuple[str | None, str | None]:
+        """Takes the languages that a user chooses, and returns those that tokenizers must know.
+
+        Args:
+            source, target: Codes of languages, or `None`.
+
+        Raises:
+            ValueError: If the checkpoint does not have one of them.
+        """
+        return source, target
+
     def read_settings(self) -> CheckpointSettings:
         """Returns the `CheckpointSettings`."""
         return CheckpointSettings(self.folder.require_json(CONFIG), self.folder.path / CONFIG)

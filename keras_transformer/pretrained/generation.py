@@ -24,13 +24,14 @@ WITHOUT_EFFECT = {
 }
 
 
-def read_generation(settings, eos_id, size) -> Generation:
+def read_generation(settings, eos_id, size, carried=()) -> Generation:
     """Returns the `Generation` that Hugging Face's settings describe.
 
     Args:
         settings: The `CheckpointSettings` of `generation_config.json`, or of `config.json`.
         eos_id: Id of the end token of an output.
         size: Size of the vocabulary of outputs.
+        carried: Names of settings that the family carries over itself.
 
     Raises:
         ValueError: If a setting is not valid; the error names it.
@@ -38,7 +39,7 @@ def read_generation(settings, eos_id, size) -> Generation:
     notes = [
         f"`{name}` = {settings.get(name)!r} is not carried over"
         for name, idle in WITHOUT_EFFECT.items()
-        if settings.get(name, idle[0]) not in idle
+        if name not in carried and settings.get(name, idle[0]) not in idle
     ]
     search = _search(settings, notes)
     renormalized = settings.flag("renormalize_logits")

@@ -37,6 +37,7 @@ def read_checkpoint(
     place = find_checkpoint(path, revision)
     folder = CheckpointFolder(place.path, place.root)
     family = find_family(folder, path)(folder, **options)
+    source_language, target_language = family.choose_languages(source_language, target_language)
     config, generation = family.config(), family.generation()
     if generation is not None:
         config = generation.configure(config)

@@ -10,6 +10,7 @@ from keras_transformer.tasks.language_modelling import LanguageModellingTask
 from keras_transformer.tasks.masked_language_modelling.task import MaskedLanguageModellingTask
 from keras_transformer.tasks.question_answering.task import QuestionAnsweringTask
 from keras_transformer.tasks.series.task import TimeSeriesTask
+from keras_transformer.tasks.speech_recognition.task import SpeechRecognitionTask
 from keras_transformer.tasks.summarization.task import SummarizationTask
 from keras_transformer.tasks.translation import TranslationTask
 
@@ -27,6 +28,7 @@ TASKS = {
         MaskedLanguageModellingTask(),
         ImageClassificationTask(),
         TimeSeriesTask(),
+        SpeechRecognitionTask(),
     )
 }
 

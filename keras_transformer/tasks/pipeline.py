@@ -145,6 +145,11 @@ class Pipeline(tf.Module):
         return self._models()[0]
 
     @property
+    def reads_text(self) -> bool:
+        """`True` if the inputs of the model are the tokens of texts."""
+        return self.tokenizers is not None
+
+    @property
     def models(self) -> tuple:
         """Tuple of all models."""
         return self._models()

@@ -63,7 +63,7 @@ class Task(abc.ABC):
         texts: Columns that a vocabulary is learned from: a dictionary with the key `"source"` for
             the tokenizer of inputs, and `"target"` if outputs are texts with a tokenizer of their
             own. Empty for a task without text.
-        sources: Kinds of data that a task without text supports.
+        sources: Kinds of data that a task supports. Empty: texts.
         needs_mask: Whether a vocabulary needs a mask token; one that is learned then gets it.
         training: Path `"module:Class"` of the task's `Training`, which is imported when training
             begins.

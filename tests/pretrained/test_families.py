@@ -26,6 +26,7 @@ import t5_folders
 import t5_in_numpy
 import unigram_folders
 import vit_folders
+import whisper_folders
 from marian_reference import Marian
 
 from keras_transformer import from_pretrained
@@ -229,6 +230,20 @@ def t5(folder, **changes):
     return folder, "a dog runs", compare
 
 
+def whisper(folder):
+    settings, tensors = whisper_folders.write_folder(folder)
+    shape = 2, 2 * settings["max_source_positions"], settings["num_mel_bins"]
+    frames = np.random.default_rng(0).normal(size=shape).astype("float32")
+
+    def compare(model):
+        target = np.array([[5, 17, 3], [8, 2, 99]])
+        expected = whisper_folders.forward(tensors, settings, frames, target)[1]
+        ours = model({"source": frames, "target": target}, training=False)
+        np.testing.assert_allclose(ours, expected, rtol=0, atol=1e-4)
+
+    return folder, np.sin(np.arange(2000) / 5).astype("float32"), compare
+
+
 ROWS = {
     "opus-mt": opus_mt,
     "m2m-100": of_bart("nllb"),
@@ -256,6 +271,7 @@ ROWS = {
     "camembert": unigram("camembert"),
     **{family: encoder(family) for family in encoder_folders.CLASSES},
     "electra": electra,
+    "whisper": whisper,
 }
 
 

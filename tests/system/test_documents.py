@@ -81,7 +81,8 @@ RUN_BY = {
 # them.
 UNRUN_EXAMPLES = {
     "CTranslate2Translator", "Classifier", "ImageRecognizer", "SentencePieceTokenizer",
-    "SeriesSimulator", "Summarizer", "TextGenerator", "Translator", "from_pretrained",
+    "SeriesSimulator", "SpeechRecognizer", "Summarizer", "TextGenerator", "Translator",
+    "from_pretrained",
 }  # fmt: skip
 # proto and yaml: test_serving_page.py; text: `run` of documents.py.
 LANGUAGES = {"python", "toml", "sh", "proto", "yaml", "text"}

@@ -26,6 +26,7 @@ WRAPPERS = {
         "training/data/sources/generated.py",
         "training/data/sources/reports.py",
         "training/data/sources/tfds.py",
+        "training/data/sources/tfds_speech.py",
     },
     "sacrebleu": {"keras_transformer/text/quality.py"},
     "rouge_score": {"keras_transformer/text/rouge.py"},
@@ -38,6 +39,8 @@ WRAPPERS = {
         "export/litert/fast_tokenizer.py",
     },
     "safetensors": {"keras_transformer/pretrained/files/safetensors_file.py"},
+    "jiwer": {"keras_transformer/audio/wer.py"},
+    "soundfile": {"keras_transformer/audio/files.py"},
     "sklearn": {"training/data/sources/images.py"},
     "matplotlib": {"keras_transformer/plots/figure.py"},
     "ai_edge_litert": {"export/litert/engines.py"},
@@ -52,6 +55,7 @@ BRANCHES = {"call_checks.py", "dropout.py", "normalization.py"}
 # packages. Modules that all may import, such as checks and files, are not listed.
 PACKAGES = {
     "keras_transformer/.": {"text", "models", "config"},
+    "keras_transformer/audio": {"."},
     "keras_transformer/config": set(),
     "keras_transformer/fields": {".", "text"},
     "keras_transformer/layers": {".", "config"},
@@ -65,6 +69,7 @@ PACKAGES = {
         "models",
         "decoding",
         "text",
+        "audio",
         "pretrained",
     },
     "keras_transformer/pretrained": {".", "config", "layers", "models", "decoding", "text"},

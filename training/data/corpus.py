@@ -22,7 +22,7 @@ from keras_transformer.training.data.weighting import WeightedEpochs
 BUCKETS = 16  # maximum number of widths of the batches of a corpus
 TOGETHER = 64  # number of batches whose order is computed at once
 # Keys of the random numbers of an epoch, one for each purpose.
-EXAMPLES, BATCHES, VARIATION, DOWN, RIGHT = range(5)
+EXAMPLES, BATCHES, VARIATION, FIRST = range(4)  # `FIRST`: of the numbers of a variation
 
 
 class Corpus:
@@ -32,6 +32,7 @@ class Corpus:
         store: The `Store` of the examples.
         training: A `Training`, which makes batches of examples.
         variation: Data augmentation: see `Training.variation`. `None`: none.
+        num_draws: Number of random numbers that it needs for each example.
 
     Attributes:
         size: Number of examples, or of packed rows.
@@ -43,8 +44,9 @@ class Corpus:
         fingerprint: Checksum of all examples in their order, and of their weights.
     """
 
-    def __init__(self, store, training, variation=None):
+    def __init__(self, store, training, variation=None, num_draws=2):
         self.store, self._training, self._variation = store, training, variation
+        self._num_draws = num_draws
         counts, groups = store.manifest["counts"], store.manifest["groups"]
         self.size, self.examples = store.size, counts["examples"]
         self.too_long, self.empty, self.cut = (counts[n] for n in ("too_long", "empty", "cut"))
@@ -192,7 +194,7 @@ class Corpus:
         return places if self._weighted is None else self._weighted.numbers(places, epoch)
 
     def draws(self, numbers, seed, epoch) -> Tensor | None:
-        """Returns random numbers for the data augmentation of examples, `[B, 2]`; `None` without.
+        """Returns random numbers for the data augmentation of examples, `[B, N]`; `None` without.
 
         Args:
             numbers: Numbers of the examples, `[B]`.
@@ -201,7 +203,8 @@ class Corpus:
         """
         if self._variation is None:
             return None
-        keys = [key_of(seed, epoch, VARIATION, axis, numbers) for axis in (DOWN, RIGHT)]
+        axes = range(FIRST, FIRST + self._num_draws)
+        keys = [key_of(seed, epoch, VARIATION, axis, numbers) for axis in axes]
         return tf.stack([uniform(key) for key in keys], axis=1)
 
     def gather(self, numbers, widths, draws=None, columns=None) -> Any:
@@ -210,7 +213,7 @@ class Corpus:
         Args:
             numbers: Numbers of the examples, [B].
             widths: Dictionary of the lengths to which ragged columns are padded.
-            draws: Random numbers of the data augmentation, `[B, 2]`. `None`: no augmentation.
+            draws: Random numbers of the data augmentation, `[B, N]`. `None`: no augmentation.
             columns: Dictionary of padded columns that are given and need not be read.
         """
         given = columns or {}

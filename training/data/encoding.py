@@ -150,7 +150,8 @@ class Encoder:
                 first = self._ragged[0]
                 batch = {**batch, first: self._fields[first].cut(batch[first], limit)}
                 is_cut, lengths[first] = lengths[first] > limit, batch[first].row_lengths().numpy()
-            too_long = ~empty & (np.max(list(lengths.values()), axis=0) > limit)
+            most = {name: self._fields[name].max_length or limit for name in self._ragged}
+            too_long = ~empty & np.any([lengths[n] > most[n] for n in self._ragged], axis=0)
         kept = np.flatnonzero(~(empty | too_long))
         found = {
             name: _column(batch[name], field.dtype).take(kept)

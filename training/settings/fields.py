@@ -80,6 +80,6 @@ class DataSettings(Section):
 
 def sources_for(task) -> str:
     """Returns the kinds of data that suit a task, for an error."""
-    if task.texts:
+    if not task.sources:
         return '`data.source = "text"`'
     return " or ".join(f'`data.source = "{kind}"`' for kind in task.sources)

@@ -98,7 +98,7 @@ class ModelSettings(Section):
             if self.freeze_vectors is not None:
                 raise ValueError("`model.freeze_vectors` has no effect without `model.vectors`.")
             return
-        if not config.has_vocabulary:
+        if config.tokens is not config.input:
             raise ValueError(f"`model.vectors` has no effect on {task.name}, which has no words.")
         if self.start_from is not None:
             raise ValueError(

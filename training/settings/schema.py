@@ -32,6 +32,12 @@ from keras_transformer.training.settings.model_sections import (
     model_settings,
 )
 from keras_transformer.training.settings.question_data import FactsData, SquadData
+from keras_transformer.training.settings.speech_data import (
+    MorseDemoData,
+    SpeechFilesData,
+    SpokenDemoData,
+    TfdsSpeechData,
+)
 from keras_transformer.training.settings.training_sections import (
     OptimizerSettings,
     ScheduleSettings,
@@ -46,15 +52,19 @@ __all__ = [
     "DigitsData",
     "ImageData",
     "ModelSettings",
+    "MorseDemoData",
     "NoData",
     "OptimizerSettings",
     "ReportsData",
     "ScheduleSettings",
     "SeriesData",
     "Settings",
+    "SpeechFilesData",
+    "SpokenDemoData",
     "TaskSettings",
     "TextData",
     "TfdsData",
+    "TfdsSpeechData",
     "TrainingSettings",
     "VocabularySettings",
 ]
@@ -73,6 +83,10 @@ DATA_KINDS = {
     "images": ImageData,
     "digits": DigitsData,
     "series": SeriesData,
+    "speech_files": SpeechFilesData,
+    "tfds_speech": TfdsSpeechData,
+    "morse_demo": MorseDemoData,
+    "spoken_demo": SpokenDemoData,
 }
 
 

@@ -97,10 +97,18 @@ class Training(abc.ABC):
 
         Returns:
             A function that changes the examples of an epoch. Its arguments are random numbers from
-            0 to 1, float32 `[B, 2]`, which depend on seed and epoch, and a dictionary of encoded
-            columns; it returns the changed columns.
+            0 to 1, float32 `[B, num_draws]`, which depend on seed and epoch, and a dictionary of
+            encoded columns; it returns the changed columns.
         """
         return None
+
+    def num_draws(self, settings: Any) -> int:
+        """Returns the number of random numbers that `variation` needs for each example.
+
+        Args:
+            settings: The `[data]` section.
+        """
+        return 2
 
     @abc.abstractmethod
     def assemble(self, **columns: Tensor) -> tuple:
@@ -142,7 +150,9 @@ class Training(abc.ABC):
             data=[data.identity(split), own] if stores else None,
             total=lambda: data.count(split),
         )
-        return Corpus(store, self, self.variation(settings) if split == "train" else None)
+        if split != "train":
+            return Corpus(store, self)
+        return Corpus(store, self, self.variation(settings), self.num_draws(settings))
 
     def epochs(self, corpus: Corpus, settings: Any) -> Epochs:
         """Returns the `Epochs` of a corpus, with subword sampling if the settings ask for it.

@@ -6,6 +6,7 @@ from keras_transformer.config.heads.next_token import NextTokenHead
 from keras_transformer.config.heads.number import NumberHead
 from keras_transformer.config.heads.spans import SpansHead
 from keras_transformer.config.heads.target import TargetHead
+from keras_transformer.config.heads.transcript import TranscriptHead
 from keras_transformer.config.heads.vector import VectorHead
 
 __all__ = [
@@ -17,5 +18,6 @@ __all__ = [
     "SpansHead",
     "TargetHead",
     "TokenLabelsHead",
+    "TranscriptHead",
     "VectorHead",
 ]

@@ -6,8 +6,8 @@ from typing import Any
 from keras_transformer.config.arguments import documented, option
 from keras_transformer.config.block import OptionalCount
 from keras_transformer.config.heads.pooling import POOLING, Pooling
-from keras_transformer.config.inputs import OptionalNumber
 from keras_transformer.config.part_config import PartConfig
+from keras_transformer.config.vocabulary import OptionalNumber
 
 
 @documented

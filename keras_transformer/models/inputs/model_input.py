@@ -1,5 +1,7 @@
 """Base class of the inputs of models."""
 
+from keras import ops
+
 from keras_transformer.layers.layer_group import LayerGroup
 from keras_transformer.tensors import Tensor
 
@@ -9,9 +11,13 @@ class ModelInput(LayerGroup):
 
     Attributes:
         embeddings: The layers that embed tokens.
+        dtype: Name of the dtype of the inputs.
+        counts_tokens: Whether inputs have a length in tokens, which can limit that of outputs.
     """
 
     embeddings = ()
+    dtype = "float32"
+    counts_tokens = False
 
     def symbol(self) -> Tensor:
         """Returns the `keras.Input`."""
@@ -24,6 +30,14 @@ class ModelInput(LayerGroup):
             TypeError: If the dtype is wrong.
             ValueError: If the shape is wrong.
         """
+
+    def read(self, inputs) -> Tensor:
+        """Returns the inputs in the order in which they are embedded, by default as they are."""
+        return inputs
+
+    def positions(self, inputs) -> Tensor:
+        """Returns the number of positions S of the first stack, a scalar tensor."""
+        return ops.shape(inputs)[1]
 
     def allowed(self, inputs) -> Tensor | None:
         """Returns the mask of positions that are not padding, boolean `[B, 1, S]`, or `None`."""

@@ -27,6 +27,9 @@ class EmbeddedTokens(ModelInput):
         name: Name of the embedding. `None`: `side` followed by `"embedding"`.
     """
 
+    dtype = "int32"
+    counts_tokens = True
+
     def __init__(self, config, policy, kernels, side="", name=None):
         self.side, self.name = side, name or f"{side}embedding"
         super().__init__(config, policy, kernels)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from keras_transformer.tasks.images.files import ImageSize, encode_png, read_bytes
+from keras_transformer.tasks.images.files import SUFFIXES, ImageSize, encode_png, read_bytes
 from keras_transformer.tasks.single_pass.codec import Guide
 from keras_transformer.tasks.single_pass.labels import Classification, LabelCodec
 from keras_transformer.tensors import Tensor
@@ -27,7 +27,7 @@ class ImageCodec(LabelCodec):
         labels: Names of the classes.
     """
 
-    example = "image"
+    example, suffixes = "image", SUFFIXES
     signature = "pixels"
     rule = RULE
     request_specs = {"images": tf.TensorSpec([None], tf.string, name="images")}

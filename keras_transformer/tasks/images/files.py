@@ -1,12 +1,12 @@
 """Reading of image files, with checks and changes of their size."""
 
 import dataclasses
-import pathlib
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
+from keras_transformer.files import read_bytes
 from keras_transformer.tasks.images.orientation import upright
 from keras_transformer.tasks.images.resampling import resample
 from keras_transformer.tensors import Tensor
@@ -166,18 +166,6 @@ class ImageSize:
                 f"{name}: must have height x width x channels of {wanted}. Received: {received}."
             )
         return image
-
-
-def read_bytes(path) -> bytes:
-    """Returns the bytes of a file.
-
-    Raises:
-        ValueError: If the file cannot be read; the error is one line that names it.
-    """
-    try:
-        return pathlib.Path(path).read_bytes()
-    except OSError as error:
-        raise ValueError(f"{path}: cannot be read: {error.strerror}.") from None
 
 
 def encode_png(image) -> bytes:

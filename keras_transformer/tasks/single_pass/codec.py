@@ -124,6 +124,7 @@ class Codec(abc.ABC):
         own_metadata: Names of those fields of `metadata` that may differ between the models of an
             ensemble, such as `"scale"`, or `"table.filled"` for a field of a dictionary.
         padding: Dictionary from the inputs to the numbers that pad them.
+        suffixes: Suffixes of the files that examples are the paths of, such as `".png"`.
     """
 
     verb, example, number = "answer", "example", "number"
@@ -133,7 +134,7 @@ class Codec(abc.ABC):
     max_score_loss = {"none": 0.0, "float16": 0.01, "int8": 0.1}
     blank = True
     signature = longest = None
-    own_metadata = ()
+    own_metadata = suffixes = ()
     request_specs = {}
     rule = ""
     nothing = padding = {}
@@ -271,6 +272,13 @@ class Codec(abc.ABC):
             rows: Number of rows. `None`: any.
             length: Length of the rows, if they have one. `None`: any.
         """
+
+    def usual_lengths(self) -> list[int] | None:
+        """Returns the lengths of rows for which a .tflite file has a signature by default.
+
+        `None`: a few lengths from 16 to `longest`.
+        """
+        return None
 
     def lengths(self, inputs: Tensor) -> list[int]:
         """Returns the list of the rows' lengths, or 1 for each row if rows have no length."""

@@ -19,10 +19,13 @@ class SinglePass(Pipeline):
     Attributes:
         codec_class: Class of the codec.
         codec: The `Codec`.
+        search: The search that generates the outputs of the model. `None`: the model computes them
+            in one pass.
     """
 
     codec_class = None
     codec = None
+    search = None
 
     def __init__(self, *arguments: Any):
         super().__init__(*arguments)

@@ -59,6 +59,7 @@ class ByteBPETokenizer(Tokenizer):
             they are not.
         whole_words: Tokens that replace a word equal to them, even if merges would make other
             tokens of it, as with `ignore_merges` in Hugging Face's tokenizers.
+        no_text: Tokens that are decoded to nothing, such as timestamps; they are among `pieces`.
         name: Name of the `tf.Module`.
 
     Attributes:
@@ -88,6 +89,7 @@ class ByteBPETokenizer(Tokenizer):
         pattern: str = "gpt2",
         normalization: str | None = None,
         whole_words: Iterable[str] = (),
+        no_text: Iterable[str] = (),
         name: str | None = None,
     ):
         super().__init__(name=name)
@@ -122,6 +124,12 @@ class ByteBPETokenizer(Tokenizer):
                 f"Received: {next(piece for piece in whole if piece not in ids)!r}."
             )
         self._whole_words = WholeWords({piece: ids[piece] for piece in whole})
+        self.no_text = tuple(no_text)
+        for piece in self.no_text:
+            if piece not in ids or piece in ranks or piece in CHARACTERS:
+                raise ValueError(
+                    f"`no_text` must be pieces that are no part of a text. Received: {piece!r}."
+                )
         found = tuple(found)
         strangers = [x for x in found if not x or x not in ids or x in special.values()]
         if strangers:
@@ -257,7 +265,7 @@ class ByteBPETokenizer(Tokenizer):
 
     def join(self, tokens: Tensor, keep: Tensor) -> Tensor:
         """Joins tokens to strings: see `Tokenizer.join`. Invalid UTF-8 becomes U+FFFD."""
-        texts = [text_of(piece) for piece in self._content()[0]]
+        texts = self._texts()
         texts = tf.where(keep, tf.gather(tf.constant(texts), tokens), "")  # [B, T]
         joined = tf.strings.reduce_join(texts, axis=1)
         return tf.strings.unicode_transcode(joined, "UTF-8", "UTF-8", errors="replace")
@@ -266,7 +274,12 @@ class ByteBPETokenizer(Tokenizer):
         return [self._content()[0][int(token)] for token in tokens]
 
     def words(self) -> list[str]:  # noqa: D102
-        return [text_of(piece).decode("utf-8", "replace") for piece in self._content()[0]]
+        return [text.decode("utf-8", "replace") for text in self._texts()]
+
+    def _texts(self):
+        """Returns the bytes that each token adds to a text; none for those of `no_text`."""
+        silent = {*self.no_text}
+        return [b"" if piece in silent else text_of(piece) for piece in self._content()[0]]
 
     def begins_words(self) -> list[bool]:
         """Returns which tokens begin with white space: see `Tokenizer.begins_words`."""
@@ -275,10 +288,11 @@ class ByteBPETokenizer(Tokenizer):
     def needed(self, used: set[int]) -> set[int]:  # noqa: D102
         pieces = self._content()[0]
         ids, ranks = {piece: number for number, piece in enumerate(pieces)}, self._ranks()
+        silent = {*self.no_text}  # such as timestamps without a name, which are in order
         needed = {
             number
             for number, piece in enumerate(pieces)
-            if piece not in ranks and not PLACEHOLDER.fullmatch(piece)
+            if piece not in ranks and (piece in silent or not PLACEHOLDER.fullmatch(piece))
         }
         new = [pieces[number] for number in used]
         while new:
@@ -294,7 +308,7 @@ class ByteBPETokenizer(Tokenizer):
         content["pieces"] = [content["pieces"][number] for number in ids]
         kept = {*content["pieces"]}
         content["merges"] = [pair for pair in content["merges"] if {*pair, "".join(pair)} <= kept]
-        for name in ("found", "whole_words"):
+        for name in ("found", "whole_words", "no_text"):
             content[name] = [piece for piece in content.get(name, ()) if piece in kept]
         return self.from_files({FILE: json.dumps(content).encode()})
 
@@ -309,6 +323,7 @@ class ByteBPETokenizer(Tokenizer):
             **({"pattern": self.pattern} if self.pattern != "gpt2" else {}),
             **({"normalization": self.normalization} if self.normalization else {}),
             **({"whole_words": whole_words} if whole_words else {}),
+            **({"no_text": self.no_text} if self.no_text else {}),
             "pieces": pieces,
             "merges": merges,
         }
@@ -327,7 +342,7 @@ class ByteBPETokenizer(Tokenizer):
     def from_files(cls, files: dict[str, bytes]) -> "ByteBPETokenizer":  # noqa: D102
         try:
             fields = json.loads(files[FILE])
-            names = ("mask_strips", "found", "pattern", "normalization", "whole_words")
+            names = ("mask_strips", "found", "pattern", "normalization", "whole_words", "no_text")
             options = {name: fields[name] for name in names if name in fields}
             marks = fields["special"], fields["starts_with_bos"], fields["prefix_space"]
             return cls(fields["pieces"], fields["merges"], *marks, **options)

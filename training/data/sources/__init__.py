@@ -20,6 +20,10 @@ SOURCES = {
     "conll": ("conll", "open_conll"),
     "facts": ("facts", "open_facts"),
     "squad": ("squad", "open_squad"),
+    "speech_files": ("speech_files", "open_speech_files"),
+    "tfds_speech": ("tfds_speech", "open_tfds_speech"),
+    "morse_demo": ("morse", "open_morse_demo"),
+    "spoken_demo": ("spoken", "open_spoken_demo"),
     "none": ("none", "open_none"),
 }
 
@@ -49,6 +53,11 @@ def open_source(settings, columns=("source", "target"), check=True) -> Source:
     source = opened(settings, columns) if settings.source == "text" else opened(settings)
     if getattr(settings, "bidirectional", False):
         source = BothDirections(source)
+    if getattr(settings, "speeds", [1.0]) != [1.0]:
+        # Imported here, because it needs TensorFlow.
+        from keras_transformer.training.data.sources.speed_copies import SpeedCopies
+
+        source = SpeedCopies(source, settings.speeds)
     if check:
         source.check()
     return source

@@ -46,6 +46,13 @@ class Source(abc.ABC):
         """
         return self.rows(split)
 
+    def text_rows(self, split) -> "tf.data.Dataset":
+        """Returns the examples of one split for reading their texts alone, by default `rows`.
+
+        A source whose other columns take time overrides it; these columns may then be empty.
+        """
+        return self.rows(split)
+
     def facts(self) -> dict[str, Any]:
         """Returns the fields of the model's configuration that the source determines."""
         return {}

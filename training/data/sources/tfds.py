@@ -67,25 +67,47 @@ class TfdsData(Source):
 
 def open_tfds(settings) -> TfdsData:
     """Opens the dataset that a `[data]` section names; downloads and prepares it if needed."""
-    builder = _find(settings.name, settings.data_dir)
+    builder = find_builder(settings.name, settings.data_dir)
     features = getattr(settings, "features", None)
     if features is None:
         features = settings.source_language, settings.target_language
         _check_languages(builder, *features)  # before the download
     else:
         _check_texts(builder, features)
+    prepare(builder, settings.name)
+    return TfdsData(builder, *features)
+
+
+def prepare(builder, name) -> None:
+    """Downloads and prepares a dataset if needed.
+
+    Args:
+        builder: A `tfds.core.DatasetBuilder`.
+        name: The name of the dataset in the settings, for errors.
+
+    Raises:
+        ValueError: If it cannot be prepared. One line.
+    """
     try:
         builder.download_and_prepare()
     except Exception as error:  # a dataset's script, a server or a disk may raise any exception
         reason = str(error).strip().partition("\n")[0]
         raise ValueError(
             f"`name` must be a dataset that TensorFlow Datasets can prepare here. Received: "
-            f"name={settings.name!r}, and in {builder.data_dir}: {type(error).__name__}: {reason}"
+            f"name={name!r}, and in {builder.data_dir}: {type(error).__name__}: {reason}"
         ) from error
-    return TfdsData(builder, *features)
 
 
-def _find(name, data_dir):
+def find_builder(name, data_dir) -> Any:
+    """Returns the `tfds.core.DatasetBuilder` of a dataset.
+
+    Args:
+        name: Name of the dataset, with its configuration where it has several.
+        data_dir: Folder of the data. `None`: the folder of TensorFlow Datasets.
+
+    Raises:
+        ValueError: If there is no such dataset. One line with similar names.
+    """
     try:
         return tfds.builder(name, data_dir=None if data_dir is None else os.fspath(data_dir))
     except Exception as error:  # TFDS raises ValueError, AssertionError and others

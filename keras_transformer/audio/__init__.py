@@ -1,0 +1,1 @@
+"""Sound as samples: files, features, augmentation, and metrics of transcripts."""

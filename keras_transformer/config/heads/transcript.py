@@ -1,0 +1,95 @@
+"""Configuration of a head that predicts the tokens of a transcript, and of its searches."""
+
+import dataclasses
+import functools
+from typing import Annotated, Any
+
+from keras_transformer.checks import check_count, is_integer
+from keras_transformer.config.arguments import documented, option
+from keras_transformer.config.heads.output import OutputHead
+from keras_transformer.config.vocabulary import VocabularyOptions
+
+OptionalNumber = Annotated[int | None, functools.partial(check_count, least=0, optional=True)]
+
+
+@documented
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TranscriptHead(OutputHead, VocabularyOptions):
+    """Configuration of a head that predicts the next token of a text whose source is no text.
+
+    Args:
+        **options: See `help(TranscriptHead)`.
+    """
+
+    prompt_ids: tuple = option(
+        (),
+        """Token ids with which every output begins after `bos_id`, such as Whisper's tokens of the
+        language and the task.""",
+        set_by="vocabulary",
+    )
+    first_silent_ids: tuple = option(
+        (),
+        """Token ids that no search emits at the first position after the prompt, but which keep
+        their probability there. They may contain `eos_id`: outputs are then not empty.""",
+        set_by="vocabulary",
+    )
+    timestamp_id: int | None = option(
+        None,
+        """First token id of the timestamps in outputs, which are the last ids of the vocabulary;
+        searches then emit them in pairs and in order, as in Whisper. `None`: there are no such
+        rules.""",
+        set_by="vocabulary",
+    )
+    max_first_timestamp: OptionalNumber = option(
+        None,
+        """Largest number of the first timestamp of an output, counted from 0. `None`: any.""",
+        set_by="vocabulary",
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("prompt_ids", "first_silent_ids"):
+            object.__setattr__(self, name, tuple(getattr(self, name)))  # a list in JSON
+
+    def check_with(self, config: Any) -> None:  # noqa: D102
+        super().check_with(config)
+        ends = (self.pad_id, self.eos_id)
+        if not all(
+            is_integer(token) and 0 <= token < self.vocab_size and token not in ends
+            for token in self.prompt_ids
+        ):
+            raise ValueError(
+                f"`prompt_ids` must be ids of the {self.vocab_size} tokens except `pad_id` and "
+                f"`eos_id`. Received: prompt_ids={self.prompt_ids}."
+            )
+        if len(self.prompt_ids) >= config.decoder.max_length:
+            raise ValueError(
+                "`prompt_ids` must be shorter than `max_length`. Received: "
+                f"{len(self.prompt_ids)} ids, max_length={config.decoder.max_length}."
+            )
+        if self.prompt_ids and self.forced_bos_id is not None:
+            raise ValueError(
+                "`forced_bos_id` must be None with `prompt_ids`, which begin an output. "
+                f"Received: forced_bos_id={self.forced_bos_id}."
+            )
+        self._check_after_prompt()
+
+    def _check_after_prompt(self):
+        size = self.vocab_size
+        if not all(is_integer(token) and 0 <= token < size for token in self.first_silent_ids):
+            raise ValueError(
+                f"`first_silent_ids` must be ids of the {size} tokens. "
+                f"Received: first_silent_ids={self.first_silent_ids}."
+            )
+        first = self.timestamp_id
+        if first is None:
+            if self.max_first_timestamp is not None:
+                raise ValueError(
+                    "`max_first_timestamp` has no effect without `timestamp_id`. "
+                    f"Received: max_first_timestamp={self.max_first_timestamp}."
+                )
+        elif not is_integer(first) or not self.eos_id < first < size:
+            raise ValueError(
+                f"`timestamp_id` must be above `eos_id` and one of the {size} token ids. "
+                f"Received: timestamp_id={first!r}, eos_id={self.eos_id}."
+            )

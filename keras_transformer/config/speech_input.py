@@ -1,0 +1,101 @@
+"""Configuration of speech as the input of a model: log-mel frames and two convolutions."""
+
+import dataclasses
+import functools
+import math
+from typing import Annotated
+
+from keras_transformer.checks import check_activation, check_count, check_positive
+from keras_transformer.config.arguments import documented, option
+from keras_transformer.config.block import Count
+from keras_transformer.config.part_config import PartConfig
+
+Seconds = Annotated[float, check_positive]
+Activation = Annotated[str, check_activation]
+Even = Annotated[int, functools.partial(check_count, least=2)]
+
+
+@documented
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SpeechInput(PartConfig):
+    """Configuration of recordings of speech, whose log-mel frames are the source of a model.
+
+    The defaults are Whisper's (Radford et al., 2022, section 2.2).
+
+    Args:
+        **options: See `help(SpeechInput)`.
+    """
+
+    sample_rate: Count = option(16_000, "Samples per second.", set_by="data")
+    window_length: Even = option(400, "Length of the window of a frame, in samples; even.")
+    hop_length: Count = option(
+        160, "Distance between two frames, in samples; at most `window_length`."
+    )
+    num_mel_filters: Count = option(80, "Number of mel filters: the features of a frame.")
+    max_seconds: Seconds = option(
+        30.0,
+        """Maximum length of a recording, in seconds. Longer ones are processed in overlapping
+        windows of this length.""",
+    )
+    pad_to_max_seconds: bool = option(
+        False,
+        """Appends silence to every recording up to `max_seconds`, and lets the encoder and the
+        decoder attend to it, as in Whisper. By default, shorter recordings cost less, and padding
+        is masked.""",
+    )
+    kernel_size: Count = option(
+        3, "Width of the two convolutions, in positions; odd, so that it has a centre."
+    )
+    conv_stride: Count = option(
+        2, "Stride of the second convolution: number of frames for each position of the encoder."
+    )
+    conv_activation: Activation = option("gelu", "Activation after each convolution.")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.window_length % 2 or self.hop_length > self.window_length:
+            raise ValueError(
+                "`window_length` must be even and at least `hop_length`, so that no sample is "
+                f"skipped. Received: window_length={self.window_length}, "
+                f"hop_length={self.hop_length}."
+            )
+        if self.num_mel_filters > self.window_length // 2 + 1:
+            raise ValueError(
+                "`num_mel_filters` must be at most `window_length // 2 + 1`, the number of "
+                f"frequencies. Received: num_mel_filters={self.num_mel_filters}, "
+                f"window_length={self.window_length}."
+            )
+        if not self.kernel_size % 2:
+            raise ValueError(
+                f"`kernel_size` must be odd. Received: kernel_size={self.kernel_size}."
+            )
+        if self.max_samples < self.hop_length:
+            raise ValueError(
+                "`max_seconds` must be at least the time of a frame. Received: "
+                f"max_seconds={self.max_seconds}, hop_length={self.hop_length} samples."
+            )
+
+    @property
+    def max_samples(self) -> int:
+        """Maximum length of a recording, in samples."""
+        return round(self.max_seconds * self.sample_rate)
+
+    @property
+    def max_frames(self) -> int:
+        """Maximum length of a recording, in frames."""
+        return self.max_samples // self.hop_length
+
+    @property
+    def max_positions(self) -> int:
+        """Maximum length of a recording, in positions of the encoder."""
+        return math.ceil(self.max_frames / self.conv_stride)
+
+    @property
+    def features(self) -> dict[str, int]:
+        """Arguments of the `LogMel` that computes the frames."""
+        return {
+            "sample_rate": self.sample_rate,
+            "window": self.window_length,
+            "hop": self.hop_length,
+            "num_filters": self.num_mel_filters,
+        }

@@ -1,0 +1,340 @@
+"""Whisper in Hugging Face's format: recognition and translation of speech in many languages."""
+
+import dataclasses
+import functools
+from collections.abc import Iterator
+from typing import Any
+
+from keras_transformer.checks import is_integer
+from keras_transformer.config import SpeechTransformerConfig
+from keras_transformer.decoding.generation import Generation
+from keras_transformer.models.speech_transformer import SpeechTransformer
+from keras_transformer.pretrained.byte_bpe import read_byte_bpe
+from keras_transformer.pretrained.encoder_decoder import (
+    BLOCKS,
+    EPSILON,
+    NORMS,
+    POSITIONS,
+    SIDES,
+    TABLES,
+    check_sizes,
+    sizes_and_dropout,
+)
+from keras_transformer.pretrained.family import CONFIG, Family
+from keras_transformer.pretrained.generation import read_generation
+from keras_transformer.pretrained.names import TRANSPOSED, Weight, layers
+from keras_transformer.pretrained.settings import CheckpointSettings
+from keras_transformer.text.languages import Languages
+from keras_transformer.text.smaller_model import PLACEHOLDER
+from keras_transformer.text.tokenizers import Tokenizers
+
+READER = "WhisperForConditionalGeneration"
+TABLE, OUTPUT = TABLES["decoder"], "proj_out.weight"
+CONVOLUTIONS = {"conv1": "source_embedding.first", "conv2": "source_embedding.second"}
+KERNEL, STRIDE = 3, 2  # of the convolutions, which no configuration changes
+# The features: files of older and newer releases, and the settings that they may have.
+PREPROCESSOR, PROCESSOR, SECTION = (
+    *("preprocessor_config.json", "processor_config.json", "feature_extractor"),
+)
+FEATURES = {
+    "feature_extractor_type": ("WhisperFeatureExtractor",),
+    "sampling_rate": (16_000,),  # the mel filters end at 8,000 Hz whatever the rate
+    "padding_value": (0.0,),
+    "dither": (0.0,),
+    "do_normalize": (False,),
+}
+LONGEST_WINDOW = 4096  # samples; of real checkpoints 400
+# Tokens that no search emits, either of which stands for padding: Whisper pads with the end token.
+PADDING = ("<|nospeech|>", "<|nocaptions|>")
+TRANSCRIBE, TRANSLATE, ENGLISH = "transcribe", "translate", "en"
+# Settings of generation that this file carries over.
+CARRIED = ("suppress_tokens", "begin_suppress_tokens")
+FORCED = "forced_decoder_ids"
+
+
+class Whisper(Family):
+    """A folder with `config.json`, `generation_config.json` and the vocabulary.
+
+    The vocabulary is `tokenizer.json`, or `vocab.json` and `merges.txt`. Also read:
+    `preprocessor_config.json` or `processor_config.json`, which describe the features. An output
+    begins with the tokens of its language and its task. The language of a recording is not
+    detected: it is the source language that a user chooses, or the one that the checkpoint names,
+    or English. The target language is the same, for transcripts, or English, for translations.
+
+    The positions of the encoder are those of the file.
+    """
+
+    name, model_type, task = "whisper", "whisper", "speech_recognition"
+    reader, model_class = READER, SpeechTransformer
+
+    def __init__(self, folder):
+        super().__init__(folder)
+        self._source = self._target = None
+
+    def choose_languages(self, source, target) -> tuple[None, None]:  # noqa: D102
+        languages = self._languages
+        if languages is None and (source or target):
+            side, code = ("source", source) if source else ("target", target)
+            raise ValueError(
+                f"`{side}_language` must be None for a checkpoint without `lang_to_id` in "
+                f"{self.generation_settings.path}. Received: {code!r}."
+            )
+        if languages is not None:
+            languages.check("source", source)
+        self._source, self._target = source, target
+        return None, None
+
+    def config(self) -> SpeechTransformerConfig:  # noqa: D102
+        settings, tokenizer = self.settings, self._tokenizer
+        named = settings.get("architectures") or [READER]
+        if named != [READER]:
+            raise settings.wrong("architectures", f"{READER} alone")
+        check_sizes(settings)
+        return SpeechTransformerConfig(
+            vocab_size=tokenizer.vocab_size,
+            pad_id=tokenizer.pad_id,
+            bos_id=tokenizer.bos_id,
+            eos_id=tokenizer.eos_id,
+            **{**sizes_and_dropout(settings, "max_target_positions"), "embedding_scale": 1.0},
+            norm="pre",
+            layer_norm_epsilon=EPSILON,
+            tie="all" if settings.flag("tie_word_embeddings", True) else "none",
+            attention_bias=True,
+            attention_key_bias=False,
+            position="learned",
+            **self._features(),
+        )
+
+    def _features(self):
+        """Returns the options of `SpeechInput`, after the checks of a file that describes them."""
+        filters = self.settings.count("num_mel_bins", 80)
+        positions = self.settings.count("max_source_positions")
+        content, path = self.folder.json(PREPROCESSOR), self.folder.path / PREPROCESSOR
+        if content is None:
+            content, path = self.folder.json(PROCESSOR) or {}, self.folder.path / PROCESSOR
+            content = content.get(SECTION, {})
+        given = CheckpointSettings(content if isinstance(content, dict) else {}, path)
+        given.check(FEATURES)
+        if given.count("feature_size", filters) != filters:
+            raise given.wrong("feature_size", f"{filters}, `num_mel_bins` in {CONFIG}")
+        rate, hop = given.count("sampling_rate", 16_000), given.count("hop_length", 160)
+        samples, window = positions * STRIDE * hop, given.count("n_fft", 400)
+        if window > LONGEST_WINDOW:
+            raise given.wrong("n_fft", f"at most {LONGEST_WINDOW}")
+        seconds = given.number("chunk_length", samples / rate)
+        if round(seconds * rate) != samples:
+            rule = f"{samples / rate:g}, the time of `max_source_positions` in {CONFIG}"
+            raise given.wrong("chunk_length", rule)
+        return {
+            "sample_rate": rate,
+            "window_length": window,
+            "hop_length": hop,
+            "num_mel_filters": filters,
+            "max_seconds": samples / rate,
+            "pad_to_max_seconds": True,
+            "kernel_size": KERNEL,
+            "conv_stride": STRIDE,
+            "conv_activation": "gelu",
+        }
+
+    def sizes(self, config) -> Iterator[tuple[str, tuple[int, ...]]]:  # noqa: D102
+        width = config.d_model
+        for side, stack in (("encoder", config.encoder), ("decoder", config.decoder)):
+            yield f"model.{side}.layers.{stack.num_layers - 1}.fc1.weight", (config.d_ff, width)
+            yield POSITIONS[side], (stack.max_length, width)
+        yield "model.encoder.conv1.weight", (width, config.input.num_mel_filters, KERNEL)
+        yield TABLE, (config.vocab_size, width)
+
+    def names(self, config) -> Iterator[Weight]:  # noqa: D102
+        is_tied = config.tie == "all"
+        yield Weight((TABLE, OUTPUT) if is_tied else TABLE, "target_embedding.table")
+        if not is_tied:
+            yield Weight(OUTPUT, "output_layer.kernel", TRANSPOSED)
+        yield from layers(CONVOLUTIONS, "model.encoder.")
+        for side, stack in (("encoder", config.encoder), ("decoder", config.decoder)):
+            yield Weight(POSITIONS[side], f"{SIDES[side]}_embedding.positions")
+            for number in range(stack.num_layers):
+                theirs, ours = f"model.{side}.layers.{number}.", f"{side}.blocks.{number}."
+                yield from layers(BLOCKS[side], theirs, ours)
+            yield from layers(NORMS, f"model.{side}.", f"{side}.")
+
+    def tokenizers(self, config) -> Tokenizers:  # noqa: D102
+        return Tokenizers.of(self._tokenizer)
+
+    @functools.cached_property
+    def _tokenizer(self):
+        self.tensors.check_rows(TABLE, self.settings, "vocab_size")
+        return read_byte_bpe(
+            self.folder,
+            self.settings,
+            self._special,
+            starts_with_bos=False,
+            marks=(),  # tokens of language and task, which a search begins with
+            no_text=self._no_text,
+        )
+
+    def _ids(self, size):
+        """Returns the ids of the tokens that end and begin an output."""
+        end = self.settings.token("eos_token_id", size)
+        start = self.settings.token("decoder_start_token_id", size)
+        own = self.generation_settings
+        start = own.token("decoder_start_token_id", size, default=start)
+        return own.token("eos_token_id", size, default=end), start
+
+    def _special(self, pieces):
+        """Returns the special tokens of a vocabulary by their roles."""
+        end, start = self._ids(len(pieces))
+        pad = self.settings.token("pad_token_id", len(pieces), default=end)
+        names = [pieces[pad]] if pad not in (end, start) else [p for p in PADDING if p in pieces]
+        if not names:
+            rule = f"a token of its own, if the vocabulary has neither {' nor '.join(PADDING)}"
+            raise self.settings.wrong("pad_token_id", rule)
+        return {"pad": names[0], "unk": pieces[end], "bos": pieces[start], "eos": pieces[end]}
+
+    def _no_text(self, pieces):
+        """Returns the end token and those after it, and ids without a token."""
+        end, _ = self._ids(len(pieces))
+        return [*(p for p in pieces[:end] if PLACEHOLDER.fullmatch(p)), *pieces[end:]]
+
+    def generation(self) -> Generation:  # noqa: D102
+        settings, size = self.generation_settings, self._tokenizer.vocab_size
+        end, _ = self._ids(size)
+        rules = read_generation(settings, end, size, CARRIED)
+        prompt, timestamps = self._prompt(size)
+        silent = {*rules.silent_ids, *self._list_of_ids("suppress_tokens", size)} - {end}
+        fields: dict[str, Any] = {}
+        if timestamps is not None:
+            silent.add(timestamps - 1)  # the token of transcripts without timestamps
+            most = settings.get("max_initial_timestamp_index")
+            if most is not None:
+                most = settings.count("max_initial_timestamp_index", least=0)
+            fields = {"timestamp_id": timestamps, "max_first_timestamp": most}
+        return dataclasses.replace(
+            rules,
+            search=self._search(rules.search, len(prompt)),
+            silent_ids=tuple(sorted(silent)),
+            first_silent_ids=tuple(self._list_of_ids("begin_suppress_tokens", size)),
+            prompt_ids=tuple(prompt),
+            **fields,
+        )
+
+    def _search(self, search, count):
+        """Returns the search, in whose limit Hugging Face does not count the prompt."""
+        most = self.settings.count("max_target_positions") - 1
+        longest = most if search.max_length is None else search.max_length + 1 + count
+        return dataclasses.replace(search, max_length=min(longest, most))
+
+    def _list_of_ids(self, name, size):
+        settings = self.generation_settings
+        ids = settings.get(name) or []
+        if not isinstance(ids, list) or not all(is_integer(x) and 0 <= x < size for x in ids):
+            raise settings.wrong(name, f"a list of some of the {size} token ids")
+        return ids
+
+    @functools.cached_property
+    def _languages(self):
+        """The `Languages` of recordings, or `None` for a checkpoint that has no choice."""
+        settings = self.generation_settings
+        ids = settings.get("lang_to_id")
+        if ids is None or not settings.flag("is_multilingual", True):
+            return None
+        ids = self._named_ids("lang_to_id")
+        return Languages({name.removeprefix("<|").removesuffix("|>"): ids[name] for name in ids})
+
+    def _named_ids(self, name):
+        """Returns a dictionary of token ids; empty without the setting."""
+        settings, size = self.generation_settings, self.settings.count("vocab_size")
+        ids = {} if settings.get(name) is None else settings.get(name)
+        valid = isinstance(ids, dict) and all(is_integer(x) and 0 <= x < size for x in ids.values())
+        if not valid or name == "lang_to_id" and not ids:
+            raise settings.wrong(name, f"some of the {size} token ids by name")
+        return ids
+
+    def _prompt(self, size):
+        """Returns the tokens before a transcript, a list, and the first timestamp or `None`."""
+        settings, languages = self.generation_settings, self._languages
+        task, code = settings.get("task"), self._language()
+        tasks = self._named_ids("task_to_id")
+        # As in `generate`, a language or a task takes the place of all forced tokens.
+        is_free = task is None and settings.get("language") is None and self._source is None
+        prompt = self._forced(size) if is_free else []
+        if languages is not None:
+            first = prompt[0] if prompt else None
+            if code is None and first is None and self._target is not None:
+                raise ValueError(
+                    "`source_language` must be chosen with `target_language`, because the model "
+                    f"has no default: one of {languages.examples()}."
+                )
+            if code is None and first is None:
+                code = ENGLISH if ENGLISH in languages.ids else next(iter(languages.ids))
+                self.notes.append(
+                    f"the language of a recording is not detected: it is {code} unless another "
+                    "source language is chosen"
+                )
+            prompt[:1] = [first if code is None else languages.ids[code]]
+        task = self._chosen_task(None if languages is None else prompt[0]) or task
+        if task is None and languages is not None and not {*prompt} & {*tasks.values()}:
+            task = TRANSCRIBE if tasks else None
+        if task is not None:
+            if not isinstance(task, str) or task not in tasks:
+                raise settings.wrong("task_to_id", f"the id of the task {task!r} by its name")
+            prompt = [token for token in prompt if token not in tasks.values()]
+            prompt.insert(int(languages is not None), tasks[task])
+        return self._with_timestamps([x for x in prompt if x is not None], size)
+
+    def _chosen_task(self, language):
+        """Returns the task that a user has chosen by a target language, or `None`.
+
+        Args:
+            language: Id of the token of the source language.
+        """
+        if self._target is None:
+            return None
+        if self._languages.ids.get(self._target) == language:
+            return TRANSCRIBE
+        if self._target != ENGLISH:
+            raise ValueError(
+                "`target_language` must be the source language, for transcripts, or "
+                f"{ENGLISH!r}, for translations. Received: {self._target!r}."
+            )
+        return TRANSLATE
+
+    def _language(self):
+        """Returns the code of the language that a user or the checkpoint chooses, or `None`."""
+        settings, languages = self.generation_settings, self._languages
+        named = settings.get("language")
+        if languages is None or self._source is not None or named is None:
+            return self._source
+        code = named.lower().removeprefix("<|").removesuffix("|>") if isinstance(named, str) else ""
+        if code not in languages.ids:
+            rule = "the code of one of the languages in `lang_to_id`, unless a user chooses one"
+            raise settings.wrong("language", rule)
+        return code
+
+    def _forced(self, size):
+        """Returns the tokens that `forced_decoder_ids` puts before a transcript."""
+        settings = self.generation_settings
+        settings = self.settings if settings.get(FORCED) is None else settings
+        pairs = settings.get(FORCED) or []
+        valid = isinstance(pairs, list) and all(
+            isinstance(pair, list)
+            and len(pair) == 2
+            and pair[0] == number
+            and (pair[1] is None or is_integer(pair[1]) and 0 <= pair[1] < size)
+            for number, pair in enumerate(pairs, start=1)
+        )
+        if not valid:
+            raise settings.wrong(FORCED, f"pairs of 1, 2, ... and one of the {size} token ids")
+        return [token for _, token in pairs]
+
+    def _with_timestamps(self, prompt, size):
+        """Returns the prompt with or without the token against timestamps, and the first one."""
+        settings = self.generation_settings
+        wanted = settings.flag("return_timestamps", False)
+        without = settings.token("no_timestamps_token_id", size, optional=True)
+        if without is None:
+            if wanted:
+                raise settings.wrong("no_timestamps_token_id", "the id of <|notimestamps|>")
+            return prompt, None
+        prompt = [token for token in prompt if token != without]
+        return (prompt, without + 1) if wanted else ([*prompt, without], None)

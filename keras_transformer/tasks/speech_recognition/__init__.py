@@ -1,0 +1,1 @@
+"""Speech recognition: the task, its pipeline, and the features of recordings."""

@@ -1,0 +1,288 @@
+"""The codec of speech recognition."""
+
+import base64
+import os
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from keras_transformer.audio.files import SUFFIXES, read_audio
+from keras_transformer.audio.wav import decode_wav, encode_wav
+from keras_transformer.config.speech_input import SpeechInput
+from keras_transformer.decoding.hypotheses import NONE
+from keras_transformer.files import read_bytes
+from keras_transformer.tasks.single_pass.codec import Codec, Guide
+from keras_transformer.tasks.single_pass.text import MODULES
+from keras_transformer.tasks.speech_recognition.transcript import Transcript
+from keras_transformer.tasks.token_rows import assertions
+from keras_transformer.tensors import Tensor
+from keras_transformer.text.tokenizers import Tokenizers
+
+RULE = (
+    "Each row: `samples`, one channel of {rate} samples a second from -1 to 1, and `lengths`, how "
+    "many of them belong to the recording, from {least} to {most}; samples after them are ignored. "
+    "For a row that breaks these rules, the tokens are pad and the score is -1e9. Other rows are "
+    "not affected."
+)
+
+
+class SpeechCodec(Codec):
+    """The codec of a model that reads `samples`, `[B, N]`, and `lengths`, `[B]`.
+
+    Args:
+        speech: The `SpeechInput` of the model.
+        tokenizer: The `Tokenizer`, or a pair of them, of which the second is used.
+        max_length: Maximum length of an output in tokens, for the metadata of files.
+        num_prompts: Number of tokens at the beginning of an output that are not part of the text.
+    """
+
+    verb, example, number = "transcribe", "recording", "score"
+    signature, suffixes = "samples", SUFFIXES
+    request_specs = {"recordings": tf.TensorSpec([None], tf.string, name="recordings")}
+    padding = {"samples": 0.0, "lengths": 0}
+
+    def __init__(self, speech, tokenizer, max_length, num_prompts=0):
+        self.speech, self.tokenizers = speech, Tokenizers.of(tokenizer)
+        self.tokenizer, self.num_prompts = self.tokenizers.target, num_prompts
+        self.max_length = max_length
+        self.longest = speech.max_samples
+        self.nothing = {"tokens": self.tokenizer.pad_id, "score": NONE, "length": 0}
+        self.rule = RULE.format(
+            rate=f"{speech.sample_rate:,}", least=speech.hop_length, most=speech.max_samples
+        )
+
+    @classmethod
+    def check(cls, examples) -> list:  # noqa: D102
+        if isinstance(examples, (str, bytes, os.PathLike)) or not hasattr(examples, "__iter__"):
+            raise TypeError(f"`recordings` must be a list of recordings. Received: {examples!r}.")
+        return list(examples)
+
+    @classmethod
+    def verify(cls, example) -> Any:  # noqa: D102
+        if isinstance(example, (str, os.PathLike, bytes)):
+            read_audio(example)
+        return example
+
+    @staticmethod
+    def size(example) -> int:  # noqa: D102
+        return 0 if isinstance(example, (str, os.PathLike)) else len(example)
+
+    @staticmethod
+    def shown(example) -> str:  # noqa: D102
+        return str(example) if isinstance(example, (str, os.PathLike)) else "a recording"
+
+    @classmethod
+    def request(cls, examples) -> dict[str, Tensor]:
+        """Returns `recordings`, the bytes of WAV files.
+
+        Args:
+            examples: List of paths, or of bytes of files.
+
+        Raises:
+            TypeError: If a recording is neither.
+        """
+        encoded = [_content(example) for example in examples]
+        return {"recordings": tf.constant(encoded, tf.string, [len(encoded)])}
+
+    def encode(self, recordings) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+        """Returns `samples` and `lengths`, and `truncated`, `[B]`; see `tensors`."""
+        if tf.executing_eagerly():  # so that an error names the recording
+            contents = recordings.numpy()
+            rows = [
+                self.read(content, f"recording {number}")
+                for number, content in enumerate(contents, start=1)
+            ]
+            return self.tensors(rows)
+        samples = decode_wav(recordings, self.speech.sample_rate)  # ragged [B, (N)]
+        lengths = tf.cast(samples.row_lengths(), tf.int32)
+        samples = samples.to_tensor(0.0)
+        inputs = self.checked(samples[:, : self.longest], tf.minimum(lengths, self.longest))
+        return inputs, {"truncated": lengths > self.longest}
+
+    def tensors(self, rows) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+        """Returns the inputs of the model and `truncated` for a list of arrays of samples."""
+        lengths = np.array([len(row) for row in rows], np.int32)
+        truncated, lengths = lengths > self.longest, np.minimum(lengths, self.longest)
+        samples = np.zeros([len(rows), lengths.max(initial=self.speech.hop_length)], np.float32)
+        for to, row, length in zip(samples, rows, lengths, strict=True):
+            to[:length] = row[:length]
+        inputs = {"samples": tf.constant(samples), "lengths": tf.constant(lengths)}
+        return inputs, {"truncated": tf.constant(truncated)}
+
+    def read(self, recording, name) -> np.ndarray:
+        """Returns the samples of a recording, float32 `[N]`, at the sample rate of the model.
+
+        Args:
+            recording: A path, the bytes of a file, or an array of samples.
+            name: Name of the recording in errors, if it is not a path.
+
+        Raises:
+            TypeError: If an array has another dtype or rank.
+            ValueError: If the recording cannot be read or is too short; the error is one line.
+        """
+        if isinstance(recording, (str, os.PathLike)):
+            samples, name = read_audio(recording, self.speech.sample_rate), recording
+        elif isinstance(recording, bytes):
+            samples = read_audio(recording, self.speech.sample_rate, name)
+        else:
+            samples = checked_samples(recording, name)
+        if len(samples) < self.speech.hop_length:
+            raise ValueError(
+                f"{name}: must have at least {self.speech.hop_length} samples, the time of a "
+                f"frame. Received: {len(samples)}."
+            )
+        return samples
+
+    def outputs(self, prediction) -> dict[str, Tensor]:
+        """Returns `tokens` `[B, L]`, `score` `[B]` and `length` `[B]` of a `Found`."""
+        tokens = tf.squeeze(prediction.tokens, 1)  # [B, L], the best output
+        real = tf.not_equal(tokens, self.tokenizer.pad_id)
+        length = tf.reduce_sum(tf.cast(real, tf.int32), axis=1)
+        return {"tokens": tokens, "score": tf.squeeze(prediction.scores, 1), "length": length}
+
+    def named(self, outputs) -> dict[str, Tensor]:
+        """Adds `transcript`, `[B]`, the text of the tokens after the prompt."""
+        tokens = tf.convert_to_tensor(outputs["tokens"])[:, self.num_prompts :]
+        return {**outputs, "transcript": self.tokenizer.decode(tokens)}
+
+    def answers(self, outputs, rest) -> dict[str, Tensor]:  # noqa: D102
+        named = self.named(outputs)
+        return {name: named[name] for name in ("transcript", "score", "length")} | rest
+
+    @classmethod
+    def results(cls, answers) -> list[Transcript]:
+        """Returns a `Transcript` for each recording."""
+        columns = (answers[name] for name in ("transcript", "score", "length", "truncated"))
+        return [
+            Transcript(text.decode("utf-8", "replace"), float(score), int(length), bool(truncated))
+            for text, score, length, truncated in zip(*columns, strict=True)
+        ]
+
+    def checked(self, samples, lengths) -> dict[str, Tensor]:  # noqa: D102
+        checks = {
+            f"`lengths` must be at least {self.speech.hop_length}, the time of a frame, and at "
+            f"most {self.longest}.": (lengths >= self.speech.hop_length)
+            & (lengths <= self.longest),
+            "`lengths` must be at most the number of samples in a row.": lengths
+            <= tf.shape(samples)[1],
+            "`samples` must be finite numbers.": tf.math.is_finite(samples),
+        }
+        with tf.control_dependencies(assertions(checks)):
+            return {"samples": tf.identity(samples), "lengths": tf.identity(lengths)}
+
+    def screen(self, samples, lengths) -> tuple[Tensor, dict[str, Tensor]]:  # noqa: D102
+        most = tf.minimum(tf.shape(samples)[1], self.longest)
+        valid = (lengths >= self.speech.hop_length) & (lengths <= most)
+        # Infinity and NaN minus themselves are NaN: a form that LiteRT computes.
+        valid &= tf.reduce_all(tf.equal(samples - samples, 0.0), axis=1)
+        return valid, {
+            "samples": tf.where(tf.expand_dims(valid, 1), samples, 0.0),
+            "lengths": tf.where(valid, lengths, self.speech.hop_length),
+        }
+
+    def input_specs(self, rows=None, length=None) -> dict[str, tf.TensorSpec]:  # noqa: D102
+        return {
+            "samples": tf.TensorSpec([rows, length], tf.float32, name="samples"),
+            "lengths": tf.TensorSpec([rows], tf.int32, name="lengths"),
+        }
+
+    def lengths(self, inputs) -> list[int]:  # noqa: D102
+        return np.asarray(inputs["lengths"]).tolist()
+
+    def usual_lengths(self) -> list[int]:  # noqa: D102
+        return [self.speech.max_samples]
+
+    def metadata(self) -> dict[str, Any]:  # noqa: D102
+        names = ("pad", "unk", "bos", "eos")
+        return {
+            "tokens": {name: getattr(self.tokenizer, f"{name}_id") for name in names},
+            "vocab_size": self.tokenizer.vocab_size,
+            "max_length": self.max_length,
+            "speech": self.speech.to_dict(),
+            "prompt_length": self.num_prompts,
+            "samples": self.rule,
+        }
+
+    @classmethod
+    def from_metadata(cls, metadata, tokenizers) -> "SpeechCodec":  # noqa: D102
+        speech = SpeechInput(**metadata["speech"])
+        return cls(speech, tokenizers, metadata["max_length"], metadata["prompt_length"])
+
+    def guide(self, example) -> Guide:  # noqa: D102
+        speech, encoded = self.speech, _content(example)
+        return Guide(
+            purpose="Writes down speech",
+            request={"recordings": f'[{{"b64": "{base64.b64encode(encoded).decode()}"}}]'},
+            axes={"samples": "B, N", "tokens": "B, L"},
+            notes=[
+                "B: number of recordings in the request. `recordings` are the bytes of WAV files "
+                f"with {speech.sample_rate:,} samples a second, in JSON as Base64; `samples` are "
+                "numbers from -1 to 1, N for the longest recording, and `lengths` are the numbers "
+                "of samples of each.",
+                f"A recording of more than {speech.max_seconds:g} seconds is cut, and `truncated` "
+                "is true: send longer ones in parts. A recording that cannot be read is an error.",
+                "L: maximum number of tokens. `score`: the natural logarithm of the probability "
+                "of the transcript.",
+            ],
+            modules=MODULES,
+            arguments={
+                "recordings": "tf.io.decode_base64("
+                f'["{base64.urlsafe_b64encode(encoded).decode()}"])'
+            },
+        )
+
+    def quality(self, results, references) -> dict[str, float]:
+        """Returns the `word_accuracy`, 100 minus the word error rate in percent."""
+        from keras_transformer.audio.wer import word_error_rate
+
+        texts = [result.transcript for result in results]
+        return {"word_accuracy": 100 * (1 - word_error_rate(texts, references))}
+
+
+def checked_samples(samples, name) -> np.ndarray:
+    """Returns an array of samples as float32 `[N]`; integers of 16 bits become -1 to 1.
+
+    Raises:
+        TypeError: If the array has another dtype.
+        ValueError: If it has several channels, or numbers that are not finite.
+    """
+    samples = np.asarray(samples)
+    if samples.dtype == np.int16:
+        samples = samples.astype(np.float32) / 32_768
+    if samples.dtype.kind != "f":
+        raise TypeError(
+            f"{name}: samples must be floating, from -1 to 1, or int16. Received: {samples.dtype}."
+        )
+    if samples.ndim != 1:
+        raise ValueError(
+            f"{name}: samples must have one channel, [N]. Received: shape {samples.shape}."
+        )
+    if not np.isfinite(samples).all():
+        raise ValueError(f"{name}: samples must be finite numbers. Received: NaN or infinity.")
+    return samples.astype(np.float32, copy=False)
+
+
+def encoded_recording(example, sample_rate) -> bytes:
+    """Returns a recording, a path, the bytes of a file or samples, as the bytes of a file.
+
+    Samples are rounded to 16 bits.
+
+    Args:
+        example: The recording.
+        sample_rate: Samples per second of an array of samples.
+    """
+    if isinstance(example, (str, bytes, os.PathLike)):
+        return _content(example)
+    return encode_wav(checked_samples(example, "a recording"), sample_rate)
+
+
+def _content(example):
+    """Returns the bytes of a file, given these or its path."""
+    if isinstance(example, bytes):
+        return example
+    if isinstance(example, (str, os.PathLike)):
+        return read_bytes(example)
+    raise TypeError(
+        f"`recordings` must be paths or the bytes of WAV files. Received: {type(example).__name__}."
+    )

@@ -1,0 +1,202 @@
+"""The pipeline of speech recognition."""
+
+import os
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from keras_transformer.audio import windows
+from keras_transformer.decoding import Beam, Ensemble, Greedy
+from keras_transformer.decoding.predictor import Vocabulary
+from keras_transformer.decoding.search import check_search
+from keras_transformer.models.speech_transformer import SpeechTransformer
+from keras_transformer.tasks.graphs import traced_once
+from keras_transformer.tasks.pipeline import Pipeline, TextPipeline
+from keras_transformer.tasks.single_pass.pipeline import SinglePass
+from keras_transformer.tasks.speech_recognition.codec import SpeechCodec, encoded_recording
+from keras_transformer.tasks.speech_recognition.features import frames_of
+from keras_transformer.tasks.speech_recognition.stream import TranscriptStream
+from keras_transformer.tasks.speech_recognition.transcript import Transcript
+from keras_transformer.tensors import Tensor
+from keras_transformer.text.tokenizers import Tokenizer
+
+Kind = TypeVar("Kind", bound="SpeechRecognizer")
+
+OVERLAP = 5.0  # seconds that two windows of a long recording share, at most a third of a window
+BATCH_SECONDS = 600.0  # longest batch, with padding: attention needs the square of the length
+
+
+class SpeechRecognizer(SinglePass, TextPipeline):
+    """A trained `SpeechTransformer` that writes down speech, with its tokenizer.
+
+    A recording longer than the model's `max_seconds` is divided into overlapping windows, and the
+    transcripts of the windows are joined where they agree.
+
+    Args:
+        model: A `SpeechTransformer`, or a list of several; see `Pipeline`.
+        tokenizer: The `Tokenizer` of the model.
+        max_length: Maximum length of an output in tokens. `None`: the model's `max_length`.
+        search: The default search, a `Greedy` or a `Beam`. `None`: greedy search.
+
+    Raises:
+        TypeError: If an argument has the wrong type.
+        ValueError: If `max_length` is above the model's, tokenizer and model do not belong
+            together, or the search does not fit the model.
+
+    Example:
+        from keras_transformer import SpeechRecognizer
+        SpeechRecognizer.from_run("runs/morse_demo")(["message.wav"])
+    """
+
+    task = "speech_recognition"
+    model_class = SpeechTransformer
+    request = ("recordings",)
+    output = "transcript"
+    codec_class = SpeechCodec
+    search = Greedy()
+
+    def __init__(
+        self,
+        model: keras.Model | Sequence[keras.Model],
+        tokenizer: Tokenizer | tuple[Tokenizer, Tokenizer],
+        max_length: int | None = None,
+        search: Greedy | Beam | None = None,
+    ):
+        super().__init__(model, tokenizer, max_length)
+        config = self.model.config
+        prompt = len(config.prompt_ids)
+        self.codec = SpeechCodec(config.input, self.tokenizers, self.max_length, prompt)
+        self.check_models()
+        if search is not None:
+            check_search(search, Greedy, Beam)
+            search.check(Vocabulary.of(config), self.max_length, 1)
+            self.search = search
+        ensemble = Ensemble(self.models) if len(self.models) > 1 else None
+        self._ensemble = lambda: ensemble  # hidden from `tf.Module`, which would track it
+        self._transcriber = traced_once(self._trace_samples)
+
+    @classmethod
+    def with_files_of(cls: type[Kind], run: Any, model: Any, max_length: int | None = None) -> Kind:  # noqa: D102
+        return cls(model, run.load_tokenizers_of(model), max_length, search=run.read_search())
+
+    @classmethod
+    def of_checkpoint(cls: type[Kind], checkpoint: Any, max_length: int | None = None) -> Kind:  # noqa: D102
+        return cls(checkpoint.model, checkpoint.tokenizers, max_length, search=checkpoint.search)
+
+    def with_model(self: Kind, model: Any) -> Kind:  # noqa: D102
+        return type(self)(model, self.tokenizers, self.max_length, self.search)
+
+    def with_search(self: Kind, search: Any) -> Kind:
+        """Returns a pipeline that differs in its search."""
+        model = self.model if len(self.models) == 1 else list(self.models)
+        return type(self)(model, self.tokenizers, self.max_length, search)
+
+    @property
+    def reads_text(self) -> bool:
+        """`False`: it writes texts."""
+        return False
+
+    @property
+    def sample_rate(self) -> int:
+        """Samples per second of the recordings that the model reads."""
+        return self.model.config.input.sample_rate
+
+    def check_samples(self, samples: Sequence[Any]) -> list:
+        """Returns the recordings to check an export with as a list of paths and bytes of files."""
+        samples = super().check_samples(samples)
+        kept = (str, bytes, os.PathLike)
+        rate = self.sample_rate
+        return [s if isinstance(s, kept) else encoded_recording(s, rate) for s in samples]
+
+    def attention(self, example: Any) -> dict[str, Any]:
+        """Raises a `ValueError`: see `Pipeline.attention`."""
+        return Pipeline.attention(self, example)
+
+    def predict(self, samples: Tensor, lengths: Tensor) -> dict[str, Tensor]:
+        """Returns the tokens that the search finds, in a graph; see `SpeechCodec.outputs`."""
+        frames = frames_of(self.model.config.input, samples, lengths)
+        searched = self.model if self._ensemble() is None else self._ensemble()
+        return self.codec.outputs(self.search(searched, frames, cache_length=self.max_length))
+
+    def respond(self, **request: Tensor) -> dict[str, Tensor]:  # noqa: D102
+        inputs, rest = self.codec.encode(**request)
+        return self.codec.answers(self.predict(**inputs), rest)
+
+    def _trace_samples(self):
+        def transcribe(samples, lengths):
+            return self.codec.answers(self.predict(samples, lengths), {})
+
+        function = tf.function(transcribe, autograph=False)
+        return function.get_concrete_function(**self.codec.input_specs())
+
+    def transcribe(self, recordings: Sequence[Any], batch_size: int = 64) -> list[Transcript]:
+        """Returns a `Transcript` for each recording of a list.
+
+        Args:
+            recordings: List of paths of WAV files, of the bytes of such files, or of arrays of
+                samples `[N]` at the model's sample rate: floating from -1 to 1, or int16.
+            batch_size: Maximum number of windows computed at a time.
+
+        Raises:
+            TypeError: If `recordings` is not a list, or samples have another dtype.
+            ValueError: If a recording cannot be read; the error names it.
+        """
+        recordings = enumerate(self.codec.check(recordings), start=1)
+        samples = [self.codec.read(each, f"recording {number}") for number, each in recordings]
+        pieces = [self._windows(recording) for recording in samples]
+        flat = [window for windows_of_one in pieces for window in windows_of_one]
+        results = iter(self._in_batches(flat, batch_size))
+        return [_joined([next(results) for _ in windows_of_one]) for windows_of_one in pieces]
+
+    def answer(self, examples: Sequence[Any], batch_size: int = 64) -> list[Transcript]:
+        """Transcribes recordings; see `transcribe`."""
+        return self.transcribe(examples, batch_size)
+
+    def answer_batch(self, examples: Sequence[Any]) -> list[Transcript]:
+        """Returns a `Transcript` for each recording of a list, as few batches as possible."""
+        return self.transcribe(examples, max(1, len(examples)))
+
+    def stream(self) -> TranscriptStream:
+        """Returns a `TranscriptStream` for a recording that arrives piece by piece."""
+        return TranscriptStream(self)
+
+    @property
+    def window(self) -> tuple[int, int]:
+        """Length and overlap of the windows of a long recording, in samples."""
+        longest = self.model.config.input.max_samples
+        return longest, min(round(OVERLAP * self.sample_rate), longest // 3)
+
+    def _windows(self, samples):
+        """Returns the windows of a recording, a list of arrays, each of at most `max_samples`."""
+        return [np.asarray(window) for window in windows.split(samples, *self.window)]
+
+    def _in_batches(self, rows, batch_size):
+        """Returns a `Transcript` for each of a list of arrays; those of a batch are similar."""
+        order = sorted(range(len(rows)), key=lambda number: len(rows[number]))
+        results = [None] * len(rows)
+        limit = BATCH_SECONDS * self.sample_rate
+        while order:
+            longest = len(rows[order[-1]])
+            size = min(batch_size, max(1, int(limit // longest)))
+            chosen, order = order[-size:], order[:-size]
+            inputs, rest = self.codec.tensors([rows[number] for number in chosen])
+            answers = {**self._transcriber()(**inputs), **rest}
+            answers = {name: value.numpy() for name, value in answers.items()}
+            for number, result in zip(chosen, self.codec.results(answers), strict=True):
+                results[number] = result
+        return results
+
+
+def _joined(results):
+    """Returns one `Transcript` for the windows of a recording."""
+    if len(results) == 1:
+        return results[0]
+    words = windows.merge([result.transcript.split() for result in results])
+    return Transcript(
+        " ".join(words),
+        sum(result.log_probability for result in results),
+        sum(result.length for result in results),
+    )

@@ -1,0 +1,80 @@
+"""The task of speech recognition."""
+
+import time
+from typing import Any
+
+from keras_transformer.config import SpeechTransformerConfig
+from keras_transformer.tasks.task import LOSS, PERPLEXITY, TOKEN_ACCURACY, Metric, Task
+
+
+class SpeechRecognitionTask(Task):
+    """Recognition of speech by a `SpeechTransformer`; see `Task`."""
+
+    name = "speech_recognition"
+    columns = ("audio", "text")
+    file_columns = ("path of a recording", "text")
+    texts = {"source": ("text",)}
+    sources = ("speech_files", "tfds_speech", "morse_demo", "spoken_demo")
+    training = "keras_transformer.training.tasks.speech_recognition:SpeechRecognitionTraining"
+    config_class = SpeechTransformerConfig
+    metrics = {
+        "loss": LOSS,
+        "perplexity": PERPLEXITY,
+        "token_accuracy": TOKEN_ACCURACY,
+        "wer": Metric("word error rate", higher_is_better=False, of_texts=True),
+        "cer": Metric("character error rate", higher_is_better=False, of_texts=True, drawn=False),
+    }
+    evaluation_options = ("search",)
+    unused = ("training.subword_sampling",)
+
+    def pipeline_class(self) -> type[Any]:  # noqa: D102
+        from keras_transformer.tasks.speech_recognition.recognizer import SpeechRecognizer
+
+        return SpeechRecognizer
+
+    def require(self, settings) -> None:  # noqa: D102
+        if settings.training.validate_sentences:
+            from keras_transformer.audio.wer import load_jiwer
+
+            load_jiwer()
+
+    def measure(self, pipeline, inputs, references) -> dict[str, Any]:  # noqa: D102
+        from keras_transformer.audio.wer import error_rates
+
+        rates = error_rates(pipeline(inputs), references)
+        return {name: rates[name] for name in ("wer", "cer")}
+
+    def evaluate(self, pipeline, columns, search=None) -> dict[str, Any]:
+        """Transcribes recordings and counts the errors.
+
+        Args:
+            pipeline: A `SpeechRecognizer`.
+            columns: List of recordings, and list of their texts.
+            search: A `Greedy` or a `Beam`. `None`: the default search of the pipeline.
+
+        Returns:
+            Dictionary of `wer` and `cer`, the word and character error rates as fractions, over the
+            whole corpus; `wer_signature`, how they are computed; `recordings`, their number;
+            `seconds`, the time of the computation; `audio_seconds`, the time of the recordings;
+            `real_time_factor`, the quotient of both; and `search`, its name.
+        """
+        from keras_transformer.audio.wer import error_rates
+
+        recordings, references = columns
+        pipeline = pipeline if search is None else pipeline.with_search(search)
+        begin = time.perf_counter()
+        samples = [
+            pipeline.codec.read(recording, f"recording {number}")
+            for number, recording in enumerate(recordings, start=1)
+        ]
+        texts = pipeline(samples)
+        seconds = time.perf_counter() - begin
+        audio = sum(map(len, samples)) / pipeline.sample_rate
+        return {
+            **error_rates(texts, references),
+            "recordings": len(samples),
+            "seconds": round(seconds, 3),
+            "audio_seconds": round(audio, 3),
+            "real_time_factor": round(seconds / audio, 4) if audio else 0.0,
+            "search": str(pipeline.search),
+        }

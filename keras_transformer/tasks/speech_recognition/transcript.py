@@ -1,0 +1,50 @@
+"""Result of a model that recognises speech."""
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+from keras_transformer.tasks.single_pass.codec import Choice
+
+
+@dataclasses.dataclass(frozen=True)
+class Transcript(Choice):
+    """The text that a model recognises in a recording.
+
+    Args:
+        transcript: The text.
+        log_probability: Sum of the log-probabilities of the tokens, including the end token; in
+            beam search, divided by the length penalty. For a recording in several windows, their
+            sum.
+        length: Number of tokens, including the end token.
+        truncated: Whether the recording was longer than the model's limit and was cut.
+    """
+
+    transcript: str
+    log_probability: float
+    length: int
+    truncated: bool = False
+
+    @property
+    def text(self) -> str:
+        """The text, as `predict` writes it."""
+        return self.transcript
+
+    @property
+    def score(self) -> float:
+        """The log-probability."""
+        return self.log_probability
+
+    @property
+    def numbers(self) -> np.ndarray:
+        """The mean log-probability of a token, `[1]`."""
+        return np.array([self.log_probability / max(self.length, 1)], np.float32)
+
+    def score_of(self, other: Any) -> float:
+        """Returns this result's own score: it has no score of another text."""
+        return self.score
+
+    def is_tied(self, other: Any, tolerance: float) -> bool:
+        """Returns whether the two scores differ by at most twice the tolerance for each token."""
+        return bool(abs(self.numbers - other.numbers) <= 2 * tolerance)

@@ -1,0 +1,115 @@
+"""Exports of a model of speech transcribe like the run, from files and from samples."""
+
+import json
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from click.testing import CliRunner
+from pipelines import speech_recognizer, write_run
+from tasks.test_speech_recognizer import RATE, RECORDINGS
+
+from keras_transformer import Beam
+from keras_transformer.audio.wav import encode_wav
+from keras_transformer.cli.main import cli
+from keras_transformer.export import export_litert, export_saved_model
+from keras_transformer.export.litert.engines import load_interpreter
+from keras_transformer.export.litert.packed import read_model
+from keras_transformer.export.litert.single_pass import LiteRTSinglePass
+from keras_transformer.export.saved_model.runtime import SavedModelSinglePass
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("recordings")
+    paths = [folder / f"{number}.wav" for number in range(len(RECORDINGS))]
+    for path, samples in zip(paths, RECORDINGS, strict=True):
+        path.write_bytes(encode_wav(samples, RATE))
+    return paths
+
+
+def command(*arguments, data=b""):
+    done = CliRunner().invoke(cli, [str(argument) for argument in arguments], input=data)
+    assert done.exit_code == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("search", [None, Beam(3, length_penalty=0.6)], ids=["greedy", "beam"])
+def test_a_saved_model_takes_files_or_samples(files, tmp_path, search):
+    pipeline = speech_recognizer()
+    pipeline = pipeline if search is None else pipeline.with_search(search)
+    report = export_saved_model(pipeline, tmp_path / "speech", files)
+    assert report["signatures"] == ["serving_default", "samples"] and report["agreement"] == 1
+    expected = pipeline(files)
+    run = write_run(pipeline, tmp_path / "run")
+    if search is None:
+        named = command("predict", tmp_path / "speech", *files)
+        assert named.splitlines() == expected == command("predict", run, *files).splitlines()
+    model = tf.saved_model.load(str(tmp_path / "speech" / "1"))
+    inputs, _ = pipeline.codec.tensors([pipeline.codec.read(path, "x") for path in files])
+    answers = model.signatures["samples"](**inputs)
+    assert [text.decode() for text in answers["transcript"].numpy()] == expected
+    long = tf.constant([encode_wav(np.tile(RECORDINGS[0], 2), RATE)])
+    assert model.signatures["serving_default"](recordings=long)["truncated"].numpy()[0]
+    readme = (tmp_path / "speech" / "1" / "README.md").read_text()
+    code = readme.split("```python\n")[1].split("```")[0].replace('load(".")', "load(folder)")
+    exec(code, {"folder": str(tmp_path / "speech" / "1")})
+    wrong = SavedModelSinglePass(tmp_path / "speech")
+    with pytest.raises(ValueError, match="must have 1000 samples per second. Received: 2000"):
+        wrong.answer_batch([encode_wav(RECORDINGS[0], 2 * RATE)])
+    with pytest.raises(tf.errors.InvalidArgumentError, match="`lengths` must be at least 8"):
+        model.signatures["samples"](**{**inputs, "lengths": inputs["lengths"] - 1})
+
+
+@pytest.mark.parametrize("options", [{}, {"pad_to_max_seconds": True, "prompt_ids": (7, 9)}])
+def test_a_tflite_file_emits_the_tokens_of_the_run(files, tmp_path, options):
+    pytest.importorskip("ai_edge_litert")
+    pipeline, path = speech_recognizer(**options), tmp_path / "speech.tflite"
+    report = export_litert(pipeline, path, files, batch_sizes=[1, 3])
+    assert report["signatures"] == ["transcribe_1x400", "transcribe_3x400"]
+    assert report["agreement"] == 1
+    results = LiteRTSinglePass(path).answer_batch(files), pipeline.transcribe(files)
+    for ours, theirs in zip(*results, strict=True):
+        assert (ours.text, ours.length) == (theirs.text, theirs.length)
+        assert ours.score == pytest.approx(theirs.score, abs=1e-4)
+    interpreter = load_interpreter()(model_path=str(path))
+    run = interpreter.get_signature_runner("transcribe_3x400")
+    samples = np.zeros((3, 400), "float32")
+    samples[:2] = RECORDINGS[0], np.pad(RECORDINGS[1], (0, 267))
+    lengths = np.array([400, 133, 0], "int32")
+    outputs = run(samples=samples, lengths=lengths)
+    expected = pipeline.predict(tf.constant(samples[:2]), tf.constant(lengths[:2]))
+    np.testing.assert_array_equal(outputs["tokens"][:2], expected["tokens"])
+    assert not outputs["tokens"][2].any() and outputs["length"][2] == 0
+    assert command("predict", path, *files).splitlines() == pipeline(files)
+
+
+def test_int8_keeps_the_features_in_float(files, tmp_path):
+    """The range of a spectrogram is eight decades: int8 would leave two of them."""
+    pytest.importorskip("ai_edge_litert")
+    pipeline, path = speech_recognizer(), tmp_path / "speech.tflite"
+    limits = {"max_loss": 100.0, "max_score_loss": 10.0}
+    report = export_litert(pipeline, path, files, "int8", **limits)
+    assert report["bytes"] > 0 and report["sentences"] == len(files)
+    (tmp_path / "plain.tflite").write_bytes(read_model(path))
+    interpreter = load_interpreter()(model_path=str(tmp_path / "plain.tflite"))
+    dtypes = [
+        detail["dtype"]
+        for detail in interpreter.get_tensor_details()
+        if sorted(detail["shape"]) == [11, 20]
+    ]
+    assert dtypes.count(np.float32) >= 2 and np.int8 not in dtypes
+
+
+def test_the_command_exports_a_run(files, tmp_path):
+    pipeline = speech_recognizer()
+    run = write_run(pipeline, tmp_path / "run")
+    lines = tmp_path / "list.txt"
+    lines.write_text("".join(f"{path}\n" for path in files))
+    report = command("export", "saved-model", run, tmp_path / "out", "--sentences", lines)
+    assert json.loads(report)["agreement"] == 1
+    assert command("predict", tmp_path / "out", data=lines.read_bytes()).splitlines() == pipeline(
+        files
+    )

@@ -1,0 +1,67 @@
+"""Exports of a Whisper checkpoint transcribe like the pipeline, with and without timestamps."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import whisper_folders
+
+from keras_transformer import SpeechRecognizer
+from keras_transformer.audio.wav import encode_wav
+from keras_transformer.export import export_litert, export_saved_model
+from keras_transformer.export.litert.single_pass import LiteRTSinglePass
+from keras_transformer.pretrained.read import read_checkpoint
+
+pytestmark = pytest.mark.slow
+RATE, LENGTHS = 16_000, (2240, 1000, 1700, 2000, 300)
+
+
+def recordings():
+    rng = np.random.default_rng(0)
+    for length in LENGTHS:
+        tone = np.sin(np.arange(length) * rng.uniform(0.02, 1.0))
+        yield encode_wav((0.4 * tone + 0.05 * rng.normal(size=length)).astype("float32"), RATE)
+
+
+@pytest.fixture(scope="module", params=["text", "timestamps", "beam"])
+def pipeline(request, tmp_path_factory):
+    """A recognizer whose transcripts differ."""
+    folder = tmp_path_factory.mktemp("hf")
+    rules = {"return_timestamps": request.param == "timestamps"}
+    rules |= {"num_beams": 3 if request.param == "beam" else 1}
+    whisper_folders.write_folder(folder, rules)
+    pipeline = SpeechRecognizer.of_checkpoint(read_checkpoint(folder, source_language="de"))
+    factors = {"query/kernel": 3, "cross_attention/output/kernel": 8, "table": 0.5}
+    for weight in pipeline.model.weights:
+        for path, factor in factors.items():
+            if weight.path.endswith(path):
+                weight.assign(factor * weight)
+    assert len({*pipeline([*recordings()])}) > 1
+    return pipeline
+
+
+def test_a_saved_model(pipeline, tmp_path):
+    files = [*recordings()]
+    report = export_saved_model(pipeline, tmp_path / "m", files)
+    assert report["agreement"] == 1
+    model = tf.saved_model.load(str(tmp_path / "m" / "1"))
+    answers = model.signatures["serving_default"](recordings=tf.constant(files))
+    expected = pipeline.transcribe(files)
+    assert [text.decode() for text in answers["transcript"].numpy()] == [x.text for x in expected]
+    inputs, _ = pipeline.codec.tensors([pipeline.codec.read(file, "x") for file in files])
+    outputs = model.signatures["samples"](**inputs)
+    np.testing.assert_array_equal(outputs["tokens"], pipeline.predict(**inputs)["tokens"])
+
+
+@pytest.mark.parametrize("quantize", ["none", "int8"])
+def test_a_tflite_file(pipeline, quantize, tmp_path):
+    pytest.importorskip("ai_edge_litert")
+    files, path = [*recordings()], tmp_path / "m.tflite"
+    limits = {"max_loss": 100.0, "max_score_loss": 10.0} if quantize == "int8" else {}
+    report = export_litert(pipeline, path, files, quantize, batch_sizes=[1, 3], **limits)
+    results = LiteRTSinglePass(path).answer_batch(files), pipeline.transcribe(files)
+    if quantize == "none":
+        assert report["agreement"] == 1
+        for ours, theirs in zip(*results, strict=True):
+            assert (ours.text, ours.length) == (theirs.text, theirs.length)
+            assert ours.score == pytest.approx(theirs.score, abs=1e-4)
+    assert len(results[0]) == len(files)

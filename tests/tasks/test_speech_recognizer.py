@@ -1,0 +1,255 @@
+"""A recognizer of speech in use: the search over its own frames, windows, and bad recordings."""
+
+import functools
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from pipelines import speech_recognizer, tokenizer, write_run
+
+from keras_transformer import Beam, Greedy, SpeechRecognizer, Transcript, greedy_decode
+from keras_transformer.audio.log_mel import LogMel
+from keras_transformer.audio.wav import encode_wav
+from keras_transformer.cli.main import cli
+from keras_transformer.decoding import Sample
+from keras_transformer.tasks import TASKS, open_run
+from keras_transformer.tasks.speech_recognition import recognizer as module
+
+TASK = TASKS["speech_recognition"]
+RATE = 1000
+
+
+def recording(length, seed=0):
+    rng = np.random.default_rng(seed)
+    pitch = rng.uniform(20, 300)
+    sound = np.sin(2 * np.pi * pitch * np.arange(length) / RATE) + 0.1 * rng.normal(size=length)
+    return (0.4 * sound).astype("float32")
+
+
+RECORDINGS = [recording(length, seed) for seed, length in enumerate((400, 133, 8, 250, 377))]
+
+
+@functools.cache
+def expected(pipeline, number, search=Greedy()):
+    """The search over the frames of one recording, without the pipeline's graph."""
+    samples = RECORDINGS[number]
+    config = pipeline.model.config
+    frames = LogMel(**config.input.features)(samples[None])
+    found = search(pipeline.model, frames, cache_length=config.max_length)
+    ids = np.asarray(found.tokens)[0, 0]
+    text = tokenizer().decode([ids[len(config.prompt_ids) :]]).numpy()[0].decode()
+    return text, float(found.scores[0, 0])
+
+
+def numbered(monkeypatch, pipeline):
+    """Replaces the model: the words of a window are the numbers of its blocks of 10 samples."""
+
+    def transcribe(rows, batch_size):
+        firsts = [round(float(row[0]) * 1000) for row in rows]
+        words = [
+            range(-(-first // 10), (first + len(row)) // 10)
+            for first, row in zip(firsts, rows, strict=True)
+        ]
+        return [Transcript(" ".join(map(str, spoken)), -1.0, len(spoken)) for spoken in words]
+
+    monkeypatch.setattr(pipeline, "_in_batches", transcribe)
+
+
+@pytest.mark.parametrize("batch_size", [2, 64])
+def test_a_transcript_is_the_search_over_the_frames_of_the_recording(batch_size):
+    pipeline = speech_recognizer()
+    results = pipeline.transcribe(RECORDINGS, batch_size)
+    assert len({result.text for result in results}) > 1, "or the tests here could not fail"
+    for number, result in enumerate(results):
+        text, score = expected(pipeline, number)
+        assert isinstance(result, Transcript) and not result.truncated
+        assert result.text == result.transcript == text
+        assert result.score == pytest.approx(score, abs=1e-4)
+    assert pipeline(RECORDINGS) == [result.text for result in results]
+    assert pipeline([]) == []
+
+
+@pytest.mark.parametrize(
+    "search",
+    [pytest.param(Beam(3, length_penalty=0.6), marks=pytest.mark.slow), Greedy(max_length=4)],
+)
+def test_other_searches(search):
+    pipeline = speech_recognizer().with_search(search)
+    for number, result in enumerate(pipeline.transcribe(RECORDINGS[:2])):
+        text, score = expected(pipeline, number, search)
+        assert (result.text, result.score) == (text, pytest.approx(score, abs=1e-4))
+
+
+def test_a_prompt_is_not_part_of_the_text():
+    pipeline = speech_recognizer(prompt_ids=(7, 9))
+    (result,) = pipeline.transcribe(RECORDINGS[:1])
+    assert result.text == expected(pipeline, 0)[0]
+    prompt = tokenizer().decode([[7, 9]]).numpy()[0].decode()
+    assert prompt
+
+
+def test_silence_up_to_the_maximum_in_place_of_a_mask():
+    pipeline = speech_recognizer(pad_to_max_seconds=True)
+    short = RECORDINGS[1]
+    silent = np.pad(short, (0, 400 - len(short)))
+    (result, same) = pipeline.transcribe([short, silent])
+    assert result.text == same.text and result.score == pytest.approx(same.score, abs=1e-4)
+    frames = LogMel(**pipeline.model.config.input.features)(silent[None])
+    tokens, _ = greedy_decode(pipeline.model, frames, 11)
+    assert result.text == tokenizer().decode(tokens).numpy()[0].decode()
+
+
+def test_files_bytes_and_arrays_are_the_same_recording(tmp_path):
+    pipeline = speech_recognizer()
+    samples = np.round(RECORDINGS[0] * 32768).astype("int16")
+    content = encode_wav(samples / 32768, RATE)
+    path = tmp_path / "a.wav"
+    path.write_bytes(content)
+    texts = pipeline([samples, content, path, str(path), samples / np.float32(32768)])
+    assert len(set(texts)) == 1
+    graph = pipeline.signatures()[0].strict(**pipeline.codec.request([path, content]))
+    assert [text.decode() for text in graph["transcript"].numpy()] == texts[:2]
+    assert not graph["truncated"].numpy().any()
+
+
+def test_another_sample_rate_is_converted():
+    pipeline, samples = speech_recognizer(), RECORDINGS[0]
+    twice = np.repeat(samples, 2)
+    assert pipeline.codec.read(encode_wav(twice, 2 * RATE), "x").shape == samples.shape
+
+
+def test_a_long_recording_is_read_in_overlapping_windows(monkeypatch):
+    """Words are replaced by sample numbers, so that seams are seen."""
+    pipeline = speech_recognizer()
+    long = np.arange(1000, dtype=np.float32) / 1000
+    numbered(monkeypatch, pipeline)
+    windows = pipeline._windows(long)
+    assert len(windows) > 3 and max(map(len, windows)) == 400
+    results = pipeline.transcribe([long, long[:400]])
+    assert results[0].text.split() == [str(number) for number in range(100)]
+    assert results[1].text.split() == [str(number) for number in range(40)]
+
+
+def test_batches_are_limited_in_seconds(monkeypatch):
+    pipeline = speech_recognizer()
+    before = pipeline(RECORDINGS)
+    monkeypatch.setattr(module, "BATCH_SECONDS", 0.5)
+    assert pipeline(RECORDINGS) == before
+
+
+def test_rows_that_break_the_rules_have_no_output():
+    pipeline = speech_recognizer()
+    inputs, _ = pipeline.codec.tensors([RECORDINGS[1]] * 4)
+    samples = inputs["samples"].numpy()
+    samples[1, 3], lengths = np.nan, np.array([133, 133, 7, 134], "int32")
+    signature = pipeline.signatures()[1]
+    outputs = signature.lenient(samples=samples, lengths=lengths)
+    alone = signature.lenient(samples=samples[:1], lengths=lengths[:1])
+    np.testing.assert_array_equal(outputs["tokens"][:1], alone["tokens"])
+    assert (np.asarray(outputs["tokens"])[1:] == 0).all()
+    assert list(np.asarray(outputs["length"])[1:]) == [0, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "error", "message"),
+    [
+        ("a.wav", TypeError, "`recordings` must be a list of recordings. Received: 'a.wav'"),
+        ([np.zeros(9, "int32")], TypeError, "recording 1: samples must be floating"),
+        (
+            [RECORDINGS[0], np.zeros((9, 2), "float32")],
+            ValueError,
+            "recording 2: samples must have",
+        ),
+        ([np.full(9, np.nan, "float32")], ValueError, "recording 1: samples must be finite"),
+        ([np.zeros(7, "float32")], ValueError, "recording 1: must have at least 8 samples"),
+        ([b"RIFF"], ValueError, "recording 1: is not a WAV file"),
+        (["nowhere.wav"], ValueError, "nowhere.wav: cannot be read: No such file"),
+    ],
+)
+def test_wrong_recordings(wrong, error, message):
+    with pytest.raises(error, match=message):
+        speech_recognizer()(wrong)
+
+
+def test_requests_are_files():
+    with pytest.raises(TypeError, match="`recordings` must be paths or the bytes of WAV files"):
+        speech_recognizer().codec.request([RECORDINGS[0]])
+    with pytest.raises(ValueError, match="has no attention weights to show"):
+        speech_recognizer().attention(RECORDINGS[0])
+    with pytest.raises(TypeError, match="must be a `Greedy`"):
+        speech_recognizer().with_search(Sample())
+
+
+def test_evaluation_counts_errors_and_time():
+    pytest.importorskip("jiwer")
+    pipeline = speech_recognizer()
+    texts = pipeline(RECORDINGS)
+    results = TASK.evaluate(pipeline, [RECORDINGS, [f"{text} more" for text in texts]])
+    words = sum(len(text.split()) for text in texts)
+    assert results["wer"] == pytest.approx(len(texts) / (words + len(texts)))
+    assert results["audio_seconds"] == pytest.approx(sum(map(len, RECORDINGS)) / RATE, abs=1e-3)
+    factor = results["seconds"] / results["audio_seconds"]
+    assert results["real_time_factor"] == pytest.approx(factor, rel=0.05)
+    assert results["recordings"] == 5 and results["search"] == "greedy"
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    return write_run(speech_recognizer(), tmp_path_factory.mktemp("run") / "run")
+
+
+def test_predict_reads_files_on_the_command_line_and_on_stdin(run, tmp_path):
+    paths = [tmp_path / f"{number}.wav" for number in range(2)]
+    for path, samples in zip(paths, RECORDINGS, strict=False):
+        path.write_bytes(encode_wav(samples, RATE))
+    (tmp_path / "bad.wav").write_bytes(b"RIFF")
+    texts = open_run(run)(paths)
+    named = CliRunner().invoke(cli, ["predict", str(run), *map(str, paths)])
+    assert named.exit_code == 0 and named.stdout.splitlines() == texts
+    lines = f"{paths[0]}\n{tmp_path / 'bad.wav'}\n{paths[1]}\n".encode()
+    done = CliRunner().invoke(cli, ["predict", str(run)], input=lines)
+    assert done.stdout.splitlines() == [texts[0], "", texts[1]]
+    assert "line 2: " in done.stderr and "bad.wav: is not a WAV file" in done.stderr
+    beam = CliRunner().invoke(cli, ["predict", str(run), str(paths[0]), "--beam", "3"])
+    expected = SpeechRecognizer.from_run(run).with_search(Beam(3))(paths[:1])
+    assert beam.exit_code == 0 and beam.stdout.splitlines() == expected
+
+
+@pytest.mark.parametrize(("length", "step"), [(1000, 1), (1000, 170), (930, 930), (400, 7), (7, 2)])
+def test_a_stream_has_the_words_of_the_whole_recording(monkeypatch, length, step):
+    pipeline = speech_recognizer()
+    numbered(monkeypatch, pipeline)
+    recording, stream, words = np.arange(length, dtype=np.float32) / 1000, pipeline.stream(), []
+    for begin in range(0, length, step):
+        added = stream.add(recording[begin : begin + step])
+        before = min(begin + step, length) - 400  # a window comes before a word is final
+        assert not added or int(added[-1]) * 10 < max(0, before)
+        words += added
+    assert [*words, *stream.finish()] == [str(number) for number in range(length // 10)]
+    assert stream.finish() == []
+
+
+def test_predict_reads_raw_samples_from_stdin(run):
+    samples = np.round(np.tile(RECORDINGS[0], 3)[:1100] * 32768).astype("<i2")
+    pipeline, words = open_run(run), []
+    stream = pipeline.stream()
+    words = [*stream.add(samples.astype(np.float32) / 32768), *stream.finish()]
+    data = samples.tobytes() + b"x"
+    done = CliRunner().invoke(cli, ["predict", str(run), "--stream"], input=data)
+    assert done.exit_code == 0 and done.stdout == " ".join(words) + "\n"
+    assert "the last sample has one byte instead of two and is ignored" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["x.png"], "x.png is not an input of the model, which reads files .wav, .flac"),
+        (["x.wav", "--n-best", "2"], "--n-best"),
+        (["x.wav", "--input", __file__], "has no effect with FILEs after MODEL"),
+        (["x.wav", "--stream"], "--stream reads stdin: x.wav has no effect"),
+        (["--stream", "--scores"], "has no effect with --stream, which reads one recording"),
+    ],
+)
+def test_options_without_effect(run, arguments, message):
+    done = CliRunner().invoke(cli, ["predict", str(run), *arguments])
+    assert done.exit_code and message in done.stderr

@@ -1,0 +1,230 @@
+"""Training of speech recognition: features, limits, masks, and a run from data to answers."""
+
+import json
+import os
+import signal
+import types
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from click.testing import CliRunner
+from pipelines import speech_recognizer, tokenizer
+from small_runs import At, assert_same_end, run_quietly
+
+from keras_transformer import SpeechRecognizer, SpeechTransformerConfig
+from keras_transformer.audio.log_mel import LogMel
+from keras_transformer.audio.wav import encode_wav
+from keras_transformer.cli.main import cli
+from keras_transformer.export.errors import ExportError
+from keras_transformer.export.formats import FORMATS
+from keras_transformer.tasks.run import Run
+from keras_transformer.training.data.sources.recordings import Recordings
+from keras_transformer.training.settings.toml import SettingsError, load_settings
+from keras_transformer.training.tasks.speech_recognition import SpeechRecognitionTraining
+
+CONFIG = """
+[task]
+kind = "speech_recognition"
+
+[model]
+num_layers = 1
+d_model = 16
+d_ff = 24
+num_heads = 2
+dropout = 0.1
+max_length = 30
+max_seconds = 5.0
+window_length = 128
+hop_length = 100
+num_mel_filters = 8
+
+[data]
+source = "morse_demo"
+sample_rate = 4000
+max_seconds = 3.0
+examples = 100
+max_length = 30
+batch_frames = 900
+time_masks = 1
+frequency_masks = 1
+max_frequency_mask = 2
+
+[vocabulary]
+size = 60
+
+[schedule]
+warmup_steps = 1
+peak = 0.01
+
+[training]
+updates = 6
+validate_every = 3
+validate_sentences = 0
+checkpoint_every = 1
+"""
+TEXTS = ("a cat", "the big dog", "a dog and a cat")
+
+
+def samples(length, seed=0):
+    return (0.3 * np.random.default_rng(seed).normal(size=length)).astype("float32")
+
+
+def training(**changes):
+    config = speech_recognizer().model.config
+    if changes:
+        config = SpeechTransformerConfig(**{**config.to_flat(), **changes})
+    return SpeechRecognitionTraining(tokenizer(), config)
+
+
+def corpus(rows, kind=None, **settings):
+    rows = [(audio.tolist(), text) for audio, text in rows]
+    audio = tf.ragged.constant([row[0] for row in rows], tf.float32)
+    data = tf.data.Dataset.from_tensor_slices((audio, [row[1] for row in rows]))
+    source = types.SimpleNamespace(
+        rows=lambda split: data, count=lambda split: len(rows), weights=lambda split: None
+    )
+    options = types.SimpleNamespace(**{"max_length": 9, **settings})
+    return (kind or training()).corpus(source, "train", options)
+
+
+def test_a_batch_has_the_frames_of_each_recording_and_its_text():
+    lengths = (400, 133, 250)
+    rows = [(samples(length, length), text) for length, text in zip(lengths, TEXTS, strict=True)]
+    (batch,) = corpus(rows).batches(1000)
+    inputs, labels = batch
+    log_mel = LogMel(**training().config.input.features)
+    assert inputs["source"].dtype == tf.float32 and inputs["source"].shape == (3, 50, 6)
+    for frames, target, label in zip(inputs["source"], inputs["target"], labels, strict=True):
+        count = int(np.any(frames != 0, axis=1).sum())
+        (audio, text) = next(row for row in rows if len(row[0]) // 8 == count)
+        np.testing.assert_allclose(frames[:count], log_mel(audio[None])[0], atol=1e-3)
+        ids = tokenizer().encode([text]).to_list()[0]
+        assert label.numpy().tolist()[: len(ids)] == ids
+        assert target.numpy().tolist()[: len(ids)] == [2, *ids[:-1]]
+
+
+@pytest.mark.parametrize("pad_to_max_seconds", [False, True])
+def test_long_and_empty_examples_are_left_out_and_counted(pad_to_max_seconds):
+    kind = training(pad_to_max_seconds=pad_to_max_seconds)
+    rows = [(samples(400), "a cat"), (samples(401), "a dog"), (samples(90), "the big dog " * 9)]
+    encoded = corpus(rows, kind)
+    assert (encoded.size, encoded.too_long) == (1, 2)
+    if not pad_to_max_seconds:  # shorter than a frame
+        assert corpus([*rows, (samples(7), "a cat")], kind).empty == 1
+
+
+def test_silence_is_stored_up_to_the_maximum():
+    kind = training(pad_to_max_seconds=True)
+    (batch,) = corpus([(samples(133), "a cat")], kind).batches(1000)
+    frames = LogMel(**kind.config.input.features)(np.pad(samples(133), (0, 267))[None])
+    np.testing.assert_allclose(batch[0]["source"], frames, atol=1e-3)
+
+
+def test_masks_depend_on_seed_and_epoch_and_keep_padding():
+    rows = [(samples(length, length), TEXTS[0]) for length in (400, 133)]
+    settings = {"time_masks": 2, "max_time_mask": 9, "frequency_masks": 1, "max_frequency_mask": 3}
+    masked = corpus(rows, **settings)
+
+    def frames(**options):
+        ((inputs, _),) = masked.batches(1000, shuffle=True, **options)
+        return np.sort(inputs["source"].numpy(), axis=0)
+
+    first = frames(epoch=1)
+    np.testing.assert_array_equal(first, frames(epoch=1))
+    assert np.abs(first - frames(epoch=2)).max() > 0.01
+    ((plain, _),) = masked.batches(1000)
+    real = (plain["source"].numpy() != 0).any(axis=2).sum()
+    assert (first != 0).any(axis=2).sum() == real == 50 + 16
+
+
+def test_identity_has_what_the_frames_depend_on():
+    plain = training().identity()
+    for changes in ({"hop_length": 10}, {"pad_to_max_seconds": True}, {"num_mel_filters": 7}):
+        assert training(**changes).identity() != plain
+    assert training(conv_stride=3).identity() == plain
+
+
+def test_a_vocabulary_needs_no_recordings():
+    def read(split):
+        raise AssertionError("recordings are read")
+
+    source = Recordings({"train": 2}, "x", 8000, read, {}, lambda split: ["a", "b"])
+    rows = [(len(audio), text) for audio, text in source.text_rows("train").as_numpy_iterator()]
+    assert rows == [(0, b"a"), (0, b"b")]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    path = tmp_path_factory.mktemp("speech")
+    (path / "config.toml").write_text(CONFIG)
+    return path
+
+
+@pytest.fixture(scope="module")
+def finished(folder):
+    figures, _ = run_quietly(load_settings(folder / "config.toml"), folder / "run")
+    return folder / "run", figures
+
+
+@pytest.mark.slow
+def test_a_run_transcribes_evaluates_and_resumes(finished, folder, tmp_path):
+    pytest.importorskip("jiwer")
+    path, figures = finished
+    assert {*figures["validation"]} == {"loss", "perplexity", "token_accuracy"}
+    press = At(4, lambda: os.kill(os.getpid(), signal.SIGINT))
+    settings = load_settings(folder / "config.toml")
+    run_quietly(settings, tmp_path / "run", [press])
+    _, shown = run_quietly(settings, tmp_path / "run")
+    assert "Resuming after update 4 of 6." in shown
+    assert_same_end(tmp_path / "run", finished)
+    run = SpeechRecognizer.from_run(path)
+    assert run.sample_rate == 4000, "which the data determine"
+    results = json.loads(CliRunner().invoke(cli, ["evaluate", str(path)]).stdout)
+    assert results["recordings"] == 10 and results["cer"] > 0 and results["real_time_factor"] > 0
+    assert Run(path).read_metrics()["wer"] == results["wer"]
+
+
+@pytest.mark.slow
+def test_validation_has_error_rates_and_a_list_of_files_is_evaluated(folder, tmp_path):
+    pytest.importorskip("jiwer")
+    overrides = ["training.validate_sentences=5", 'training.best_by="cer"', "training.updates=3"]
+    figures, _ = run_quietly(load_settings(folder / "config.toml", overrides), tmp_path / "run")
+    assert figures["validation"]["cer"] > 0 and figures["validation"]["wer"] > 0
+    sound = samples(8000)
+    (tmp_path / "a.wav").write_bytes(encode_wav(sound, 8000))
+    (tmp_path / "list.txt").write_text(f"{tmp_path / 'a.wav'}\n")
+    (tmp_path / "texts.txt").write_text("SOS\n")
+    arguments = ["--source", str(tmp_path / "list.txt"), "--reference", str(tmp_path / "texts.txt")]
+    done = CliRunner().invoke(cli, ["evaluate", str(tmp_path / "run"), *arguments])
+    assert json.loads(done.stdout)["audio_seconds"] == 1.0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("training.simcut=1.0", "`training.simcut` has no effect on speech_recognition"),
+        ("training.subword_sampling=0.1", "`training.subword_sampling` has no effect"),
+        ("data.max_length=31", "`data.max_length` must not exceed `model.max_length`"),
+        ("model.hop_length=200", "`window_length` must be even and at least `hop_length`"),
+        ("model.sample_rate=8000", "sample_rate"),
+        ('model.vectors="x.vec"', "`model.vectors` has no effect on speech_recognition"),
+        ("vocabulary.shared=false", "needs a source and a target"),
+    ],
+)
+def test_settings_without_effect(folder, override, message):
+    with pytest.raises(SettingsError, match=message):
+        load_settings(folder / "config.toml", [override])
+
+
+def test_other_kinds_of_data_are_refused(folder):
+    text = CONFIG[: CONFIG.index("[data]")] + '[data]\nsource = "cldr"\n'
+    (folder / "cldr.toml").write_text(text)
+    with pytest.raises(SettingsError, match='needs audio and text, `data.source = "speech_files"`'):
+        load_settings(folder / "cldr.toml")
+
+
+@pytest.mark.parametrize("name", ["marian", "ctranslate2"])
+def test_formats_for_texts_refuse_it(name):
+    with pytest.raises(ExportError, match=f"no export to {name} of a model for speech_recogn"):
+        FORMATS[name].options_of(speech_recognizer())

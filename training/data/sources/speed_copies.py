@@ -1,0 +1,80 @@
+"""Recordings at several speeds."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from keras_transformer.audio.resampling import change_speed
+from keras_transformer.training.data.sources.base import Source
+from keras_transformer.training.data.sources.recordings import raggedly
+
+
+class SpeedCopies(Source):
+    """A source of recordings whose training split has a copy of each at every one of some speeds.
+
+    First come all recordings at the first speed, then all at the second one. The other splits do
+    not change. A copy is played faster or slower, which also changes its pitch.
+
+    Args:
+        data: The `Source` of recordings.
+        speeds: Speeds, such as 0.9, 1.0 and 1.1.
+
+    Reference: Ko et al. (2015), Audio Augmentation for Speech Recognition.
+    """
+
+    def __init__(self, data: Source, speeds: Sequence[float]):
+        self._data, self._speeds = data, tuple(speeds)
+        self.splits, self.description = data.splits, data.description
+
+    def rows(self, split) -> tf.data.Dataset:
+        rows = self._data.rows(split)
+        if split != "train":
+            return rows
+        copies = [_at_speed(rows, speed) for speed in self._speeds]
+        joined = copies[0]
+        for copy in copies[1:]:
+            joined = joined.concatenate(copy)
+        return joined
+
+    def text_rows(self, split) -> tf.data.Dataset:  # noqa: D102
+        return self._data.text_rows(split)
+
+    def requests(self, split) -> tf.data.Dataset:  # noqa: D102
+        return self._data.requests(split)
+
+    def facts(self) -> dict[str, Any]:  # noqa: D102
+        return self._data.facts()
+
+    def count(self, split) -> int | None:
+        count = self._data.count(split)
+        return count if split != "train" or count is None else len(self._speeds) * count
+
+    def weights(self, split) -> np.ndarray | None:
+        weights = self._data.weights(split)
+        return (
+            weights if split != "train" or weights is None else np.tile(weights, len(self._speeds))
+        )
+
+    def identity(self, split) -> Any:
+        """Returns the identity of the recordings; for the training split, with the speeds."""
+        identity = self._data.identity(split)
+        return {"speeds": self._speeds, "of": identity} if split == "train" else identity
+
+    def check(self) -> None:  # noqa: D102
+        self._data.check()
+
+
+def _at_speed(rows, speed):
+    """Returns a dataset of recordings at another speed."""
+    if speed == 1:
+        return rows
+
+    def change(samples, text):
+        changed = tf.numpy_function(
+            lambda values: change_speed(values, speed).astype(np.float32), [samples], tf.float32
+        )
+        return tf.ensure_shape(changed, [None]), text
+
+    return raggedly(rows.map(change, num_parallel_calls=tf.data.AUTOTUNE))

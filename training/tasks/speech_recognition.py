@@ -1,0 +1,90 @@
+"""Training of speech recognition."""
+
+from collections.abc import Callable
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from keras_transformer.audio.spec_augment import num_draws, spec_augment
+from keras_transformer.fields import Frames, Tokens
+from keras_transformer.fields.field import Field
+from keras_transformer.tasks.speech_recognition.features import frames_of
+from keras_transformer.tensors import Tensor
+from keras_transformer.training.losses.cross_entropy import LabelSmoothedCrossEntropy
+from keras_transformer.training.tasks.task import TextTraining
+
+
+class SpeechRecognitionTraining(TextTraining):
+    """Training on recordings and their texts with the smoothed cross-entropy of the tokens.
+
+    Frames are computed once and stored with 16 bits. A batch is ({"source": [B, S, F] float32,
+    "target": [B, T] int32}, labels [B, T] int32); frames of zeros are padding, and a row of
+    `target` begins with `bos_id` and the model's `prompt_ids`, whose labels are padding.
+    """
+
+    columns = ("audio", "text")
+
+    @property
+    def fields(self) -> dict[str, Field]:  # noqa: D102
+        speech = self.config.input
+        return {
+            "frames": Frames(speech.num_mel_filters, "float16", speech.max_frames),
+            "text": Tokens(self.tokenizers.target),
+        }
+
+    def encode(self, columns: dict[str, Tensor]) -> dict[str, Tensor]:
+        """Encodes a batch: frames of the samples, one recording at a time, and tokens."""
+        speech, fields = self.config.input, self.fields
+        spec = tf.RaggedTensorSpec([None, speech.num_mel_filters], tf.float32, ragged_rank=0)
+
+        def frames(samples):
+            too_long = tf.cast(tf.shape(samples)[0] > speech.max_samples, tf.int32)
+            samples = tf.cast(samples[: speech.max_samples], tf.float32)
+            computed = frames_of(speech, samples[None], tf.shape(samples))[0]  # [S, F]
+            # One frame more than the field allows: the example is counted and left out.
+            return tf.pad(computed, [[0, too_long], [0, 0]])
+
+        audio = columns["audio"]
+        return {
+            "frames": fields["frames"].encode(tf.map_fn(frames, audio, fn_output_signature=spec)),
+            "text": fields["text"].encode(columns["text"]),
+        }
+
+    def variation(
+        self, settings: Any
+    ) -> Callable[[Tensor, dict[str, Tensor]], dict[str, Tensor]] | None:
+        """Returns a function that masks parts of the frames: see `spec_augment`."""
+        if not self.num_draws(settings):
+            return None
+        options = {
+            name: getattr(settings, name)
+            for name in ("time_masks", "max_time_mask", "frequency_masks", "max_frequency_mask")
+        }
+
+        def mask(draws, columns):
+            frames = columns["frames"]
+            real = tf.reduce_any(tf.not_equal(frames, 0), axis=2)  # [B, S]
+            lengths = tf.reduce_sum(tf.cast(real, tf.int32), axis=1)
+            return {**columns, "frames": spec_augment(draws, frames, lengths, **options)}
+
+        return mask
+
+    def num_draws(self, settings: Any) -> int:  # noqa: D102
+        names = ("time_masks", "frequency_masks")
+        return num_draws(*(getattr(settings, name, 0) for name in names))
+
+    def identity(self) -> dict[str, Any]:  # noqa: D102
+        speech = self.config.input
+        silence = speech.max_seconds if speech.pad_to_max_seconds else None
+        return {**super().identity(), "features": speech.features, "silence": silence}
+
+    def assemble(self, frames, text) -> tuple:  # noqa: D102
+        shape = [tf.shape(text)[0], len(self.config.prompt_ids)]
+        prompt = tf.broadcast_to(tf.constant(self.config.prompt_ids, tf.int32), shape)
+        target = self.shifted(tf.concat([prompt, text], axis=1))
+        labels = tf.concat([tf.fill(shape, self.pad_id), text], axis=1)
+        return {"source": tf.cast(frames, tf.float32), "target": target}, labels
+
+    def loss(self, settings) -> keras.Loss:  # noqa: D102
+        return LabelSmoothedCrossEntropy(settings.label_smoothing, self.pad_id)
