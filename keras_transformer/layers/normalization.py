@@ -70,7 +70,7 @@ class RMSNormalization(keras.layers.RMSNormalization):
         **kwargs: `name`, `dtype` and `trainable` as in every Keras layer.
 
     Call arguments:
-        inputs: `[..., D]`, floating.
+        x: `[..., D]`, floating.
 
     Returns:
         `[..., D]`, of the same dtype, computed in at least float32.
@@ -82,11 +82,11 @@ class RMSNormalization(keras.layers.RMSNormalization):
         check_positive("epsilon", epsilon)
         super().__init__(epsilon=epsilon, **kwargs)
 
-    def call(self, inputs) -> Tensor:  # noqa: D102
-        dtype = keras.backend.result_type(inputs.dtype, "float32")
-        x = ops.cast(inputs, dtype)
+    def call(self, x) -> Tensor:  # noqa: D102
+        own, dtype = x.dtype, keras.backend.result_type(x.dtype, "float32")
+        x = ops.cast(x, dtype)
         inverse = ops.rsqrt(_mean(x * x) + self.epsilon)  # [..., 1]
-        return ops.cast(x * ops.cast(self.scale, dtype) * inverse, inputs.dtype)
+        return ops.cast(x * ops.cast(self.scale, dtype) * inverse, own)
 
 
 def make_norm(
