@@ -33,10 +33,14 @@ BLOCK = {"num_heads": H, "d_ff": F, "d_k": K, "d_v": KV, "dropout": 0.0}
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """A layer or a whole model, and the names of its call arguments; the main input is first."""
+    """A layer or a whole model, and the names of its call arguments; the main input is first.
+
+    `values` are arguments other than those of the same name in `VALUES`.
+    """
 
     make: Callable[[], keras.Layer]
     arguments: tuple[str, ...]
+    values: dict = dataclasses.field(default_factory=dict)
 
 
 def x():
@@ -65,9 +69,11 @@ VALUES = {
     "images": normal(BATCH, 6, 10, 3, seed=8),
     "pixels": np.random.default_rng(6).uniform(0, 255, (BATCH, 6, 10, 3)).astype("float32"),
     "series": normal(BATCH, T, 3, seed=7),
+    "frames": normal(BATCH, T, 5, seed=9),
 }
 STACK = small_fields(kt.TokenClassifierConfig, num_layers=2, attention_bias=True)
 PLAIN = small_fields(kt.ImageClassifierConfig, num_layers=2, attention_bias=True)
+SPEECH = small_fields(kt.SpeechTransformerConfig, num_layers=2, attention_bias=True)
 RECURRENT = with_effect(kt.SeriesConfig, **PLAIN, encoder="gru_attention")
 IMAGE = {"image_height": 6, "image_width": 10, "patch_size": 2, "labels": ("a", "b", "c")}
 SERIES = {
@@ -225,6 +231,16 @@ ROWS = {
         ),
         ("pixels",),
     ),
+    "FrameEmbedding": Row(
+        lambda: kt.FrameEmbedding(D, position="learned", max_length=T), ("frames", "allowed")
+    ),
+    "SpeechTransformer": Row(
+        lambda: kt.SpeechTransformer(
+            kt.SpeechTransformerConfig(**SPEECH, num_mel_filters=5, max_seconds=0.29)
+        ),
+        ("source", "target"),
+        {"source": normal(BATCH, S, 5, seed=9)},
+    ),
     "SeriesEmbedding": Row(lambda: kt.SeriesEmbedding(D, max_length=29), ("series",)),
     "SnowAccount": Row(lambda: kt.SnowAccount(0, 2, max_length=29), ("series",)),
     "SeriesRegressor": Row(
@@ -235,13 +251,20 @@ ROWS = {
         ("series",),
     ),
 }
-# Returns booleans, which have no rounding, gradient or loss: only Keras's harness tests it.
-HARNESS_ROWS = {**ROWS, "PaddingMask": Row(lambda: kt.PaddingMask(pad_id=3), ("inputs",))}
+# They return booleans, which have no rounding, gradient or loss: only Keras's harness tests them.
+MASKS = {
+    "PaddingMask": Row(lambda: kt.PaddingMask(pad_id=3), ("inputs",)),
+    "FrameMask": Row(lambda: kt.FrameMask(2), ("frames",)),
+}
+HARNESS_ROWS = {**ROWS, **MASKS}
+# Encoder-decoders, whose only argument is a dictionary.
+WITH_TARGET = ("Transformer", "SpeechTransformer")
 # Layers whose logits are float32.
 MODELS = {
     "Transformer",
     "Transformer_output_bias",
     "Transformer_ssru",
+    "SpeechTransformer",
     "LanguageModel",
     "TextClassifier",
     "TextEmbedder",
@@ -265,12 +288,13 @@ RENAMED = {("MultiHeadCrossAttention", "memory_allowed"): "allowed"}
 
 def inputs_of(name):
     """Returns the row's arguments as arrays by name, as its functional model takes them."""
-    return {argument: VALUES[argument] for argument in HARNESS_ROWS[name].arguments}
+    row = HARNESS_ROWS[name]
+    return {argument: {**VALUES, **row.values}[argument] for argument in row.arguments}
 
 
 def call(name, layer, tensors):
     """Calls the layer as a user would: the first argument by position, the others by name."""
-    if name.startswith("Transformer"):
+    if name.startswith(WITH_TARGET):
         return layer(tensors)
     first, *others = HARNESS_ROWS[name].arguments
     named = {RENAMED.get((name, other), other): tensors[other] for other in others}
@@ -280,7 +304,7 @@ def call(name, layer, tensors):
 def functional_model(name, layer=None):
     """Builds a functional model of one of our layers, with all lengths free."""
     layer = layer or ROWS[name].make()
-    if name.startswith("Transformer"):
+    if name.startswith(WITH_TARGET):
         return layer
     inputs = {
         argument: keras.Input(free(value.shape), dtype=value.dtype.name, name=argument)

@@ -14,9 +14,11 @@ import pytest
 import tensorflow as tf
 from conformance.rows import (
     ENDS,
+    MASKS,
     MODELS,
     PER_STEP,
     ROWS,
+    WITH_TARGET,
     call,
     functional_model,
     inputs_of,
@@ -30,7 +32,7 @@ from keras_transformer.layers.blocks.stack import Stack
 
 SAME = {"rtol": 0, "atol": 1e-5}
 TESTS = pathlib.Path(__file__).resolve().parent.parent
-LAYERS = [name for name in ROWS if not name.startswith("Transformer")]
+LAYERS = [name for name in ROWS if not name.startswith(WITH_TARGET)]
 
 # Keras converts variables to arrays in this way when it saves them.
 pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
@@ -62,8 +64,8 @@ each_compiled_row = pytest.mark.parametrize(
 def test_every_public_layer_is_a_row():
     public = {name for name in kt.__all__ if isinstance(getattr(kt, name), type)}
     layers = {name for name in public if issubclass(getattr(kt, name), keras.Layer)}
-    # PaddingMask has no weights and one line of code; test_masks.py tests the rest of it.
-    assert layers - {"PaddingMask"} == {name.partition("_")[0] for name in ROWS}
+    # Masks have no weights and a line of code; test_masks.py and others test the rest of them.
+    assert layers - MASKS.keys() == {name.partition("_")[0] for name in ROWS}
 
 
 class Models(dict):
@@ -217,7 +219,7 @@ def test_mixed_precision(models, name, policy_name):
     assert out.dtype == mixed.output.dtype == ("float32" if name in MODELS else compute_dtype)
     assert all(weight.dtype == "float32" for weight in mixed.weights)
     for layer in mixed._flatten_layers(include_self=False):
-        computes = not isinstance(layer, keras.layers.InputLayer | kt.PaddingMask)
+        computes = not isinstance(layer, keras.layers.InputLayer | kt.PaddingMask | kt.FrameMask)
         if computes and layer.name not in ENDS:
             assert layer.compute_dtype == compute_dtype, layer.path
     error = np.abs(to_numpy(out) - expected).max() / np.abs(expected).max()

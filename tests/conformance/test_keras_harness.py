@@ -3,7 +3,7 @@
 import keras
 import numpy as np
 import pytest
-from conformance.rows import HARNESS_ROWS, MODELS, RENAMED, VALUES, call, inputs_of
+from conformance.rows import HARNESS_ROWS, MASKS, MODELS, RENAMED, VALUES, call, inputs_of
 from keras.src.testing import TestCase
 from support import randomise, to_numpy
 
@@ -99,7 +99,7 @@ def test_the_layer_test_of_keras_with_training(harness, name):
 
 @pytest.mark.slow
 @pytest.mark.long
-@pytest.mark.parametrize("name", [x for x in (*LAYERS, *VARIANTS) if x != "PaddingMask"])
+@pytest.mark.parametrize("name", [x for x in (*LAYERS, *VARIANTS) if x not in MASKS])
 def test_the_layer_test_of_kerashub(name):
     """With masks as inputs, a step of `fit` and all dtype policies: pip install keras-hub grain.
 

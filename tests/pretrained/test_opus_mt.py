@@ -205,6 +205,10 @@ def test_the_search_is_read_from_the_files(tmp_path):
         "banned_ids": (),
         "forced_bos_id": None,
         "no_repeat_ngram": 0,
+        "prompt_ids": (),
+        "first_silent_ids": (),
+        "timestamp_id": None,
+        "max_first_timestamp": None,
         "language_codes": "none",
         "start_id": None,
         "silent_ids": (),
@@ -332,8 +336,8 @@ def refused(folder, message, **changes):
     ("changes", "message"),
     [
         (
-            {"model_type": "whisper"},
-            r"`model_type` must be one of .*marian.* Received: 'whisper'\.",
+            {"model_type": "wav2vec2"},
+            r"`model_type` must be one of .*marian.* Received: 'wav2vec2'\.",
         ),
         ({"activation_function": "gelu_fast"}, r"`activation_function` must be one of relu, "),
         ({"decoder_attention_heads": 2}, r"`decoder_attention_heads` must be `encoder_att.*, 3"),

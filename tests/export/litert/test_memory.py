@@ -9,7 +9,7 @@ from support import small_config
 
 from keras_transformer import Transformer
 from keras_transformer.decoding import Beam
-from keras_transformer.export.litert.convert import _find, _kernels, _trace
+from keras_transformer.export.litert.convert import _find, _trace, search_kernels
 from keras_transformer.export.litert.packed import FixedSignature
 from keras_transformer.export.parity import copy_pipeline
 
@@ -18,7 +18,7 @@ from keras_transformer.export.parity import copy_pipeline
 def test_no_graph_contains_a_table(in_int8):
     """A constant would be stored once for every loop, and a file has many loops."""
     model = Transformer(small_config(vocab_size=997))
-    pipeline = copy_pipeline(translator_of(model), _kernels(model, in_int8, None, True))
+    pipeline = copy_pipeline(translator_of(model), search_kernels(model, in_int8, None, True))
     signature = FixedSignature("greedy_1x5", 1, 5, 29)
     find = functools.partial(_find, pipeline.searched, Beam(), True, signature)
     _, of_ids = pipeline.signatures(find)
