@@ -27,11 +27,16 @@ class SpeechFiles(Recordings):
         self._files = files
         identities = {split: _state_of(pairs) for split, pairs in files.items()}
         counts = {split: len(pairs) for split, pairs in files.items()}
-        super().__init__(counts, description, sample_rate, self._decoded, identities)
+        super().__init__(
+            counts, description, sample_rate, self._decoded, identities, self._transcripts
+        )
 
     def _decoded(self, split) -> Iterator[tuple[np.ndarray, str]]:
         for path, text in self._files[split]:
             yield read_audio(path, self._rate), text
+
+    def _transcripts(self, split) -> Iterator[str]:
+        return (text for _, text in self._files[split])
 
     def check(self) -> None:
         """Reads every file once.
