@@ -19,6 +19,7 @@ from keras_transformer.cli.main import cli
 from keras_transformer.export.errors import ExportError
 from keras_transformer.export.formats import FORMATS
 from keras_transformer.tasks.run import Run
+from keras_transformer.training.data import encoding
 from keras_transformer.training.data.sources.recordings import Recordings
 from keras_transformer.training.settings.toml import SettingsError, load_settings
 from keras_transformer.training.tasks.speech_recognition import SpeechRecognitionTraining
@@ -112,6 +113,15 @@ def test_long_and_empty_examples_are_left_out_and_counted(pad_to_max_seconds):
     assert (encoded.size, encoded.too_long) == (1, 2)
     if not pad_to_max_seconds:  # shorter than a frame
         assert corpus([*rows, (samples(7), "a cat")], kind).empty == 1
+
+
+def test_few_recordings_are_in_memory_when_they_are_encoded(monkeypatch):
+    """A batch of texts would be 2 GB of samples, and a chunk 10 GB of frames."""
+    monkeypatch.setattr(encoding, "CHUNK", 2)
+    audio = tf.RaggedTensor.from_uniform_row_length(tf.constant(samples(40 * 16)), 16)
+    data = tf.data.Dataset.from_tensor_slices((audio, ["a cat"] * 40))
+    encoder = encoding.Encoder(training(), encoding.Limits(9))
+    assert [chunk.counts["rows"] for chunk in encoder.chunks(data)] == [32, 8]
 
 
 def test_silence_is_stored_up_to_the_maximum():
