@@ -88,6 +88,15 @@ def test_a_prompt_is_not_part_of_the_text():
     assert prompt
 
 
+def test_a_prompt_leaves_tokens_for_a_text():
+    pipeline = speech_recognizer(prompt_ids=(7, 9))
+    SpeechRecognizer(pipeline.model, pipeline.tokenizers, 3)
+    with pytest.raises(ValueError, match="`max_length` must be above 2, the number of tokens of"):
+        SpeechRecognizer(pipeline.model, pipeline.tokenizers, 2)
+    with pytest.raises(ValueError, match="`max_length` must be above 2, .* max_length=1"):
+        pipeline.with_search(Greedy(max_length=1))
+
+
 def test_silence_up_to_the_maximum_in_place_of_a_mask():
     pipeline = speech_recognizer(pad_to_max_seconds=True)
     short = RECORDINGS[1]

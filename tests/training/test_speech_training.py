@@ -115,6 +115,14 @@ def test_long_and_empty_examples_are_left_out_and_counted(pad_to_max_seconds):
         assert corpus([*rows, (samples(7), "a cat")], kind).empty == 1
 
 
+def test_a_text_and_a_prompt_fit_the_model():
+    """Or positions above the table of a Whisper checkpoint would be looked up."""
+    rows = [(samples(400), "a cat")]
+    assert corpus(rows, training(prompt_ids=(7, 9))).size == 1
+    with pytest.raises(ValueError, match="`data.max_length` must be at most 8, so .* the 3 tokens"):
+        corpus(rows, training(prompt_ids=(7, 9, 11)))
+
+
 def test_few_recordings_are_in_memory_when_they_are_encoded(monkeypatch):
     """A batch of texts would be 2 GB of samples, and a chunk 10 GB of frames."""
     monkeypatch.setattr(encoding, "CHUNK", 2)

@@ -11,6 +11,7 @@ from keras_transformer.fields import Frames, Tokens
 from keras_transformer.fields.field import Field
 from keras_transformer.tasks.speech_recognition.features import frames_of
 from keras_transformer.tensors import Tensor
+from keras_transformer.training.data.corpus import Corpus
 from keras_transformer.training.losses.cross_entropy import LabelSmoothedCrossEntropy
 from keras_transformer.training.tasks.task import TextTraining
 
@@ -51,6 +52,24 @@ class SpeechRecognitionTraining(TextTraining):
             "frames": fields["frames"].encode(tf.map_fn(frames, audio, fn_output_signature=spec)),
             "text": fields["text"].encode(columns["text"]),
         }
+
+    def corpus(
+        self, data: Any, split: str, settings: Any, stores: Any = None, sampled: bool = False
+    ) -> Corpus:
+        """Returns the encoded examples of a split; see `Training.corpus`.
+
+        Raises:
+            ValueError: If a text of maximum length and the model's `prompt_ids` are longer than its
+                `max_length`.
+        """
+        longest = self.config.max_length - len(self.config.prompt_ids)
+        if settings.max_length > longest:
+            raise ValueError(
+                f"`data.max_length` must be at most {longest}, so that the model's `max_length` of "
+                f"{self.config.max_length} also suffices for the {len(self.config.prompt_ids)} "
+                f"tokens of its prompt. Received: data.max_length={settings.max_length}."
+            )
+        return super().corpus(data, split, settings, stores, sampled)
 
     def variation(
         self, settings: Any

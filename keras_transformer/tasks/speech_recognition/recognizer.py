@@ -38,13 +38,14 @@ class SpeechRecognizer(SinglePass, TextPipeline):
     Args:
         model: A `SpeechTransformer`, or a list of several; see `Pipeline`.
         tokenizer: The `Tokenizer` of the model.
-        max_length: Maximum length of an output in tokens. `None`: the model's `max_length`.
+        max_length: Maximum length of an output in tokens, with those of the model's `prompt_ids`.
+            `None`: the model's `max_length`.
         search: The default search, a `Greedy` or a `Beam`. `None`: greedy search.
 
     Raises:
         TypeError: If an argument has the wrong type.
-        ValueError: If `max_length` is above the model's, tokenizer and model do not belong
-            together, or the search does not fit the model.
+        ValueError: If `max_length` is above the model's or the prompt has as many tokens, tokenizer
+            and model do not belong together, or the search does not fit the model.
 
     Example:
         from keras_transformer import SpeechRecognizer
@@ -68,11 +69,13 @@ class SpeechRecognizer(SinglePass, TextPipeline):
         super().__init__(model, tokenizer, max_length)
         config = self.model.config
         prompt = len(config.prompt_ids)
+        _check_limit(self.max_length, prompt)
         self.codec = SpeechCodec(config.input, self.tokenizers, self.max_length, prompt)
         self.check_models()
         if search is not None:
             check_search(search, Greedy, Beam)
             search.check(Vocabulary.of(config), self.max_length, 1)
+            _check_limit(getattr(search, "max_length", None), prompt)
             self.search = search
         ensemble = Ensemble(self.models) if len(self.models) > 1 else None
         self._ensemble = lambda: ensemble  # hidden from `tf.Module`, which would track it
@@ -188,6 +191,15 @@ class SpeechRecognizer(SinglePass, TextPipeline):
             for number, result in zip(chosen, self.codec.results(answers), strict=True):
                 results[number] = result
         return results
+
+
+def _check_limit(max_length, prompt):
+    """Raises a `ValueError` if outputs would end within the prompt, whose length is given."""
+    if max_length is not None and max_length <= prompt:
+        raise ValueError(
+            f"`max_length` must be above {prompt}, the number of tokens of the model's prompt, "
+            f"with which every output begins. Received: max_length={max_length}."
+        )
 
 
 def _joined(results):
