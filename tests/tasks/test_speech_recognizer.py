@@ -189,6 +189,20 @@ def test_requests_are_files():
         speech_recognizer().with_search(Sample())
 
 
+def test_exports_are_checked_with_recordings_that_they_read(tmp_path):
+    """They neither convert files nor divide long recordings into windows."""
+    pipeline, path = speech_recognizer(), tmp_path / "a.wav"
+    path.write_bytes(encode_wav(RECORDINGS[0], RATE))
+    long, fast = np.tile(RECORDINGS[0], 3), encode_wav(RECORDINGS[1], 2 * RATE)
+    kept, *changed = pipeline.check_samples([path, long, encode_wav(long, RATE), fast])
+    assert kept is path
+    assert changed[:2] == [path.read_bytes()] * 2
+    assert pipeline.codec.read(changed[2], "x") == pytest.approx(
+        pipeline.codec.read(fast, "x"), abs=1e-4
+    )
+    assert not any(pipeline.codec.encode(**pipeline.codec.request(changed))[1]["truncated"])
+
+
 def test_evaluation_counts_errors_and_time():
     pytest.importorskip("jiwer")
     pipeline = speech_recognizer()

@@ -134,6 +134,28 @@ class SpeechCodec(Codec):
             )
         return samples
 
+    def exported(self, recording, name) -> Any:
+        """Returns a recording in a form that exports read as the run does.
+
+        Args:
+            recording, name: See `read`.
+
+        Returns:
+            A path or the bytes of a WAV file of 16 bits, at the sample rate of the model and not
+            longer than its limit: the recording itself if it is one, otherwise its beginning.
+
+        Raises:
+            TypeError, ValueError: See `read`.
+        """
+        samples, rate = self.read(recording, name), self.speech.sample_rate
+        if isinstance(recording, (str, os.PathLike, bytes)) and len(samples) <= self.longest:
+            try:
+                decode_wav(tf.constant([_content(recording)]), rate)
+                return recording
+            except tf.errors.InvalidArgumentError:
+                pass  # another format or sample rate, which only a run converts
+        return encode_wav(samples[: self.longest], rate)
+
     def outputs(self, prediction) -> dict[str, Tensor]:
         """Returns `tokens` `[B, L]`, `score` `[B]` and `length` `[B]` of a `Found`."""
         tokens = tf.squeeze(prediction.tokens, 1)  # [B, L], the best output
@@ -261,20 +283,6 @@ def checked_samples(samples, name) -> np.ndarray:
     if not np.isfinite(samples).all():
         raise ValueError(f"{name}: samples must be finite numbers. Received: NaN or infinity.")
     return samples.astype(np.float32, copy=False)
-
-
-def encoded_recording(example, sample_rate) -> bytes:
-    """Returns a recording, a path, the bytes of a file or samples, as the bytes of a file.
-
-    Samples are rounded to 16 bits.
-
-    Args:
-        example: The recording.
-        sample_rate: Samples per second of an array of samples.
-    """
-    if isinstance(example, (str, bytes, os.PathLike)):
-        return _content(example)
-    return encode_wav(checked_samples(example, "a recording"), sample_rate)
 
 
 def _content(example):

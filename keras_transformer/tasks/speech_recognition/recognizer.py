@@ -16,7 +16,7 @@ from keras_transformer.models.speech_transformer import SpeechTransformer
 from keras_transformer.tasks.graphs import traced_once
 from keras_transformer.tasks.pipeline import Pipeline, TextPipeline
 from keras_transformer.tasks.single_pass.pipeline import SinglePass
-from keras_transformer.tasks.speech_recognition.codec import SpeechCodec, encoded_recording
+from keras_transformer.tasks.speech_recognition.codec import SpeechCodec
 from keras_transformer.tasks.speech_recognition.features import frames_of
 from keras_transformer.tasks.speech_recognition.stream import TranscriptStream
 from keras_transformer.tasks.speech_recognition.transcript import Transcript
@@ -108,11 +108,9 @@ class SpeechRecognizer(SinglePass, TextPipeline):
         return self.model.config.input.sample_rate
 
     def check_samples(self, samples: Sequence[Any]) -> list:
-        """Returns the recordings to check an export with as a list of paths and bytes of files."""
-        samples = super().check_samples(samples)
-        kept = (str, bytes, os.PathLike)
-        rate = self.sample_rate
-        return [s if isinstance(s, kept) else encoded_recording(s, rate) for s in samples]
+        """Returns the recordings to check an export with, a list; see `SpeechCodec.exported`."""
+        samples = enumerate(super().check_samples(samples), start=1)
+        return [self.codec.exported(one, f"recording {number}") for number, one in samples]
 
     def attention(self, example: Any) -> dict[str, Any]:
         """Raises a `ValueError`: see `Pipeline.attention`."""
