@@ -4,6 +4,7 @@ import functools
 
 import numpy as np
 import pytest
+import tensorflow as tf
 from click.testing import CliRunner
 from pipelines import speech_recognizer, tokenizer, write_run
 
@@ -157,6 +158,19 @@ def test_rows_that_break_the_rules_have_no_output():
     np.testing.assert_array_equal(outputs["tokens"][:1], alone["tokens"])
     assert (np.asarray(outputs["tokens"])[1:] == 0).all()
     assert list(np.asarray(outputs["length"])[1:]) == [0, 0, 0]
+
+
+def test_samples_after_the_end_are_ignored_whatever_they_are():
+    pipeline = speech_recognizer()
+    inputs, _ = pipeline.codec.tensors([RECORDINGS[0], RECORDINGS[1]])
+    samples = inputs["samples"].numpy()
+    samples[1, len(RECORDINGS[1]) :] = np.nan
+    signature = pipeline.signatures()[1]
+    expected = signature.strict(**inputs)
+    for call in (signature.strict, signature.lenient):
+        outputs = call(samples=tf.constant(samples), lengths=inputs["lengths"])
+        np.testing.assert_array_equal(outputs["tokens"], expected["tokens"])
+        np.testing.assert_allclose(outputs["score"], expected["score"], atol=1e-4)
 
 
 @pytest.mark.parametrize(

@@ -182,6 +182,7 @@ class SpeechCodec(Codec):
         ]
 
     def checked(self, samples, lengths) -> dict[str, Tensor]:  # noqa: D102
+        samples = _within(samples, lengths)
         checks = {
             f"`lengths` must be at least {self.speech.hop_length}, the time of a frame, and at "
             f"most {self.longest}.": (lengths >= self.speech.hop_length)
@@ -194,6 +195,7 @@ class SpeechCodec(Codec):
             return {"samples": tf.identity(samples), "lengths": tf.identity(lengths)}
 
     def screen(self, samples, lengths) -> tuple[Tensor, dict[str, Tensor]]:  # noqa: D102
+        samples = _within(samples, lengths)
         most = tf.minimum(tf.shape(samples)[1], self.longest)
         valid = (lengths >= self.speech.hop_length) & (lengths <= most)
         # Infinity and NaN minus themselves are NaN: a form that LiteRT computes.
@@ -283,6 +285,12 @@ def checked_samples(samples, name) -> np.ndarray:
     if not np.isfinite(samples).all():
         raise ValueError(f"{name}: samples must be finite numbers. Received: NaN or infinity.")
     return samples.astype(np.float32, copy=False)
+
+
+def _within(samples, lengths):
+    """Returns samples `[B, N]` with zeros after the end of each recording."""
+    numbers = tf.expand_dims(tf.range(tf.shape(samples)[1]), 0)
+    return tf.where(numbers < tf.expand_dims(lengths, 1), samples, 0.0)
 
 
 def _content(example):
