@@ -95,8 +95,8 @@ ELSEWHERE = {
     **{"max_seconds": "windows", "prompt_ids": "searches", "first_silent_ids": "searches"},
     **{"timestamp_id": "searches", "max_first_timestamp": "searches"},
 }
-# Options that only set a limit: the maximum length, for any position; the padding id of models whose
-# tokens attend to earlier ones only.
+# Options that only set a limit: the maximum length, for any position; the padding id of models all
+# of whose tokens attend to earlier ones only.
 LIMITS = {
     *((kind, "pad_id") for kind in ("LanguageModel", "SpeechTransformer")),
     *((kind, "max_length") for kind in KINDS),

@@ -25,7 +25,7 @@ class SpeechRecognitionTraining(TextTraining):
     """
 
     columns = ("audio", "text")
-    encoded_together = 16  # up to 30 MB of samples; 1,024 examples of a chunk up to 0.5 GB of frames
+    encoded_together = 16  # 1,024 examples of a chunk have up to 0.5 GB of frames
 
     @property
     def fields(self) -> dict[str, Field]:  # noqa: D102

@@ -1,6 +1,5 @@
 """The pipeline of speech recognition."""
 
-import os
 from collections.abc import Sequence
 from typing import Any, TypeVar
 

@@ -109,6 +109,12 @@ def test_wrong_files_are_reported_in_one_line(folder, name, content, message):
     assert "\n" not in str(error.value)
 
 
+def test_a_recording_is_in_one_split(folder):
+    """Recordings in a folder may be at any depth: also in the folder of another split."""
+    with pytest.raises(ValueError, match=r"a/one.wav: must not be in train and in validation"):
+        open_source(settings(folder, validation=str(folder / "train/a")))
+
+
 def test_speeds_copy_the_training_recordings_only(folder):
     plain = open_source(settings(folder))
     source = open_source(settings(folder, speeds=[0.9, 1.0, 1.1]))
@@ -212,7 +218,7 @@ def test_the_identity_of_a_dataset_has_its_features_and_files(local):
     ("changes", "message"),
     [
         ({"features": ["text", "text"]}, "no feature of audio named 'text'; it has speech"),
-        ({"features": ["speech", "number"]}, "no feature of text named 'number'; it has text, title"),
+        ({"features": ["speech", "number"]}, "of text named 'number'; it has text, title"),
         ({"validation": "test"}, "`data.validation` must be splits of local_speech.*: dev, more,"),
         ({"name": "no_such_speech"}, "`name` must be a dataset of TensorFlow Datasets"),
     ],

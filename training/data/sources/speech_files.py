@@ -54,14 +54,25 @@ def open_speech_files(settings) -> SpeechFiles:
 
     Raises:
         ValueError: If a table, a folder, a recording or a transcript is missing or empty. One line,
-            which names it.
+            which names it; or if a recording is in two splits.
     """
     files = {
         split: find_recordings(getattr(settings, split))
         for split in SPLITS
         if getattr(settings, split) is not None
     }
+    _check_apart(files)
     return SpeechFiles(files, f"the recordings in {settings.train}", settings.sample_rate)
+
+
+def _check_apart(files):
+    """Raises a `ValueError` if a recording is in two splits, such as in a folder within another."""
+    splits = {}
+    for split, pairs in files.items():
+        for path in {path.resolve() for path, _ in pairs}:
+            if path in splits:
+                raise ValueError(f"{path}: must not be in {splits[path]} and in {split}.")
+            splits[path] = split
 
 
 def find_recordings(place) -> list[tuple[pathlib.Path, str]]:
