@@ -262,7 +262,9 @@ def test_a_stream_has_the_words_of_the_whole_recording(monkeypatch, length, step
         before = min(begin + step, length) - 400  # a window comes before a word is final
         assert not added or int(added[-1]) * 10 < max(0, before)
         words += added
-    assert [*words, *stream.finish()] == [str(number) for number in range(length // 10)]
+    assert "".join([*words, *stream.finish()]).split() == [
+        str(number) for number in range(length // 10)
+    ]
     assert stream.finish() == []
 
 
@@ -273,7 +275,7 @@ def test_predict_reads_raw_samples_from_stdin(run):
     words = [*stream.add(samples.astype(np.float32) / 32768), *stream.finish()]
     data = samples.tobytes() + b"x"
     done = CliRunner().invoke(cli, ["predict", str(run), "--stream"], input=data)
-    assert done.exit_code == 0 and done.stdout == " ".join(words) + "\n"
+    assert done.exit_code == 0 and done.stdout == "".join(words).strip() + "\n"
     assert "the last sample has one byte instead of two and is ignored" in done.stderr
 
 

@@ -203,9 +203,9 @@ def _joined(results):
     """Returns one `Transcript` for the windows of a recording."""
     if len(results) == 1:
         return results[0]
-    words = windows.merge([result.transcript.split() for result in results])
+    words = windows.merge([windows.words_of(result.transcript) for result in results])
     return Transcript(
-        " ".join(words),
+        "".join(words).strip(),
         sum(result.log_probability for result in results),
         sum(result.length for result in results),
     )

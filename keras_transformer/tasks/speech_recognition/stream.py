@@ -2,14 +2,15 @@
 
 import numpy as np
 
-from keras_transformer.audio.windows import merge
+from keras_transformer.audio.windows import merge, words_of
 
 
 class TranscriptStream:
     """Words of a recording that arrives piece by piece, such as from a microphone.
 
     Windows of the model's maximum length are transcribed as soon as they are complete. Words are
-    returned when no later window can change them, which is one window later.
+    returned when no later window can change them, which is one window later. Joined without
+    anything between them they are the transcript, perhaps after a space: see `words_of`.
 
     Args:
         recognizer: A `SpeechRecognizer`.
@@ -45,7 +46,7 @@ class TranscriptStream:
     def _follow(self, window):
         """Transcribes the next window; returns the words that later ones cannot change."""
         (transcript,) = self._recognizer.transcribe([window])
-        words = transcript.text.split()
+        words = words_of(transcript.text)
         merged = merge([self._words, words])
         count = max(0, len(merged) - len(words))
         self._words = merged[count:]
