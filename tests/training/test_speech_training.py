@@ -96,6 +96,10 @@ def test_a_batch_has_the_frames_of_each_recording_and_its_text():
     inputs, labels = batch
     log_mel = LogMel(**training().config.input.features)
     assert inputs["source"].dtype == tf.float32 and inputs["source"].shape == (3, 50, 6)
+    with pytest.raises(
+        ValueError, match="`batch_frames` for recordings, must be .* 50. Received: 49"
+    ):
+        corpus(rows).batches(49)
     for frames, target, label in zip(inputs["source"], inputs["target"], labels, strict=True):
         count = int(np.any(frames != 0, axis=1).sum())
         (audio, text) = next(row for row in rows if len(row[0]) // 8 == count)
