@@ -115,6 +115,8 @@ def test_long_and_empty_examples_are_left_out_and_counted(pad_to_max_seconds):
     rows = [(samples(400), "a cat"), (samples(401), "a dog"), (samples(90), "the big dog " * 9)]
     encoded = corpus(rows, kind)
     assert (encoded.size, encoded.too_long) == (1, 2)
+    with pytest.raises(ValueError, match="tokens, and at most 50 frames. Received: 0 empty and 1"):
+        corpus(rows[1:2], kind)
     if not pad_to_max_seconds:  # shorter than a frame
         assert corpus([*rows, (samples(7), "a cat")], kind).empty == 1
 

@@ -102,6 +102,12 @@ class Encoder:
         self._ragged = [name for name, field in self._fields.items() if field.is_ragged]
 
     @property
+    def longest(self) -> dict[str, int]:
+        """Maximum lengths of the columns that have their own."""
+        lengths = {name: self._fields[name].max_length for name in self._ragged}
+        return {name: length for name, length in lengths.items() if length is not None}
+
+    @property
     def batch(self) -> int:
         """Number of examples that are encoded together."""
         return min(BATCH, self._training.encoded_together or BATCH)
@@ -160,7 +166,7 @@ class Encoder:
                 first = self._ragged[0]
                 batch = {**batch, first: self._fields[first].cut(batch[first], limit)}
                 is_cut, lengths[first] = lengths[first] > limit, batch[first].row_lengths().numpy()
-            most = {name: self._fields[name].max_length or limit for name in self._ragged}
+            most = dict.fromkeys(self._ragged, limit) | self.longest
             too_long = ~empty & np.any([lengths[n] > most[n] for n in self._ragged], axis=0)
         kept = np.flatnonzero(~(empty | too_long))
         found = {

@@ -93,9 +93,11 @@ class StoreWriter:
         limit = self._key["limits"]["max_length"]
         if limit is None or not (empty or too_long):
             return "The data must contain at least one example. Received: none."
+        longest = self._encoder.longest.items()
+        others = "".join(f", and at most {most} {name}" for name, most in longest)
         return (
             "The data must contain at least one example with words in each text and at most "
-            f"`max_length` tokens. Received: {empty} empty and {too_long} longer examples, "
+            f"`max_length` tokens{others}. Received: {empty} empty and {too_long} longer examples, "
             f"with max_length={limit}."
         )
 
