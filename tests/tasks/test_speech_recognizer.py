@@ -184,6 +184,7 @@ def test_samples_after_the_end_are_ignored_whatever_they_are():
             "recording 2: samples must have",
         ),
         ([np.full(9, np.nan, "float32")], ValueError, "recording 1: samples must be finite"),
+        ([np.full(9, 99.0)], ValueError, "recording 1: samples must be from -1 to 1; .*: 99"),
         ([np.zeros(7, "float32")], ValueError, "recording 1: must have at least 8 samples"),
         ([b"RIFF"], ValueError, "recording 1: is not a WAV file"),
         (["nowhere.wav"], ValueError, "nowhere.wav: cannot be read: No such file"),
@@ -266,6 +267,17 @@ def test_a_stream_has_the_words_of_the_whole_recording(monkeypatch, length, step
         str(number) for number in range(length // 10)
     ]
     assert stream.finish() == []
+
+
+def test_a_stream_takes_integers_of_16_bits():
+    samples = np.round(np.tile(RECORDINGS[0], 2) * 32768).astype("int16")
+    words = []
+    for kind in (samples, samples.astype("float32") / 32768):
+        stream = speech_recognizer().stream()
+        words.append([*stream.add(kind), *stream.finish()])
+    assert words[0] == words[1]
+    with pytest.raises(ValueError, match="the recording: samples must be from -1 to 1"):
+        stream.add(samples.astype("float32"))
 
 
 def test_predict_reads_raw_samples_from_stdin(run):

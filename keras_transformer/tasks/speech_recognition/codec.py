@@ -27,6 +27,9 @@ RULE = (
 )
 
 
+LOUDEST = 32.0  # louder than any clipped recording, softer than integers of 16 bits
+
+
 class SpeechCodec(Codec):
     """The codec of a model that reads `samples`, `[B, N]`, and `lengths`, `[B]`.
 
@@ -269,7 +272,8 @@ def checked_samples(samples, name) -> np.ndarray:
 
     Raises:
         TypeError: If the array has another dtype.
-        ValueError: If it has several channels, or numbers that are not finite.
+        ValueError: If it has several channels, or numbers that are not finite or far outside of -1
+            to 1.
     """
     samples = np.asarray(samples)
     if samples.dtype == np.int16:
@@ -284,6 +288,12 @@ def checked_samples(samples, name) -> np.ndarray:
         )
     if not np.isfinite(samples).all():
         raise ValueError(f"{name}: samples must be finite numbers. Received: NaN or infinity.")
+    loudest = float(np.abs(samples).max(initial=0))
+    if loudest > LOUDEST:
+        raise ValueError(
+            f"{name}: samples must be from -1 to 1; divide integers of 16 bits by 32768. "
+            f"Received: {loudest:g}."
+        )
     return samples.astype(np.float32, copy=False)
 
 

@@ -3,6 +3,7 @@
 import numpy as np
 
 from keras_transformer.audio.windows import merge, words_of
+from keras_transformer.tasks.speech_recognition.codec import checked_samples
 
 
 class TranscriptStream:
@@ -24,7 +25,15 @@ class TranscriptStream:
         self._known = 0  # number of samples at the beginning that a window has transcribed
 
     def add(self, samples: np.ndarray) -> list[str]:
-        """Returns the words that are final after more samples, float32 `[N]`."""
+        """Returns the words that are final after more samples.
+
+        Args:
+            samples: `[N]` at the model's sample rate: floating from -1 to 1, or int16.
+
+        Raises:
+            TypeError, ValueError: If the samples have another dtype, range or rank.
+        """
+        samples = checked_samples(samples, "the recording")
         self._samples = np.concatenate([self._samples, samples])
         final = []
         while len(self._samples) >= self._length:
