@@ -162,6 +162,22 @@ def test_masks_depend_on_seed_and_epoch_and_keep_padding():
     assert (first != 0).any(axis=2).sum() == real == 50 + 16
 
 
+def test_masks_leave_the_silence_after_a_recording():
+    """Masks of a fifth of 30 seconds would hide short recordings, and most would hide silence."""
+    kind = training(pad_to_max_seconds=True)
+    rows = [(samples(133, seed), TEXTS[0]) for seed in range(40)]
+    settings = {"max_time_mask": 50, "frequency_masks": 0, "max_frequency_mask": 1}
+    data = corpus(rows, kind, time_masks=1, **settings)
+    ((plain, _),) = data.batches(10_000)
+    ((masked, _),) = data.batches(10_000, shuffle=True, epoch=1)
+    changes = []
+    for frames in masked["source"].numpy():  # in another order
+        like = min(plain["source"].numpy(), key=lambda one: np.abs(one - frames).sum())
+        changes.append((frames != like).any(axis=1))
+    assert not np.any(changes, axis=0)[18:].any()  # the window of frame 17 begins before the end
+    assert max(map(np.sum, changes)) == 3
+
+
 def test_identity_has_what_the_frames_depend_on():
     plain = training().identity()
     for changes in (

@@ -82,10 +82,15 @@ class SpeechRecognitionTraining(TextTraining):
             for name in ("time_masks", "max_time_mask", "frequency_masks", "max_frequency_mask")
         }
 
+        silence_follows = self.config.input.pad_to_max_seconds
+
         def mask(draws, columns):
             frames = columns["frames"]
-            real = tf.reduce_any(tf.not_equal(frames, 0), axis=2)  # [B, S]
-            lengths = tf.reduce_sum(tf.cast(real, tf.int32), axis=1)
+            # The frames of appended silence have the lowest value of a recording only.
+            lowest = tf.reduce_min(frames, axis=[1, 2], keepdims=True) if silence_follows else 0
+            real = tf.reduce_any(tf.not_equal(frames, tf.cast(lowest, frames.dtype)), axis=2)
+            numbers = tf.where(real, tf.range(1, tf.shape(real)[1] + 1), 0)  # [B, S]
+            lengths = tf.reduce_max(numbers, axis=1)
             return {**columns, "frames": spec_augment(draws, frames, lengths, **options)}
 
         return mask
