@@ -1,9 +1,16 @@
 """Long recordings as overlapping windows, and the transcript that theirs add up to."""
 
+import re
 import unicodedata
 
 import numpy as np
 
+# Scripts without spaces between words: Thai, Lao, Tibetan, Burmese, Khmer, Japanese, Chinese.
+UNSPACED = (
+    "\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\u3001-\u312f\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
+    "\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff"
+)
+WORD = re.compile(rf" ?(?:[{UNSPACED}]|[^ {UNSPACED}]+)")
 MATCH, ERROR = 2, -1  # scores of two equal words, and of a replaced, additional or missing one
 
 
@@ -35,6 +42,26 @@ def split(samples: np.ndarray, length: int, overlap: int) -> list[np.ndarray]:
     return [samples[begin : begin + length] for begin in begins]
 
 
+def words_of(text: str) -> list[str]:
+    """Returns the words of a text for `merge`, with the spaces between them.
+
+    In scripts that do not separate words by spaces, such as Chinese, every character is a word. All
+    words of merged lists, joined without anything between them, are a text, perhaps after a space.
+
+    Args:
+        text: The text. White space counts as one space.
+
+    Example:
+        >>> from keras_transformer.audio.windows import words_of
+        >>> words_of("on the mat"), words_of("猫は2 匹")
+        ([' on', ' the', ' mat'], ['猫', 'は', '2', ' 匹'])
+    """
+    words = WORD.findall(" ".join(text.split()))
+    if words and not re.match(f"[{UNSPACED}]", words[0]):
+        words[0] = f" {words[0]}"  # another window may come before it
+    return words
+
+
 def merge(transcripts: list[list[str]]) -> list[str]:
     """Joins the words of overlapping windows, so that no word is lost or repeated.
 
@@ -47,7 +74,7 @@ def merge(transcripts: list[list[str]]) -> list[str]:
     punctuation do not matter for equality.
 
     Args:
-        transcripts: List of the words of each window, in order.
+        transcripts: List of the words of each window, in order; see `words_of`.
 
     Returns:
         List of words.
@@ -103,6 +130,6 @@ def _matches(scores, left, right, column):
 
 
 def _plain(word):
-    """Returns a word without case and punctuation; one that is only punctuation as it is."""
-    letters = [sign for sign in word.casefold() if unicodedata.category(sign)[0] not in "PS"]
-    return "".join(letters) or word
+    """Returns a word without case, spaces and punctuation, unless it is only punctuation."""
+    letters = [sign for sign in word.casefold() if unicodedata.category(sign)[0] not in "PSZ"]
+    return "".join(letters) or word.strip()

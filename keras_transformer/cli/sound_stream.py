@@ -6,7 +6,7 @@ WIDTH = 2  # bytes of a sample
 
 
 def transcribe_stream(recognizer, source, target, warn) -> int:
-    """Writes the words of speech while it arrives, separated by spaces, and a line feed at the end.
+    """Writes the words of speech while it arrives, and a line feed at the end.
 
     Args:
         recognizer: A `SpeechRecognizer`.
@@ -18,15 +18,16 @@ def transcribe_stream(recognizer, source, target, warn) -> int:
     Returns:
         Number of samples.
     """
-    stream, count, rest, separator = recognizer.stream(), 0, b"", b""
+    stream, count, rest, begun = recognizer.stream(), 0, b"", False
     read = getattr(source, "read1", source.read)  # what has arrived, not a whole block
 
     def write(words):
-        nonlocal separator
+        nonlocal begun
         if words:
-            target.write(separator + " ".join(words).encode())
+            text = "".join(words)
+            target.write((text if begun else text.lstrip()).encode())
             target.flush()
-            separator = b" "
+            begun = True
 
     while block := read(WIDTH * recognizer.sample_rate):
         block = rest + block

@@ -60,4 +60,5 @@ class Frames(Field):
         return f"frames of {self.item_shape[0]} finite numbers"
 
     def identity(self) -> dict[str, Any]:  # noqa: D102
-        return {**super().identity(), "num_features": self.item_shape[0]}
+        own = {} if self.max_length is None else {"max_length": self.max_length}
+        return {**super().identity(), "num_features": self.item_shape[0], **own}

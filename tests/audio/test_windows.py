@@ -5,7 +5,7 @@ import random
 import numpy as np
 import pytest
 
-from keras_transformer.audio.windows import merge, split
+from keras_transformer.audio.windows import merge, split, words_of
 
 WORDS = [f"w{number}" for number in range(400)]
 
@@ -53,6 +53,25 @@ def sentences(text):
 )
 def test_seams(windows, expected):
     assert merge(sentences(windows)) == expected.split()
+
+
+@pytest.mark.parametrize(
+    ("windows", "expected"),
+    [
+        (["the cat  sat", " Cat sat on\ta mat "], "the Cat sat on a mat"),
+        (["今日はとても良い", "とても良い天気です。"], "今日はとても良い天気です。"),
+        (["我們用GPT 模型", "GPT 模型工作"], "我們用GPT 模型工作"),
+        (["วันนี้อากาศ", "อากาศดีมาก"], "วันนี้อากาศดีมาก"),
+        (["오늘은 날씨가", "날씨가 좋다"], "오늘은 날씨가 좋다"),
+        (["one", "two", "三", "四"], "one two三四"),
+        (["", " \n"], ""),
+    ],
+)
+def test_texts_of_any_script_are_merged(windows, expected):
+    assert "".join(merge(list(map(words_of, windows)))).strip() == expected
+    assert all(
+        "".join(words_of(text)).strip() == " ".join(text.split()) for text in [*windows, expected]
+    )
 
 
 def heard(rng, words, first, last, garbled):

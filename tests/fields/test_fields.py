@@ -58,6 +58,7 @@ def test_an_identity_changes_with_everything_that_affects_the_encoding(kind):
     assert len(set(identities)) == len(FIELDS)
     assert Labels(("some", "few")).identity() != Labels(NAMES).identity()
     assert Frames(4).identity() != Frames(3).identity()
+    assert Frames(4, max_length=9).identity() != Frames(4, max_length=8).identity()
     assert Series(5, 3).identity() != Series(5, 2).identity()
 
 

@@ -20,10 +20,14 @@ IDS[0, 3], IDS[1, 6:] = 2, 0  # a start token within a row, and padding
 # Rows of a question, a start token, a passage, an end token and padding.
 QUESTIONS = np.array([[5, 2, 7, 8, 9, 6, 3, 0, 0], [4, 6, 9, 2, 5, 10, 8, 3, 0]], "int32")
 PIXELS = np.random.default_rng(1).uniform(0, 255, (2, 4, 8, 1)).astype("float32")
+SPEECH = {"sample_rate": 100, "window_length": 20, "hop_length": 10, "num_mel_filters": 6}
+FRAMES = np.random.default_rng(3).uniform(-1.5, 1.5, (2, S, 6)).astype("float32")
+FRAMES[1, 4:] = 0  # padding
 STEPS = np.random.default_rng(2).uniform(-2, 2, (2, T, 2)).astype("float32")
 # The smallest configuration of each kind, and the inputs of its model.
 KINDS = {
     "Transformer": (TOKENS, {"source": IDS[:, :S], "target": IDS}),
+    "SpeechTransformer": ({**TOKENS, **SPEECH}, {"source": FRAMES, "target": IDS}),
     "LanguageModel": (TOKENS, IDS),
     "TextClassifier": (TOKENS, IDS),
     "TextEmbedder": (TOKENS, IDS),
@@ -71,6 +75,8 @@ VALUES = {
     **{"input_scale": (2.0, 3.0), "snow": ("a", "b"), "target_mean": 1.0, "target_scale": 2.0},
     **{"num_decoder_layers": 3, "max_length": 20, "pad_id": 1, "embedding_size": 6},
     **{"pair_layout": "bert", "dimensions": 5, "normalize": False},
+    **{"num_mel_filters": 5, "pad_to_max_seconds": True},
+    **{"kernel_size": 5, "conv_stride": 1, "conv_activation": "relu"},
     **{"attention_position": "alibi", "transform": True, "transform_activation": "relu"},
 }
 # Other values where these are the defaults.
@@ -85,10 +91,16 @@ ELSEWHERE = {
     **{"table": "files", "scored": "windows", "similarity_scale": "loss", "symmetric": "loss"},
     **{"no_answer": "answers", "masking_rate": "masks", "mask_share": "masks"},
     **{"random_share": "masks", "whole_word_masking": "masks"},
+    **{"sample_rate": "features", "window_length": "features", "hop_length": "features"},
+    **{"max_seconds": "windows", "prompt_ids": "searches", "first_silent_ids": "searches"},
+    **{"timestamp_id": "searches", "max_first_timestamp": "searches"},
 }
-# Options that only set a limit: the maximum length, for any position; the padding id of a language
-# model.
-LIMITS = {("LanguageModel", "pad_id"), *((kind, "max_length") for kind in KINDS)}
+# Options that only set a limit: the maximum length, for any position; the padding id of models all
+# of whose tokens attend to earlier ones only.
+LIMITS = {
+    *((kind, "pad_id") for kind in ("LanguageModel", "SpeechTransformer")),
+    *((kind, "max_length") for kind in KINDS),
+}
 T5 = {"position": "t5", "relative_buckets": 4, "relative_distance": 3}
 # Further base configurations, with the options to test on each; `None`: all options.
 BESIDE = [
@@ -152,6 +164,8 @@ def computed(kind, fields):
     config = model_class.config_class(**json.loads(fields))
     if kind == "ImageClassifier":
         inputs = np.resize(inputs, (2, *config.shape))
+    if kind == "SpeechTransformer":
+        inputs = {**inputs, "source": inputs["source"][..., : config.input.num_mel_filters]}
     keras.utils.set_random_seed(0)
     model = randomise(model_class(config))
     outputs = [to_numpy(model(inputs, training=training)) for training in (False, True)]

@@ -4,6 +4,7 @@ import functools
 
 import numpy as np
 import pytest
+import tensorflow as tf
 from click.testing import CliRunner
 from pipelines import speech_recognizer, tokenizer, write_run
 
@@ -88,6 +89,15 @@ def test_a_prompt_is_not_part_of_the_text():
     assert prompt
 
 
+def test_a_prompt_leaves_tokens_for_a_text():
+    pipeline = speech_recognizer(prompt_ids=(7, 9))
+    SpeechRecognizer(pipeline.model, pipeline.tokenizers, 3)
+    with pytest.raises(ValueError, match="`max_length` must be above 2, the number of tokens of"):
+        SpeechRecognizer(pipeline.model, pipeline.tokenizers, 2)
+    with pytest.raises(ValueError, match="`max_length` must be above 2, .* max_length=1"):
+        pipeline.with_search(Greedy(max_length=1))
+
+
 def test_silence_up_to_the_maximum_in_place_of_a_mask():
     pipeline = speech_recognizer(pad_to_max_seconds=True)
     short = RECORDINGS[1]
@@ -150,6 +160,19 @@ def test_rows_that_break_the_rules_have_no_output():
     assert list(np.asarray(outputs["length"])[1:]) == [0, 0, 0]
 
 
+def test_samples_after_the_end_are_ignored_whatever_they_are():
+    pipeline = speech_recognizer()
+    inputs, _ = pipeline.codec.tensors([RECORDINGS[0], RECORDINGS[1]])
+    samples = inputs["samples"].numpy()
+    samples[1, len(RECORDINGS[1]) :] = np.nan
+    signature = pipeline.signatures()[1]
+    expected = signature.strict(**inputs)
+    for call in (signature.strict, signature.lenient):
+        outputs = call(samples=tf.constant(samples), lengths=inputs["lengths"])
+        np.testing.assert_array_equal(outputs["tokens"], expected["tokens"])
+        np.testing.assert_allclose(outputs["score"], expected["score"], atol=1e-4)
+
+
 @pytest.mark.parametrize(
     ("wrong", "error", "message"),
     [
@@ -161,6 +184,7 @@ def test_rows_that_break_the_rules_have_no_output():
             "recording 2: samples must have",
         ),
         ([np.full(9, np.nan, "float32")], ValueError, "recording 1: samples must be finite"),
+        ([np.full(9, 99.0)], ValueError, "recording 1: samples must be from -1 to 1; .*: 99"),
         ([np.zeros(7, "float32")], ValueError, "recording 1: must have at least 8 samples"),
         ([b"RIFF"], ValueError, "recording 1: is not a WAV file"),
         (["nowhere.wav"], ValueError, "nowhere.wav: cannot be read: No such file"),
@@ -178,6 +202,20 @@ def test_requests_are_files():
         speech_recognizer().attention(RECORDINGS[0])
     with pytest.raises(TypeError, match="must be a `Greedy`"):
         speech_recognizer().with_search(Sample())
+
+
+def test_exports_are_checked_with_recordings_that_they_read(tmp_path):
+    """They neither convert files nor divide long recordings into windows."""
+    pipeline, path = speech_recognizer(), tmp_path / "a.wav"
+    path.write_bytes(encode_wav(RECORDINGS[0], RATE))
+    long, fast = np.tile(RECORDINGS[0], 3), encode_wav(RECORDINGS[1], 2 * RATE)
+    kept, *changed = pipeline.check_samples([path, long, encode_wav(long, RATE), fast])
+    assert kept is path
+    assert changed[:2] == [path.read_bytes()] * 2
+    assert pipeline.codec.read(changed[2], "x") == pytest.approx(
+        pipeline.codec.read(fast, "x"), abs=1e-4
+    )
+    assert not any(pipeline.codec.encode(**pipeline.codec.request(changed))[1]["truncated"])
 
 
 def test_evaluation_counts_errors_and_time():
@@ -225,8 +263,21 @@ def test_a_stream_has_the_words_of_the_whole_recording(monkeypatch, length, step
         before = min(begin + step, length) - 400  # a window comes before a word is final
         assert not added or int(added[-1]) * 10 < max(0, before)
         words += added
-    assert [*words, *stream.finish()] == [str(number) for number in range(length // 10)]
+    assert "".join([*words, *stream.finish()]).split() == [
+        str(number) for number in range(length // 10)
+    ]
     assert stream.finish() == []
+
+
+def test_a_stream_takes_integers_of_16_bits():
+    samples = np.round(np.tile(RECORDINGS[0], 2) * 32768).astype("int16")
+    words = []
+    for kind in (samples, samples.astype("float32") / 32768):
+        stream = speech_recognizer().stream()
+        words.append([*stream.add(kind), *stream.finish()])
+    assert words[0] == words[1]
+    with pytest.raises(ValueError, match="the recording: samples must be from -1 to 1"):
+        stream.add(samples.astype("float32"))
 
 
 def test_predict_reads_raw_samples_from_stdin(run):
@@ -236,7 +287,7 @@ def test_predict_reads_raw_samples_from_stdin(run):
     words = [*stream.add(samples.astype(np.float32) / 32768), *stream.finish()]
     data = samples.tobytes() + b"x"
     done = CliRunner().invoke(cli, ["predict", str(run), "--stream"], input=data)
-    assert done.exit_code == 0 and done.stdout == " ".join(words) + "\n"
+    assert done.exit_code == 0 and done.stdout == "".join(words).strip() + "\n"
     assert "the last sample has one byte instead of two and is ignored" in done.stderr
 
 

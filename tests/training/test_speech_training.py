@@ -19,6 +19,7 @@ from keras_transformer.cli.main import cli
 from keras_transformer.export.errors import ExportError
 from keras_transformer.export.formats import FORMATS
 from keras_transformer.tasks.run import Run
+from keras_transformer.training.data import encoding
 from keras_transformer.training.data.sources.recordings import Recordings
 from keras_transformer.training.settings.toml import SettingsError, load_settings
 from keras_transformer.training.tasks.speech_recognition import SpeechRecognitionTraining
@@ -95,6 +96,10 @@ def test_a_batch_has_the_frames_of_each_recording_and_its_text():
     inputs, labels = batch
     log_mel = LogMel(**training().config.input.features)
     assert inputs["source"].dtype == tf.float32 and inputs["source"].shape == (3, 50, 6)
+    with pytest.raises(
+        ValueError, match="`batch_frames` for recordings, must be .* 50. Received: 49"
+    ):
+        corpus(rows).batches(49)
     for frames, target, label in zip(inputs["source"], inputs["target"], labels, strict=True):
         count = int(np.any(frames != 0, axis=1).sum())
         (audio, text) = next(row for row in rows if len(row[0]) // 8 == count)
@@ -110,8 +115,27 @@ def test_long_and_empty_examples_are_left_out_and_counted(pad_to_max_seconds):
     rows = [(samples(400), "a cat"), (samples(401), "a dog"), (samples(90), "the big dog " * 9)]
     encoded = corpus(rows, kind)
     assert (encoded.size, encoded.too_long) == (1, 2)
+    with pytest.raises(ValueError, match="tokens, and at most 50 frames. Received: 0 empty and 1"):
+        corpus(rows[1:2], kind)
     if not pad_to_max_seconds:  # shorter than a frame
         assert corpus([*rows, (samples(7), "a cat")], kind).empty == 1
+
+
+def test_a_text_and_a_prompt_fit_the_model():
+    """Or positions above the table of a Whisper checkpoint would be looked up."""
+    rows = [(samples(400), "a cat")]
+    assert corpus(rows, training(prompt_ids=(7, 9))).size == 1
+    with pytest.raises(ValueError, match="`data.max_length` must be at most 8, so .* the 3 tokens"):
+        corpus(rows, training(prompt_ids=(7, 9, 11)))
+
+
+def test_few_recordings_are_in_memory_when_they_are_encoded(monkeypatch):
+    """A batch of texts would be 2 GB of samples, and a chunk 10 GB of frames."""
+    monkeypatch.setattr(encoding, "CHUNK", 2)
+    audio = tf.RaggedTensor.from_uniform_row_length(tf.constant(samples(40 * 16)), 16)
+    data = tf.data.Dataset.from_tensor_slices((audio, ["a cat"] * 40))
+    encoder = encoding.Encoder(training(), encoding.Limits(9))
+    assert [chunk.counts["rows"] for chunk in encoder.chunks(data)] == [32, 8]
 
 
 def test_silence_is_stored_up_to_the_maximum():
@@ -138,9 +162,28 @@ def test_masks_depend_on_seed_and_epoch_and_keep_padding():
     assert (first != 0).any(axis=2).sum() == real == 50 + 16
 
 
+def test_masks_leave_the_silence_after_a_recording():
+    """Masks of a fifth of 30 seconds would hide short recordings, and most would hide silence."""
+    kind = training(pad_to_max_seconds=True)
+    rows = [(samples(133, seed), TEXTS[0]) for seed in range(40)]
+    settings = {"max_time_mask": 50, "frequency_masks": 0, "max_frequency_mask": 1}
+    data = corpus(rows, kind, time_masks=1, **settings)
+    ((plain, _),) = data.batches(10_000)
+    ((masked, _),) = data.batches(10_000, shuffle=True, epoch=1)
+    changes = []
+    for frames in masked["source"].numpy():  # in another order
+        like = min(plain["source"].numpy(), key=lambda one: np.abs(one - frames).sum())
+        changes.append((frames != like).any(axis=1))
+    assert not np.any(changes, axis=0)[18:].any()  # the window of frame 17 begins before the end
+    assert max(map(np.sum, changes)) == 3
+
+
 def test_identity_has_what_the_frames_depend_on():
     plain = training().identity()
-    for changes in ({"hop_length": 10}, {"pad_to_max_seconds": True}, {"num_mel_filters": 7}):
+    for changes in (
+        *({"hop_length": 10}, {"pad_to_max_seconds": True}, {"num_mel_filters": 7}),
+        {"max_seconds": 0.3},  # longer recordings are left out
+    ):
         assert training(**changes).identity() != plain
     assert training(conv_stride=3).identity() == plain
 

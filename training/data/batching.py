@@ -58,8 +58,8 @@ def plan_batches(counts, batch_tokens, widths) -> Plan:
     counts = np.asarray(counts, np.int64)
     if len(counts) - 1 > batch_tokens:
         raise ValueError(
-            "`batch_tokens` must be at least the length of the longest sentence. Received: "
-            f"batch_tokens={batch_tokens}, and a sentence of {len(counts) - 1} tokens."
+            "`batch_tokens`, or `batch_frames` for recordings, must be at least the length of the "
+            f"longest example, {len(counts) - 1}. Received: {batch_tokens}."
         )
     widths = widths[: np.searchsorted(widths, len(counts) - 1) + 1]
     ends = np.cumsum(counts)[np.minimum(widths, len(counts) - 1)]

@@ -10,8 +10,8 @@ import tensorflow as tf
 from keras_transformer.training.data.packing import pack_texts
 from keras_transformer.training.data.stream import unconverted
 
-BATCH = 1024  # number of examples that are encoded together
-CHUNK = 64  # number of batches in a chunk, which has 65,536 examples
+BATCH = 1024  # most examples that are encoded together; see `Training.encoded_together`
+CHUNK = 64  # number of batches in a chunk, which has 65,536 examples or fewer
 LONGEST = 200  # characters of a value in an error
 COUNTS = ("rows", "examples", "too_long", "empty", "cut")
 
@@ -101,8 +101,24 @@ class Encoder:
         self._limits, self._split, self._texts = limits, split, texts
         self._ragged = [name for name, field in self._fields.items() if field.is_ragged]
 
+    @property
+    def longest(self) -> dict[str, int]:
+        """Maximum lengths of the columns that have their own."""
+        lengths = {name: self._fields[name].max_length for name in self._ragged}
+        return {name: length for name, length in lengths.items() if length is not None}
+
+    @property
+    def batch(self) -> int:
+        """Number of examples that are encoded together."""
+        return min(BATCH, self._training.encoded_together or BATCH)
+
+    @property
+    def chunk(self) -> int:
+        """Number of rows of a chunk; the last one has fewer."""
+        return CHUNK * self.batch
+
     def chunks(self, rows, weights=None, skip=0) -> Iterator[Chunk]:
-        """Yields `Chunk`s of `CHUNK * BATCH` rows, in order; the last has fewer, perhaps none.
+        """Yields `Chunk`s of `chunk` rows, in order; the last has fewer, perhaps none.
 
         Args:
             rows: A `tf.data.Dataset` of tuples, one field for each column.
@@ -118,9 +134,9 @@ class Encoder:
             columns = dict(zip(self._training.columns, values, strict=True))
             return self._training.encode(columns), columns
 
-        batches = rows.batch(BATCH).skip(skip * CHUNK)
+        batches = rows.batch(self.batch).skip(skip * CHUNK)
         encoded = batches.map(unconverted(encode), num_parallel_calls=tf.data.AUTOTUNE)
-        begin, parts = skip * CHUNK * BATCH, []
+        begin, parts = skip * self.chunk, []
         for batch, columns in encoded.prefetch(2):
             before = begin + sum(part[1]["rows"] for part in parts)
             parts.append(self._part(batch, columns, before))
@@ -150,7 +166,7 @@ class Encoder:
                 first = self._ragged[0]
                 batch = {**batch, first: self._fields[first].cut(batch[first], limit)}
                 is_cut, lengths[first] = lengths[first] > limit, batch[first].row_lengths().numpy()
-            most = {name: self._fields[name].max_length or limit for name in self._ragged}
+            most = dict.fromkeys(self._ragged, limit) | self.longest
             too_long = ~empty & np.any([lengths[n] > most[n] for n in self._ragged], axis=0)
         kept = np.flatnonzero(~(empty | too_long))
         found = {

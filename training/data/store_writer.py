@@ -9,7 +9,7 @@ import numpy as np
 
 from keras_transformer.files import replacing, sync, write_json
 from keras_transformer.training.data.checksums import block_checksums
-from keras_transformer.training.data.encoding import BATCH, CHUNK, COUNTS, Column
+from keras_transformer.training.data.encoding import COUNTS, Column
 
 BLOCK = 2**22  # number of offsets that are summed at a time
 
@@ -77,7 +77,7 @@ class StoreWriter:
         paths = sorted(part.glob("chunk-*.npz"))
         done = sum(_counts(path)["rows"] for path in paths)
         show(done)
-        if paths and _counts(paths[-1])["rows"] < BATCH * CHUNK:
+        if paths and _counts(paths[-1])["rows"] < self._encoder.chunk:
             return paths
         for chunk in self._encoder.chunks(rows, weights, skip=len(paths)):
             paths.append(part / f"chunk-{len(paths):06d}.npz")
@@ -93,9 +93,11 @@ class StoreWriter:
         limit = self._key["limits"]["max_length"]
         if limit is None or not (empty or too_long):
             return "The data must contain at least one example. Received: none."
+        longest = self._encoder.longest.items()
+        others = "".join(f", and at most {most} {name}" for name, most in longest)
         return (
             "The data must contain at least one example with words in each text and at most "
-            f"`max_length` tokens. Received: {empty} empty and {too_long} longer examples, "
+            f"`max_length` tokens{others}. Received: {empty} empty and {too_long} longer examples, "
             f"with max_length={limit}."
         )
 

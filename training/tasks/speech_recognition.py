@@ -11,6 +11,7 @@ from keras_transformer.fields import Frames, Tokens
 from keras_transformer.fields.field import Field
 from keras_transformer.tasks.speech_recognition.features import frames_of
 from keras_transformer.tensors import Tensor
+from keras_transformer.training.data.corpus import Corpus
 from keras_transformer.training.losses.cross_entropy import LabelSmoothedCrossEntropy
 from keras_transformer.training.tasks.task import TextTraining
 
@@ -24,6 +25,7 @@ class SpeechRecognitionTraining(TextTraining):
     """
 
     columns = ("audio", "text")
+    encoded_together = 16  # 1,024 examples of a chunk have up to 0.5 GB of frames
 
     @property
     def fields(self) -> dict[str, Field]:  # noqa: D102
@@ -51,6 +53,24 @@ class SpeechRecognitionTraining(TextTraining):
             "text": fields["text"].encode(columns["text"]),
         }
 
+    def corpus(
+        self, data: Any, split: str, settings: Any, stores: Any = None, sampled: bool = False
+    ) -> Corpus:
+        """Returns the encoded examples of a split; see `Training.corpus`.
+
+        Raises:
+            ValueError: If a text of maximum length and the model's `prompt_ids` are longer than its
+                `max_length`.
+        """
+        longest = self.config.max_length - len(self.config.prompt_ids)
+        if settings.max_length > longest:
+            raise ValueError(
+                f"`data.max_length` must be at most {longest}, so that the model's `max_length` of "
+                f"{self.config.max_length} also suffices for the {len(self.config.prompt_ids)} "
+                f"tokens of its prompt. Received: data.max_length={settings.max_length}."
+            )
+        return super().corpus(data, split, settings, stores, sampled)
+
     def variation(
         self, settings: Any
     ) -> Callable[[Tensor, dict[str, Tensor]], dict[str, Tensor]] | None:
@@ -62,10 +82,15 @@ class SpeechRecognitionTraining(TextTraining):
             for name in ("time_masks", "max_time_mask", "frequency_masks", "max_frequency_mask")
         }
 
+        silence_follows = self.config.input.pad_to_max_seconds
+
         def mask(draws, columns):
             frames = columns["frames"]
-            real = tf.reduce_any(tf.not_equal(frames, 0), axis=2)  # [B, S]
-            lengths = tf.reduce_sum(tf.cast(real, tf.int32), axis=1)
+            # The frames of appended silence have the lowest value of a recording only.
+            lowest = tf.reduce_min(frames, axis=[1, 2], keepdims=True) if silence_follows else 0
+            real = tf.reduce_any(tf.not_equal(frames, tf.cast(lowest, frames.dtype)), axis=2)
+            numbers = tf.where(real, tf.range(1, tf.shape(real)[1] + 1), 0)  # [B, S]
+            lengths = tf.reduce_max(numbers, axis=1)
             return {**columns, "frames": spec_augment(draws, frames, lengths, **options)}
 
         return mask

@@ -35,11 +35,14 @@ class Training(abc.ABC):
         pad_id: Value of the rows that pad the shards of a batch to equal size.
         packed: Whether rows contain several texts: see `pack_texts`.
         row_settings: Names of the settings in `[data]` that `rows` depend on.
+        encoded_together: Number of examples that are encoded together; 64 times as many are in
+            memory when a store is written. `None`: as many as suit texts.
     """
 
     pad_id = 0
     packed = False
     row_settings = ()
+    encoded_together: int | None = None
 
     def __init__(self, tokenizers: Any = None, config: Any = None):
         self.tokenizers, self.config = tokenizers, config

@@ -27,6 +27,9 @@ RULE = (
 )
 
 
+LOUDEST = 32.0  # louder than any clipped recording, softer than integers of 16 bits
+
+
 class SpeechCodec(Codec):
     """The codec of a model that reads `samples`, `[B, N]`, and `lengths`, `[B]`.
 
@@ -134,6 +137,28 @@ class SpeechCodec(Codec):
             )
         return samples
 
+    def exported(self, recording, name) -> Any:
+        """Returns a recording in a form that exports read as the run does.
+
+        Args:
+            recording, name: See `read`.
+
+        Returns:
+            A path or the bytes of a WAV file of 16 bits, at the sample rate of the model and not
+            longer than its limit: the recording itself if it is one, otherwise its beginning.
+
+        Raises:
+            TypeError, ValueError: See `read`.
+        """
+        samples, rate = self.read(recording, name), self.speech.sample_rate
+        if isinstance(recording, (str, os.PathLike, bytes)) and len(samples) <= self.longest:
+            try:
+                decode_wav(tf.constant([_content(recording)]), rate)
+                return recording
+            except tf.errors.InvalidArgumentError:
+                pass  # another format or sample rate, which only a run converts
+        return encode_wav(samples[: self.longest], rate)
+
     def outputs(self, prediction) -> dict[str, Tensor]:
         """Returns `tokens` `[B, L]`, `score` `[B]` and `length` `[B]` of a `Found`."""
         tokens = tf.squeeze(prediction.tokens, 1)  # [B, L], the best output
@@ -160,6 +185,7 @@ class SpeechCodec(Codec):
         ]
 
     def checked(self, samples, lengths) -> dict[str, Tensor]:  # noqa: D102
+        samples = _within(samples, lengths)
         checks = {
             f"`lengths` must be at least {self.speech.hop_length}, the time of a frame, and at "
             f"most {self.longest}.": (lengths >= self.speech.hop_length)
@@ -172,6 +198,7 @@ class SpeechCodec(Codec):
             return {"samples": tf.identity(samples), "lengths": tf.identity(lengths)}
 
     def screen(self, samples, lengths) -> tuple[Tensor, dict[str, Tensor]]:  # noqa: D102
+        samples = _within(samples, lengths)
         most = tf.minimum(tf.shape(samples)[1], self.longest)
         valid = (lengths >= self.speech.hop_length) & (lengths <= most)
         # Infinity and NaN minus themselves are NaN: a form that LiteRT computes.
@@ -245,7 +272,8 @@ def checked_samples(samples, name) -> np.ndarray:
 
     Raises:
         TypeError: If the array has another dtype.
-        ValueError: If it has several channels, or numbers that are not finite.
+        ValueError: If it has several channels, or numbers that are not finite or far outside of -1
+            to 1.
     """
     samples = np.asarray(samples)
     if samples.dtype == np.int16:
@@ -260,21 +288,19 @@ def checked_samples(samples, name) -> np.ndarray:
         )
     if not np.isfinite(samples).all():
         raise ValueError(f"{name}: samples must be finite numbers. Received: NaN or infinity.")
+    loudest = float(np.abs(samples).max(initial=0))
+    if loudest > LOUDEST:
+        raise ValueError(
+            f"{name}: samples must be from -1 to 1; divide integers of 16 bits by 32768. "
+            f"Received: {loudest:g}."
+        )
     return samples.astype(np.float32, copy=False)
 
 
-def encoded_recording(example, sample_rate) -> bytes:
-    """Returns a recording, a path, the bytes of a file or samples, as the bytes of a file.
-
-    Samples are rounded to 16 bits.
-
-    Args:
-        example: The recording.
-        sample_rate: Samples per second of an array of samples.
-    """
-    if isinstance(example, (str, bytes, os.PathLike)):
-        return _content(example)
-    return encode_wav(checked_samples(example, "a recording"), sample_rate)
+def _within(samples, lengths):
+    """Returns samples `[B, N]` with zeros after the end of each recording."""
+    numbers = tf.expand_dims(tf.range(tf.shape(samples)[1]), 0)
+    return tf.where(numbers < tf.expand_dims(lengths, 1), samples, 0.0)
 
 
 def _content(example):

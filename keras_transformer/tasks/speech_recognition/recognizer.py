@@ -1,6 +1,5 @@
 """The pipeline of speech recognition."""
 
-import os
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
@@ -16,7 +15,7 @@ from keras_transformer.models.speech_transformer import SpeechTransformer
 from keras_transformer.tasks.graphs import traced_once
 from keras_transformer.tasks.pipeline import Pipeline, TextPipeline
 from keras_transformer.tasks.single_pass.pipeline import SinglePass
-from keras_transformer.tasks.speech_recognition.codec import SpeechCodec, encoded_recording
+from keras_transformer.tasks.speech_recognition.codec import SpeechCodec
 from keras_transformer.tasks.speech_recognition.features import frames_of
 from keras_transformer.tasks.speech_recognition.stream import TranscriptStream
 from keras_transformer.tasks.speech_recognition.transcript import Transcript
@@ -38,13 +37,14 @@ class SpeechRecognizer(SinglePass, TextPipeline):
     Args:
         model: A `SpeechTransformer`, or a list of several; see `Pipeline`.
         tokenizer: The `Tokenizer` of the model.
-        max_length: Maximum length of an output in tokens. `None`: the model's `max_length`.
+        max_length: Maximum length of an output in tokens, with those of the model's `prompt_ids`.
+            `None`: the model's `max_length`.
         search: The default search, a `Greedy` or a `Beam`. `None`: greedy search.
 
     Raises:
         TypeError: If an argument has the wrong type.
-        ValueError: If `max_length` is above the model's, tokenizer and model do not belong
-            together, or the search does not fit the model.
+        ValueError: If `max_length` is above the model's or the prompt has as many tokens, tokenizer
+            and model do not belong together, or the search does not fit the model.
 
     Example:
         from keras_transformer import SpeechRecognizer
@@ -68,11 +68,13 @@ class SpeechRecognizer(SinglePass, TextPipeline):
         super().__init__(model, tokenizer, max_length)
         config = self.model.config
         prompt = len(config.prompt_ids)
+        _check_limit(self.max_length, prompt)
         self.codec = SpeechCodec(config.input, self.tokenizers, self.max_length, prompt)
         self.check_models()
         if search is not None:
             check_search(search, Greedy, Beam)
             search.check(Vocabulary.of(config), self.max_length, 1)
+            _check_limit(getattr(search, "max_length", None), prompt)
             self.search = search
         ensemble = Ensemble(self.models) if len(self.models) > 1 else None
         self._ensemble = lambda: ensemble  # hidden from `tf.Module`, which would track it
@@ -105,11 +107,9 @@ class SpeechRecognizer(SinglePass, TextPipeline):
         return self.model.config.input.sample_rate
 
     def check_samples(self, samples: Sequence[Any]) -> list:
-        """Returns the recordings to check an export with as a list of paths and bytes of files."""
-        samples = super().check_samples(samples)
-        kept = (str, bytes, os.PathLike)
-        rate = self.sample_rate
-        return [s if isinstance(s, kept) else encoded_recording(s, rate) for s in samples]
+        """Returns the recordings to check an export with, a list; see `SpeechCodec.exported`."""
+        samples = enumerate(super().check_samples(samples), start=1)
+        return [self.codec.exported(one, f"recording {number}") for number, one in samples]
 
     def attention(self, example: Any) -> dict[str, Any]:
         """Raises a `ValueError`: see `Pipeline.attention`."""
@@ -190,13 +190,22 @@ class SpeechRecognizer(SinglePass, TextPipeline):
         return results
 
 
+def _check_limit(max_length, prompt):
+    """Raises a `ValueError` if outputs would end within the prompt, whose length is given."""
+    if max_length is not None and max_length <= prompt:
+        raise ValueError(
+            f"`max_length` must be above {prompt}, the number of tokens of the model's prompt, "
+            f"with which every output begins. Received: max_length={max_length}."
+        )
+
+
 def _joined(results):
     """Returns one `Transcript` for the windows of a recording."""
     if len(results) == 1:
         return results[0]
-    words = windows.merge([result.transcript.split() for result in results])
+    words = windows.merge([windows.words_of(result.transcript) for result in results])
     return Transcript(
-        " ".join(words),
+        "".join(words).strip(),
         sum(result.log_probability for result in results),
         sum(result.length for result in results),
     )

@@ -2,14 +2,16 @@
 
 import numpy as np
 
-from keras_transformer.audio.windows import merge
+from keras_transformer.audio.windows import merge, words_of
+from keras_transformer.tasks.speech_recognition.codec import checked_samples
 
 
 class TranscriptStream:
     """Words of a recording that arrives piece by piece, such as from a microphone.
 
     Windows of the model's maximum length are transcribed as soon as they are complete. Words are
-    returned when no later window can change them, which is one window later.
+    returned when no later window can change them, which is one window later. Joined without
+    anything between them they are the transcript, perhaps after a space: see `words_of`.
 
     Args:
         recognizer: A `SpeechRecognizer`.
@@ -23,7 +25,15 @@ class TranscriptStream:
         self._known = 0  # number of samples at the beginning that a window has transcribed
 
     def add(self, samples: np.ndarray) -> list[str]:
-        """Returns the words that are final after more samples, float32 `[N]`."""
+        """Returns the words that are final after more samples.
+
+        Args:
+            samples: `[N]` at the model's sample rate: floating from -1 to 1, or int16.
+
+        Raises:
+            TypeError, ValueError: If the samples have another dtype, range or rank.
+        """
+        samples = checked_samples(samples, "the recording")
         self._samples = np.concatenate([self._samples, samples])
         final = []
         while len(self._samples) >= self._length:
@@ -45,7 +55,7 @@ class TranscriptStream:
     def _follow(self, window):
         """Transcribes the next window; returns the words that later ones cannot change."""
         (transcript,) = self._recognizer.transcribe([window])
-        words = transcript.text.split()
+        words = words_of(transcript.text)
         merged = merge([self._words, words])
         count = max(0, len(merged) - len(words))
         self._words = merged[count:]

@@ -30,7 +30,7 @@ class Pairs:
 
     columns = ("images", "labels")
     fields = {"images": Series(2, 3), "labels": Number()}
-    packed = False
+    packed, encoded_together = False, None
 
     def identity(self):
         return {name: field.identity() for name, field in self.fields.items()}

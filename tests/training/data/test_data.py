@@ -99,10 +99,10 @@ def test_widths_above_the_longest_sentence_are_left_out():
 
 
 def test_a_sentence_longer_than_a_batch_is_refused(corpus):
-    match = "`batch_tokens` must be at least the length of .*batch_tokens=12, and a sentence of 37"
+    match = "`batch_tokens`, or `batch_frames` .* must be at least .* example, 37. Received: 12"
     with pytest.raises(ValueError, match=match):
         plan_batches(np.bincount([3, 37]), 12, np.array([3, 37]))
-    with pytest.raises(ValueError, match="`batch_tokens` must be at least"):
+    with pytest.raises(ValueError, match="`batch_tokens`, or `batch_frames`"):
         corpus.batches(12)
 
 

@@ -9,7 +9,7 @@ import tensorflow_datasets as tfds
 
 from keras_transformer.audio.resampling import change_speed
 from keras_transformer.audio.wav import encode_wav, read_wav
-from keras_transformer.training.data.sources import open_source
+from keras_transformer.training.data.sources import open_source, tfds_speech
 from keras_transformer.training.settings.speech_data import SpeechFilesData, TfdsSpeechData
 
 
@@ -49,6 +49,13 @@ def test_a_folder_of_recordings_and_texts(folder):
     slower = open_source(settings(folder, sample_rate=8000))
     assert len(rows(slower, "train")[0][0]) == 300
     assert slower.identity("train") != source.identity("train")
+
+
+def test_transcripts_are_known_without_the_recordings(folder):
+    source = open_source(settings(folder, speeds=[0.9, 1.0]))
+    (folder / "train/a/one.wav").write_bytes(b"")
+    texts = [text.numpy().decode() for _, text in source.text_rows("train")]
+    assert texts == ["the text of one", "the text of two"]
 
 
 def test_a_table_is_the_same_data_as_its_folder(folder):
@@ -102,6 +109,12 @@ def test_wrong_files_are_reported_in_one_line(folder, name, content, message):
     assert "\n" not in str(error.value)
 
 
+def test_a_recording_is_in_one_split(folder):
+    """Recordings in a folder may be at any depth: also in the folder of another split."""
+    with pytest.raises(ValueError, match=r"a/one.wav: must not be in train and in validation"):
+        open_source(settings(folder, validation=str(folder / "train/a")))
+
+
 def test_speeds_copy_the_training_recordings_only(folder):
     plain = open_source(settings(folder))
     source = open_source(settings(folder, speeds=[0.9, 1.0, 1.1]))
@@ -142,6 +155,7 @@ class LocalSpeech(tfds.core.GeneratorBasedBuilder):
         features = {
             "speech": tfds.features.Audio(sample_rate=8000, dtype=np.int16),
             "text": tfds.features.Text(),
+            "title": tfds.features.Text(),
             "number": tfds.features.Scalar(tf.int64),
         }
         return tfds.core.DatasetInfo(
@@ -154,7 +168,7 @@ class LocalSpeech(tfds.core.GeneratorBasedBuilder):
     def _generate_examples(self, name):
         for n in range(3):
             samples = np.rint(tone(50 + n) * 32768).astype(np.int16)
-            yield n, {"speech": samples, "text": f"{name}  {n}", "number": n}
+            yield n, {"speech": samples, "text": f"{name}  {n}", "title": "A", "number": n}
 
 
 @pytest.fixture(scope="module")
@@ -184,11 +198,27 @@ def test_a_dataset_of_sound_and_text(local):
     assert source.identity("train") != plain.identity("train")
 
 
+def test_transcripts_of_a_dataset_are_read_without_its_sound(local, monkeypatch):
+    source = open_source(speech(local))
+    monkeypatch.setattr(tfds_speech, "at_rate", None)
+    texts = [text.numpy().decode() for _, text in source.text_rows("train")]
+    assert texts == [f"{n} {i}" for n in ("train", "more") for i in (0, 1, 2)]
+
+
+def test_the_identity_of_a_dataset_has_its_features_and_files(local):
+    before = open_source(speech(local)).identity("train")
+    other = open_source(speech(local, features=["speech", "title"])).identity("train")
+    assert other != before == open_source(speech(local)).identity("train")
+    (file,) = local.glob("local_speech/*/*-more.tfrecord*")
+    os.utime(file, ns=(1, 1))
+    assert open_source(speech(local)).identity("train") != before
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
         ({"features": ["text", "text"]}, "no feature of audio named 'text'; it has speech"),
-        ({"features": ["speech", "number"]}, "no feature of text named 'number'; it has text"),
+        ({"features": ["speech", "number"]}, "of text named 'number'; it has text, title"),
         ({"validation": "test"}, "`data.validation` must be splits of local_speech.*: dev, more,"),
         ({"name": "no_such_speech"}, "`name` must be a dataset of TensorFlow Datasets"),
     ],

@@ -36,9 +36,8 @@ def training():
 @pytest.fixture
 def small_chunks(monkeypatch):
     """Chunks of 40 examples, so that the pairs have eleven chunks."""
-    for module in (encoding, store_writer):
-        monkeypatch.setattr(module, "BATCH", 10)
-        monkeypatch.setattr(module, "CHUNK", 4)
+    monkeypatch.setattr(encoding, "BATCH", 10)
+    monkeypatch.setattr(encoding, "CHUNK", 4)
 
 
 def take(folder, training, make=lambda: dataset(text_pairs()), **options):
@@ -253,7 +252,7 @@ class Clips:
 
     columns = ("frames", "picture")
     fields = {"frames": Frames(3), "picture": Images(2, 5, 1)}
-    packed = False
+    packed, encoded_together = False, None
 
     def identity(self):
         return {name: field.identity() for name, field in self.fields.items()}

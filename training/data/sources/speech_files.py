@@ -27,11 +27,16 @@ class SpeechFiles(Recordings):
         self._files = files
         identities = {split: _state_of(pairs) for split, pairs in files.items()}
         counts = {split: len(pairs) for split, pairs in files.items()}
-        super().__init__(counts, description, sample_rate, self._decoded, identities)
+        super().__init__(
+            counts, description, sample_rate, self._decoded, identities, self._transcripts
+        )
 
     def _decoded(self, split) -> Iterator[tuple[np.ndarray, str]]:
         for path, text in self._files[split]:
             yield read_audio(path, self._rate), text
+
+    def _transcripts(self, split) -> Iterator[str]:
+        return (text for _, text in self._files[split])
 
     def check(self) -> None:
         """Reads every file once.
@@ -49,14 +54,25 @@ def open_speech_files(settings) -> SpeechFiles:
 
     Raises:
         ValueError: If a table, a folder, a recording or a transcript is missing or empty. One line,
-            which names it.
+            which names it; or if a recording is in two splits.
     """
     files = {
         split: find_recordings(getattr(settings, split))
         for split in SPLITS
         if getattr(settings, split) is not None
     }
+    _check_apart(files)
     return SpeechFiles(files, f"the recordings in {settings.train}", settings.sample_rate)
+
+
+def _check_apart(files):
+    """Raises a `ValueError` if a recording is in two splits, such as in a folder within another."""
+    splits = {}
+    for split, pairs in files.items():
+        for path in {path.resolve() for path, _ in pairs}:
+            if path in splits:
+                raise ValueError(f"{path}: must not be in {splits[path]} and in {split}.")
+            splits[path] = split
 
 
 def find_recordings(place) -> list[tuple[pathlib.Path, str]]:

@@ -1,5 +1,6 @@
 """Datasets of TensorFlow Datasets with a feature of sound and one of text."""
 
+import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -31,9 +32,17 @@ class TfdsSpeech(Recordings):
             split: splits[part].num_examples if splits else None for split, part in parts.items()
         }
         name = builder.info.full_name
-        identities = {split: [name, str(builder.data_dir), part] for split, part in parts.items()}
+        identities = {split: self._state_of(part) for split, part in parts.items()}
         description = f"the TensorFlow Dataset {name}"
-        super().__init__(counts, description, to_rate, self._decoded, identities)
+        super().__init__(counts, description, to_rate, self._decoded, identities, self._transcripts)
+
+    def _state_of(self, part) -> list:
+        """Returns everything that the examples of a part depend on: also its files' times."""
+        info = self._builder.info
+        files = [os.stat(path) for path in info.splits[part].filepaths] if info.splits else []
+        states = [[state.st_size, state.st_mtime_ns] for state in files]
+        own = [info.full_name, str(info.data_dir), part, list(self._features), self._from_rate]
+        return [*own, states]
 
     def _decoded(self, split) -> Iterator[tuple[np.ndarray, str]]:
         sound, text = self._features
@@ -42,7 +51,21 @@ class TfdsSpeech(Recordings):
             samples = example[sound].astype(np.float64) / 32768  # integers of 16 bits
             name = f"{self.description}, {self._parts[split]}, example {number}"
             mono = at_rate(samples[:, None], self._from_rate, self._rate, name)
-            yield mono, " ".join(example[text].decode("utf-8", "replace").split())
+            yield mono, _words(example[text])
+
+    def _transcripts(self, split) -> Iterator[str]:
+        text = self._features[1]
+        examples = self._builder.as_dataset(
+            split=self._parts[split],
+            shuffle_files=False,
+            decoders=tfds.decode.PartialDecoding({text: True}),
+        )
+        return (_words(example[text]) for example in tfds.as_numpy(examples))
+
+
+def _words(text):
+    """Returns a transcript with single spaces."""
+    return " ".join(text.decode("utf-8", "replace").split())
 
 
 def open_tfds_speech(settings) -> TfdsSpeech:
