@@ -15,7 +15,7 @@ WORDS = [
     usage("train CONFIG.toml --ouput NEW", "No such option '--ouput'.*'--output'"),
     usage("train CONFIG.toml --output NEW again", "unexpected extra argument"),
     usage("train CONFIG.toml --output NEW --strategy mirored", "'mirored' is not one of.*mirrored"),
-    usage("translate", "Missing argument 'MODEL...'"),
+    usage("translate", "Missing argument 'MODEL... \\[FILE\\]...'"),
     usage("translate nowhere", "nowhere does not exist: MODEL is a run or an export"),
     usage(
         "translate Helsinki-NLP/opus-mt-en-de",
