@@ -79,7 +79,7 @@ class CausalDecoder(Family):
         """Returns whether some of `count` layers have a sliding window and whether some have none.
 
         The window is `sliding_window` wide. The set contains `True` if a layer has it and `False`
-        if a layer does not. It is no list: `count` has not been compared with the tensors yet.
+        if a layer does not. It is not a list, because `count` may be wrong.
         """
         self.settings.check({"use_sliding_window": (False, None)})
         if {*self.layer_types()} - {FULL}:

@@ -103,6 +103,7 @@ def test_a_batch_has_the_frames_of_each_recording_and_its_text():
     for frames, target, label in zip(inputs["source"], inputs["target"], labels, strict=True):
         count = int(np.any(frames != 0, axis=1).sum())
         (audio, text) = next(row for row in rows if len(row[0]) // 8 == count)
+        # Stored with 16 bits, in steps of 2**-10 from 1 to 2.
         np.testing.assert_allclose(frames[:count], log_mel(audio[None])[0], atol=1e-3)
         ids = tokenizer().encode([text]).to_list()[0]
         assert label.numpy().tolist()[: len(ids)] == ids
@@ -142,7 +143,7 @@ def test_silence_is_stored_up_to_the_maximum():
     kind = training(pad_to_max_seconds=True)
     (batch,) = corpus([(samples(133), "a cat")], kind).batches(1000)
     frames = LogMel(**kind.config.input.features)(np.pad(samples(133), (0, 267))[None])
-    np.testing.assert_allclose(batch[0]["source"], frames, atol=1e-3)
+    np.testing.assert_allclose(batch[0]["source"], frames, atol=1e-3)  # stored with 16 bits
 
 
 def test_masks_depend_on_seed_and_epoch_and_keep_padding():

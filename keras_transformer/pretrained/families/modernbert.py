@@ -135,7 +135,7 @@ class ModernBert(TextEncoder):
         if kinds is None:
             return settings.count("global_attn_every_n_layers", 3)
         count = settings.count("num_hidden_layers")
-        # The list is compared first: `count` has not been compared with the tensors yet.
+        # The list is compared first, because `count` may be wrong: the tensors are read later.
         if isinstance(kinds, list) and len(kinds) == count:
             if kinds == [LOCAL] * count:
                 return None
