@@ -64,6 +64,18 @@ def reference(samples, rate=RATE, window=400, hop=160, num_filters=80):
     return (np.maximum(frames, frames.max() - 8) + 4) / 4
 
 
+def check_amplitudes(frames, expected):
+    """Compares frames of one recording by their amplitudes relative to the loudest one.
+
+    Kernels of other processors add in another order. The error of a sum is relative to the largest
+    term, so that its logarithm changes the more, the quieter the value is: by 4e-5 at most.
+    """
+    frames, expected = np.asarray(frames, np.float64), np.asarray(expected, np.float64)
+    amplitudes, wanted = (10 ** (2 * (values - expected.max())) for values in (frames, expected))
+    np.testing.assert_allclose(amplitudes, wanted, rtol=0, atol=2e-6)
+    np.testing.assert_allclose(frames, expected, rtol=0, atol=1e-4)
+
+
 @pytest.mark.parametrize("name", SIGNALS)
 def test_frames_equal_a_fourier_transform_in_float64(name):
     ours = LogMel()(SIGNALS[name][None])
@@ -95,7 +107,7 @@ def test_a_row_has_the_same_frames_in_every_batch():
     for row, samples, length, count in zip(frames, batch, lengths, counts, strict=True):
         if count:
             alone = features(samples[None, :length])[0]
-            np.testing.assert_allclose(row[:count], alone, atol=1e-6)
+            check_amplitudes(row[:count], alone)
         assert not row[count:].any()
 
 
@@ -105,7 +117,7 @@ def test_sound_after_the_last_frame_does_not_set_the_limit_of_a_row():
     sound[3900] = 1
     batch = np.pad(sound, (0, 1000))[None]
     frames, alone = LogMel()(batch, np.array([3999])), LogMel()(sound[None, :3999])
-    np.testing.assert_allclose(frames[0, :24], alone[0], atol=1e-6)
+    check_amplitudes(frames[0, :24], alone[0])
     assert alone.shape == (1, 24, 80) and alone[0].numpy().max() < 0.5
 
 
@@ -172,7 +184,11 @@ def test_a_tflite_file_has_the_same_frames(quantize):
         interpreter.set_tensor(detail["index"], values[detail["dtype"]])
     interpreter.invoke()
     frames = interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
-    np.testing.assert_allclose(frames, features(samples, lengths), atol=1e-5)
+    for row, expected, count in zip(
+        frames, features(samples, lengths), lengths // 160, strict=True
+    ):
+        check_amplitudes(row[:count], expected[:count])
+        assert not row[count:].any()
 
 
 THEIRS = """

@@ -1,5 +1,6 @@
 """Stores: the same numbers as without a store, written once, completely or not at all."""
 
+import os
 import re
 import threading
 import time
@@ -148,10 +149,12 @@ FIRST, LAST = 0, 399  # rows of the pairs
 
 
 def flip(path, place):
-    """Flips one bit of a file and keeps its size."""
-    content = bytearray(path.read_bytes())
-    content[place] ^= 4
-    path.write_bytes(content)
+    """Flips one bit of a file in place: a thread that still reads it must not find it empty."""
+    with path.open("r+b") as file:
+        file.seek(place, os.SEEK_SET if place >= 0 else os.SEEK_END)
+        byte = file.read(1)[0]
+        file.seek(-1, os.SEEK_CUR)
+        file.write(bytes([byte ^ 4]))
 
 
 @pytest.mark.parametrize("name", ["source.values", "source.offsets", "target.values"])
