@@ -84,8 +84,8 @@ def test_a_saved_model(pipeline, tmp_path):
     )
     check_same(pipeline.codec.results({k: v.numpy() for k, v in answers.items()}), expected)
     for wrong, message in (
-        ({"language": ["fr", "x", ""]}, "`language` must be one of the model's, such as en, de"),
-        ({"task": ["sing", "", ""]}, "`task` must be one of the model's"),
+        ({"language": ["fr", "x", ""]}, "`language` must be known to the model, such as en, de"),
+        ({"task": ["sing", "", ""]}, "`task` must be known to the model"),
     ):
         wrong = {name: tf.constant(values) for name, values in wrong.items()}
         with pytest.raises(tf.errors.InvalidArgumentError, match=message):

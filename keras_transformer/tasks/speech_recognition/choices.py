@@ -138,12 +138,11 @@ class Choices:
 
     def numbers(self) -> dict[str, int]:
         """Returns the numbers of the defaults, by name."""
-        known = {
-            "language": {**self.languages, DETECTED: DETECT}.get(self.language),
-            "task": self.tasks.get(self.task),
-            "timestamps": int(self.timestamps),
+        known = {"language": {**self.languages, DETECTED: DETECT}, "task": self.tasks}
+        return {
+            name: known[name][getattr(self, name)] if name in known else int(self.timestamps)
+            for name in self.names
         }
-        return {name: known[name] for name in self.names}
 
     def specs(self, rows: int | None = None) -> dict[str, tf.TensorSpec]:
         """Returns the `tf.TensorSpec`s of the numbers, by name."""
@@ -180,7 +179,7 @@ class Choices:
             else:
                 numbers[name], found = look_up({**known[name], "": default}, named[name])
                 shown = ", ".join([*known[name]][:5])
-                checks[f"`{name}` must be one of the model's, such as {shown}, or empty."] = found
+                checks[f"`{name}` must be known to the model, such as {shown}, or empty."] = found
             equal = tf.equal(tf.size(named[name]), count)
             checks[f"`{name}` must have one value for each of `recordings`."] = equal
         with tf.control_dependencies(assertions(checks)):
