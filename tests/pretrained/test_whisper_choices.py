@@ -10,6 +10,8 @@ import safetensors.numpy
 import tensorflow as tf
 import whisper_folders
 from click.testing import CliRunner
+from documents import blocks
+from documents import run as run_blocks
 from pipelines import speech_recognizer, write_run
 from test_whisper import FIRST, frames_of, greedy_in_python, ids
 from whisper_folders import GENERATION, IDS, LANGUAGES, START, TASKS
@@ -373,3 +375,14 @@ def test_a_run_without_choices_refuses_them(tmp_path):
     ):
         done = CliRunner().invoke(cli, ["predict", str(folder), "x.wav", *options])
         assert done.exit_code and message in done.stderr
+
+
+@pytest.mark.slow
+def test_the_example_of_the_page(run, files, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "RUN").symlink_to(run)
+    for name, path in zip(("a.wav", "b.wav"), files, strict=True):
+        (tmp_path / name).symlink_to(path)
+    run_blocks([block for block in blocks("docs/speech.md") if block.needs == "whisper"])
+    language, *segments = capsys.readouterr().out.splitlines()
+    assert language in LANGUAGES and segments
