@@ -149,7 +149,7 @@ def beam_decode(
         )
         state = predictor.begin(source, ends[0], beam_size)
         kept = beam_size if step.by_score else n_best
-        read = read_prompts(predictor, source, length, step.limit, step.rules)
+        read = read_prompts(predictor, source, state, length, step.limit, step.rules)
         state = step.beginning(batch, positions, kept, state, token_scores, read)
         state = in_stages(predictor, step.running, step, state, ends, read)
         rows, scores = tf.nest.map_structure(lambda value: value[:, :n_best], step.results(state))

@@ -83,6 +83,22 @@ class EncoderDecoder(ModelPredictor):
         prompt = inputs.prompt if isinstance(inputs, Prompted) else ()
         return EncoderDecoderState(cache, ancestors, memory_heads, memory_allowed, first, prompt)
 
+    def prompts(self, inputs: Any) -> Tensor | None:  # noqa: D102
+        beginning = Beginning.of(self.vocabulary, inputs)
+        tokens = beginning.tokens[:, :-1]  # [B or 1, P]
+        is_detected = beginning.detects and not isinstance(inputs, Prompted)
+        # A recurrent decoder has no cache to fill, and a pass over one token saves nothing. Steps
+        # also return the attention of the tokens of a prompt.
+        is_short = tokens.shape[1] is not None and tokens.shape[1] < 2
+        if is_detected or is_short or self.moves_cache or self.alignment is not None:
+            return None
+        batch = tf.shape(self._source(inputs))[0]
+        tokens = tf.broadcast_to(tokens, [batch, tf.shape(tokens)[1]])
+        return tf.where(tokens < 0, self.vocabulary.pad_id, tokens)
+
+    def read(self, state: Any, tokens: Tensor) -> Any:  # noqa: D102
+        return self.model.read(tokens, state.memory_heads, state.memory_allowed)
+
     def step(self, tokens: Tensor, state: Any, index: Tensor) -> Step:  # noqa: D102
         ancestors = state.ancestors.with_position(index)
         if self.head.starts_with_language:

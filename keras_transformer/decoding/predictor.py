@@ -171,13 +171,13 @@ class Predictor(abc.ABC):
         """
         return None
 
-    def read(self, inputs: Any, tokens: Tensor) -> Any:
+    def read(self, state: Any, tokens: Tensor) -> Any:
         """Returns what the state must hold after steps with given tokens, computed in one pass.
 
         A predictor needs it if `prompts` returns tokens.
 
         Args:
-            inputs: See `begin`.
+            state: From `begin`.
             tokens: Token ids `[B, T]`, int32: `bos_id` and the beginning of a prompt.
 
         Returns:

@@ -79,7 +79,7 @@ def decode_single(
         )
         state = predictor.begin(inputs, ends[0])
         limit = length if loop.limit is None else loop.limit
-        read = read_prompts(predictor, inputs, length, limit, loop.rules)
+        read = read_prompts(predictor, inputs, state, length, limit, loop.rules)
         state = loop.beginning(batch, positions, state, token_scores, read)
         state = in_stages(predictor, loop.running, loop.step, state, ends, read)
         return make_result(state.tokens, state.scores, state.token_scores, state.attention)
