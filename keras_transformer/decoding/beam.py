@@ -131,12 +131,14 @@ def beam_decode(
         batch, positions = predictor.sizes(source)
         vocabulary = predictor.vocabulary
         beginning = Beginning.of(vocabulary, source)
+        limit = limit_of(max_length, length, batch)
+        shortest = tf.reshape(tf.cast(min_length, tf.int32), [-1, 1])  # [B or 1, 1]
         step = BeamStep(
             predictor,
             beam_size,
             length,
-            limit=limit_of(max_length, length, batch),
-            shortest=tf.reshape(tf.cast(min_length, tf.int32), [-1, 1]) + beginning.count,
+            limit=limit,
+            shortest=tf.minimum(shortest + beginning.count, tf.expand_dims(limit, 1)),  # [B, 1]
             penalty=_penalty(length_penalty, normalization, beginning.count),
             by_score=stopping == "score",
             narrowing=stopping == "narrow",

@@ -18,7 +18,8 @@ class Prompted(typing.NamedTuple):
         source: The source of an encoder-decoder, `[B, ...]`.
         prompt: Token ids `[B, P]`, int32, with which the outputs begin after `bos_id`, instead of
             the model's `prompt_ids`. `NO_TOKEN` follows the last one of a shorter prompt. If the
-            first one is `DETECTED`, it is the most probable of the model's `language_ids`.
+            first one is `DETECTED`, it is the most probable of the model's `language_ids`, and any
+            token if there are none.
     """
 
     source: typing.Any
@@ -77,12 +78,11 @@ class Beginning(typing.NamedTuple):
             return logits
         place = tf.reshape(tf.minimum(index, self.tokens.shape[1] - 1), [-1])  # [T or 1]
         token = tf.expand_dims(tf.gather(self.tokens, place, axis=1), 2)  # [B or 1, T or 1, 1]
-        others = tf.not_equal(tf.range(vocabulary.size), token)  # [B or 1, T or 1, V]
+        others = (token >= 0) & tf.not_equal(tf.range(vocabulary.size), token)  # [.., .., V]
         if self.detects:
             known = {*vocabulary.language_ids}
-            other_than_languages = [number not in known for number in range(vocabulary.size)]
-            others = tf.where(tf.equal(token, DETECTED), other_than_languages, others)
-        others = tf.logical_and(tf.not_equal(token, NO_TOKEN), others)
+            no_language = tf.constant([number not in known for number in range(vocabulary.size)])
+            others |= tf.equal(token, DETECTED) & no_language
         return tf.where(others, tf.cast(NEVER, logits.dtype), logits)
 
 

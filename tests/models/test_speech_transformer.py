@@ -13,6 +13,7 @@ from keras_transformer import (
     FrameEmbedding,
     FrameMask,
     Greedy,
+    Shortlist,
     SpeechTransformer,
     SpeechTransformerConfig,
     Transformer,
@@ -20,7 +21,7 @@ from keras_transformer import (
     greedy_decode,
     score,
 )
-from keras_transformer.decoding import EncoderDecoder, Prompted
+from keras_transformer.decoding import EncoderDecoder, Prompted, Shortlisted
 from keras_transformer.decoding.beginnings import NO_TOKEN
 from keras_transformer.decoding.model_predictor import predictor_of
 
@@ -222,6 +223,31 @@ def test_prompts_are_not_read_where_it_would_save_or_lose_something():
         (model_of(prompt_ids=PROMPT, language_ids=(7, 6), detect_language=True), None),
     ):
         assert predictor_of(model, alignment).prompts(frames) is None
+
+
+def test_a_minimum_length_does_not_count_the_prompt():
+    frames = recordings(13, 8, 3)
+    model = randomise(
+        SpeechTransformer(config(**VARIANTS["whisper"], prompt_ids=PROMPT, eos_id=11))
+    )
+    table = model.target_embedding.table
+    table.assign(0.1 * table)
+    # The end is the most probable token after the prompt.
+    model.decoder.norm.beta.assign(10 * table[11] / np.linalg.norm(table[11]))
+    for own in (frames, Prompted(frames, [PROMPT, (7, NO_TOKEN, NO_TOKEN), PROMPT])):
+        counts = [3, 1 if isinstance(own, Prompted) else 3, 3]
+        for least in (1, 4):
+            tokens, _ = beam_decode(model, own, 3, max_length=9, min_length=least)
+            lengths = np.argmax(np.asarray(tokens)[:, 0] == 11, axis=1) + 1
+            assert lengths.tolist() == [count + least for count in counts]
+    tokens, _ = beam_decode(model, frames, 3, max_length=5, min_length=5)
+    assert (np.asarray(tokens)[:, 0, 4] == 11).all(), "the limit counts the prompt"
+
+
+def test_a_shortlist_needs_a_source_of_text():
+    shortlist = Shortlist.from_counts([[7, 6, 3]], 19, first=10)
+    with pytest.raises(TypeError, match="`model` must be a Transformer, or an Ensemble of them"):
+        Shortlisted(model_of(), shortlist)
 
 
 def test_alignment_has_the_positions_of_the_encoder():

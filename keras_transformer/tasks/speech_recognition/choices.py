@@ -79,6 +79,11 @@ class Choices:
         }
         return tuple(name for name in has if has[name])
 
+    @property
+    def longest_prompt(self) -> int:
+        """Number of tokens of the longest prompt that a request may choose."""
+        return len(self.prompt) + (self.no_timestamps_id is not None)
+
     def replaced(self, **chosen: Any) -> "Choices":
         """Returns choices with other defaults; `None` keeps one.
 

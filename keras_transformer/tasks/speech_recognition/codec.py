@@ -12,6 +12,7 @@ from keras_transformer.audio.wav import decode_wav, encode_wav
 from keras_transformer.config.speech_input import SpeechInput
 from keras_transformer.decoding.hypotheses import NONE
 from keras_transformer.files import read_bytes
+from keras_transformer.tasks.signatures import OPTIONS
 from keras_transformer.tasks.single_pass.codec import Codec, Guide
 from keras_transformer.tasks.single_pass.text import MODULES
 from keras_transformer.tasks.speech_recognition.choices import Choices
@@ -19,6 +20,7 @@ from keras_transformer.tasks.speech_recognition.segments import read_segments, s
 from keras_transformer.tasks.speech_recognition.transcript import Transcript
 from keras_transformer.tasks.token_rows import assertions
 from keras_transformer.tensors import Tensor
+from keras_transformer.text.languages import DETECTED
 from keras_transformer.text.tokenizers import Tokenizers
 
 RULE = (
@@ -29,6 +31,7 @@ RULE = (
 )
 
 
+SEGMENTS = ("segment_starts", "segment_ends", "segment_texts")
 LOUDEST = 32.0  # louder than any clipped recording, softer than integers of 16 bits
 
 
@@ -330,7 +333,7 @@ class SpeechCodec(Codec):
         return Guide(
             purpose="Writes down speech",
             request={"recordings": f'[{{"b64": "{base64.b64encode(encoded).decode()}"}}]'},
-            axes={"samples": "B, N", "tokens": "B, L"},
+            axes={"samples": "B, N", "tokens": "B, L", **dict.fromkeys(SEGMENTS, "B, K")},
             notes=[
                 "B: number of recordings in the request. `recordings` are the bytes of WAV files "
                 f"with {speech.sample_rate:,} samples a second, in JSON as Base64; `samples` are "
@@ -340,6 +343,7 @@ class SpeechCodec(Codec):
                 "is true: send longer ones in parts. A recording that cannot be read is an error.",
                 "L: maximum number of tokens. `score`: the natural logarithm of the probability "
                 "of the transcript.",
+                *self._notes(),
             ],
             modules=MODULES,
             arguments={
@@ -347,6 +351,27 @@ class SpeechCodec(Codec):
                 f'["{base64.urlsafe_b64encode(encoded).decode()}"])'
             },
         )
+
+    def _notes(self):
+        """Yields sentences about the choices and the segments."""
+        names = self.choices.names
+        known = {"language": [*self.choices.languages, DETECTED], "task": [*self.choices.tasks]}
+        for name in names:
+            if name in known:
+                yield (
+                    f"`{name}` of the signature `{OPTIONS}`: {', '.join(known[name])}; or empty "
+                    f"for the default, {getattr(self.choices, name)}."
+                )
+        if names:
+            yield (
+                f"In the signature `{self.signature}` they are numbers. "
+                f"{' '.join(self.choices.rules().values())}"
+            )
+        if self.choices.timestamp_id is not None:
+            yield (
+                "K: maximum number of segments of a recording with timestamps, the texts between "
+                "two times in seconds; -1 and empty texts fill the rows."
+            )
 
     def quality(self, results, references) -> dict[str, float]:
         """Returns the `word_accuracy`, 100 minus the word error rate in percent."""

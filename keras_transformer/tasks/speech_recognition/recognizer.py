@@ -82,17 +82,16 @@ class SpeechRecognizer(SinglePass, TextPipeline):
     ):
         super().__init__(model, tokenizer, max_length)
         config = self.model.config
-        prompt = len(config.prompt_ids)
-        _check_limit(self.max_length, prompt)
         own = Choices.of(config, self.target_tokenizer)
         choices = own.replaced(language=language, task=task, timestamps=timestamps)
         self._is_own = choices == own
+        _check_limit(self.max_length, choices.longest_prompt)
         self.codec = SpeechCodec(config.input, self.tokenizers, self.max_length, choices)
         self.check_models()
         if search is not None:
             check_search(search, Greedy, Beam)
             search.check(Vocabulary.of(config), self.max_length, 1)
-            _check_limit(getattr(search, "max_length", None), prompt)
+            _check_limit(getattr(search, "max_length", None), choices.longest_prompt)
             self.search = search
         ensemble = Ensemble(self.models) if len(self.models) > 1 else None
         self._ensemble = lambda: ensemble  # hidden from `tf.Module`, which would track it
