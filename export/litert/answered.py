@@ -58,7 +58,7 @@ class LiteRTAnswers(Contents):
             return Kernels(attend=attend, look_up=rows.look_up)
 
         def functions_of(pipeline, within):
-            _, of_inputs = pipeline.signatures()
+            _, of_inputs, *_ = pipeline.signatures()
             function = tf.function(within(of_inputs.lenient), autograph=False)
             return {
                 signature.name: function.get_concrete_function(**self._specs(signature))

@@ -25,6 +25,14 @@ class LiteRTSinglePass(LiteRTFile):
         self.path = path
         self.codec = self.pipeline.codec_class.from_metadata(self.metadata, self.tokenizers)
 
+    def choose(self, **settings) -> None:
+        """Replaces the defaults of settings that the `choices` of the codec have.
+
+        Raises:
+            TypeError, ValueError: If the model does not have a choice or a value.
+        """
+        self.codec = self.codec.with_choices(self.codec.choices.replaced(**settings))
+
     def answer_batch(self, examples, signature=None) -> list:
         """Returns a `Result` for each of a list of examples.
 

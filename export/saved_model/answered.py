@@ -18,7 +18,7 @@ from keras_transformer.export.saved_model.loaders import LOADERS
 from keras_transformer.export.saved_model.metadata import write_codec
 from keras_transformer.export.saved_model.warmup import Request
 from keras_transformer.layers.kernels import Kernels
-from keras_transformer.tasks.signatures import DEFAULT
+from keras_transformer.tasks.signatures import DEFAULT, OPTIONS
 from keras_transformer.tasks.strings import map_sorted
 
 BATCH_SIZE = 64
@@ -104,8 +104,9 @@ def _results(model, signature, codec, examples):
 
     def answer(batch):
         request = codec.request(batch)
-        if signature == DEFAULT:
-            return codec.results(_arrays(model.run(signature, **request)))
+        if signature in (DEFAULT, OPTIONS):
+            options = codec.options(batch) if signature == OPTIONS else {}
+            return codec.results(_arrays(model.run(signature, **request, **options)))
         inputs, rest = codec.encode(**request)
         outputs = _arrays(model.run(signature, **inputs))
         for output, names in _arrays(codec.named(outputs)).items():

@@ -17,7 +17,7 @@ from keras_transformer.export.saved_model.metadata import read_codec
 from keras_transformer.tasks import TASKS
 from keras_transformer.tasks.attention import Attention
 from keras_transformer.tasks.generator import Generator
-from keras_transformer.tasks.signatures import DEFAULT
+from keras_transformer.tasks.signatures import DEFAULT, OPTIONS
 from keras_transformer.tasks.single_pass.codec import Result
 from keras_transformer.tasks.single_pass.pipeline import SinglePass
 from keras_transformer.tasks.strings import check_sentence
@@ -144,6 +144,15 @@ class SavedModelSinglePass:
         self.path = newest_version(path)
         self._model, self._answer, kind = _open(self.path, SinglePass)
         self.codec = read_codec(self.path, kind.codec_class)
+        self._options = None
+
+    def choose(self, **settings) -> None:
+        """Replaces the defaults of settings that the `choices` of the codec have.
+
+        Raises:
+            TypeError, ValueError: If the model does not have a choice or a value.
+        """
+        self._options = self.codec.choices.replaced(**settings)
 
     def answer_batch(self, examples: list) -> list[Result]:
         """Returns a `Result` for each of a list of examples, computed as one batch.
@@ -152,13 +161,17 @@ class SavedModelSinglePass:
             ValueError: If the model refuses an example, such as an image of the wrong size.
         """
         examples = self.codec.check(examples)
-        return self.codec.results(self.run(**self.codec.request(examples))) if examples else []
+        if not examples:
+            return []
+        options = {} if self._options is None else self._options.request(len(examples))
+        return self.codec.results(self.run(**self.codec.request(examples), **options))
 
     def run(self, **request: np.ndarray) -> dict[str, np.ndarray]:
         """Returns the answers to a request, both as arrays by name."""
+        answer = self._answer if self._options is None else self._model.signatures[OPTIONS]
         request = {name: tf.convert_to_tensor(value) for name, value in request.items()}
         with refusals(self.path):
-            answers = self._answer(**request)
+            answers = answer(**request)
         return {name: value.numpy() for name, value in answers.items()}
 
 

@@ -46,9 +46,9 @@ LANGUAGES = [
         metavar="CODE",
         group="Languages",
         help=f"Default {side} language of RUN if the model is multilingual.  [default: the one "
-        "that the checkpoint names]",
+        f"that the checkpoint names{rest}]",
     )
-    for side in ("source", "target")
+    for side, rest in (("source", "; of recordings auto: it is detected"), ("target", ""))
 ]
 
 

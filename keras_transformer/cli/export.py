@@ -78,7 +78,9 @@ def saved_model(run, directory, **options) -> None:
                      of each sentence (of multilingual models)
 
     The options of beam search apply to every signature with a beam. A classifier has the
-    signatures serving_default and tokens, which return labels.
+    signatures serving_default and tokens, which return labels. Speech recognition has
+    serving_default and samples, and options, where language, task and timestamps are inputs, if the
+    model has these choices.
     """  # noqa: D301
     if not options["jit"] and (options["batch_sizes"] or options["lengths"]):
         raise click.UsageError("--batch-sizes and --lengths need --jit.")

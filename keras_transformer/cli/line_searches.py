@@ -151,11 +151,14 @@ class Format:
         numbers: Whether a result begins with the number of its input line, from 1.
         scores: Whether the score comes before the text.
         alignments: Whether pairs such as `0-1` come after the text; see `Alignment.words`.
+        timestamps: Whether a result has a line for each of its segments, with the number of its
+            input line, the start and the end in seconds, and the text.
     """
 
     numbers: bool = False
     scores: bool = False
     alignments: bool = False
+    timestamps: bool = False
 
     def lines(self, number, results) -> list[str]:
         """Returns the output lines for one input line.
@@ -165,6 +168,14 @@ class Format:
             results: List of `Translation`s, or of one `Alignment`. Empty or `None`: the text is
                 empty.
         """
+        if self.timestamps:
+            segments = results[0].segments if results else ()
+            rows = [(one.start, one.end, one.text) for one in segments] or [(0, 0, "")]
+            texts = [one_line(text).replace("\t", " ") for *_, text in rows]
+            return [
+                f"{number}\t{start:.2f}\t{end:.2f}\t{text}"
+                for (start, end, _), text in zip(rows, texts, strict=True)
+            ]
         return [self._line(number, result) for result in results or [None]]
 
     def _line(self, number, result):

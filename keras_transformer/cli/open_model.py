@@ -20,7 +20,8 @@ from keras_transformer.export.formats import FORMATS
 
 MODEL_KINDS = "a run, a SavedModel, a .tflite file or a folder for CTranslate2"
 LANGUAGES = ("source_language", "target_language")
-ANSWERS = ("no_answer", "dimensions")  # settings of answers, see `TextPass.with_settings`
+# Settings of answers, see `TextPass.with_settings`.
+ANSWERS = ("no_answer", "dimensions", "timestamps")
 # Options that a run supports, depending on its task.
 ALL = {*SEARCHES, "max_length", "alignments", "shortlist", *LANGUAGES, *ANSWERS}
 
@@ -68,9 +69,9 @@ def open_search(
         options = max_length, alignments, batch_size, shortlist, languages, answers
         return _run(paths, search, n_best, *options)
     if path.is_file():
-        return _litert(path, search, n_best, languages)
+        return _litert(path, search, n_best, languages, answers)
     if _is_saved_model(path):
-        return _saved_model(path, search, n_best, languages)
+        return _saved_model(path, search, n_best, languages, answers)
     if (path / "decoder.yml").is_file():
         raise click.UsageError(
             f"{path} is a folder for Marian: `marian-decoder -c {path}/decoder.yml` opens it. "
@@ -128,6 +129,7 @@ def _run(paths, search, n_best, max_length, alignments, batch_size, shortlist, l
     translator = _with_answers(translator, answers, path, "run")
     if not translator.generates:
         translator = _with_search(translator, search, run, path)
+        translator = _with_languages(translator, languages, path)
         return _answered(translator, path)
     if any(languages):
         _check_languages(translator.tokenizers, path)
@@ -150,9 +152,9 @@ def _run(paths, search, n_best, max_length, alignments, batch_size, shortlist, l
 
 def _with_search(pipeline, search, run, path):
     """Returns a pipeline of single answers with a search, if its model has one; refuses others."""
-    others = [*SEARCHES, "alignments", *LANGUAGES]
+    others = [*SEARCHES, "alignments"]
     if pipeline.search is not None:
-        others = ["n_best", "sample", *OF_SAMPLES, "alignments", *LANGUAGES]
+        others = ["n_best", "sample", *OF_SAMPLES, "alignments"]
     refuse(others, f"has no effect on {path}, a run for {pipeline.task}.")
     if pipeline.search is None:
         return pipeline
@@ -160,6 +162,38 @@ def _with_search(pipeline, search, run, path):
         name_default(run, pipeline.search)
         return pipeline
     return pipeline.with_search(limited(search, pipeline.search))
+
+
+def _with_languages(pipeline, languages, path):
+    """Returns a pipeline of single answers with other languages, or refuses them."""
+    if not any(languages):
+        return pipeline
+    choices = getattr(pipeline.codec, "choices", None)
+    if choices is None:
+        refuse(LANGUAGES, f"has no effect on {path}, a run for {pipeline.task}.")
+    _check_choice("language", choices, LANGUAGES, path)
+    return pipeline.with_settings(**choices.for_languages(*languages))
+
+
+def _check_choice(name, choices, options, path):
+    """Refuses options for something that a model of speech does not choose."""
+    if name not in choices.names:
+        what = "languages are" if name == "language" else f"{name} are"
+        refuse(options, f"has no effect on {path}, whose {what} fixed.")
+
+
+def _opened(model, languages, answers, path):
+    """Returns the lines of an export of single answers, with its languages and settings."""
+    choices = getattr(model.codec, "choices", None)
+    _refuse_all_but(() if choices is None else {*LANGUAGES, "timestamps"}, path)
+    if any(languages):
+        _check_choice("language", choices, LANGUAGES, path)
+        answers = {**choices.for_languages(*languages), **answers}
+    if "timestamps" in answers:
+        _check_choice("timestamps", choices, ["timestamps"], path)
+    if answers:
+        model.choose(**answers)
+    return _answered(model, path)
 
 
 def check_files(search, files) -> None:
@@ -224,7 +258,7 @@ def _check_folder(path):
         raise ValueError(f"{path} holds no model: MODEL is {MODEL_KINDS}.{hint(path)}")
 
 
-def _saved_model(path, search, n_best, languages):
+def _saved_model(path, search, n_best, languages, answers):
     from keras_transformer.export.saved_model.metadata import read_beam
     from keras_transformer.export.saved_model.runtime import (
         SavedModelSinglePass,
@@ -235,8 +269,7 @@ def _saved_model(path, search, n_best, languages):
 
     kind = pipeline_class_of(path)
     if kind is not None and not kind.generates:
-        _refuse_all_but(set(), path)
-        return _answered(SavedModelSinglePass(path), path)
+        return _opened(SavedModelSinglePass(path), languages, answers, path)
     _refuse_all_but(FORMATS["saved-model"].opened_with, path)
     if any(languages) and (search is not None or n_best is not None):
         refuse(LANGUAGES, f"has no effect beside --beam and --n-best with {path}.")
@@ -251,7 +284,7 @@ def _saved_model(path, search, n_best, languages):
     return _exported(path, translator, n_best)
 
 
-def _litert(path, search, n_best, languages):
+def _litert(path, search, n_best, languages, answers):
     from keras_transformer.decoding import Beam, Greedy
     from keras_transformer.export.litert.runtime import LiteRTTranslator, origin_of
     from keras_transformer.export.litert.single_pass import LiteRTSinglePass
@@ -259,8 +292,7 @@ def _litert(path, search, n_best, languages):
     _check_file(path)
     kind, beam = origin_of(path)
     if not kind.generates:
-        _refuse_all_but(set(), path)
-        return _answered(LiteRTSinglePass(path), path)
+        return _opened(LiteRTSinglePass(path), languages, answers, path)
     opened_with = FORMATS["litert"].opened_with
     _refuse_all_but(opened_with, path)
     # Settings that no option changes come from the export.

@@ -74,14 +74,16 @@ EXAMPLE = """keras-transformer translate runs/base --beam 4 < in.txt > out.txt""
     "--source-language",
     metavar="CODE",
     group="Languages",
-    help="Language of the lines, for a multilingual MODEL, such as deu_Latn.  [default: the "
-    "MODEL's own]",
+    help="Language of the lines, for a multilingual MODEL, such as deu_Latn; in speech "
+    "recognition of the recordings, such as de, or auto: it is detected.  [default: the MODEL's "
+    "own]",
 )
 @option(
     "--target-language",
     metavar="CODE",
     group="Languages",
-    help="Language of the translations, for a multilingual MODEL.  [default: the MODEL's own]",
+    help="Language of the translations, for a multilingual MODEL; in speech recognition the source "
+    "language, or en: the text is translated.  [default: the MODEL's own]",
 )
 @option(
     "--no-answer/--always-answer",
@@ -97,6 +99,13 @@ EXAMPLE = """keras-transformer translate runs/base --beam 4 < in.txt > out.txt""
     group="Answers",
     help="In sentence embeddings: write the first N numbers of a vector, scaled to unit length if "
     "the run's vectors are.  [default: all]",
+)
+@option(
+    "--timestamps",
+    is_flag=True,
+    group="Answers",
+    help="In speech recognition: write a line for each segment of a recording: number of its input "
+    "line, tab, start, tab, end, both in seconds, tab, text.",
 )
 @STRICT
 @shard(
@@ -125,6 +134,7 @@ def predict(
     target_language,
     no_answer,
     dimensions,
+    timestamps,
     **options,
 ) -> None:
     """Answer each input line with one output line, in order.
@@ -152,12 +162,21 @@ def predict(
             (*BEAMS, "n_best", "sample"),
             "has no effect with --alignments, which uses greedy search.",
         )
+    if timestamps:
+        refuse(["scores", "n_best", "alignments", "stream"], "has no effect with --timestamps.")
     if n_best is not None:
         refuse(["scores"], "has no effect with --n-best, which writes them.")
     wanted = make_search(n_best=n_best, **options)
-    answers = {"no_answer": no_answer, "dimensions": dimensions}
+    answers = {
+        "no_answer": no_answer,
+        "dimensions": dimensions,
+        "timestamps": timestamps or None,
+    }
     form = Format(
-        numbers=n_best is not None, scores=scores or n_best is not None, alignments=alignments
+        numbers=n_best is not None,
+        scores=scores or n_best is not None,
+        alignments=alignments,
+        timestamps=timestamps,
     )
     models, files = _split(models)
     if stream:

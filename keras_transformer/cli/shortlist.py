@@ -49,7 +49,7 @@ def with_shortlist(pipeline, file, run) -> Any:
 def refuse_of_task(run, task) -> None:
     """Raises a `click.UsageError` for a run whose task does not generate text from a source."""
     raise click.UsageError(
-        f"{run} is a run for {task}: a shortlist needs a model that has an encoder and a decoder."
+        f"{run} is a run for {task}: a shortlist needs a model that generates a text from a text."
     )
 
 

@@ -1,6 +1,7 @@
 """Decoding: greedy search, beam search and sampling over one predictor interface (section 6.1)."""
 
 from keras_transformer.decoding.beam import beam_decode
+from keras_transformer.decoding.beginnings import Prompted
 from keras_transformer.decoding.constraints import Constraints
 from keras_transformer.decoding.decoder_only import DecoderOnly
 from keras_transformer.decoding.encoder_decoder import EncoderDecoder
@@ -21,6 +22,7 @@ __all__ = [
     "Found",
     "Greedy",
     "Predictor",
+    "Prompted",
     "Sample",
     "Shortlisted",
     "Step",

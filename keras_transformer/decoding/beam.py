@@ -7,6 +7,7 @@ import tensorflow as tf
 
 from keras_transformer.checks import check_choice, check_count
 from keras_transformer.decoding.beam_step import BeamStep
+from keras_transformer.decoding.beginnings import Beginning
 from keras_transformer.decoding.constraints import Constraints, Rules, with_rules_of
 from keras_transformer.decoding.loop import (
     STAGES,
@@ -78,8 +79,8 @@ def beam_decode(
         length_penalty: Exponent of `"gnmt"` and `"power"`, at least 0: number, or tensor, scalar or
             `[B]`.
         normalization: `"gnmt"`, `"power"`, `"average"` or `"none"`.
-        min_length: Minimum length of an output in tokens, `eos_id` included: integer, or tensor,
-            scalar or `[B]`. Constraints can force an earlier end.
+        min_length: Minimum length of an output in tokens, `eos_id` included, those of a prompt
+            excluded: integer, or tensor, scalar or `[B]`. Constraints can force an earlier end.
         max_length: Maximum length of an output in tokens, `eos_id` included: integer, or tensor,
             scalar or `[B]`; a tensor is clipped at `cache_length`. `None`: `cache_length`.
         cache_length: Length L of the cache and of the result, an integer. `None`: `max_length`
@@ -129,24 +130,30 @@ def beam_decode(
             constraints = Constraints()  # prompts may contain tokens that are never emitted
         batch, positions = predictor.sizes(source)
         vocabulary = predictor.vocabulary
+        beginning = Beginning.of(vocabulary, source)
+        limit = limit_of(max_length, length, batch)
+        shortest = tf.reshape(tf.cast(min_length, tf.int32), [-1, 1])  # [B or 1, 1]
         step = BeamStep(
             predictor,
             beam_size,
             length,
-            limit=limit_of(max_length, length, batch),
-            shortest=tf.reshape(tf.cast(min_length, tf.int32), [-1, 1]),  # [B or 1, 1]
-            penalty=_penalty(length_penalty, normalization, len(vocabulary.prompt_ids)),
+            limit=limit,
+            shortest=tf.minimum(shortest + beginning.count, tf.expand_dims(limit, 1)),  # [B, 1]
+            penalty=_penalty(length_penalty, normalization, beginning.count),
             by_score=stopping == "score",
             narrowing=stopping == "narrow",
             early_stopping=early_stopping,
-            rules=None if constraints is None else Rules(constraints, vocabulary, length),
+            rules=None
+            if constraints is None
+            else Rules(constraints, vocabulary, length, beginning),
             used=used,
+            detects=beginning.detects,
         )
         state = predictor.begin(source, ends[0], beam_size)
         kept = beam_size if step.by_score else n_best
-        read = read_prompts(predictor, source, length, step.limit, step.rules)
-        beginning = step.beginning(batch, positions, kept, state, token_scores, read)
-        state = in_stages(predictor, step.running, step, beginning, ends, read)
+        read = read_prompts(predictor, source, state, length, step.limit, step.rules)
+        state = step.beginning(batch, positions, kept, state, token_scores, read)
+        state = in_stages(predictor, step.running, step, state, ends, read)
         rows, scores = tf.nest.map_structure(lambda value: value[:, :n_best], step.results(state))
         attention = step.attended(rows, state.attention)
         return make_result(rows.tokens, scores, rows.token_scores, attention)
@@ -157,15 +164,15 @@ def beam_decode(
 def _penalty(length_penalty, normalization, prompt):
     """Returns the divisor of the scores as a function of a length, `[]` or `[B, 1]`.
 
-    The tokens of a prompt, whose number is `prompt`, do not count.
+    The tokens of a prompt, whose number is `prompt`, an integer or `[B, 1]`, do not count.
     """
     exponent = tf.cast(length_penalty, tf.float32)
     if exponent.shape.rank == 1:
         exponent = tf.expand_dims(exponent, 1)  # [B, 1]
-    divisor = NORMALIZATIONS[normalization]
+    divisor, is_empty = NORMALIZATIONS[normalization], isinstance(prompt, int) and not prompt
 
     def penalty(length):
-        counted = tf.maximum(length - prompt, 1) if prompt else length
+        counted = length if is_empty else tf.maximum(length - prompt, 1)
         return divisor(tf.cast(counted, tf.float32), exponent)
 
     return penalty

@@ -41,6 +41,7 @@ class BeamStep:
         early_stopping: See `beam_decode`.
         rules: `Rules`, or `None`.
         used: Beam size of each sentence, `[B, 1]`, at most N. `None`: N for all.
+        detects: See `Vocabulary.with_forced`.
 
     Call arguments:
         state: A `BeamState`.
@@ -57,6 +58,7 @@ class BeamStep:
     early_stopping: bool
     rules: Rules | None
     used: tf.Tensor | None = None
+    detects: bool = False
 
     def beginning(
         self, batch, positions, n_best, predictor_state, token_scores, read=None
@@ -102,7 +104,7 @@ class BeamStep:
         vocabulary = self.predictor.vocabulary
         step = self.predictor.step(state.last, state.predictor_state, state.index)
         first, last = tf.equal(state.index, 0), state.index + 1 >= self.limit
-        logits = vocabulary.with_forced(step.logits, first, last)
+        logits = vocabulary.with_forced(step.logits, first, last, self.detects)
         best = best_continuations(
             logits,
             self._allowed(logits, state),

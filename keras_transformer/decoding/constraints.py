@@ -5,6 +5,7 @@ import typing
 
 import tensorflow as tf
 
+from keras_transformer.decoding.beginnings import Beginning
 from keras_transformer.decoding.predictor import NEVER
 from keras_transformer.decoding.timestamps import Timestamps
 from keras_transformer.tensors import Tensor
@@ -44,7 +45,8 @@ def with_rules_of(vocabulary, constraints) -> Constraints | None:
         vocabulary: The `Vocabulary` of the predictor.
         constraints: The `Constraints` of a search, or `None`. Its own `no_repeat_ngram` is kept.
     """
-    if vocabulary.first_silent_ids or vocabulary.timestamp_id is not None:
+    # The tokens of a prompt may be silent.
+    if vocabulary.first_silent_ids or vocabulary.timestamp_id is not None or vocabulary.prompt_ids:
         constraints = Constraints() if constraints is None else constraints
     if not vocabulary.no_repeat_ngram:
         return constraints
@@ -61,20 +63,22 @@ class Rules:
         constraints: The `Constraints`.
         vocabulary: The `Vocabulary` of the predictor.
         length: Maximum length of an output L.
+        beginning: The `Beginning` of the outputs. `None`: the prompt of the model.
 
     Raises:
         ValueError: If a constraint has the wrong shape or is negative.
     """
 
-    def __init__(self, constraints, vocabulary, length):
+    def __init__(self, constraints, vocabulary, length, beginning=None):
         size, self.pad_id, bos_id, self.eos_id, *_ = vocabulary
         silent = {self.pad_id, bos_id, *vocabulary.silent_ids} - {self.eos_id}
         self.words = [token not in silent for token in range(size)]  # [V]
         begin = {*vocabulary.first_silent_ids}
         self.first_words = [token not in begin for token in range(size)] if begin else None  # [V]
-        self.begin = len(vocabulary.prompt_ids)
-        has_timestamps = vocabulary.timestamp_id is not None
-        self.timestamps = Timestamps(vocabulary) if has_timestamps else None
+        beginning = Beginning.of(vocabulary, None) if beginning is None else beginning
+        self.begin = beginning.count  # or [B, 1]
+        has_timestamps = beginning.has_timestamps is not False
+        self.timestamps = Timestamps(vocabulary, beginning) if has_timestamps else None
         self.length = length
         prefix, banned, size = constraints
         self.prefix = None if prefix is None else self._fit(prefix)  # [B, L]
@@ -136,7 +140,7 @@ class Rules:
             may = tf.logical_or(tf.expand_dims(may_end, 2), tf.logical_not(end))  # [B or 1, 1, V]
             allowed = tf.logical_and(allowed, may)
         if self.first_words is not None:
-            begins = tf.equal(index, self.begin)
+            begins = tf.reshape(tf.equal(index, self.begin), [-1, 1, 1])  # [B or 1, 1, 1]
             allowed = tf.logical_and(allowed, tf.logical_or(self.first_words, ~begins))
         if self.timestamps is not None:
             allowed = self.timestamps.apply(allowed, logits, tokens, index)

@@ -58,14 +58,8 @@ class DecoderOnly(ModelPredictor):
     def prompts(self, inputs: Any) -> Tensor:  # noqa: D102
         return tf.convert_to_tensor(inputs, tf.int32)
 
-    def read(self, inputs: Any, tokens: Tensor) -> Any:  # noqa: D102
+    def read(self, state: Any, tokens: Tensor) -> Any:  # noqa: D102
         return self.model.read(tokens)
-
-    def recall(  # noqa: D102
-        self, state: Any, reading: Any, count: Tensor, unread: Tensor
-    ) -> DecoderOnlyState:
-        cache = self.model.decoder.recalled_cache(state.cache, reading, unread)
-        return state._replace(cache=cache, ancestors=state.ancestors.recalled(count))
 
     def step(self, tokens: Tensor, state: Any, index: Tensor) -> Step:  # noqa: D102
         ancestors = state.ancestors.with_position(index)

@@ -7,11 +7,10 @@ from typing import Any
 import tensorflow as tf
 
 from keras_transformer.decoding.ancestors import Ancestors
+from keras_transformer.decoding.beginnings import Beginning, Prompted, source_of
 from keras_transformer.decoding.model_predictor import ModelPredictor
 from keras_transformer.decoding.predictor import NEVER, Step, pick
 from keras_transformer.tensors import Tensor
-
-NONE = -1  # no token
 
 
 class EncoderDecoderState(typing.NamedTuple):
@@ -22,10 +21,13 @@ class EncoderDecoderState(typing.NamedTuple):
     memory_heads: tuple  # key and value heads of the memory, each [B, H, S, K]
     memory_allowed: tf.Tensor  # [B, 1, S]
     first: typing.Any = ()  # [B], first token of each output; () if the sources do not contain it
+    prompt: typing.Any = ()  # [B, P], see `Prompted`; () if all outputs have the model's prompt
 
 
 class EncoderDecoder(ModelPredictor):
     """Predictor of an encoder-decoder model, such as a `Transformer`.
+
+    The inputs of a search are the source, or a `Prompted` source.
 
     Args:
         model: An `EncoderDecoderModel`.
@@ -78,7 +80,24 @@ class EncoderDecoder(ModelPredictor):
         places = 1 if self.moves_cache else width
         ancestors = Ancestors.none_yet(tf.shape(source)[0], length, places)
         first = source[:, 0] if self.head.has_languages else ()
-        return EncoderDecoderState(cache, ancestors, memory_heads, memory_allowed, first)
+        prompt = inputs.prompt if isinstance(inputs, Prompted) else ()
+        return EncoderDecoderState(cache, ancestors, memory_heads, memory_allowed, first, prompt)
+
+    def prompts(self, inputs: Any) -> Tensor | None:  # noqa: D102
+        beginning = Beginning.of(self.vocabulary, inputs)
+        tokens = beginning.tokens[:, :-1]  # [B or 1, P]
+        is_detected = beginning.detects and not isinstance(inputs, Prompted)
+        # A recurrent decoder has no cache to fill, and a pass over one token saves nothing. Steps
+        # also return the attention of the tokens of a prompt.
+        is_short = tokens.shape[1] is not None and tokens.shape[1] < 2
+        if is_detected or is_short or self.moves_cache or self.alignment is not None:
+            return None
+        batch = tf.shape(self._source(inputs))[0]
+        tokens = tf.broadcast_to(tokens, [batch, tf.shape(tokens)[1]])
+        return tf.where(tokens < 0, self.vocabulary.pad_id, tokens)
+
+    def read(self, state: Any, tokens: Tensor) -> Any:  # noqa: D102
+        return self.model.read(tokens, state.memory_heads, state.memory_allowed)
 
     def step(self, tokens: Tensor, state: Any, index: Tensor) -> Step:  # noqa: D102
         ancestors = state.ancestors.with_position(index)
@@ -100,7 +119,9 @@ class EncoderDecoder(ModelPredictor):
             logits = self.vocabulary.without_banned(logits)
         if self.head.forces_language:
             logits += self._forced(state.first, index, logits.dtype)
-        return Step(self._prompted(logits, index), state, weights)
+        inputs = None if isinstance(state.prompt, tuple) else Prompted(None, state.prompt)
+        beginning = Beginning.of(self.vocabulary, inputs)
+        return Step(beginning.forced(logits, index, self.vocabulary), state, weights)
 
     def follow(self, state: Any, parents: Tensor) -> Any:  # noqa: D102
         if self.moves_cache:  # one state of fixed size for each hypothesis
@@ -108,32 +129,16 @@ class EncoderDecoder(ModelPredictor):
         return super().follow(state, parents)
 
     def logits(self, inputs: Any, tokens: Tensor) -> Tensor:  # noqa: D102
-        inputs = {"source": self._source(inputs), "target": tokens}
-        logits = self.vocabulary.without_banned(self.model(inputs, training=False))  # [B, T, V]
+        source, positions = self._source(inputs), tf.range(tf.shape(tokens)[1])
+        logits = self.model({"source": source, "target": tokens}, training=False)  # [B, T, V]
+        logits = self.vocabulary.without_banned(logits)
         if self.head.forces_language:
-            positions = tf.reshape(tf.range(tf.shape(tokens)[1]), [1, -1, 1])
-            logits += self._forced(inputs["source"][:, 0], positions, logits.dtype)
-        return self._prompted(logits, tf.range(tf.shape(tokens)[1]))
+            logits += self._forced(source[:, 0], tf.reshape(positions, [1, -1, 1]), logits.dtype)
+        return Beginning.of(self.vocabulary, inputs).forced(logits, positions, self.vocabulary)
 
     def _source(self, inputs):
         """Returns the inputs of a search as a tensor, the source of the model."""
-        return tf.convert_to_tensor(inputs, self.input.dtype)
-
-    def _prompted(self, logits, index):
-        """Returns the logits `[B, T, V]`, in which the tokens of the prompt have probability 1.
-
-        Args:
-            logits: `[B, T, V]`.
-            index: Numbers of the T positions, int32 `[T]`, or one number for all of them.
-        """
-        prompt = self.vocabulary.prompt_ids
-        if not prompt:
-            return logits
-        forced = tf.constant([*prompt, NONE])  # the last one forces no token
-        token = tf.gather(forced, tf.minimum(index, len(prompt)))  # [T] or []
-        token = tf.reshape(token, [1, -1, 1])
-        others = tf.not_equal(token, NONE) & tf.not_equal(tf.range(self.vocabulary.size), token)
-        return tf.where(others, tf.cast(NEVER, logits.dtype), logits)
+        return tf.convert_to_tensor(source_of(inputs), self.input.dtype)
 
     def _forced(self, first, index, dtype):
         """Returns what makes the probability of the token `first` 1 at position 0, `[B, T, V]`."""

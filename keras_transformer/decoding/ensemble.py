@@ -79,8 +79,11 @@ class Ensemble(Predictor):
         first, *others = (member.prompts(inputs) for member in self.members)
         return None if any(prompts is None for prompts in others) else first
 
-    def read(self, inputs: Any, tokens: Tensor) -> tuple[Any, ...]:  # noqa: D102
-        return tuple(member.read(inputs, tokens) for member in self.members)
+    def read(self, state: Any, tokens: Tensor) -> tuple[Any, ...]:  # noqa: D102
+        return tuple(
+            member.read(of_member, tokens)
+            for member, of_member in zip(self.members, state, strict=True)
+        )
 
     def recall(  # noqa: D102
         self, state: Any, reading: Any, count: Tensor, unread: Tensor

@@ -19,7 +19,8 @@ class Generation:
         banned_ids, silent_ids, forced_bos_id, forced_eos_id: See `TransformerConfig`.
         no_repeat_ngram, language_codes: See `TransformerConfig`.
         prompt_ids, first_silent_ids: See `SpeechTransformerConfig`.
-        timestamp_id, max_first_timestamp: See `SpeechTransformerConfig`.
+        timestamp_id, max_first_timestamp, no_timestamps_id: See `SpeechTransformerConfig`.
+        language_ids, task_ids, detect_language: See `SpeechTransformerConfig`.
         start_id: Token that begins an output, if it is not the `bos_id` of the tokenizer. `None`:
             it is.
         notes: Strings that describe settings of the checkpoint that no search supports.
@@ -35,6 +36,10 @@ class Generation:
     first_silent_ids: tuple = ()
     timestamp_id: int | None = None
     max_first_timestamp: int | None = None
+    no_timestamps_id: int | None = None
+    language_ids: tuple = ()
+    task_ids: tuple = ()
+    detect_language: bool = False
     language_codes: str = "none"
     start_id: int | None = None
     notes: tuple = ()

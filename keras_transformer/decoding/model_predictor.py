@@ -36,6 +36,10 @@ class ModelPredictor(Predictor):
     def lengths(self, inputs) -> Tensor:  # noqa: D102
         return count_tokens(inputs, self.vocabulary.pad_id)
 
+    def recall(self, state, reading, count, unread) -> Any:  # noqa: D102
+        cache = self.model.decoder.recalled_cache(state.cache, reading, unread)
+        return state._replace(cache=cache, ancestors=state.ancestors.recalled(count))
+
     def extend(self, state, length) -> Any:  # noqa: D102
         cache = self.model.decoder.extended_cache(state.cache, length)
         return state._replace(cache=cache, ancestors=state.ancestors.extended(length))

@@ -15,6 +15,7 @@ NEVER = -1e9
 GENERATION_IDS = (
     *("banned_ids", "silent_ids", "forced_bos_id", "forced_eos_id", "no_repeat_ngram"),
     *("prompt_ids", "first_silent_ids", "timestamp_id", "max_first_timestamp"),
+    *("no_timestamps_id", "language_ids", "task_ids", "detect_language"),
 )
 
 
@@ -34,6 +35,12 @@ class Vocabulary(typing.NamedTuple):
     first_silent_ids: tuple = ()  # silent tokens at the first position after the prompt
     timestamp_id: int | None = None  # first of the timestamps, the last ids; `None`: no rules
     max_first_timestamp: int | None = None  # largest number of the first timestamp of an output
+    no_timestamps_id: int | None = None  # token of a prompt whose output has no such rules
+    language_ids: tuple = ()  # tokens of languages, the first ones of prompts
+    task_ids: tuple = ()  # tokens of tasks in prompts
+    detect_language: bool = (
+        False  # whether the most probable language replaces that of `prompt_ids`
+    )
 
     @classmethod
     def of(cls, config: Any) -> "Vocabulary":
@@ -59,7 +66,9 @@ class Vocabulary(typing.NamedTuple):
         which[list(ids)] = True
         return tf.where(tf.constant(which), tf.cast(NEVER, logits.dtype), logits)
 
-    def with_forced(self, logits: Tensor, first: Tensor, last: Tensor) -> Tensor:
+    def with_forced(
+        self, logits: Tensor, first: Tensor, last: Tensor, detects: bool = False
+    ) -> Tensor:
         """Returns logits `[B, N, V]` that give the forced tokens probability 1 at both ends.
 
         Args:
@@ -68,7 +77,11 @@ class Vocabulary(typing.NamedTuple):
                 output, where `forced_bos_id` is forced.
             last: The same for the last position that an output can have, where `forced_eos_id` is
                 forced.
+            detects: Whether the most probable of `language_ids` is also forced at the first
+                position, where the logits allow languages.
         """
+        if detects:
+            logits = self._with_language(logits, _spread(first))
         return self._only(self.forced_eos_id, self._only(self.forced_bos_id, logits, first), last)
 
     def _only(self, token, logits, here):
@@ -76,10 +89,14 @@ class Vocabulary(typing.NamedTuple):
             return logits
         only = np.full(self.size, NEVER)  # [V]
         only[token] = 0
-        here = tf.convert_to_tensor(here)
-        shape = [-1, 1, 1] if here.shape.rank < 2 else [*tf.unstack(tf.shape(here)), 1]
-        here = tf.reshape(here, shape)  # [B or 1, N or 1, 1]
-        return tf.where(here, tf.constant(only, logits.dtype), logits)
+        return tf.where(_spread(here), tf.constant(only, logits.dtype), logits)
+
+    def _with_language(self, logits, first):
+        languages = tf.gather(logits, self.language_ids, axis=2)  # [B, N, number of languages]
+        best = tf.gather(self.language_ids, tf.argmax(languages, 2, tf.int32))  # [B, N]
+        allowed = tf.reduce_max(languages, axis=2, keepdims=True) > NEVER / 2  # [B, N, 1]
+        others = tf.not_equal(tf.range(self.size), tf.expand_dims(best, 2))  # [B, N, V]
+        return tf.where(first & allowed & others, tf.cast(NEVER, logits.dtype), logits)
 
 
 class Step(typing.NamedTuple):
@@ -154,13 +171,13 @@ class Predictor(abc.ABC):
         """
         return None
 
-    def read(self, inputs: Any, tokens: Tensor) -> Any:
+    def read(self, state: Any, tokens: Tensor) -> Any:
         """Returns what the state must hold after steps with given tokens, computed in one pass.
 
         A predictor needs it if `prompts` returns tokens.
 
         Args:
-            inputs: See `begin`.
+            state: From `begin`.
             tokens: Token ids `[B, T]`, int32: `bos_id` and the beginning of a prompt.
 
         Returns:
@@ -274,6 +291,13 @@ class Predictor(abc.ABC):
                 f"`EncoderDecoder(model, alignment)`. Received: alignment={alignment!r}."
             )
         return self
+
+
+def _spread(here):
+    """Returns a boolean `[]`, `[B]` or `[B or 1, N]` as `[B or 1, N or 1, 1]`."""
+    here = tf.convert_to_tensor(here)
+    shape = [-1, 1, 1] if here.shape.rank < 2 else [*tf.unstack(tf.shape(here)), 1]
+    return tf.reshape(here, shape)
 
 
 def pick(values, rows) -> Tensor:

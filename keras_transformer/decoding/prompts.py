@@ -30,12 +30,13 @@ class ReadPrompts(typing.NamedTuple):
         return predictor.recall(state, self.reading, self.count, self.count >= start)
 
 
-def read_prompts(predictor, inputs, length, limit, rules) -> ReadPrompts | None:
+def read_prompts(predictor, inputs, state, length, limit, rules) -> ReadPrompts | None:
     """Reads the prompts in one pass, up to the end of the shortest one.
 
     Args:
         predictor: A `Predictor`.
         inputs: See `Predictor.begin`.
+        state: Its result.
         length: Length of the result L, a Python integer.
         limit: Maximum length of each output, `[B]` or a number.
         rules: The `Rules`, or `None`.
@@ -57,7 +58,7 @@ def read_prompts(predictor, inputs, length, limit, rules) -> ReadPrompts | None:
     tokens = tf.where(before, prompts, vocabulary.pad_id)
     start = tf.fill([tf.shape(prompts)[0], 1], vocabulary.bos_id)
     through = tf.concat([start, tokens], axis=1)  # [B, S + 1], the inputs of the steps
-    reading = predictor.read(inputs, _inputs(through, count))
+    reading = predictor.read(state, _inputs(through, count))
     missing = length - tf.shape(tokens)[1]
     tokens = tf.pad(tokens, [[0, 0], [0, missing]], constant_values=vocabulary.pad_id)
     last = tf.gather(through, count, axis=1)  # [B]

@@ -4,6 +4,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from keras_transformer.decoding.beginnings import Beginning
 from keras_transformer.decoding.model_predictor import predictor_of
 from keras_transformer.tensors import Tensor
 
@@ -20,7 +21,8 @@ def target_logits(predictor: Any, source: Tensor, target: Tensor) -> Tensor:
     logits = predictor.logits(source, shifted)  # [B, T, V]
     positions = tf.expand_dims(tf.range(tf.shape(target)[1]), 0)  # [1, T]
     first, last = tf.equal(positions, 0), tf.equal(positions, predictor.max_length - 1)
-    return predictor.vocabulary.with_forced(logits, first, last)
+    detects = Beginning.of(predictor.vocabulary, source).detects
+    return predictor.vocabulary.with_forced(logits, first, last, detects)
 
 
 def score(model: Any, source: Tensor, target: Tensor) -> tuple[tf.Tensor, tf.Tensor]:

@@ -6,6 +6,7 @@ import typing
 
 import tensorflow as tf
 
+from keras_transformer.decoding.beginnings import Beginning
 from keras_transformer.decoding.constraints import Rules, with_rules_of
 from keras_transformer.decoding.loop import (
     STAGES,
@@ -65,18 +66,22 @@ def decode_single(
         batch, positions = predictor.sizes(inputs)
         ends = stages(length, cache_stages, predictor.grows)
         vocabulary = predictor.vocabulary
+        beginning = Beginning.of(vocabulary, inputs)
         loop = _Loop(
             predictor=predictor,
             choose=choose,
             length=length,
             limit=_limit(max_length, length, batch),
-            rules=None if constraints is None else Rules(constraints, vocabulary, length),
+            rules=None
+            if constraints is None
+            else Rules(constraints, vocabulary, length, beginning),
+            detects=beginning.detects,
         )
         state = predictor.begin(inputs, ends[0])
         limit = length if loop.limit is None else loop.limit
-        read = read_prompts(predictor, inputs, length, limit, loop.rules)
-        beginning = loop.beginning(batch, positions, state, token_scores, read)
-        state = in_stages(predictor, loop.running, loop.step, beginning, ends, read)
+        read = read_prompts(predictor, inputs, state, length, limit, loop.rules)
+        state = loop.beginning(batch, positions, state, token_scores, read)
+        state = in_stages(predictor, loop.running, loop.step, state, ends, read)
         return make_result(state.tokens, state.scores, state.token_scores, state.attention)
 
     return predictor.searched(search, inputs, constraints)
@@ -91,6 +96,7 @@ class _Loop:
     length: int
     limit: tf.Tensor | None
     rules: Rules | None
+    detects: bool
 
     def beginning(self, batch, positions, predictor_state, token_scores, read=None):
         """Returns the state before the first step; for B and S see `Predictor.sizes`.
@@ -123,7 +129,7 @@ class _Loop:
         step = self.predictor.step(tf.expand_dims(state.last, 1), state.predictor_state, index)
         limit = self.length if self.limit is None else self.limit
         first, last = tf.equal(index, 0), index + 1 >= limit
-        wide = vocabulary.with_forced(step.logits, first, last)  # [B, 1, V]
+        wide = vocabulary.with_forced(step.logits, first, last, self.detects)  # [B, 1, V]
         logits = tf.squeeze(wide, 1)  # [B, V]
         best, logit = self.choose(self._allowed(wide, logits, state), index)  # [B] each
         gain = tf.cast(logit - tf.reduce_logsumexp(logits, axis=-1), tf.float32)  # [B]

@@ -18,19 +18,24 @@ class Timestamps:
 
     Args:
         vocabulary: The `Vocabulary` of a predictor, with a `timestamp_id`.
+        beginning: The `Beginning` of the outputs, which says which of them have timestamps. These
+            do not contain `no_timestamps_id`.
 
     Reference: Radford et al. (2022), "Robust Speech Recognition via Large-Scale Weak Supervision",
         section 4.5; `WhisperTimeStampLogitsProcessor` in Hugging Face's Transformers.
     """
 
-    def __init__(self, vocabulary):
-        self.begin = len(vocabulary.prompt_ids)  # position of the first token after the prompt
+    def __init__(self, vocabulary, beginning):
+        # Position of the first token after the prompt, and the outputs that have timestamps.
+        self.begin = tf.reshape(beginning.count, [-1, 1, 1])  # [B or 1, 1, 1]
+        self.applies = tf.reshape(beginning.has_timestamps, [-1, 1, 1])  # [B or 1, 1, 1]
         self.eos_id, self.first = vocabulary.eos_id, vocabulary.timestamp_id
-        most = vocabulary.max_first_timestamp
+        most, without = vocabulary.max_first_timestamp, vocabulary.no_timestamps_id
         last = vocabulary.size - 1 if most is None else self.first + most
         numbers = range(vocabulary.size)
         self.is_time = [number >= self.first for number in numbers]  # [V]
         self.is_text = [number < self.eos_id for number in numbers]  # [V]
+        self.is_possible = [number != without for number in numbers]  # [V]
         self.may_begin = [self.first <= number <= last for number in numbers]  # [V]
         self.numbers = tf.range(vocabulary.size)  # [V]
 
@@ -43,12 +48,13 @@ class Timestamps:
             tokens: Tokens before this position `[B, N, L]`.
             index: Number of the position; scalar.
         """
-        given, count = allowed, index - self.begin  # tokens after the prompt
+        given, count = allowed, index - self.begin  # tokens after the prompt, [B or 1, 1, 1]
         last = self._is_time_at(tokens, index - 1) & (count >= 1)  # [B, N, 1]
         earlier = self._is_time_at(tokens, index - 2) | (count < 2)  # [B, N, 1]
         ends = last & ~earlier  # a segment has just ended
         newest = tf.reduce_max(self._times(tokens, index), axis=2, keepdims=True)  # [B, N, 1]
         least = tf.where(ends, newest, newest + 1)  # -1 becomes 0: there is no timestamp yet
+        allowed &= self.is_possible
         allowed &= ~(last & earlier & self.is_time)
         allowed &= ~(ends & self.is_text)
         allowed &= ~(self.is_time & (self.numbers - self.first < least))
@@ -60,7 +66,8 @@ class Timestamps:
             words, axis=2, keepdims=True
         )  # [B, N, 1]
         # The prompt is not affected: its tokens have probability 1.
-        return tf.where(count >= 0, allowed & (self.is_time | ~likely), given)
+        here = self.applies & (count >= 0)  # [B or 1, 1, 1]
+        return tf.where(here, allowed & (self.is_time | ~likely), given)
 
     def _is_time_at(self, tokens, place):
         """Returns whether the token at a position is a timestamp, `[B, N, 1]`."""

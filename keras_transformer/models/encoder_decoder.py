@@ -133,6 +133,22 @@ class EncoderDecoderModel(TokenOutput, ConfiguredModel):
         cache = self.decoder.empty_cache(ops.shape(memory)[0], length, width)
         return cache, self.decoder.project_memory(memory)
 
+    def read(
+        self, tokens: Tensor, memory_heads: tuple, memory_allowed: Tensor
+    ) -> tuple[tuple[Tensor, Tensor], ...]:
+        """Reads the first T positions of a target in one pass, without dropout.
+
+        Args:
+            tokens: Token ids `[B, T]`, integer, beginning with `bos_id`.
+            memory_heads: Key and value heads from `start`.
+            memory_allowed: Mask from `encode`.
+
+        Returns:
+            Key and value heads for `decoder.recalled_cache`.
+        """
+        x = self.parts.decoder.embed(tokens, training=False)  # [B, T, D]
+        return self.decoder.read(x, memory_heads, memory_allowed)
+
     def step(
         self,
         tokens: Tensor,

@@ -9,6 +9,7 @@ from keras_transformer.tensors import Tensor
 
 TEXT, IDS, ARRAYS = "text", "ids", "arrays"
 DEFAULT = "serving_default"  # called for requests that name no signature
+OPTIONS = "options"  # takes the same requests with further settings
 
 
 @dataclasses.dataclass(frozen=True)

@@ -9,6 +9,8 @@ import tensorflow as tf
 from keras_transformer.tensors import Tensor
 
 SHOWN = 5  # languages in an error
+DETECTED = "auto"  # in place of a code: the model detects the language of a recording
+TRANSCRIBE, TRANSLATE, ENGLISH = "transcribe", "translate", "en"  # tasks of Whisper; a language
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,13 +47,17 @@ class Languages:
             side: `"source"` or `"target"`, for the message.
             code: Code of a language.
         """
+        self.check_named(f"{side}_language", code)
+
+    def check_named(self, name, code) -> None:
+        """Raises a `ValueError`, which names the argument, as `check` does."""
         if code is None or isinstance(code, str) and code in self.ids:
             return
         close = difflib.get_close_matches(str(code), self.ids, SHOWN, cutoff=0.3)
         begin = [name for name in self.ids if name[:2] == str(code)[:2].lower()]
         shown = list(dict.fromkeys([*begin, *close, *self.ids]))[:SHOWN]
         raise ValueError(
-            f"`{side}_language` must be one of the {len(self.ids)} languages of the model, such as "
+            f"`{name}` must be one of the {len(self.ids)} languages of the model, such as "
             f"{', '.join(shown)}. Received: {code!r}."
         )
 
@@ -95,8 +101,39 @@ class Languages:
             codes: Strings `[B]`. The empty string stands for the default.
         """
         default = getattr(self, side)
-        known = {**self.ids, **({} if default is None else {"": self.ids[default]})}
-        equal = tf.equal(tf.expand_dims(codes, 1), tf.constant([*known]))  # [B, L]
-        numbers = tf.constant(np.fromiter(known.values(), np.int32))
-        ids = tf.reduce_max(tf.where(equal, numbers, -1), axis=1)  # [B]
-        return tf.maximum(ids, 0), tf.reduce_any(equal, axis=1)
+        return look_up({**self.ids, **({} if default is None else {"": self.ids[default]})}, codes)
+
+
+def look_up(numbers, names) -> tuple[Tensor, Tensor]:
+    """Returns the numbers of names in the graph, `[B]`, and which names are known, `[B]`.
+
+    Args:
+        numbers: Dictionary from names to integers.
+        names: Strings `[B]`.
+    """
+    equal = tf.equal(tf.expand_dims(names, 1), tf.constant([*numbers]))  # [B, number of names]
+    values = tf.constant(np.fromiter(numbers.values(), np.int32))
+    places = tf.argmax(tf.cast(equal, tf.int32), axis=1)  # [B]; 0 for an unknown name
+    return tf.gather(values, places), tf.reduce_any(equal, axis=1)
+
+
+def task_for(source, target) -> str | None:
+    """Returns the task of a model of speech, which translates to English or not at all.
+
+    Args:
+        source: Code of the language of a recording, or `DETECTED`.
+        target: Code of the language of the text. `None`: no task is chosen.
+
+    Raises:
+        ValueError: If the model has no such task.
+    """
+    if target is None:
+        return None
+    if target == source:
+        return TRANSCRIBE
+    if target != ENGLISH:
+        raise ValueError(
+            "`target_language` must be the source language, for transcripts, or "
+            f"{ENGLISH!r}, for translations. Received: {target!r}."
+        )
+    return TRANSLATE

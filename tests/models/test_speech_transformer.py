@@ -13,6 +13,7 @@ from keras_transformer import (
     FrameEmbedding,
     FrameMask,
     Greedy,
+    Shortlist,
     SpeechTransformer,
     SpeechTransformerConfig,
     Transformer,
@@ -20,6 +21,8 @@ from keras_transformer import (
     greedy_decode,
     score,
 )
+from keras_transformer.decoding import EncoderDecoder, Prompted, Shortlisted
+from keras_transformer.decoding.beginnings import NO_TOKEN
 from keras_transformer.decoding.model_predictor import predictor_of
 
 MODEL = {"rtol": 0, "atol": 1e-4}
@@ -170,6 +173,81 @@ def test_outputs_begin_with_the_prompt(decode):
     np.testing.assert_allclose(of_model, expected, **MODEL)
     if decode is greedy_decode:
         np.testing.assert_allclose(scores, expected, **MODEL)
+
+
+PROMPT = (7, 5, 9)
+OWN = [(7, 5, NO_TOKEN), (9, 4, 7), (6, 8, 10)]
+
+
+@pytest.mark.parametrize("own", [False, True])
+@pytest.mark.parametrize("size", [1, pytest.param(3, marks=pytest.mark.slow)])
+def test_prompts_are_read_in_one_pass_as_they_are_read_step_by_step(size, own, monkeypatch):
+    model, frames = model_of(prompt_ids=PROMPT), recordings(13, 8, 3)
+    inputs = Prompted(frames, OWN) if own else frames
+    read, passes = SpeechTransformer.read, []
+
+    def counted(self, tokens, *memory):
+        passes.append(tokens.shape[1])
+        return read(self, tokens, *memory)
+
+    def search():
+        how = {"max_length": 9, "token_scores": True, "cache_stages": (2,)}
+        if size == 1:
+            return greedy_decode(model, inputs, **how)
+        return beam_decode(model, inputs, size, size, **how)
+
+    monkeypatch.setattr(SpeechTransformer, "read", counted)
+    once = search()
+    # `bos_id` and the prompt but for its last token, which the next step reads.
+    assert passes == [3]
+    monkeypatch.setattr(EncoderDecoder, "prompts", lambda self, inputs: None)
+    steps = search()
+    assert len(passes) == 1
+    np.testing.assert_array_equal(once["tokens"], steps["tokens"])
+    np.testing.assert_allclose(once["scores"], steps["scores"], **SAME)
+    np.testing.assert_allclose(once["token_scores"], steps["token_scores"], **SAME)
+    if own:
+        rows = once["tokens"].numpy().reshape(3, size, 9)
+        for row, prompt in zip(rows, OWN, strict=True):
+            known = [token for token in prompt if token != NO_TOKEN]
+            assert (row[:, : len(known)] == known).all()
+
+
+def test_prompts_are_not_read_where_it_would_save_or_lose_something():
+    frames = recordings(9, 4)
+    assert predictor_of(model_of(prompt_ids=PROMPT)).prompts(frames).shape == (2, 3)
+    for model, alignment in (
+        (model_of(), None),
+        (model_of(prompt_ids=PROMPT[:1]), None),
+        (model_of(prompt_ids=PROMPT), (0, None)),  # the steps' attention
+        (model_of(prompt_ids=PROMPT, language_ids=(7, 6), detect_language=True), None),
+    ):
+        assert predictor_of(model, alignment).prompts(frames) is None
+
+
+def test_a_minimum_length_does_not_count_the_prompt():
+    frames = recordings(13, 8, 3)
+    model = randomise(
+        SpeechTransformer(config(**VARIANTS["whisper"], prompt_ids=PROMPT, eos_id=11))
+    )
+    table = model.target_embedding.table
+    table.assign(0.1 * table)
+    # The end is the most probable token after the prompt.
+    model.decoder.norm.beta.assign(10 * table[11] / np.linalg.norm(table[11]))
+    for own in (frames, Prompted(frames, [PROMPT, (7, NO_TOKEN, NO_TOKEN), PROMPT])):
+        counts = [3, 1 if isinstance(own, Prompted) else 3, 3]
+        for least in (1, 4):
+            tokens, _ = beam_decode(model, own, 3, max_length=9, min_length=least)
+            lengths = np.argmax(np.asarray(tokens)[:, 0] == 11, axis=1) + 1
+            assert lengths.tolist() == [count + least for count in counts]
+    tokens, _ = beam_decode(model, frames, 3, max_length=5, min_length=5)
+    assert (np.asarray(tokens)[:, 0, 4] == 11).all(), "the limit counts the prompt"
+
+
+def test_a_shortlist_needs_a_source_of_text():
+    shortlist = Shortlist.from_counts([[7, 6, 3]], 19, first=10)
+    with pytest.raises(TypeError, match="`model` must be a Transformer, or an Ensemble of them"):
+        Shortlisted(model_of(), shortlist)
 
 
 def test_alignment_has_the_positions_of_the_encoder():

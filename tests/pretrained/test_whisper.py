@@ -218,7 +218,14 @@ CHOICES = {
     "timestamps": (TIMES, {"source_language": "de"}, ("de", "transcribe")),
     "english": ({"is_multilingual": False, "forced_decoder_ids": None}, {}, ("notimestamps",)),
     "old": ({"no_timestamps_token_id": None}, {}, ("en", "transcribe")),
+    "detected": (
+        {"language": "fr"},
+        {"source_language": "auto"},
+        ("en", "transcribe", "notimestamps"),
+    ),
+    "detected, translated": ({}, {"target_language": "en"}, ("en", "translate", "notimestamps")),
 }
+DETECTED = ("default", "old", "detected", "detected, translated")
 
 
 @pytest.mark.parametrize("name", CHOICES)
@@ -233,12 +240,14 @@ def test_prompts(name, place, checkpoint):
     finally:
         path.write_text(json.dumps(GENERATION))
     assert rules.prompt_ids == ids(*expected)
-    is_guessed = name in ("default", "old")
-    assert [note for note in family.notes if "is not detected: it is en" in note] == family.notes
-    assert len(family.notes) == is_guessed
+    assert rules.detect_language == (name in DETECTED)
+    has_languages = name != "english"
+    assert rules.language_ids == (ids("en", "de", "fr") if has_languages else ())
+    assert rules.task_ids == (ids("translate", "transcribe") if has_languages else ())
     assert rules.first_silent_ids == (SPACE, IDS[END])
-    assert rules.timestamp_id == (FIRST if name == "timestamps" else None)
-    assert rules.notes == ()
+    assert rules.timestamp_id == (None if name == "old" else FIRST)
+    assert (rules.no_timestamps_id,) == ((None,) if name == "old" else ids("notimestamps"))
+    assert family.notes == [] and rules.notes == ()
 
 
 @pytest.mark.parametrize(
@@ -362,6 +371,10 @@ ERRORS = {
     "suppressed first": (changed(RULES, begin_suppress_tokens=3), r"`begin_suppress_tokens` must"),
     "languages": (changed(RULES, lang_to_id={"<|en|>": -1}), r"`lang_to_id` must be some of"),
     "language": (changed(RULES, language="tlh"), r"`language` must be the code of one of"),
+    "names": (
+        changed(RULES, lang_to_id={"<|en|>": IDS["<|de|>"]}),
+        r"`lang_to_id` must be ids that have these names in the vocabulary, like `task_to_id`",
+    ),
     "task": (changed(RULES, task="sing"), r"`task_to_id` must be the id of the task 'sing'"),
     "forced": (
         changed(RULES, forced_decoder_ids=[[2, 5]]),
@@ -396,7 +409,7 @@ def test_a_vocabulary_without_a_token_for_padding(tmp_path):
     ("generation", "options", "message"),
     [
         ({}, {"source_language": "dutch"}, r"`source_language` must be one of the 3 languages"),
-        ({}, {"target_language": "en"}, r"`source_language` must be chosen with `target_language`"),
+        ({}, {"target_language": "de"}, r"`target_language` must be the source language, for tran"),
         (
             {},
             {"source_language": "de", "target_language": "fr"},
@@ -420,10 +433,22 @@ def test_languages_that_cannot_be_chosen(generation, options, message, tmp_path)
     [
         ({"first_silent_ids": (-1,)}, r"`first_silent_ids` must be ids of the"),
         ({"timestamp_id": IDS[END]}, r"`timestamp_id` must be above `eos_id`"),
-        ({"max_first_timestamp": 1}, r"`max_first_timestamp` has no effect without"),
+        (
+            {"timestamp_id": None, "no_timestamps_id": None},
+            r"`max_first_timestamp` has no effect without",
+        ),
+        ({"timestamp_id": None}, r"`no_timestamps_id` must be .* needs `timestamp_id`"),
+        (
+            {"prompt_ids": ids("en", "notimestamps", "transcribe")},
+            r"and comes last in `prompt_ids`",
+        ),
+        ({"language_ids": (len(PIECES),)}, r"`language_ids` must be ids of the"),
+        ({"prompt_ids": ids("transcribe")}, r"`prompt_ids` must begin with one of `language_ids`"),
+        ({"prompt_ids": ids("en")}, r"`prompt_ids` must contain one of `task_ids` after"),
+        ({"language_ids": (), "detect_language": True}, r"`detect_language` has no effect without"),
     ],
 )
 def test_options_of_rules(options, message, checkpoint):
-    config = checkpoint[0].model.config
+    config = dataclasses.replace(checkpoint[0].model.config, detect_language=False)
     with pytest.raises(ValueError, match=message):
         dataclasses.replace(config, **options)

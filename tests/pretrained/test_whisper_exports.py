@@ -1,5 +1,8 @@
 """Exports of a Whisper checkpoint transcribe like the pipeline, with and without timestamps."""
 
+import dataclasses
+import itertools
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -9,9 +12,14 @@ from keras_transformer import SpeechRecognizer
 from keras_transformer.audio.wav import encode_wav
 from keras_transformer.export import export_litert, export_saved_model
 from keras_transformer.export.litert.single_pass import LiteRTSinglePass
+from keras_transformer.export.saved_model.runtime import SavedModelSinglePass
 from keras_transformer.pretrained.read import read_checkpoint
 
 pytestmark = pytest.mark.slow
+CHOICES = [
+    *itertools.product(whisper_folders.LANGUAGES, whisper_folders.TASKS, [False, True]),
+    ("auto", "transcribe", True),
+]
 RATE, LENGTHS = 16_000, (2240, 1000, 1700, 2000, 300)
 
 
@@ -20,6 +28,13 @@ def recordings():
     for length in LENGTHS:
         tone = np.sin(np.arange(length) * rng.uniform(0.02, 1.0))
         yield encode_wav((0.4 * tone + 0.05 * rng.normal(size=length)).astype("float32"), RATE)
+
+
+def check_same(ours, theirs):
+    """Texts, languages, segments and scores of an export and the pipeline."""
+    for one, other in zip(ours, theirs, strict=True):
+        assert one == dataclasses.replace(other, log_probability=one.score)
+        assert one.score == pytest.approx(other.score, abs=1e-4)
 
 
 @pytest.fixture(scope="module", params=["text", "timestamps", "beam"])
@@ -50,6 +65,33 @@ def test_a_saved_model(pipeline, tmp_path):
     inputs, _ = pipeline.codec.tensors([pipeline.codec.read(file, "x") for file in files])
     outputs = model.signatures["samples"](**inputs)
     np.testing.assert_array_equal(outputs["tokens"], pipeline.predict(**inputs)["tokens"])
+    every = SavedModelSinglePass(tmp_path / "m")
+    for language, task, timestamps in CHOICES:
+        chosen = {"language": language, "task": task, "timestamps": timestamps}
+        every.choose(**chosen)
+        check_same(every.answer_batch(files), pipeline.transcribe(files, **chosen))
+    named = {"language": ["fr", "", "auto"], "task": ["translate", "", "transcribe"]}
+    some = files[:3]
+    named = {name: tf.constant(values) for name, values in named.items()}
+    answers = model.signatures["options"](
+        recordings=tf.constant(some), timestamps=tf.constant([True, False, True]), **named
+    )
+    expected = pipeline.transcribe(
+        some,
+        language=["fr", None, "auto"],
+        task=["translate", None, "transcribe"],
+        timestamps=[True, False, True],
+    )
+    check_same(pipeline.codec.results({k: v.numpy() for k, v in answers.items()}), expected)
+    for wrong, message in (
+        ({"language": ["fr", "x", ""]}, "`language` must be known to the model, such as en, de"),
+        ({"task": ["sing", "", ""]}, "`task` must be known to the model"),
+    ):
+        wrong = {name: tf.constant(values) for name, values in wrong.items()}
+        with pytest.raises(tf.errors.InvalidArgumentError, match=message):
+            model.signatures["options"](
+                recordings=tf.constant(some), timestamps=tf.fill([3], False), **{**named, **wrong}
+            )
 
 
 @pytest.mark.parametrize("quantize", ["none", "int8"])
@@ -65,3 +107,15 @@ def test_a_tflite_file(pipeline, quantize, tmp_path):
             assert (ours.text, ours.length) == (theirs.text, theirs.length)
             assert ours.score == pytest.approx(theirs.score, abs=1e-4)
     assert len(results[0]) == len(files)
+    loaded = LiteRTSinglePass(path)
+    for language, task, timestamps in CHOICES:
+        chosen = {"language": language, "task": task, "timestamps": timestamps}
+        loaded.choose(**chosen)
+        ours, theirs = loaded.answer_batch(files), pipeline.transcribe(files, **chosen)
+        if quantize == "none":
+            check_same(ours, theirs)
+        else:
+            assert [one.language for one in ours] == [
+                one.language if language == "auto" else language for one in ours
+            ]
+            assert [bool(one.segments) for one in ours] == [timestamps] * len(files)

@@ -46,7 +46,7 @@ def expected(pipeline, number, search=Greedy()):
 def numbered(monkeypatch, pipeline):
     """Replaces the model: the words of a window are the numbers of its blocks of 10 samples."""
 
-    def transcribe(rows, batch_size):
+    def transcribe(rows, batch_size, choices):
         firsts = [round(float(row[0]) * 1000) for row in rows]
         words = [
             range(-(-first // 10), (first + len(row)) // 10)

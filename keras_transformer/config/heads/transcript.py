@@ -9,6 +9,7 @@ from keras_transformer.config.arguments import documented, option
 from keras_transformer.config.heads.output import OutputHead
 from keras_transformer.config.vocabulary import VocabularyOptions
 
+LISTS = ("prompt_ids", "first_silent_ids", "language_ids", "task_ids")
 OptionalNumber = Annotated[int | None, functools.partial(check_count, least=0, optional=True)]
 
 
@@ -36,8 +37,8 @@ class TranscriptHead(OutputHead, VocabularyOptions):
     timestamp_id: int | None = option(
         None,
         """First token id of the timestamps in outputs, which are the last ids of the vocabulary;
-        searches then emit them in pairs and in order, as in Whisper. `None`: there are no such
-        rules.""",
+        searches then emit them in pairs and in order, as in Whisper, unless the prompt contains
+        `no_timestamps_id`. `None`: there are no such rules.""",
         set_by="vocabulary",
     )
     max_first_timestamp: OptionalNumber = option(
@@ -46,9 +47,34 @@ class TranscriptHead(OutputHead, VocabularyOptions):
         set_by="vocabulary",
     )
 
+    no_timestamps_id: OptionalNumber = option(
+        None,
+        """Token id at the end of a prompt whose output has no timestamps. `None`: whether outputs
+        have timestamps is not a choice.""",
+        set_by="vocabulary",
+    )
+    language_ids: tuple = option(
+        (),
+        """Token ids of the languages of recordings, one of which begins a prompt. Empty: the
+        language is not a choice.""",
+        set_by="vocabulary",
+    )
+    task_ids: tuple = option(
+        (),
+        """Token ids of the tasks, such as transcription and translation, one of which is in a
+        prompt. Empty: the task is not a choice.""",
+        set_by="vocabulary",
+    )
+    detect_language: bool = option(
+        False,
+        """Whether the most probable one of `language_ids` replaces the language in `prompt_ids`,
+        for every recording.""",
+        set_by="vocabulary",
+    )
+
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("prompt_ids", "first_silent_ids"):
+        for name in LISTS:
             object.__setattr__(self, name, tuple(getattr(self, name)))  # a list in JSON
 
     def check_with(self, config: Any) -> None:  # noqa: D102
@@ -72,16 +98,42 @@ class TranscriptHead(OutputHead, VocabularyOptions):
                 "`forced_bos_id` must be None with `prompt_ids`, which begin an output. "
                 f"Received: forced_bos_id={self.forced_bos_id}."
             )
+        self._check_choices()
         self._check_after_prompt()
 
-    def _check_after_prompt(self):
-        size = self.vocab_size
-        if not all(is_integer(token) and 0 <= token < size for token in self.first_silent_ids):
+    def _check_choices(self):
+        """Checks the tokens that may replace others in the prompt."""
+        size, prompt = self.vocab_size, self.prompt_ids
+        for name in ("first_silent_ids", "language_ids", "task_ids"):
+            ids = getattr(self, name)
+            if not all(is_integer(token) and 0 <= token < size for token in ids):
+                raise ValueError(
+                    f"`{name}` must be ids of the {size} tokens. Received: {name}={ids}."
+                )
+        if self.language_ids and (not prompt or prompt[0] not in self.language_ids):
             raise ValueError(
-                f"`first_silent_ids` must be ids of the {size} tokens. "
-                f"Received: first_silent_ids={self.first_silent_ids}."
+                "`prompt_ids` must begin with one of `language_ids`. "
+                f"Received: prompt_ids={prompt}, language_ids={self.language_ids}."
             )
-        first = self.timestamp_id
+        if self.task_ids and len({*prompt[1:]} & {*self.task_ids}) != 1:
+            raise ValueError(
+                "`prompt_ids` must contain one of `task_ids` after the first token. "
+                f"Received: prompt_ids={prompt}, task_ids={self.task_ids}."
+            )
+        if self.detect_language and not self.language_ids:
+            raise ValueError("`detect_language` has no effect without `language_ids`.")
+        without = self.no_timestamps_id
+        if without is not None and (
+            self.timestamp_id is None or without >= size or without in prompt[:-1]
+        ):
+            raise ValueError(
+                f"`no_timestamps_id` must be one of the {size} token ids, needs `timestamp_id`, "
+                f"and comes last in `prompt_ids`. Received: no_timestamps_id={without}, "
+                f"timestamp_id={self.timestamp_id}, prompt_ids={prompt}."
+            )
+
+    def _check_after_prompt(self):
+        size, first = self.vocab_size, self.timestamp_id
         if first is None:
             if self.max_first_timestamp is not None:
                 raise ValueError(

@@ -62,7 +62,7 @@ class Shortlisted:
 
     def __post_init__(self) -> None:
         for model in self.models:
-            if stacks_of(model) != EncoderDecoder.stacks:
+            if stacks_of(model) != EncoderDecoder.stacks or not model.parts.input.counts_tokens:
                 raise TypeError(
                     "`model` must be a Transformer, or an Ensemble of them. "
                     f"Received: model of type {type(model).__name__}."

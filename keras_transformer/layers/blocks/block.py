@@ -190,16 +190,24 @@ class Block(ConfiguredLayer):
         weights = {name: tensor for name, tensor in weights.items() if tensor is not None}
         return (x, weights) if return_weights else x
 
-    def read(self, x: Tensor) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+    def read(
+        self,
+        x: Tensor,
+        memory_heads: tuple[Tensor, Tensor] | None = None,
+        memory_allowed: Tensor | None = None,
+    ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
         """Runs a block of causal self-attention at its first T positions, without dropout.
 
         Args:
             x: `[B, T, D]`.
+            memory_heads, memory_allowed: See `step`.
 
         Returns:
             The output `[B, T, D]`, and the key and value heads, see `MultiHeadSelfAttention.read`.
         """
         x, heads = self.residual(self.self_attention).read(x)  # [B, T, D]
+        if self.cross:
+            x, _ = self.residual(self.cross_attention).step(x, memory_heads, memory_allowed)
         x, _ = self.residual(self.feed_forward)(x, training=False)
         return x, heads
 

@@ -132,18 +132,22 @@ class Stack(ConfiguredLayer):
             for block, of_block in zip(self.blocks, cache, strict=True)
         )
 
-    def read(self, x: Tensor) -> tuple[tuple[Tensor, Tensor], ...]:
+    def read(
+        self, x: Tensor, memory_heads: tuple | None = None, memory_allowed: Tensor | None = None
+    ) -> tuple[tuple[Tensor, Tensor], ...]:
         """Returns the key and value heads of the first T positions, computed in one pass.
 
         Args:
             x: The embedded positions, `[B, T, D]`.
+            memory_heads, memory_allowed: See `step`.
 
         Returns:
             For each block, two tensors `[B, G, T, K]`; see `recalled_cache`.
         """
         heads, x = [], self._begin(x)
-        for block in self.blocks:
-            x, of_block = block.read(x)
+        memories = memory_heads or [None] * len(self.blocks)
+        for block, of_memory in zip(self.blocks, memories, strict=True):
+            x, of_block = block.read(x, of_memory, memory_allowed)
             heads.append(of_block)
         return tuple(heads)
 

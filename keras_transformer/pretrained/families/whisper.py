@@ -3,10 +3,10 @@
 import dataclasses
 import functools
 from collections.abc import Iterator
-from typing import Any
 
 from keras_transformer.checks import is_integer
 from keras_transformer.config import SpeechTransformerConfig
+from keras_transformer.decoding import Greedy
 from keras_transformer.decoding.generation import Generation
 from keras_transformer.models.speech_transformer import SpeechTransformer
 from keras_transformer.pretrained.byte_bpe import read_byte_bpe
@@ -24,7 +24,7 @@ from keras_transformer.pretrained.family import CONFIG, Family
 from keras_transformer.pretrained.generation import read_generation
 from keras_transformer.pretrained.names import TRANSPOSED, Weight, layers
 from keras_transformer.pretrained.settings import CheckpointSettings
-from keras_transformer.text.languages import Languages
+from keras_transformer.pretrained.whisper_prompt import WhisperPrompt
 from keras_transformer.text.smaller_model import PLACEHOLDER
 from keras_transformer.text.tokenizers import Tokenizers
 
@@ -46,10 +46,8 @@ FEATURES = {
 LONGEST_WINDOW = 4096  # samples; of real checkpoints 400
 # Tokens that no search emits, either of which stands for padding: Whisper pads with the end token.
 PADDING = ("<|nospeech|>", "<|nocaptions|>")
-TRANSCRIBE, TRANSLATE, ENGLISH = "transcribe", "translate", "en"
 # Settings of generation that this file carries over.
 CARRIED = ("suppress_tokens", "begin_suppress_tokens")
-FORCED = "forced_decoder_ids"
 
 
 class Whisper(Family):
@@ -57,9 +55,9 @@ class Whisper(Family):
 
     The vocabulary is `tokenizer.json`, or `vocab.json` and `merges.txt`. Also read:
     `preprocessor_config.json` or `processor_config.json`, which describe the features. An output
-    begins with the tokens of its language and its task. The language of a recording is not
-    detected: it is the source language that a user chooses, or the one that the checkpoint names,
-    or English. The target language is the same, for transcripts, or English, for translations.
+    begins with the tokens of its language and its task. The source language is by default the one
+    that a user chooses, or the one that the checkpoint names; otherwise it is detected for every
+    recording. The target language is the same, for transcripts, or English, for translations.
 
     The positions of the encoder are those of the file.
     """
@@ -67,21 +65,12 @@ class Whisper(Family):
     name, model_type, task = "whisper", "whisper", "speech_recognition"
     reader, model_class = READER, SpeechTransformer
 
-    def __init__(self, folder):
-        super().__init__(folder)
-        self._source = self._target = None
+    @functools.cached_property
+    def _prompt(self):
+        return WhisperPrompt(self.generation_settings, self.settings)
 
     def choose_languages(self, source, target) -> tuple[None, None]:  # noqa: D102
-        languages = self._languages
-        if languages is None and (source or target):
-            side, code = ("source", source) if source else ("target", target)
-            raise ValueError(
-                f"`{side}_language` must be None for a checkpoint without `lang_to_id` in "
-                f"{self.generation_settings.path}. Received: {code!r}."
-            )
-        if languages is not None:
-            languages.check("source", source)
-        self._source, self._target = source, target
+        self._prompt.choose(source, target)
         return None, None
 
     def config(self) -> SpeechTransformerConfig:  # noqa: D102
@@ -200,29 +189,32 @@ class Whisper(Family):
         settings, size = self.generation_settings, self._tokenizer.vocab_size
         end, _ = self._ids(size)
         rules = read_generation(settings, end, size, CARRIED)
-        prompt, timestamps = self._prompt(size)
+        prompt = self._prompt.rules()
+        self._check_names()
         silent = {*rules.silent_ids, *self._list_of_ids("suppress_tokens", size)} - {end}
-        fields: dict[str, Any] = {}
-        if timestamps is not None:
-            silent.add(timestamps - 1)  # the token of transcripts without timestamps
-            most = settings.get("max_initial_timestamp_index")
-            if most is not None:
-                most = settings.count("max_initial_timestamp_index", least=0)
-            fields = {"timestamp_id": timestamps, "max_first_timestamp": most}
         return dataclasses.replace(
             rules,
-            search=self._search(rules.search, len(prompt)),
+            search=self._search(rules.search, len(prompt["prompt_ids"])),
             silent_ids=tuple(sorted(silent)),
             first_silent_ids=tuple(self._list_of_ids("begin_suppress_tokens", size)),
-            prompt_ids=tuple(prompt),
-            **fields,
+            **prompt,
         )
 
     def _search(self, search, count):
-        """Returns the search, in whose limit Hugging Face does not count the prompt."""
+        """Returns the search; Hugging Face counts the prompt in the minimum length alone."""
         most = self.settings.count("max_target_positions") - 1
         longest = most if search.max_length is None else search.max_length + 1 + count
-        return dataclasses.replace(search, max_length=min(longest, most))
+        search = dataclasses.replace(search, max_length=min(longest, most))
+        if isinstance(search, Greedy):
+            return search
+        return dataclasses.replace(search, min_length=max(1, search.min_length - count))
+
+    def _check_names(self):
+        """Requires that languages and tasks are the tokens by whose names they are chosen."""
+        names = self._prompt.names
+        if self._tokenizer.pieces(names.values()) != [f"<|{name}|>" for name in names]:
+            rule = "ids that have these names in the vocabulary, like `task_to_id`"
+            raise self.generation_settings.wrong("lang_to_id", rule)
 
     def _list_of_ids(self, name, size):
         settings = self.generation_settings
@@ -230,111 +222,3 @@ class Whisper(Family):
         if not isinstance(ids, list) or not all(is_integer(x) and 0 <= x < size for x in ids):
             raise settings.wrong(name, f"a list of some of the {size} token ids")
         return ids
-
-    @functools.cached_property
-    def _languages(self):
-        """The `Languages` of recordings, or `None` for a checkpoint that has no choice."""
-        settings = self.generation_settings
-        ids = settings.get("lang_to_id")
-        if ids is None or not settings.flag("is_multilingual", True):
-            return None
-        ids = self._named_ids("lang_to_id")
-        return Languages({name.removeprefix("<|").removesuffix("|>"): ids[name] for name in ids})
-
-    def _named_ids(self, name):
-        """Returns a dictionary of token ids; empty without the setting."""
-        settings, size = self.generation_settings, self.settings.count("vocab_size")
-        ids = {} if settings.get(name) is None else settings.get(name)
-        valid = isinstance(ids, dict) and all(is_integer(x) and 0 <= x < size for x in ids.values())
-        if not valid or name == "lang_to_id" and not ids:
-            raise settings.wrong(name, f"some of the {size} token ids by name")
-        return ids
-
-    def _prompt(self, size):
-        """Returns the tokens before a transcript, a list, and the first timestamp or `None`."""
-        settings, languages = self.generation_settings, self._languages
-        task, code = settings.get("task"), self._language()
-        tasks = self._named_ids("task_to_id")
-        # As in `generate`, a language or a task takes the place of all forced tokens.
-        is_free = task is None and settings.get("language") is None and self._source is None
-        prompt = self._forced(size) if is_free else []
-        if languages is not None:
-            first = prompt[0] if prompt else None
-            if code is None and first is None and self._target is not None:
-                raise ValueError(
-                    "`source_language` must be chosen with `target_language`, because the model "
-                    f"has no default: one of {languages.examples()}."
-                )
-            if code is None and first is None:
-                code = ENGLISH if ENGLISH in languages.ids else next(iter(languages.ids))
-                self.notes.append(
-                    f"the language of a recording is not detected: it is {code} unless another "
-                    "source language is chosen"
-                )
-            prompt[:1] = [first if code is None else languages.ids[code]]
-        task = self._chosen_task(None if languages is None else prompt[0]) or task
-        if task is None and languages is not None and not {*prompt} & {*tasks.values()}:
-            task = TRANSCRIBE if tasks else None
-        if task is not None:
-            if not isinstance(task, str) or task not in tasks:
-                raise settings.wrong("task_to_id", f"the id of the task {task!r} by its name")
-            prompt = [token for token in prompt if token not in tasks.values()]
-            prompt.insert(int(languages is not None), tasks[task])
-        return self._with_timestamps([x for x in prompt if x is not None], size)
-
-    def _chosen_task(self, language):
-        """Returns the task that a user has chosen by a target language, or `None`.
-
-        Args:
-            language: Id of the token of the source language.
-        """
-        if self._target is None:
-            return None
-        if self._languages.ids.get(self._target) == language:
-            return TRANSCRIBE
-        if self._target != ENGLISH:
-            raise ValueError(
-                "`target_language` must be the source language, for transcripts, or "
-                f"{ENGLISH!r}, for translations. Received: {self._target!r}."
-            )
-        return TRANSLATE
-
-    def _language(self):
-        """Returns the code of the language that a user or the checkpoint chooses, or `None`."""
-        settings, languages = self.generation_settings, self._languages
-        named = settings.get("language")
-        if languages is None or self._source is not None or named is None:
-            return self._source
-        code = named.lower().removeprefix("<|").removesuffix("|>") if isinstance(named, str) else ""
-        if code not in languages.ids:
-            rule = "the code of one of the languages in `lang_to_id`, unless a user chooses one"
-            raise settings.wrong("language", rule)
-        return code
-
-    def _forced(self, size):
-        """Returns the tokens that `forced_decoder_ids` puts before a transcript."""
-        settings = self.generation_settings
-        settings = self.settings if settings.get(FORCED) is None else settings
-        pairs = settings.get(FORCED) or []
-        valid = isinstance(pairs, list) and all(
-            isinstance(pair, list)
-            and len(pair) == 2
-            and pair[0] == number
-            and (pair[1] is None or is_integer(pair[1]) and 0 <= pair[1] < size)
-            for number, pair in enumerate(pairs, start=1)
-        )
-        if not valid:
-            raise settings.wrong(FORCED, f"pairs of 1, 2, ... and one of the {size} token ids")
-        return [token for _, token in pairs]
-
-    def _with_timestamps(self, prompt, size):
-        """Returns the prompt with or without the token against timestamps, and the first one."""
-        settings = self.generation_settings
-        wanted = settings.flag("return_timestamps", False)
-        without = settings.token("no_timestamps_token_id", size, optional=True)
-        if without is None:
-            if wanted:
-                raise settings.wrong("no_timestamps_token_id", "the id of <|notimestamps|>")
-            return prompt, None
-        prompt = [token for token in prompt if token != without]
-        return (prompt, without + 1) if wanted else ([*prompt, without], None)

@@ -118,6 +118,8 @@ class Codec(abc.ABC):
         longest: Maximum length of a row of the inputs, for example in tokens. `None`: rows have no
             length.
         request_specs: Dictionary of the `tf.TensorSpec`s of a request.
+        option_specs: Dictionary of the `tf.TensorSpec`s of settings that a request to the signature
+            `options` also has. Empty: there is no such signature.
         rule: Sentences for the metadata of a file: the form of a valid row of the inputs, and the
             outputs for an invalid one.
         nothing: Dictionary from the outputs to their numbers for an invalid row.
@@ -136,6 +138,7 @@ class Codec(abc.ABC):
     signature = longest = None
     own_metadata = suffixes = ()
     request_specs = {}
+    option_specs = {}
     rule = ""
     nothing = padding = {}
 
@@ -217,6 +220,10 @@ class Codec(abc.ABC):
         Args:
             answers: Result of `answers`, as a dictionary of arrays.
         """
+
+    def options(self, examples: Sequence[Any]) -> dict[str, Tensor]:
+        """Returns tensors of `option_specs` that stand for the defaults, one for each example."""
+        return {}
 
     # In a graph
 

@@ -8,7 +8,7 @@ import tensorflow as tf
 from keras_transformer.tasks.ensemble import check_together, metadata_difference
 from keras_transformer.tasks.graphs import traced_once
 from keras_transformer.tasks.pipeline import Pipeline
-from keras_transformer.tasks.signatures import ARRAYS, DEFAULT, IDS, TEXT, Signature
+from keras_transformer.tasks.signatures import ARRAYS, DEFAULT, IDS, OPTIONS, TEXT, Signature
 from keras_transformer.tasks.strings import map_sorted
 from keras_transformer.tensors import Tensor
 
@@ -40,13 +40,20 @@ class SinglePass(Pipeline):
         return self.codec.check_samples(samples)
 
     def signatures(self) -> list[Signature]:
-        """Returns two `Signature`s: requests to answers, and inputs to outputs of the model."""
+        """Returns `Signature`s: requests to answers, and inputs to outputs of the model.
+
+        If requests may have options, a third one has them, see `Codec.option_specs`.
+        """
         codec, request, inputs = self.codec, self.codec.request_specs, self.codec.input_specs()
         rules = codec.checked, codec.screen, codec.nothing, codec.named
-        return [
+        signatures = [
             Signature(DEFAULT, _form(request), request, self.respond),
             Signature(codec.signature, _form(inputs), inputs, self.predict, *rules),
         ]
+        if codec.option_specs:
+            request = {**request, **codec.option_specs}
+            signatures.append(Signature(OPTIONS, _form(request), request, self.respond))
+        return signatures
 
     def predict(self, **inputs: Tensor) -> dict[str, Tensor]:
         """Returns the dictionary of the model's outputs, in a graph."""

@@ -12,21 +12,26 @@ from keras_transformer.audio.wav import decode_wav, encode_wav
 from keras_transformer.config.speech_input import SpeechInput
 from keras_transformer.decoding.hypotheses import NONE
 from keras_transformer.files import read_bytes
+from keras_transformer.tasks.signatures import OPTIONS
 from keras_transformer.tasks.single_pass.codec import Codec, Guide
 from keras_transformer.tasks.single_pass.text import MODULES
+from keras_transformer.tasks.speech_recognition.choices import Choices
+from keras_transformer.tasks.speech_recognition.segments import read_segments, segments_in
 from keras_transformer.tasks.speech_recognition.transcript import Transcript
 from keras_transformer.tasks.token_rows import assertions
 from keras_transformer.tensors import Tensor
+from keras_transformer.text.languages import DETECTED
 from keras_transformer.text.tokenizers import Tokenizers
 
 RULE = (
     "Each row: `samples`, one channel of {rate} samples a second from -1 to 1, and `lengths`, how "
     "many of them belong to the recording, from {least} to {most}; samples after them are ignored. "
-    "For a row that breaks these rules, the tokens are pad and the score is -1e9. Other rows are "
-    "not affected."
+    "{choices}For a row that breaks these rules, the tokens are pad and the score is -1e9. Other "
+    "rows are not affected."
 )
 
 
+SEGMENTS = ("segment_starts", "segment_ends", "segment_texts")
 LOUDEST = 32.0  # louder than any clipped recording, softer than integers of 16 bits
 
 
@@ -37,23 +42,38 @@ class SpeechCodec(Codec):
         speech: The `SpeechInput` of the model.
         tokenizer: The `Tokenizer`, or a pair of them, of which the second is used.
         max_length: Maximum length of an output in tokens, for the metadata of files.
-        num_prompts: Number of tokens at the beginning of an output that are not part of the text.
+        choices: The `Choices` of the model, whose prompt is not part of a text.
     """
 
     verb, example, number = "transcribe", "recording", "score"
     signature, suffixes = "samples", SUFFIXES
     request_specs = {"recordings": tf.TensorSpec([None], tf.string, name="recordings")}
     padding = {"samples": 0.0, "lengths": 0}
+    choices = Choices()
 
-    def __init__(self, speech, tokenizer, max_length, num_prompts=0):
+    def __init__(self, speech, tokenizer, max_length, choices=None):
         self.speech, self.tokenizers = speech, Tokenizers.of(tokenizer)
-        self.tokenizer, self.num_prompts = self.tokenizers.target, num_prompts
-        self.max_length = max_length
+        self.tokenizer, self.max_length = self.tokenizers.target, max_length
+        self.choices = self.choices if choices is None else choices
+        self.option_specs = self.choices.request_specs()
         self.longest = speech.max_samples
         self.nothing = {"tokens": self.tokenizer.pad_id, "score": NONE, "length": 0}
         self.rule = RULE.format(
-            rate=f"{speech.sample_rate:,}", least=speech.hop_length, most=speech.max_samples
+            rate=f"{speech.sample_rate:,}",
+            least=speech.hop_length,
+            most=speech.max_samples,
+            choices="".join(f"{rule} " for rule in self.choices.rules().values()),
         )
+
+    @classmethod
+    def of_lines(cls, metadata) -> type["SpeechCodec"]:
+        """Returns the class with the `Choices` of a SavedModel, which may have none."""
+        if "choices" not in metadata:
+            return cls
+        return type(cls.__name__, (cls,), {"choices": Choices.from_dict(metadata["choices"])})
+
+    def line_metadata(self) -> dict[str, Any]:  # noqa: D102
+        return {"choices": self.choices.to_dict()} if self.choices.names else {}
 
     @classmethod
     def check(cls, examples) -> list:  # noqa: D102
@@ -88,30 +108,67 @@ class SpeechCodec(Codec):
         encoded = [_content(example) for example in examples]
         return {"recordings": tf.constant(encoded, tf.string, [len(encoded)])}
 
-    def encode(self, recordings) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-        """Returns `samples` and `lengths`, and `truncated`, `[B]`; see `tensors`."""
+    def with_choices(self, choices) -> "SpeechCodec":
+        """Returns a codec that differs in the defaults of its `Choices`."""
+        return type(self)(self.speech, self.tokenizers, self.max_length, choices)
+
+    def options(self, examples) -> dict[str, Tensor]:
+        """Returns a request for the defaults, of which every second one is left out."""
+        named = tf.equal(tf.range(len(examples)) % 2, 0)
+        return {
+            name: values if values.dtype == tf.bool else tf.where(named, values, "")
+            for name, values in self.choices.request(len(examples)).items()
+        }
+
+    def encode(self, recordings, **options) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+        """Returns the inputs of the model, and the rest; see `tensors`.
+
+        Args:
+            recordings: Contents of WAV files, string `[B]`.
+            **options: See `Choices.looked_up`.
+        """
+        choices = self.choices.looked_up(tf.size(recordings), **options)
+        inputs, rest = self._read(recordings)
+        return {**inputs, **choices}, rest
+
+    def _read(self, recordings):
         if tf.executing_eagerly():  # so that an error names the recording
             contents = recordings.numpy()
             rows = [
                 self.read(content, f"recording {number}")
                 for number, content in enumerate(contents, start=1)
             ]
-            return self.tensors(rows)
+            return self.tensors(rows, {})
         samples = decode_wav(recordings, self.speech.sample_rate)  # ragged [B, (N)]
         lengths = tf.cast(samples.row_lengths(), tf.int32)
         samples = samples.to_tensor(0.0)
-        inputs = self.checked(samples[:, : self.longest], tf.minimum(lengths, self.longest))
-        return inputs, {"truncated": lengths > self.longest}
+        cut = tf.minimum(lengths, self.longest)
+        return self._checked(samples[:, : self.longest], cut), self.rest(lengths)
 
-    def tensors(self, rows) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-        """Returns the inputs of the model and `truncated` for a list of arrays of samples."""
+    def tensors(self, rows, choices=None) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+        """Returns the inputs of the model and the rest for a list of recordings.
+
+        Args:
+            rows: List of arrays of samples.
+            choices: Result of `Choices.rows`. `None`: the defaults.
+
+        Returns:
+            `samples`, `lengths` and the numbers of the choices; `truncated` and `seconds`, `[B]`.
+        """
+        choices = self.choices.rows(len(rows)) if choices is None else choices
         lengths = np.array([len(row) for row in rows], np.int32)
-        truncated, lengths = lengths > self.longest, np.minimum(lengths, self.longest)
+        rest, lengths = self.rest(lengths), np.minimum(lengths, self.longest)
         samples = np.zeros([len(rows), lengths.max(initial=self.speech.hop_length)], np.float32)
         for to, row, length in zip(samples, rows, lengths, strict=True):
             to[:length] = row[:length]
-        inputs = {"samples": tf.constant(samples), "lengths": tf.constant(lengths)}
-        return inputs, {"truncated": tf.constant(truncated)}
+        inputs = {"samples": samples, "lengths": lengths, **choices}
+        return {name: tf.constant(values) for name, values in inputs.items()}, rest
+
+    def rest(self, lengths) -> dict[str, Tensor]:
+        """Returns the tensors that `answers` needs besides the outputs, for lengths `[B]`."""
+        cut = tf.cast(tf.minimum(lengths, self.longest), tf.float32)
+        truncated = tf.convert_to_tensor(lengths > self.longest)
+        return {"truncated": truncated, "seconds": cut / self.speech.sample_rate}
 
     def read(self, recording, name) -> np.ndarray:
         """Returns the samples of a recording, float32 `[N]`, at the sample rate of the model.
@@ -167,24 +224,51 @@ class SpeechCodec(Codec):
         return {"tokens": tokens, "score": tf.squeeze(prediction.scores, 1), "length": length}
 
     def named(self, outputs) -> dict[str, Tensor]:
-        """Adds `transcript`, `[B]`, the text of the tokens after the prompt."""
-        tokens = tf.convert_to_tensor(outputs["tokens"])[:, self.num_prompts :]
-        return {**outputs, "transcript": self.tokenizer.decode(tokens)}
+        """Adds `transcript`, `[B]`, the text of the tokens after the prompt, and `language`."""
+        tokens, begin = tf.convert_to_tensor(outputs["tokens"]), len(self.choices.prompt)
+        named = {**outputs, "transcript": self.tokenizer.decode(tokens[:, begin:])}
+        if self.choices.languages:
+            named["language"] = self.choices.language_names(tokens)
+        return named
 
     def answers(self, outputs, rest) -> dict[str, Tensor]:  # noqa: D102
-        named = self.named(outputs)
-        return {name: named[name] for name in ("transcript", "score", "length")} | rest
+        named = {**self.named(outputs), "truncated": rest["truncated"]}
+        del named["tokens"]
+        if self.choices.timestamp_id is None:
+            return named
+        return {**named, **self._segments(tf.convert_to_tensor(outputs["tokens"]), rest)}
+
+    def _segments(self, tokens, rest):
+        """Returns the segments of outputs; see `segments_in`."""
+        has = tf.expand_dims(self.choices.has_timestamps(tokens), 1)
+        tokens, speech = tf.where(has, tokens, self.tokenizer.pad_id), self.speech
+        step = speech.conv_stride * speech.hop_length / speech.sample_rate
+        first = self.choices.timestamp_id
+        return segments_in(tokens, first, step, rest["seconds"], self.tokenizer)
 
     @classmethod
     def results(cls, answers) -> list[Transcript]:
         """Returns a `Transcript` for each recording."""
-        columns = (answers[name] for name in ("transcript", "score", "length", "truncated"))
+        columns = [answers[name] for name in ("transcript", "score", "length", "truncated")]
+        languages = [code.decode() for code in answers.get("language", ())]
+        columns.append(languages or [None] * len(columns[0]))
+        columns.append(read_segments(answers) or [()] * len(columns[0]))
         return [
-            Transcript(text.decode("utf-8", "replace"), float(score), int(length), bool(truncated))
-            for text, score, length, truncated in zip(*columns, strict=True)
+            Transcript(text.decode("utf-8", "replace"), float(score), int(length), bool(cut), *rest)
+            for text, score, length, cut, *rest in zip(*columns, strict=True)
         ]
 
-    def checked(self, samples, lengths) -> dict[str, Tensor]:  # noqa: D102
+    def checked(self, samples, lengths, **choices) -> dict[str, Tensor]:  # noqa: D102
+        rules, valid = self.choices.rules(), self.choices.valid(**choices)
+        checks = {rule: valid[name] for name, rule in rules.items()}
+        for name, values in choices.items():
+            equal = tf.equal(tf.size(values), tf.size(lengths))
+            checks[f"`{name}` must have one number for each of `lengths`."] = equal
+        inputs = self._checked(samples, lengths)
+        with tf.control_dependencies(assertions(checks)):
+            return {**inputs, **{name: tf.identity(values) for name, values in choices.items()}}
+
+    def _checked(self, samples, lengths):
         samples = _within(samples, lengths)
         checks = {
             f"`lengths` must be at least {self.speech.hop_length}, the time of a frame, and at "
@@ -197,21 +281,28 @@ class SpeechCodec(Codec):
         with tf.control_dependencies(assertions(checks)):
             return {"samples": tf.identity(samples), "lengths": tf.identity(lengths)}
 
-    def screen(self, samples, lengths) -> tuple[Tensor, dict[str, Tensor]]:  # noqa: D102
+    def screen(self, samples, lengths, **choices) -> tuple[Tensor, dict[str, Tensor]]:  # noqa: D102
         samples = _within(samples, lengths)
         most = tf.minimum(tf.shape(samples)[1], self.longest)
         valid = (lengths >= self.speech.hop_length) & (lengths <= most)
         # Infinity and NaN minus themselves are NaN: a form that LiteRT computes.
         valid &= tf.reduce_all(tf.equal(samples - samples, 0.0), axis=1)
+        for known in self.choices.valid(**choices).values():
+            valid &= known
         return valid, {
             "samples": tf.where(tf.expand_dims(valid, 1), samples, 0.0),
             "lengths": tf.where(valid, lengths, self.speech.hop_length),
+            **{
+                name: tf.where(valid, choices[name], default)
+                for name, default in self.choices.numbers().items()
+            },
         }
 
     def input_specs(self, rows=None, length=None) -> dict[str, tf.TensorSpec]:  # noqa: D102
         return {
             "samples": tf.TensorSpec([rows, length], tf.float32, name="samples"),
             "lengths": tf.TensorSpec([rows], tf.int32, name="lengths"),
+            **self.choices.specs(rows),
         }
 
     def lengths(self, inputs) -> list[int]:  # noqa: D102
@@ -227,21 +318,22 @@ class SpeechCodec(Codec):
             "vocab_size": self.tokenizer.vocab_size,
             "max_length": self.max_length,
             "speech": self.speech.to_dict(),
-            "prompt_length": self.num_prompts,
+            "choices": self.choices.to_dict(),
             "samples": self.rule,
         }
 
     @classmethod
     def from_metadata(cls, metadata, tokenizers) -> "SpeechCodec":  # noqa: D102
         speech = SpeechInput(**metadata["speech"])
-        return cls(speech, tokenizers, metadata["max_length"], metadata["prompt_length"])
+        choices = Choices.from_dict(metadata["choices"])
+        return cls(speech, tokenizers, metadata["max_length"], choices)
 
     def guide(self, example) -> Guide:  # noqa: D102
         speech, encoded = self.speech, _content(example)
         return Guide(
             purpose="Writes down speech",
             request={"recordings": f'[{{"b64": "{base64.b64encode(encoded).decode()}"}}]'},
-            axes={"samples": "B, N", "tokens": "B, L"},
+            axes={"samples": "B, N", "tokens": "B, L", **dict.fromkeys(SEGMENTS, "B, K")},
             notes=[
                 "B: number of recordings in the request. `recordings` are the bytes of WAV files "
                 f"with {speech.sample_rate:,} samples a second, in JSON as Base64; `samples` are "
@@ -251,6 +343,7 @@ class SpeechCodec(Codec):
                 "is true: send longer ones in parts. A recording that cannot be read is an error.",
                 "L: maximum number of tokens. `score`: the natural logarithm of the probability "
                 "of the transcript.",
+                *self._notes(),
             ],
             modules=MODULES,
             arguments={
@@ -258,6 +351,27 @@ class SpeechCodec(Codec):
                 f'["{base64.urlsafe_b64encode(encoded).decode()}"])'
             },
         )
+
+    def _notes(self):
+        """Yields sentences about the choices and the segments."""
+        names = self.choices.names
+        known = {"language": [*self.choices.languages, DETECTED], "task": [*self.choices.tasks]}
+        for name in names:
+            if name in known:
+                yield (
+                    f"`{name}` of the signature `{OPTIONS}`: {', '.join(known[name])}; or empty "
+                    f"for the default, {getattr(self.choices, name)}."
+                )
+        if names:
+            yield (
+                f"In the signature `{self.signature}` they are numbers. "
+                f"{' '.join(self.choices.rules().values())}"
+            )
+        if self.choices.timestamp_id is not None:
+            yield (
+                "K: maximum number of segments of a recording with timestamps, the texts between "
+                "two times in seconds; -1 and empty texts fill the rows."
+            )
 
     def quality(self, results, references) -> dict[str, float]:
         """Returns the `word_accuracy`, 100 minus the word error rate in percent."""

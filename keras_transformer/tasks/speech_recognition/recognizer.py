@@ -1,5 +1,6 @@
 """The pipeline of speech recognition."""
 
+import itertools
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
@@ -8,23 +9,27 @@ import numpy as np
 import tensorflow as tf
 
 from keras_transformer.audio import windows
-from keras_transformer.decoding import Beam, Ensemble, Greedy
+from keras_transformer.decoding import Beam, Ensemble, Greedy, Prompted
 from keras_transformer.decoding.predictor import Vocabulary
 from keras_transformer.decoding.search import check_search
 from keras_transformer.models.speech_transformer import SpeechTransformer
 from keras_transformer.tasks.graphs import traced_once
 from keras_transformer.tasks.pipeline import Pipeline, TextPipeline
 from keras_transformer.tasks.single_pass.pipeline import SinglePass
+from keras_transformer.tasks.speech_recognition.choices import DETECT, Choices
 from keras_transformer.tasks.speech_recognition.codec import SpeechCodec
 from keras_transformer.tasks.speech_recognition.features import frames_of
+from keras_transformer.tasks.speech_recognition.segments import joined_segments
 from keras_transformer.tasks.speech_recognition.stream import TranscriptStream
 from keras_transformer.tasks.speech_recognition.transcript import Transcript
 from keras_transformer.tensors import Tensor
+from keras_transformer.text.languages import DETECTED
 from keras_transformer.text.tokenizers import Tokenizer
 
 Kind = TypeVar("Kind", bound="SpeechRecognizer")
 
 OVERLAP = 5.0  # seconds that two windows of a long recording share, at most a third of a window
+SOUND = ("samples", "lengths")  # the inputs that every model has
 BATCH_SECONDS = 600.0  # longest batch, with padding: attention needs the square of the length
 
 
@@ -32,7 +37,8 @@ class SpeechRecognizer(SinglePass, TextPipeline):
     """A trained `SpeechTransformer` that writes down speech, with its tokenizer.
 
     A recording longer than the model's `max_seconds` is divided into overlapping windows, and the
-    transcripts of the windows are joined where they agree.
+    transcripts of the windows are joined where they agree. If its language is to be detected, that
+    of the first window counts.
 
     Args:
         model: A `SpeechTransformer`, or a list of several; see `Pipeline`.
@@ -40,11 +46,17 @@ class SpeechRecognizer(SinglePass, TextPipeline):
         max_length: Maximum length of an output in tokens, with those of the model's `prompt_ids`.
             `None`: the model's `max_length`.
         search: The default search, a `Greedy` or a `Beam`. `None`: greedy search.
+        language, task, timestamps: Defaults of the arguments of `transcribe`. `None`: those of the
+            model.
+
+    Attributes:
+        settings: Names of the settings that `with_settings` replaces.
 
     Raises:
         TypeError: If an argument has the wrong type.
         ValueError: If `max_length` is above the model's or the prompt has as many tokens, tokenizer
-            and model do not belong together, or the search does not fit the model.
+            and model do not belong together, the search does not fit the model, or the model does
+            not have a language, a task or timestamps.
 
     Example:
         from keras_transformer import SpeechRecognizer
@@ -64,17 +76,22 @@ class SpeechRecognizer(SinglePass, TextPipeline):
         tokenizer: Tokenizer | tuple[Tokenizer, Tokenizer],
         max_length: int | None = None,
         search: Greedy | Beam | None = None,
+        language: str | None = None,
+        task: str | None = None,
+        timestamps: bool | None = None,
     ):
         super().__init__(model, tokenizer, max_length)
         config = self.model.config
-        prompt = len(config.prompt_ids)
-        _check_limit(self.max_length, prompt)
-        self.codec = SpeechCodec(config.input, self.tokenizers, self.max_length, prompt)
+        own = Choices.of(config, self.target_tokenizer)
+        choices = own.replaced(language=language, task=task, timestamps=timestamps)
+        self._is_own = choices == own
+        _check_limit(self.max_length, choices.longest_prompt)
+        self.codec = SpeechCodec(config.input, self.tokenizers, self.max_length, choices)
         self.check_models()
         if search is not None:
             check_search(search, Greedy, Beam)
             search.check(Vocabulary.of(config), self.max_length, 1)
-            _check_limit(getattr(search, "max_length", None), prompt)
+            _check_limit(getattr(search, "max_length", None), choices.longest_prompt)
             self.search = search
         ensemble = Ensemble(self.models) if len(self.models) > 1 else None
         self._ensemble = lambda: ensemble  # hidden from `tf.Module`, which would track it
@@ -89,12 +106,32 @@ class SpeechRecognizer(SinglePass, TextPipeline):
         return cls(checkpoint.model, checkpoint.tokenizers, max_length, search=checkpoint.search)
 
     def with_model(self: Kind, model: Any) -> Kind:  # noqa: D102
-        return type(self)(model, self.tokenizers, self.max_length, self.search)
+        return self._with(model=model)
 
     def with_search(self: Kind, search: Any) -> Kind:
         """Returns a pipeline that differs in its search."""
+        return self._with(search=search)
+
+    def with_settings(self: Kind, **settings: Any) -> Kind:
+        """Returns a pipeline that differs in the defaults of `language`, `task` or `timestamps`.
+
+        Raises:
+            TypeError, ValueError: If the model does not have a choice or a value.
+        """
+        self.codec.choices.replaced(**settings)
+        return self._with(**settings)
+
+    @property
+    def settings(self) -> tuple[str, ...]:
+        """Names of the settings of answers, which depend on the model."""
+        return self.codec.choices.names
+
+    def _with(self, **changes):
+        choices = self.codec.choices
         model = self.model if len(self.models) == 1 else list(self.models)
-        return type(self)(model, self.tokenizers, self.max_length, search)
+        own = {"model": model, "tokenizer": self.tokenizers, "max_length": self.max_length}
+        chosen = {name: getattr(choices, name) for name in choices.names}
+        return type(self)(**{**own, "search": self.search, **chosen, **changes})
 
     @property
     def reads_text(self) -> bool:
@@ -115,41 +152,108 @@ class SpeechRecognizer(SinglePass, TextPipeline):
         """Raises a `ValueError`: see `Pipeline.attention`."""
         return Pipeline.attention(self, example)
 
-    def predict(self, samples: Tensor, lengths: Tensor) -> dict[str, Tensor]:
-        """Returns the tokens that the search finds, in a graph; see `SpeechCodec.outputs`."""
-        frames = frames_of(self.model.config.input, samples, lengths)
+    def predict(self, samples: Tensor, lengths: Tensor, **choices: Tensor) -> dict[str, Tensor]:
+        """Returns the tokens that the search finds, in a graph; see `SpeechCodec.outputs`.
+
+        Args:
+            samples, lengths: See `SpeechCodec`.
+            **choices: The numbers of all `Choices`. Without them, outputs begin with the model's
+                own prompt, for which the graph is smaller.
+        """
+        inputs = frames_of(self.model.config.input, samples, lengths)
+        if choices:
+            inputs = Prompted(inputs, self.codec.choices.prompts(**choices))
         searched = self.model if self._ensemble() is None else self._ensemble()
-        return self.codec.outputs(self.search(searched, frames, cache_length=self.max_length))
+        return self.codec.outputs(self.search(searched, inputs, cache_length=self.max_length))
 
     def respond(self, **request: Tensor) -> dict[str, Tensor]:  # noqa: D102
         inputs, rest = self.codec.encode(**request)
+        if self._is_own and {*request} == {*self.request}:
+            inputs = {name: inputs[name] for name in SOUND}
         return self.codec.answers(self.predict(**inputs), rest)
 
-    def _trace_samples(self):
-        def transcribe(samples, lengths):
-            return self.codec.answers(self.predict(samples, lengths), {})
+    def _trace_samples(self, *choices):
+        def transcribe(samples, lengths, **choices):
+            outputs = self.predict(samples, lengths, **choices)
+            return self.codec.answers(outputs, self.codec.rest(lengths))
 
+        specs = self.codec.input_specs()
         function = tf.function(transcribe, autograph=False)
-        return function.get_concrete_function(**self.codec.input_specs())
+        return function.get_concrete_function(**{name: specs[name] for name in (*SOUND, *choices)})
 
-    def transcribe(self, recordings: Sequence[Any], batch_size: int = 64) -> list[Transcript]:
+    def transcribe(
+        self,
+        recordings: Sequence[Any],
+        batch_size: int = 64,
+        language: str | Sequence[str | None] | None = None,
+        task: str | Sequence[str | None] | None = None,
+        timestamps: bool | Sequence[bool | None] | None = None,
+    ) -> list[Transcript]:
         """Returns a `Transcript` for each recording of a list.
 
         Args:
             recordings: List of paths of WAV files, of the bytes of such files, or of arrays of
                 samples `[N]` at the model's sample rate: floating from -1 to 1, or int16.
             batch_size: Maximum number of windows computed at a time.
+            language: Code of the language of all recordings, or a list with one for each. `"auto"`:
+                the model detects it.
+            task: `"transcribe"`, or `"translate"` to English; or a list.
+            timestamps: Whether transcripts have `segments` with their times; or a list.
+
+        For each of these three, `None` is the default of the recognizer. Models for one language
+        refuse languages and tasks.
 
         Raises:
             TypeError: If `recordings` is not a list, or samples have another dtype.
-            ValueError: If a recording cannot be read; the error names it.
+            ValueError: If a recording cannot be read; the error names it. If the model does not
+                have a language, a task or timestamps, or a list has another length.
         """
-        recordings = enumerate(self.codec.check(recordings), start=1)
-        samples = [self.codec.read(each, f"recording {number}") for number, each in recordings]
-        pieces = [self._windows(recording) for recording in samples]
+        recordings = self.codec.check(recordings)
+        chosen = {"language": language, "task": task, "timestamps": timestamps}
+        chosen = {name: value for name, value in chosen.items() if value is not None}
+        choices = {}
+        if chosen or not self._is_own:
+            choices = self.codec.choices.rows(len(recordings), **chosen)
+        samples = [
+            self.codec.read(each, f"recording {number}")
+            for number, each in enumerate(recordings, start=1)
+        ]
+        pieces = [self._windows(each) for each in samples]
+        results = self._transcripts(pieces, choices, batch_size)
+        return [
+            _joined(of_windows, [begin / self.sample_rate for begin in self._begins(recording)])
+            for of_windows, recording in zip(results, samples, strict=True)
+        ]
+
+    def _transcripts(self, pieces, choices, batch_size):
+        """Returns a list of `Transcript`s for each list of windows.
+
+        Args:
+            pieces: List of the windows of each recording.
+            choices: Result of `Choices.rows` for the recordings, or an empty dictionary.
+            batch_size: See `transcribe`.
+        """
+        languages, own = choices.get("language"), self.codec.choices
+        detects = own.language == DETECTED if languages is None else DETECT in languages
+        if not detects or all(len(windows_of_one) == 1 for windows_of_one in pieces):
+            return self._of_windows(pieces, choices, batch_size)
+        firsts = self._of_windows([each[:1] for each in pieces], choices, batch_size)
+        found = own.rows(len(pieces), language=[first.language for (first,) in firsts])
+        choices = {**found, **choices, "language": found["language"]}
+        others = self._of_windows([each[1:] for each in pieces], choices, batch_size)
+        return [first + rest for first, rest in zip(firsts, others, strict=True)]
+
+    def _of_windows(self, pieces, choices, batch_size):
+        """Returns the same as `_transcripts`; each window may have its own detected language."""
+        counts = [len(windows_of_one) for windows_of_one in pieces]
         flat = [window for windows_of_one in pieces for window in windows_of_one]
-        results = iter(self._in_batches(flat, batch_size))
-        return [_joined([next(results) for _ in windows_of_one]) for windows_of_one in pieces]
+        choices = {name: np.repeat(values, counts) for name, values in choices.items()}
+        results = iter(self._in_batches(flat, batch_size, choices))
+        return [[*itertools.islice(results, count)] for count in counts]
+
+    def __call__(self, examples: Sequence[Any], batch_size: int = 64, **choices: Any) -> list[str]:
+        """Returns the texts of the transcripts of a list of recordings; see `transcribe`."""
+        return [result.text for result in self.transcribe(examples, batch_size, **choices)]
 
     def answer(self, examples: Sequence[Any], batch_size: int = 64) -> list[Transcript]:
         """Transcribes recordings; see `transcribe`."""
@@ -173,8 +277,18 @@ class SpeechRecognizer(SinglePass, TextPipeline):
         """Returns the windows of a recording, a list of arrays, each of at most `max_samples`."""
         return [np.asarray(window) for window in windows.split(samples, *self.window)]
 
-    def _in_batches(self, rows, batch_size):
-        """Returns a `Transcript` for each of a list of arrays; those of a batch are similar."""
+    def _begins(self, samples):
+        """Returns the number of the first sample of each window, a list."""
+        return [window.start for window in windows.split(range(len(samples)), *self.window)]
+
+    def _in_batches(self, rows, batch_size, choices):
+        """Returns a `Transcript` for each of a list of arrays; those of a batch are similar.
+
+        Args:
+            rows: List of arrays of samples.
+            batch_size: See `transcribe`.
+            choices: Result of `Choices.rows` for them, or an empty dictionary.
+        """
         order = sorted(range(len(rows)), key=lambda number: len(rows[number]))
         results = [None] * len(rows)
         limit = BATCH_SECONDS * self.sample_rate
@@ -182,8 +296,9 @@ class SpeechRecognizer(SinglePass, TextPipeline):
             longest = len(rows[order[-1]])
             size = min(batch_size, max(1, int(limit // longest)))
             chosen, order = order[-size:], order[:-size]
-            inputs, rest = self.codec.tensors([rows[number] for number in chosen])
-            answers = {**self._transcriber()(**inputs), **rest}
+            of_rows = {name: values[chosen] for name, values in choices.items()}
+            inputs, rest = self.codec.tensors([rows[number] for number in chosen], of_rows)
+            answers = {**self._transcriber(*of_rows)(**inputs), "truncated": rest["truncated"]}
             answers = {name: value.numpy() for name, value in answers.items()}
             for number, result in zip(chosen, self.codec.results(answers), strict=True):
                 results[number] = result
@@ -199,8 +314,8 @@ def _check_limit(max_length, prompt):
         )
 
 
-def _joined(results):
-    """Returns one `Transcript` for the windows of a recording."""
+def _joined(results, begins):
+    """Returns one `Transcript` for the windows of a recording, given the times they begin at."""
     if len(results) == 1:
         return results[0]
     words = windows.merge([windows.words_of(result.transcript) for result in results])
@@ -208,4 +323,6 @@ def _joined(results):
         "".join(words).strip(),
         sum(result.log_probability for result in results),
         sum(result.length for result in results),
+        language=results[0].language,
+        segments=joined_segments([result.segments for result in results], begins),
     )

@@ -4,6 +4,7 @@ import numpy as np
 
 from keras_transformer.audio.windows import merge, words_of
 from keras_transformer.tasks.speech_recognition.codec import checked_samples
+from keras_transformer.text.languages import DETECTED
 
 
 class TranscriptStream:
@@ -11,7 +12,8 @@ class TranscriptStream:
 
     Windows of the model's maximum length are transcribed as soon as they are complete. Words are
     returned when no later window can change them, which is one window later. Joined without
-    anything between them they are the transcript, perhaps after a space: see `words_of`.
+    anything between them they are the transcript, perhaps after a space: see `words_of`. If the
+    recognizer detects languages, the first window decides.
 
     Args:
         recognizer: A `SpeechRecognizer`.
@@ -23,6 +25,7 @@ class TranscriptStream:
         self._samples = np.zeros(0, np.float32)
         self._words = []  # which the next window may change
         self._known = 0  # number of samples at the beginning that a window has transcribed
+        self._language = None  # once it is detected
 
     def add(self, samples: np.ndarray) -> list[str]:
         """Returns the words that are final after more samples.
@@ -49,12 +52,14 @@ class TranscriptStream:
         if len(self._samples) > shortest:
             final = self._follow(self._samples)
         final, self._words, self._samples = final + self._words, [], self._samples[:0]
-        self._known = 0
+        self._known, self._language = 0, None
         return final
 
     def _follow(self, window):
         """Transcribes the next window; returns the words that later ones cannot change."""
-        (transcript,) = self._recognizer.transcribe([window])
+        (transcript,) = self._recognizer.transcribe([window], language=self._language)
+        if self._recognizer.codec.choices.language == DETECTED:
+            self._language = transcript.language
         words = words_of(transcript.text)
         merged = merge([self._words, words])
         count = max(0, len(merged) - len(words))

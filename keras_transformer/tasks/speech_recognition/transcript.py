@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from keras_transformer.tasks.single_pass.codec import Choice
+from keras_transformer.tasks.speech_recognition.segments import Segment
 
 
 @dataclasses.dataclass(frozen=True)
@@ -19,12 +20,18 @@ class Transcript(Choice):
             sum.
         length: Number of tokens, including the end token.
         truncated: Whether the recording was longer than the model's limit and was cut.
+        language: Code of the language with which the output begins, chosen or detected. `None`: the
+            model has no languages.
+        segments: A `Segment` for each part of the text between two timestamps, in order; empty
+            without timestamps.
     """
 
     transcript: str
     log_probability: float
     length: int
     truncated: bool = False
+    language: str | None = None
+    segments: tuple[Segment, ...] = ()
 
     @property
     def text(self) -> str:
