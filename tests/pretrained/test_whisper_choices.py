@@ -130,7 +130,8 @@ def test_beams_of_rows_are_those_of_the_row_alone(opened):
         assert float(value[0]) == pytest.approx(float(total[0]) / length, abs=1e-4)
 
 
-@pytest.mark.parametrize("size", [1, pytest.param(3, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("size", [1, 3])
 def test_the_detected_language_is_the_most_probable_one(size, opened):
     read, settings, tensors = opened
     frames, languages = sound_frames(settings, 9), np.array(ids(*LANGUAGES))
@@ -187,6 +188,7 @@ def check_same(one, other):
     assert one.score == pytest.approx(other.score, rel=1e-5, abs=1e-4)
 
 
+@pytest.mark.slow
 def test_recordings_have_choices_of_their_own(pipeline):
     chosen = [("de", "transcribe", True), ("fr", "translate", False), ("en", "transcribe", True)]
     names = ("language", "task", "timestamps")
