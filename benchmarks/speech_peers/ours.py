@@ -1,12 +1,11 @@
 """keras_transformer: the folder that `keras-transformer export saved-model` writes."""
 
-import numpy as np
 import tensorflow as tf
 import tensorflow_text  # noqa: F401  (registers operations of the SavedModel)
 from speech_files import path_of
 from speech_task import PROMPT, Speech
 
-from speech_peers import Transcriber
+from speech_peers import Transcriber, inputs_of
 
 
 def make(order):
@@ -14,11 +13,10 @@ def make(order):
     speech = Speech(**order["speech"])
     loaded = tf.saved_model.load(str(path_of(order["folder"], "saved-model", "none") / "1"))
     signature = loaded.signatures["samples"]
-    samples = speech.samples()
-    count = np.array([len(samples)], np.int32)
+    inputs = inputs_of(speech, signature.structured_input_signature[1])
 
     def transcribe(loaded=loaded):  # a signature does not keep the variables
-        return signature(samples=tf.constant(samples[None]), lengths=tf.constant(count))
+        return signature(**{name: tf.constant(values) for name, values in inputs.items()})
 
     def rows(outputs):
         return outputs["tokens"].numpy()[:, len(PROMPT) :].tolist()

@@ -54,10 +54,11 @@ def speech_attention(recognizer: Any, recording: Any) -> SpeechAttention:
     """
     codec, config = recognizer.codec, recognizer.model.config
     inputs, rest = codec.tensors([codec.read(recording, "the recording")])
-    frames = frames_of(config.input, **inputs)
+    frames = frames_of(config.input, inputs["samples"], inputs["lengths"])
     tokens = recognizer.predict(**inputs)["tokens"][0].numpy()
     tokens = tokens[tokens != config.pad_id]
-    words, members = words_of_tokens(codec.tokenizer, tokens[codec.num_prompts :])
+    begin = len(config.prompt_ids)
+    words, members = words_of_tokens(codec.tokenizer, tokens[begin:])
     if not words:
         raise ValueError(
             "the transcript must have words, whose attention is shown. Received: a recording with "
@@ -70,7 +71,7 @@ def speech_attention(recognizer: Any, recording: Any) -> SpeechAttention:
     count = int(features.frame_counts(inputs["lengths"])[0])
     positions = -(-count // config.input.conv_stride)
     rows = [
-        whole[:, :, [codec.num_prompts + place for place in places], :positions].mean(axis=2)
+        whole[:, :, [begin + place for place in places], :positions].mean(axis=2)
         for places in members
     ]
     seconds = features.hop / features.sample_rate
