@@ -13,7 +13,6 @@ from keras_transformer.decoding import Beam, Ensemble, Greedy
 from keras_transformer.decoding.predictor import Vocabulary
 from keras_transformer.decoding.search import check_search
 from keras_transformer.models.speech_transformer import SpeechTransformer
-from keras_transformer.tasks.attention import SOUND
 from keras_transformer.tasks.graphs import traced_once
 from keras_transformer.tasks.pipeline import TextPipeline
 from keras_transformer.tasks.single_pass.pipeline import SinglePass
@@ -135,7 +134,8 @@ class SpeechRecognizer(SinglePass, TextPipeline):
                 pipeline is an ensemble.
         """
         self.require_one("have no attention weights in common")
-        return {SOUND: speech_attention(self, recording)}
+        attention = speech_attention(self, recording)
+        return {attention.kind: attention}
 
     def predict(self, samples: Tensor, lengths: Tensor) -> dict[str, Tensor]:
         """Returns the tokens that the search finds, in a graph; see `SpeechCodec.outputs`."""
