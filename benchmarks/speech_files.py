@@ -11,10 +11,9 @@ which leaves them far below the most probable of thousands of tokens.
 import itertools
 import json
 import pathlib
-import struct
 
-import numpy as np
 from pretrained_weights import Random
+from speech_ggml import FILE_TYPES, write_ggml
 from speech_task import (
     END,
     KERNEL,
@@ -195,6 +194,19 @@ def _add_block(random, speech, name, side):
     random.normal(f"{name}.final_layer_norm.bias", width, scale=0.02)
 
 
+def write_whisper_cpp(speech, folder, how):
+    """Writes the file of whisper.cpp from the tensors of the checkpoint."""
+    import safetensors.numpy
+    import transformers
+
+    checkpoint = folder / CHECKPOINT
+    extractor = transformers.WhisperFeatureExtractor.from_pretrained(checkpoint)
+    pieces = json.loads((checkpoint / "vocab.json").read_text("utf-8"))
+    tensors = safetensors.numpy.load_file(checkpoint / "model.safetensors")
+    place = path_of(folder, "whisper-cpp", how)
+    write_ggml(place, speech, extractor.mel_filters, pieces, tensors, how)
+
+
 def write_ctranslate2(speech, folder, how):
     """Converts the checkpoint by CTranslate2's converter, with the files for faster-whisper."""
     import ctranslate2
@@ -208,79 +220,6 @@ def write_ctranslate2(speech, folder, how):
     converter.convert(str(place), quantization=quantization)
     tokenizer = transformers.WhisperTokenizer.from_pretrained(folder / CHECKPOINT)
     tokenizer.save_pretrained(place)
-
-
-# Whisper's own names of the layers of a block, by those of Hugging Face.
-LAYERS = {
-    "self_attn": "attn", "encoder_attn": "cross_attn", "self_attn_layer_norm": "attn_ln",
-    "encoder_attn_layer_norm": "cross_attn_ln", "final_layer_norm": "mlp_ln", "fc1": "mlp.0",
-    "fc2": "mlp.2", "q_proj": "query", "k_proj": "key", "v_proj": "value", "out_proj": "out",
-    "embed_tokens": "token_embedding",
-}  # fmt: skip
-# Types of tensors and of files in the format of whisper.cpp, which cannot run float32 here: its
-# convolutions need kernels in float16.
-TYPES = {"none": 0, "float16": 1, "int8": 8}
-FILE_TYPES = {"float16": 1, "int8": 2000 + 7}  # version 2 of quantisation, Q8_0
-MAGIC, ROW = 0x67676D6C, 32  # numbers of a block of Q8_0
-
-
-def write_whisper_cpp(speech, folder, how):
-    """Writes the file of whisper.cpp: sizes, mel filters, vocabulary and tensors."""
-    import safetensors.numpy
-    import transformers
-
-    checkpoint = folder / CHECKPOINT
-    extractor = transformers.WhisperFeatureExtractor.from_pretrained(checkpoint)
-    pieces = json.loads((checkpoint / "vocab.json").read_text("utf-8"))
-    sizes = speech.d_model, speech.num_heads, speech.num_layers
-    header = (
-        *(MAGIC, speech.vocab_size, POSITIONS["encoder"], *sizes, POSITIONS["decoder"], *sizes),
-        *(MEL_FILTERS, FILE_TYPES[how]),
-    )
-    filters = np.ascontiguousarray(extractor.mel_filters.T, "float32")  # [F, window / 2 + 1]
-    with open(path_of(folder, "whisper-cpp", how), "wb") as file:
-        file.write(struct.pack(f"<{len(header)}i", *header))
-        file.write(struct.pack("<2i", *filters.shape) + filters.tobytes())
-        file.write(struct.pack("<i", len(pieces)))
-        for piece in pieces:  # the texts of tokens do not matter here
-            file.write(struct.pack("<I", len(piece.encode())) + piece.encode())
-        for name, values in safetensors.numpy.load_file(checkpoint / "model.safetensors").items():
-            _write_tensor(file, _whispers_name(name), values, how)
-
-
-def _whispers_name(name):
-    parts = [LAYERS.get(part, part) for part in name.removeprefix("model.").split(".")]
-    name = ".".join("blocks" if part == "layers" else part for part in parts)
-    for theirs, own in (
-        ("encoder.layer_norm", "encoder.ln_post"), ("decoder.layer_norm", "decoder.ln"),
-        ("embed_positions.weight", "positional_embedding"),
-    ):  # fmt: skip
-        name = name.replace(theirs, own)
-    return name
-
-
-def _write_tensor(file, name, values, how):
-    if "conv" in name and values.ndim == 1:
-        values = values[:, None]
-    kind = how
-    if "weight" not in name or values.ndim == 1:
-        kind = "none"
-    elif values.ndim == 3 and how == "int8":  # its convolutions have 16 bits then
-        kind = "float16"
-    data = {"none": lambda: values, "float16": lambda: values.astype("float16")}
-    content = data[kind]().tobytes() if kind in data else rounded(values)
-    name = name.encode()
-    file.write(struct.pack("<3i", values.ndim, len(name), TYPES[kind]))
-    file.write(struct.pack(f"<{values.ndim}i", *reversed(values.shape)) + name + content)
-
-
-def rounded(values):
-    """Returns the bytes of an array in Q8_0: blocks of a scale in float16 and 32 integers."""
-    blocks = values.reshape(-1, ROW)
-    scales = np.abs(blocks).max(axis=1, keepdims=True) / 127  # [blocks, 1]
-    whole = np.rint(blocks / np.where(scales == 0, 1, scales)).astype(np.int8)
-    scales = scales.astype(np.float16).view(np.int8).reshape(-1, 2)
-    return np.concatenate([scales, whole], axis=1).tobytes()
 
 
 WRITERS = {

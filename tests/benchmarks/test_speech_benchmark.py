@@ -46,7 +46,7 @@ def test_the_operations_are_those_of_a_loop_over_all_products():
 
 def test_numbers_in_blocks_are_rounded_as_in_whisper_cpp():
     """Blocks of 34 bytes: the scale in float16, and 32 integers of 8 bits."""
-    from speech_files import rounded
+    from speech_ggml import rounded
 
     values = np.random.default_rng(0).normal(size=(3, 64)).astype("float32")
     values[1, 32:] = 0
