@@ -79,7 +79,9 @@ export async function runArrays({ litert, model }, name, given) {
     return Object.fromEntries(arrays);
   } finally {
     // Tensors are in WebAssembly's memory, which is not garbage-collected.
-    for (const tensor of Object.values({ ...inputs, ...outputs })) tensor.delete();
+    for (const tensors of [inputs, outputs]) {
+      for (const tensor of Object.values(tensors)) tensor.delete();
+    }
   }
 }
 
