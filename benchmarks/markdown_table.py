@@ -8,9 +8,12 @@ TITLES = {
     "transformers-compiled": "Transformers, compiled",
     "transformers-bfloat16": "Transformers, bfloat16",
     "sentence-transformers": "sentence-transformers",
+    "faster-whisper": "faster-whisper, float32", "faster-whisper-int8": "faster-whisper, int8",
+    "whisper-cpp-float16": "whisper.cpp, float16", "whisper-cpp-int8": "whisper.cpp, Q8_0",
 }  # fmt: skip
 MIXED = "-mixed"  # ends the name of a peer that runs another file for some of the columns
-LITTLE = "bfloat16", "int8"  # precisions other than float32, in names of peers
+# Precisions in names of peers that are compared by themselves; float16 counts as float32.
+LITTLE = "bfloat16", "int8"
 
 
 def table(rows, column):

@@ -61,9 +61,9 @@ class Browser:
         )
         return answer["result"].get("value")
 
-    def open(self, query=""):
-        """Opens the page and returns its status line once it is ready or has failed."""
-        self.call("Page.navigate", url=f"{self.address}/index.html{query}")
+    def open(self, query="", page="index.html"):
+        """Opens a page and returns its status line once it is ready or has failed."""
+        self.call("Page.navigate", url=f"{self.address}/{page}{query}")
         return self.wait_for("/^Ready/.test(status) || failed")
 
     def wait_for(self, condition, seconds=120):
@@ -102,6 +102,17 @@ class Browser:
     def picture(self, path):
         image = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=True)
         pathlib.Path(path).write_bytes(base64.b64decode(image["data"]))
+
+
+def open_blank(browser, site):
+    """Opens an empty page of the site, which runs only the page's modules."""
+    (site / "blank.html").write_text("<!doctype html><title>Blank</title>", "utf-8")
+    browser.call("Page.navigate", url=f"{browser.address}/blank.html")
+    for _ in range(100):
+        if browser.evaluate("location.pathname + document.readyState") == "/blank.htmlcomplete":
+            return
+        time.sleep(0.1)
+    raise AssertionError(browser.evaluate("location.href"))
 
 
 def call(command, **request):

@@ -20,6 +20,7 @@ export class ByteBpe {
     this.startsWithBos = vocabulary.starts_with_bos;
     this.prefixSpace = vocabulary.prefix_space;
     this.wholeWords = new Set(vocabulary.whole_words ?? []);
+    this.noText = new Set(vocabulary.no_text ?? []); // such as timestamps
     this.ranks = new Map(); // of the pieces that merges make, by the first pair of each
     for (const [number, pair] of vocabulary.merges.entries()) {
       const piece = pair.join("");
@@ -105,7 +106,8 @@ export class ByteBpe {
 
   /** Decodes ids to text, up to the first end. Bytes that are no UTF-8 become U+FFFD. */
   decode(ids) {
-    const bytes = written(ids, this.special).flatMap((id) => [...bytesOf(this.pieces[id])]);
+    const pieces = written(ids, this.special).map((id) => this.pieces[id]);
+    const bytes = pieces.filter((piece) => !this.noText.has(piece)).flatMap((piece) => [...bytesOf(piece)]);
     return new TextDecoder("utf-8", { ignoreBOM: true }).decode(Uint8Array.from(bytes));
   }
 

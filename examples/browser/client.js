@@ -1,17 +1,17 @@
-/** A `Translator` in a worker, so that the page stays responsive while the model runs. */
+/** A `Translator` or `Transcriber` in a worker: the page stays responsive while the model runs. */
 
-export class WorkerTranslator {
+class WorkerModel {
   /**
    * @param {string} url Address of the .tflite file, relative to `worker.js`.
    * @param {(share: number) => void} report Called with the share of the file that has been loaded.
    */
   static async load(url, report = () => {}) {
-    const translator = new WorkerTranslator(report);
+    const model = new this(report);
     try {
-      translator.metadata = await translator.ask({ command: "load", url });
-      return translator;
+      model.metadata = await model.ask({ command: "load", url, kind: this.kind });
+      return model;
     } catch (error) {
-      translator.close();
+      model.close();
       throw error;
     }
   }
@@ -27,25 +27,20 @@ export class WorkerTranslator {
     };
   }
 
-  /**
-   * Returns the result of `Translator.translate`, and the time it took in `milliseconds`.
-   *
-   * Only the newest sentence is translated: earlier calls that have not finished reject with an
-   * `AbortError`. A waiting sentence is never run. A running one cannot be stopped, because all of
-   * its tokens are generated in one call of the model; its result is dropped.
-   */
-  translate(sentence) {
-    return this.ask({ command: "translate", sentence });
-  }
-
   /** Ends the worker and frees its memory at once; unfinished calls reject. */
   close() {
-    this.end(new DOMException("The translator was closed.", "AbortError"));
+    this.end(new DOMException(`The ${this.constructor.title} was closed.`, "AbortError"));
   }
 
+  /**
+   * Only the newest request is answered: earlier calls that have not finished reject with an
+   * `AbortError`. A waiting request is never run. A running one cannot be stopped, because all of
+   * its tokens are generated in one call of the model; its result is dropped.
+   */
   ask(message) {
     if (this.ended) return Promise.reject(this.ended);
-    this.reject(new DOMException("A newer sentence replaced this one.", "AbortError"));
+    const { input } = this.constructor;
+    this.reject(new DOMException(`A newer ${input} replaced this one.`, "AbortError"));
     return new Promise((resolve, reject) => {
       this.waiting = { message, resolve, reject };
       this.sendNext();
@@ -76,5 +71,27 @@ export class WorkerTranslator {
     this.worker.terminate();
     this.ended ??= reason;
     this.reject(this.ended);
+  }
+}
+
+export class WorkerTranslator extends WorkerModel {
+  static kind = "translate";
+  static title = "translator";
+  static input = "sentence";
+
+  /** Returns the result of `Translator.translate`, and the time it took in `milliseconds`. */
+  translate(sentence) {
+    return this.ask({ command: "translate", sentence });
+  }
+}
+
+export class WorkerTranscriber extends WorkerModel {
+  static kind = "transcribe";
+  static title = "transcriber";
+  static input = "recording";
+
+  /** Returns the result of `Transcriber.transcribe`, and the time it took in `milliseconds`. */
+  transcribe(samples, choices) {
+    return this.ask({ command: "transcribe", samples, choices });
   }
 }

@@ -59,19 +59,29 @@ export function framed(vocabulary, words, longest, special, isCut = false) {
 }
 
 /** Returns the outputs of a signature for rows of ids, typed arrays by name. */
-export async function runRows({ litert, model, metadata }, signature, rows) {
+export function runRows(file, signature, rows) {
   const shape = [signature.batch_size, signature.source_length];
-  const source = new Int32Array(shape[0] * shape[1]).fill(metadata.tokens.pad);
+  const source = new Int32Array(shape[0] * shape[1]).fill(file.metadata.tokens.pad);
   rows.forEach((ids, row) => source.set(ids, row * shape[1]));
-  const input = new litert.Tensor(source, shape);
+  return runArrays(file, signature.name, { source: [source, shape] });
+}
+
+/** Returns the outputs of a signature for inputs `[array, shape]` by name, typed arrays by name. */
+export async function runArrays({ litert, model }, name, given) {
+  const inputs = {};
   let outputs = {};
   try {
-    outputs = await model.run(signature.name, { source: input });
+    for (const [key, [array, shape]] of Object.entries(given)) {
+      inputs[key] = new litert.Tensor(array, shape);
+    }
+    outputs = await model.run(name, inputs);
     const arrays = Object.entries(outputs).map(([name, tensor]) => [name, tensor.toTypedArray()]);
     return Object.fromEntries(arrays);
   } finally {
     // Tensors are in WebAssembly's memory, which is not garbage-collected.
-    for (const tensor of [input, ...Object.values(outputs)]) tensor.delete();
+    for (const tensors of [inputs, outputs]) {
+      for (const tensor of Object.values(tensors)) tensor.delete();
+    }
   }
 }
 

@@ -5,20 +5,23 @@
  * module workers do not have.
  */
 
-let translator;
+let loaded;
 
 const commands = {
-  async load({ url }) {
-    const { Translator } = await import("./translate.js");
-    translator = await Translator.load(url, (share) => postMessage({ share }));
-    return translator.metadata;
+  async load({ url, kind }) {
+    const { Translator, Transcriber } = await import(`./${kind}.js`);
+    loaded = await (Translator ?? Transcriber).load(url, (share) => postMessage({ share }));
+    return loaded.metadata;
   },
-  async translate({ sentence }) {
-    const begin = performance.now();
-    const translation = await translator.translate(sentence);
-    return { ...translation, milliseconds: performance.now() - begin };
-  },
+  translate: ({ sentence }) => timed(() => loaded.translate(sentence)),
+  transcribe: ({ samples, choices }) => timed(() => loaded.transcribe(samples, choices)),
 };
+
+async function timed(run) {
+  const begin = performance.now();
+  const result = await run();
+  return { ...result, milliseconds: performance.now() - begin };
+}
 
 onmessage = async ({ data: { command, ...request } }) => {
   try {

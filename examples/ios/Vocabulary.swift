@@ -83,7 +83,8 @@ struct Pieces {
     self.ids = ids
     unknown = try named("unk")
     eos = try named("eos")
-    silent = try [named("pad"), named("bos")]
+    let noText = vocabulary.values["no_text"] as? [String] ?? []  // such as timestamps
+    silent = try Set([named("pad"), named("bos")] + noText.compactMap { ids[Key($0.utf8)] })
   }
 
   func id(of piece: Key) -> Int? { ids[piece] }

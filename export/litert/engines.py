@@ -56,6 +56,10 @@ class CompiledEngine:
         self.signatures = tuple(self._model.get_signature_list())
         self._buffers = {}
 
+    def inputs_of(self, name: str) -> tuple[str, ...]:
+        """Returns the names of the inputs of a signature."""
+        return tuple(self._model.get_input_tensor_details(name))
+
     def run(self, name: str, **inputs: np.ndarray) -> dict[str, np.ndarray]:
         """Runs a signature on arrays of exactly its shapes and returns its outputs by name.
 

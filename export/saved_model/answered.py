@@ -1,5 +1,6 @@
 """Contents of a SavedModel whose model answers in one pass."""
 
+import dataclasses
 import gc
 from typing import Any
 
@@ -14,10 +15,12 @@ from keras_transformer.export.packing import RealTokens
 from keras_transformer.export.parity import copy_pipeline
 from keras_transformer.export.saved_model.guide import Page
 from keras_transformer.export.saved_model.inputs import with_checked_shapes
+from keras_transformer.export.saved_model.kernels import output_kernels
 from keras_transformer.export.saved_model.loaders import LOADERS
 from keras_transformer.export.saved_model.metadata import write_codec
 from keras_transformer.export.saved_model.warmup import Request
-from keras_transformer.layers.kernels import Kernels
+from keras_transformer.layers.kernels import DEFAULT as DEFAULT_KERNELS
+from keras_transformer.models.encoder_decoder import EncoderDecoderModel
 from keras_transformer.tasks.signatures import DEFAULT, OPTIONS
 from keras_transformer.tasks.strings import map_sorted
 
@@ -45,8 +48,9 @@ class SavedModelAnswers:
         expected = pipeline.answer(samples)
         self._agreement = AnswerAgreement(pipeline.codec, samples, expected, limits)
         self._guide = pipeline.codec.guide(samples[0])
-        pipeline = copy_pipeline(pipeline, Kernels(attend=attend, packing=RealTokens()))
-        self.weights, self.modules = pipeline.weights, self._guide.modules
+        kernels, matrix = _kernels(pipeline.model)
+        pipeline = copy_pipeline(pipeline, kernels)
+        self.weights, self.modules = pipeline.weights + matrix, self._guide.modules
         self.functions = {
             signature.name: tf.function(
                 with_checked_shapes(signature.strict, signature.inputs), autograph=False
@@ -97,6 +101,13 @@ class SavedModelAnswers:
                     results = _results(model, signature, self._codec, self._agreement.examples)
                     reports.append(self._agreement.judge(results, f"{name}, {signature}"))
         return reports[0]
+
+
+def _kernels(model):
+    """Returns the `Kernels` for a copy of a model, and a list of the variables that they add."""
+    searches = isinstance(model, EncoderDecoderModel)
+    kernels, matrix = output_kernels(model) if searches else (DEFAULT_KERNELS, [])
+    return dataclasses.replace(kernels, attend=attend, packing=RealTokens()), matrix
 
 
 def _results(model, signature, codec, examples):

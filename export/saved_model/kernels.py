@@ -46,7 +46,7 @@ def output_kernels(model, jit=False) -> tuple[Kernels, list]:
     """Returns the `Kernels` for a copy of a model, and a list of the variables that they add.
 
     Args:
-        model: A `Transformer` or a `LanguageModel`. Output weights that are not tied are `[D, V]`
+        model: A model that a search runs. Output weights that are not tied are `[D, V]`
             already, and need no other kernel.
         jit: Whether XLA compiles the searches.
     """

@@ -87,6 +87,10 @@ class LogMel:
         """Returns the number of frames of recordings with `lengths` samples."""
         return lengths // self.hop
 
+    def frequencies(self) -> np.ndarray:
+        """Returns the centre of each filter in Hz, `[F]`, float64."""
+        return _edges(self.sample_rate, self.num_filters)[1:-1]
+
     def __call__(self, samples: Tensor, lengths: Tensor | None = None) -> Tensor:
         """Returns the frames of a batch of recordings."""
         # Not on a GPU: TensorFlow would multiply in TensorFloat-32 there, whose 10 bits would bury
@@ -203,11 +207,15 @@ def mel_filters(sample_rate: int, window: int, num_filters: int) -> np.ndarray:
         Weights `[window / 2 + 1, F]`, float64.
     """
     bins = np.arange(window // 2 + 1) * (sample_rate / window)  # Hz
-    top = _mel_of(sample_rate / 2)
-    edges = _hertz_of(np.linspace(0, top, num_filters + 2))
+    edges = _edges(sample_rate, num_filters)
     rising = (bins[:, None] - edges[:-2]) / np.diff(edges)[:-1]
     falling = (edges[2:] - bins[:, None]) / np.diff(edges)[1:]
     return np.maximum(0, np.minimum(rising, falling)) * 2 / (edges[2:] - edges[:-2])
+
+
+def _edges(sample_rate, num_filters):
+    """Returns the centres of the filters in Hz, and those of one more on each side, `[F + 2]`."""
+    return _hertz_of(np.linspace(0, _mel_of(sample_rate / 2), num_filters + 2))
 
 
 # Slaney's scale is linear up to 1,000 Hz, which is 15 mel, and logarithmic above.

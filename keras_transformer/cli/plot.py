@@ -12,7 +12,7 @@ from keras_transformer.cli.help import count, option
 from keras_transformer.cli.places import check_output
 from keras_transformer.config.block import Position
 from keras_transformer.plots.figure import FORMATS, save_figure
-from keras_transformer.tasks.attention import CLASS, KINDS
+from keras_transformer.tasks.attention import CLASS, KINDS, SOUND
 
 
 @click.group(cls=Subcommands, example="keras-transformer plot curves runs/base --output curves.png")
@@ -47,9 +47,10 @@ OUTPUT = output_option()
 )
 @option(
     "--kind",
-    type=click.Choice([*KINDS, CLASS]),
+    type=click.Choice([*KINDS, CLASS, SOUND]),
     help="Attention of the decoder to the source (cross), of the encoder or the decoder to itself, "
-    "or of the class token of an image.  [default: the first of these that MODEL has]",
+    "of the class token of an image, or of words to a recording (sound).  [default: the first of "
+    "these that MODEL has]",
 )
 @option(
     "--layers",
@@ -61,12 +62,15 @@ def attention(model, sentence, output, layers, kind, html) -> None:
 
     MODEL is a run, or a SavedModel that was exported with --alignment. It reads SENTENCE and, if it
     is a translator, translates it. For an image classifier, SENTENCE is the path of an image, and
-    the plot shows the attention of the class token to the patches of the image.
+    the plot shows the attention of the class token to the patches of the image. For speech
+    recognition, SENTENCE is the path of a recording, and the plot shows its spectrogram and the
+    attention of each word of the transcript over time.
     """
     from keras_transformer.cli.open_model import open_attention
     from keras_transformer.plots.attention import attention_figure, choose
     from keras_transformer.plots.attention_page import save_page
     from keras_transformer.plots.image_attention import image_attention_figure
+    from keras_transformer.plots.speech_attention import speech_attention_figure
 
     if output is None and html is None:
         raise click.UsageError("--output or --html must name a file.")
@@ -81,8 +85,8 @@ def attention(model, sentence, output, layers, kind, html) -> None:
         warn("SENTENCE is longer than the model's limit; its end was cut off")
     if output is not None:
         one = choose(attentions, kind)
-        draw = {CLASS: image_attention_figure}.get(one.kind, attention_figure)
-        _save(draw(one, layers), output)
+        figures = {CLASS: image_attention_figure, SOUND: speech_attention_figure}
+        _save(figures.get(one.kind, attention_figure)(one, layers), output)
     if html is not None:
         save_page(attentions, html)
         click.echo(html)

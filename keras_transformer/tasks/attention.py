@@ -11,6 +11,7 @@ KINDS = {
     "decoder": "decoder/block_{}/self_attention",
 }
 CLASS = "class"  # attention of the class token of an image; see `ImageAttention`
+SOUND = "sound"  # attention of the decoder to a recording; see `SpeechAttention`
 
 
 @dataclasses.dataclass(frozen=True)

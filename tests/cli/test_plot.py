@@ -6,10 +6,12 @@ import keras
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from pipelines import classifier, generator, translator
+from pipelines import classifier, generator, speech_recognizer, translator, write_run
 from support import randomise
+from tasks.test_speech_recognizer import RECORDINGS
 
 from keras_transformer import ImageClassifier, ImageClassifierConfig, ImageRecognizer, Run
+from keras_transformer.audio.wav import encode_wav
 from keras_transformer.cli import plot
 from keras_transformer.cli.main import cli
 from keras_transformer.tasks import TASKS
@@ -129,6 +131,28 @@ def test_attention_of_an_image(image_run, drawn, tmp_path):
     ):  # fmt: skip
         done = call("attention", folder, *words)
         assert (done.exit_code, done.stderr) == (1, f"Error: {line}\n")
+
+
+@pytest.mark.slow
+def test_attention_of_a_recording(drawn, tmp_path):
+    pipeline = speech_recognizer()
+    folder, path = write_run(pipeline, tmp_path / "speech"), tmp_path / "a.wav"
+    sound = [one for one in RECORDINGS if pipeline([one])[0]][0]  # with words
+    path.write_bytes(encode_wav(sound, 1000))
+    attention = pipeline.attention(path)["sound"]
+    output = tmp_path / "x.png"
+    for options in ([], ["--kind", "sound", "--layers"]):
+        done = draw("attention", folder, path, "--output", output, *options)
+        assert done.stdout == f"{output}\n"
+    spectrogram, words = images(drawn[0])
+    np.testing.assert_allclose(spectrogram, attention.frames.T, atol=1e-5)
+    np.testing.assert_allclose(words, attention.mean(), atol=1e-5)
+    np.testing.assert_allclose(images(drawn[1])[-1], attention.weights[-1, -1], atol=1e-5)
+    path.write_bytes(encode_wav(np.tile(sound, 3), 1000))
+    done = draw("attention", folder, path, "--output", output)
+    assert "SENTENCE is longer than the model's limit; its end was cut off" in done.stderr
+    done = call("attention", folder, path, "--html", tmp_path / "x.html")
+    assert done.exit_code == 1 and "kind='sound'" in done.stderr.splitlines()[-1]
 
 
 def test_a_page_and_a_figure_are_written_together(runs, tmp_path):

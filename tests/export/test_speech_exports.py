@@ -48,6 +48,10 @@ def test_a_saved_model_takes_files_or_samples(files, tmp_path, search):
         named = command("predict", tmp_path / "speech", *files)
         assert named.splitlines() == expected == command("predict", run, *files).splitlines()
     model = tf.saved_model.load(str(tmp_path / "speech" / "1"))
+    variables = tf.train.list_variables(str(tmp_path / "speech" / "1" / "variables" / "variables"))
+    shapes = [tuple(shape) for _, shape in variables]
+    # The table, and a copy of it in the order that the steps of a search read fastest.
+    assert shapes.count((30, 16)) == shapes.count((16, 30)) == 1
     inputs, _ = pipeline.codec.tensors([pipeline.codec.read(path, "x") for path in files])
     answers = model.signatures["samples"](**inputs)
     assert [text.decode() for text in answers["transcript"].numpy()] == expected

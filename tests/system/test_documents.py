@@ -52,7 +52,7 @@ MARKED = {
     "docs/translation.md": ["run", "run"],
     "examples/android/README.md": ["phone", "phone"],
     "examples/beam/README.md": ["beam"],
-    "examples/browser/README.md": ["browser", "browser", "browser"],
+    "examples/browser/README.md": ["browser", "browser", "browser", "browser"],
     "examples/ios/README.md": ["phone"],
 }  # fmt: skip
 # The test that runs each kind of block, or the reason why there is none.

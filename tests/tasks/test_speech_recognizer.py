@@ -199,8 +199,6 @@ def test_wrong_recordings(wrong, error, message):
 def test_requests_are_files():
     with pytest.raises(TypeError, match="`recordings` must be paths or the bytes of WAV files"):
         speech_recognizer().codec.request([RECORDINGS[0]])
-    with pytest.raises(ValueError, match="has no attention weights to show"):
-        speech_recognizer().attention(RECORDINGS[0])
     with pytest.raises(TypeError, match="must be a `Greedy`"):
         speech_recognizer().with_search(Sample())
 

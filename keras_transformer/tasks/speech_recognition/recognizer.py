@@ -9,13 +9,15 @@ import numpy as np
 import tensorflow as tf
 
 from keras_transformer.audio import windows
+from keras_transformer.audio.log_mel import LogMel
 from keras_transformer.decoding import Beam, Ensemble, Greedy, Prompted
 from keras_transformer.decoding.predictor import Vocabulary
 from keras_transformer.decoding.search import check_search
 from keras_transformer.models.speech_transformer import SpeechTransformer
 from keras_transformer.tasks.graphs import traced_once
-from keras_transformer.tasks.pipeline import Pipeline, TextPipeline
+from keras_transformer.tasks.pipeline import TextPipeline
 from keras_transformer.tasks.single_pass.pipeline import SinglePass
+from keras_transformer.tasks.speech_recognition.attention import SpeechAttention, speech_attention
 from keras_transformer.tasks.speech_recognition.choices import DETECT, Choices
 from keras_transformer.tasks.speech_recognition.codec import SpeechCodec
 from keras_transformer.tasks.speech_recognition.features import frames_of
@@ -148,9 +150,29 @@ class SpeechRecognizer(SinglePass, TextPipeline):
         samples = enumerate(super().check_samples(samples), start=1)
         return [self.codec.exported(one, f"recording {number}") for number, one in samples]
 
-    def attention(self, example: Any) -> dict[str, Any]:
-        """Raises a `ValueError`: see `Pipeline.attention`."""
-        return Pipeline.attention(self, example)
+    @property
+    def features(self) -> LogMel:
+        """The `LogMel` that computes the frames of the model."""
+        return LogMel(**self.model.config.input.features)
+
+    def attention(self, recording: Any) -> dict[str, SpeechAttention]:
+        """Returns the attention weights of the decoder to a recording, for each word.
+
+        Args:
+            recording: A path, the bytes of a file, or an array of samples; see `transcribe`. A
+                recording longer than the model's `max_seconds` is cut.
+
+        Returns:
+            Dictionary from `"sound"` to a `SpeechAttention` with all layers and heads.
+
+        Raises:
+            TypeError: If samples have another dtype.
+            ValueError: If the recording cannot be read, its transcript has no words, or the
+                pipeline is an ensemble.
+        """
+        self.require_one("have no attention weights in common")
+        attention = speech_attention(self, recording)
+        return {attention.kind: attention}
 
     def predict(self, samples: Tensor, lengths: Tensor, **choices: Tensor) -> dict[str, Tensor]:
         """Returns the tokens that the search finds, in a graph; see `SpeechCodec.outputs`.

@@ -61,6 +61,7 @@ def test_both_runtimes_return_the_same(file):
     compiled, interpreted = CompiledEngine(file), InterpretedEngine(file)
     expected = {"once_3", "loop_3", "once_1", "loop_1"}
     assert set(compiled.signatures) == set(interpreted.signatures) == expected
+    assert compiled.inputs_of("loop_3") == ("x",)
     rng = np.random.default_rng(2)
     for name in (*compiled.signatures, *compiled.signatures):  # again, with other inputs
         x = rng.normal(size=(int(name[-1]), D)).astype("float32")

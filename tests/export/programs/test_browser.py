@@ -1,18 +1,14 @@
 """The page of `examples/browser` in a headless Chromium."""
 
-import functools
-import http.server
 import json
 import os
 import shutil
-import threading
-import time
 import zipfile
 
 import numpy as np
 import pipelines
 import pytest
-from chromium import PAGE, Browser, chromium, missing
+from chromium import Browser, chromium, open_blank
 from documents import blocks
 from pipelines import SIZES, with_larger_weights
 
@@ -34,35 +30,6 @@ from keras_transformer.text.tokenizers.wordpiece import SPECIAL
 pytest.importorskip("ai_edge_litert")
 
 
-class Quiet(http.server.SimpleHTTPRequestHandler):
-    def log_message(self, *arguments):
-        pass
-
-
-@pytest.fixture(scope="session")
-def site(tmp_path_factory):
-    """A folder with the page as it would be served, but without a model."""
-    modules = PAGE / "node_modules"
-    if not modules.exists():
-        missing(f"{modules} is missing: run `npm install` in examples/browser to test the page")
-    folder = tmp_path_factory.mktemp("site")
-    for path in PAGE.iterdir():
-        if path.suffix in {".html", ".css", ".js"}:
-            shutil.copy(path, folder)
-    (folder / "node_modules").symlink_to(modules)
-    return folder
-
-
-@pytest.fixture(scope="session")
-def browser(site, tmp_path_factory):
-    handler = functools.partial(Quiet, directory=site)
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    with chromium(tmp_path_factory.mktemp("profile")) as process:
-        yield Browser(process, f"http://127.0.0.1:{server.server_port}")
-    server.shutdown()
-
-
 @pytest.fixture
 def page(browser, site, export):
     """The page with the small model, ready."""
@@ -82,17 +49,6 @@ def test_the_page_translates_as_the_interpreter_does(page, site, sentences):
             "text": translation.text, "cut": translation.truncated, "attention": False
         }, sentence  # fmt: skip
     assert page.evaluate("document.getElementById('metadata').textContent").endswith("20 tokens")
-
-
-def open_blank(browser, site):
-    """Opens an empty page of the site, which runs only the page's modules."""
-    (site / "blank.html").write_text("<!doctype html><title>Blank</title>", "utf-8")
-    browser.call("Page.navigate", url=f"{browser.address}/blank.html")
-    for _ in range(100):
-        if browser.evaluate("location.pathname + document.readyState") == "/blank.htmlcomplete":
-            return
-        time.sleep(0.1)
-    raise AssertionError(browser.evaluate("location.href"))
 
 
 @pytest.mark.slow
@@ -180,7 +136,7 @@ def test_texts_are_labelled_as_by_the_interpreter(browser, site, tokenizer, meth
 
 @pytest.mark.slow
 def test_the_readmes_program_labels_texts(browser, site):
-    _, program = blocks("examples/browser/README.md", "js")
+    _, program, _ = blocks("examples/browser/README.md", "js")
     names = {"sentiment.tflite": "classify", "entities.tflite": "label"}
     text = "one long string of cliches"
     first, _ = [
@@ -312,7 +268,7 @@ def test_only_the_newest_sentence_is_translated(page, site):
 
 
 def test_the_program_of_the_readme_translates(page, site):
-    program, _ = blocks("examples/browser/README.md", "js")
+    program, *_ = blocks("examples/browser/README.md", "js")
     (site / "readme.js").write_text(f"{program.code}export {{ text, score, cut }};", "utf-8")
     open_blank(page, site)
     code = "import('./readme.js').then(({ text, score, cut }) => [text, score < 0, cut])"

@@ -15,6 +15,8 @@ from sentencepiece import sentencepiece_model_pb2
 
 from keras_transformer import SentencePieceTokenizer
 from keras_transformer.tasks.strings import encode
+from keras_transformer.text.byte_pairs import CHARACTERS
+from keras_transformer.text.tokenizers import ByteBPETokenizer, Tokenizers
 from keras_transformer.training.vocabulary import learn_vocabulary
 
 WORDS = [
@@ -184,3 +186,72 @@ def test_missing_programs_skip_a_test_but_fail_it_in_ci(monkeypatch, required, o
     monkeypatch.setenv("KERAS_TRANSFORMER_REQUIRE_BROWSER", required)
     with pytest.raises(outcome, match="is not tested: no nothing-of-this-name here"):
         program("nothing-of-this-name")
+
+
+def recognizer_of_bytes(tmp_path, **metadata):
+    """Metadata of a recogniser with two signatures, and the files of its byte-level vocabulary."""
+    special = ["<s>", "<pad>", "</s>", "<unk>", "<|en|>", "<|de|>", "<|do|>", "<|no|>", "<|0.0|>"]
+    tokenizer = ByteBPETokenizer([*special, *CHARACTERS], [], no_text=special[4:])
+    both, files = Tokenizers.of(tokenizer), {}
+    for name, content in (both.files() | both.code_points()).items():
+        (tmp_path / name).write_bytes(content)
+        files[name] = str(tmp_path / name)
+    signatures = [
+        {"name": f"transcribe_{batch}x{size}", "batch_size": batch, "source_length": size}
+        for batch in (4, 1)
+        for size in (50, 20)
+    ]
+    base = {"task": "speech_recognition", "signatures": signatures, "tokens": {}}
+    return files, base | {"speech": {"sample_rate": 100, "hop_length": 5}} | metadata
+
+
+def ids_of(text):
+    return [9 + byte for byte in text.encode()]
+
+
+def test_a_recording_gets_the_shortest_signature_and_its_prompt_is_not_part_of_the_text(tmp_path):
+    program("node")
+    files, metadata = recognizer_of_bytes(tmp_path, prompt_length=1)
+    tokens = [*ids_of("x"), 8, *ids_of(" ab"), 8, *ids_of("é"), 2, 1]
+    calls = [[20, {}], [21, {}], [51, {}], [4, {}], [9, {"language": "de"}]]
+    request = {"files": files, "metadata": metadata, "tokens": tokens}
+    result = call("transcribe", calls=calls, **request)["result"]
+    assert result["texts"] == [
+        " abé", " abé",
+        "The recording lasts 0.51 s, and the model reads at most 0.5 s: cut it into parts.",
+        "The recording is too short: 4 samples.", "The model has no choice of language.",
+    ]  # fmt: skip
+    assert result["given"] == [
+        ["transcribe_1x20", {"samples": [0.5] * 20, "lengths": [20]}],
+        ["transcribe_1x50", {"samples": [0.5] * 21 + [0] * 29, "lengths": [21]}],
+    ]
+    metadata["task"] = "translation"
+    answer = call("transcribe", calls=[], **request)
+    assert answer["error"] == "This page cannot use a model for translation."
+
+
+def test_choices_are_numbers_and_the_length_of_a_prompt_depends_on_them(tmp_path):
+    program("node")
+    choices = {
+        "prompt": [4, 6], "languages": {"en": 4, "de": 5}, "tasks": {"do": 6},
+        "no_timestamps_id": 7, "timestamp_id": 8, "language": "auto", "task": "do",
+        "timestamps": False,
+    }  # fmt: skip
+    files, metadata = recognizer_of_bytes(tmp_path, choices=choices)
+    calls = [
+        [9, {}], [9, {"language": "de", "timestamps": True}], [9, {"language": "fr"}],
+        [9, {"voice": "x"}],
+    ]  # fmt: skip
+    tokens = [*ids_of("abcdef"), 2]
+    request = {"files": files, "metadata": metadata, "tokens": tokens, "calls": calls}
+    result = call("transcribe", **request)["result"]
+    assert result["texts"] == [
+        "def", "cdef",
+        "The model does not know the language fr.", "The model has no choice of voice.",
+    ]  # fmt: skip
+    numbers = [{key: row[key] for key in row if key not in ("samples", "lengths")}
+               for _, row in result["given"]]  # fmt: skip
+    assert numbers == [
+        {"language": [-1], "task": [6], "timestamps": [0]},
+        {"language": [5], "task": [6], "timestamps": [1]},
+    ]

@@ -12,7 +12,8 @@ const [chromium, folder] = process.argv.slice(2);
 const flags = [
   "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
   "--disable-background-networking", "--disable-component-update", "--disable-sync",
-  "--window-size=1000,900", `--user-data-dir=${folder}`, "--remote-debugging-pipe",
+  "--window-size=1000,900", "--use-fake-ui-for-media-stream", "--use-fake-device-for-media-stream",
+  `--user-data-dir=${folder}`, "--remote-debugging-pipe",
 ];
 // The protocol uses two pipes, 3 and 4, so that no WebSocket is needed.
 const stdio = ["ignore", "ignore", "ignore", "pipe", "pipe"];

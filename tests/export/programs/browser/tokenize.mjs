@@ -6,6 +6,7 @@ const load = (name) => import(pathToFileURL(`${process.argv[2]}/${name}`).href);
 const { readArchive } = await load("archive.js");
 const { Classifier } = await load("classify.js");
 const { SentencePiece } = await load("sentencepiece.js");
+const { Transcriber } = await load("transcribe.js");
 const { Translator } = await load("translate.js");
 const { Vocabulary, readVocabularies } = await load("vocabulary.js");
 
@@ -55,6 +56,28 @@ const commands = {
     const answers = [];
     for (const text of texts) answers.push(await classifier[method](text));
     return { answers, sources };
+  },
+  /** Returns transcripts, or errors, and the inputs that a model got which emits given tokens. */
+  async transcribe({ files, metadata, tokens, calls }) {
+    const members = Object.entries(files).map(([name, path]) => [name, readFileSync(path)]);
+    const vocabularies = readVocabularies(Object.fromEntries(members));
+    const given = [];
+    const model = {
+      run(name, inputs) {
+        const values = Object.entries(inputs).map(([key, tensor]) => [key, [...tensor.values]]);
+        given.push([name, Object.fromEntries(values)]);
+        const outputs = { tokens: Int32Array.from(tokens), length: [tokens.length], score: [-2] };
+        return Object.fromEntries(Object.entries(outputs).map(([key, x]) => [key, new Tensor(x)]));
+      },
+    };
+    const transcriber = new Transcriber({ litert: { Tensor }, model, metadata, vocabularies });
+    const texts = [];
+    for (const [count, choices] of calls) {
+      const samples = new Float32Array(count).fill(0.5);
+      const result = await transcriber.transcribe(samples, choices).catch(({ message }) => message);
+      texts.push(result.text ?? result);
+    }
+    return { texts, given };
   },
   /** Returns the normalised letters of characters, with spaces around words. */
   spell({ files, ranges }) {

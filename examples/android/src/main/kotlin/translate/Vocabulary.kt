@@ -46,7 +46,8 @@ internal class Pieces(vocabulary: JSONObject) {
     private val ids = pieces.withIndex().associate { (id, piece) -> piece to id }
     private val special = vocabulary.getJSONObject("special")
     private val eos = named("eos")
-    private val silent = setOf(named("pad"), named("bos"))
+    private val noText = vocabulary.optJSONArray("no_text")?.strings().orEmpty() // such as timestamps
+    private val silent = setOf(named("pad"), named("bos")) + noText.mapNotNull { ids[it] }
     val unknown = named("unk")
 
     operator fun get(id: Int) = pieces[id]
