@@ -10,6 +10,7 @@ from keras_transformer.training.devices.precision import dtype_policy
 from keras_transformer.training.loop.learner import Learner
 from keras_transformer.training.loop.vectors import freeze
 from keras_transformer.training.losses.consistency import Consistency
+from keras_transformer.training.losses.ctc import CTC
 from keras_transformer.training.losses.r_drop import RDrop
 from keras_transformer.training.losses.sim_cut import SimCut
 from keras_transformer.training.losses.teacher import DISTILLATION_WEIGHT
@@ -100,6 +101,7 @@ def make_learner(settings, training, make_model=None) -> Learner:
         policy,
         unit=task.unit,
         distillation_weight=_distillation_weight(settings),
+        ctc=make_ctc(options, training.config),
     )
     schedule = make_schedule(settings.schedule, training.config.d_model, options.updates)
     learner.compile(
@@ -123,6 +125,16 @@ def make_consistency(options, config) -> Consistency | None:
     if options.simcut:
         return SimCut(options.simcut, options.token_cutoff, (config.bos_id, config.eos_id))
     return RDrop(options.r_drop) if options.r_drop else None
+
+
+def make_ctc(options, config) -> CTC | None:
+    """Returns the CTC of the encoder, or `None` if its weight is 0.
+
+    Args:
+        options: The `[training]` section.
+        config: The configuration of the model. Its padding is the blank.
+    """
+    return CTC(options.ctc_weight, config.pad_id, config.eos_id) if options.ctc_weight else None
 
 
 def _distillation_weight(settings):

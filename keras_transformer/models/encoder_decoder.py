@@ -65,7 +65,7 @@ class EncoderDecoderModel(TokenOutput, ConfiguredModel):
 
     def connect(self, parts: Any, inputs: Any) -> Tensor:
         """Returns the logits for both sides, as in Fig. 1."""
-        return parts.head(_hidden(parts, inputs))  # [B, T, V]
+        return parts.head(_states(parts, inputs)[0])  # [B, T, V]
 
     def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Tensor:
         """Checks shape and dtype of both sides, with errors of one line, and calls the model."""
@@ -88,16 +88,22 @@ class EncoderDecoderModel(TokenOutput, ConfiguredModel):
         inputs: dict[str, Tensor],
         training: bool | None = None,
         cutoff: Callable[[Tensor], Tensor] | None = None,
-    ) -> Tensor:
+        return_memory: bool = False,
+    ) -> Any:
         """Returns the hidden states before the output weights, `[B, T, D]`.
+
+        With `return_memory` it returns a tuple of them, of the memory `[B, S, D]`, the output of
+        the encoder, and of its mask, boolean `[B, 1, S]`.
 
         Args:
             inputs: The inputs of the model.
             training: Whether dropout is active.
             cutoff: Function from token ids, as they are embedded, to a boolean tensor of their
                 shape: which embeddings are kept, as in `PositionalEmbedding`. `None`: all.
+            return_memory: See above.
         """
-        return _hidden(self.parts, inputs, training, cutoff)
+        states = _states(self.parts, inputs, training, cutoff)
+        return states if return_memory else states[0]
 
     @fitting_masks()
     def encode(self, source: Tensor) -> tuple[Tensor, Tensor]:
@@ -282,8 +288,8 @@ class TargetDecoder:
         return self.embedding(tokens, zero_start=self.zero_start, **options)
 
 
-def _hidden(parts, inputs, training=None, cutoff=None):
-    """Returns the hidden states `[B, T, D]`: Fig. 1 without the output weights."""
+def _states(parts, inputs, training=None, cutoff=None):
+    """Returns the hidden states `[B, T, D]`, the memory and its mask: Fig. 1 without a head."""
     source = parts.input.read(inputs["source"])  # [B, S]
     target = parts.decoder.read(inputs["target"], inputs["source"])  # [B, T]
     allowed = parts.input.allowed(source)  # [B, 1, S]
@@ -291,6 +297,7 @@ def _hidden(parts, inputs, training=None, cutoff=None):
     source = parts.input(source, training=training, cutoff=cutoff)  # [B, S, D]
     target = parts.decoder.embed(target, training=training, **kept)  # [B, T, D]
     memory = parts.encoder(source, allowed, training=training)  # [B, S, D]
-    return parts.decoder.stack(
+    hidden = parts.decoder.stack(
         target, memory, memory_allowed=allowed, training=training
     )  # [B, T, D]
+    return hidden, memory, allowed

@@ -74,6 +74,8 @@ class Task(abc.ABC):
         has_two_sides: Whether inputs and outputs can have separate vocabularies.
         can_pack: Whether a row of a batch can hold several examples.
         cuts_tokens: Whether token cutoff has an effect: the loss is a cross-entropy of tokens.
+        has_frames: Whether the inputs are frames of sound, which the tokens of the output follow in
+            order, so that CTC has an effect.
         unused: Sections of a configuration, and keys such as `"training.r_drop"`, that have no
             effect on the task.
         fixed: Dictionary from options of `[training]` to the only value that the task supports.
@@ -88,7 +90,7 @@ class Task(abc.ABC):
     metrics = {}
     unit = "tokens"
     evaluation_options = ()
-    has_two_sides = can_pack = needs_mask = cuts_tokens = False
+    has_two_sides = can_pack = needs_mask = cuts_tokens = has_frames = False
     unused = ()
     fixed = {}
 

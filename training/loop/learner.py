@@ -38,6 +38,7 @@ class Learner(DistributedModel):
             `None`: one pass.
         distillation_weight: Share of the teacher in the targets of batches that have its
             predictions; see `ProjectedObjective`.
+        ctc: A `CTC`, which is added to the loss of an encoder-decoder. `None`: none.
         dtype: Dtype policy; with `"mixed_float16"` `compile` scales the loss.
         unit: Unit of the labels in the logs: `"tokens"` or `"examples"`.
         name: Name of the learner.
@@ -59,6 +60,7 @@ class Learner(DistributedModel):
         unit="tokens",
         name="learner",
         distillation_weight=DISTILLATION_WEIGHT,
+        ctc=None,
     ):
         super().__init__(dtype=dtype, name=name)
         self.model = model
@@ -67,6 +69,7 @@ class Learner(DistributedModel):
         self.consistency = consistency
         self.cutoff = None if consistency is None else consistency.make_cutoff()
         self.distillation_weight = distillation_weight
+        self.ctc = ctc
         self.unit = unit
         # Labels seen since training began. A weight, so that it is part of every checkpoint.
         self.seen = self.add_weight(
@@ -100,11 +103,17 @@ class Learner(DistributedModel):
             **options: Options of `keras.Model.compile`.
 
         Raises:
-            ValueError: If the loss does not support the `consistency` of the learner.
+            ValueError: If the loss does not support the `consistency` or the `ctc` of the learner.
         """
         loss = keras.losses.get(loss)
         smoothed = isinstance(loss, LabelSmoothedCrossEntropy)
-        if smoothed and metrics is None and hasattr(self.model, "hidden_states"):
+        projected = smoothed and metrics is None and hasattr(self.model, "hidden_states")
+        if self.ctc is not None and not (projected and hasattr(self.model, "encode")):
+            raise ValueError(
+                "`ctc` must be None except with a LabelSmoothedCrossEntropy of an encoder-decoder, "
+                f"without metrics. Received: ctc={self.ctc}."
+            )
+        if projected:
             objective = ProjectedObjective(
                 self.model,
                 loss,
@@ -112,6 +121,7 @@ class Learner(DistributedModel):
                 self.consistency,
                 self.cutoff,
                 self.distillation_weight,
+                self.ctc,
             )
         elif self.cutoff is not None:
             raise ValueError(

@@ -51,6 +51,7 @@ class ProjectedObjective:
             `Transformer.hidden_states`. `None`: all.
         distillation_weight: Share of a teacher in the targets of batches that have its predictions:
             see `teacher_shares`.
+        ctc: A `CTC`, a second loss of an encoder-decoder. `None`: the cross-entropy alone.
     """
 
     def __init__(
@@ -61,8 +62,10 @@ class ProjectedObjective:
         consistency=None,
         cutoff=None,
         distillation_weight=DISTILLATION_WEIGHT,
+        ctc=None,
     ):
         self.model, self.loss, self.weigh = model, loss, weigh
+        self.ctc = ctc
         self.consistency, self.cutoff = consistency, cutoff
         self.distillation_weight = distillation_weight
         self.metrics = [Perplexity(loss.pad_id), TokenAccuracy(loss.pad_id)]
@@ -76,23 +79,44 @@ class ProjectedObjective:
             static: Whether shapes must not depend on values.
         """
         inputs, teacher = without_teacher(inputs)
-        hidden, labels, weights, *teacher = self._hidden(inputs, labels, static, True, teacher)
+        weights = tf.math.divide_no_nan(self.weigh(inputs, labels), total)  # [B, T]
+        hidden, *memory = self._states(inputs)
+        flat = _flat(static, weights, hidden, labels, *teacher)
+        flat_weights, hidden, flat_labels, *teacher = flat
         if teacher:
             teacher[1] = teacher_shares(teacher[1], self.distillation_weight)
-        return projected_cross_entropy(
+        loss = projected_cross_entropy(
             hidden,
             tf.cast(self.model.output_matrix, hidden.dtype),
-            labels,
-            tf.math.divide_no_nan(weights, total),
+            flat_labels,
+            flat_weights,
             self.loss.label_smoothing,
             self.consistency,
             self._bias(),
             teacher or None,
         )
+        return self._with_ctc(loss, *memory, labels, weights) if memory else loss
+
+    def _states(self, inputs):
+        """Returns the last hidden states `[B, T, D]` in training; for CTC, also the memory."""
+        options = {} if self.cutoff is None else {"cutoff": self.cutoff}
+        if self.ctc is None:
+            return (self.model.hidden_states(inputs, training=True, **options),)
+        return self.model.hidden_states(inputs, training=True, return_memory=True, **options)
+
+    def _with_ctc(self, loss, memory, allowed, labels, weights):
+        """Adds the CTC of a memory `[B, S, D]` with its mask, `[B, 1, S]`, to a loss."""
+        weights = tf.reduce_max(weights, axis=1)  # [B], 0 for a row of padding
+        if self.consistency is not None:
+            weights = self.consistency.counted(weights)
+        logits = self.model.output_weights.project(memory)  # [B, S, V]
+        return self.ctc.joined(loss, logits, allowed[:, 0], labels, weights)
 
     def measure(self, inputs, labels, static) -> tuple[Tensor, Tensor]:
         """Adds a batch to the metrics; returns its summed loss and the sum of its weights."""
-        hidden, labels, weights = self._hidden(inputs, labels, static, False)
+        weights = self.weigh(inputs, labels)  # [B, T]
+        hidden = self.model.hidden_states(inputs, training=False)  # [B, T, D]
+        weights, hidden, labels = _flat(static, weights, hidden, labels)
         sums = projected_metrics(
             hidden,
             tf.cast(self.model.output_matrix, hidden.dtype),
@@ -112,22 +136,19 @@ class ProjectedObjective:
         bias = self.model.output_bias
         return None if bias is None else tf.cast(bias, tf.float32)
 
-    def _hidden(self, inputs, labels, static, training, others=()):
-        """Returns the last hidden states, the labels and their weights, `[N, D]`, `[N]` and `[N]`.
 
-        They are followed by `others`, a list of tensors `[B, T, K]`, as `[N, K]`. The N positions
-        include padding only if shapes are static.
-        """
-        weights = tf.reshape(self.weigh(inputs, labels), [-1])  # [B * T]
-        labels = tf.reshape(labels, [-1])  # [B * T]
-        cutoff = {"cutoff": self.cutoff} if training and self.cutoff is not None else {}
-        hidden = self.model.hidden_states(inputs, training=training, **cutoff)  # [B, T, D]
-        hidden = tf.reshape(hidden, [-1, hidden.shape[-1]])  # [B * T, D]
-        others = [tf.reshape(values, [-1, values.shape[-1]]) for values in others]  # [B * T, K]
-        if static:
-            return hidden, labels, weights, *others
-        real = tf.where(weights > 0)[:, 0]  # [N]
-        return tuple(tf.gather(values, real) for values in (hidden, labels, weights, *others))
+def _flat(static, weights, *tensors):
+    """Returns weights and other tensors, `[B, T]` or `[B, T, K]`, as `[N]` or `[N, K]`.
+
+    The N positions include those with a weight of 0, such as padding, only if shapes are static.
+    """
+    weights, *tensors = (
+        tf.reshape(values, [-1, *values.shape[2:]]) for values in (weights, *tensors)
+    )  # [B * T, ...]
+    if static:
+        return weights, *tensors
+    real = tf.where(weights > 0)[:, 0]  # [N]
+    return [tf.gather(values, real) for values in (weights, *tensors)]
 
 
 class KerasObjective:

@@ -266,7 +266,8 @@ class Settings(Section):
 def _unused(task):
     """Returns the sections and keys that have no effect on a task."""
     cutoff = () if task.cuts_tokens else ("training.simcut", "training.token_cutoff")
-    return *task.unused, *cutoff
+    ctc = () if task.has_frames else ("training.ctc_weight",)
+    return *task.unused, *cutoff, *ctc
 
 
 @functools.cache

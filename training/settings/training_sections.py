@@ -296,6 +296,14 @@ class TrainingSettings(Section):
         "are replaced by zeros. Their positions remain, and so do the tokens that begin and end a "
         "text.",
     )
+    ctc_weight: float = Field(
+        0.0,
+        ge=0,
+        lt=1,
+        description="Weight of CTC (Graves et al., 2006), a loss of the encoder that learns where "
+        "in a recording each token is, and so teaches the decoder where to attend (Kim et al., "
+        "2017); the cross-entropy has the rest. 0 for none; 0.3 is usual. For speech recognition.",
+    )
     distillation_weight: float | None = Field(
         None,
         gt=0,

@@ -25,6 +25,7 @@ class SpeechRecognitionTask(Task):
         "cer": Metric("character error rate", higher_is_better=False, of_texts=True, drawn=False),
     }
     evaluation_options = ("search",)
+    has_frames = True
     unused = ("training.subword_sampling",)
 
     def pipeline_class(self) -> type[Any]:  # noqa: D102

@@ -59,6 +59,7 @@ VALUES = [
     setting("training.label_smoothing=1", "training.label_smoothing must be less than 1"),
     setting("training.r_drop=-1", "training.r_drop must be greater than or equal to 0"),
     setting("training.r_drop=nan", "training.r_drop must be a finite number"),
+    setting("training.ctc_weight=1", "training.ctc_weight must be less than 1"),
     setting("training.simcut=-1", "training.simcut must be greater than or equal to 0"),
     setting("training.token_cutoff=1", "training.token_cutoff must be less than 1"),
     setting("training.precision=float8", "training.precision must be.*mixed_bfloat16.*'float8'"),

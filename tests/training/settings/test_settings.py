@@ -347,6 +347,10 @@ MISTAKES = {
         "[training]\ntoken_cutoff = 0.1",
         r"\[training\] `token_cutoff` needs `simcut`, for example 3",
     ),
+    "CTC without frames": (
+        "[training]\nctc_weight = 0.3",
+        r"`training.ctc_weight` has no effect on translation; remove it",
+    ),
     "SimCut of labels": (
         '[task]\nkind = "classification"\n[training]\nsimcut = 3.0\n'
         '[data]\nsource = "text"\ntrain = "t"\nvalidation = "v"',
