@@ -281,11 +281,29 @@ def test_segments_of_windows_are_joined_where_their_words_agree():
     ]
     assert joined_segments(parts, [0.0, 5.0]) == (
         Segment(0.0, 4.0, "one two three"),
-        Segment(4.0, 7.0, "four five six"),
-        Segment(7.0, 8.0, "seven eight"),
+        Segment(4.0, 6.5, "four five six"),
+        Segment(6.5, 8.0, "seven eight"),
         Segment(8.5, 13.0, "nine"),
     )
     assert joined_segments([[], []], [0.0, 5.0]) == ()
+
+
+def test_times_of_joined_segments_never_decrease():
+    """Whatever the windows hear: one long segment and many short ones, or other times for a word."""
+    one, many = "a b c d e f g h i j k l", ["a b c", "d e f", "g h i", "j k l m"]
+    rng = np.random.default_rng(0)
+    cases = [np.array([0, 13, 13, 19, 19, 24, 25, 29])]  # in the 30 seconds of the first window
+    cases += [np.sort(rng.integers(0, 31, 8)) for _ in range(50)]
+    for times in cases:
+        right = [Segment(*pair, text) for pair, text in zip(times.reshape(4, 2), many, strict=True)]
+        for begin in (1, 5, 25):
+            joined = joined_segments([[Segment(0.0, 30.0, one)], right], [0, begin])
+            assert " ".join(segment.text for segment in joined) == f"{one} m"
+            ends = [time for segment in joined for time in (segment.start, segment.end)]
+            assert ends == sorted(ends), (times, begin)
+    late = [Segment(0.0, 10.0, "a b c"), Segment(28.0, 30.0, "d e f")]
+    joined = joined_segments([late, [Segment(0.0, 1.0, "d e f g")]], [0, 20])
+    assert joined[1:] == (Segment(28.0, 28.0, "d"), Segment(28.0, 28.0, "e f g"))
 
 
 @pytest.mark.slow

@@ -136,7 +136,12 @@ def test_few_recordings_are_in_memory_when_they_are_encoded(monkeypatch):
     audio = tf.RaggedTensor.from_uniform_row_length(tf.constant(samples(40 * 16)), 16)
     data = tf.data.Dataset.from_tensor_slices((audio, ["a cat"] * 40))
     encoder = encoding.Encoder(training(), encoding.Limits(9))
-    assert [chunk.counts["rows"] for chunk in encoder.chunks(data)] == [32, 8]
+    weights = np.arange(1.0, 41.0)
+    chunks = list(encoder.chunks(data, weights))
+    assert [chunk.counts["rows"] for chunk in chunks] == [32, 8]
+    assert [*chunks[0].weights, *chunks[1].weights] == weights.tolist(), "each row has its own"
+    with pytest.raises(ValueError, match="`weights` must contain a number .* Received: 39 for 40."):
+        list(encoder.chunks(data, weights[:39]))
 
 
 def test_silence_is_stored_up_to_the_maximum():
