@@ -289,7 +289,7 @@ def test_segments_of_windows_are_joined_where_their_words_agree():
 
 
 def test_times_of_joined_segments_never_decrease():
-    """Whatever the windows hear: one long segment and many short ones, or other times for a word."""
+    """One window hears a long segment, the other short ones, or other times for a word."""
     one, many = "a b c d e f g h i j k l", ["a b c", "d e f", "g h i", "j k l m"]
     rng = np.random.default_rng(0)
     cases = [np.array([0, 13, 13, 19, 19, 24, 25, 29])]  # in the 30 seconds of the first window
@@ -331,6 +331,29 @@ def test_numbers_outside_of_the_choices_are_invalid_rows(pipeline):
     assert "-1: it is detected" in rule and "`timestamps` must be 0 or 1" in rule
     again = json.loads(json.dumps(codec.choices.to_dict()))
     assert Choices.from_dict(again) == codec.choices
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"prompt": [[5]]},
+        {"prompt": []},
+        {"languages": {"de": "six"}},
+        {"languages": ["de"]},
+        {"language": "nl"},
+        {"task": None},
+        {"tasks": {"transcribe": 5}},
+        {"timestamp_id": None},
+        {"timestamps": 1},
+        {"language_ids": [7]},
+    ],
+    ids=repr,
+)
+def test_choices_of_damaged_metadata_are_refused(changes, opened):
+    read, _, _ = opened
+    fields = Choices.of(read.model.config, read.tokenizers.target).to_dict()
+    with pytest.raises((TypeError, ValueError)):
+        Choices.from_dict({**fields, **changes})
 
 
 @pytest.fixture(scope="module")
