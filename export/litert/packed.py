@@ -5,7 +5,7 @@ import dataclasses
 import json
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Generator
 from typing import Any
 
 from keras_transformer.tasks import TASKS
@@ -203,7 +203,7 @@ def _split(path):
 
 
 @contextlib.contextmanager
-def reading(path, member) -> Iterator[None]:
+def reading(path, member) -> Generator[None]:
     """Replaces errors of damaged files by a `ValueError` that names the file and its member."""
     try:
         yield
