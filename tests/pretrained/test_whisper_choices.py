@@ -351,7 +351,9 @@ def test_numbers_outside_of_the_choices_are_invalid_rows(pipeline):
 )
 def test_choices_of_damaged_metadata_are_refused(changes, opened):
     read, _, _ = opened
-    fields = Choices.of(read.model.config, read.tokenizers.target).to_dict()
+    choices = Choices.of(read.model.config, read.tokenizers.target)
+    fields = json.loads(json.dumps(choices.replaced(timestamps=np.True_).to_dict()))
+    assert Choices.from_dict(fields) == choices.replaced(timestamps=True)
     with pytest.raises((TypeError, ValueError)):
         Choices.from_dict({**fields, **changes})
 

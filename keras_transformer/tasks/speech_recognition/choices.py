@@ -94,6 +94,8 @@ class Choices:
         chosen = {name: value for name, value in chosen.items() if value is not None}
         for name, value in chosen.items():
             self._check(name, value)
+        if "timestamps" in chosen:
+            chosen["timestamps"] = bool(chosen["timestamps"])  # JSON knows none of NumPy's
         return dataclasses.replace(self, **chosen)
 
     def for_languages(self, source: str | None = None, target: str | None = None) -> dict[str, Any]:
