@@ -108,11 +108,18 @@ def recipe_of(settings, config):
         )
     for name, required in {
         "schedule.kind": "linear", "optimizer.kind": "adam", "training.accumulate": 1,
-        "training.subword_sampling": 0.0, "training.r_drop": 0.0,
+        "training.subword_sampling": 0.0, "training.r_drop": 0.0, "optimizer.clip_norm": None,
+        "optimizer.ema_momentum": None, "training.layer_decay": None, "training.freeze": None,
+        "training.lora": None, "training.checkpoint_every": 100, "training.keep_checkpoints": 10,
     }.items():  # fmt: skip
         section, key = name.split(".")
         if (value := getattr(getattr(settings, section), key)) != required:
             raise click.ClickException(f"{name} must be {required}. Received: {value}.")
+    if config.vocab_size > 32_768:
+        raise click.ClickException(
+            "the vocabulary must have at most 32,768 tokens, whose ids fit into 16 bits. "
+            f"Received: {config.vocab_size:,}."
+        )
     if not training.simcut:
         raise click.ClickException("training.simcut must be more than 0.")
     return {

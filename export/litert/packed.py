@@ -5,6 +5,7 @@ import dataclasses
 import json
 import zipfile
 import zlib
+from collections.abc import Generator
 from typing import Any
 
 from keras_transformer.tasks import TASKS
@@ -131,14 +132,14 @@ def unpack(path) -> tuple[dict[str, Any], dict[str, list[FixedSignature]], Token
     if path.is_dir():
         raise ValueError(f"{path} is a folder, not a .tflite file.")
     size, members = _split(path)
-    with _reading(path, METADATA):
+    with reading(path, METADATA):
         metadata = dict(json.loads(members[METADATA]))
         version = metadata["format"]
     if version != FORMAT:
         raise ValueError(
             f"{path} has format {version}; this package reads format {FORMAT}. Export it again."
         )
-    with _reading(path, METADATA):
+    with reading(path, METADATA):
         required = (("max_length", int),) if metadata.get(VOCABULARY, True) else ()
         for name, kind in (*required, ("quantize", str), ("task", str)):
             if not isinstance(metadata[name], kind):
@@ -154,7 +155,7 @@ def unpack(path) -> tuple[dict[str, Any], dict[str, list[FixedSignature]], Token
             raise ValueError(SIGNATURES)
     tokenizers = None
     if metadata.get(VOCABULARY, True):
-        with _reading(path, "vocabulary"):
+        with reading(path, "vocabulary"):
             tokenizers = Tokenizers.from_files(members.get)
     if CHECKSUM in metadata and _checksum(path, size) != metadata[CHECKSUM]:
         raise ValueError(
@@ -202,7 +203,7 @@ def _split(path):
 
 
 @contextlib.contextmanager
-def _reading(path, member):
+def reading(path, member) -> Generator[None]:
     """Replaces errors of damaged files by a `ValueError` that names the file and its member."""
     try:
         yield

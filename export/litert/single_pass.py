@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from keras_transformer.export.litert.packed import METADATA, reading
 from keras_transformer.export.litert.plan import answer_cost, plan
 from keras_transformer.export.litert.runtime import LiteRTFile, check_lengths
 from keras_transformer.export.runtime import padded, refusals
@@ -23,7 +24,8 @@ class LiteRTSinglePass(LiteRTFile):
     def __init__(self, path, num_threads=None, num_parallel_calls=1):
         super().__init__(path, num_threads=num_threads, num_parallel_calls=num_parallel_calls)
         self.path = path
-        self.codec = self.pipeline.codec_class.from_metadata(self.metadata, self.tokenizers)
+        with reading(path, METADATA):
+            self.codec = self.pipeline.codec_class.from_metadata(self.metadata, self.tokenizers)
 
     def choose(self, **settings) -> None:
         """Replaces the defaults of settings that the `choices` of the codec have.

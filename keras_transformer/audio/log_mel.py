@@ -42,7 +42,7 @@ class LogMel:
 
     Returns:
         Frames `[B, T, F]`, float32, with `T = N // hop`; 0 after the end of a row. A row has the
-        same frames in every batch.
+        same frames in every batch. A row of fewer than `hop` samples has none.
 
     Raises:
         TypeError: If an option is not an integer, or `samples` are not floats of rank 2.
@@ -113,6 +113,8 @@ class LogMel:
         # which a file need not store every element.
         begins = tf.range(count + covered - 1) * self.hop - self.window // 2
         places = tf.expand_dims(begins + never, 1) + tf.expand_dims(tf.range(self.hop), 0)
+        if samples.shape[1] in (0, None):  # so that an empty row has a sample to look up
+            samples = tf.pad(samples, [[0, 0], [0, 1]])
         if lengths is None:
             blocks = tf.gather(samples, _mirrored(places, size), axis=1)
         else:

@@ -111,6 +111,14 @@ def test_a_row_has_the_same_frames_in_every_batch():
         assert not row[count:].any()
 
 
+@pytest.mark.parametrize("size", [0, 1, 159])
+def test_a_recording_shorter_than_a_hop_has_no_frames(size):
+    samples, dynamic = np.zeros([2, size], np.float32), tf.TensorSpec([None, None])
+    for function in (LogMel(), tf.function(LogMel(), input_signature=[dynamic])):
+        assert function(samples).shape == (2, 0, 80)
+    assert LogMel()(samples, np.array([size, 0])).shape == (2, 0, 80)
+
+
 def test_sound_after_the_last_frame_does_not_set_the_limit_of_a_row():
     """A click in the samples that no frame of the row reaches, but one of a longer row would."""
     sound = 1e-4 * SIGNALS["two tones"][:4000]

@@ -14,7 +14,7 @@ from keras_transformer.audio.wav import encode_wav
 from keras_transformer.cli.main import cli
 from keras_transformer.export import export_litert, export_saved_model
 from keras_transformer.export.litert.engines import load_interpreter
-from keras_transformer.export.litert.packed import read_model
+from keras_transformer.export.litert.packed import pack, read_model, unpack
 from keras_transformer.export.litert.single_pass import LiteRTSinglePass
 from keras_transformer.export.saved_model.runtime import SavedModelSinglePass
 
@@ -88,6 +88,12 @@ def test_a_tflite_file_emits_the_tokens_of_the_run(files, tmp_path, options):
     np.testing.assert_array_equal(outputs["tokens"][:2], expected["tokens"])
     assert not outputs["tokens"][2].any() and outputs["length"][2] == 0
     assert command("predict", path, *files).splitlines() == pipeline(files)
+    metadata, _, tokenizers = unpack(path)
+    for wrong in ({}, {"choices": {"prompt": [5], "languages": {"de": "six"}}}):
+        changed = {name: value for name, value in metadata.items() if name != "choices"}
+        pack(tmp_path / "old.tflite", read_model(path), tokenizers, {**changed, **wrong})
+        with pytest.raises(ValueError, match=r"old.tflite is damaged: its metadata.json cannot be"):
+            LiteRTSinglePass(tmp_path / "old.tflite")
 
 
 def test_int8_keeps_the_features_in_float(files, tmp_path):

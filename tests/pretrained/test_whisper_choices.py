@@ -281,11 +281,29 @@ def test_segments_of_windows_are_joined_where_their_words_agree():
     ]
     assert joined_segments(parts, [0.0, 5.0]) == (
         Segment(0.0, 4.0, "one two three"),
-        Segment(4.0, 7.0, "four five six"),
-        Segment(7.0, 8.0, "seven eight"),
+        Segment(4.0, 6.5, "four five six"),
+        Segment(6.5, 8.0, "seven eight"),
         Segment(8.5, 13.0, "nine"),
     )
     assert joined_segments([[], []], [0.0, 5.0]) == ()
+
+
+def test_times_of_joined_segments_never_decrease():
+    """One window hears a long segment, the other short ones, or other times for a word."""
+    one, many = "a b c d e f g h i j k l", ["a b c", "d e f", "g h i", "j k l m"]
+    rng = np.random.default_rng(0)
+    cases = [np.array([0, 13, 13, 19, 19, 24, 25, 29])]  # in the 30 seconds of the first window
+    cases += [np.sort(rng.integers(0, 31, 8)) for _ in range(50)]
+    for times in cases:
+        right = [Segment(*pair, text) for pair, text in zip(times.reshape(4, 2), many, strict=True)]
+        for begin in (1, 5, 25):
+            joined = joined_segments([[Segment(0.0, 30.0, one)], right], [0, begin])
+            assert " ".join(segment.text for segment in joined) == f"{one} m"
+            ends = [time for segment in joined for time in (segment.start, segment.end)]
+            assert ends == sorted(ends), (times, begin)
+    late = [Segment(0.0, 10.0, "a b c"), Segment(28.0, 30.0, "d e f")]
+    joined = joined_segments([late, [Segment(0.0, 1.0, "d e f g")]], [0, 20])
+    assert joined[1:] == (Segment(28.0, 28.0, "d"), Segment(28.0, 28.0, "e f g"))
 
 
 @pytest.mark.slow
@@ -313,6 +331,31 @@ def test_numbers_outside_of_the_choices_are_invalid_rows(pipeline):
     assert "-1: it is detected" in rule and "`timestamps` must be 0 or 1" in rule
     again = json.loads(json.dumps(codec.choices.to_dict()))
     assert Choices.from_dict(again) == codec.choices
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"prompt": [[5]]},
+        {"prompt": []},
+        {"languages": {"de": "six"}},
+        {"languages": ["de"]},
+        {"language": "nl"},
+        {"task": None},
+        {"tasks": {"transcribe": 5}},
+        {"timestamp_id": None},
+        {"timestamps": 1},
+        {"language_ids": [7]},
+    ],
+    ids=repr,
+)
+def test_choices_of_damaged_metadata_are_refused(changes, opened):
+    read, _, _ = opened
+    choices = Choices.of(read.model.config, read.tokenizers.target)
+    fields = json.loads(json.dumps(choices.replaced(timestamps=np.True_).to_dict()))
+    assert Choices.from_dict(fields) == choices.replaced(timestamps=True)
+    with pytest.raises((TypeError, ValueError)):
+        Choices.from_dict({**fields, **changes})
 
 
 @pytest.fixture(scope="module")

@@ -15,9 +15,11 @@ from small_runs import At, assert_same_end, run_quietly
 from keras_transformer import SpeechRecognizer, SpeechTransformerConfig
 from keras_transformer.audio.log_mel import LogMel
 from keras_transformer.audio.wav import encode_wav
+from keras_transformer.audio.wer import error_rates
 from keras_transformer.cli.main import cli
 from keras_transformer.export.errors import ExportError
 from keras_transformer.export.formats import FORMATS
+from keras_transformer.tasks import TASKS
 from keras_transformer.tasks.run import Run
 from keras_transformer.training.data import encoding
 from keras_transformer.training.data.sources.recordings import Recordings
@@ -118,8 +120,16 @@ def test_long_and_empty_examples_are_left_out_and_counted(pad_to_max_seconds):
     assert (encoded.size, encoded.too_long) == (1, 2)
     with pytest.raises(ValueError, match="tokens, and at most 50 frames. Received: 0 empty and 1"):
         corpus(rows[1:2], kind)
-    if not pad_to_max_seconds:  # shorter than a frame
-        assert corpus([*rows, (samples(7), "a cat")], kind).empty == 1
+    assert corpus([*rows, (samples(7), "a cat"), (samples(0), "a cat")], kind).empty == 2
+
+
+def test_validation_has_an_empty_transcript_of_a_recording_shorter_than_a_frame():
+    pytest.importorskip("jiwer")
+    rows = [(samples(0), "a cat"), (samples(7), "a cat"), (samples(400), "the big dog")]
+    pipeline = speech_recognizer()
+    results = TASKS["speech_recognition"].measure(pipeline, *zip(*rows, strict=True))
+    expected = error_rates(["", "", *pipeline([rows[2][0]])], [text for _, text in rows])
+    assert results == {name: expected[name] for name in ("wer", "cer")}
 
 
 def test_a_text_and_a_prompt_fit_the_model():
@@ -136,7 +146,12 @@ def test_few_recordings_are_in_memory_when_they_are_encoded(monkeypatch):
     audio = tf.RaggedTensor.from_uniform_row_length(tf.constant(samples(40 * 16)), 16)
     data = tf.data.Dataset.from_tensor_slices((audio, ["a cat"] * 40))
     encoder = encoding.Encoder(training(), encoding.Limits(9))
-    assert [chunk.counts["rows"] for chunk in encoder.chunks(data)] == [32, 8]
+    weights = np.arange(1.0, 41.0)
+    chunks = list(encoder.chunks(data, weights))
+    assert [chunk.counts["rows"] for chunk in chunks] == [32, 8]
+    assert [*chunks[0].weights, *chunks[1].weights] == weights.tolist(), "each row has its own"
+    with pytest.raises(ValueError, match="`weights` must contain a number .* Received: 39 for 40."):
+        list(encoder.chunks(data, weights[:39]))
 
 
 def test_silence_is_stored_up_to_the_maximum():

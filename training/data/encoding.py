@@ -142,7 +142,7 @@ class Encoder:
             parts.append(self._part(batch, columns, before))
             if len(parts) == CHUNK:
                 yield self._chunk(parts, weights, begin)
-                begin, parts = begin + CHUNK * BATCH, []
+                begin, parts = begin + self.chunk, []
         last = self._chunk(parts, weights, begin)
         if weights is not None and begin + last.counts["rows"] != len(weights):
             raise ValueError(

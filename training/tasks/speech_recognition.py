@@ -44,8 +44,11 @@ class SpeechRecognitionTraining(TextTraining):
             too_long = tf.cast(tf.shape(samples)[0] > speech.max_samples, tf.int32)
             samples = tf.cast(samples[: speech.max_samples], tf.float32)
             computed = frames_of(speech, samples[None], tf.shape(samples))[0]  # [S, F]
-            # One frame more than the field allows: the example is counted and left out.
-            return tf.pad(computed, [[0, too_long], [0, 0]])
+            too_short = tf.shape(samples)[0] < speech.hop_length  # also if silence follows
+            # No frames, or one more than the field allows: the example is counted and left out.
+            return tf.pad(
+                computed[: tf.where(too_short, 0, speech.max_frames)], [[0, too_long], [0, 0]]
+            )
 
         audio = columns["audio"]
         return {

@@ -90,7 +90,8 @@ def words_of_tokens(tokenizer: Any, tokens: Any) -> tuple[list[str], list[list[i
     """Returns the words of tokens, and for each of them the places of its tokens.
 
     In scripts without spaces, every character is a word; a token of several characters belongs to
-    the word of the first one. Tokens without text, such as the end and timestamps, belong to none.
+    the word of the first one, and every token of a character to its word. Tokens without text, such
+    as the end and timestamps, belong to none.
     A word that begins within a token of another word is left out.
 
     Args:
@@ -109,9 +110,11 @@ def words_of_tokens(tokenizer: Any, tokens: Any) -> tuple[list[str], list[list[i
         begins.append(text.index(word, begins[-1] + len(words[-1]) if words else 0))
         words.append(word)
     members = [[] for _ in words]
+    bytes_of = tokenizer.decode(tokens[:, None]).numpy()  # [L], of each token alone
     for place, (begin, end) in enumerate(zip(ends[:-1], ends[1:], strict=True)):
-        rest = text[begin:].lstrip()  # a space belongs to the word after it
-        if end > begin and rest:
+        is_within = end == begin > 0 and bytes_of[place].strip()  # of a character that has begun
+        rest = text[begin - bool(is_within) :].lstrip()  # a space belongs to the word after it
+        if (end > begin or is_within) and rest:
             first = len(text) - len(rest)
             members[np.searchsorted(begins, first, side="right") - 1].append(place)
     kept = [number for number, places in enumerate(members) if places]

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from keras_transformer.checks import is_integer
 from keras_transformer.decoding.beginnings import DETECTED as DETECTED_ID
 from keras_transformer.decoding.beginnings import NO_TOKEN
 from keras_transformer.tasks.token_rows import assertions
@@ -93,6 +94,8 @@ class Choices:
         chosen = {name: value for name, value in chosen.items() if value is not None}
         for name, value in chosen.items():
             self._check(name, value)
+        if "timestamps" in chosen:
+            chosen["timestamps"] = bool(chosen["timestamps"])  # JSON knows none of NumPy's
         return dataclasses.replace(self, **chosen)
 
     def for_languages(self, source: str | None = None, target: str | None = None) -> dict[str, Any]:
@@ -248,8 +251,32 @@ class Choices:
 
     @classmethod
     def from_dict(cls, fields: dict[str, Any]) -> "Choices":
-        """Returns the `Choices` from a result of `to_dict`."""
-        return cls(**{**fields, "prompt": tuple(fields["prompt"])})
+        """Returns the `Choices` from a result of `to_dict`.
+
+        Raises:
+            KeyError, TypeError, ValueError: If `fields` are not such a result.
+        """
+        choices = cls(**{**fields, "prompt": tuple(fields["prompt"])})
+        choices._check_fields()
+        return choices
+
+    def _check_fields(self):
+        """Raises a `ValueError` unless the fields fit together."""
+        known = {**self.languages, **self.tasks}  # a `TypeError` if they are not dictionaries
+        times = {self.no_timestamps_id, self.timestamp_id} - {None}
+        ids = [*self.prompt, *known.values(), *times]
+        fits = all(is_integer(number) and number >= 0 for number in ids)
+        fits &= all(isinstance(name, str) for name in known)
+        fits &= not self.languages or (
+            self.language in {*self.languages, DETECTED}
+            and self.prompt[:1] in [(number,) for number in self.languages.values()]
+        )
+        fits &= not self.tasks or (
+            self.task in self.tasks and not {*self.tasks.values()}.isdisjoint(self.prompt)
+        )
+        fits &= self.no_timestamps_id is None or self.timestamp_id is not None
+        if not fits or not isinstance(self.timestamps, bool):
+            raise ValueError(f"`choices` must be those of a model of speech. Received: {self}.")
 
 
 def _name(piece):

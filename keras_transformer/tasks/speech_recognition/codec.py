@@ -1,6 +1,5 @@
 """The codec of speech recognition."""
 
-import base64
 import os
 from typing import Any
 
@@ -11,16 +10,14 @@ from keras_transformer.audio.files import SUFFIXES, read_audio
 from keras_transformer.audio.wav import decode_wav, encode_wav
 from keras_transformer.config.speech_input import SpeechInput
 from keras_transformer.decoding.hypotheses import NONE
-from keras_transformer.files import read_bytes
-from keras_transformer.tasks.signatures import OPTIONS
 from keras_transformer.tasks.single_pass.codec import Codec, Guide
-from keras_transformer.tasks.single_pass.text import MODULES
 from keras_transformer.tasks.speech_recognition.choices import Choices
+from keras_transformer.tasks.speech_recognition.guide import guide_of
+from keras_transformer.tasks.speech_recognition.samples import checked_samples, content_of
 from keras_transformer.tasks.speech_recognition.segments import read_segments, segments_in
 from keras_transformer.tasks.speech_recognition.transcript import Transcript
 from keras_transformer.tasks.token_rows import assertions
 from keras_transformer.tensors import Tensor
-from keras_transformer.text.languages import DETECTED
 from keras_transformer.text.tokenizers import Tokenizers
 
 RULE = (
@@ -29,10 +26,6 @@ RULE = (
     "{choices}For a row that breaks these rules, the tokens are pad and the score is -1e9. Other "
     "rows are not affected."
 )
-
-
-SEGMENTS = ("segment_starts", "segment_ends", "segment_texts")
-LOUDEST = 32.0  # louder than any clipped recording, softer than integers of 16 bits
 
 
 class SpeechCodec(Codec):
@@ -105,7 +98,7 @@ class SpeechCodec(Codec):
         Raises:
             TypeError: If a recording is neither.
         """
-        encoded = [_content(example) for example in examples]
+        encoded = [content_of(example) for example in examples]
         return {"recordings": tf.constant(encoded, tf.string, [len(encoded)])}
 
     def with_choices(self, choices) -> "SpeechCodec":
@@ -210,7 +203,7 @@ class SpeechCodec(Codec):
         samples, rate = self.read(recording, name), self.speech.sample_rate
         if isinstance(recording, (str, os.PathLike, bytes)) and len(samples) <= self.longest:
             try:
-                decode_wav(tf.constant([_content(recording)]), rate)
+                decode_wav(tf.constant([content_of(recording)]), rate)
                 return recording
             except tf.errors.InvalidArgumentError:
                 pass  # another format or sample rate, which only a run converts
@@ -329,49 +322,7 @@ class SpeechCodec(Codec):
         return cls(speech, tokenizers, metadata["max_length"], choices)
 
     def guide(self, example) -> Guide:  # noqa: D102
-        speech, encoded = self.speech, _content(example)
-        return Guide(
-            purpose="Writes down speech",
-            request={"recordings": f'[{{"b64": "{base64.b64encode(encoded).decode()}"}}]'},
-            axes={"samples": "B, N", "tokens": "B, L", **dict.fromkeys(SEGMENTS, "B, K")},
-            notes=[
-                "B: number of recordings in the request. `recordings` are the bytes of WAV files "
-                f"with {speech.sample_rate:,} samples a second, in JSON as Base64; `samples` are "
-                "numbers from -1 to 1, N for the longest recording, and `lengths` are the numbers "
-                "of samples of each.",
-                f"A recording of more than {speech.max_seconds:g} seconds is cut, and `truncated` "
-                "is true: send longer ones in parts. A recording that cannot be read is an error.",
-                "L: maximum number of tokens. `score`: the natural logarithm of the probability "
-                "of the transcript.",
-                *self._notes(),
-            ],
-            modules=MODULES,
-            arguments={
-                "recordings": "tf.io.decode_base64("
-                f'["{base64.urlsafe_b64encode(encoded).decode()}"])'
-            },
-        )
-
-    def _notes(self):
-        """Yields sentences about the choices and the segments."""
-        names = self.choices.names
-        known = {"language": [*self.choices.languages, DETECTED], "task": [*self.choices.tasks]}
-        for name in names:
-            if name in known:
-                yield (
-                    f"`{name}` of the signature `{OPTIONS}`: {', '.join(known[name])}; or empty "
-                    f"for the default, {getattr(self.choices, name)}."
-                )
-        if names:
-            yield (
-                f"In the signature `{self.signature}` they are numbers. "
-                f"{' '.join(self.choices.rules().values())}"
-            )
-        if self.choices.timestamp_id is not None:
-            yield (
-                "K: maximum number of segments of a recording with timestamps, the texts between "
-                "two times in seconds; -1 and empty texts fill the rows."
-            )
+        return guide_of(self, content_of(example))
 
     def quality(self, results, references) -> dict[str, float]:
         """Returns the `word_accuracy`, 100 minus the word error rate in percent."""
@@ -381,48 +332,7 @@ class SpeechCodec(Codec):
         return {"word_accuracy": 100 * (1 - word_error_rate(texts, references))}
 
 
-def checked_samples(samples, name) -> np.ndarray:
-    """Returns an array of samples as float32 `[N]`; integers of 16 bits become -1 to 1.
-
-    Raises:
-        TypeError: If the array has another dtype.
-        ValueError: If it has several channels, or numbers that are not finite or far outside of -1
-            to 1.
-    """
-    samples = np.asarray(samples)
-    if samples.dtype == np.int16:
-        samples = samples.astype(np.float32) / 32_768
-    if samples.dtype.kind != "f":
-        raise TypeError(
-            f"{name}: samples must be floating, from -1 to 1, or int16. Received: {samples.dtype}."
-        )
-    if samples.ndim != 1:
-        raise ValueError(
-            f"{name}: samples must have one channel, [N]. Received: shape {samples.shape}."
-        )
-    if not np.isfinite(samples).all():
-        raise ValueError(f"{name}: samples must be finite numbers. Received: NaN or infinity.")
-    loudest = float(np.abs(samples).max(initial=0))
-    if loudest > LOUDEST:
-        raise ValueError(
-            f"{name}: samples must be from -1 to 1; divide integers of 16 bits by 32768. "
-            f"Received: {loudest:g}."
-        )
-    return samples.astype(np.float32, copy=False)
-
-
 def _within(samples, lengths):
     """Returns samples `[B, N]` with zeros after the end of each recording."""
     numbers = tf.expand_dims(tf.range(tf.shape(samples)[1]), 0)
     return tf.where(numbers < tf.expand_dims(lengths, 1), samples, 0.0)
-
-
-def _content(example):
-    """Returns the bytes of a file, given these or its path."""
-    if isinstance(example, bytes):
-        return example
-    if isinstance(example, (str, os.PathLike)):
-        return read_bytes(example)
-    raise TypeError(
-        f"`recordings` must be paths or the bytes of WAV files. Received: {type(example).__name__}."
-    )

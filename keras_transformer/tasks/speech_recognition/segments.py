@@ -118,16 +118,21 @@ def joined_segments(parts: Sequence, begins: Sequence) -> tuple[Segment, ...]:
 
 
 def _in_order(segments):
-    """Yields segments that do not overlap."""
+    """Yields segments that do not overlap, whose starts and ends never decrease."""
     earlier = None
     for segment in segments:
         if earlier is not None:
             if segment.start < earlier.end:
-                middle = round((segment.start + earlier.end) / 2, 2)
-                earlier = dataclasses.replace(earlier, end=max(earlier.start, middle))
-                segment = dataclasses.replace(segment, start=middle)
-                segment = dataclasses.replace(segment, end=max(segment.end, middle))
+                earlier, segment = _apart(earlier, segment)
             yield earlier
         earlier = segment
     if earlier is not None:
         yield earlier
+
+
+def _apart(earlier, later):
+    """Returns two segments, of which the second one begins where the first one ends."""
+    begin, end = max(earlier.start, later.start), min(earlier.end, later.end)
+    seam = round(max(earlier.start, (begin + end) / 2), 2)
+    end = max(later.end, seam)
+    return dataclasses.replace(earlier, end=seam), dataclasses.replace(later, start=seam, end=end)

@@ -1,0 +1,62 @@
+"""Sentences about a model of speech for the README beside a SavedModel."""
+
+import base64
+from collections.abc import Iterator
+from typing import Any
+
+from keras_transformer.tasks.signatures import OPTIONS
+from keras_transformer.tasks.single_pass.codec import Guide
+from keras_transformer.tasks.single_pass.text import MODULES
+from keras_transformer.text.languages import DETECTED
+
+SEGMENTS = ("segment_starts", "segment_ends", "segment_texts")
+
+
+def guide_of(codec: Any, encoded: bytes) -> Guide:
+    """Returns the `Guide` of a model.
+
+    Args:
+        codec: Its `SpeechCodec`.
+        encoded: Content of a WAV file, for the example of a request.
+    """
+    speech = codec.speech
+    return Guide(
+        purpose="Writes down speech",
+        request={"recordings": f'[{{"b64": "{base64.b64encode(encoded).decode()}"}}]'},
+        axes={"samples": "B, N", "tokens": "B, L", **dict.fromkeys(SEGMENTS, "B, K")},
+        notes=[
+            "B: number of recordings in the request. `recordings` are the bytes of WAV files "
+            f"with {speech.sample_rate:,} samples a second, in JSON as Base64; `samples` are "
+            "numbers from -1 to 1, N for the longest recording, and `lengths` are the numbers "
+            "of samples of each.",
+            f"A recording of more than {speech.max_seconds:g} seconds is cut, and `truncated` "
+            "is true: send longer ones in parts. A recording that cannot be read is an error.",
+            "L: maximum number of tokens. `score`: the natural logarithm of the probability "
+            "of the transcript.",
+            *_notes(codec.choices, codec.signature),
+        ],
+        modules=MODULES,
+        arguments={
+            "recordings": f'tf.io.decode_base64(["{base64.urlsafe_b64encode(encoded).decode()}"])'
+        },
+    )
+
+
+def _notes(choices, signature) -> Iterator[str]:
+    """Yields sentences about `Choices` and segments; `signature` has the choices as numbers."""
+    known = {"language": [*choices.languages, DETECTED], "task": [*choices.tasks]}
+    for name in choices.names:
+        if name in known:
+            yield (
+                f"`{name}` of the signature `{OPTIONS}`: {', '.join(known[name])}; or empty "
+                f"for the default, {getattr(choices, name)}."
+            )
+    if choices.names:
+        yield (
+            f"In the signature `{signature}` they are numbers. {' '.join(choices.rules().values())}"
+        )
+    if choices.timestamp_id is not None:
+        yield (
+            "K: maximum number of segments of a recording with timestamps, the texts between "
+            "two times in seconds; -1 and empty texts fill the rows."
+        )

@@ -1,0 +1,54 @@
+"""Recordings as arrays of samples or as contents of files."""
+
+import os
+
+import numpy as np
+
+from keras_transformer.files import read_bytes
+
+LOUDEST = 32.0  # louder than any clipped recording, softer than integers of 16 bits
+
+
+def checked_samples(samples, name) -> np.ndarray:
+    """Returns an array of samples as float32 `[N]`; integers of 16 bits become -1 to 1.
+
+    Raises:
+        TypeError: If the array has another dtype.
+        ValueError: If it has several channels, or numbers that are not finite or far outside of -1
+            to 1.
+    """
+    samples = np.asarray(samples)
+    if samples.dtype == np.int16:
+        samples = samples.astype(np.float32) / 32_768
+    if samples.dtype.kind != "f":
+        raise TypeError(
+            f"{name}: samples must be floating, from -1 to 1, or int16. Received: {samples.dtype}."
+        )
+    if samples.ndim != 1:
+        raise ValueError(
+            f"{name}: samples must have one channel, [N]. Received: shape {samples.shape}."
+        )
+    if not np.isfinite(samples).all():
+        raise ValueError(f"{name}: samples must be finite numbers. Received: NaN or infinity.")
+    loudest = float(np.abs(samples).max(initial=0))
+    if loudest > LOUDEST:
+        raise ValueError(
+            f"{name}: samples must be from -1 to 1; divide integers of 16 bits by 32768. "
+            f"Received: {loudest:g}."
+        )
+    return samples.astype(np.float32, copy=False)
+
+
+def content_of(example: str | os.PathLike | bytes) -> bytes:
+    """Returns the bytes of a file, given these or its path.
+
+    Raises:
+        TypeError: If `example` is neither.
+    """
+    if isinstance(example, bytes):
+        return example
+    if isinstance(example, (str, os.PathLike)):
+        return read_bytes(example)
+    raise TypeError(
+        f"`recordings` must be paths or the bytes of WAV files. Received: {type(example).__name__}."
+    )
