@@ -82,6 +82,22 @@ def interleave(workers, steps, repeats, limits):
     return runs
 
 
+def seconds_per_call(runs, calls, cores):
+    """Returns the seconds of a call in each repeat, by name.
+
+    With one processor, they are processor times of the process: other programs on the machine
+    affect them less than wall-clock times. With several processors, which they would add up, they
+    are wall-clock times.
+
+    Args:
+        runs: Result of `interleave`.
+        calls: Number of calls per repeat, by name.
+        cores: Number of processors.
+    """
+    clock = "processor_seconds" if cores == 1 else "seconds"
+    return {name: [run[clock] / calls[name] for run in runs[name]] for name in runs}
+
+
 def describe_machine(cores):
     """Returns a description of the machine, on which the results depend."""
     return {

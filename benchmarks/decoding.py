@@ -9,12 +9,17 @@ writes; the commands are printed. `ours-ssru` and so on have SSRUs instead of se
 decoder: they are another model, which generates other tokens. Before anything is timed, a peer that
 computes in float32 must generate the same tokens as the first peer; for the others, the report has
 the fraction of equal tokens. Each peer runs in its own process. The peers run in turn, and each
-repeat begins with another one.
+repeat begins with another one. With one processor, times are processor times of the process, which
+other programs on the machine affect less.
 
 Two limits are measured in the same repeats: matrix products of size 2048, and reading as much
 memory as the weights that every step of the decoder needs. A call in float32 can take no less time
 than its operations at the speed of the former, or the weights of all its steps at the speed of the
 latter.
+
+The files of a run can be kept, for another run of the same searches and numbers of sentences:
+
+    python benchmarks/decoding.py --size tiny --folder FOLDER
 """
 
 import contextlib
@@ -25,8 +30,16 @@ import tempfile
 
 import click
 import numpy as np
-from command import Peer, describe_machine, interleave, look_for, names, versions
-from decoding_files import commands, run_command
+from command import (
+    Peer,
+    describe_machine,
+    interleave,
+    look_for,
+    names,
+    seconds_per_call,
+    versions,
+)
+from decoding_files import commands, path_of, run_command
 from decoding_peers.parallel import ways
 from decoding_report import add_limits, add_peers, show, title_of
 from decoding_task import MODELS, Case
@@ -122,10 +135,12 @@ def numbers(context, parameter, value):
               help="Lengths of the outputs in tokens, such as 32,64,128,256.")
 @click.option("--seed", type=click.IntRange(0), default=1, show_default=True,
               help="Seed of the weights and the sentences.")
+@click.option("--folder", type=click.Path(path_type=pathlib.Path, file_okay=False),
+              help="Folder to keep the files in; existing ones are reused. Default: none is kept.")
 @click.option("--json", "output", type=click.Path(path_type=pathlib.Path, dir_okay=False),
               help="File for all results.")
 # fmt: on
-def main(size, cores, repeats, seconds, peers, searches, batches, lengths, seed, output):
+def main(size, cores, repeats, seconds, peers, searches, batches, lengths, seed, folder, output):
     """Compare the decoding times of implementations."""
     try:
         installed, skipped = look_for(peers, PEERS)
@@ -141,7 +156,10 @@ def main(size, cores, repeats, seconds, peers, searches, batches, lengths, seed,
         for name in ("tiny", "base") if size == "both" else (size,):
             for length in lengths:
                 model = dataclasses.replace(MODELS[name], length=length, seed=seed)
-                measure(report, model, cases, installed, cores, repeats, seconds)
+                with contextlib.ExitStack() as stack:
+                    place = folder or stack.enter_context(tempfile.TemporaryDirectory())
+                    place = pathlib.Path(place, f"{name}-{length}")
+                    measure(report, model, cases, place, installed, cores, repeats, seconds)
     except BenchmarkError as error:
         raise click.ClickException(str(error)) from error
     if output:
@@ -149,26 +167,27 @@ def main(size, cores, repeats, seconds, peers, searches, batches, lengths, seed,
     show(report)
 
 
-def measure(report, model, cases, peers, cores, repeats, seconds):
-    """Writes the files of a model and measures all cases."""
-    with tempfile.TemporaryDirectory() as folder:
-        folder = pathlib.Path(folder)
-        for decoder in dict.fromkeys(_decoder(peer) for peer in peers):
-            order = _order(model, folder, cores, decoder)
-            pathlib.Path(order["folder"]).mkdir(exist_ok=True)
+def measure(report, model, cases, folder, peers, cores, repeats, seconds):
+    """Writes the files of a model that do not exist yet and measures all cases."""
+    for decoder in dict.fromkeys(_decoder(peer) for peer in peers):
+        order = _order(model, folder, cores, decoder)
+        place = pathlib.Path(order["folder"])
+        if not (place / "run").exists():
+            place.mkdir(parents=True, exist_ok=True)
             with Worker("the run", "decoding_files", order, cores):
                 pass
-            names_of = [peer for peer in peers if _decoder(peer) == decoder]
-            kinds = dict.fromkeys(kind for peer in names_of for kind in PEERS[peer].files)
-            parts = model, pathlib.Path(order["folder"]), kinds
-            for command in commands(*parts, *_shapes(cases, cores)):
-                line = " ".join(command).replace(str(folder), "FOLDER")
-                print(f"keras-transformer {line}", flush=True)
-                report["commands"].append(line)
+        names_of = [peer for peer in peers if _decoder(peer) == decoder]
+        kinds = list(dict.fromkeys(kind for peer in names_of for kind in PEERS[peer].files))
+        lines = commands(model, place, kinds, *_shapes(cases, cores))
+        for kind, command in zip(kinds, lines, strict=True):
+            line = " ".join(command).replace(str(folder), "FOLDER")
+            print(f"keras-transformer {line}", flush=True)
+            report["commands"].append(line)
+            if not path_of(place, *kind).exists():
                 run_command(command)
-        for case in cases:
-            case = dataclasses.replace(case, length=model.length)
-            compare(report, model, case, folder, peers, cores, repeats, seconds)
+    for case in cases:
+        case = dataclasses.replace(case, length=model.length)
+        compare(report, model, case, folder, peers, cores, repeats, seconds)
 
 
 def _decoder(peer):
@@ -219,7 +238,7 @@ def compare(report, model, case, folder, peers, cores, repeats, seconds):
         for name in peers:
             calls[name] = max(1, round(seconds / workers[name].run(1)["seconds"]))
         runs = interleave(workers, calls, repeats, limits)
-    times = {name: [run["seconds"] / calls[name] for run in runs[name]] for name in workers}
+    times = seconds_per_call(runs, calls, cores)
     facts = {name: worker.facts for name, worker in workers.items()}
     add_limits(report, model, case, times, facts)
     threads = {name: facts[name].get("threads") for name in peers}

@@ -33,7 +33,15 @@ import tempfile
 import time
 
 import click
-from command import Peer, describe_machine, interleave, look_for, names, versions
+from command import (
+    Peer,
+    describe_machine,
+    interleave,
+    look_for,
+    names,
+    seconds_per_call,
+    versions,
+)
 from decoding import PACKAGES, SEARCHES, check_lengths, compare_tokens, numbers
 from decoding_files import commands, path_of
 from decoding_report import add_peers, title_of
@@ -303,9 +311,7 @@ def compare(report, shape, case, folder, peers, cores, repeats, seconds):
             for name, worker in workers.items()
         }
         runs = interleave(workers, calls, repeats, ())
-    # Other programs on the machine affect processor time less, but it adds up all threads.
-    clock = "processor_seconds" if cores == 1 else "seconds"
-    times = {name: [run[clock] / calls[name] for run in runs[name]] for name in peers}
+    times = seconds_per_call(runs, calls, cores)
     add_peers(report, model, case, times, agreement, dict.fromkeys(peers, cores))
     for row in report["decoding"][-len(peers) :]:
         row["peak_bytes"] = max(run["peak_bytes"] for run in runs[row["peer"]])

@@ -3,15 +3,14 @@
 import markdown_table
 import rich.console
 import rich.table
+from command import seconds_per_call
 from encoder_report import fastest_rival
 from measurements import spread
 
 
 def add_peers(report, speech, cores, workers, runs, agreement):
     """Adds the results of the peers, with ratios to the fastest other one of the same precision."""
-    # Other programs on the machine affect processor time less, but it adds up all threads.
-    clock = "processor_seconds" if cores == 1 else "seconds"
-    times = {name: [run[clock] for run in runs[name]] for name in workers}
+    times = seconds_per_call(runs, dict.fromkeys(workers, 1), cores)
     for name, worker in workers.items():
         best = fastest_rival(name, times)
         pairs = zip(times[name], times[best], strict=True) if best else ()

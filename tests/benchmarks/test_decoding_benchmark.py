@@ -4,6 +4,7 @@ import dataclasses
 import functools
 import json
 import os
+import pathlib
 
 import numpy as np
 import pytest
@@ -54,6 +55,41 @@ def test_a_single_peer_is_compared_with_nothing():
     add_peers(report, MODELS["smoke"], case, {"ours": [2.0, 1.0]}, {"ours": 1.0}, {"ours": 1})
     (row,) = report["decoding"]
     assert (row["best_peer"], row["ratio"], row["seconds_per_token"]) == (None, None, 0.1)
+
+
+def test_times_of_one_core_are_processor_times():
+    from command import seconds_per_call
+
+    runs = {
+        "ours": [{"seconds": 9.0, "processor_seconds": 2.0}],
+        "marian": [{"seconds": 8.0, "processor_seconds": 3.0}],
+    }
+    calls = {"ours": 4, "marian": 1}
+    assert seconds_per_call(runs, calls, 1) == {"ours": [0.5], "marian": [3.0]}
+    assert seconds_per_call(runs, calls, 2) == {"ours": [2.25], "marian": [8.0]}
+
+
+def test_files_that_exist_are_not_written_again(tmp_path, monkeypatch):
+    import decoding
+    from decoding_task import MODELS, Case
+
+    written = []
+
+    def write(line):
+        written.append(line)
+        pathlib.Path(line[3]).write_bytes(b"123")
+
+    monkeypatch.setattr(decoding, "run_command", write)
+    monkeypatch.setattr(decoding, "compare", lambda *_: None)
+    (tmp_path / "run").mkdir()
+    peers = ["ours-litert-int8", "ctranslate2"]
+    for _ in range(2):
+        report = {"commands": []}
+        parts = report, MODELS["smoke"], [Case(1, 3, 7)], tmp_path, peers
+        decoding.measure(*parts, cores=1, repeats=1, seconds=0)
+        assert len(report["commands"]) == 2 and str(tmp_path) not in report["commands"][0]
+    assert [line[1] for line in written] == ["litert", "ctranslate2"]
+    assert written[0][2] == f"{tmp_path}/run" and written[0][3].startswith(f"{tmp_path}/litert_int")
 
 
 SSRU = "ours-ssru,ours-ssru-xla,ours-ssru-litert,ours-ssru-litert-int8"
