@@ -71,7 +71,15 @@ class Hub(http.server.BaseHTTPRequestHandler):
             self.server.sent.append((name, begin))
         broken = self.server.broken > 0 and name == WEIGHTS and self.command == "GET"
         self.server.broken -= broken
+        if broken:
+            self.wait_for_others()
         return self.send(status, body[begin:], headers, broken)
+
+    def wait_for_others(self):
+        """Waits until the two other files of a download, which come at once, are in the cache."""
+        until = time.monotonic() + 30
+        while len([*self.server.cache.glob("models--*/snapshots/*/*")]) < 2 and time.monotonic() < until:
+            threading.Event().wait(0.01)  # tests replace time.sleep
 
     def send(self, status, body, headers, broken=False):
         self.send_response(status)
@@ -101,6 +109,7 @@ def server(tmp_path, monkeypatch):
     files["pytorch_model.bin"] = b"a pickle"
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Hub)
     server.files, server.sent, server.broken = files, [], 0
+    server.cache = tmp_path / "cache"
     threading.Thread(target=server.serve_forever, daemon=True).start()
     from huggingface_hub import constants
 
