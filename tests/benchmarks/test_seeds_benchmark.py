@@ -89,8 +89,9 @@ def test_jax_computes_what_this_package_computes(tmp_path):
     write_small_corpus(tmp_path)
     changes = [
         "model.norm=pre", "model.attention_dropout=0", "training.simcut=2.0",
-        "training.updates=6", "schedule.kind=linear", "schedule.warmup_steps=2",
-        "schedule.peak=0.01", "schedule.final=0.002",
+        "training.updates=6", "training.checkpoint_every=100", "training.keep_checkpoints=10",
+        "schedule.kind=linear", "schedule.warmup_steps=2", "schedule.peak=0.01",
+        "schedule.final=0.002",
     ]  # fmt: skip
     settings = load_settings(tmp_path / "config.toml", changes)
     run, folder = tmp_path / "run", tmp_path / "seeds"
