@@ -36,7 +36,7 @@ from encoder_report import add_peers, show
 from encoder_task import ENCODERS, Case
 from measurements import BenchmarkError
 from peers_python import versions_in
-from pretrained import run_measured
+from pretrained import write_measured
 from pretrained_report import size_of
 from workers import Worker
 
@@ -150,16 +150,7 @@ def make_files(report, encoder, folder, peers, cases, mixed, python):
                 pass
     ours = [files for files in kinds if files[0] in ("saved-model", "litert", "ctranslate2")]
     ours += [(MIXED, how) for kind, how in ours if kind == "litert" and mixed]
-    for line, place in commands(folder, ours, cases):
-        text = " ".join(line).replace(str(folder), "FOLDER")
-        print(f"keras-transformer {text}", flush=True)
-        if place.exists():
-            continue
-        seconds, peak = run_measured(line)
-        report["commands"].append(
-            {"shape": encoder.name, "command": text, "seconds": seconds, "peak_bytes": peak,
-             "bytes": size_of(place)}
-        )  # fmt: skip
+    write_measured(report, encoder.name, folder, commands(folder, ours, cases))
 
 
 def compare(report, encoder, cases, folder, peers, repeats, seconds, python):

@@ -253,14 +253,26 @@ def make_files(report, shape, cases, folder, peers, cores):
     for line in commands(shape.model, folder, kinds, beams, sizes):
         limit = ["--max-length", str(shape.model.max_length)]
         lines.append(line if line[1] == "ctranslate2" else line + limit)
-    for line, place in zip(lines, places, strict=True):
+    write_measured(report, shape.model.size, folder, zip(lines, places, strict=True))
+
+
+def write_measured(report, shape, folder, listed):
+    """Runs commands that write files, unless a file exists, and adds what they take to the report.
+
+    Args:
+        report: The report.
+        shape: Name of the shape.
+        folder: Folder of the files, which the report does not name.
+        listed: Pairs of the arguments of a command and the path that it writes.
+    """
+    for line, place in listed:
         text = " ".join(line).replace(str(folder), "FOLDER")
         print(f"keras-transformer {text}", flush=True)
         if place.exists():
             continue
         seconds, peak = run_measured(line)
         report["commands"].append(
-            {"shape": shape.model.size, "command": text, "seconds": seconds, "peak_bytes": peak,
+            {"shape": shape, "command": text, "seconds": seconds, "peak_bytes": peak,
              "bytes": size_of(place)}
         )  # fmt: skip
         print(f"  {seconds:.0f} s, {peak / 1e6:,.0f} MB of memory", flush=True)

@@ -35,7 +35,7 @@ from command import Peer, describe_machine, interleave, names, versions
 from decoding import PACKAGES, compare_tokens, numbers
 from measurements import BenchmarkError
 from peers_python import versions_in
-from pretrained import run_measured
+from pretrained import write_measured
 from pretrained_report import size_of
 from speech_files import CHECKPOINT, commands, path_of
 from speech_report import add_peers, show
@@ -128,16 +128,7 @@ def make_files(report, speech, folder, peers, python):
             f"writing {name}", "speech_files", order, 1, python if how else sys.executable
         ):
             pass
-    for line, place in commands(speech, folder, ours) if ours else ():
-        text = " ".join(line).replace(str(folder), "FOLDER")
-        print(f"keras-transformer {text}", flush=True)
-        if place.exists():
-            continue
-        seconds, peak = run_measured(line)
-        report["commands"].append(
-            {"shape": speech.name, "command": text, "seconds": seconds, "peak_bytes": peak,
-             "bytes": size_of(place)}
-        )  # fmt: skip
+    write_measured(report, speech.name, folder, commands(speech, folder, ours) if ours else ())
 
 
 def compare(report, speech, folder, peers, python, cores, repeats):

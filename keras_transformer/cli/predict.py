@@ -157,15 +157,7 @@ def predict(
     from keras_transformer.cli.line_searches import Format
     from keras_transformer.cli.streaming import answer_stream
 
-    if alignments:
-        refuse(
-            (*BEAMS, "n_best", "sample"),
-            "has no effect with --alignments, which uses greedy search.",
-        )
-    if timestamps:
-        refuse(["scores", "n_best", "alignments", "stream"], "has no effect with --timestamps.")
-    if n_best is not None:
-        refuse(["scores"], "has no effect with --n-best, which writes them.")
+    _refuse_together(alignments, timestamps, n_best)
     wanted = make_search(n_best=n_best, **options)
     answers = {
         "no_answer": no_answer,
@@ -179,18 +171,7 @@ def predict(
         timestamps=timestamps,
     )
     models, files = _split(models)
-    if stream:
-        refuse(OF_LINES, "has no effect with --stream, which reads one recording.")
-        if files:
-            raise click.UsageError(f"--stream reads stdin: {files[0]} has no effect.")
-    if files:
-        refuse(["source", "shard"], "has no effect with FILEs after MODEL.")
-    if shard is not None and source is None:
-        raise click.UsageError("--shard needs --input: the lines of a file can be counted.")
-    if target is not None:
-        check_output(target)
-        if not target.parent.is_dir():
-            raise ValueError(f"{target.parent} does not exist: create it first.")
+    _check_files_of(source, target, files, shard, stream)
     with _lines(source, files) as lines, _output(target) as output:
         window = 1 if lines.isatty() else 2048
         search = open_search(
@@ -219,6 +200,35 @@ def predict(
             strict=strict,
             bounds=None if shard is None else shard.bounds(_count(source)),
         )
+
+
+def _refuse_together(alignments, timestamps, n_best):
+    """Refuses options that have no effect with others."""
+    if alignments:
+        refuse(
+            (*BEAMS, "n_best", "sample"),
+            "has no effect with --alignments, which uses greedy search.",
+        )
+    if timestamps:
+        refuse(["scores", "n_best", "alignments", "stream"], "has no effect with --timestamps.")
+    if n_best is not None:
+        refuse(["scores"], "has no effect with --n-best, which writes them.")
+
+
+def _check_files_of(source, target, files, shard, stream):
+    """Checks where the inputs come from and where the answers go."""
+    if stream:
+        refuse(OF_LINES, "has no effect with --stream, which reads one recording.")
+        if files:
+            raise click.UsageError(f"--stream reads stdin: {files[0]} has no effect.")
+    if files:
+        refuse(["source", "shard"], "has no effect with FILEs after MODEL.")
+    if shard is not None and source is None:
+        raise click.UsageError("--shard needs --input: the lines of a file can be counted.")
+    if target is not None:
+        check_output(target)
+        if not target.parent.is_dir():
+            raise ValueError(f"{target.parent} does not exist: create it first.")
 
 
 def _count(path):

@@ -51,19 +51,20 @@ THEIRS = """
 import json, pathlib, sys
 import numpy as np, jax, jax.numpy as jnp
 import seeds_jax as ours
+import seeds_model
 folder = pathlib.Path(sys.argv[1])
 settings, sides, first = ours.load(folder)
 given = dict(np.load(folder / "given.npz"))
-tree = jax.tree_util.tree_map(jnp.asarray, ours.tree_of(first[1]))
-back = ours.arrays_of(tree, first[1])
+tree = jax.tree_util.tree_map(jnp.asarray, seeds_model.tree_of(first[1]))
+back = seeds_model.arrays_of(tree, first[1])
 assert all((back[path] == value).all() for path, value in first[1].items())
-x = ours.Model(settings, jnp.float32).states(tree, given["source"], given["target"])
-loss = ours.make_loss(settings["simcut"], settings["label_smoothing"])
+x = seeds_model.Model(settings, jnp.float32).states(tree, given["source"], given["target"])
+loss = seeds_model.make_loss(settings["simcut"], settings["label_smoothing"])
 arguments = given["x"], given["table"], given["wanted"], jnp.asarray(given["share"])
 value, gradients = jax.value_and_grad(loss, (0, 1))(*arguments)
 rates = [ours.learning_rate(jnp.float32(n), settings) for n in given["updates"]]
 seed = jnp.uint32(3)
-kept = ours.chosen(0.2, (400, 300), seed), ours.chosen(0.2, (400, 300), ours.child(seed, 1))
+kept = [seeds_model.chosen(0.2, (400, 300), s) for s in (seed, seeds_model.child(seed, 1))]
 np.savez(folder / "found.npz", logits=x @ tree["table"].T, value=value, by_x=gradients[0],
          by_table=gradients[1], rates=rates, kept=kept)
 ours.CHUNK, ours.EVERY = 2, 1

@@ -1,4 +1,4 @@
-"""What a request for a transcript may choose: language, task and timestamps."""
+"""Choices of a request for a transcript: language, task and timestamps."""
 
 import dataclasses
 from typing import Any
