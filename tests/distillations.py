@@ -7,7 +7,8 @@ import rich.console
 
 from keras_transformer import Beam
 from keras_transformer.tasks.results import Translation
-from keras_transformer.training.distillation.distill import Distillation, distill
+from keras_transformer.training.distillation.distill import distill
+from keras_transformer.training.distillation.options import Distillation
 from keras_transformer.training.settings.toml import load_settings
 
 WORDS = ["a", "the", "big", "dog", "cat", "runs", "and"]

@@ -155,11 +155,8 @@ def distill(
     the student's training. The teachers' outputs are kept as text in the folder distillation of the
     student's run. Validation and test use their own references.
     """
-    from keras_transformer.training.distillation.distill import (
-        Distillation,
-        distill,
-        holds_distillation,
-    )
+    from keras_transformer.training.distillation.distill import distill, holds_distillation
+    from keras_transformer.training.distillation.options import Distillation
     from keras_transformer.training.settings.toml import load_settings
 
     if not (teachers or backward):

@@ -10,7 +10,8 @@ from keras_transformer import Beam, Greedy, Run, Translator
 from keras_transformer.export import export_litert, export_saved_model
 from keras_transformer.export.litert.runtime import LiteRTTranslator
 from keras_transformer.export.saved_model.runtime import SavedModelTranslator
-from keras_transformer.training.distillation.distill import Distillation, distill
+from keras_transformer.training.distillation.distill import distill
+from keras_transformer.training.distillation.options import Distillation
 from keras_transformer.training.evaluate import evaluate_files
 from keras_transformer.training.settings.toml import load_settings
 from keras_transformer.training.train import train

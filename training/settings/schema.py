@@ -2,7 +2,7 @@
 
 Every section is frozen and strict: an unknown key, a string instead of a number or a number out of
 range is an error. The sections, with types, ranges, defaults and descriptions, are in
-`model_sections.py`, `training_sections.py`, `data_sections.py` and the other modules of data;
+`*_sections.py`, `vocabulary_section.py` and the `*_data.py`;
 `toml.py` reads and writes them; the command `settings` and `docs/settings.md` show them.
 """
 
@@ -31,6 +31,10 @@ from keras_transformer.training.settings.model_sections import (
     TaskSettings,
     model_settings,
 )
+from keras_transformer.training.settings.optimizer_sections import (
+    OptimizerSettings,
+    ScheduleSettings,
+)
 from keras_transformer.training.settings.question_data import FactsData, SquadData
 from keras_transformer.training.settings.speech_data import (
     MorseDemoData,
@@ -38,13 +42,9 @@ from keras_transformer.training.settings.speech_data import (
     SpokenDemoData,
     TfdsSpeechData,
 )
-from keras_transformer.training.settings.training_sections import (
-    OptimizerSettings,
-    ScheduleSettings,
-    TrainingSettings,
-    VocabularySettings,
-)
+from keras_transformer.training.settings.training_sections import TrainingSettings
 from keras_transformer.training.settings.tuning import check_tuning
+from keras_transformer.training.settings.vocabulary_section import VocabularySettings
 
 __all__ = [
     "DATA_KINDS",

@@ -7,7 +7,7 @@ from support import randomise
 
 from keras_transformer import Run, Transformer, TransformerConfig, Translator
 from keras_transformer.training.distillation import distill as module
-from keras_transformer.training.distillation import translations
+from keras_transformer.training.distillation import generation, translations
 
 
 @pytest.fixture(scope="session")
@@ -31,7 +31,7 @@ def folder(tmp_path_factory):
 def reader(monkeypatch):
     """A fake without models and training: the teachers' outputs are the reversed sources."""
     kind = type("Counted", (Reader,), {"opened": []})
-    monkeypatch.setattr(module, "Searcher", kind)
+    monkeypatch.setattr(generation, "Searcher", kind)
     monkeypatch.setattr(module, "train", lambda *arguments, **options: {})
     monkeypatch.setattr(translations, "PART", 4)
     return kind

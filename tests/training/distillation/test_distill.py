@@ -18,7 +18,8 @@ from keras_transformer.training.data.sources import open_source
 from keras_transformer.training.distillation import distill as module
 from keras_transformer.training.distillation import student as student_files
 from keras_transformer.training.distillation import translations
-from keras_transformer.training.distillation.distill import Distillation, distill
+from keras_transformer.training.distillation.distill import distill
+from keras_transformer.training.distillation.options import Distillation
 from keras_transformer.training.distillation.student import prepare_run
 from keras_transformer.training.distillation.teachers import Searcher, Teacher, open_teachers
 from keras_transformer.training.loop.checkpoint import Checkpoints, read_state

@@ -14,7 +14,7 @@ from keras_transformer import Run, Transformer, TransformerConfig
 from keras_transformer.training.data.distributions import Distributions, part_path
 from keras_transformer.training.data.sources import open_source
 from keras_transformer.training.distillation import word_level
-from keras_transformer.training.distillation.distill import Distillation
+from keras_transformer.training.distillation.options import Distillation
 from keras_transformer.training.distillation.student import prepare_run
 from keras_transformer.training.distillation.teachers import open_teachers
 from keras_transformer.training.distillation.word_level import Predictions
