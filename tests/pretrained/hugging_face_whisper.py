@@ -14,6 +14,7 @@ import sys
 import numpy as np
 import torch
 import transformers
+from transformers.models.whisper.tokenization_whisper import LANGUAGES
 
 
 def recordings(seconds, rate=16_000):
@@ -59,17 +60,42 @@ def randomise(model, seed, end, times):
         model.model.decoder.layer_norm.bias.copy_(6.0 * towards)
 
 
+def spread(model, features, languages):
+    """Sets the tokens of languages so that number k is the most probable one of recording k.
+
+    After the start token, the decoder has a state for each recording. A unit vector towards the
+    part of it that other recordings do not have in common has its largest product with that state.
+
+    Args:
+        model: The model.
+        features: Features of as many recordings as there are languages.
+        languages: Token ids.
+    """
+    begin = torch.full([len(features), 1], model.config.decoder_start_token_id)
+    with torch.no_grad():
+        states = model.model(features, decoder_input_ids=begin).last_hidden_state[:, 0]
+        common = torch.nn.functional.normalize(states.mean(0), dim=0)
+        own = states - (states @ common)[:, None] * common
+        model.proj_out.weight[languages] = torch.nn.functional.normalize(own, dim=1)
+
+
 def run(folder, name, case):
     config = transformers.WhisperConfig(**case["config"])
     model = transformers.WhisperForConditionalGeneration(config).eval()
     first = case["pieces"].index("<|0.00|>")
     randomise(model, case["seed"], config.eos_token_id, first)
     place = folder / name
+    extractor = transformers.WhisperFeatureExtractor(**case["features"])
+    samples = [*recordings(case["seconds"])]
+    features = extractor(samples, sampling_rate=16_000, return_tensors="pt").input_features
+    if case.get("every_language"):
+        known = case["generation"]["lang_to_id"]
+        assert {*known} == {f"<|{code}|>" for code in LANGUAGES}
+        spread(model, features, [*known.values()])
     special = {key: value for key, value in case["config"].items() if key.endswith("token_id")}
     settings = {**special, **case["generation"]}
     model.generation_config = transformers.GenerationConfig.from_dict(settings)
     model.save_pretrained(place)
-    extractor = transformers.WhisperFeatureExtractor(**case["features"])
     extractor.save_pretrained(place)
     ids = {piece: number for number, piece in enumerate(case["pieces"])}
     merges = [tuple(pair) for pair in case["merges"]]
@@ -83,9 +109,7 @@ def run(folder, name, case):
     assert all(tokenizer.convert_tokens_to_ids(piece) == ids[piece] for piece in added)
     tokenizer.save_pretrained(place)
     model = transformers.WhisperForConditionalGeneration.from_pretrained(place).eval()
-    samples = [*recordings(case["seconds"])]
     longest = max(map(len, samples))
-    features = extractor(samples, sampling_rate=16_000, return_tensors="pt").input_features
     out = {
         "samples": np.array([np.pad(row, (0, longest - len(row))) for row in samples]),
         "lengths": np.array([len(row) for row in samples], "int32"),

@@ -14,11 +14,18 @@ from roberta_folders import MERGES
 END, START, LANGUAGES = "<|endoftext|>", "<|startoftranscript|>", ("en", "de", "fr")
 TASKS = ("translate", "transcribe")
 TIMES = [f"<|{number / 50:.2f}|>" for number in range(51)]
-PIECES = [
-    *bpe_in_python.vocabulary(MERGES, []),
-    *(END, START, *(f"<|{code}|>" for code in LANGUAGES), *(f"<|{task}|>" for task in TASKS)),
-    *("<|startoflm|>", "<|startofprev|>", "<|nospeech|>", "<|notimestamps|>", *TIMES),
-]
+
+
+def pieces_of(languages):
+    """The vocabulary with the tokens of some languages."""
+    return [
+        *bpe_in_python.vocabulary(MERGES, []),
+        *(END, START, *(f"<|{code}|>" for code in languages), *(f"<|{task}|>" for task in TASKS)),
+        *("<|startoflm|>", "<|startofprev|>", "<|nospeech|>", "<|notimestamps|>", *TIMES),
+    ]
+
+
+PIECES = pieces_of(LANGUAGES)
 IDS = {piece: number for number, piece in enumerate(PIECES)}
 SPACE = IDS["Ġ"]
 SIZES = {
@@ -49,22 +56,28 @@ FEATURES = {
     "n_fft": 400,
     "chunk_length": 0.14,
 }
-# Of real checkpoints, with the ids of this vocabulary.
-GENERATION = {
-    "is_multilingual": True,
-    "lang_to_id": {f"<|{code}|>": IDS[f"<|{code}|>"] for code in LANGUAGES},
-    "task_to_id": {task: IDS[f"<|{task}|>"] for task in TASKS},
-    "forced_decoder_ids": [[1, None], [2, IDS["<|transcribe|>"]]],
-    "no_timestamps_token_id": IDS["<|notimestamps|>"],
-    "return_timestamps": False,
-    "max_initial_timestamp_index": 1,
-    "max_length": 13,
-    "begin_suppress_tokens": [SPACE, IDS[END]],
-    "suppress_tokens": [
-        *(1, 9, IDS[START], *(IDS[f"<|{task}|>"] for task in TASKS), IDS["<|startoflm|>"]),
-        *(IDS["<|startofprev|>"], IDS["<|nospeech|>"]),
-    ],
-}
+
+
+def generation_of(pieces, languages):
+    """The settings of real checkpoints, with the ids of a vocabulary."""
+    ids = {piece: number for number, piece in enumerate(pieces)}
+    tasks = {task: ids[f"<|{task}|>"] for task in TASKS}
+    silent = [START, "<|startoflm|>", "<|startofprev|>", "<|nospeech|>"]
+    return {
+        "is_multilingual": True,
+        "lang_to_id": {f"<|{code}|>": ids[f"<|{code}|>"] for code in languages},
+        "task_to_id": tasks,
+        "forced_decoder_ids": [[1, None], [2, tasks["transcribe"]]],
+        "no_timestamps_token_id": ids["<|notimestamps|>"],
+        "return_timestamps": False,
+        "max_initial_timestamp_index": 1,
+        "max_length": SIZES["max_target_positions"],
+        "begin_suppress_tokens": [SPACE, ids[END]],
+        "suppress_tokens": [1, 9, *tasks.values(), *(ids[piece] for piece in silent)],
+    }
+
+
+GENERATION = generation_of(PIECES, LANGUAGES)
 
 
 def tensors_of(settings, seed=0):
