@@ -22,8 +22,9 @@ MODEL_KINDS = "a run, a SavedModel, a .tflite file or a folder for CTranslate2"
 LANGUAGES = ("source_language", "target_language")
 # Settings of answers, see `TextPass.with_settings`.
 ANSWERS = ("no_answer", "dimensions", "timestamps")
+TIMES = ("timestamps", "subtitles")  # options that need timestamps
 # Options that a run supports, depending on its task.
-ALL = {*SEARCHES, "max_length", "alignments", "shortlist", *LANGUAGES, *ANSWERS}
+ALL = {*SEARCHES, "max_length", "alignments", "shortlist", *LANGUAGES, *ANSWERS, *TIMES}
 
 
 def open_search(
@@ -185,12 +186,12 @@ def _check_choice(name, choices, options, path):
 def _opened(model, languages, answers, path):
     """Returns the lines of an export of single answers, with its languages and settings."""
     choices = getattr(model.codec, "choices", None)
-    _refuse_all_but(() if choices is None else {*LANGUAGES, "timestamps"}, path)
+    _refuse_all_but(() if choices is None else {*LANGUAGES, *TIMES}, path)
     if any(languages):
         _check_choice("language", choices, LANGUAGES, path)
         answers = {**choices.for_languages(*languages), **answers}
     if "timestamps" in answers:
-        _check_choice("timestamps", choices, ["timestamps"], path)
+        _check_choice("timestamps", choices, TIMES, path)
     if answers:
         model.choose(**answers)
     return _answered(model, path)
@@ -216,6 +217,8 @@ def _with_answers(pipeline, answers, path, what="model"):
     if not answers:
         return pipeline
     others = [name for name in answers if name not in getattr(pipeline, "settings", ())]
+    if "timestamps" in others:
+        others += TIMES
     refuse(others, f"has no effect on {path}, a {what} for {pipeline.task}.")
     return pipeline.with_settings(**answers)
 

@@ -8,7 +8,6 @@ import click
 
 from keras_transformer.cli.command import (
     EXISTING_FILE,
-    FILE,
     FOLDER,
     MAX_LENGTH,
     STRICT,
@@ -21,10 +20,11 @@ from keras_transformer.cli.command import (
 )
 from keras_transformer.cli.help import option
 from keras_transformer.cli.open_model import check_files, open_search
-from keras_transformer.cli.places import check_output
+from keras_transformer.cli.places import check_folder, check_output
 from keras_transformer.cli.search_options import BEAMS, make_search, search_options
 from keras_transformer.cli.shortlist import SHORTLIST
 from keras_transformer.files import replacing
+from keras_transformer.tasks.speech_recognition.subtitles import FORMATS as SUBTITLES
 
 # Suffixes of inputs that may be named after MODEL; see `Codec.suffixes`.
 FILES = (".wav", ".flac", ".png", ".jpg", ".jpeg")
@@ -45,9 +45,10 @@ EXAMPLE = """keras-transformer translate runs/base --beam 4 < in.txt > out.txt""
 @option(
     "--output",
     "target",
-    type=FILE,
+    type=FOLDER,
     group="Input and output",
-    help="File to write when all lines are answered.  [default: stdout]",
+    help="File to write when all lines are answered; with --subtitles, a folder for the files of "
+    "several recordings.  [default: stdout]",
 )
 @option(
     "--stream",
@@ -107,6 +108,13 @@ EXAMPLE = """keras-transformer translate runs/base --beam 4 < in.txt > out.txt""
     help="In speech recognition: write a line for each segment of a recording: number of its input "
     "line, tab, start, tab, end, both in seconds, tab, text.",
 )
+@option(
+    "--subtitles",
+    type=click.Choice([*SUBTITLES]),
+    group="Answers",
+    help="In speech recognition: write the segments of a recording as SubRip or WebVTT. Several "
+    "recordings need a folder as --output, where a.wav becomes a.srt or a.vtt.",
+)
 @STRICT
 @shard(
     "Answer only part I of N of the lines of --input, I from 0 to N - 1. The outputs of all parts "
@@ -135,6 +143,7 @@ def predict(
     no_answer,
     dimensions,
     timestamps,
+    subtitles,
     **options,
 ) -> None:
     """Answer each input line with one output line, in order.
@@ -156,13 +165,14 @@ def predict(
     """
     from keras_transformer.cli.line_searches import Format
     from keras_transformer.cli.streaming import answer_stream
+    from keras_transformer.cli.subtitles import write_subtitles
 
-    _refuse_together(alignments, timestamps, n_best)
+    _refuse_together(alignments, timestamps, subtitles, n_best)
     wanted = make_search(n_best=n_best, **options)
     answers = {
         "no_answer": no_answer,
         "dimensions": dimensions,
-        "timestamps": timestamps or None,
+        "timestamps": True if timestamps or subtitles else None,
     }
     form = Format(
         numbers=n_best is not None,
@@ -171,8 +181,8 @@ def predict(
         timestamps=timestamps,
     )
     models, files = _split(models)
-    _check_files_of(source, target, files, shard, stream)
-    with _lines(source, files) as lines, _output(target) as output:
+    _check_files_of(source, target, files, shard, stream, subtitles)
+    with _lines(source, files) as lines, _output(None if subtitles else target) as output:
         window = 1 if lines.isatty() else 2048
         search = open_search(
             list(models),
@@ -189,20 +199,19 @@ def predict(
         if stream:
             _stream(search, lines, output)
             return
-        answer_stream(
-            search,
-            lines,
-            output,
-            warn,
-            batch_size=batch_size,
-            window=window,
-            form=form,
-            strict=strict,
-            bounds=None if shard is None else shard.bounds(_count(source)),
-        )
+        how = {
+            "batch_size": batch_size,
+            "window": window,
+            "strict": strict,
+            "bounds": None if shard is None else shard.bounds(_count(source)),
+        }
+        if subtitles:
+            write_subtitles(search, lines, target, output, warn, subtitles, **how)
+        else:
+            answer_stream(search, lines, output, warn, form=form, **how)
 
 
-def _refuse_together(alignments, timestamps, n_best):
+def _refuse_together(alignments, timestamps, subtitles, n_best):
     """Refuses options that have no effect with others."""
     if alignments:
         refuse(
@@ -211,11 +220,14 @@ def _refuse_together(alignments, timestamps, n_best):
         )
     if timestamps:
         refuse(["scores", "n_best", "alignments", "stream"], "has no effect with --timestamps.")
+    if subtitles:
+        others = ["scores", "n_best", "alignments", "stream", "timestamps"]
+        refuse(others, "has no effect with --subtitles.")
     if n_best is not None:
         refuse(["scores"], "has no effect with --n-best, which writes them.")
 
 
-def _check_files_of(source, target, files, shard, stream):
+def _check_files_of(source, target, files, shard, stream, subtitles):
     """Checks where the inputs come from and where the answers go."""
     if stream:
         refuse(OF_LINES, "has no effect with --stream, which reads one recording.")
@@ -225,8 +237,12 @@ def _check_files_of(source, target, files, shard, stream):
         refuse(["source", "shard"], "has no effect with FILEs after MODEL.")
     if shard is not None and source is None:
         raise click.UsageError("--shard needs --input: the lines of a file can be counted.")
-    if target is not None:
-        check_output(target)
+    if target is not None and target.is_dir():
+        if not subtitles:
+            raise click.UsageError(f"{target} is a directory: --output is a file.")
+        check_folder(target)
+    elif target is not None:
+        check_output(target, *([f".{subtitles}"] if subtitles else []))
         if not target.parent.is_dir():
             raise ValueError(f"{target.parent} does not exist: create it first.")
 

@@ -1,6 +1,8 @@
 """Streams of lines for `predict` and `score`: one output line per input line, in order."""
 
 import itertools
+from collections.abc import Iterator
+from typing import Any
 
 from keras_transformer.cli.line_searches import Format, OwnSearch
 from keras_transformer.tasks.results import Score
@@ -22,17 +24,55 @@ def answer_stream(
     target,
     warn,
     *,
-    batch_size=64,
     window=2048,
     form=PLAIN,
-    strict=False,
-    bounds=None,
+    **how,
 ) -> int:
     """Writes the answers to a stream of lines to another stream, in the same order.
 
-    An empty line stays empty, unless the search answers it. A line longer than the model's limit is
-    cut, answered and reported. A bad line, such as one that is not UTF-8 or that names an
-    unreadable image, is reported and becomes an empty line.
+    A bad line becomes an empty one; see `outcomes`.
+
+    Args:
+        search, source, warn, window: See `outcomes`.
+        target: Binary stream to write, flushed after each window.
+        form: The `Format` of the output.
+        **how: See `outcomes`.
+
+    Returns:
+        Number of lines.
+
+    Raises:
+        ValueError: See `outcomes`. The answers to earlier lines are written.
+    """
+    count = 0
+    try:
+        for number, outcome in outcomes(search, source, warn, window=window, **how):
+            for line in form.lines(number, outcome):
+                target.write(line.encode() + b"\n")
+            count += 1
+            if count % window == 0:
+                target.flush()
+    finally:
+        target.flush()
+    return count
+
+
+def outcomes(
+    search,
+    source,
+    warn,
+    *,
+    batch_size=64,
+    window=2048,
+    strict=False,
+    bounds=None,
+    fate="left empty",
+) -> Iterator[tuple[int, Any]]:
+    """Yields the number of each line and its results, or `None` for an empty or a bad line.
+
+    An empty line is not answered, unless the search answers it. A line longer than the model's
+    limit is cut, answered and reported. A bad line, such as one that is not UTF-8 or that names an
+    unreadable image, is reported.
 
     Args:
         search: One of `line_searches`, another function with the same arguments, or an object with
@@ -42,18 +82,14 @@ def answer_stream(
             input, so that a bad line would change the answers to others; such a search receives
             bytes that are not UTF-8 as lone surrogates, and its `ValueError` ends the stream.
         source: Binary stream to read.
-        target: Binary stream to write, flushed after each window.
         warn: Function that is called with a line of text for each line that is bad or cut.
         batch_size: Number of sentences decoded at a time.
-        window: Number of lines to read, and to sort by length, before the first is written. 1
+        window: Number of lines to read, and to sort by length, before the first is answered. 1
             answers each line at once.
-        form: The `Format` of the output.
-        strict: Whether the first bad line is an error. The answers to earlier lines are written.
+        strict: Whether the first bad line is an error.
         bounds: First line, from 0, and end of the range of lines to answer. Lines keep the numbers
             that they have in the whole stream. `None`: all lines.
-
-    Returns:
-        Number of lines.
+        fate: What becomes of a bad line, for the warning.
 
     Raises:
         ValueError: For a bad line if `strict`; the error names its number.
@@ -64,19 +100,16 @@ def answer_stream(
     count, source = begin, itertools.islice(without_mark(source), begin, end)
     while lines := list(itertools.islice(source, window)):
         numbers = range(count + 1, count + 1 + len(lines))
-        outcomes = _answer(search, dict(zip(numbers, lines, strict=True)), batch_size, strict)
+        answered = _answer(search, dict(zip(numbers, lines, strict=True)), batch_size, strict)
         for number in numbers:
-            outcome = outcomes.get(number)
+            outcome = answered.get(number)
             if isinstance(outcome, ValueError):
-                _report(number, outcome, strict, warn, target)
+                _report(number, outcome, strict, warn, fate)
                 outcome = None
             elif outcome and _is_cut(outcome):
                 warn(f"line {number}: {CUT}")
-            for line in form.lines(number, outcome):
-                target.write(line.encode() + b"\n")
-        target.flush()
+            yield number, outcome
         count += len(lines)
-    return count - begin
 
 
 def _answer(search, lines, batch_size, strict):
@@ -85,7 +118,7 @@ def _answer(search, lines, batch_size, strict):
     Lines that stay empty are missing.
 
     Args:
-        search, batch_size, strict: See `answer_stream`.
+        search, batch_size, strict: See `outcomes`.
         lines: Dictionary from numbers to bytes.
     """
     todo, errors = _read(lambda line: _example(search, line), lines, strict)
@@ -127,13 +160,12 @@ def _example(search, line):
     return search.parse(text) if hasattr(search, "parse") else text
 
 
-def _report(number, error, strict, warn, target, outcome="left empty"):
+def _report(number, error, strict, warn, fate):
     """Warns of a bad line and what became of it; if `strict`, raises a `ValueError` instead."""
     reason = f"line {number}: {str(error).removesuffix('.')}"
     if strict:
-        target.flush()
         raise ValueError(f"{reason}.") from error
-    warn(f"{reason}; {outcome}")
+    warn(f"{reason}; {fate}")
 
 
 def _is_cut(results):
@@ -171,18 +203,21 @@ def score_files(
     both = zip(binary_lines(source), binary_lines(target), strict=True)
     numbered = enumerate(both, start=1)
     names = f"{source} is ", f"{target} is "
-    while lines := dict(itertools.islice(numbered, window)):
-        pairs, errors = _read(lambda pair: [*map(_text, pair, names)], lines, strict)
-        sides = zip(*pairs.values(), strict=True) if pairs else ([], [])
-        scores = translator.score(*map(list, sides), batch_size=batch_size)
-        scores = dict(zip(pairs, scores, strict=True))
-        for number in lines:
-            if number in errors:
-                _report(number, errors[number], strict, warn, output, "not scored")
-            result = scores.get(number, NOT_SCORED)
-            if result.truncated:
-                warn(f"line {number}: {CUT}")
-            output.write(f"{result.score:.5f}\t{result.tokens}\n".encode())
+    try:
+        while lines := dict(itertools.islice(numbered, window)):
+            pairs, errors = _read(lambda pair: [*map(_text, pair, names)], lines, strict)
+            sides = zip(*pairs.values(), strict=True) if pairs else ([], [])
+            scores = translator.score(*map(list, sides), batch_size=batch_size)
+            scores = dict(zip(pairs, scores, strict=True))
+            for number in lines:
+                if number in errors:
+                    _report(number, errors[number], strict, warn, "not scored")
+                result = scores.get(number, NOT_SCORED)
+                if result.truncated:
+                    warn(f"line {number}: {CUT}")
+                output.write(f"{result.score:.5f}\t{result.tokens}\n".encode())
+            output.flush()
+    finally:
         output.flush()
     return count
 

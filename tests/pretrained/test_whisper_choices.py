@@ -3,6 +3,7 @@
 import dataclasses
 import itertools
 import json
+import pathlib
 
 import numpy as np
 import pytest
@@ -26,11 +27,9 @@ from keras_transformer.export import export_litert, export_saved_model
 from keras_transformer.pretrained.read import read_checkpoint
 from keras_transformer.tasks.run import Run
 from keras_transformer.tasks.speech_recognition.choices import Choices
-from keras_transformer.tasks.speech_recognition.segments import (
-    Segment,
-    joined_segments,
-    segments_in,
-)
+from keras_transformer.tasks.speech_recognition.segments import Segment, joined_segments
+from keras_transformer.tasks.speech_recognition.subtitles import subrip
+from keras_transformer.tasks.speech_recognition.timestamps import segments_in
 
 ROWS = [*itertools.product(LANGUAGES, TASKS, [False, True])]
 RATE = 16_000
@@ -288,6 +287,26 @@ def test_segments_of_windows_are_joined_where_their_words_agree():
     assert joined_segments([[], []], [0.0, 5.0]) == ()
 
 
+def test_joined_segments_keep_the_time_of_silence():
+    parts = [
+        [Segment(0.0, 4.0, "a b"), Segment(4.0, 9.0, "")],
+        [Segment(0.0, 5.0, " "), Segment(6.0, 8.0, "c"), Segment(8.0, 10.0, "")],
+        [Segment(0.0, 2.0, ""), Segment(2.5, 3.0, "d"), Segment(3.0, 3.0, "")],
+    ]
+    assert joined_segments(parts, [0.0, 5.0, 11.0]) == (
+        Segment(0.0, 4.0, "a b"),
+        Segment(4.0, 9.0, ""),
+        Segment(9.0, 10.0, ""),
+        Segment(11.0, 13.0, "c"),
+        Segment(13.0, 13.5, ""),  # the next window has words from here
+        Segment(13.5, 14.0, "d"),
+        Segment(14.0, 15.0, ""),
+    )
+    silence = [[Segment(0.0, 30.0, "")], [Segment(0.0, 28.0, "")]]
+    whole = (Segment(0.0, 30.0, ""), Segment(30.0, 53.0, ""))
+    assert joined_segments(silence, [0.0, 25.0]) == whole
+
+
 def test_times_of_joined_segments_never_decrease():
     """One window hears a long segment, the other short ones, or other times for a word."""
     one, many = "a b c d e f g h i j k l", ["a b c", "d e f", "g h i", "j k l m"]
@@ -395,6 +414,18 @@ def check_predict(model, pipeline, files):
         )
         for part in result.segments
     ]
+    check_subtitles(model, pipeline, files)
+
+
+def check_subtitles(model, pipeline, files):
+    expected = [subrip(one.segments) for one in pipeline.transcribe(files, timestamps=True)]
+    assert all(expected) and len({*expected}) > 1
+    assert predict(model, files[0], "--subtitles", "srt") == expected[0].splitlines()
+    folder = pathlib.Path(files[0]).parent / model.name
+    folder.mkdir()
+    assert not predict(model, *files, "--subtitles", "srt", "--output", folder)
+    assert [path.name for path in sorted(folder.iterdir())] == ["0.srt", "1.srt"]
+    assert [path.read_text("utf-8") for path in sorted(folder.iterdir())] == expected
 
 
 @pytest.mark.slow
@@ -411,6 +442,9 @@ def test_predict_takes_languages_and_writes_timestamps(run, pipeline, files):
             "`target_language` must be the source language, for transcri",
         ),
         (["--timestamps", "--scores"], "--scores has no effect with --timestamps"),
+        (["--timestamps", "--subtitles", "srt"], "--timestamps has no effect with --subtitles"),
+        (["--subtitles", "srt"], "--subtitles srt of 2 recordings needs --output with a folder"),
+        (["--subtitles", "srt", "--output", "x.vtt"], "x.vtt must end in .srt"),
     ],
 )
 def test_wrong_languages_of_the_command(arguments, message, run, files):
@@ -423,6 +457,7 @@ def test_a_run_without_choices_refuses_them(tmp_path):
     for options, message in (
         (["--source-language", "de"], "--source-language has no effect on"),
         (["--timestamps"], "--timestamps has no effect on"),
+        (["--subtitles", "vtt"], "--subtitles has no effect on"),
     ):
         done = CliRunner().invoke(cli, ["predict", str(folder), "x.wav", *options])
         assert done.exit_code and message in done.stderr
@@ -437,6 +472,7 @@ def test_the_example_of_the_page(run, files, tmp_path, monkeypatch, capsys):
     run_blocks([block for block in blocks("docs/speech.md") if block.needs == "whisper"])
     language, *segments = capsys.readouterr().out.splitlines()
     assert language in LANGUAGES and segments
+    assert (tmp_path / "a.vtt").read_text("utf-8").startswith("WEBVTT\n\n00:00:00.")
 
 
 @pytest.mark.slow

@@ -48,7 +48,7 @@ MARKED = {
         "server", "server", "saved_model", "server", "health", "proxy", "source", "warmup",
     ],
     "docs/ship_pretrained.md": ["download", "browser"],
-    "docs/speech.md": ["whisper"],
+    "docs/speech.md": ["whisper", "whisper"],
     "docs/translation.md": ["run", "run"],
     "examples/android/README.md": ["phone", "phone"],
     "examples/beam/README.md": ["beam"],

@@ -14,7 +14,7 @@ from keras_transformer.tasks.single_pass.codec import Codec, Guide
 from keras_transformer.tasks.speech_recognition.choices import Choices
 from keras_transformer.tasks.speech_recognition.guide import guide_of
 from keras_transformer.tasks.speech_recognition.samples import checked_samples, content_of
-from keras_transformer.tasks.speech_recognition.segments import read_segments, segments_in
+from keras_transformer.tasks.speech_recognition.timestamps import read_segments, segments_in
 from keras_transformer.tasks.speech_recognition.transcript import Transcript
 from keras_transformer.tasks.token_rows import assertions
 from keras_transformer.tensors import Tensor

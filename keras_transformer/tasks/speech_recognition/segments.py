@@ -1,12 +1,10 @@
 """Segments of transcripts: texts between two timestamps."""
 
 import dataclasses
+import math
 from collections.abc import Sequence
 
-import tensorflow as tf
-
 from keras_transformer.audio import windows
-from keras_transformer.tensors import Tensor
 
 
 @dataclasses.dataclass(frozen=True)
@@ -23,64 +21,6 @@ class Segment:
     text: str
 
 
-def segments_in(tokens, first, step, seconds, tokenizer) -> dict[str, Tensor]:
-    """Returns the segments of outputs, in a graph.
-
-    Timestamps come in pairs, see `Timestamps`; the last segment may have no end, and then ends with
-    the recording.
-
-    Args:
-        tokens: Token ids `[B, L]`. Rows without timestamps have no segments.
-        first: Id of the first timestamp. The timestamps are the last ids.
-        step: Time between two timestamps, in seconds.
-        seconds: Lengths of the recordings in seconds, `[B]`.
-        tokenizer: The `Tokenizer` of outputs, whose texts have no timestamps.
-
-    Returns:
-        Dictionary of `segment_starts` and `segment_ends` in seconds, float32 `[B, K]`, and
-        `segment_texts`, string `[B, K]`. Rows with fewer than K segments are filled with -1 and
-        empty texts.
-    """
-    is_time = tokens >= first  # [B, L]
-    order = tf.cumsum(tf.cast(is_time, tf.int32), axis=1)  # number of timestamps until here
-    most = tf.reduce_max((order + 1) // 2)  # K
-    numbers = tf.reshape(tf.range(most), [1, -1, 1])  # [1, K, 1]
-    order, is_time = tf.expand_dims(order, 1), tf.expand_dims(is_time, 1)  # [B, 1, L]
-    tokens = tf.expand_dims(tokens, 1)
-
-    def time_of(place):
-        here = is_time & tf.equal(order, place)  # [B, K, L]
-        ids = tf.reduce_max(tf.where(here, tokens - first, -1), axis=2)  # [B, K]
-        return tf.where(ids < 0, -1.0, step * tf.cast(ids, tf.float32))
-
-    starts, ends = time_of(2 * numbers + 1), time_of(2 * numbers + 2)
-    latest = tf.maximum(starts, tf.expand_dims(seconds, 1))
-    ends = tf.where((ends < 0) & (starts >= 0), latest, ends)
-    of_segment = ~is_time & (order > 0) & tf.equal((order - 1) // 2, numbers)  # [B, K, L]
-    texts = tf.where(of_segment, tokens, tokenizer.pad_id)
-    texts = tokenizer.decode(tf.reshape(texts, [-1, tf.shape(tokens)[2]]))  # [B * K]
-    texts = tf.reshape(tf.strings.strip(texts), tf.shape(starts))
-    return {"segment_starts": starts, "segment_ends": ends, "segment_texts": texts}
-
-
-def read_segments(answers) -> list[tuple[Segment, ...]] | None:
-    """Returns the segments of each row of a result of `segments_in`, in arrays.
-
-    Returns `None` if the arrays are missing.
-    """
-    if "segment_starts" not in answers:
-        return None
-    columns = (answers[f"segment_{name}"] for name in ("starts", "ends", "texts"))
-    return [
-        tuple(
-            Segment(round(float(start), 2), round(float(end), 2), text.decode("utf-8", "replace"))
-            for start, end, text in zip(*row, strict=True)
-            if start >= 0
-        )
-        for row in zip(*columns, strict=True)
-    ]
-
-
 class _Word(str):
     """A word that knows its segment."""
 
@@ -92,29 +32,55 @@ def joined_segments(parts: Sequence, begins: Sequence) -> tuple[Segment, ...]:
 
     The words of the segments are merged as those of transcripts are, see `windows.merge`. Where the
     remaining segments of two windows overlap, the middle of the overlap ends the earlier one.
+    Segments without text keep the time in which no window has words.
 
     Args:
         parts: Segments of each window, in order.
         begins: Time of the beginning of each window, in seconds.
     """
-    lists = []
-    for part, begin in zip(parts, begins, strict=True):
-        words = []
-        for segment in part:
-            times = segment.start + begin, segment.end + begin
-            moved = Segment(round(times[0], 2), round(times[1], 2), segment.text)
-            for text in windows.words_of(segment.text):
-                words.append(_Word(text))
-                words[-1].segment = moved
-        lists.append(words)
+    moved = [
+        [_moved(segment, begin) for segment in part]
+        for part, begin in zip(parts, begins, strict=True)
+    ]
     joined = []
-    for word in windows.merge(lists):
+    for word in windows.merge([_words(part) for part in moved]):
         if joined and joined[-1][0] is word.segment:
             joined[-1][1].append(word)
         else:
             joined.append((word.segment, [word]))
     texts = [dataclasses.replace(one, text="".join(words).strip()) for one, words in joined]
-    return tuple(_in_order(texts))
+    spoken = [*_in_order(texts)]
+    silent = [one for part in moved for one in part if not one.text.strip()]
+    both = [*spoken, *_outside(spoken, silent)]
+    return tuple(sorted(both, key=lambda one: (one.start, one.end)))
+
+
+def _moved(segment, seconds):
+    times = (round(time + seconds, 2) for time in (segment.start, segment.end))
+    return Segment(*times, segment.text)
+
+
+def _words(segments):
+    """Returns the words of a window, a list of `_Word`s."""
+    words = []
+    for segment in segments:
+        for text in windows.words_of(segment.text):
+            words.append(_Word(text))
+            words[-1].segment = segment
+    return words
+
+
+def _outside(spoken, silent):
+    """Yields the parts of silent segments that overlap neither others nor each other."""
+    ends = [0.0, *(segment.end for segment in spoken)]
+    gaps = [*zip(ends, [*(segment.start for segment in spoken), math.inf], strict=True)]
+    last = 0.0
+    for segment in silent:
+        for begin, end in gaps:
+            begin, end = max(begin, segment.start, last), min(end, segment.end)
+            if begin < end:
+                yield Segment(begin, end, "")
+                last = end
 
 
 def _in_order(segments):

@@ -1,0 +1,75 @@
+"""`predict --subtitles`: a file of subtitles for each recording."""
+
+import os
+import pathlib
+from typing import Any, BinaryIO
+
+import click
+
+from keras_transformer.cli.streaming import outcomes
+from keras_transformer.files import replacing
+from keras_transformer.tasks.speech_recognition.subtitles import FORMATS
+from keras_transformer.text.lines import without_end
+
+
+def write_subtitles(
+    search: Any,
+    source: BinaryIO,
+    place: pathlib.Path | None,
+    output: BinaryIO,
+    warn: Any,
+    suffix: str,
+    bounds: tuple[int, int] | None = None,
+    **how: Any,
+) -> None:
+    """Writes the subtitles of recordings. A recording that cannot be read has no file.
+
+    Args:
+        search, warn, bounds, **how: See `streaming.outcomes`.
+        source: Binary stream of lines with the paths of recordings.
+        place: A folder, which gets a file for each recording; or the file of a single recording.
+            `None`: `output` gets the subtitles of a single recording.
+        output: Binary stream.
+        suffix: One of `FORMATS`, without a dot.
+
+    Raises:
+        click.UsageError: If several recordings need a folder, or have the same name.
+        ValueError: See `streaming.outcomes`.
+    """
+    lines = [*source]
+    begin, end = bounds or (0, len(lines))
+    paths = _paths(lines[begin:end], place, suffix)
+    how = {**how, "bounds": bounds, "fate": "without subtitles"}
+    for number, outcome in outcomes(search, iter(lines), warn, **how):
+        if outcome is None:
+            continue
+        content = FORMATS[suffix](outcome[0].segments).encode()
+        path = paths[number - 1 - begin]
+        if path is None:
+            output.write(content)
+            output.flush()
+            continue
+        with replacing(path) as draft:
+            draft.write_bytes(content)
+
+
+def _paths(lines, place, suffix):
+    """Returns the path of the file for each line, which is `None` for stdout."""
+    if place is None or not place.is_dir():
+        count = sum(bool(line.strip()) for line in lines)
+        if count > 1:
+            raise click.UsageError(
+                f"--subtitles {suffix} of {count} recordings needs --output with a folder that "
+                "exists: each recording has a file of its own there."
+            )
+        return [place] * len(lines)
+    names = [pathlib.Path(os.fsdecode(without_end(line))).stem for line in lines]
+    paths = [place / f"{name}.{suffix}" for name in names]
+    known = {}
+    for line, path in enumerate(paths, start=1):
+        if names[line - 1] and known.setdefault(path, line) != line:
+            raise click.UsageError(
+                f"{path} would have the subtitles of two recordings, of lines {known[path]} and "
+                f"{line}: rename one of them, or call the command twice."
+            )
+    return paths

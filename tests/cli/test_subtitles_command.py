@@ -1,0 +1,75 @@
+"""`predict --subtitles` with a search that knows its answers."""
+
+import io
+
+import click
+import pytest
+
+from keras_transformer.cli.subtitles import write_subtitles
+from keras_transformer.tasks.speech_recognition.segments import Segment
+from keras_transformer.tasks.speech_recognition.transcript import Transcript
+
+
+def transcript(text, truncated=False):
+    return Transcript(text, -1.0, 3, truncated, segments=(Segment(0.5, 2.0, text),))
+
+
+def search(numbers, paths, batch_size):
+    """A search whose transcripts are the paths; those of missing files are errors."""
+    return [
+        ValueError(f"{path}: does not exist.")
+        if "missing" in path
+        else [transcript(path, truncated="long" in path)]
+        for path in paths
+    ]
+
+
+def subtitles(data, place=None, suffix="srt", **how):
+    output, warnings = io.BytesIO(), []
+    write_subtitles(search, io.BytesIO(data), place, output, warnings.append, suffix, **how)
+    return output.getvalue().decode(), warnings
+
+
+def srt_of(text):
+    return f"1\n00:00:00,500 --> 00:00:02,000\n{text}\n"
+
+
+def test_one_recording_on_stdout_or_in_a_file(tmp_path):
+    assert subtitles(b"a.wav\n") == (srt_of("a.wav"), [])
+    vtt = "WEBVTT\n\n00:00:00.500 --> 00:00:02.000\nx/long &amp; b.flac\n"
+    cut = ["line 1: longer than the model's limit; its end was cut off"]
+    assert subtitles(b"x/long & b.flac", suffix="vtt") == (vtt, cut)
+    assert subtitles(b"a.wav\n\n", tmp_path / "b.srt") == ("", [])
+    assert (tmp_path / "b.srt").read_text("utf-8") == srt_of("a.wav")
+
+
+@pytest.mark.parametrize("window", [1, 2048])
+def test_several_recordings_have_files_in_a_folder(window, tmp_path):
+    data = "x/ä.wav\r\n\nmissing.wav\n.hidden.wav\ny/b.c.flac".encode()
+    output, warnings = subtitles(data, tmp_path, window=window)
+    assert not output
+    assert warnings == ["line 3: missing.wav: does not exist; without subtitles"]
+    files = {path.name: path.read_text("utf-8") for path in tmp_path.iterdir()}
+    names = {"ä.srt": "x/ä.wav", ".hidden.srt": ".hidden.wav", "b.c.srt": "y/b.c.flac"}
+    assert files == {name: srt_of(text) for name, text in names.items()}
+
+
+def test_a_range_of_lines_has_the_files_of_its_own_recordings(tmp_path):
+    subtitles(b"a.wav\nb.wav\nc.wav\nd.wav\n", tmp_path, bounds=(1, 3))
+    files = {path.name: path.read_text("utf-8") for path in tmp_path.iterdir()}
+    assert files == {"b.srt": srt_of("b.wav"), "c.srt": srt_of("c.wav")}
+
+
+def test_recordings_that_cannot_be_told_apart_are_refused(tmp_path):
+    with pytest.raises(click.UsageError, match=r"b\.srt would have the subtitles of two recording"):
+        subtitles(b"a.wav\nx/b.wav\ny/b.flac\n", tmp_path)
+    for place in (None, tmp_path / "all.srt"):
+        with pytest.raises(click.UsageError, match="srt of 2 recordings needs --output with a fol"):
+            subtitles(b"a.wav\nb.wav\n", place)
+    assert not [*tmp_path.iterdir()]
+
+
+def test_a_bad_recording_is_an_error_if_strict(tmp_path):
+    with pytest.raises(ValueError, match=r"line 2: missing\.wav: does not exist"):
+        subtitles(b"a.wav\nmissing.wav\n", tmp_path, strict=True)
+    assert [path.name for path in tmp_path.iterdir()] == ["a.srt"]
