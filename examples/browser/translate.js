@@ -3,6 +3,7 @@
 import { encodeText, framed, loadModel, runRows } from "./model.js";
 
 const WARMING = 2000; // maximum time of the warm-up, in milliseconds
+const PAGES = { speech_recognition: "speech.html" }; // for models of other tasks
 
 export class Translator {
   /**
@@ -22,7 +23,12 @@ export class Translator {
     this.metadata = metadata;
     this.source = source;
     this.target = target;
-    this.signatures = metadata.signatures
+    const { task, signatures } = metadata;
+    if (signatures.every(({ target_length: length }) => length === 1)) { // of a model that answers in one pass
+      const hint = PAGES[task] ? `: open ${PAGES[task]}` : "";
+      throw new Error(`This page cannot use a model for ${task}${hint}.`);
+    }
+    this.signatures = signatures
       .filter((signature) => signature.beam_size === null)
       .sort((one, other) => one.source_length - other.source_length);
     const single = this.signatures.filter((signature) => signature.batch_size === 1);

@@ -23,6 +23,8 @@ from keras_transformer.tasks import TASKS
 from keras_transformer.tasks.run import Run
 from keras_transformer.training.data import encoding
 from keras_transformer.training.data.sources.recordings import Recordings
+from keras_transformer.training.data.sources.speech_files import SpeechFiles, find_recordings
+from keras_transformer.training.evaluate import read_columns
 from keras_transformer.training.settings.toml import SettingsError, load_settings
 from keras_transformer.training.tasks.speech_recognition import SpeechRecognitionTraining
 
@@ -130,6 +132,23 @@ def test_validation_has_an_empty_transcript_of_a_recording_shorter_than_a_frame(
     results = TASKS["speech_recognition"].measure(pipeline, *zip(*rows, strict=True))
     expected = error_rates(["", "", *pipeline([rows[2][0]])], [text for _, text in rows])
     assert results == {name: expected[name] for name in ("wer", "cer")}
+
+
+def test_errors_of_an_evaluation_name_the_file(tmp_path):
+    task, pipeline = TASKS["speech_recognition"], speech_recognizer()
+    for name, count in (("a", 400), ("b", 7)):
+        path = tmp_path / f"{name}.wav"
+        path.write_bytes(encode_wav(samples(count), pipeline.sample_rate))
+        path.with_suffix(".txt").write_text("a cat")
+    data = SpeechFiles({"train": find_recordings(tmp_path)}, "two files", pipeline.sample_rate)
+    columns = read_columns(data, task, "train")
+    with pytest.raises(ValueError, match=r"/b\.wav: must have at least 8 samples.* Received: 7"):
+        task.evaluate(pipeline, columns)
+    pytest.importorskip("jiwer")
+    arrays = zip(*data.rows("train").as_numpy_iterator(), strict=True)
+    inputs, texts = map(list, arrays)
+    texts = [text.decode() for text in texts]
+    assert task.measure(pipeline, *columns) == task.measure(pipeline, inputs, texts)
 
 
 def test_a_text_and_a_prompt_fit_the_model():

@@ -163,6 +163,14 @@ class SpeechCodec(Codec):
         truncated = tf.convert_to_tensor(lengths > self.longest)
         return {"truncated": truncated, "seconds": cut / self.speech.sample_rate}
 
+    def samples_of(self, recording, name) -> np.ndarray:
+        """Returns the samples of a recording of any length; see `read`."""
+        if isinstance(recording, (str, os.PathLike)):
+            return read_audio(recording, self.speech.sample_rate)
+        if isinstance(recording, bytes):
+            return read_audio(recording, self.speech.sample_rate, name)
+        return checked_samples(recording, name)
+
     def read(self, recording, name) -> np.ndarray:
         """Returns the samples of a recording, float32 `[N]`, at the sample rate of the model.
 
@@ -174,12 +182,9 @@ class SpeechCodec(Codec):
             TypeError: If an array has another dtype or rank.
             ValueError: If the recording cannot be read or is too short; the error is one line.
         """
+        samples = self.samples_of(recording, name)
         if isinstance(recording, (str, os.PathLike)):
-            samples, name = read_audio(recording, self.speech.sample_rate), recording
-        elif isinstance(recording, bytes):
-            samples = read_audio(recording, self.speech.sample_rate, name)
-        else:
-            samples = checked_samples(recording, name)
+            name = recording
         if len(samples) < self.speech.hop_length:
             raise ValueError(
                 f"{name}: must have at least {self.speech.hop_length} samples, the time of a "

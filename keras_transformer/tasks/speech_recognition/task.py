@@ -1,5 +1,6 @@
 """The task of speech recognition."""
 
+import itertools
 import time
 from typing import Any
 
@@ -46,9 +47,12 @@ class SpeechRecognitionTask(Task):
         """
         from keras_transformer.audio.wer import error_rates
 
-        least = pipeline.codec.speech.hop_length
-        texts = iter(pipeline([samples for samples in inputs if len(samples) >= least]))
-        texts = [next(texts) if len(samples) >= least else "" for samples in inputs]
+        codec = pipeline.codec
+        numbered = enumerate(inputs, start=1)
+        samples = [codec.samples_of(one, f"recording {number}") for number, one in numbered]
+        readable = [len(one) >= codec.speech.hop_length for one in samples]
+        texts = iter(pipeline([*itertools.compress(samples, readable)]))
+        texts = [next(texts) if fits else "" for fits in readable]
         rates = error_rates(texts, references)
         return {name: rates[name] for name in ("wer", "cer")}
 

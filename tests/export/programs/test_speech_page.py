@@ -181,6 +181,12 @@ def test_a_model_for_another_task_is_refused(browser, site, export):
 
 
 @slow
+def test_the_page_for_sentences_names_the_page_for_speech(browser, file):
+    status = browser.open("?model=speech.tflite", "index.html")
+    assert status == "This page cannot use a model for speech_recognition: open speech.html."
+
+
+@slow
 def test_the_program_of_the_readme_transcribes(page, site, recognizer):
     *_, program = blocks("examples/browser/README.md", "js")
     (site / "model.tflite").write_bytes((site / "speech.tflite").read_bytes())

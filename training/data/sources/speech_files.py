@@ -7,6 +7,7 @@ import pathlib
 from collections.abc import Iterator
 
 import numpy as np
+import tensorflow as tf
 
 from keras_transformer.audio.files import SUFFIXES, read_audio
 from keras_transformer.text.lines import read_lines
@@ -30,6 +31,13 @@ class SpeechFiles(Recordings):
         super().__init__(
             counts, description, sample_rate, self._decoded, identities, self._transcripts
         )
+
+    def requests(self, split) -> tf.data.Dataset:
+        """Returns paths and transcripts, so that errors of a pipeline name the file."""
+        self.check_split(split)
+        paths, texts = zip(*((str(path), text) for path, text in self._files[split]), strict=True)
+        with tf.device("CPU:0"):
+            return tf.data.Dataset.from_tensor_slices(([*paths], [*texts]))
 
     def _decoded(self, split) -> Iterator[tuple[np.ndarray, str]]:
         for path, text in self._files[split]:
