@@ -56,6 +56,8 @@ GERMAN = {**BEAM, "language": "de", "task": "transcribe"}
 SEARCHES = {
     **CHOSEN,
     **DETECTED,
+    "limited": {**GERMAN, "num_beams": 1, "max_length": 9},
+    "limited_times": {**GERMAN, "num_beams": 1, "max_length": 9, "return_timestamps": True},
     "penalty": {**GERMAN, "length_penalty": 2.0, "max_length": 9},
     # Hugging Face counts the four tokens before the text, ours does not.
     "minimum": {**GERMAN, "length_penalty": 0.3, "min_length": 14},
