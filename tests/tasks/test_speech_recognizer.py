@@ -15,7 +15,7 @@ from keras_transformer.audio.wav import encode_wav
 from keras_transformer.cli.main import cli
 from keras_transformer.decoding import Sample
 from keras_transformer.tasks import TASKS, open_run
-from keras_transformer.tasks.speech_recognition import recognizer as module
+from keras_transformer.tasks.speech_recognition import windowed
 
 TASK = TASKS["speech_recognition"]
 RATE = 1000
@@ -46,7 +46,7 @@ def expected(pipeline, number, search=Greedy()):
 def numbered(monkeypatch, pipeline):
     """Replaces the model: the words of a window are the numbers of its blocks of 10 samples."""
 
-    def transcribe(rows, batch_size, choices):
+    def transcribe(rows, choices):
         firsts = [round(float(row[0]) * 1000) for row in rows]
         words = [
             range(-(-first // 10), (first + len(row)) // 10)
@@ -54,7 +54,7 @@ def numbered(monkeypatch, pipeline):
         ]
         return [Transcript(" ".join(map(str, spoken)), -1.0, len(spoken)) for spoken in words]
 
-    monkeypatch.setattr(pipeline, "_in_batches", transcribe)
+    monkeypatch.setattr(pipeline, "_of_batch", transcribe)
 
 
 @pytest.mark.parametrize("batch_size", [2, 64])
@@ -134,7 +134,7 @@ def test_a_long_recording_is_read_in_overlapping_windows(monkeypatch):
     pipeline = speech_recognizer()
     long = np.arange(1000, dtype=np.float32) / 1000
     numbered(monkeypatch, pipeline)
-    windows = pipeline._windows(long)
+    windows = pipeline._windowed.windows(long)
     assert len(windows) > 3 and max(map(len, windows)) == 400
     results = pipeline.transcribe([long, long[:400]])
     assert results[0].text.split() == [str(number) for number in range(100)]
@@ -144,7 +144,7 @@ def test_a_long_recording_is_read_in_overlapping_windows(monkeypatch):
 def test_batches_are_limited_in_seconds(monkeypatch):
     pipeline = speech_recognizer()
     before = pipeline(RECORDINGS)
-    monkeypatch.setattr(module, "BATCH_SECONDS", 0.5)
+    monkeypatch.setattr(windowed, "BATCH_SECONDS", 0.5)
     assert pipeline(RECORDINGS) == before
 
 

@@ -13,19 +13,12 @@ from keras_transformer.decoding.hypotheses import NONE
 from keras_transformer.tasks.single_pass.codec import Codec, Guide
 from keras_transformer.tasks.speech_recognition.choices import Choices
 from keras_transformer.tasks.speech_recognition.guide import guide_of
-from keras_transformer.tasks.speech_recognition.samples import checked_samples, content_of
+from keras_transformer.tasks.speech_recognition.rules import SpeechRules
+from keras_transformer.tasks.speech_recognition.samples import content_of, samples_of
 from keras_transformer.tasks.speech_recognition.timestamps import read_segments, segments_in
 from keras_transformer.tasks.speech_recognition.transcript import Transcript
-from keras_transformer.tasks.token_rows import assertions
 from keras_transformer.tensors import Tensor
 from keras_transformer.text.tokenizers import Tokenizers
-
-RULE = (
-    "Each row: `samples`, one channel of {rate} samples a second from -1 to 1, and `lengths`, how "
-    "many of them belong to the recording, from {least} to {most}; samples after them are ignored. "
-    "{choices}For a row that breaks these rules, the tokens are pad and the score is -1e9. Other "
-    "rows are not affected."
-)
 
 
 class SpeechCodec(Codec):
@@ -51,12 +44,7 @@ class SpeechCodec(Codec):
         self.option_specs = self.choices.request_specs()
         self.longest = speech.max_samples
         self.nothing = {"tokens": self.tokenizer.pad_id, "score": NONE, "length": 0}
-        self.rule = RULE.format(
-            rate=f"{speech.sample_rate:,}",
-            least=speech.hop_length,
-            most=speech.max_samples,
-            choices="".join(f"{rule} " for rule in self.choices.rules().values()),
-        )
+        self._rules = SpeechRules(speech, self.choices)
 
     @classmethod
     def of_lines(cls, metadata) -> type["SpeechCodec"]:
@@ -136,7 +124,7 @@ class SpeechCodec(Codec):
         lengths = tf.cast(samples.row_lengths(), tf.int32)
         samples = samples.to_tensor(0.0)
         cut = tf.minimum(lengths, self.longest)
-        return self._checked(samples[:, : self.longest], cut), self.rest(lengths)
+        return self._rules.checked_sound(samples[:, : self.longest], cut), self.rest(lengths)
 
     def tensors(self, rows, choices=None) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
         """Returns the inputs of the model and the rest for a list of recordings.
@@ -163,14 +151,6 @@ class SpeechCodec(Codec):
         truncated = tf.convert_to_tensor(lengths > self.longest)
         return {"truncated": truncated, "seconds": cut / self.speech.sample_rate}
 
-    def samples_of(self, recording, name) -> np.ndarray:
-        """Returns the samples of a recording of any length; see `read`."""
-        if isinstance(recording, (str, os.PathLike)):
-            return read_audio(recording, self.speech.sample_rate)
-        if isinstance(recording, bytes):
-            return read_audio(recording, self.speech.sample_rate, name)
-        return checked_samples(recording, name)
-
     def read(self, recording, name) -> np.ndarray:
         """Returns the samples of a recording, float32 `[N]`, at the sample rate of the model.
 
@@ -182,7 +162,7 @@ class SpeechCodec(Codec):
             TypeError: If an array has another dtype or rank.
             ValueError: If the recording cannot be read or is too short; the error is one line.
         """
-        samples = self.samples_of(recording, name)
+        samples = samples_of(recording, self.speech.sample_rate, name)
         if isinstance(recording, (str, os.PathLike)):
             name = recording
         if len(samples) < self.speech.hop_length:
@@ -257,44 +237,10 @@ class SpeechCodec(Codec):
         ]
 
     def checked(self, samples, lengths, **choices) -> dict[str, Tensor]:  # noqa: D102
-        rules, valid = self.choices.rules(), self.choices.valid(**choices)
-        checks = {rule: valid[name] for name, rule in rules.items()}
-        for name, values in choices.items():
-            equal = tf.equal(tf.size(values), tf.size(lengths))
-            checks[f"`{name}` must have one number for each of `lengths`."] = equal
-        inputs = self._checked(samples, lengths)
-        with tf.control_dependencies(assertions(checks)):
-            return {**inputs, **{name: tf.identity(values) for name, values in choices.items()}}
-
-    def _checked(self, samples, lengths):
-        samples = _within(samples, lengths)
-        checks = {
-            f"`lengths` must be at least {self.speech.hop_length}, the time of a frame, and at "
-            f"most {self.longest}.": (lengths >= self.speech.hop_length)
-            & (lengths <= self.longest),
-            "`lengths` must be at most the number of samples in a row.": lengths
-            <= tf.shape(samples)[1],
-            "`samples` must be finite numbers.": tf.math.is_finite(samples),
-        }
-        with tf.control_dependencies(assertions(checks)):
-            return {"samples": tf.identity(samples), "lengths": tf.identity(lengths)}
+        return self._rules.checked(samples, lengths, **choices)
 
     def screen(self, samples, lengths, **choices) -> tuple[Tensor, dict[str, Tensor]]:  # noqa: D102
-        samples = _within(samples, lengths)
-        most = tf.minimum(tf.shape(samples)[1], self.longest)
-        valid = (lengths >= self.speech.hop_length) & (lengths <= most)
-        # Infinity and NaN minus themselves are NaN: a form that LiteRT computes.
-        valid &= tf.reduce_all(tf.equal(samples - samples, 0.0), axis=1)
-        for known in self.choices.valid(**choices).values():
-            valid &= known
-        return valid, {
-            "samples": tf.where(tf.expand_dims(valid, 1), samples, 0.0),
-            "lengths": tf.where(valid, lengths, self.speech.hop_length),
-            **{
-                name: tf.where(valid, choices[name], default)
-                for name, default in self.choices.numbers().items()
-            },
-        }
+        return self._rules.screen(samples, lengths, **choices)
 
     def input_specs(self, rows=None, length=None) -> dict[str, tf.TensorSpec]:  # noqa: D102
         return {
@@ -317,7 +263,7 @@ class SpeechCodec(Codec):
             "max_length": self.max_length,
             "speech": self.speech.to_dict(),
             "choices": self.choices.to_dict(),
-            "samples": self.rule,
+            "samples": self._rules.text,
         }
 
     @classmethod
@@ -335,9 +281,3 @@ class SpeechCodec(Codec):
 
         texts = [result.transcript for result in results]
         return {"word_accuracy": 100 * (1 - word_error_rate(texts, references))}
-
-
-def _within(samples, lengths):
-    """Returns samples `[B, N]` with zeros after the end of each recording."""
-    numbers = tf.expand_dims(tf.range(tf.shape(samples)[1]), 0)
-    return tf.where(numbers < tf.expand_dims(lengths, 1), samples, 0.0)

@@ -1,14 +1,11 @@
 """The pipeline of speech recognition."""
 
-import itertools
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
 import keras
-import numpy as np
 import tensorflow as tf
 
-from keras_transformer.audio import windows
 from keras_transformer.audio.log_mel import LogMel
 from keras_transformer.decoding import Beam, Ensemble, Greedy, Prompted
 from keras_transformer.decoding.predictor import Vocabulary
@@ -18,21 +15,18 @@ from keras_transformer.tasks.graphs import traced_once
 from keras_transformer.tasks.pipeline import TextPipeline
 from keras_transformer.tasks.single_pass.pipeline import SinglePass
 from keras_transformer.tasks.speech_recognition.attention import SpeechAttention, speech_attention
-from keras_transformer.tasks.speech_recognition.choices import DETECT, Choices
+from keras_transformer.tasks.speech_recognition.choices import Choices
 from keras_transformer.tasks.speech_recognition.codec import SpeechCodec
 from keras_transformer.tasks.speech_recognition.features import frames_of
-from keras_transformer.tasks.speech_recognition.segments import joined_segments
 from keras_transformer.tasks.speech_recognition.stream import TranscriptStream
 from keras_transformer.tasks.speech_recognition.transcript import Transcript
+from keras_transformer.tasks.speech_recognition.windowed import Windowed
 from keras_transformer.tensors import Tensor
-from keras_transformer.text.languages import DETECTED
 from keras_transformer.text.tokenizers import Tokenizer
 
 Kind = TypeVar("Kind", bound="SpeechRecognizer")
 
-OVERLAP = 5.0  # seconds that two windows of a long recording share, at most a third of a window
 SOUND = ("samples", "lengths")  # the inputs that every model has
-BATCH_SECONDS = 600.0  # longest batch, with padding: attention needs the square of the length
 
 
 class SpeechRecognizer(SinglePass, TextPipeline):
@@ -240,38 +234,7 @@ class SpeechRecognizer(SinglePass, TextPipeline):
             self.codec.read(each, f"recording {number}")
             for number, each in enumerate(recordings, start=1)
         ]
-        pieces = [self._windows(each) for each in samples]
-        results = self._transcripts(pieces, choices, batch_size)
-        return [
-            _joined(of_windows, [begin / self.sample_rate for begin in self._begins(recording)])
-            for of_windows, recording in zip(results, samples, strict=True)
-        ]
-
-    def _transcripts(self, pieces, choices, batch_size):
-        """Returns a list of `Transcript`s for each list of windows.
-
-        Args:
-            pieces: List of the windows of each recording.
-            choices: Result of `Choices.rows` for the recordings, or an empty dictionary.
-            batch_size: See `transcribe`.
-        """
-        languages, own = choices.get("language"), self.codec.choices
-        detects = own.language == DETECTED if languages is None else DETECT in languages
-        if not detects or all(len(windows_of_one) == 1 for windows_of_one in pieces):
-            return self._of_windows(pieces, choices, batch_size)
-        firsts = self._of_windows([each[:1] for each in pieces], choices, batch_size)
-        found = own.rows(len(pieces), language=[first.language for (first,) in firsts])
-        choices = {**found, **choices, "language": found["language"]}
-        others = self._of_windows([each[1:] for each in pieces], choices, batch_size)
-        return [first + rest for first, rest in zip(firsts, others, strict=True)]
-
-    def _of_windows(self, pieces, choices, batch_size):
-        """Returns the same as `_transcripts`; each window may have its own detected language."""
-        counts = [len(windows_of_one) for windows_of_one in pieces]
-        flat = [window for windows_of_one in pieces for window in windows_of_one]
-        choices = {name: np.repeat(values, counts) for name, values in choices.items()}
-        results = iter(self._in_batches(flat, batch_size, choices))
-        return [[*itertools.islice(results, count)] for count in counts]
+        return self._windowed(samples, choices, batch_size)
 
     def __call__(self, examples: Sequence[Any], batch_size: int = 64, **choices: Any) -> list[str]:
         """Returns the texts of the transcripts of a list of recordings; see `transcribe`."""
@@ -292,39 +255,17 @@ class SpeechRecognizer(SinglePass, TextPipeline):
     @property
     def window(self) -> tuple[int, int]:
         """Length and overlap of the windows of a long recording, in samples."""
-        longest = self.model.config.input.max_samples
-        return longest, min(round(OVERLAP * self.sample_rate), longest // 3)
+        return self._windowed.window
 
-    def _windows(self, samples):
-        """Returns the windows of a recording, a list of arrays, each of at most `max_samples`."""
-        return [np.asarray(window) for window in windows.split(samples, *self.window)]
+    @property
+    def _windowed(self):
+        return Windowed(self.model.config.input, self.codec.choices, self._of_batch)
 
-    def _begins(self, samples):
-        """Returns the number of the first sample of each window, a list."""
-        return [window.start for window in windows.split(range(len(samples)), *self.window)]
-
-    def _in_batches(self, rows, batch_size, choices):
-        """Returns a `Transcript` for each of a list of arrays; those of a batch are similar.
-
-        Args:
-            rows: List of arrays of samples.
-            batch_size: See `transcribe`.
-            choices: Result of `Choices.rows` for them, or an empty dictionary.
-        """
-        order = sorted(range(len(rows)), key=lambda number: len(rows[number]))
-        results = [None] * len(rows)
-        limit = BATCH_SECONDS * self.sample_rate
-        while order:
-            longest = len(rows[order[-1]])
-            size = min(batch_size, max(1, int(limit // longest)))
-            chosen, order = order[-size:], order[:-size]
-            of_rows = {name: values[chosen] for name, values in choices.items()}
-            inputs, rest = self.codec.tensors([rows[number] for number in chosen], of_rows)
-            answers = {**self._transcriber(*of_rows)(**inputs), "truncated": rest["truncated"]}
-            answers = {name: value.numpy() for name, value in answers.items()}
-            for number, result in zip(chosen, self.codec.results(answers), strict=True):
-                results[number] = result
-        return results
+    def _of_batch(self, rows, choices):
+        """Returns a `Transcript` for each of a list of windows; see `Windowed`."""
+        inputs, rest = self.codec.tensors(rows, choices)
+        answers = {**self._transcriber(*choices)(**inputs), "truncated": rest["truncated"]}
+        return self.codec.results({name: value.numpy() for name, value in answers.items()})
 
 
 def _check_limit(max_length, prompt):
@@ -334,17 +275,3 @@ def _check_limit(max_length, prompt):
             f"`max_length` must be above {prompt}, the number of tokens of the model's prompt, "
             f"with which every output begins. Received: max_length={max_length}."
         )
-
-
-def _joined(results, begins):
-    """Returns one `Transcript` for the windows of a recording, given the times they begin at."""
-    if len(results) == 1:
-        return results[0]
-    words = windows.merge([windows.words_of(result.transcript) for result in results])
-    return Transcript(
-        "".join(words).strip(),
-        sum(result.log_probability for result in results),
-        sum(result.length for result in results),
-        language=results[0].language,
-        segments=joined_segments([result.segments for result in results], begins),
-    )

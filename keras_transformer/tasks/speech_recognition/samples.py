@@ -4,6 +4,7 @@ import os
 
 import numpy as np
 
+from keras_transformer.audio.files import read_audio
 from keras_transformer.files import read_bytes
 
 LOUDEST = 32.0  # louder than any clipped recording, softer than integers of 16 bits
@@ -37,6 +38,25 @@ def checked_samples(samples, name) -> np.ndarray:
             f"Received: {loudest:g}."
         )
     return samples.astype(np.float32, copy=False)
+
+
+def samples_of(recording, sample_rate, name) -> np.ndarray:
+    """Returns the samples of a recording of any length, float32 `[N]`.
+
+    Args:
+        recording: A path, the bytes of a file, or an array of samples at the rate.
+        sample_rate: Samples per second of the result.
+        name: Name of the recording in errors, if it is not a path.
+
+    Raises:
+        TypeError: If an array has another dtype.
+        ValueError: If the recording cannot be read; the error is one line.
+    """
+    if isinstance(recording, (str, os.PathLike)):
+        return read_audio(recording, sample_rate)
+    if isinstance(recording, bytes):
+        return read_audio(recording, sample_rate, name)
+    return checked_samples(recording, name)
 
 
 def content_of(example: str | os.PathLike | bytes) -> bytes:

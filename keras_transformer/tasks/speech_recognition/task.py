@@ -46,11 +46,14 @@ class SpeechRecognitionTask(Task):
         A recording shorter than a frame, which training leaves out, has an empty transcript.
         """
         from keras_transformer.audio.wer import error_rates
+        from keras_transformer.tasks.speech_recognition.samples import samples_of
 
-        codec = pipeline.codec
-        numbered = enumerate(inputs, start=1)
-        samples = [codec.samples_of(one, f"recording {number}") for number, one in numbered]
-        readable = [len(one) >= codec.speech.hop_length for one in samples]
+        speech = pipeline.codec.speech
+        samples = [
+            samples_of(recording, speech.sample_rate, f"recording {number}")
+            for number, recording in enumerate(inputs, start=1)
+        ]
+        readable = [len(one) >= speech.hop_length for one in samples]
         texts = iter(pipeline([*itertools.compress(samples, readable)]))
         texts = [next(texts) if fits else "" for fits in readable]
         rates = error_rates(texts, references)

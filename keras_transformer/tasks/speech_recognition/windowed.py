@@ -1,0 +1,115 @@
+"""Recordings of any length: the windows that a model reads, and batches of similar windows."""
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from keras_transformer.audio import windows
+from keras_transformer.tasks.speech_recognition.choices import DETECT, Choices
+from keras_transformer.tasks.speech_recognition.segments import joined_segments
+from keras_transformer.tasks.speech_recognition.transcript import Transcript
+from keras_transformer.text.languages import DETECTED
+
+OVERLAP = 5.0  # seconds that two windows of a long recording share, at most a third of a window
+BATCH_SECONDS = 600.0  # longest batch, with padding: attention needs the square of the length
+
+
+class Windowed:
+    """Transcribes recordings of any length in overlapping windows.
+
+    Args:
+        speech: The `SpeechInput` of the model.
+        choices: The `Choices` of the model.
+        transcribe: Function from a list of windows, arrays of samples, and a dictionary of the
+            numbers of their choices to a list of `Transcript`s.
+    """
+
+    def __init__(self, speech: Any, choices: Choices, transcribe: Callable[[list, dict], list]):
+        self._longest, self._rate = speech.max_samples, speech.sample_rate
+        self._choices, self._transcribe = choices, transcribe
+
+    @property
+    def window(self) -> tuple[int, int]:
+        """Length and overlap of the windows of a long recording, in samples."""
+        return self._longest, min(round(OVERLAP * self._rate), self._longest // 3)
+
+    def windows(self, samples: np.ndarray) -> list[np.ndarray]:
+        """Returns the windows of a recording, each of at most the length of a window."""
+        return [np.asarray(window) for window in windows.split(samples, *self.window)]
+
+    def __call__(self, recordings: list, choices: dict, batch_size: int) -> list[Transcript]:
+        """Returns a `Transcript` for each recording.
+
+        Args:
+            recordings: List of arrays of samples.
+            choices: Result of `Choices.rows` for the recordings, or an empty dictionary.
+            batch_size: Maximum number of windows computed at a time.
+        """
+        results = self._transcripts([*map(self.windows, recordings)], choices, batch_size)
+        return [
+            joined(of_windows, [begin / self._rate for begin in self._begins(recording)])
+            for of_windows, recording in zip(results, recordings, strict=True)
+        ]
+
+    def _begins(self, samples):
+        """Returns the number of the first sample of each window, a list."""
+        return [window.start for window in windows.split(range(len(samples)), *self.window)]
+
+    def _transcripts(self, pieces, choices, batch_size):
+        """Returns a list of `Transcript`s for each list of windows, given those of each recording.
+
+        If the language of a recording is to be detected, that of the first window counts.
+        """
+        languages, own = choices.get("language"), self._choices
+        detects = own.language == DETECTED if languages is None else DETECT in languages
+        if not detects or all(len(windows_of_one) == 1 for windows_of_one in pieces):
+            return self._of_windows(pieces, choices, batch_size)
+        firsts = self._of_windows([each[:1] for each in pieces], choices, batch_size)
+        found = own.rows(len(pieces), language=[first.language for (first,) in firsts])
+        choices = {**found, **choices, "language": found["language"]}
+        others = self._of_windows([each[1:] for each in pieces], choices, batch_size)
+        return [first + rest for first, rest in zip(firsts, others, strict=True)]
+
+    def _of_windows(self, pieces, choices, batch_size):
+        """Returns the same as `_transcripts`; each window may have its own detected language."""
+        counts = [len(windows_of_one) for windows_of_one in pieces]
+        flat = [window for windows_of_one in pieces for window in windows_of_one]
+        choices = {name: np.repeat(values, counts) for name, values in choices.items()}
+        results = iter(self._in_batches(flat, batch_size, choices))
+        return [[*itertools.islice(results, count)] for count in counts]
+
+    def _in_batches(self, rows, batch_size, choices):
+        """Returns a `Transcript` for each of a list of arrays; those of a batch are similar."""
+        order = sorted(range(len(rows)), key=lambda number: len(rows[number]))
+        results = [None] * len(rows)
+        limit = BATCH_SECONDS * self._rate
+        while order:
+            longest = len(rows[order[-1]])
+            size = min(batch_size, max(1, int(limit // longest)))
+            chosen, order = order[-size:], order[:-size]
+            of_rows = {name: values[chosen] for name, values in choices.items()}
+            batch = self._transcribe([rows[number] for number in chosen], of_rows)
+            for number, result in zip(chosen, batch, strict=True):
+                results[number] = result
+        return results
+
+
+def joined(results: list[Transcript], begins: list[float]) -> Transcript:
+    """Returns one `Transcript` for the windows of a recording.
+
+    Args:
+        results: The `Transcript` of each window.
+        begins: Time of the beginning of each window, in seconds.
+    """
+    if len(results) == 1:
+        return results[0]
+    words = windows.merge([windows.words_of(result.transcript) for result in results])
+    return Transcript(
+        "".join(words).strip(),
+        sum(result.log_probability for result in results),
+        sum(result.length for result in results),
+        language=results[0].language,
+        segments=joined_segments([result.segments for result in results], begins),
+    )
