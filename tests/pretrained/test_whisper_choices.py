@@ -206,7 +206,7 @@ def test_recordings_have_choices_of_their_own(pipeline):
 @pytest.mark.slow
 def test_all_windows_of_a_recording_have_the_language_of_the_first(pipeline):
     long = np.concatenate([*recordings(*[2240] * 6)])
-    windows = pipeline._windowed.windows(long)
+    windows = pipeline._long_recordings.windows(long)
     alone = [result.language for result in pipeline.transcribe(windows)]
     assert len({*alone}) > 1, "or the test could not fail"
     (result, short) = pipeline.transcribe([long, SOUNDS[0]])

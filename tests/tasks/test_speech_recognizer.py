@@ -15,7 +15,7 @@ from keras_transformer.audio.wav import encode_wav
 from keras_transformer.cli.main import cli
 from keras_transformer.decoding import Sample
 from keras_transformer.tasks import TASKS, open_run
-from keras_transformer.tasks.speech_recognition import windowed
+from keras_transformer.tasks.speech_recognition import long_recordings
 
 TASK = TASKS["speech_recognition"]
 RATE = 1000
@@ -134,7 +134,7 @@ def test_a_long_recording_is_read_in_overlapping_windows(monkeypatch):
     pipeline = speech_recognizer()
     long = np.arange(1000, dtype=np.float32) / 1000
     numbered(monkeypatch, pipeline)
-    windows = pipeline._windowed.windows(long)
+    windows = pipeline._long_recordings.windows(long)
     assert len(windows) > 3 and max(map(len, windows)) == 400
     results = pipeline.transcribe([long, long[:400]])
     assert results[0].text.split() == [str(number) for number in range(100)]
@@ -144,7 +144,7 @@ def test_a_long_recording_is_read_in_overlapping_windows(monkeypatch):
 def test_batches_are_limited_in_seconds(monkeypatch):
     pipeline = speech_recognizer()
     before = pipeline(RECORDINGS)
-    monkeypatch.setattr(windowed, "BATCH_SECONDS", 0.5)
+    monkeypatch.setattr(long_recordings, "BATCH_SECONDS", 0.5)
     assert pipeline(RECORDINGS) == before
 
 

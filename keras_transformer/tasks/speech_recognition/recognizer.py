@@ -18,9 +18,9 @@ from keras_transformer.tasks.speech_recognition.attention import SpeechAttention
 from keras_transformer.tasks.speech_recognition.choices import Choices
 from keras_transformer.tasks.speech_recognition.codec import SpeechCodec
 from keras_transformer.tasks.speech_recognition.features import frames_of
+from keras_transformer.tasks.speech_recognition.long_recordings import LongRecordings
 from keras_transformer.tasks.speech_recognition.stream import TranscriptStream
 from keras_transformer.tasks.speech_recognition.transcript import Transcript
-from keras_transformer.tasks.speech_recognition.windowed import Windowed
 from keras_transformer.tensors import Tensor
 from keras_transformer.text.tokenizers import Tokenizer
 
@@ -234,7 +234,7 @@ class SpeechRecognizer(SinglePass, TextPipeline):
             self.codec.read(each, f"recording {number}")
             for number, each in enumerate(recordings, start=1)
         ]
-        return self._windowed(samples, choices, batch_size)
+        return self._long_recordings(samples, choices, batch_size)
 
     def __call__(self, examples: Sequence[Any], batch_size: int = 64, **choices: Any) -> list[str]:
         """Returns the texts of the transcripts of a list of recordings; see `transcribe`."""
@@ -255,14 +255,14 @@ class SpeechRecognizer(SinglePass, TextPipeline):
     @property
     def window(self) -> tuple[int, int]:
         """Length and overlap of the windows of a long recording, in samples."""
-        return self._windowed.window
+        return self._long_recordings.window
 
     @property
-    def _windowed(self):
-        return Windowed(self.model.config.input, self.codec.choices, self._of_batch)
+    def _long_recordings(self):
+        return LongRecordings(self.model.config.input, self.codec.choices, self._of_batch)
 
     def _of_batch(self, rows, choices):
-        """Returns a `Transcript` for each of a list of windows; see `Windowed`."""
+        """Returns a `Transcript` for each of a list of windows; see `LongRecordings`."""
         inputs, rest = self.codec.tensors(rows, choices)
         answers = {**self._transcriber(*choices)(**inputs), "truncated": rest["truncated"]}
         return self.codec.results({name: value.numpy() for name, value in answers.items()})

@@ -16,7 +16,7 @@ OVERLAP = 5.0  # seconds that two windows of a long recording share, at most a t
 BATCH_SECONDS = 600.0  # longest batch, with padding: attention needs the square of the length
 
 
-class Windowed:
+class LongRecordings:
     """Transcribes recordings of any length in overlapping windows.
 
     Args:
