@@ -24,7 +24,8 @@ export class Translator {
     this.source = source;
     this.target = target;
     const { task, signatures } = metadata;
-    if (signatures.every(({ target_length: length }) => length === 1)) { // of a model that answers in one pass
+    // Only models that answer in one pass have outputs of length 1.
+    if (signatures.every(({ target_length: length }) => length === 1)) {
       const hint = PAGES[task] ? `: open ${PAGES[task]}` : "";
       throw new Error(`This page cannot use a model for ${task}${hint}.`);
     }

@@ -201,14 +201,13 @@ def predict(
             return
         how = {
             "batch_size": batch_size,
-            "window": window,
             "strict": strict,
             "bounds": None if shard is None else shard.bounds(_count(source)),
         }
         if subtitles:
             write_subtitles(search, lines, target, output, warn, subtitles, **how)
         else:
-            answer_stream(search, lines, output, warn, form=form, **how)
+            answer_stream(search, lines, output, warn, window=window, form=form, **how)
 
 
 def _refuse_together(alignments, timestamps, subtitles, n_best):

@@ -9,7 +9,7 @@ import click
 from keras_transformer.cli.streaming import outcomes
 from keras_transformer.files import replacing
 from keras_transformer.tasks.speech_recognition.subtitles import FORMATS
-from keras_transformer.text.lines import without_end
+from keras_transformer.text.lines import without_end, without_mark
 
 
 def write_subtitles(
@@ -19,13 +19,17 @@ def write_subtitles(
     output: BinaryIO,
     warn: Any,
     suffix: str,
+    *,
+    batch_size: int = 64,
     bounds: tuple[int, int] | None = None,
-    **how: Any,
+    strict: bool = False,
 ) -> None:
-    """Writes the subtitles of recordings. A recording that cannot be read has no file.
+    """Writes the subtitles of recordings, each file as soon as its batch is transcribed.
+
+    A recording that cannot be read has no file.
 
     Args:
-        search, warn, bounds, **how: See `streaming.outcomes`.
+        search, warn, batch_size, bounds, strict: See `streaming.outcomes`.
         source: Binary stream of lines with the paths of recordings.
         place: A folder, which gets a file for each recording; or the file of a single recording.
             `None`: `output` gets the subtitles of a single recording.
@@ -36,11 +40,11 @@ def write_subtitles(
         click.UsageError: If several recordings need a folder, or have the same name.
         ValueError: See `streaming.outcomes`.
     """
-    lines = [*source]
+    lines = [*without_mark(source)]
     begin, end = bounds or (0, len(lines))
     paths = _paths(lines[begin:end], place, suffix)
-    how = {**how, "bounds": bounds, "fate": "without subtitles"}
-    for number, outcome in outcomes(search, iter(lines), warn, **how):
+    how = {"batch_size": batch_size, "window": batch_size, "bounds": bounds, "strict": strict}
+    for number, outcome in outcomes(search, lines, warn, fate="without subtitles", **how):
         if outcome is None:
             continue
         content = FORMATS[suffix](outcome[0].segments).encode()

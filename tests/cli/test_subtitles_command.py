@@ -43,10 +43,10 @@ def test_one_recording_on_stdout_or_in_a_file(tmp_path):
     assert (tmp_path / "b.srt").read_text("utf-8") == srt_of("a.wav")
 
 
-@pytest.mark.parametrize("window", [1, 2048])
-def test_several_recordings_have_files_in_a_folder(window, tmp_path):
-    data = "x/ä.wav\r\n\nmissing.wav\n.hidden.wav\ny/b.c.flac".encode()
-    output, warnings = subtitles(data, tmp_path, window=window)
+@pytest.mark.parametrize("batch_size", [1, 64])
+def test_several_recordings_have_files_in_a_folder(batch_size, tmp_path):
+    data = "\ufeffx/ä.wav\r\n\nmissing.wav\n.hidden.wav\ny/b.c.flac".encode()
+    output, warnings = subtitles(data, tmp_path, batch_size=batch_size)
     assert not output
     assert warnings == ["line 3: missing.wav: does not exist; without subtitles"]
     files = {path.name: path.read_text("utf-8") for path in tmp_path.iterdir()}
@@ -71,5 +71,5 @@ def test_recordings_that_cannot_be_told_apart_are_refused(tmp_path):
 
 def test_a_bad_recording_is_an_error_if_strict(tmp_path):
     with pytest.raises(ValueError, match=r"line 2: missing\.wav: does not exist"):
-        subtitles(b"a.wav\nmissing.wav\n", tmp_path, strict=True)
+        subtitles(b"a.wav\nmissing.wav\nb.wav\n", tmp_path, strict=True)
     assert [path.name for path in tmp_path.iterdir()] == ["a.srt"]
