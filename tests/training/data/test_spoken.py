@@ -3,42 +3,20 @@
 import pathlib
 import shutil
 
+import fake_espeak
 import numpy as np
 import pytest
 
-from keras_transformer.audio.wav import encode_wav, read_wav
+from keras_transformer.audio.wav import read_wav
 from keras_transformer.training.data.sources import open_source, spoken
 from keras_transformer.training.data.sources.speech_files import find_recordings
 from keras_transformer.training.data.sources.spoken import draw_utterances
 from keras_transformer.training.settings.speech_data import VOICES, SpokenDemoData
 
-# Writes its input and its arguments beside itself, and speaks 4,410 samples at 22,050 per second.
-FAKE = r"""#!/bin/sh
-PATH=/usr/bin:/bin
-here=$(dirname "$0")
-case "$*" in
-    --version) echo "eSpeak NG text-to-speech: 1.51  Data at: /usr/lib/espeak-ng-data"; exit ;;
-    "--stdin -v nobody "*)
-        printf 'Error: The specified voice does not exist.\nmore\n' >&2
-        exit 1 ;;
-    "--stdin -v "*" -s "*" -p "*" -b 1 -w "*) ;;
-    *) echo "Received: $*" >&2; exit 2 ;;
-esac
-printf '%s\t%s\t%s\t%s\n' "$(cat)" "$3" "$5" "$7" >> "$here/log"
-cp "$here/$3.wav" "${11}"
-"""
-
 
 @pytest.fixture(scope="module")
 def program(tmp_path_factory):
-    path = tmp_path_factory.mktemp("bin") / "espeak-ng"
-    path.write_text(FAKE)
-    path.chmod(0o755)
-    voices = *VOICES, "en+f5", "en-gb"
-    for voice, pitch in zip(voices, (1, 2, 3, 4, 5, 6, 1), strict=True):
-        hum = 0.5 * np.sin(np.arange(4410) * (0.02 + 0.01 * pitch))
-        path.with_name(f"{voice}.wav").write_bytes(encode_wav(hum, 22_050))
-    return path
+    return fake_espeak.write(tmp_path_factory.mktemp("bin"))
 
 
 @pytest.fixture
