@@ -6,6 +6,7 @@ import keras
 import tensorflow as tf
 
 from keras_transformer.models.parts import ADAPTERS
+from keras_transformer.training.adam import Adam, AdamW
 from keras_transformer.training.devices.precision import dtype_policy
 from keras_transformer.training.loop.learner import Learner
 from keras_transformer.training.loop.vectors import freeze
@@ -177,7 +178,7 @@ def make_optimizer(settings, schedule, variables, factors=None) -> keras.optimiz
         factors: Factor on the learning rate of each variable, by the identity of the variable.
             `None`: all have the same rate.
     """
-    adam, adamw = keras.optimizers.Adam, keras.optimizers.AdamW
+    adam, adamw = Adam, AdamW
     options = {
         "beta_1": settings.beta_1,
         "beta_2": settings.beta_2,

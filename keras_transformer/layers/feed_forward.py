@@ -10,6 +10,7 @@ from keras_transformer import activations
 from keras_transformer.checks import check_count, check_flag, check_rate
 from keras_transformer.layers.call_checks import check_positions
 from keras_transformer.layers.composite import CompositeLayer
+from keras_transformer.layers.dense import Dense
 from keras_transformer.layers.dropout import Dropout
 from keras_transformer.tensors import Shape, Tensor
 
@@ -82,10 +83,10 @@ class FeedForward(CompositeLayer):
         self.widths = {"x": x_shape[-1]}
         options = {"use_bias": self.use_bias, "dtype": self.dtype_policy}
         activation = None if self.gated else self.activation
-        self.inner = keras.layers.Dense(self.d_ff, activation, name="inner", **options)
+        self.inner = Dense(self.d_ff, activation, name="inner", **options)
         self.inner.build(x_shape)
         if self.gated:
-            self.gate = keras.layers.Dense(self.d_ff, self.activation, name="gate", **options)
+            self.gate = Dense(self.d_ff, self.activation, name="gate", **options)
             self.gate.build(x_shape)
         self.outer = keras.layers.Dense(x_shape[-1], name="outer", **options)
         self.outer.build((*x_shape[:-1], self.d_ff))

@@ -146,7 +146,8 @@ class MultiHeadAttention(AttendingLayer):
         scale = self.score.scale(query)
         drops = training and self.dropout_rate
         if self.kernels.attend is None or scale is None or drops or pairs is not None:
-            heads = attend(*self._composed(query, key, value, allowed, training), bias, pairs)
+            composed = self._composed(query, key, value, allowed, training)
+            heads = attend(*composed, bias, pairs, training)
         else:
             heads = self.kernels.attend(query, key, value, _of_heads(allowed), bias, scale)
         return self._join_heads(heads, real)

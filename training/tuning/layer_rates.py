@@ -1,6 +1,6 @@
 """Layer-wise decay of the learning rate: layers far from the head change less."""
 
-import keras
+from keras_transformer.training.adam import Adam, AdamW
 
 # One layer above the blocks; the head, and the norm at the end of a stack.
 TOP = 0
@@ -68,11 +68,11 @@ class LayerRates:
         """Does nothing: `update_step` knows the rate of the variable."""
 
 
-class LayerwiseAdam(LayerRates, keras.optimizers.Adam):
+class LayerwiseAdam(LayerRates, Adam):
     """Adam whose learning rate has a factor for each variable."""
 
 
-class LayerwiseAdamW(LayerRates, keras.optimizers.AdamW):
+class LayerwiseAdamW(LayerRates, AdamW):
     """AdamW whose learning rate has a factor for each variable."""
 
 

@@ -8,6 +8,7 @@ from keras import ops
 from keras_transformer import activations
 from keras_transformer.checks import check_count
 from keras_transformer.layers import positions
+from keras_transformer.layers.activation_gradients import in_training
 from keras_transformer.layers.call_checks import check_mask_of_positions, described
 from keras_transformer.layers.inputs.positioned import PositionedEmbedding
 from keras_transformer.tensors import Shape, Tensor
@@ -139,7 +140,6 @@ class FrameEmbedding(PositionedEmbedding):
                 d_model,
                 kernel_size,
                 strides,
-                activation=activations.get(self.activation),
                 # Keras's default weights halve the variance twice: positions would hide the sound.
                 kernel_initializer="he_normal",
                 dtype=self.dtype_policy,
@@ -167,8 +167,11 @@ class FrameEmbedding(PositionedEmbedding):
             allowed = ops.convert_to_tensor(allowed)
             flat = allowed if len(allowed.shape) == 2 else ops.squeeze(allowed, axis=1)
             allowed = ops.expand_dims(flat, axis=2)  # [B, S, 1]
-        x = self.first(self._extended(frames, allowed))  # [B, S, D]
-        x = self.second(self._extended(x, allowed))  # [B, ceil(S / stride), D]
+        activation = activations.get(self.activation)
+        if training:
+            activation = in_training(activation)
+        x = activation(self.first(self._extended(frames, allowed)))  # [B, S, D]
+        x = activation(self.second(self._extended(x, allowed)))  # [B, ceil(S / stride), D]
         return self.with_position(x, training)
 
     def _extended(self, x, allowed):
