@@ -8,7 +8,7 @@ import tensorflow as tf
 from support import KV, B, D, H, K, S, T, normal, random_mask, randomise, to_numpy, weights_of
 
 from keras_transformer import MultiHeadCrossAttention, MultiHeadSelfAttention
-from keras_transformer.layers.dot_product import dot_product_attention
+from keras_transformer.layers.dot_product import attend, dot_product_attention
 
 LAYER = {"rtol": 0, "atol": 1e-5}
 
@@ -241,3 +241,43 @@ def test_heads_must_divide_the_width(sizes):
         MultiHeadSelfAttention(H, **sizes).build((B, T, D))
     with pytest.raises(ValueError, match=message):
         MultiHeadCrossAttention(H, **sizes).build((B, T, D), (B, S, D))
+
+
+def attended(training, dtype, allowed):
+    """Returns the result of `attend`, and its gradients by scores, values and a bias."""
+    query, key, value = (tf.cast(heads_first(x), dtype) for x in query_key_value())
+    scores, bias = tf.einsum("BHTK,BHSK->BHTS", query, key), tf.constant(normal(H, T, S))
+    upstream = tf.cast(normal(B, H, T, KV, seed=8), dtype)
+    arguments = [scores, value, bias]
+    with tf.GradientTape() as tape:
+        tape.watch(arguments)
+        out = attend(*arguments[:2], allowed, bias=bias, training=training)
+    results = out, *tape.gradient(out, arguments, upstream)
+    return [tf.cast(result, "float64").numpy() for result in results]
+
+
+@pytest.mark.parametrize("mask_shape", [None, (B, 1, T, S), (1, 1, T, S), (B, 1, 1, S)])
+@pytest.mark.parametrize(
+    ("dtype", "tolerance"), [("float64", 1e-13), ("float32", 1e-6), ("bfloat16", 2**-6)]
+)
+def test_the_softmax_of_training_is_the_same(mask_shape, dtype, tolerance):
+    """Only the order of operations differs, and where weights are rounded to 16 bits."""
+    allowed = None if mask_shape is None else random_mask(*mask_shape, seed=6)
+    if mask_shape is not None:
+        allowed[-1, :, -1] = False  # a row or a sentence with nothing to attend to
+    ours, theirs = (attended(training, dtype, allowed) for training in (True, False))
+    for own, expected in zip(ours, theirs, strict=True):
+        np.testing.assert_allclose(own, expected, rtol=0, atol=tolerance * np.abs(expected).max())
+    if mask_shape is not None:
+        assert not ours[0][-1, :, -1].any()
+        assert not ours[1][-1, :, -1].any()
+
+
+def test_the_softmax_of_training_over_one_key():
+    value = heads_first(query_key_value()[2])[:, :, :1]
+    scores = tf.constant(normal(B, H, T, 1))
+    with tf.GradientTape() as tape:
+        tape.watch(scores)
+        out = attend(scores, value, training=True)
+    np.testing.assert_array_equal(out, np.broadcast_to(value, out.shape))
+    assert not to_numpy(tape.gradient(out, scores)).any()

@@ -9,6 +9,7 @@ from support import on_two_devices, randomise, small_config
 
 from keras_transformer import PositionalEmbedding, Transformer
 from keras_transformer.layers.kernels import Kernels
+from keras_transformer.training import adam as fused
 from keras_transformer.training.loop.learner import Learner
 from keras_transformer.training.losses.cross_entropy import LabelSmoothedCrossEntropy
 
@@ -178,3 +179,54 @@ def test_gradients_of_a_frequent_token_are_summed_in_float32(policy_name):
     (gradient,) = tape.gradient(loss, layer.trainable_variables)
     assert gradient.dtype == tf.float32
     np.testing.assert_array_equal(gradient[3], [4000 * 2.0] * 4)  # times sqrt(d_model)
+
+
+def updated(optimizer, steps=3, compiled=True, scale=None):
+    """Returns variables, and those of the optimizer, after updates by random gradients."""
+    rng = np.random.default_rng(0)
+    variables = [keras.Variable(rng.normal(size=size).astype("float32")) for size in ((5, 3), (7,))]
+    if scale is not None:
+        optimizer = keras.optimizers.LossScaleOptimizer(optimizer, initial_scale=scale)
+    optimizer.build(variables)
+
+    def update(*gradients):
+        optimizer.apply_gradients(zip(gradients, variables, strict=True))
+
+    update = tf.function(update) if compiled else update
+    for _ in range(steps):
+        update(*(tf.constant(rng.normal(size=v.shape).astype("float32")) for v in variables))
+    return [variable.numpy() for variable in (*variables, *optimizer.variables)]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"compiled": False},
+        {"scale": 4.0},
+        {"weight_decay": 0.1},
+        {"amsgrad": True},
+        {"global_clipnorm": 0.1, "use_ema": True},
+    ],
+    ids=str,
+)
+def test_the_fused_update_equals_that_of_keras(options):
+    run = {name: value for name, value in options.items() if name in ("compiled", "scale")}
+    options = {name: value for name, value in options.items() if name not in run}
+    kind = "AdamW" if "weight_decay" in options else "Adam"
+    ours, theirs = (
+        updated(getattr(module, kind)(RATE, **options), **run)
+        for module in (fused, keras.optimizers)
+    )
+    # Keras rounds `1 - beta_2`, 0.001, to float32, and TensorFlow rounds `beta_2`: 5e-5 of it.
+    for own, expected in zip(ours, theirs, strict=True):
+        np.testing.assert_allclose(own, expected, rtol=1e-4, atol=RATE * 1e-4)
+
+
+def test_the_fused_update_is_one_operation_per_variable():
+    optimizer, variable = fused.Adam(RATE), keras.Variable(np.ones((3, 2), "float32"))
+    optimizer.build([variable])
+    graph = tf.function(lambda: optimizer.apply_gradients([(tf.ones((3, 2)), variable)]))
+    operations = [op.type for op in graph.get_concrete_function().graph.get_operations()]
+    assert operations.count("ResourceApplyAdam") == 1
+    assert "Sqrt" not in operations

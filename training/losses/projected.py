@@ -112,7 +112,12 @@ def _with_logits(hidden, table, bias, labels, weights, right, consistency, teach
         # log(sum(exp(z))) by way of the largest logit, whose probability is at least 1 / V.
         highest, likeliest = tf.reduce_max(logits, axis=-1), tf.reduce_max(p, axis=-1)  # [R]
         normalizer = highest - tf.math.log(likeliest)  # [R]
-        by_z, at_target = _subtract(p, logits, labels[number], right[number])
+        if teacher is None and consistency is None and not by_bias:
+            by_z, at_target = _label_subtracted(
+                p, logits, labels[number], right[number], table.dtype
+            )
+        else:
+            by_z, at_target = _subtract(p, logits, labels[number], right[number])
         loss = normalizer - at_target  # [R]
         if teacher is not None:
             by_z, at_target = _subtract(by_z, logits, tokens[number], shares[number])
@@ -145,6 +150,19 @@ def _subtract(slopes, logits, tokens, shares):
     rows = tf.broadcast_to(tf.range(tf.shape(tokens)[0])[:, None], tf.shape(tokens))  # [R, K]
     slopes = tf.tensor_scatter_nd_sub(slopes, tf.stack([rows, tokens], axis=-1), shares)
     return slopes, tf.reduce_sum(shares * tf.gather(logits, tokens, batch_dims=1), axis=-1)
+
+
+def _label_subtracted(p, logits, labels, shares, dtype):
+    """Returns the same as `_subtract` of one label [R, 1], with slopes of another dtype.
+
+    Only the difference at the label is computed in float32: TensorFlow copies the slopes to change
+    them, and those of 16 bits are half as long.
+    """
+    places = tf.concat([tf.range(tf.shape(labels)[0])[:, None], labels], axis=-1)  # [R, 2]
+    share = shares[:, 0]  # [R]
+    at_label = tf.cast(tf.gather_nd(p, places) - share, dtype)  # [R]
+    slopes = tf.tensor_scatter_nd_update(tf.cast(p, dtype), places, at_label)  # [R, V]
+    return slopes, share * tf.gather_nd(logits, places)
 
 
 def _logits(x, table, bias=None):
