@@ -12,6 +12,7 @@ from keras_transformer import Constraints, Transformer, TransformerConfig, greed
 from keras_transformer.training.loop.learner import Learner
 from keras_transformer.training.loop.objectives import RealLabels
 from keras_transformer.training.losses.cross_entropy import LabelSmoothedCrossEntropy
+from keras_transformer.training.tuning.adam import Adam
 
 
 class Timed:
@@ -62,6 +63,6 @@ def make(order):
         order["preset"], config.vocab_size, config.d_model, config.num_layers, config.num_heads,
         config.d_ff, rows=order["batch_tokens"] // order["length"], length=order["length"],
     )  # fmt: skip
-    learner.compile(adam(task), LabelSmoothedCrossEntropy(task.label_smoothing, PAD_ID))
+    learner.compile(adam(task, Adam), LabelSmoothedCrossEntropy(task.label_smoothing, PAD_ID))
     learner.optimizer.build(learner.trainable_variables)
     return Timed(KerasTraining(learner, task))

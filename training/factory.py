@@ -6,7 +6,6 @@ import keras
 import tensorflow as tf
 
 from keras_transformer.models.parts import ADAPTERS
-from keras_transformer.training.adam import Adam, AdamW
 from keras_transformer.training.devices.precision import dtype_policy
 from keras_transformer.training.loop.learner import Learner
 from keras_transformer.training.loop.vectors import freeze
@@ -17,6 +16,7 @@ from keras_transformer.training.losses.sim_cut import SimCut
 from keras_transformer.training.losses.teacher import DISTILLATION_WEIGHT
 from keras_transformer.training.schedule import make_schedule
 from keras_transformer.training.settings.derived import VOCABULARY
+from keras_transformer.training.tuning.adam import Adam, AdamW
 from keras_transformer.training.tuning.adapters import add_adapters
 from keras_transformer.training.tuning.frozen import freeze_parts
 from keras_transformer.training.tuning.layer_rates import (

@@ -8,6 +8,7 @@ from keras_transformer import Transformer, TransformerConfig
 from keras_transformer.training.loop.learner import Learner
 from keras_transformer.training.loop.objectives import RealLabels
 from keras_transformer.training.losses.cross_entropy import LabelSmoothedCrossEntropy
+from keras_transformer.training.tuning.adam import Adam
 
 
 def make(order):
@@ -27,7 +28,7 @@ def make(order):
     policy = order["precision"]
     learner = Learner(Transformer(config, dtype=policy), RealLabels(PAD_ID), dtype=policy)
     learner.compile(
-        adam(task),
+        adam(task, Adam),
         LabelSmoothedCrossEntropy(task.label_smoothing, PAD_ID),
         jit_compile=task.jit_compile,
     )

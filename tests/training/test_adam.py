@@ -9,9 +9,9 @@ from support import on_two_devices, randomise, small_config
 
 from keras_transformer import PositionalEmbedding, Transformer
 from keras_transformer.layers.kernels import Kernels
-from keras_transformer.training import adam as fused
 from keras_transformer.training.loop.learner import Learner
 from keras_transformer.training.losses.cross_entropy import LabelSmoothedCrossEntropy
+from keras_transformer.training.tuning import adam as fused
 
 UPDATES, RATE, SMOOTHING = 3, 0.01, 0.1
 # Large enough that rounding gradients near 0 does not decide a whole update.

@@ -1,6 +1,6 @@
 """Layer-wise decay of the learning rate: layers far from the head change less."""
 
-from keras_transformer.training.adam import Adam, AdamW
+from keras_transformer.training.tuning.adam import Adam, AdamW
 
 # One layer above the blocks; the head, and the norm at the end of a stack.
 TOP = 0
