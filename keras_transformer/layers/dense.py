@@ -1,7 +1,5 @@
 """A dense layer whose activation is faster in training."""
 
-from typing import Any
-
 import keras
 from keras import ops
 
@@ -33,6 +31,6 @@ class Dense(keras.layers.Dense):
         x = ops.matmul(inputs, self.kernel)
         return activation(x if self.bias is None else ops.add(x, self.bias))
 
-    def quantize(self, mode=None, type_check=True, **options: Any) -> None:
+    def quantize(self, mode=None, type_check=True, config=None) -> None:
         """Quantises the layer like one of Keras, which refuses subclasses of its own layer."""
-        super().quantize(mode, type_check=False, **options)
+        super().quantize(mode, type_check=False, config=config)
