@@ -16,7 +16,7 @@ def in_training(activation: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Te
     Both forms of GELU have one. It is computed in at least float32, in which processors compute the
     error function six times as fast as in bfloat16, and its slope together with its value: one
     tensor is kept for the gradient, not one for each operation. The results differ from those of
-    Keras by rounding: at most 5e-7 in float32.
+    Keras by rounding.
 
     Args:
         activation: A function of one tensor, such as `keras.activations.gelu`.
