@@ -6,6 +6,7 @@ Only this module imports `ai_edge_litert`.
 import functools
 import os
 import sys
+import weakref
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,8 @@ from keras_transformer.native_log import filtered_log
 
 # LiteRT's name for a cache of packed weights that is not a file; it needs an anonymous file.
 IN_MEMORY = ":memory" if sys.platform.startswith("linux") else ""
+DESCRIPTORS = "/proc/self/fd"  # folder of the open files of the process
+LARGE = 2**23  # bytes of a file whose packed weights are worth a second loading of the model
 # Beginnings of lines with which LiteRT reports what it has found, such as accelerators.
 REPORTS = (b"INFO: ", b"WARNING: [", "└".encode())
 
@@ -28,6 +31,8 @@ class CompiledEngine:
     Args:
         path: The file.
         num_threads: Number of threads that LiteRT may use in a call.
+        weights: The `PackedWeights` of this file, which several engines may share. `None`: the
+            engine has its own.
 
     Raises:
         ValueError: If ai-edge-litert is missing.
@@ -37,22 +42,14 @@ class CompiledEngine:
         signatures: Names of the signatures.
     """
 
-    def __init__(self, path: str | os.PathLike, num_threads: int = 1):
-        try:
-            from ai_edge_litert.compiled_model import CompiledModel
-            from ai_edge_litert.cpu_options import CpuOptions
-            from ai_edge_litert.hardware_accelerator import HardwareAccelerator
-            from ai_edge_litert.options import Options
-        except ImportError as error:
-            raise _missing() from error
-        options = Options(
-            hardware_accelerators=HardwareAccelerator.CPU,
-            cpu_options=CpuOptions(num_threads, xnnpack_weight_cache_path=IN_MEMORY),
-        )
-        with filtered_log(_without_reports):
-            self._model = CompiledModel.from_file(
-                str(path), options=options, environment=_environment()
-            )
+    def __init__(
+        self,
+        path: str | os.PathLike,
+        num_threads: int = 1,
+        weights: "PackedWeights | None" = None,
+    ):
+        self._weights = PackedWeights(path) if weights is None else weights
+        self._model = _load(self._weights, num_threads)
         self.signatures = tuple(self._model.get_signature_list())
         self._buffers = {}
 
@@ -70,6 +67,60 @@ class CompiledEngine:
             with filtered_log(_without_reports):
                 self._buffers[name] = _Buffers(self._model, name)
         return self._buffers[name].run(inputs)
+
+
+class PackedWeights:
+    """The weights of a file in the order that the kernels need, for any number of engines.
+
+    LiteRT writes packed weights into a cache when it loads a model. That model keeps a buffer of
+    the size of its largest weight, often the table of tokens. Here a first model fills the cache
+    and is closed. The models of the engines then find the packed weights there, so that they need
+    no such buffer and no copy of their own.
+
+    The cache is an anonymous file in memory. Other platforms than Linux do not have such files, and
+    for a small model the time to load it twice is not worth it.
+
+    Args:
+        path: The .tflite file.
+
+    Raises:
+        ValueError: If ai-edge-litert is missing.
+        RuntimeError: If LiteRT cannot read the file.
+
+    Attributes:
+        path: Path of the file; with a cache, that of the file that was read for it, even if `path`
+            has been replaced.
+        cache: Path of the cache, as LiteRT expects it.
+    """
+
+    def __init__(self, path: str | os.PathLike):
+        self.path, self.cache = str(path), IN_MEMORY
+        if IN_MEMORY and os.path.getsize(path) >= LARGE and os.path.exists(DESCRIPTORS):
+            self.path = self._keep(os.open(path, os.O_RDONLY))
+            self.cache = self._keep(os.memfd_create("packed weights"))
+            _load(self, 1).close()
+
+    def _keep(self, descriptor):
+        """Returns the path of an open file, which is closed with this object."""
+        weakref.finalize(self, os.close, descriptor)
+        return f"{DESCRIPTORS}/{descriptor}"
+
+
+def _load(weights, num_threads):
+    """Returns LiteRT's model of the file of `PackedWeights`."""
+    try:
+        from ai_edge_litert.compiled_model import CompiledModel
+        from ai_edge_litert.cpu_options import CpuOptions
+        from ai_edge_litert.hardware_accelerator import HardwareAccelerator
+        from ai_edge_litert.options import Options
+    except ImportError as error:
+        raise _missing() from error
+    options = Options(
+        hardware_accelerators=HardwareAccelerator.CPU,
+        cpu_options=CpuOptions(num_threads, xnnpack_weight_cache_path=weights.cache),
+    )
+    with filtered_log(_without_reports):
+        return CompiledModel.from_file(weights.path, options=options, environment=_environment())
 
 
 @functools.cache

@@ -9,7 +9,11 @@ import numpy as np
 from keras_transformer.decoding import Beam, Greedy
 from keras_transformer.decoding.search import check_search
 from keras_transformer.export.litert.beams import beam_in, search_in
-from keras_transformer.export.litert.engines import CompiledEngine, InterpretedEngine
+from keras_transformer.export.litert.engines import (
+    CompiledEngine,
+    InterpretedEngine,
+    PackedWeights,
+)
 from keras_transformer.export.litert.packed import SIGNATURES, FixedSignature, unpack
 from keras_transformer.export.litert.plan import plan
 from keras_transformer.export.litert.source_ids import check_source_ids
@@ -33,8 +37,9 @@ class LiteRTFile:
             file contains it, otherwise greedy search.
         num_threads: Number of threads that LiteRT may use in a call. `None`: its default, 1.
         num_parallel_calls: Number of engines, and therefore of calls from different threads that
-            run at the same time; further calls wait. Each engine has its own buffers and repacked
-            weights, which need about as much memory as the file.
+            run at the same time; further calls wait. Each engine has its own buffers. On Linux, the
+            engines of a large file share the repacked weights; otherwise each has its own, which
+            need about as much memory as the file.
 
     Raises:
         TypeError: If `search` is neither a `Greedy` nor a `Beam`.
@@ -69,7 +74,7 @@ class LiteRTFile:
         self.signatures = _with_beam(signatures[self.kind], getattr(search, "size", None), path)
         try:
             # All are created now, because the file may be replaced later.
-            engines = [self._engine(path, num_threads) for _ in range(num_parallel_calls)]
+            engines = self._engines_of(path, num_threads, num_parallel_calls)
         except (ValueError, RuntimeError) as error:
             raise ValueError(f"{path} cannot be read by LiteRT: {reason(error)}") from error
         self._engines = Pool(engines)
@@ -84,10 +89,15 @@ class LiteRTFile:
         self.blank = getattr(self.pipeline, "blank", True)
         self.output = self.pipeline.output
 
-    def _engine(self, path, num_threads):
+    def _engines_of(self, path, num_threads, count):
         if self.metadata.get("custom_operators"):  # a compiled model must know all operators
-            return InterpretedEngine(path, num_threads)
-        return CompiledEngine(path, num_threads)
+            return [InterpretedEngine(path, num_threads, self._operators()) for _ in range(count)]
+        weights = PackedWeights(path)
+        return [CompiledEngine(path, num_threads, weights) for _ in range(count)]
+
+    def _operators(self):
+        """Returns functions that register the custom operators; `None`: none is needed."""
+        return None
 
     def run_signature(self, name: str, **inputs: np.ndarray) -> dict[str, np.ndarray]:
         """Runs a signature on arrays of exactly its shapes.

@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from keras_transformer.export.litert.engines import InterpretedEngine
 from keras_transformer.export.litert.fast_tokenizer import operators
 from keras_transformer.export.litert.packed import STRINGS, FixedSignature
 from keras_transformer.export.litert.runtime import LiteRTFile
@@ -27,8 +26,8 @@ class LiteRTStringTranslator(LiteRTFile):
 
     kind = STRINGS
 
-    def _engine(self, path, num_threads):
-        return InterpretedEngine(path, num_threads, operators())
+    def _operators(self):
+        return operators()
 
     def translate_batch(
         self, sentences: list[str], signature: FixedSignature | None = None

@@ -1,6 +1,9 @@
 """LiteRT's runtimes for Python: equal outputs, weights stored once, refusals, no log."""
 
+import contextlib
 import gc
+import os
+import pathlib
 import sys
 
 import keras
@@ -8,8 +11,14 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from keras_transformer.export.litert import engines
 from keras_transformer.export.litert.convert import convert_functions
-from keras_transformer.export.litert.engines import IN_MEMORY, CompiledEngine, InterpretedEngine
+from keras_transformer.export.litert.engines import (
+    IN_MEMORY,
+    CompiledEngine,
+    InterpretedEngine,
+    PackedWeights,
+)
 
 B, D, STEPS = 3, 7, 4
 # Loads a file of which one signature is used, and prints the megabytes that this takes.
@@ -17,13 +26,20 @@ PROGRAM = """
 import sys
 import numpy as np
 from keras_transformer.export.litert import engines
+engines.LARGE = 0 if sys.argv[1] in ("packed before", "shared") else 2**40
 def memory():
-    status = open("/proc/self/status").read().split()
-    return sum(int(status[status.index(name) + 1]) for name in ("RssAnon:", "RssShmem:")) / 1e3
+    status = open("/proc/self/smaps_rollup").read().split()  # counts a shared page once
+    return sum(int(status[status.index(name) + 1]) for name in ("Pss_Anon:", "Pss_Shmem:")) / 1e3
 before = memory()
-engine = getattr(engines, sys.argv[1])(sys.argv[2])
-x = np.ones((3, int(sys.argv[3])), np.float32)
-engine.run("loop_3", x=x)
+kind, path, width = sys.argv[1:]
+if kind == "shared":
+    weights = engines.PackedWeights(path)
+    loaded = [engines.CompiledEngine(path, weights=weights) for _ in range(2)]
+else:
+    loaded = [getattr(engines, {"packed before": "CompiledEngine"}.get(kind, kind))(path)]
+x = np.ones((3, int(width)), np.float32)
+for engine in loaded:
+    engine.run("loop_3", x=x)
 print(memory() - before)
 """
 
@@ -48,6 +64,15 @@ def products(width, rows):
         functions[f"once_{count}"] = tf.function(once).get_concrete_function(x=spec)
         functions[f"loop_{count}"] = tf.function(loop).get_concrete_function(x=spec)
     return model, functions
+
+
+def caches_in_use():
+    """Returns the number of open caches of packed weights of this process."""
+    names = []
+    for link in pathlib.Path("/proc/self/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):  # the folder itself
+            names.append(os.readlink(link))
+    return sum("packed weights" in name for name in names)
 
 
 @pytest.fixture(scope="module")
@@ -114,10 +139,32 @@ def test_weights_are_stored_once_in_memory(tmp_path, python):
     path.write_bytes(convert_functions(*products(width, (3, 2, 1))))
     used = {
         name: float(python(PROGRAM, name, path, width))
-        for name in ("CompiledEngine", "InterpretedEngine")
+        for name in ("InterpretedEngine", "CompiledEngine", "packed before", "shared")
     }
     assert used["InterpretedEngine"] > 6 * 4.2  # a copy for each of three products and three loops
     assert used["CompiledEngine"] < 3 * 4.2
+    assert used["packed before"] < used["CompiledEngine"] - 0.9 * 4.2  # without LiteRT's buffer
+    assert used["shared"] < used["packed before"] + 0.5 * 4.2
+
+
+@pytest.mark.skipif(not IN_MEMORY, reason="the cache of packed weights needs Linux")
+def test_engines_with_shared_weights_read_the_same_file(file, tmp_path, monkeypatch):
+    monkeypatch.setattr(engines, "LARGE", 0)
+    path = tmp_path / "model.tflite"
+    path.write_bytes(file.read_bytes())
+    weights = PackedWeights(path)
+    path.unlink()
+    path.write_bytes(b"another file")
+    x = np.random.default_rng(2).normal(size=(B, D)).astype("float32")
+    expected = InterpretedEngine(file).run("loop_3", x=x)["y"]
+    first, second = (CompiledEngine(path, weights=weights) for _ in range(2))
+    del weights
+    for engine in (first, second, first):
+        np.testing.assert_array_equal(engine.run("loop_3", x=x)["y"], expected)
+    assert caches_in_use() == 1
+    del first, second, engine
+    gc.collect()
+    assert caches_in_use() == 0
 
 
 def test_the_life_of_an_engine_is_silent(file, capfd):
