@@ -60,10 +60,8 @@ class LiteRTAnswers(Contents):
         def functions_of(pipeline, within):
             _, of_inputs, *_ = pipeline.signatures()
             function = tf.function(within(of_inputs.lenient), autograph=False)
-            return {
-                signature.name: function.get_concrete_function(**self._specs(signature))
-                for signature in self.signatures
-            }
+            for signature in self.signatures:
+                yield signature.name, function.get_concrete_function(**self._specs(signature))
 
         content = convert_copy(self.pipeline, self.quantize, kernels_of, functions_of)
         return share_quantization(content) if in_int8 else content

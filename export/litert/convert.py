@@ -12,13 +12,15 @@ from tensorflow.lite.tools import flatbuffer_utils
 
 from keras_transformer.decoding import Beam, Greedy
 from keras_transformer.export.errors import ExportError
-from keras_transformer.export.litert import kernels
+from keras_transformer.export.litert import converter, kernels
 from keras_transformer.export.litert.calibration import FakeQuantized, keep_in_float
 from keras_transformer.export.litert.compact import share_quantization
+from keras_transformer.export.litert.merge import merge
 from keras_transformer.export.litert.stand_ins import QUANTIZATIONS, StandIns
 from keras_transformer.export.litert.static_int8 import finish_static_int8
 from keras_transformer.export.litert.stored_weights import Unrecognized
 from keras_transformer.export.place import save
+from keras_transformer.free_memory import return_free_memory
 from keras_transformer.layers.kernels import Kernels
 
 TEXT = "TFText>"  # prefix of the names of TensorFlow Text's operators
@@ -29,6 +31,9 @@ TEXT = "TFText>"  # prefix of the names of TensorFlow Text's operators
 # round the attention weights, see `finish_static_int8`.
 CACHE_STAGES = {False: (16, 128, 192, 384), True: (8, 16, 32, 64, 128, 192, 384)}
 MANY = 8
+# Bytes of weights from which on each signature is converted by a process of its own, which takes
+# about four seconds to start.
+LARGE = 2**27
 
 
 def convert(pipeline, signatures, quantize, ranges=None, strings=None, beam=None) -> bytes:
@@ -53,18 +58,16 @@ def convert(pipeline, signatures, quantize, ranges=None, strings=None, beam=None
         find_of = functools.partial(
             functools.partial, _find, pipeline.searched, beam or Beam(), grows
         )
-        functions = {}
         for signature in signatures:
             shape = signature.batch_size, signature.source_length
             _, of_ids = pipeline.signatures(find_of(signature))
             source = tf.TensorSpec(shape, tf.int32, name="source")
             function = within(of_ids.lenient)
-            functions[signature.name] = _trace(function, signature, source, "max_length")
+            yield signature.name, _trace(function, signature, source, "max_length")
         for signature in () if strings is None else strings.signatures:
             translate = within(strings.function(find_of(signature), signature))
             sentence = tf.TensorSpec([1], tf.string, name="sentence")
-            functions[signature.name] = _trace(translate, signature, sentence, "extra_length")
-        return functions
+            yield signature.name, _trace(translate, signature, sentence, "extra_length")
 
     kernels_of = functools.partial(search_kernels, pipeline.model, in_int8, ranges, grows)
     custom = TEXT if strings else ""
@@ -109,7 +112,7 @@ def convert_copy(pipeline, quantize, kernels_of, functions_of, custom="") -> byt
         quantize, custom: See `convert_functions`.
         kernels_of: Function that returns the `Kernels` of the copy. Its argument is the `code_of`
             of `Int8Rows`.
-        functions_of: Function that returns concrete functions by the names of the signatures. Its
+        functions_of: Function that yields the names of the signatures and concrete functions. Its
             arguments are the copy and a function, which must be applied to every function of the
             copy before it is traced.
 
@@ -119,14 +122,45 @@ def convert_copy(pipeline, quantize, kernels_of, functions_of, custom="") -> byt
     for kinds in (QUANTIZATIONS, ()):  # the second time with all weights in the graphs
         stand_ins = StandIns(pipeline.model, quantize, kinds)
         model = stand_ins.copy(pipeline.model, kernels_of(stand_ins.code_of))
-        functions = functions_of(pipeline.with_model(model), stand_ins.within)
-        for function in functions.values():
-            stand_ins.note(function)
-        content = convert_functions(model, functions, quantize, custom, stand_ins.read(model))
+        functions = _noted(functions_of(pipeline.with_model(model), stand_ins.within), stand_ins)
+        if stand_ins.size < LARGE or custom:
+            content = convert_functions(
+                model, dict(functions), quantize, custom, stand_ins.read(model)
+            )
+        else:
+            return_free_memory()  # that of the copy's weights
+            content = merge(_converted_apart(functions, quantize, stand_ins.read(model)))
         del model, functions
         with contextlib.suppress(Unrecognized):
             return stand_ins.replace(content)
     raise AssertionError("Without stand-ins every weight is recognised.")
+
+
+def _noted(functions, stand_ins):
+    """Yields the names and functions, whose constants `StandIns` has noted."""
+    for name, function in functions:
+        stand_ins.note(function)
+        yield name, function
+        del function  # its graph is not needed while the next one is traced
+
+
+def _converted_apart(functions, quantize, read):
+    """Yields the bytes of a .tflite model for each of the functions.
+
+    Args:
+        functions: Iterable of names and concrete functions.
+        quantize, read: See `convert_functions`.
+    """
+    for name, function in functions:
+        with tempfile.TemporaryDirectory() as folder:
+            folder = pathlib.Path(folder)
+            _save_functions({name: function}, read, folder / converter.MODEL)
+            del function
+            return_free_memory()
+            with _named_operators():
+                content = converter.convert_apart(folder, name, quantize)
+        yield content
+        del content
 
 
 def convert_functions(model, functions, quantize="none", custom="", read=None) -> bytes:
@@ -144,36 +178,44 @@ def convert_functions(model, functions, quantize="none", custom="", read=None) -
     Raises:
         ExportError: If the model needs other operators. The message names them.
     """
-    # Tracks the variables but not the model: see `Translator`. Kernels may have further variables.
-    module = tf.Module()
-    module.weights = [v.value for v in model.variables] if read is None else read
-    module.others = [variable for function in functions.values() for variable in function.variables]
+    read = [v.value for v in model.variables] if read is None else read
     with tempfile.TemporaryDirectory() as folder:
-        folder = pathlib.Path(folder, "model")
-        save(module, folder, functions)
-        return _convert(folder, list(functions), quantize, custom)
-
-
-def _convert(folder, names, quantize, custom):
-    converter = tf.lite.TFLiteConverter.from_saved_model(str(folder), signature_keys=names)
-    converter.target_spec.supported_ops = [tf.lite.OpsSet.TFLITE_BUILTINS]
-    converter.allow_custom_ops = bool(custom)
-    if quantize != "none":
-        converter.optimizations = [tf.lite.Optimize.DEFAULT]
-    if quantize == "float16":
-        converter.target_spec.supported_types = [tf.float16]
-    try:
-        content = converter.convert()
-    except Exception as error:
-        matches = re.findall(r"(?:TF Select|Custom|Flex) ops: ([\w, ]+)", str(error))
-        if not matches:
-            raise
-        raise _missing(name for names in matches for name in names.strip().split(", ")) from error
+        folder = pathlib.Path(folder, converter.MODEL)
+        _save_functions(functions, read, folder)
+        with _named_operators():
+            content = converter.convert_saved_model(folder, list(functions), quantize, custom)
     if custom:
         foreign = [name for name in custom_operators(content) if not name.startswith(custom)]
         if foreign:
             raise _missing(foreign)
     return content
+
+
+def _save_functions(functions, read, folder):
+    """Writes a SavedModel for the converter.
+
+    Args:
+        functions: Dictionary from names to concrete functions.
+        read: List of the model's variables that they read.
+        folder: The folder to write.
+    """
+    # Tracks the variables but not the model: see `Translator`. Kernels may have further variables.
+    module = tf.Module()
+    module.weights = read
+    module.others = [variable for function in functions.values() for variable in function.variables]
+    save(module, folder, functions)
+
+
+@contextlib.contextmanager
+def _named_operators():
+    """Replaces an error of the converter about missing operators by one that names them."""
+    try:
+        yield
+    except Exception as error:
+        matches = re.findall(r"(?:TF Select|Custom|Flex) ops: ([\w, ]+)", str(error))
+        if not matches:
+            raise
+        raise _missing(name for names in matches for name in names.strip().split(", ")) from error
 
 
 def _missing(names):

@@ -14,6 +14,7 @@ from keras_transformer.export.litert.packed import pack, read_model
 from keras_transformer.export.parity import in_float32, without_sentences
 from keras_transformer.export.place import place_file, silent
 from keras_transformer.export.place_checks import check_place_of_file, check_space
+from keras_transformer.free_memory import return_free_memory
 from keras_transformer.tasks.pipeline import Pipeline
 
 
@@ -181,7 +182,8 @@ def _write(contents, draft, path, about):
     metadata = {**contents.metadata(content), **about}
     tokenizers = contents.pipeline.tokenizers
     pack(draft, content, tokenizers, metadata)
-    del content  # the check needs the memory
+    del content
+    return_free_memory()  # for the check
     report = contents.check(draft, path)
     pack(draft, read_model(draft), tokenizers, {**metadata, "agreement": without_sentences(report)})
     contents.open(draft)

@@ -2,6 +2,7 @@
 
 import functools
 import hashlib
+import math
 from collections.abc import Callable, Collection
 from typing import Any
 
@@ -52,6 +53,11 @@ class StandIns:
     def paths(self) -> frozenset[str]:
         """Paths of the weights that have stand-ins."""
         return frozenset(self._weights)
+
+    @property
+    def size(self) -> int:
+        """Bytes of the weights that have stand-ins."""
+        return sum(4 * math.prod(w.variable.shape) for w in set(self._weights.values()))
 
     def copy(self, model: keras.Model, kernels: Kernels) -> Any:
         """Returns a copy of the model with `Kernels`, for functions that `within` returns."""

@@ -108,6 +108,24 @@ class Subcommands(Group):
     command_class = Command
 
 
+class LeanCommand(Command):
+    """A command in which TensorFlow returns free memory to the operating system.
+
+    By default TensorFlow keeps as much memory as it has ever needed, for later use. Exports and
+    conversions make copies of weights only once, and need the memory for something else.
+    """
+
+    def invoke(self, context) -> Any:  # noqa: D102
+        os.environ.setdefault("TF_ONEDNN_USE_SYSTEM_ALLOCATOR", "1")  # read when TensorFlow starts
+        return super().invoke(context)
+
+
+class LeanSubcommands(Group):
+    """Group of commands in which TensorFlow returns free memory."""
+
+    command_class = LeanCommand
+
+
 class Commands(Subcommands):
     """Group that reports every expected error in one line; `--traceback` shows its origin.
 

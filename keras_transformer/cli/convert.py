@@ -2,7 +2,7 @@
 
 import click
 
-from keras_transformer.cli.command import EXISTING_FILE, FOLDER, Subcommands, max_length, warn
+from keras_transformer.cli.command import EXISTING_FILE, FOLDER, LeanSubcommands, max_length, warn
 from keras_transformer.cli.help import option
 from keras_transformer.cli.places import check_folder
 from keras_transformer.cli.search_options import line_of
@@ -10,7 +10,7 @@ from keras_transformer.config.arguments import options_of
 from keras_transformer.config.stack import StackConfig
 
 
-@click.group(cls=Subcommands, example="keras-transformer convert hf opus-mt-en-de runs/en-de")
+@click.group(cls=LeanSubcommands, example="keras-transformer convert hf opus-mt-en-de runs/en-de")
 def convert() -> None:
     """Convert a checkpoint of another project to a run."""
 

@@ -2,7 +2,7 @@
 
 import click
 
-from keras_transformer.cli.command import FILE, FOLDER, Subcommands, refuse
+from keras_transformer.cli.command import FILE, FOLDER, LeanSubcommands, refuse
 from keras_transformer.cli.export_options import (
     LENGTHS,
     MAX_LENGTH,
@@ -21,7 +21,7 @@ from keras_transformer.export.formats import FORMATS
 LITERT = FORMATS["litert"]
 
 
-@click.group(cls=Subcommands, example="keras-transformer export litert runs/base model.tflite")
+@click.group(cls=LeanSubcommands, example="keras-transformer export litert runs/base model.tflite")
 def export() -> None:
     """Export a run to a format that works without this package."""
 

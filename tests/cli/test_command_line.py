@@ -12,6 +12,7 @@ from support import small_config
 
 import keras_transformer
 from keras_transformer import Beam
+from keras_transformer.cli import command
 from keras_transformer.cli.command import lines_of_level
 from keras_transformer.cli.main import cli
 
@@ -45,6 +46,26 @@ LOG = (
 def test_a_log_level_shows_messages_of_that_severity(level, shown):
     lines = LOG.splitlines(keepends=True)
     assert lines_of_level(LOG, level) == b"".join(lines[number] for number in shown)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "before", "expected"),
+    [
+        (("export", "litert", "missing", "model.tflite"), None, "1"),
+        (("convert", "hf", "missing", "run"), None, "1"),
+        (("export", "litert", "missing", "model.tflite"), "0", "0"),
+        (("evaluate", "missing"), None, None),
+    ],
+)
+def test_only_exports_and_conversions_return_free_memory(arguments, before, expected, monkeypatch):
+    name = "TF_ONEDNN_USE_SYSTEM_ALLOCATOR"
+    monkeypatch.setenv(name, before or "")  # so that it is restored in either case
+    if before is None:
+        monkeypatch.delenv(name)
+    seen = []
+    monkeypatch.setattr(command, "_start_tensorflow", lambda: seen.append(os.environ.get(name)))
+    assert run(*arguments).exit_code != 0
+    assert seen == [expected]
 
 
 @pytest.mark.slow

@@ -1,0 +1,84 @@
+"""LiteRT's converter, in this process or, as a program, in one of its own."""
+
+import os
+import pathlib
+import subprocess
+import sys
+
+import tensorflow as tf
+
+from keras_transformer.export.errors import ExportError
+
+MODEL, RESULT, FAILURE = "model", "model.tflite", "failure.txt"  # names in the folder
+
+
+def convert_saved_model(folder, names, quantize, custom="") -> bytes:
+    """Returns the bytes of a .tflite model with the functions of a SavedModel.
+
+    Args:
+        folder: The folder of the SavedModel.
+        names: Names of the signatures.
+        quantize, custom: See `convert_functions`.
+    """
+    converter = tf.lite.TFLiteConverter.from_saved_model(str(folder), signature_keys=names)
+    converter.target_spec.supported_ops = [tf.lite.OpsSet.TFLITE_BUILTINS]
+    converter.allow_custom_ops = bool(custom)
+    if quantize != "none":
+        converter.optimizations = [tf.lite.Optimize.DEFAULT]
+    if quantize == "float16":
+        converter.target_spec.supported_types = [tf.float16]
+    return converter.convert()
+
+
+def convert_apart(folder: pathlib.Path, name: str, quantize: str) -> bytes:
+    """Returns the bytes of a .tflite model, which a process of its own has converted.
+
+    The converter takes several hundred megabytes, and a third of them are not free when it has
+    finished. The end of a process frees all.
+
+    Args:
+        folder: Folder with the SavedModel under `MODEL`.
+        name: Name of the signature.
+        quantize: See `convert_functions`.
+
+    Raises:
+        ExportError: If the process was killed or could not start.
+        RuntimeError: If the converter fails; the message is the converter's.
+    """
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+        "CUDA_VISIBLE_DEVICES": "-1",  # the converter needs no graphics processor
+    }
+    command = [sys.executable, "-m", __name__, str(folder), name, quantize]
+    ended = subprocess.run(
+        command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, capture_output=True
+    )
+    result, failure = folder / RESULT, folder / FAILURE
+    if failure.exists():
+        raise RuntimeError(failure.read_text(encoding="utf-8"))
+    if ended.returncode or not result.exists():
+        lines = ended.stderr.decode("utf-8", "replace").split("\n")
+        reason = next((line for line in reversed(lines) if line.strip()), "")
+        raise ExportError(
+            f"The process of LiteRT's converter ended with {ended.returncode} while it converted "
+            f"{name}; perhaps there is not enough memory. {reason}".strip()
+        )
+    content = result.read_bytes()
+    result.unlink()
+    return content
+
+
+def main(folder, name, quantize) -> None:
+    """Converts a signature of a SavedModel for `convert_apart`."""
+    folder = pathlib.Path(folder)
+    try:
+        content = convert_saved_model(folder / MODEL, [name], quantize)
+    except Exception as error:
+        (folder / FAILURE).write_text(str(error), encoding="utf-8")
+        raise
+    (folder / RESULT).write_bytes(content)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
