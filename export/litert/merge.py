@@ -97,10 +97,10 @@ class _Merger:
         return self._codes[key]
 
     def _buffer(self, data, kind):
-        """Returns the number of a buffer; tensors of different kinds do not share a large one."""
+        """Returns the number of a buffer, which stand-ins of different kinds do not share."""
         if data is None or not len(data):
             return 0
-        key = kind if len(data) >= LARGE else None, _digest(data)
+        key = kind if _may_be_stand_in(data) else None, _digest(data)
         if key not in self._buffers:
             self._buffers[key] = len(self.model.buffers)
             self.model.buffers.append(type(self.model.buffers[0])())
@@ -128,6 +128,11 @@ def _empty_like(model):
     empty.buffers = [type(model.buffers[0])()]  # by convention the first one is empty
     empty.operatorCodes, empty.subgraphs, empty.signatureDefs, empty.metadata = [], [], [], []
     return empty
+
+
+def _may_be_stand_in(data):
+    """Returns whether a large constant consists of equal numbers of four bytes: see `StandIns`."""
+    return len(data) >= LARGE and len(data) % 4 == 0 and np.ptp(data.view(np.uint32)) == 0
 
 
 def _digest(data):

@@ -24,7 +24,7 @@ SIGNATURES = make_signatures([5], [2], 6, 6, 2, 1, None)  # greedy search and a 
 @pytest.fixture(scope="module")
 def convert():
     """A function from a quantisation to the bytes of a file."""
-    config = small_config(d_model=24, num_heads=2, num_encoder_layers=1, num_decoder_layers=1)
+    config = small_config(d_model=24, num_heads=2, num_layers=1, num_decoder_layers=1)
     model = Transformer(config)
     for number, weight in enumerate(model.weights):
         weight.assign(normal(*weight.shape, seed=number))
