@@ -9,6 +9,7 @@ from support import run_benchmark
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_both_error_rates_are_printed(tmp_path, monkeypatch):
     (tmp_path / "bin").mkdir()
     program = fake_espeak.write(tmp_path / "bin")
