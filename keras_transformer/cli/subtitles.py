@@ -41,14 +41,13 @@ def write_subtitles(
         ValueError: See `streaming.outcomes`.
     """
     lines = [*without_mark(source)]
-    begin, end = bounds or (0, len(lines))
-    paths = _paths(lines[begin:end], place, suffix)
+    paths = _paths(lines, bounds or (0, len(lines)), place, suffix)
     how = {"batch_size": batch_size, "window": batch_size, "bounds": bounds, "strict": strict}
     for number, outcome in outcomes(search, lines, warn, fate="without subtitles", **how):
         if outcome is None:
             continue
         content = FORMATS[suffix](outcome[0].segments).encode()
-        path = paths[number - 1 - begin]
+        path = paths[number - 1]
         if path is None:
             output.write(content)
             output.flush()
@@ -57,21 +56,26 @@ def write_subtitles(
             draft.write_bytes(content)
 
 
-def _paths(lines, place, suffix):
-    """Returns the path of the file for each line, which is `None` for stdout."""
+def _paths(lines, bounds, place, suffix):
+    """Returns the path of the file for each line, which is `None` for stdout.
+
+    Also the lines outside of `bounds` must have other names: further calls write their files into
+    the same folder.
+    """
+    begin, end = bounds
+    texts = [os.fsdecode(without_end(line)).strip() for line in lines]
     if place is None or not place.is_dir():
-        count = sum(bool(line.strip()) for line in lines)
+        count = sum(map(bool, texts[begin:end]))
         if count > 1:
             raise click.UsageError(
                 f"--subtitles {suffix} of {count} recordings needs --output with a folder that "
                 "exists: each recording has a file of its own there."
             )
         return [place] * len(lines)
-    names = [pathlib.Path(os.fsdecode(without_end(line))).stem for line in lines]
-    paths = [place / f"{name}.{suffix}" for name in names]
+    paths = [place / f"{pathlib.Path(text).stem}.{suffix}" for text in texts]
     known = {}
-    for line, path in enumerate(paths, start=1):
-        if names[line - 1] and known.setdefault(path, line) != line:
+    for line, (text, path) in enumerate(zip(texts, paths, strict=True), start=1):
+        if text and known.setdefault(path, line) != line:
             raise click.UsageError(
                 f"{path} would have the subtitles of two recordings, of lines {known[path]} and "
                 f"{line}: rename one of them, or call the command twice."

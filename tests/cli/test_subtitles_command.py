@@ -66,7 +66,15 @@ def test_recordings_that_cannot_be_told_apart_are_refused(tmp_path):
     for place in (None, tmp_path / "all.srt"):
         with pytest.raises(click.UsageError, match="srt of 2 recordings needs --output with a fol"):
             subtitles(b"a.wav\nb.wav\n", place)
+    with pytest.raises(click.UsageError, match=r"a\.srt .* of lines 2 and 4"):  # another shard's
+        subtitles(b"b.wav\nx/a.wav\nc.wav\ny/a.wav\n", tmp_path, bounds=(2, 4))
     assert not [*tmp_path.iterdir()]
+
+
+def test_lines_of_spaces_are_empty(tmp_path):
+    subtitles(b" \na.wav\n \n", tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["a.srt"]
+    assert subtitles(b" \na.wav\n\t\n") == (srt_of("a.wav"), [])
 
 
 def test_a_bad_recording_is_an_error_if_strict(tmp_path):
