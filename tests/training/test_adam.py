@@ -207,6 +207,7 @@ def updated(optimizer, steps=3, compiled=True, scale=None):
         {"weight_decay": 0.1},
         {"amsgrad": True},
         {"global_clipnorm": 0.1, "use_ema": True},
+        {"gradient_accumulation_steps": 2},
     ],
     ids=str,
 )

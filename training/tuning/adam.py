@@ -23,7 +23,7 @@ class FusedUpdates:
         if isinstance(variable, keras.Variable):
             variable = variable.value
         index, dtype = self._get_variable_index(variable), variable.dtype
-        step = tf.cast(self.iterations.value, dtype) + 1
+        step = tf.cast(self.iterations + 1, dtype)
         beta_1, beta_2 = tf.cast(self.beta_1, dtype), tf.cast(self.beta_2, dtype)
         tf.raw_ops.ResourceApplyAdam(
             var=variable.handle,
