@@ -3,6 +3,7 @@
 Only this module imports `ai_edge_litert`.
 """
 
+import contextlib
 import functools
 import os
 import sys
@@ -77,8 +78,8 @@ class PackedWeights:
     and is closed. The models of the engines then find the packed weights there, so that they need
     no such buffer and no copy of their own.
 
-    The cache is an anonymous file in memory. Other platforms than Linux do not have such files, and
-    for a small model the time to load it twice is not worth it.
+    The cache is an anonymous file in memory. Other platforms than Linux do not have such files,
+    some systems forbid them, and for a small model the time to load it twice is not worth it.
 
     Args:
         path: The .tflite file.
@@ -96,8 +97,10 @@ class PackedWeights:
     def __init__(self, path: str | os.PathLike):
         self.path, self.cache = str(path), IN_MEMORY
         if IN_MEMORY and os.path.getsize(path) >= LARGE and os.path.exists(DESCRIPTORS):
+            with contextlib.suppress(OSError, AttributeError):  # forbidden or missing
+                self.cache = self._keep(os.memfd_create("packed weights"))
+        if self.cache != IN_MEMORY:
             self.path = self._keep(os.open(path, os.O_RDONLY))
-            self.cache = self._keep(os.memfd_create("packed weights"))
             _load(self, 1).close()
 
     def _keep(self, descriptor):

@@ -1,6 +1,7 @@
 """LiteRT's runtimes for Python: equal outputs, weights stored once, refusals, no log."""
 
 import contextlib
+import errno
 import gc
 import os
 import pathlib
@@ -165,6 +166,19 @@ def test_engines_with_shared_weights_read_the_same_file(file, tmp_path, monkeypa
     del first, second, engine
     gc.collect()
     assert caches_in_use() == 0
+
+
+def test_a_system_without_anonymous_files_needs_none(file, monkeypatch):
+    def refuse(name):
+        raise OSError(errno.EACCES, os.strerror(errno.EACCES))  # as with vm.memfd_noexec = 2
+
+    monkeypatch.setattr(engines, "LARGE", 0)
+    monkeypatch.setattr(os, "memfd_create", refuse, raising=False)
+    weights = PackedWeights(file)
+    assert (weights.path, weights.cache) == (str(file), IN_MEMORY)
+    x = np.random.default_rng(2).normal(size=(B, D)).astype("float32")
+    ours = CompiledEngine(file, weights=weights).run("loop_3", x=x)["y"]
+    np.testing.assert_array_equal(ours, InterpretedEngine(file).run("loop_3", x=x)["y"])
 
 
 def test_the_life_of_an_engine_is_silent(file, capfd):
