@@ -161,6 +161,8 @@ def write_test(folder, data):
 def main(folder, updates, examples):
     """Fine-tune a random checkpoint of Whisper, and print its error rates before and after."""
     folder = folder.resolve()
+    if folder.exists():
+        raise click.UsageError(f"{folder} exists: --folder is a new folder.")
     write_checkpoint(folder / "checkpoint")
     before, after, data = folder / "whisper", folder / "tuned", folder / "data"
     command("convert", "hf", folder / "checkpoint", before, "--license", "none",

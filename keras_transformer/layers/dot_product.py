@@ -110,13 +110,14 @@ def _trained_weights(scores, dtype, allowed, bias):
     layer, is kept for the gradient.
     """
     scores = _biased(at_least_float32(scores), bias)
+    some = ops.ones((1, 1, 1, 1), scores.dtype)
     if allowed is not None:
-        forbidden = ops.cast(ops.where(allowed, 0.0, FORBIDDEN), scores.dtype)  # [B, 1, T, S]
+        scores = scores + ops.cast(ops.where(allowed, 0.0, FORBIDDEN), scores.dtype)
         some = ops.cast(ops.any(allowed, axis=-1, keepdims=True), scores.dtype)  # [B, 1, T, 1]
 
     @ops.custom_gradient
-    def softmax(scores):
-        weights = _softmax(scores if allowed is None else scores + forbidden)  # [B, H, T, S]
+    def softmax(scores, some):  # an argument, because JAX allows no closure over its arrays here
+        weights = _softmax(scores)  # [B, H, T, S]
         if allowed is not None:
             weights = weights * some  # for rows in which nothing is allowed
         weights = ops.cast(weights, dtype)
@@ -124,11 +125,11 @@ def _trained_weights(scores, dtype, allowed, bias):
         def gradient(upstream):
             w, g = (ops.cast(tensor, scores.dtype) for tensor in (weights, upstream))
             weighted = w * g
-            return weighted - w * ops.sum(weighted, axis=-1, keepdims=True)
+            return weighted - w * ops.sum(weighted, axis=-1, keepdims=True), ops.zeros_like(some)
 
         return weights, gradient
 
-    return softmax(scores)
+    return softmax(scores, some)
 
 
 def _attended(weights, value, pairs):

@@ -39,9 +39,11 @@ class FusedUpdates:
         )
 
 
+@keras.saving.register_keras_serializable(package="keras_transformer")
 class Adam(FusedUpdates, keras.optimizers.Adam):
     """`keras.optimizers.Adam`, with one operation for each variable."""
 
 
+@keras.saving.register_keras_serializable(package="keras_transformer")
 class AdamW(FusedUpdates, keras.optimizers.AdamW):
     """`keras.optimizers.AdamW`, with one operation for each variable besides its decay."""
