@@ -137,7 +137,7 @@ def convert_copy(pipeline, quantize, kernels_of, functions_of, custom="") -> byt
 
 
 def _noted(functions, stand_ins):
-    """Yields the names and functions, whose constants `StandIns` has noted."""
+    """Yields the names and functions, each after `StandIns` noted its constants."""
     for name, function in functions:
         stand_ins.note(function)
         yield name, function
