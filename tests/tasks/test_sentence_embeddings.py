@@ -41,7 +41,9 @@ def test_fewer_dimensions_are_the_first_ones_with_unit_length():
         pipeline.embed(TEXTS, dimensions=2.0)
     shorter = pipeline.with_settings(dimensions=3)
     np.testing.assert_array_equal(shorter.embed(TEXTS), short)
-    assert shorter([TEXTS[0]]) == [" ".join(map(str, short[0]))]
+    alone = shorter.embed(TEXTS[:1])  # kernels for AVX2 round batches of other sizes differently
+    np.testing.assert_allclose(alone, short[:1], atol=1e-6)
+    assert shorter([TEXTS[0]]) == [" ".join(map(str, alone[0]))]
     assert shorter.embed([]).shape == (0, 3) and shorter.embed(TEXTS, dimensions=2).shape[1] == 2
     assert pipeline.embed(TEXTS[:1]).shape == (1, 5), "the pipeline itself stays as it is"
     with pytest.raises(ValueError, match="between 1 and the model's 3"):
