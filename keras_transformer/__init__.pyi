@@ -64,11 +64,17 @@ from .models.span_predictor import SpanPredictor as SpanPredictor
 from .decoding import (
     Constraints as Constraints,
     beam_decode as beam_decode,
+    ctc_decode as ctc_decode,
     greedy_decode as greedy_decode,
     sample_decode as sample_decode,
     score as score,
 )
-from .decoding.search import Beam as Beam, Greedy as Greedy, Sample as Sample
+from .decoding.search import (
+    Beam as Beam,
+    BestPath as BestPath,
+    Greedy as Greedy,
+    Sample as Sample,
+)
 from .text.shortlist import Shortlist as Shortlist
 from .text.tokenizers import (
     ByteBPETokenizer as ByteBPETokenizer,

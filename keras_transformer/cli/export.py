@@ -14,7 +14,13 @@ from keras_transformer.cli.export_options import (
 from keras_transformer.cli.export_run import export_run
 from keras_transformer.cli.help import option
 from keras_transformer.cli.places import check_suffix
-from keras_transformer.cli.search_options import greedy_or_beam, n_best, option_of, search_of_run
+from keras_transformer.cli.search_options import (
+    CTC,
+    greedy_or_beam,
+    n_best,
+    option_of,
+    search_of_run,
+)
 from keras_transformer.cli.shortlist import SHORTLIST
 from keras_transformer.export.formats import FORMATS
 
@@ -33,6 +39,7 @@ def export() -> None:
 @click.argument("run", type=FOLDER)
 @click.argument("directory", type=FOLDER)
 @greedy_or_beam()
+@CTC
 @n_best(
     "Number of outputs that the signatures with several outputs return.",
     "4, or the beam's N if that is less",
@@ -97,6 +104,7 @@ def saved_model(run, directory, **options) -> None:
     "the run's own search if it is a beam search",
 )
 @greedy_or_beam("beam", *LITERT.beams.fixed)
+@CTC
 @n_best("With --beam: number of outputs that beam search returns.", 1)
 @SHORTLIST
 @batch_sizes("1")

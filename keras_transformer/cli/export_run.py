@@ -70,7 +70,10 @@ def export_run(
         pipeline = with_shortlist(open_run(run, max_length), shortlist, run)
         taken = format.options_of(pipeline)
         _check_parameters(pipeline, run, taken)
-        _warn_of_search(run, path, taken)
+        if _is_searched(pipeline):
+            pipeline = pipeline.with_search(_search_in(options))
+        else:
+            _warn_of_search(run, path, taken)
         examples = parse_lines(pipeline.parse, samples, "sentence")
         count = _affordable(pipeline, examples, progress)
         if correct and quantize != "none":
@@ -94,9 +97,21 @@ def _check_parameters(pipeline, run, taken):
     """Refuses options of the command line that have no effect on the run."""
     known = taken | OF_THE_COMMAND
     if pipeline.generates:
-        known |= set(OF_GREEDY_OR_BEAM)
+        known |= {*OF_GREEDY_OR_BEAM} - {"ctc"}
+    if _is_searched(pipeline):
+        known |= {*OF_GREEDY_OR_BEAM}
     others = [name for name in click.get_current_context().params if name not in known]
     refuse(others, f"has no effect on {run}, a run for {pipeline.task}.")
+
+
+def _is_searched(pipeline):
+    """Returns whether a pipeline gives single answers, which one search finds."""
+    return not pipeline.generates and pipeline.search is not None
+
+
+def _search_in(options):
+    """Returns the only search of a format's options."""
+    return options["search"] if "search" in options else options["searches"][0]
 
 
 def _warn_of_search(run, path, taken):

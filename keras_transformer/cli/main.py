@@ -26,6 +26,7 @@ from keras_transformer.cli.places import check_folder, new_folder
 from keras_transformer.cli.plot import plot
 from keras_transformer.cli.predict import predict
 from keras_transformer.cli.search_options import (
+    CTC,
     OF_GREEDY_OR_BEAM,
     greedy_or_beam,
     search_of_run,
@@ -162,6 +163,7 @@ def average(run, last, output) -> None:
     help="Ignore case in BLEU and chrF.",
 )
 @greedy_or_beam()
+@CTC
 @SHORTLIST
 def evaluate(runs, source, reference, split, shortlist, **options) -> None:
     """Evaluate RUN with the metrics of its task.

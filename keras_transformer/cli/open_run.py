@@ -12,7 +12,13 @@ from keras_transformer.cli.model_options import (
     check_languages,
     with_answers,
 )
-from keras_transformer.cli.search_options import OF_SAMPLES, SEARCHES, limited, name_default
+from keras_transformer.cli.search_options import (
+    OF_SAMPLES,
+    SEARCHES,
+    check_ctc,
+    limited,
+    name_default,
+)
 from keras_transformer.cli.shortlist import with_shortlist
 
 
@@ -33,6 +39,7 @@ def open_runs(
     for path in paths:
         _check_folder(path)
     path, run = " and ".join(map(str, paths)), paths[0] if len(paths) == 1 else paths
+    check_ctc(run, search)
     translator = with_shortlist(open_run(run, max_length), shortlist, path)
     translator = with_answers(translator, answers, path, "run")
     if not translator.generates:

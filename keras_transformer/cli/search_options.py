@@ -1,5 +1,6 @@
 """Options that choose a search, derived from its settings, and the search that they describe."""
 
+import dataclasses
 import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,7 @@ from keras_transformer.search_settings import (
 )
 
 if TYPE_CHECKING:
-    from keras_transformer.decoding.search import Beam, Greedy, Sample
+    from keras_transformer.decoding.search import Beam, BestPath, Greedy, Sample
 
 # Options that choose a search, and the settings of that search.
 KINDS = {"beam": BeamSettings, "greedy": GreedySettings, "sample": SampleSettings}
@@ -36,7 +37,7 @@ def _options():
 
 OPTIONS = _options()
 BEAMS = tuple(name for name, kinds in OPTIONS.items() if "beam" in kinds)
-OF_GREEDY_OR_BEAM = ("greedy", *BEAMS)  # options of the commands that do not sample
+OF_GREEDY_OR_BEAM = ("greedy", *BEAMS, "ctc")  # options of the commands that do not sample
 OF_SAMPLES = tuple(name for name in OPTIONS if name not in BEAMS)
 SEARCHES = (*OF_GREEDY_OR_BEAM, "n_best", "sample", *OF_SAMPLES)
 
@@ -45,6 +46,13 @@ GREEDY = option(
     is_flag=True,
     group="Search",
     help="Use greedy search, even if the run's own search is another one.",
+)
+CTC = option(
+    "--ctc",
+    is_flag=True,
+    group="Search",
+    help="Speech recognition: take the best path of CTC, which needs the encoder only. For runs "
+    "with training.ctc_weight.",
 )
 SAMPLE = option("--sample", is_flag=True, group="Sampling", help="Draw outputs at random.")
 
@@ -123,7 +131,8 @@ def search_options(command) -> Any:
         "Write up to M outputs of each line, the best first: line number counted from 1, tab, "
         "score, tab, text. Without --beam, the beam is the run's own, or 4, but at least M."
     )
-    return add_options(command, greedy_or_beam(), several, SAMPLE, *map(option_of, OF_SAMPLES))
+    sampling = SAMPLE, *map(option_of, OF_SAMPLES)
+    return add_options(command, greedy_or_beam(), CTC, several, *sampling)
 
 
 def greedy_or_beam(*without) -> Callable[[Any], Any]:
@@ -153,13 +162,13 @@ def line_of(search) -> str:
     return "".join(parts)
 
 
-def make_search(n_best=None, **options) -> "Beam | Greedy | Sample | None":
+def make_search(n_best=None, **options) -> "Beam | BestPath | Greedy | Sample | None":
     """Returns the search that the options of a command describe.
 
     Args:
         n_best: Value of `--n-best`, or `None`.
-        **options: Values of `--greedy`, `--sample` and the keys of `OPTIONS`, as far as the command
-            has them. `None`: not given.
+        **options: Values of `--greedy`, `--sample`, `--ctc` and the keys of `OPTIONS`, as far as
+            the command has them. `None`: not given.
 
     Returns:
         The search; `None` if no option chooses one, as with `--n-best` alone.
@@ -167,13 +176,13 @@ def make_search(n_best=None, **options) -> "Beam | Greedy | Sample | None":
     Raises:
         click.UsageError: If an option has no effect beside the others.
     """
-    from keras_transformer.decoding import Beam, Greedy, Sample
+    from keras_transformer.decoding import Beam, BestPath, Greedy, Sample
 
     size = options.get("beam")
-    kind = next((name for name in ("greedy", "sample") if options.get(name)), None)
+    kinds = ("greedy", "ctc", "sample")
+    kind = next((name for name in kinds if options.get(name)), None)
     if kind is not None:
-        others = ("sample", "n_best") if kind == "greedy" else ("n_best",)
-        refuse(others, f"has no effect with --{kind}.")
+        refuse([*kinds[kinds.index(kind) + 1 :], "n_best"], f"has no effect with --{kind}.")
     elif size is not None or n_best is not None:
         kind = "beam"
     _refuse_without_effect(kind)
@@ -200,7 +209,7 @@ def make_search(n_best=None, **options) -> "Beam | Greedy | Sample | None":
         )
     if kind == "beam":
         return Beam(**{"size": max(4, n_best or 0), **values})
-    return Greedy(**values) if kind == "greedy" else Sample(**values)
+    return {"greedy": Greedy, "ctc": BestPath, "sample": Sample}[kind](**values)
 
 
 def _refuse_without_effect(chosen):
@@ -227,23 +236,44 @@ def search_of_run(run, options) -> Any:
     chosen = {name: options.pop(name) for name in OF_GREEDY_OR_BEAM if name in options}
     search, searches = make_search(**chosen), _searches_of(run)
     own = searches.pop() if len(searches) == 1 else Greedy()
+    check_ctc(run, search)
     if search is None:
         name_default(run, own)
         return own
     return limited(search, own)
 
 
-def limited(search, own) -> Any:
-    """Returns a search that options chose; a greedy one gets the length limit of the run's own.
+def check_ctc(run, search) -> None:
+    """Raises `click.UsageError` if a search is one of CTC and a run was trained without it.
 
     Args:
-        search: The chosen `Greedy`, `Beam` or `Sample`.
-        own: The run's own `Greedy` or `Beam`.
+        run: Folder of the run, or a list of several.
+        search: The search, or `None`.
     """
-    from keras_transformer.decoding import Greedy
+    from keras_transformer.decoding import BestPath
+    from keras_transformer.tasks.run import Run
 
-    if isinstance(search, Greedy) and search.max_length is None:
-        return Greedy(own.max_length)
+    if not isinstance(search, BestPath):
+        return
+    for folder in run if isinstance(run, list) else [run]:
+        if not Run(folder).read_setting("training", "ctc_weight"):
+            raise click.UsageError(
+                f"--ctc needs a run that was trained with training.ctc_weight, which {folder} was "
+                "not."
+            )
+
+
+def limited(search, own) -> Any:
+    """Returns a search that options chose; one without a beam gets the run's own length limit.
+
+    Args:
+        search: The chosen search.
+        own: The run's own search.
+    """
+    from keras_transformer.decoding import BestPath, Greedy
+
+    if isinstance(search, (Greedy, BestPath)) and search.max_length is None:
+        return dataclasses.replace(search, max_length=own.max_length)
     return search
 
 

@@ -136,6 +136,11 @@ class EncoderDecoder(ModelPredictor):
             logits += self._forced(source[:, 0], tf.reshape(positions, [1, -1, 1]), logits.dtype)
         return Beginning.of(self.vocabulary, inputs).forced(logits, positions, self.vocabulary)
 
+    def label_log_probs(self, inputs: Any) -> tuple[Tensor, Tensor]:  # noqa: D102
+        memory, allowed = self.model.encode(self._source(inputs))
+        logits = self.model.output_weights.project(memory)  # [B, P, V], as in training
+        return tf.nn.log_softmax(tf.cast(logits, tf.float32)), allowed[:, 0]
+
     def _source(self, inputs):
         """Returns the inputs of a search as a tensor, the source of the model."""
         return tf.convert_to_tensor(source_of(inputs), self.input.dtype)

@@ -108,6 +108,12 @@ class Ensemble(Predictor):
     def logits(self, inputs: Any, tokens: Tensor) -> Tensor:  # noqa: D102
         return log_mean([member.logits(inputs, tokens) for member in self.members])
 
+    def label_log_probs(self, inputs: Any) -> tuple[Tensor, Tensor]:  # noqa: D102
+        log_probs, allowed = zip(
+            *(member.label_log_probs(inputs) for member in self.members), strict=True
+        )
+        return log_mean(log_probs), allowed[0]
+
     def predictor(self, alignment: tuple[int, int | None] | None = None) -> "Ensemble":  # noqa: D102
         return self if alignment is None else Ensemble(self.models, alignment)
 

@@ -276,6 +276,23 @@ class Predictor(abc.ABC):
         *_, columns = tf.while_loop(lambda index, *_: index < length, advance, beginning)
         return tf.transpose(columns.stack(), [1, 0, 2])  # [B, T, V]
 
+    def label_log_probs(self, inputs: Any) -> tuple[Tensor, Tensor]:
+        """Returns the log-probabilities of the labels of CTC at each position of the encoder.
+
+        Args:
+            inputs: See `begin`.
+
+        Returns:
+            float32 `[B, P, V]`, and which positions are not padding, boolean `[B, P]`.
+
+        Raises:
+            TypeError: If the predictor has no encoder with such labels, as in the default.
+        """
+        raise TypeError(
+            "CTC needs a model with an encoder and a decoder, or an Ensemble of such models. "
+            f"Received: {type(self).__name__}."
+        )
+
     def predictor(self, alignment: tuple[int, int | None] | None = None) -> "Predictor":
         """Returns the predictor that a search runs on, by default this one.
 

@@ -131,11 +131,19 @@ class Run:
         Raises:
             ValueError: If the settings cannot be read.
         """
+        return self.read_setting("task", "kind")
+
+    def read_setting(self, section: str, key: str) -> Any:
+        """Returns a value in `config.toml`; `None` if the run has no such value.
+
+        Raises:
+            ValueError: If the settings cannot be read.
+        """
         if not self.config.is_file():
             return None
         try:
             settings = tomlkit.parse(self.config.read_text("utf-8")).unwrap()
-            return settings.get("task", {}).get("kind")
+            return settings.get(section, {}).get(key)
         except (ValueError, AttributeError) as error:
             raise ValueError(f"{self.config} is damaged: {error}") from error
 
@@ -237,8 +245,8 @@ class Run:
         """Returns the default search of the run.
 
         Returns:
-            The `Greedy` or `Beam` in `search.json`, otherwise the one in `generation.json`. `None`:
-            neither file names a search.
+            The search in `search.json`, otherwise the one in `generation.json`. `None`: neither
+            file names a search.
 
         Raises:
             ValueError: If a file cannot be read.

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from pipelines import speech_recognizer, write_run
 from tasks.test_speech_recognizer import RATE, RECORDINGS
 
-from keras_transformer import Beam
+from keras_transformer import Beam, BestPath
 from keras_transformer.audio.wav import encode_wav
 from keras_transformer.cli.main import cli
 from keras_transformer.export import export_litert, export_saved_model
@@ -94,6 +94,47 @@ def test_a_tflite_file_emits_the_tokens_of_the_run(files, tmp_path, options):
         pack(tmp_path / "old.tflite", read_model(path), tokenizers, {**changed, **wrong})
         with pytest.raises(ValueError, match=r"old.tflite is damaged: its metadata.json cannot be"):
             LiteRTSinglePass(tmp_path / "old.tflite")
+
+
+def test_exports_of_the_best_path_contain_neither_decoder_nor_loop(files, tmp_path):
+    pytest.importorskip("ai_edge_litert")
+    pipeline = speech_recognizer().with_search(BestPath())
+    run = write_run(pipeline, tmp_path / "run", "[training]\nctc_weight = 0.3\n")
+    lines = tmp_path / "list.txt"
+    lines.write_text("".join(f"{path}\n" for path in files))
+    expected, greedy = pipeline(files), speech_recognizer()(files)
+    assert expected != greedy and len({*expected}) > 1
+    places = {"saved-model": tmp_path / "speech", "litert": tmp_path / "speech.tflite"}
+    for form, path in places.items():
+        report = command("export", form, run, path, "--ctc", "--sentences", lines)
+        assert json.loads(report)["agreement"] == 1
+        assert command("predict", path, *files).splitlines() == expected
+        with_loop = path.with_name(f"greedy_{path.name}")
+        command("export", form, run, with_loop, "--sentences", lines)
+        assert command("predict", with_loop, *files).splitlines() == greedy
+    outputs = LiteRTSinglePass(places["litert"]).answer_batch(files)
+    for ours, theirs in zip(outputs, pipeline.transcribe(files), strict=True):
+        assert (ours.text, ours.length) == (theirs.text, theirs.length)
+        assert ours.score == pytest.approx(theirs.score, abs=1e-3)
+    sizes = [len(read_model(tmp_path / name)) for name in ("speech.tflite", "greedy_speech.tflite")]
+    assert sizes[0] < sizes[1]
+    (tmp_path / "plain.tflite").write_bytes(read_model(places["litert"]))
+    interpreter = load_interpreter()(model_path=str(tmp_path / "plain.tflite"))
+    assert "WHILE" not in {operation["op_name"] for operation in interpreter._get_ops_details()}
+
+
+def test_the_command_exports_the_search_of_its_options(files, tmp_path):
+    run, lines = write_run(speech_recognizer(), tmp_path / "run"), tmp_path / "list.txt"
+    lines.write_text("".join(f"{path}\n" for path in files))
+    beam = speech_recognizer().with_search(Beam(3, length_penalty=1.0))
+    arguments = "--beam", 3, "--length-penalty", 1, "--sentences", lines
+    command("export", "saved-model", run, tmp_path / "out", *arguments)
+    answers = SavedModelSinglePass(tmp_path / "out").answer_batch(files)
+    for ours, theirs in zip(answers, beam.transcribe(files), strict=True):
+        assert ours.text == theirs.text
+        assert ours.score == pytest.approx(theirs.score, abs=1e-4)
+    scores = [each.score for each in speech_recognizer().transcribe(files)]
+    assert [each.score for each in answers] != pytest.approx(scores, abs=1e-3)
 
 
 def test_int8_keeps_the_features_in_float(files, tmp_path):

@@ -1,4 +1,4 @@
-"""`Search`, the base class of `Greedy`, `Beam` and `Sample`, and `Found`, their result."""
+"""`Search`, the base class of all searches, and `Found`, their result."""
 
 import dataclasses
 import typing
@@ -25,7 +25,7 @@ class Found(typing.NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Search:
-    """Base class of `Greedy`, `Beam` and `Sample`, which are called with a model and token ids.
+    """Base class of searches, which are called with a model and the inputs of its encoder.
 
     Call arguments:
         model: A `Transformer`, or any other `Predictor`.

@@ -7,7 +7,7 @@ import keras
 import tensorflow as tf
 
 from keras_transformer.audio.log_mel import LogMel
-from keras_transformer.decoding import Beam, Ensemble, Greedy, Prompted
+from keras_transformer.decoding import Beam, BestPath, Ensemble, Greedy, Prompted
 from keras_transformer.decoding.predictor import Vocabulary
 from keras_transformer.decoding.search import check_search
 from keras_transformer.models.speech_transformer import SpeechTransformer
@@ -41,7 +41,8 @@ class SpeechRecognizer(SinglePass, TextPipeline):
         tokenizer: The `Tokenizer` of the model.
         max_length: Maximum length of an output in tokens, with those of the model's `prompt_ids`.
             `None`: the model's `max_length`.
-        search: The default search, a `Greedy` or a `Beam`. `None`: greedy search.
+        search: The default search: a `Greedy`, a `Beam`, or for a model that was trained with CTC a
+            `BestPath`. `None`: greedy search.
         language, task, timestamps: Defaults of the arguments of `transcribe`. `None`: those of the
             model.
 
@@ -71,7 +72,7 @@ class SpeechRecognizer(SinglePass, TextPipeline):
         model: keras.Model | Sequence[keras.Model],
         tokenizer: Tokenizer | tuple[Tokenizer, Tokenizer],
         max_length: int | None = None,
-        search: Greedy | Beam | None = None,
+        search: Greedy | Beam | BestPath | None = None,
         language: str | None = None,
         task: str | None = None,
         timestamps: bool | None = None,
@@ -85,7 +86,7 @@ class SpeechRecognizer(SinglePass, TextPipeline):
         self.codec = SpeechCodec(config.input, self.tokenizers, self.max_length, choices)
         self.check_models()
         if search is not None:
-            check_search(search, Greedy, Beam)
+            check_search(search, Greedy, Beam, BestPath)
             search.check(Vocabulary.of(config), self.max_length, 1)
             _check_limit(getattr(search, "max_length", None), choices.longest_prompt)
             self.search = search

@@ -65,7 +65,7 @@ class SpeechRecognitionTask(Task):
         Args:
             pipeline: A `SpeechRecognizer`.
             columns: List of recordings, and list of their texts.
-            search: A `Greedy` or a `Beam`. `None`: the default search of the pipeline.
+            search: A `Greedy`, `Beam` or `BestPath`. `None`: the default search of the pipeline.
 
         Returns:
             Dictionary of `wer` and `cer`, the word and character error rates as fractions, over the
