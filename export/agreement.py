@@ -25,8 +25,8 @@ from keras_transformer.text.quality import score
 # have followed from it.
 OTHERS_OF_BEAM = 0.01
 # Maximum loss of a quantised model, in nats per token. Measured in LiteRT for the small model of
-# the tests: float16 0.0001, int8 0.002, int8_static 0.003.
-MAX_SCORE_LOSS = {"none": 0.0, "float16": 0.01, "int8": 0.1, "int8_static": 0.1}
+# the tests: float16 0.0001, int8 0.002, int8_static 0.003; int4 0.02 for a model of Multi30K.
+MAX_SCORE_LOSS = {"none": 0.0, "float16": 0.01, "int8": 0.1, "int8_static": 0.1, "int4": 0.2}
 
 
 @dataclasses.dataclass

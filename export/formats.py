@@ -172,7 +172,7 @@ FORMATS = {
                 *("source_language", "target_language"),
             ),
             of_sources=("alignment",),
-            quantizations=("none", "float16", "int8", "int8_static"),
+            quantizations=("none", "float16", "int8", "int8_static", "int4"),
             calibrated="int8_static",
             beams=Beams(
                 "a .tflite file",

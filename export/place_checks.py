@@ -8,7 +8,7 @@ from keras_transformer.files import draft_of
 
 SAVED_MODEL = "saved_model.pb"
 TFLITE = b"TFL3"  # at byte 4 of every .tflite file
-BYTES = {"none": 4, "float16": 2, "int8": 1, "int8_static": 1}  # of a weight
+BYTES = {"none": 4, "float16": 2, "int8": 1, "int8_static": 1, "int4": 0.5}  # of a weight
 
 
 def check_place_of_file(path) -> pathlib.Path:

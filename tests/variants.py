@@ -635,6 +635,9 @@ _SLOW_BY_FILE = {
         "test_it_returns_what_the_run_returns": 0,
         "test_the_default_of_the_run_is_the_default_of_its_file": 0,
     },
+    "tests/export/litert/test_int4.py": {
+        "test_every_kind_of_model": 2,
+    },
     "tests/export/litert/test_litert.py": {
         "test_a_model_can_translate_in_another_thread_during_its_export": 0,
         "test_a_process_that_ran_other_models_before_gives_the_same": 0,

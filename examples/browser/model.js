@@ -18,7 +18,7 @@ export async function loadModel(url, report = () => {}) {
   const [arrived, runtime] = await Promise.allSettled([download(url, report), loadLiteRt()]);
   for (const { status, reason } of [arrived, runtime]) if (status === "rejected") throw reason;
   const [bytes, litert] = [arrived.value, runtime.value];
-  const { metadata, vocabularies } = readMembers(bytes, url);
+  const { metadata, vocabularies } = await readMembers(bytes, url);
   // On the CPU, because the export was checked with its kernels.
   const compiling = litert.loadAndCompile(bytes, { accelerator: "wasm" });
   const model = await compiling.catch((cause) => {
@@ -106,8 +106,8 @@ async function download(url, report) {
   }
 }
 
-function readMembers(bytes, url) {
-  const members = readArchive(bytes);
+async function readMembers(bytes, url) {
+  const members = await readArchive(bytes);
   if (!members["metadata.json"] || !hasVocabularies(members)) {
     throw new Error(
       `${url} was not written by \`keras-transformer export litert\`: it contains no vocabulary.`,

@@ -124,7 +124,7 @@ private func beginning(of text: String, bytes: Int) -> String {
   return String(text.unicodeScalars[..<end])
 }
 
-/// Returns the members of the ZIP archive at the end of a .tflite file, by name; they are uncompressed.
+/// Returns the members of the ZIP archive at the end of a .tflite file, by name.
 private func readArchive(_ file: Data) throws -> [String: Data] {
   func number(_ at: Int, _ bytes: Int) -> Int {
     (0..<bytes).reduce(0) { $0 | Int(file[file.startIndex + at + $1]) << (8 * $1) }
@@ -140,7 +140,9 @@ private func readArchive(_ file: Data) throws -> [String: Data] {
     let header = number(entry + 42, 4)
     let begin = header + 30 + number(header + 26, 2) + number(header + 28, 2)
     let name = String(decoding: take(entry + 46, number(entry + 28, 2)), as: UTF8.self)
-    members[name] = take(begin, number(entry + 20, 4))
+    let content = take(begin, number(entry + 20, 4))
+    let isDeflated = number(entry + 10, 2) == 8
+    members[name] = isDeflated ? try (content as NSData).decompressed(using: .zlib) as Data : content
     entry += 46 + number(entry + 28, 2) + number(entry + 30, 2) + number(entry + 32, 2)
   }
   return members

@@ -7,10 +7,8 @@ import tensorflow as tf
 
 from keras_transformer.export.answer_agreement import AnswerAgreement
 from keras_transformer.export.attention import attend
-from keras_transformer.export.litert.compact import share_quantization
 from keras_transformer.export.litert.contents import Contents
-from keras_transformer.export.litert.convert import convert_copy, search_kernels
-from keras_transformer.export.litert.kernels import Int8Rows
+from keras_transformer.export.litert.convert import ROWS, convert_copy, finish, search_kernels
 from keras_transformer.export.litert.packed import FixedSignature
 from keras_transformer.export.litert.single_pass import LiteRTSinglePass
 from keras_transformer.layers.kernels import Kernels
@@ -47,14 +45,14 @@ class LiteRTAnswers(Contents):
 
     def convert(self, path) -> bytes:  # noqa: D102
         self.progress(f"converting {len(self.signatures)} signatures")
-        in_int8, tables = self.quantize == "int8", self.pipeline.model.embeddings
+        quantize, tables = self.quantize, self.pipeline.model.embeddings
 
         def kernels_of(code_of):
             if self.pipeline.search is not None:
-                return search_kernels(self.pipeline.model, in_int8, None, True, code_of)
-            if not in_int8:
+                return search_kernels(self.pipeline.model, quantize, None, True, code_of)
+            if quantize not in ROWS:
                 return Kernels(attend=attend)
-            rows = Int8Rows([layer.table for layer in tables], code_of=code_of)
+            rows = ROWS[quantize]([layer.table for layer in tables], code_of=code_of)
             return Kernels(attend=attend, look_up=rows.look_up)
 
         def functions_of(pipeline, within):
@@ -63,8 +61,7 @@ class LiteRTAnswers(Contents):
             for signature in self.signatures:
                 yield signature.name, function.get_concrete_function(**self._specs(signature))
 
-        content = convert_copy(self.pipeline, self.quantize, kernels_of, functions_of)
-        return share_quantization(content) if in_int8 else content
+        return finish(convert_copy(self.pipeline, quantize, kernels_of, functions_of), quantize)
 
     def _specs(self, signature):
         length = None if self._codec.longest is None else signature.source_length

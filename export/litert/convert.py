@@ -14,7 +14,9 @@ from keras_transformer.decoding import Beam, Greedy
 from keras_transformer.export.errors import ExportError
 from keras_transformer.export.litert import converter, kernels
 from keras_transformer.export.litert.calibration import FakeQuantized, keep_in_float
-from keras_transformer.export.litert.compact import share_quantization
+from keras_transformer.export.litert.compact import store_once
+from keras_transformer.export.litert.int4 import store_in_int4
+from keras_transformer.export.litert.int4_rows import Int4Rows
 from keras_transformer.export.litert.merge import merge
 from keras_transformer.export.litert.stand_ins import QUANTIZATIONS, StandIns
 from keras_transformer.export.litert.static_int8 import finish_static_int8
@@ -34,6 +36,8 @@ MANY = 8
 # Bytes of weights from which on each signature is converted by a process of its own, which takes
 # about four seconds to start.
 LARGE = 2**27
+# Kernels that read rows of weights, by quantisation.
+ROWS = {"int8": kernels.Int8Rows, "int8_static": kernels.Int8Rows, "int4": Int4Rows}
 
 
 def convert(pipeline, signatures, quantize, ranges=None, strings=None, beam=None) -> bytes:
@@ -42,7 +46,7 @@ def convert(pipeline, signatures, quantize, ranges=None, strings=None, beam=None
     Args:
         pipeline: A `Generator`, which is not changed.
         signatures: List of `FixedSignature`s that take token ids.
-        quantize: `"none"`, `"float16"`, `"int8"` or `"int8_static"`.
+        quantize: `"none"`, `"float16"`, `"int8"`, `"int8_static"` or `"int4"`.
         ranges: Result of `calibrate`, for `"int8_static"`.
         strings: The `StringSignatures`. `None`: no signature takes strings.
         beam: The `Beam` of the signatures with a beam. `None`: default settings.
@@ -51,7 +55,6 @@ def convert(pipeline, signatures, quantize, ranges=None, strings=None, beam=None
         ExportError: If the model needs operators that LiteRT does not have, apart from those of
             TensorFlow Text for `strings`. The message names them.
     """
-    in_int8 = quantize in ("int8", "int8_static")
     grows = quantize != "int8_static"
 
     def functions_of(pipeline, within):
@@ -69,31 +72,45 @@ def convert(pipeline, signatures, quantize, ranges=None, strings=None, beam=None
             sentence = tf.TensorSpec([1], tf.string, name="sentence")
             yield signature.name, _trace(translate, signature, sentence, "extra_length")
 
-    kernels_of = functools.partial(search_kernels, pipeline.model, in_int8, ranges, grows)
+    kernels_of = functools.partial(search_kernels, pipeline.model, quantize, ranges, grows)
     custom = TEXT if strings else ""
     content = convert_copy(pipeline, quantize, kernels_of, functions_of, custom)
     if quantize == "int8_static":
         content = finish_static_int8(content)
-    if in_int8 and pipeline.shortlist is not None:
+    if quantize in ROWS and pipeline.shortlist is not None:
         content = kernels.multiply_in_int8(content)
-    return share_quantization(content) if in_int8 else content
+    return finish(content, quantize)
 
 
-def search_kernels(model, in_int8, ranges, grows, code_of=lambda path: None) -> Kernels:
+def finish(content, quantize) -> bytes:
+    """Returns a converted .tflite model in the form in which it is stored.
+
+    Args:
+        content: Result of `convert_copy`.
+        quantize: See `convert`.
+
+    Raises:
+        ExportError: See `store_in_int4`.
+    """
+    if quantize == "int4":
+        content = store_in_int4(content)
+    return store_once(content) if quantize in ROWS else content
+
+
+def search_kernels(model, quantize, ranges, grows, code_of=lambda path: None) -> Kernels:
     """Returns the `Kernels` of a model that a search calls.
 
     Args:
         model: The model.
-        in_int8: Whether weights are stored with 8 bits.
-        ranges: See `convert`.
+        quantize, ranges: See `convert`.
         grows: Whether the cache grows in stages.
         code_of: See `Int8Rows`.
     """
     chosen = {}
-    if in_int8:
+    if quantize in ROWS:
         tables = [layer.table for layer in model.embeddings]
         kernel = getattr(model.output_layer, "kernel", None)
-        rows = kernels.Int8Rows(tables, kernel, model.output_bias, code_of)
+        rows = ROWS[quantize](tables, kernel, model.output_bias, code_of)
         chosen.update(look_up=rows.look_up, restrict=rows.restrict, pick=rows.pick)
     if ranges is not None:
         chosen.update(dense=FakeQuantized(model, ranges), keep=keep_in_float)
@@ -109,7 +126,8 @@ def convert_copy(pipeline, quantize, kernels_of, functions_of, custom="") -> byt
 
     Args:
         pipeline: A `Pipeline`, which is not changed.
-        quantize, custom: See `convert_functions`.
+        quantize: See `convert`. For `"int4"` the result is in int8: see `store_in_int4`.
+        custom: See `convert_functions`.
         kernels_of: Function that returns the `Kernels` of the copy. Its argument is the `code_of`
             of `Int8Rows`.
         functions_of: Function that yields the names of the signatures and concrete functions. Its
@@ -119,6 +137,7 @@ def convert_copy(pipeline, quantize, kernels_of, functions_of, custom="") -> byt
     Raises:
         ExportError: See `convert_functions`.
     """
+    quantize = "int8" if quantize == "int4" else quantize
     for kinds in (QUANTIZATIONS, ()):  # the second time with all weights in the graphs
         stand_ins = StandIns(pipeline.model, quantize, kinds)
         model = stand_ins.copy(pipeline.model, kernels_of(stand_ins.code_of))

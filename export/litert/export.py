@@ -93,7 +93,8 @@ def export_litert(
             `"int8_static"`: like `"int8"`, but activations are rounded with fixed ranges found with
             `calibration`, separate ones for the encoder and for a step of the decoder. Layer
             normalisation, the products inside attention, softmax and logits remain as in `"int8"`.
-            It needs a model with a source.
+            It needs a model with a source. `"int4"`: like `"int8"`, but embeddings and the weights
+            of products have 4 bits, with a scale for each row, and the archive is compressed.
         calibration: List of real sentences for `"int8_static"`, different from `samples`.
         lengths: Source lengths in tokens, increasing; the last one must be the pipeline's
             `max_length`. Sentences are padded to the next length, which costs time in the encoder.
@@ -180,11 +181,12 @@ def _write(contents, draft, path, about):
     """Writes and checks the file `draft`, which errors call `path`; returns the results."""
     content = contents.convert(path)
     metadata = {**contents.metadata(content), **about}
-    tokenizers = contents.pipeline.tokenizers
-    pack(draft, content, tokenizers, metadata)
+    tokenizers, compressed = contents.pipeline.tokenizers, contents.quantize == "int4"
+    pack(draft, content, tokenizers, metadata, compressed)
     del content
     return_free_memory()  # for the check
     report = contents.check(draft, path)
-    pack(draft, read_model(draft), tokenizers, {**metadata, "agreement": without_sentences(report)})
+    metadata["agreement"] = without_sentences(report)
+    pack(draft, read_model(draft), tokenizers, metadata, compressed)
     contents.open(draft)
     return {**report, **contents.results()}

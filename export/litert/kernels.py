@@ -58,16 +58,16 @@ class Int8Rows:
         rows = {table.path: table.numpy() for table in tables}
         if kernel is not None:
             rows[kernel.path] = kernel.numpy().T
-        self._rows = {path: _in_int8(values, code_of(path)) for path, values in rows.items()}
+        self._rows = {path: self._stored(values, code_of(path)) for path, values in rows.items()}
 
     def look_up(self, table, tokens) -> Tensor:
         """Returns rows of a table, float32 `[B, T, D]`: see `Kernels`."""
-        codes, scales = self._gathered(table, tokens)
+        codes, scales = self._rows[table.path](tokens)
         return tf.cast(codes, tf.float32) * scales
 
     def restrict(self, weights, tokens, axis, dtype) -> Callable[[Tensor], Tensor]:
         """Returns the product with a few tokens' output weights, a function: see `Kernels`."""
-        codes, scales = self._gathered(weights, tokens)  # [C, D], [C, 1]
+        codes, scales = self._rows[weights.path](tokens)  # [C, D], [C, 1]
         scales = tf.squeeze(scales, 1)  # [C]
         columns = tf.cast(tf.transpose(codes), tf.float32) * scales  # [D, C]
 
@@ -86,9 +86,49 @@ class Int8Rows:
         """Returns entries of the bias in float32; the converter would round a plain one to int8."""
         return tf.bitcast(tf.gather(self._bias, tokens), tf.float32)
 
-    def _gathered(self, matrix, tokens):
-        codes, scales = self._rows[matrix.path]
-        return tf.gather(codes(), tokens), tf.bitcast(tf.gather(scales, tokens), tf.float32)
+    def _stored(self, table, code=None):
+        """Stores a table and returns a function that returns rows of it.
+
+        Args:
+            table: Array `[V, D]`.
+            code: See `stored_codes`.
+
+        Returns:
+            A function of tokens `[...]`. It returns the codes `[..., D]`, int8, and the scales
+            `[..., 1]`, float32.
+        """
+        scales = scales_of_rows(table)  # [V]
+        codes = stored_codes(lambda: codes_of_rows(table, scales), table.shape, code)
+        scales_at = stored_scales(scales)
+        return lambda tokens: (tf.gather(codes(), tokens), scales_at(tokens))
+
+
+def stored_codes(compute, shape, code) -> Callable[[], Tensor]:
+    """Stores codes and returns a function that returns them.
+
+    They are a variable, because a constant would be part of the graph of every loop, and there are
+    several copies of each graph during the conversion.
+
+    Args:
+        compute: Function that computes the codes, an array in int8.
+        shape: Shape of that array.
+        code: Number that stands for all codes, which are then not computed: see `StandIns`. `None`:
+            the codes are a variable.
+    """
+    if code is not None:
+        return functools.partial(tf.constant, code, tf.int8, shape)
+    variable = tf.Variable(compute(), trainable=False)
+    return lambda: variable
+
+
+def stored_scales(scales) -> Callable[[Tensor], Tensor]:
+    """Stores scales of rows `[V]` and returns a function from tokens `[...]` to theirs `[..., 1]`.
+
+    The bits of the float32 scales are stored as a variable in int32, because the converter would
+    round them to int8.
+    """
+    bits = tf.Variable(_as_int32(scales[:, None]), trainable=False)
+    return lambda tokens: tf.bitcast(tf.gather(bits, tokens), tf.float32)
 
 
 def multiply_in_int8(content) -> bytes:
@@ -134,25 +174,6 @@ def _integers():
     quantization.scale = np.ones(1, np.float32)
     quantization.zeroPoint = np.zeros(1, np.int64)
     return quantization
-
-
-def _in_int8(table, code=None):
-    """Returns a function that returns the codes `[V, D]`, int8, and the scales `[V, 1]` of a table.
-
-    The bits of the float32 scales are stored as int32, because the converter would round them to
-    int8. They are variables, because constants would be part of the graph of every loop, and there
-    are several copies of each graph during the conversion.
-
-    Args:
-        table: Array `[V, D]`.
-        code: Number that stands for all codes. `None`: the codes are a variable.
-    """
-    scales = scales_of_rows(table)  # [V]
-    bits = tf.Variable(_as_int32(scales[:, None]), trainable=False)
-    if code is not None:
-        return functools.partial(tf.constant, code, tf.int8, table.shape), bits
-    codes = tf.Variable(codes_of_rows(table, scales), trainable=False)
-    return lambda: codes, bits
 
 
 def _as_int32(values):

@@ -90,7 +90,7 @@ def make_signatures(
     return signatures
 
 
-def pack(path, content, tokenizers, metadata) -> None:
+def pack(path, content, tokenizers, metadata, compressed=False) -> None:
     """Writes a model, followed by the vocabulary, or both vocabularies, and the metadata.
 
     Args:
@@ -98,18 +98,20 @@ def pack(path, content, tokenizers, metadata) -> None:
         content: The bytes of the model.
         tokenizers: The `Tokenizers`, or `None` if the model does not process text.
         metadata: Dictionary of values that JSON can represent.
+        compressed: Whether the archive is compressed (deflate), to less than half of its size.
     """
     metadata = {**metadata, CHECKSUM: zlib.crc32(content)}
     if tokenizers is None:
         metadata[VOCABULARY] = False
     path.unlink(missing_ok=True)  # not overwritten, because an interpreter may have it mapped
     path.write_bytes(content)
-    with zipfile.ZipFile(path, "a", zipfile.ZIP_STORED) as archive:
+    kind = zipfile.ZIP_DEFLATED if compressed else zipfile.ZIP_STORED
+    with zipfile.ZipFile(path, "a") as archive:
         members = {} if tokenizers is None else tokenizers.files() | tokenizers.code_points()
         members[METADATA] = json.dumps(metadata, indent=2).encode()
         for name, member in members.items():
             # Without a date, so that equal models have equal files.
-            archive.writestr(zipfile.ZipInfo(name), member)
+            archive.writestr(zipfile.ZipInfo(name), member, kind, compresslevel=9)
 
 
 def unpack(path) -> tuple[dict[str, Any], dict[str, list[FixedSignature]], Tokenizers | None]:

@@ -6,6 +6,7 @@ from tensorflow.lite.tools import flatbuffer_utils
 
 from keras_transformer.export.errors import ExportError
 from keras_transformer.export.litert.compact import codes_of_rows, scales_of_rows
+from keras_transformer.export.litert.constants import add_buffer, add_constant
 
 OPERATORS, TYPES = schema.BuiltinOperator, schema.TensorType
 VERSION = 12  # of FULLY_CONNECTED: the first with a scale for each row of the weights
@@ -123,13 +124,7 @@ def _path_back(model, makers, last):
 
 def _add_zero(model, graph):
     """Adds a scalar 0 in float32 to a graph and returns its number."""
-    buffer, tensor = schema.BufferT(), schema.TensorT()
-    buffer.data = np.zeros(4, np.uint8)
-    model.buffers.append(buffer)
-    tensor.name, tensor.shape, tensor.type = b"zero", [], TYPES.FLOAT32
-    tensor.buffer = len(model.buffers) - 1
-    graph.tensors.append(tensor)
-    return len(graph.tensors) - 1
+    return add_constant(graph, add_buffer(model, np.zeros(1, np.float32)), (), TYPES.FLOAT32)
 
 
 def _kind(model, operator):

@@ -9,6 +9,8 @@ import numpy as np
 from tensorflow.lite.python import schema_py_generated as schema
 
 from keras_transformer.export.litert.compact import codes_of_rows, scales_of_rows
+from keras_transformer.export.litert.constants import add_buffer
+from keras_transformer.export.litert.int4 import in_int4
 
 CLOSE = 2.0**-20  # relative error of a value that is computed from int8 and its scale
 OPERATORS, TYPES = schema.BuiltinOperator, schema.TensorType
@@ -45,12 +47,21 @@ class LargeWeight:
 
 @dataclasses.dataclass
 class Use:
-    """A tensor of a .tflite model that holds a weight, times a factor."""
+    """A tensor of a .tflite model that holds a weight, times a factor.
+
+    Args:
+        tensor: The tensor.
+        weight: The weight.
+        factor: The factor.
+        is_transposed: Whether the weight is transposed.
+        is_packed: Whether the tensor holds two numbers in a byte, in int4.
+    """
 
     tensor: Any
     weight: LargeWeight
     factor: float
     is_transposed: bool
+    is_packed: bool
 
     def numbers(self):
         """Returns the numbers that the tensor must hold, float32."""
@@ -65,16 +76,15 @@ class Use:
             model: The model.
             buffers: Dictionary of the buffers that contain weights, and the scales of int8.
         """
-        key = self.weight, self.is_transposed, self.factor, self.tensor.type
+        key = self.weight, self.is_transposed, self.is_packed, self.factor, self.tensor.type
         if key not in buffers:
             values, scales = self.numbers(), None
-            if self.tensor.type == TYPES.INT8:
+            if self.is_packed:
+                values = in_int4(values).codes
+            elif self.tensor.type == TYPES.INT8:
                 scales = scales_of_rows(values)
                 values, scales = codes_of_rows(values, scales), scales.astype(np.float32)
-            buffer = schema.BufferT()
-            buffer.data = np.ascontiguousarray(values).view(np.uint8).ravel()
-            model.buffers.append(buffer)
-            buffers[key] = len(model.buffers) - 1, scales
+            buffers[key] = add_buffer(model, values), scales
         self.tensor.buffer, scales = buffers[key]
         if _scales(self.tensor) is not None:
             self.tensor.quantization.scale = scales
@@ -123,8 +133,10 @@ class Uses:
 
     def _is_large(self, tensor):
         data = self._model.buffers[tensor.buffer].data
-        large = tensor.shape is not None and np.prod(tensor.shape) >= self._smallest
-        return large and data is not None and len(data) > 0 and tensor.type in DTYPES
+        if tensor.shape is None or tensor.type not in DTYPES or data is None:
+            return False
+        numbers = 2 * len(data) if _may_be_packed(tensor) else np.prod(tensor.shape)
+        return len(data) > 0 and numbers >= self._smallest
 
     def _find(self, tensor):
         """Returns the weight and the factor of a tensor, `None` if it holds no stand-in."""
@@ -162,9 +174,11 @@ def _use_of(tensor, readers, weight, factor):
             another shape or quantisation.
     """
     shape, own = tuple(tensor.shape), tuple(weight.variable.shape)
+    is_packed = _may_be_packed(tensor) and 2 * np.prod(shape) == np.prod(own)
+    shape = (*shape[:-1], 2 * shape[-1]) if is_packed else shape
     # The weights of a product are stored as [outputs, inputs], as in a table [V, D].
     is_transposed = not weight.is_table if own[0] == own[1] else shape != own
-    use = Use(tensor, weight, factor, is_transposed)
+    use = Use(tensor, weight, factor, is_transposed, is_packed)
     fits = shape == (own[::-1] if is_transposed else own)
     clear = own[0] != own[1] or weight.is_table or readers <= {PRODUCT}
     scales = _scales(tensor)
@@ -174,6 +188,11 @@ def _use_of(tensor, readers, weight, factor):
     if readers <= {PRODUCT, LOOK_UP} and fits and clear and by_rows:
         return use
     raise Unrecognized({weight.variable.path})
+
+
+def _may_be_packed(tensor):
+    """Returns whether a tensor holds codes of look-ups, which are not quantised for LiteRT."""
+    return tensor.type == TYPES.INT8 and _scales(tensor) is None
 
 
 def _scales(tensor):

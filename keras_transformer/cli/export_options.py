@@ -84,7 +84,8 @@ LIMITS = [
         group=QUALITY,
         help="Maximum loss in log-probability per token, in nats, of the outputs under the run's "
         "model; also the maximum error of scores or of log-probabilities of labels.  "
-        "[default: 0.01 for float16, 0.1 for int8, 0.03 for CTranslate2's int8 weights]",
+        "[default: 0.01 for float16, 0.1 for int8, 0.2 for int4, 0.03 for CTranslate2's int8 "
+        "weights]",
     ),
     option(
         "--min-agreement",
@@ -126,16 +127,18 @@ def quantize(format) -> Callable[[Any], Any]:
     Args:
         format: The `Format`, which knows its quantisations.
     """
-    static = "; int8_static also quantises the activations" * (
-        "int8_static" in format.quantizations
-    )
+    about = {
+        "int8_static": "; int8_static also quantises the activations",
+        "int4": "; int4 stores 4 bits for each weight",
+    }
+    more = "".join(text for name, text in about.items() if name in format.quantizations)
     options = [
         option(
             "--quantize",
             type=click.Choice(format.quantizations),
             default="none",
             group=QUANTIZATION,
-            help=f"Number format of the stored weights{static}.",
+            help=f"Number format of the stored weights{more}.",
         ),
         *LIMITS,
     ]

@@ -85,7 +85,7 @@ def test_a_shortlist_of_another_vocabulary_is_refused(light):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "quantize", ["none", "int8", pytest.param("int8_static", marks=pytest.mark.long)]
+    "quantize", ["none", "int8", "int4", pytest.param("int8_static", marks=pytest.mark.long)]
 )
 def test_a_file_translates_as_the_run_does_with_the_same_shortlist(
     restricted, light, tmp_path, quantize, calibration

@@ -1,5 +1,6 @@
 """A file on emulated ARM processors: the decoding loop gives the same results as here."""
 
+import itertools
 import json
 import lzma
 import os
@@ -20,15 +21,15 @@ pytestmark = pytest.mark.slow
 PROGRAM = """
 import json, platform, sys
 import numpy as np
-from ai_edge_litert.interpreter import Interpreter
-answers = {}
-for path in sys.argv[2:]:
-    interpreter = Interpreter(path)
+from ai_edge_litert.interpreter import Interpreter, OpResolverType
+answers, kernels = {}, OpResolverType[sys.argv[1]]
+for path in sys.argv[3:]:
+    interpreter = Interpreter(path, experimental_op_resolver_type=kernels)
     for name in interpreter.get_signature_list():
         run = interpreter.get_signature_runner(name)
         inputs = run.get_input_details()
         rows = answers[f"{path} {name}"] = []
-        for ids in json.loads(sys.argv[1]):
+        for ids in json.loads(sys.argv[2]):
             source = np.zeros(inputs["source"]["shape"], np.int32)
             source[0, : len(ids)] = ids
             settings = {"max_length": np.array([20], np.int32),
@@ -42,7 +43,7 @@ print(json.dumps([platform.machine(), answers]))
 # and with int8 matrix products, as in today's phones and servers. LiteRT has different kernels for
 # each.
 PROCESSORS = ("cortex-a53", "cortex-a76", "neoverse-v1")
-BOUNDS = {"none": 1e-5, "int8": 2e-4}
+BOUNDS = {"none": 1e-5, "int8": 2e-4, "int4": 2e-4}
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +60,7 @@ def arm():
 
 @pytest.fixture(scope="module")
 def files(arm, translator, sentences, tmp_path_factory):
-    """A file in float32 and one in int8, each with greedy search and a beam."""
+    """A file in float32, one in int8 and one in int4, each with greedy search and a beam."""
     folder, paths = tmp_path_factory.mktemp("arm"), {}
     for quantize in BOUNDS:
         paths[quantize] = folder / f"{quantize}.tflite"
@@ -78,7 +79,7 @@ def arguments(files, translator, sentences):
 @pytest.fixture(scope="module")
 def local_outputs(arguments):
     """The outputs on this processor."""
-    command = [sys.executable, "-c", PROGRAM, *arguments]
+    command = [sys.executable, "-c", PROGRAM, "AUTO", *arguments]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr[-2000:]
     return json.loads(done.stdout)[1]
@@ -86,7 +87,7 @@ def local_outputs(arguments):
 
 @pytest.mark.parametrize("processor", PROCESSORS)
 def test_arm_gives_the_same_tokens_and_scores(arm, files, arguments, local_outputs, processor):
-    machine, there = json.loads(arm.python(processor, PROGRAM, *arguments))
+    machine, there = json.loads(arm.python(processor, PROGRAM, "AUTO", *arguments))
     assert machine == "aarch64"
     for quantize, path in files.items():
         for name in ("greedy_1x20", "beam4_1x20"):
@@ -99,12 +100,27 @@ def test_arm_gives_the_same_tokens_and_scores(arm, files, arguments, local_outpu
             )  # fmt: skip
 
 
-def test_the_comparison_distinguishes_int8_from_float32(files, local_outputs):
-    """The phrases have different translations, and the scores of the two files differ."""
-    ours, theirs = (local_outputs[f"{path} greedy_1x20"] for path in files.values())
-    assert len(ours) > 15 and len({str(tokens) for tokens, _ in ours}) > 12
-    differences = [abs(one[1][0] - two[1][0]) for one, two in zip(ours, theirs, strict=True)]
-    assert np.median(differences) > 2 * max(BOUNDS.values())
+@pytest.mark.parametrize("processor", PROCESSORS[:2])
+def test_int4_gives_the_same_tokens_without_xnnpack(
+    arm, files, arguments, local_outputs, processor
+):
+    """LiteRT's own kernels for int4, which round inputs to other steps, have two forms on ARM."""
+    kernels, path = "BUILTIN_WITHOUT_DEFAULT_DELEGATES", files["int4"]
+    _, there = json.loads(arm.python(processor, PROGRAM, kernels, arguments[0], str(path)))
+    for name in ("greedy_1x20", "beam4_1x20"):
+        ours, theirs = (answers[f"{path} {name}"] for answers in (local_outputs, there))
+        assert [tokens[0] for tokens, _ in theirs] == [tokens[0] for tokens, _ in ours]
+        differences = [abs(one[1][0] - two[1][0]) for one, two in zip(ours, theirs, strict=True)]
+        assert 0 < max(differences) < 0.05
+
+
+def test_the_comparison_distinguishes_the_quantisations(files, local_outputs):
+    """The phrases have different translations, and the scores of any two files differ."""
+    outputs = [local_outputs[f"{path} greedy_1x20"] for path in files.values()]
+    for ours, theirs in itertools.combinations(outputs, 2):
+        assert len(ours) > 15 and len({str(tokens) for tokens, _ in ours}) > 12
+        differences = [abs(one[1][0] - two[1][0]) for one, two in zip(ours, theirs, strict=True)]
+        assert np.median(differences) > 2 * max(BOUNDS.values())
 
 
 @pytest.mark.parametrize("sent", [b"<html>Sign in</html>", lzma.compress(b"Package: qemu-user")])

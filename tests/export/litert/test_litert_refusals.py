@@ -33,8 +33,8 @@ def test_wrong_arguments_are_refused_before_any_work(translator, tmp_path, monke
     path = tmp_path / "x.tflite"
     for wrong, message in [
         (
-            {"quantize": "int4"},
-            "`quantize` must be one of none, .*, int8_static. .* 'int4'",
+            {"quantize": "int2"},
+            "`quantize` must be one of none, .*, int8_static, int4. .* 'int2'",
         ),
         ({"lengths": [16]}, "`lengths` must end in the pipeline's `max_length`, 20.*16"),
         ({"lengths": [0, 20]}, "`lengths` must .* Received: \\[0, 20\\]"),

@@ -34,14 +34,13 @@ def pipeline():
 @pytest.fixture(scope="module")
 def theirs(pipeline):
     """A function that returns the file that the converter writes without stand-ins."""
+    return functools.cache(functools.partial(without_stand_ins, pipeline))
 
-    @functools.cache
-    def of(quantize):
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(stand_ins, "QUANTIZATIONS", ())
-            return described(conversion.convert(pipeline, SIGNATURES, quantize))
 
-    return of
+def without_stand_ins(pipeline, quantize):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(conversion, "QUANTIZATIONS", ())
+        return described(conversion.convert(pipeline, SIGNATURES, quantize))
 
 
 @pytest.fixture
@@ -59,12 +58,27 @@ def tried(monkeypatch):
     return numbers
 
 
-@pytest.mark.parametrize("quantize", ["none", "int8"])
+@pytest.mark.parametrize("quantize", ["none", "int8", "int4"])
 def test_the_file_equals_the_one_that_the_converter_writes(pipeline, quantize, theirs, tried):
     """The scale of the attention scores, which is no power of 2, is part of query kernels."""
     ours = described(conversion.convert(pipeline, SIGNATURES, quantize))
     assert tried == [17]  # a table, 6 kernels of the encoder, 10 of the decoder
     for one, other in zip(ours, theirs(quantize), strict=True):
+        assert one == other
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("quantize", ["int8", "int4"])
+def test_tables_that_only_look_ups_read_have_stand_ins(quantize, tried):
+    """Those of source and target, beside output weights of their own."""
+    sizes = {"vocab_size": 101, "d_model": 24, "num_heads": 2, "num_decoder_layers": 1}
+    model = Transformer(small_config(**sizes, target_vocab_size=101, tie="none"))
+    for number, weight in enumerate(model.weights):
+        weight.assign(normal(*weight.shape, seed=number))
+    pipeline = translator_of(model)
+    ours = described(conversion.convert(pipeline, SIGNATURES, quantize))
+    assert tried == [19]
+    for one, other in zip(ours, without_stand_ins(pipeline, quantize), strict=True):
         assert one == other
 
 

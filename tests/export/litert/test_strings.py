@@ -57,6 +57,8 @@ def string_export(unigram_translator, sentences, tmp_path_factory):
         if quantize not in files:
             path = folder / f"{quantize}.tflite"
             options = {"searches": [Beam(3)]} if quantize == "none" else {"lengths": [20]}
+            if quantize == "int4":  # changes scores of this small model by 0.22
+                options["max_score_loss"] = 0.3
             report = export_litert(
                 unigram_translator, path, sentences, quantize, tokenizer=True, **options
             )
@@ -164,7 +166,7 @@ def test_without_the_operators_the_compiled_model_api_runs_the_others(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("quantize", ["float16", "int8"])
+@pytest.mark.parametrize("quantize", ["float16", "int8", "int4"])
 def test_quantised_files_give_the_same_from_strings_as_from_ids(string_export, sentences, quantize):
     path, report = string_export(quantize)
     translations = LiteRTStringTranslator(path).translate_batch(sentences)

@@ -52,6 +52,20 @@ def test_the_page_translates_as_the_interpreter_does(page, site, sentences):
 
 
 @pytest.mark.slow
+def test_the_page_runs_int4_as_the_interpreter_does(browser, site, export, sentences):
+    """The archive of the file is compressed."""
+    shutil.copy(export("int4")[0], site / "int4.tflite")
+    expected = LiteRTTranslator(site / "int4.tflite").translate_batch(sentences)
+    open_blank(browser, site)
+    code = f"""import("./translate.js").then(async ({{ Translator }}) => {{
+        const translator = await Translator.load("int4.tflite");
+        return translator.translateAll({json.dumps(sentences)});
+    }})"""
+    found = [translation["text"] for translation in browser.evaluate(code)]
+    assert found == [output.text for output in expected] and len({*found}) > 25
+
+
+@pytest.mark.slow
 def test_many_sentences_are_translated_in_batches(browser, site, translator, sentences):
     """Sentences that do not fill a batch are translated by the signatures of one sentence."""
     sentences = sentences[1:]

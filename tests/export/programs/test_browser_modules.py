@@ -176,7 +176,12 @@ def test_the_archive_after_a_file_is_read(tmp_path):
     assert call("unpack", file=str(path)) == {"result": members}
     with zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("more.txt", "a" * 99)
-    assert call("unpack", file=str(path)) == {"error": "more.txt is compressed."}
+    members.append(["more.txt", (b"a" * 99).hex()])
+    assert call("unpack", file=str(path)) == {"result": members}
+    with zipfile.ZipFile(path, "a", zipfile.ZIP_BZIP2) as archive:
+        archive.writestr("most.txt", "a" * 99)
+    error = "most.txt is compressed by the unknown method 12."
+    assert call("unpack", file=str(path)) == {"error": error}
 
 
 @pytest.mark.parametrize(

@@ -91,8 +91,8 @@ const commands = {
       return text;
     });
   },
-  unpack({ file }) {
-    const members = Object.entries(readArchive(readFileSync(file)));
+  async unpack({ file }) {
+    const members = Object.entries(await readArchive(readFileSync(file)));
     return members.map(([name, bytes]) => [name, Buffer.from(bytes).toString("hex")]);
   },
 };

@@ -2,11 +2,12 @@ package translate
 
 import java.nio.ByteBuffer
 import java.nio.ByteOrder
+import java.util.zip.Inflater
 
 /**
- * Returns the members of the ZIP archive at the end of a .tflite file, by name; they are uncompressed.
+ * Returns the members of the ZIP archive at the end of a .tflite file, by name.
  *
- * Does not use `java.util.zip`, because some versions of Android cannot open an archive that does not
+ * Does not use `java.util.zip.ZipFile`, because some versions of Android cannot open an archive that does not
  * start at the beginning of the file.
  */
 fun readArchive(file: ByteBuffer): Map<String, ByteArray> {
@@ -23,8 +24,27 @@ fun readArchive(file: ByteBuffer): Map<String, ByteArray> {
         val header = bytes.getInt(entry + 42)
         val begin = header + 30 + short(header + 26) + short(header + 28)
         val name = take(entry + 46, short(entry + 28)).decodeToString()
-        members[name] = take(begin, bytes.getInt(entry + 20))
+        val content = take(begin, bytes.getInt(entry + 20))
+        members[name] = when (val method = short(entry + 10)) {
+            0 -> content
+            8 -> inflate(content, bytes.getInt(entry + 24))
+            else -> throw IllegalArgumentException("$name is compressed by the unknown method $method.")
+        }
         entry += 46 + short(entry + 28) + short(entry + 30) + short(entry + 32)
     }
     return members
+}
+
+private fun inflate(content: ByteArray, size: Int): ByteArray {
+    val inflater = Inflater(true) // without a header
+    inflater.setInput(content)
+    val result = ByteArray(size)
+    var count = 0
+    while (count < size) {
+        val read = inflater.inflate(result, count, size - count)
+        require(read > 0) { "The file is damaged." }
+        count += read
+    }
+    inflater.end()
+    return result
 }
