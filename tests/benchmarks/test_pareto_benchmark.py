@@ -1,0 +1,126 @@
+"""Checks of `benchmarks/pareto.py` that must pass before its results can be trusted."""
+
+import json
+import math
+import os
+import types
+
+import pytest
+from small_runs import CONFIG, write_small_corpus
+from support import run_benchmark
+
+from keras_transformer import Beam
+from keras_transformer.export.litert import runtime
+
+
+def rows():
+    kinds = [("none", 8e6, 4.0, 40.0), ("int8", 2e6, 2.0, 39.5), ("int4", 1e6, 2.5, 38.0)]
+    return [
+        {"run": run, "quantize": kind, "bytes": factor * size, "milliseconds": factor * time,
+         "bleu": bleu - loss, "chrf": 60.0, "same": 1.0}
+        for run, factor, loss in (("large", 1, 0), ("small", 0.5, 1))
+        for kind, size, time, bleu in kinds
+    ]  # fmt: skip
+
+
+def by_definition(rows, cost):
+    """Rows that no other row dominates, compared pair by pair."""
+    return [
+        row
+        for row in rows
+        if not any(
+            other[cost] <= row[cost] and other["bleu"] >= row["bleu"] and other is not row
+            for other in rows
+        )
+    ]
+
+
+@pytest.mark.parametrize("cost", ["bytes", "milliseconds"])
+def test_the_front(cost):
+    from pareto import front
+
+    found = front(rows(), cost)
+    assert found == sorted(by_definition(rows(), cost), key=lambda row: row[cost])
+    assert 1 < len(found) < 6
+
+
+def test_the_table_and_the_plot(tmp_path):
+    from pareto import draw, table
+
+    lines = table(rows()).splitlines()
+    assert len(lines) == 8 and len({line.count("|") for line in lines}) == 1
+    assert lines[2] == "| large | float32 | **8.00** | **4.00** | 40.00 | 60.00 | 100.0% |"
+    assert lines[4] == "| large | int4 | 1.00 | 2.50 | 38.00 | 60.00 | 100.0% |"
+    draw(rows(), tmp_path / "plot.svg")
+    drawn = (tmp_path / "plot.svg").read_text()
+    assert "<svg" in drawn and drawn.count("<use") > 24
+
+
+def test_runs_with_the_same_name_are_refused(tmp_path):
+    from measurements import BenchmarkError
+    from pareto import labels_of
+
+    with pytest.raises(BenchmarkError, match="runs must have different names"):
+        labels_of([tmp_path / "a" / "run", tmp_path / "b" / "run"])
+
+
+class Upper:
+    """A file that translates to upper case; the second one makes a mistake in one sentence."""
+
+    made = []  # arguments, and the sentences of each call
+
+    def __init__(self, path, search, num_threads):
+        self.name, self.arguments = path.name, (search, num_threads)
+
+    def translate_batch(self, sentences):
+        self.made.append((self.name, *self.arguments, len(sentences)))
+        texts = [sentence.upper() for sentence in sentences]
+        if self.name == "b" and sentences[0].endswith("16"):
+            texts[0] = "?"
+        return [types.SimpleNamespace(text=text) for text in texts]
+
+
+def test_the_files_run_in_turn_with_the_search(tmp_path, monkeypatch):
+    import pareto
+
+    monkeypatch.setattr(runtime, "LiteRTTranslator", Upper)
+    monkeypatch.setattr(os, "sched_setaffinity", lambda *arguments: None, raising=False)
+    files = {("run", "none"): tmp_path / "a", ("run", "int8"): tmp_path / "b"}
+    for size, path in enumerate(files.values(), 3):
+        path.write_bytes(bytes(size))
+    source, search = [f"a line with number {number}" for number in range(20)], Beam(3)
+    rows = pareto.measure(files, search, source, [line.upper() for line in source], "none")
+    first, second = rows
+    assert (first["bytes"], second["bytes"]) == (3, 4) and first["quantize"] == "none"
+    assert first["bleu"] == pytest.approx(100) and first["bleu"] > second["bleu"]
+    assert (first["same"], second["same"]) == (1, 0.95)
+    assert first["milliseconds"] >= 0
+    order = [("a", 1), ("b", 1), ("a", 16), ("b", 16), ("b", 4), ("a", 4)]
+    assert Upper.made == [(name, search, 1, count) for name, count in order]
+
+
+@pytest.mark.slow
+@pytest.mark.long
+def test_small_runs_are_exported_and_measured(tmp_path):
+    from keras_transformer.training.settings.toml import load_settings
+    from keras_transformer.training.train import train
+
+    write_small_corpus(tmp_path)
+    (tmp_path / "wide.toml").write_text(CONFIG.replace("d_model = 16", "d_model = 64"))
+    for name in ("config", "wide"):
+        train(load_settings(tmp_path / f"{name}.toml"), tmp_path / name)
+    done = run_benchmark(
+        "pareto.py", tmp_path / "config", tmp_path / "wide", "--folder", tmp_path / "out",
+        "--quantize=none,int8", "--beam=2", "--export=--lengths 20",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    report = json.loads((tmp_path / "out" / "results.json").read_text())
+    assert report["sentences"] == 7
+    found = {(row["run"], row["quantize"]): row for row in report["rows"]}
+    assert list(found) == [(run, kind) for run in ("config", "wide") for kind in ("none", "int8")]
+    for (run, kind), row in found.items():
+        assert row["bytes"] == (tmp_path / "out" / f"{run}-{kind}.tflite").stat().st_size
+        assert row["milliseconds"] > 0 and math.isfinite(row["bleu"] + row["chrf"])
+        assert row["same"] == 1 or kind == "int8"
+    assert (tmp_path / "out" / "table.md").read_text() in done.stdout
+    assert (tmp_path / "out" / "pareto.svg").exists()
