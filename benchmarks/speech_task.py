@@ -9,11 +9,18 @@ MEL_FILTERS, KERNEL = 80, 3
 END, START = "<|endoftext|>", "<|startoftranscript|>"
 TASKS = ("translate", "transcribe")
 CODES = "en", *(f"x{number}" for number in range(98))  # only the number of the others matters
-SPECIAL = [
-    END, START, *(f"<|{code}|>" for code in CODES), *(f"<|{task}|>" for task in TASKS),
-    "<|startoflm|>", "<|startofprev|>", "<|nospeech|>", "<|notimestamps|>",
-    *(f"<|{number / 50:.2f}|>" for number in range(1501)),
-]  # fmt: skip
+
+
+def special_of(codes, seconds):
+    """Returns Whisper's special tokens for some languages, with timestamps up to `seconds`."""
+    return [
+        END, START, *(f"<|{code}|>" for code in codes), *(f"<|{task}|>" for task in TASKS),
+        "<|startoflm|>", "<|startofprev|>", "<|nospeech|>", "<|notimestamps|>",
+        *(f"<|{number / 50:.2f}|>" for number in range(50 * seconds + 1)),
+    ]  # fmt: skip
+
+
+SPECIAL = special_of(CODES, SECONDS)
 PROMPT = "<|en|>", "<|transcribe|>", "<|notimestamps|>"  # after the start
 
 

@@ -14,17 +14,16 @@ import subprocess
 import sys
 
 import click
-from pretrained_weights import Random
+import whisper_checkpoint
 
-WIDTH, HEADS, LAYERS = 128, 4, {"encoder": 3, "decoder": 2}
-MEL_FILTERS, KERNEL = 80, 3
-SECONDS = 6
-POSITIONS = {"encoder": 50 * SECONDS, "decoder": 96}
-END, START = "<|endoftext|>", "<|startoftranscript|>"
-SPECIAL = [
-    END, START, "<|en|>", "<|translate|>", "<|transcribe|>", "<|startoflm|>", "<|startofprev|>",
-    "<|nospeech|>", "<|notimestamps|>", *(f"<|{n / 50:.2f}|>" for n in range(50 * SECONDS + 1)),
-]  # fmt: skip
+# Positions as large as Whisper's would hide the sound, whose layers are not trained yet.
+SCALES = whisper_checkpoint.Scales(
+    convolutions=2**0.5, queries=1.0, table=128**-0.5, positions=0.1, biases=0.0, endless=False
+)
+SHAPE = whisper_checkpoint.Shape(
+    d_model=128, num_heads=4, num_layers={"encoder": 3, "decoder": 2},
+    positions={"encoder": 300, "decoder": 96}, text_tokens=256, codes=("en",), scales=SCALES,
+)  # fmt: skip
 CONFIG = """
 task = {{ kind = "speech_recognition" }}
 
@@ -52,84 +51,6 @@ validate_every = 500
 validate_sentences = 100
 checkpoint_every = 500
 """
-
-
-def write_checkpoint(folder):
-    """Writes a folder like Whisper's, whose tokens of text are single bytes."""
-    import safetensors.numpy
-
-    from keras_transformer.text.byte_pairs import CHARACTERS
-
-    folder.mkdir(parents=True)
-    count = len(CHARACTERS)
-    ids = {piece: count + number for number, piece in enumerate(SPECIAL)}
-    special = {
-        "bos_token_id": ids[END], "eos_token_id": ids[END], "pad_token_id": ids[END],
-        "decoder_start_token_id": ids[START],
-    }  # fmt: skip
-    safetensors.numpy.save_file(tensors_of(count + len(ids)), folder / "model.safetensors")
-    (folder / "merges.txt").write_text("#version: 0.2\n")
-    sizes = {
-        f"{side}_{name}": size
-        for side, layers in LAYERS.items()
-        for name, size in (("layers", layers), ("attention_heads", HEADS), ("ffn_dim", 4 * WIDTH))
-    }
-    files = {
-        "vocab": {piece: number for number, piece in enumerate(CHARACTERS)},
-        "added_tokens": ids,
-        "config": {
-            "model_type": "whisper", "architectures": ["WhisperForConditionalGeneration"],
-            "vocab_size": count + len(ids), "d_model": WIDTH, "num_mel_bins": MEL_FILTERS,
-            "activation_function": "gelu", "max_source_positions": POSITIONS["encoder"],
-            "max_target_positions": POSITIONS["decoder"], **sizes, **special,
-        },
-        "generation_config": {
-            "is_multilingual": True, "lang_to_id": {"<|en|>": ids["<|en|>"]},
-            "task_to_id": {task: ids[f"<|{task}|>"] for task in ("translate", "transcribe")},
-            "no_timestamps_token_id": ids["<|notimestamps|>"], "return_timestamps": False,
-            "max_length": POSITIONS["decoder"], "suppress_tokens": [],
-            "begin_suppress_tokens": [], **special,
-        },
-        "preprocessor_config": {
-            "feature_extractor_type": "WhisperFeatureExtractor", "feature_size": MEL_FILTERS,
-            "sampling_rate": 16_000, "hop_length": 160, "n_fft": 400, "chunk_length": SECONDS,
-        },
-    }  # fmt: skip
-    for name, value in files.items():
-        (folder / f"{name}.json").write_text(json.dumps(value, ensure_ascii=False), "utf-8")
-
-
-def tensors_of(vocab_size):
-    """Returns random weights under the names of the file."""
-    random = Random(1)
-
-    def linear(name, outputs, *inputs, bias=True, gain=1.0):
-        size = inputs[0] * (inputs[1] if len(inputs) > 1 else 1)
-        random.normal(f"{name}.weight", outputs, *inputs, scale=gain * size**-0.5)
-        if bias:
-            random.normal(f"{name}.bias", outputs, scale=0.0)
-
-    def norm(name):
-        random.ones(f"{name}.weight", WIDTH)
-        random.normal(f"{name}.bias", WIDTH, scale=0.0)
-
-    for name, inputs in (("conv1", MEL_FILTERS), ("conv2", WIDTH)):
-        linear(f"model.encoder.{name}", WIDTH, inputs, KERNEL, gain=2**0.5)
-    for side, layers in LAYERS.items():
-        # Positions as large as Whisper's would hide the sound, whose layers are not trained yet.
-        random.normal(f"model.{side}.embed_positions.weight", POSITIONS[side], WIDTH, scale=0.1)
-        for number in range(layers):
-            place = f"model.{side}.layers.{number}"
-            for attention in ("self_attn", "encoder_attn")[: 1 + (side == "decoder")]:
-                for which in ("q", "k", "v", "out"):
-                    linear(f"{place}.{attention}.{which}_proj", WIDTH, WIDTH, bias=which != "k")
-                norm(f"{place}.{attention}_layer_norm")
-            linear(f"{place}.fc1", 4 * WIDTH, WIDTH)
-            linear(f"{place}.fc2", WIDTH, 4 * WIDTH)
-            norm(f"{place}.final_layer_norm")
-        norm(f"model.{side}.layer_norm")
-    random.normal("model.decoder.embed_tokens.weight", vocab_size, WIDTH, scale=WIDTH**-0.5)
-    return random.tensors
 
 
 def command(*arguments, quiet=False):
@@ -163,7 +84,7 @@ def main(folder, updates, examples):
     folder = folder.resolve()
     if folder.exists():
         raise click.UsageError(f"{folder} exists: --folder is a new folder.")
-    write_checkpoint(folder / "checkpoint")
+    whisper_checkpoint.write(SHAPE, folder / "checkpoint")
     before, after, data = folder / "whisper", folder / "tuned", folder / "data"
     command("convert", "hf", folder / "checkpoint", before, "--license", "none",
             "--source-language", "en")  # fmt: skip

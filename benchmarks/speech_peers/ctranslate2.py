@@ -1,8 +1,9 @@
 """faster-whisper: its features, and CTranslate2, which it calls with the same arguments."""
 
 import faster_whisper
-from speech_files import HOP, path_of
+from speech_files import path_of
 from speech_task import PROMPT, SAMPLE_RATE, SECONDS, START, Speech
+from whisper_checkpoint import HOP
 
 from speech_peers import Transcriber
 
