@@ -10,7 +10,9 @@ from keras_transformer.activations import gelu_tanh
 from keras_transformer.tensors import Tensor
 
 
-def in_training(activation: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
+def in_training(
+    activation: Callable[[Tensor], Tensor], training: bool | None
+) -> Callable[[Tensor], Tensor]:
     """Returns the form of an activation that is faster in training, or the activation itself.
 
     Both forms of GELU have one. It is computed in at least float32, in which processors compute the
@@ -20,14 +22,15 @@ def in_training(activation: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Te
 
     Args:
         activation: A function of one tensor, such as `keras.activations.gelu`.
+        training: Whether the layer is being trained. Otherwise, the result is the activation.
 
     Example:
         >>> import keras
         >>> from keras_transformer.layers.activation_gradients import in_training
-        >>> in_training(keras.activations.relu) is keras.activations.relu
+        >>> in_training(keras.activations.relu, training=True) is keras.activations.relu
         True
     """
-    return FAST.get(activation, activation)
+    return FAST.get(activation, activation) if training else activation
 
 
 def _with_slope(value_and_slope):

@@ -25,7 +25,7 @@ class Dense(keras.layers.Dense):
     """
 
     def call(self, inputs, training=None) -> Tensor:  # noqa: D102
-        activation = in_training(self.activation) if training else self.activation
+        activation = in_training(self.activation, training)
         if activation is self.activation:
             return super().call(inputs, training=training)
         x = ops.matmul(inputs, self.kernel)

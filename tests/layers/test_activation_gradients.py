@@ -42,7 +42,7 @@ def value_and_slope(activation, x, upstream):
 def test_values_and_slopes_are_exact_but_for_rounding(name, dtype, tolerance):
     x, upstream = tf.linspace(-7.0, 7.0, 401), tf.sin(tf.linspace(0.0, 9.0, 401))
     x, upstream = tf.cast(x, dtype), tf.cast(upstream, dtype)
-    ours = value_and_slope(in_training(activations.get(name)), x, upstream)
+    ours = value_and_slope(in_training(activations.get(name), training=True), x, upstream)
     value, slope = exact(name, to_numpy(x))
     for own, expected in zip(ours, (value, slope * to_numpy(upstream)), strict=True):
         assert own.dtype == dtype
@@ -53,14 +53,17 @@ def test_values_and_slopes_are_exact_but_for_rounding(name, dtype, tolerance):
 @pytest.mark.parametrize("name", NAMES)
 def test_extreme_inputs_have_finite_slopes(name):
     x = tf.constant([-1e4, -60.0, 0.0, 60.0, 1e4])
-    value, slope = value_and_slope(in_training(activations.get(name)), x, tf.ones(5))
+    value, slope = value_and_slope(in_training(activations.get(name), training=True), x, tf.ones(5))
     np.testing.assert_allclose(value, [0, 0, 0, 60, 1e4], atol=1e-6)
     np.testing.assert_allclose(slope, [0, 0, 0.5, 1, 1], atol=1e-6)
 
 
-def test_other_activations_stay_themselves():
+def test_activations_stay_themselves_otherwise():
+    for name in NAMES:
+        for training in (False, None):
+            assert in_training(activations.get(name), training) is activations.get(name)
     for name in ("relu", "silu", "tanh", "linear"):
-        assert in_training(activations.get(name)) is activations.get(name)
+        assert in_training(activations.get(name), training=True) is activations.get(name)
 
 
 def layers():

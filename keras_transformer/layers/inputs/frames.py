@@ -167,9 +167,7 @@ class FrameEmbedding(PositionedEmbedding):
             allowed = ops.convert_to_tensor(allowed)
             flat = allowed if len(allowed.shape) == 2 else ops.squeeze(allowed, axis=1)
             allowed = ops.expand_dims(flat, axis=2)  # [B, S, 1]
-        activation = activations.get(self.activation)
-        if training:
-            activation = in_training(activation)
+        activation = in_training(activations.get(self.activation), training)
         x = activation(self.first(self._extended(frames, allowed)))  # [B, S, D]
         x = activation(self.second(self._extended(x, allowed)))  # [B, ceil(S / stride), D]
         return self.with_position(x, training)
