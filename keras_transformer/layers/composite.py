@@ -2,6 +2,7 @@
 
 import functools
 import inspect
+from collections.abc import Callable
 from typing import Any
 
 import keras
@@ -9,6 +10,7 @@ import keras
 from keras_transformer.layers.kernels import DEFAULT, Kernels
 from keras_transformer.layers.masks import attached_mask, fitting_masks
 from keras_transformer.layers.quantization import policy_of, quantize_sublayers, split_policy
+from keras_transformer.layers.rematerialization import recomputing
 
 
 class CompositeLayer(keras.Layer):
@@ -45,6 +47,27 @@ class CompositeLayer(keras.Layer):
         self._quantize_as_before()
         attached_mask(outputs[0] if isinstance(outputs, tuple) else outputs)  # remembers the mask
         return outputs
+
+    def rematerialized_call(self, layer_call: Callable, *args: Any, **kwargs: Any) -> Callable:
+        """Returns the form of `call` in a `keras.RematScope`; see `recomputing`.
+
+        The layer is recomputed as a whole, its sublayers not also on their own.
+        """
+        chosen, mode = super().rematerialized_call(layer_call, *args, **kwargs), self._remat_mode
+        if chosen is layer_call or mode.mode == "activations":
+            return chosen
+        for sublayer in self._flatten_layers(include_self=False):
+            sublayer._remat_mode = None
+
+        def again(*args, **kwargs):
+            self._remat_mode = None
+            try:
+                with fitting_masks():
+                    return keras.Layer.__call__(self, *args, **kwargs)
+            finally:
+                self._remat_mode = mode
+
+        return recomputing(self, layer_call, again)
 
     def build_from_config(self, config: dict[str, Any]) -> None:
         """Builds the layer with the shapes it had when it was saved, and quantises it again."""

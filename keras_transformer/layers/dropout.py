@@ -1,6 +1,6 @@
 """Dropout with half as many random bits (section 5.4)."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import keras
@@ -48,6 +48,10 @@ class Dropout(keras.layers.Dropout):
         if rate != 1:  # Keras accepts a rate of 1, which drops everything
             check_rate("rate", rate)
         super().__init__(rate, noise_shape=noise_shape, seed=seed, **kwargs)
+
+    def rematerialized_call(self, layer_call, *args, **kwargs) -> Callable:
+        """Returns `call`: in a `keras.RematScope`, Keras would draw another mask for gradients."""
+        return layer_call
 
     def call(self, inputs, training=False) -> Tensor:  # noqa: D102
         threshold = round(self.rate * STEPS)

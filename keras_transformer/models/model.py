@@ -132,6 +132,10 @@ class ConfiguredModel(keras.Model):
         """Returns the output of the model for its inputs."""
         raise NotImplementedError
 
+    def rematerialized_call(self, layer_call: Any, *args: Any, **kwargs: Any) -> Any:
+        """Returns `call`: in a `keras.RematScope`, the layers are recomputed one by one."""
+        return layer_call
+
     def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Tensor:
         """Checks shape and dtype of the inputs, with errors of one line, and calls the model."""
         self.parts.input.check(inputs, self)

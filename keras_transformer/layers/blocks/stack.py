@@ -1,6 +1,7 @@
 """Stacks of blocks (section 3.1) and their caches."""
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 from keras_transformer.checks import check_flag
@@ -67,6 +68,10 @@ class Stack(ConfiguredLayer):
         layer = cls.__new__(cls)
         Stack.__init__(layer, config, **kwargs)
         return layer
+
+    def rematerialized_call(self, layer_call: Callable, *args: Any, **kwargs: Any) -> Callable:
+        """Returns `call`: in a `keras.RematScope`, the blocks are recomputed one by one."""
+        return layer_call
 
     def _build(self, x_shape, memory_shape=None):
         shapes = {"x": x_shape} if memory_shape is None else {"x": x_shape, "memory": memory_shape}
