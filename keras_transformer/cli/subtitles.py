@@ -26,7 +26,8 @@ def write_subtitles(
 ) -> None:
     """Writes the subtitles of recordings, each file as soon as its batch is transcribed.
 
-    A recording that cannot be read has no file.
+    A recording that cannot be read has no file: one of an earlier run is removed, because it would
+    look like a result of this one.
 
     Args:
         search, warn, batch_size, bounds, strict: See `streaming.outcomes`.
@@ -44,10 +45,13 @@ def write_subtitles(
     paths = _paths(lines, bounds or (0, len(lines)), place, suffix)
     how = {"batch_size": batch_size, "window": batch_size, "bounds": bounds, "strict": strict}
     for number, outcome in outcomes(search, lines, warn, fate="without subtitles", **how):
+        path = paths[number - 1]
         if outcome is None:
+            if path is not None and path.is_file():
+                path.unlink()
+                warn(f"line {number}: removed {path}, which an earlier run wrote")
             continue
         content = FORMATS[suffix](outcome[0].segments).encode()
-        path = paths[number - 1]
         if path is None:
             output.write(content)
             output.flush()
@@ -57,7 +61,7 @@ def write_subtitles(
 
 
 def _paths(lines, bounds, place, suffix):
-    """Returns the path of the file for each line, which is `None` for stdout.
+    """Returns the path of the file for each line, which is `None` for stdout and empty lines.
 
     Also the lines outside of `bounds` must have other names: further calls write their files into
     the same folder.
@@ -71,11 +75,11 @@ def _paths(lines, bounds, place, suffix):
                 f"--subtitles {suffix} of {count} recordings needs --output with a folder that "
                 "exists: each recording has a file of its own there."
             )
-        return [place] * len(lines)
-    paths = [place / f"{pathlib.Path(text).stem}.{suffix}" for text in texts]
+        return [place if text else None for text in texts]
+    paths = [place / f"{pathlib.Path(text).stem}.{suffix}" if text else None for text in texts]
     known = {}
-    for line, (text, path) in enumerate(zip(texts, paths, strict=True), start=1):
-        if text and known.setdefault(path, line) != line:
+    for line, path in enumerate(paths, start=1):
+        if path and known.setdefault(path, line) != line:
             raise click.UsageError(
                 f"{path} would have the subtitles of two recordings, of lines {known[path]} and "
                 f"{line}: rename one of them, or call the command twice."

@@ -54,6 +54,20 @@ def test_several_recordings_have_files_in_a_folder(batch_size, tmp_path):
     assert files == {name: srt_of(text) for name, text in names.items()}
 
 
+@pytest.mark.parametrize("place", ["", "b.srt"])
+def test_a_recording_without_subtitles_leaves_no_file_of_an_earlier_run(place, tmp_path):
+    """Such a file would look like a result; other files, also those of empty lines, stay."""
+    for name in (".srt", "a.srt", "missing.srt", "missing.vtt", "b.srt"):
+        (tmp_path / name).write_text("of an earlier run")
+    data = b"missing.wav\n\n" if place else b"\nx/missing.wav\nb.wav\n"
+    _, warnings = subtitles(data, tmp_path / place)
+    gone, line = (tmp_path / "b.srt", 1) if place else (tmp_path / "missing.srt", 2)
+    assert warnings[1:] == [f"line {line}: removed {gone}, which an earlier run wrote"]
+    assert not gone.exists() and len([*tmp_path.iterdir()]) == 4
+    if not place:
+        assert (tmp_path / "b.srt").read_text("utf-8") == srt_of("b.wav")
+
+
 def test_a_range_of_lines_has_the_files_of_its_own_recordings(tmp_path):
     subtitles(b"a.wav\nb.wav\nc.wav\nd.wav\n", tmp_path, bounds=(1, 3))
     files = {path.name: path.read_text("utf-8") for path in tmp_path.iterdir()}
