@@ -76,15 +76,15 @@ EXAMPLE = """keras-transformer translate runs/base --beam 4 < in.txt > out.txt""
     metavar="CODE",
     group="Languages",
     help="Language of the lines, for a multilingual MODEL, such as deu_Latn; in speech "
-    "recognition of the recordings, such as de, or auto: it is detected.  [default: the MODEL's "
-    "own]",
+    "recognition of the recordings, such as de or german, or auto: it is detected.  [default: the "
+    "MODEL's own]",
 )
 @option(
     "--target-language",
     metavar="CODE",
     group="Languages",
     help="Language of the translations, for a multilingual MODEL; in speech recognition the source "
-    "language, or en: the text is translated.  [default: the MODEL's own]",
+    "language, or English: the text is translated.  [default: the MODEL's own]",
 )
 @option(
     "--no-answer/--always-answer",
@@ -259,6 +259,7 @@ def _stream(search, source, target):
     recognizer = getattr(search, "model", None)
     if not hasattr(recognizer, "stream"):
         raise click.UsageError("--stream needs a run for speech_recognition as MODEL.")
+    click.echo(f"reading {recognizer.sample_rate:,} samples of 16 bits a second", err=True)
     transcribe_stream(recognizer, source, target, warn)
 
 

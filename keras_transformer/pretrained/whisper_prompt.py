@@ -4,6 +4,7 @@ import functools
 from typing import Any
 
 from keras_transformer.checks import is_integer
+from keras_transformer.text.language_names import code_of
 from keras_transformer.text.languages import (
     DETECTED,
     ENGLISH,
@@ -39,8 +40,11 @@ class WhisperPrompt:
                 f"`{side}_language` must be None for a checkpoint without `lang_to_id` in "
                 f"{self._settings.path}. Received: {code!r}."
             )
-        if self.languages is not None and source != DETECTED:
-            self.languages.check("source", source)
+        if self.languages is not None:
+            source = code_of(source, {*self.languages.ids, DETECTED})
+            target = code_of(target, {*self.languages.ids, ENGLISH})
+            if source != DETECTED:
+                self.languages.check("source", source)
         self.source, self.target = source, target
 
     def rules(self) -> dict[str, Any]:
@@ -128,9 +132,9 @@ class WhisperPrompt:
         named = settings.get("language")
         if languages is None or self.source is not None or named is None:
             return self.source
-        code = named.lower().removeprefix("<|").removesuffix("|>") if isinstance(named, str) else ""
-        if code not in languages.ids:
-            rule = "the code of one of the languages in `lang_to_id`, unless a user chooses one"
+        code = code_of(named, languages.ids)
+        if not isinstance(code, str) or code not in languages.ids:
+            rule = "one of the languages in `lang_to_id`, unless a user chooses one"
             raise settings.wrong("language", rule)
         return code
 

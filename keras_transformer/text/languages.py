@@ -7,6 +7,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_transformer.tensors import Tensor
+from keras_transformer.text.language_names import close_names
 
 SHOWN = 5  # languages in an error
 DETECTED = "auto"  # in place of a code: the model detects the language of a recording
@@ -55,7 +56,8 @@ class Languages:
             return
         close = difflib.get_close_matches(str(code), self.ids, SHOWN, cutoff=0.3)
         begin = [name for name in self.ids if name[:2] == str(code)[:2].lower()]
-        shown = list(dict.fromkeys([*begin, *close, *self.ids]))[:SHOWN]
+        names = close_names(code, self.ids, SHOWN)
+        shown = list(dict.fromkeys([*names, *begin, *close, *self.ids]))[:SHOWN]
         raise ValueError(
             f"`{name}` must be one of the {len(self.ids)} languages of the model, such as "
             f"{', '.join(shown)}. Received: {code!r}."

@@ -189,6 +189,16 @@ def test_training_reads_the_prompt_but_does_not_learn_it(checkpoint):
 CHOICES = {
     "default": ({}, {}, ("en", "transcribe", "notimestamps")),
     "named": ({"language": "<|de|>"}, {}, ("de", "transcribe", "notimestamps")),
+    "named in English": (
+        {"language": "French"},
+        {"target_language": "English"},
+        ("fr", "translate", "notimestamps"),
+    ),
+    "chosen by name": (
+        {},
+        {"source_language": "German", "target_language": "german"},
+        ("de", "transcribe", "notimestamps"),
+    ),
     "translation": (
         {"language": "fr", "task": "translate"},
         {},
@@ -370,7 +380,7 @@ ERRORS = {
     ),
     "suppressed first": (changed(RULES, begin_suppress_tokens=3), r"`begin_suppress_tokens` must"),
     "languages": (changed(RULES, lang_to_id={"<|en|>": -1}), r"`lang_to_id` must be some of"),
-    "language": (changed(RULES, language="tlh"), r"`language` must be the code of one of"),
+    "language": (changed(RULES, language="tlh"), r"`language` must be one of the languages in"),
     "names": (
         changed(RULES, lang_to_id={"<|en|>": IDS["<|de|>"]}),
         r"`lang_to_id` must be ids that have these names in the vocabulary, like `task_to_id`",

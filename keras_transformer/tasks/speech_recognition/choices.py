@@ -11,7 +11,8 @@ from keras_transformer.decoding.beginnings import DETECTED as DETECTED_ID
 from keras_transformer.decoding.beginnings import NO_TOKEN
 from keras_transformer.tasks.token_rows import assertions
 from keras_transformer.tensors import Tensor
-from keras_transformer.text.languages import DETECTED, Languages, look_up, task_for
+from keras_transformer.text.language_names import code_of
+from keras_transformer.text.languages import DETECTED, ENGLISH, Languages, look_up, task_for
 
 DETECT = -1  # in place of the id of a language in a request
 
@@ -88,10 +89,15 @@ class Choices:
     def replaced(self, **chosen: Any) -> "Choices":
         """Returns choices with other defaults; `None` keeps one.
 
+        Args:
+            **chosen: Values by name. A language may also have its English name; see `code_of`.
+
         Raises:
             TypeError, ValueError: If the model does not have a choice or a value.
         """
         chosen = {name: value for name, value in chosen.items() if value is not None}
+        if "language" in chosen:
+            chosen["language"] = code_of(chosen["language"], {*self.languages, DETECTED})
         for name, value in chosen.items():
             self._check(name, value)
         if "timestamps" in chosen:
@@ -102,15 +108,16 @@ class Choices:
         """Returns the settings `language` and `task` for two languages, a dictionary.
 
         Args:
-            source: Code of the language of recordings, `"auto"`, or `None`: the default.
-            target: The same code, for transcripts; `"en"`, for translations; or `None`: the task is
-                the default.
+            source: Code or name of the language of recordings, `"auto"`, or `None`: the default.
+            target: The same language, for transcripts; English, for translations; or `None`: the
+                task is the default.
 
         Raises:
             ValueError: If the model does not have the language or the task.
         """
         language = self.replaced(language=source).language
-        settings = {"language": source, "task": task_for(language, target)}
+        target = code_of(target, {*self.languages, ENGLISH})
+        settings = {"language": source and language, "task": task_for(language, target)}
         return {name: value for name, value in settings.items() if value is not None}
 
     def _check(self, name, value):
