@@ -97,14 +97,14 @@ def setting(default, help, **limits) -> Any:
     return dataclasses.field(default=default, metadata=metadata)
 
 
-def length_limit(shape=None) -> Any:
-    """Returns the field with the maximum length of an output; `shape` as in `SearchSetting`."""
+def length_limit() -> Any:
+    """Returns the field with the maximum length of an output."""
     return setting(
         None,
         "Maximum length of an output, including its end token, however long the source is.",
         least=1,
         is_optional=True,
-        shape=shape,
+        shape=(),
         option="max-output",
         metavar="TOKENS",
         default_help="none; with --greedy the limit of the run's own search",
@@ -185,7 +185,7 @@ class BeamSettings(SearchSettings):
         shape=(),
         metavar="TOKENS",
     )
-    max_length: int | None = length_limit(shape=())
+    max_length: int | None = length_limit()
     stopping: str = setting(
         "count",
         "Condition that ends the search. count: N hypotheses are finished. score: in addition, no "

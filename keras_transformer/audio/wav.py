@@ -1,5 +1,6 @@
 """WAV files as samples, in Python and in a graph."""
 
+import math
 import os
 import struct
 
@@ -15,6 +16,7 @@ NAMES = {2: "ADPCM", 6: "A-law", 7: "mu-law", 0x55: "MP3"}
 UNTIL_THE_END = 0xFFFFFFFF  # the size that programs write which cannot go back in their output
 RATES = 1_000, 768_000  # slower ones would grow without limit when they are resampled
 MOST_CHANNELS = 64
+LOUDEST = 32.0  # louder than any clipped recording, softer than integers of 16 bits
 
 
 def read_wav(
@@ -35,7 +37,7 @@ def read_wav(
 
     Raises:
         ValueError: If the file cannot be read, is not such a WAV file or is damaged, or has no
-            samples or values that are not finite. One line that begins with the name.
+            samples or others than `check_range` accepts. One line that begins with the name.
     """
     if isinstance(source, bytes):
         content, name = source, name or "the WAV bytes"
@@ -61,19 +63,43 @@ def at_rate(samples: np.ndarray, rate: int, sample_rate: int, name: str) -> np.n
         Samples `[N']`, float32.
 
     Raises:
-        ValueError: If there are no samples, or values that are not finite. One line.
+        ValueError: If there are no samples, or others than `check_range` accepts. One line.
     """
     if not len(samples):
         raise ValueError(f"{name}: has no samples.")
-    if not np.isfinite(samples).all():
-        raise ValueError(f"{name}: contains NaN or infinite values.")
+    check_range(samples, name)
     if not RATES[0] <= rate <= RATES[1]:
         raise ValueError(
             f"{name}: must have {RATES[0]:,} to {RATES[1]:,} samples per second. "
             f"Received: {rate:,}."
         )
+    if samples.shape[1] == 1 and rate == sample_rate:  # an hour then needs no float64
+        return samples[:, 0].astype(np.float32, copy=False)
     mono = samples.mean(axis=1, dtype=np.float64)
     return resample(mono, sample_rate, rate).astype(np.float32)
+
+
+def check_range(samples: np.ndarray, name: str) -> None:
+    """Requires samples from -1 to 1, but accepts what is only clipped.
+
+    Features depend on the loudness, so that integers of 16 bits as floats would have a transcript,
+    but a wrong one.
+
+    Args:
+        samples: Floats of any shape.
+        name: Name of the recording, for errors.
+
+    Raises:
+        ValueError: If a number is not finite or far outside of -1 to 1. One line.
+    """
+    loudest = float(max(samples.max(initial=0), -samples.min(initial=0)))
+    if not math.isfinite(loudest):
+        raise ValueError(f"{name}: samples must be finite numbers. Received: NaN or infinity.")
+    if loudest > LOUDEST:
+        raise ValueError(
+            f"{name}: samples must be from -1 to 1; divide integers of 16 bits by 32768. "
+            f"Received: {loudest:g}."
+        )
 
 
 def encode_wav(samples: np.ndarray, sample_rate: int = 16_000) -> bytes:
@@ -157,8 +183,7 @@ def _integers(bits):
             values = whole.view("<i4")[:, 0]
         else:
             values = np.frombuffer(data, f"<i{bits // 8}")
-        limit = 2.0 ** (15 if bits == 16 else 31)
-        return (values / limit).astype(np.float32)
+        return np.divide(values, 2.0 ** (15 if bits == 16 else 31), dtype=np.float32)
 
     return read
 

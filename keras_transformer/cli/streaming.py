@@ -15,6 +15,7 @@ from keras_transformer.text.lines import (
 
 PLAIN = Format()
 CUT = "longer than the model's limit; its end was cut off"
+INCOMPLETE = "an output reached its maximum length: text is missing, or the model repeated itself"
 NOT_SCORED = Score(0.0, 0, False)
 
 
@@ -106,8 +107,11 @@ def outcomes(
             if isinstance(outcome, ValueError):
                 _report(number, outcome, strict, warn, fate)
                 outcome = None
-            elif outcome and _is_cut(outcome):
-                warn(f"line {number}: {CUT}")
+            elif outcome:
+                if _is_cut(outcome):
+                    warn(f"line {number}: {CUT}")
+                if not all(getattr(result, "complete", True) for result in outcome):
+                    warn(f"line {number}: {INCOMPLETE}")
             yield number, outcome
         count += len(lines)
 

@@ -53,7 +53,7 @@ class Beginning(typing.NamedTuple):
         without = vocabulary.no_timestamps_id
         if isinstance(inputs, Prompted):
             prompt = tf.convert_to_tensor(inputs.prompt, tf.int32)  # [B, P]
-            count = tf.reduce_sum(tf.cast(tf.not_equal(prompt, NO_TOKEN), tf.int32), 1, True)
+            count = tf.expand_dims(prompt_lengths(prompt), 1)
             if has_timestamps and without is not None:
                 has_timestamps = tf.reduce_all(tf.not_equal(prompt, without), 1, True)
             tokens = tf.pad(prompt, [[0, 0], [0, 1]], constant_values=NO_TOKEN)
@@ -84,6 +84,11 @@ class Beginning(typing.NamedTuple):
             no_language = tf.constant([number not in known for number in range(vocabulary.size)])
             others |= tf.equal(token, DETECTED) & no_language
         return tf.where(others, tf.cast(NEVER, logits.dtype), logits)
+
+
+def prompt_lengths(prompt: Tensor) -> Tensor:
+    """Returns the number of tokens of each prompt `[B, P]` of `Prompted`, `[B]`."""
+    return tf.reduce_sum(tf.cast(tf.not_equal(prompt, NO_TOKEN), tf.int32), axis=1)
 
 
 def source_of(inputs: typing.Any) -> typing.Any:

@@ -104,7 +104,15 @@ def test_a_written_file_is_read_by_python_and_by_us(tmp_path):
         (riff(layout(bits=12, frame=2), (b"data", b"12")), "has 12 bits of PCM"),
         (
             riff(layout(FLOAT, bits=32), (b"data", np.float32([0, np.nan]).tobytes())),
-            "contains NaN or infinite values",
+            "samples must be finite numbers. Received: NaN or infinity",
+        ),
+        (
+            riff(layout(FLOAT, bits=32), (b"data", np.float32([0, -3e4]).tobytes())),
+            "samples must be from -1 to 1; divide integers of 16 bits by 32768. Received: 30000",
+        ),
+        (
+            riff(layout(FLOAT, bits=64), (b"data", np.float64([1e300, 0]).tobytes())),
+            "Received: 1e.300",
         ),
     ],
 )

@@ -58,6 +58,8 @@ SEARCHES = {
     **DETECTED,
     "limited": {**GERMAN, "num_beams": 1, "max_length": 9},
     "limited_times": {**GERMAN, "num_beams": 1, "max_length": 9, "return_timestamps": True},
+    "limited_beam": {**GERMAN, "max_length": 9},
+    "limited_beam_times": {**GERMAN, "max_length": 9, "return_timestamps": True},
     "penalty": {**GERMAN, "length_penalty": 2.0, "max_length": 9},
     # Hugging Face counts the four tokens before the text, ours does not.
     "minimum": {**GERMAN, "length_penalty": 0.3, "min_length": 14},
@@ -166,6 +168,27 @@ def test_tokens_and_scores(name, search):
     found = read.search(read.model, expected["features"])
     tokens, scores = (x.numpy()[:, 0] for x in found[:2])
     check(tokens, scores, expected, search, read.model.config.pad_id)
+
+
+@pytest.mark.parametrize(
+    ("own", "other"),
+    [
+        pair
+        for kind in ("limited", "limited_beam")
+        for pair in ((kind, f"{kind}_times"), (f"{kind}_times", kind))
+    ],
+)
+def test_a_request_with_other_timestamps_has_the_limit_of_generate(own, other):
+    read, expected = converted("multilingual", own)
+    pipeline, pad = SpeechRecognizer.of_checkpoint(read), read.model.config.pad_id
+    rows = zip(expected["samples"], expected["lengths"], strict=True)
+    rows = [row[:count] for row, count in rows]
+    choices = pipeline.codec.choices.rows(len(rows), timestamps=other.endswith("times"))
+    outputs = pipeline.predict(**pipeline.codec.tensors(rows, choices)[0])
+    tokens, lengths = outputs["tokens"].numpy(), outputs["length"].numpy()
+    check(tokens, outputs["score"].numpy(), expected, other, pad)
+    is_cut = tokens[np.arange(len(rows)), lengths - 1] != IDS[END]
+    assert is_cut.any(), "or the limit is not reached"
 
 
 def recognizer(name, kind):

@@ -17,7 +17,7 @@ from pipelines import speech_recognizer, write_run
 from test_whisper import FIRST, frames_of, greedy_in_python, ids
 from whisper_folders import GENERATION, IDS, LANGUAGES, START, TASKS
 
-from keras_transformer import SpeechRecognizer, beam_decode, greedy_decode
+from keras_transformer import Beam, Greedy, SpeechRecognizer, beam_decode, greedy_decode
 from keras_transformer.audio.log_mel import LogMel
 from keras_transformer.audio.wav import encode_wav
 from keras_transformer.cli.main import cli
@@ -27,6 +27,7 @@ from keras_transformer.export import export_litert, export_saved_model
 from keras_transformer.pretrained.read import read_checkpoint
 from keras_transformer.tasks.run import Run
 from keras_transformer.tasks.speech_recognition.choices import Choices
+from keras_transformer.tasks.speech_recognition.features import frames_of as features_of
 from keras_transformer.tasks.speech_recognition.segments import Segment, joined_segments
 from keras_transformer.tasks.speech_recognition.subtitles import subrip
 from keras_transformer.tasks.speech_recognition.timestamps import segments_in
@@ -107,6 +108,30 @@ def test_every_row_has_its_own_language_task_and_timestamps(opened):
         expected = greedy_in_python(tensors, settings, rules, row, prompt_of(*choice))
         assert output[: len(expected)].tolist() == expected
         assert (output[len(expected) :] == read.model.config.pad_id).all()
+
+
+@pytest.mark.parametrize(
+    "search",
+    [Greedy(6), pytest.param(Beam(1, max_length=6), marks=pytest.mark.slow)],
+)
+def test_a_limit_leaves_every_prompt_as_many_tokens(search, opened, pipeline):
+    """The limit allows for the prompt of the model, which has no timestamps: 3 of 6 tokens."""
+    _, settings, tensors = opened
+    chosen = [("de", "transcribe", False), ("fr", "translate", True), ("en", "transcribe", True)]
+    names = ("language", "task", "timestamps")
+    columns = {name: [row[n] for row in chosen] for n, name in enumerate(names)}
+    for limited in (pipeline, pipeline.with_settings(timestamps=True)):
+        limited = limited.with_search(search)
+        inputs, _ = limited.codec.tensors(SOUNDS, limited.codec.choices.rows(3, **columns))
+        tokens = limited.predict(**inputs)["tokens"].numpy()
+        frames = features_of(limited.model.config.input, inputs["samples"], inputs["lengths"])
+        for choice, row, output in zip(chosen, frames.numpy(), tokens, strict=True):
+            rules = {**GENERATION, "return_timestamps": choice[2]}
+            prompt = prompt_of(*choice)
+            expected = greedy_in_python(tensors, settings, rules, row, prompt)[: len(prompt) + 3]
+            assert output[: len(expected)].tolist() == expected
+            assert (output[len(expected) :] == limited.model.config.pad_id).all()
+            assert len(expected) == len(prompt) + 3, "or the limit is not reached"
 
 
 @pytest.mark.slow
@@ -224,6 +249,11 @@ def test_all_windows_of_a_recording_have_the_language_of_the_first(pipeline):
     [
         ({"language": "dutch"}, ValueError, "`language` must be one of the 3 languages of the mod"),
         ({"language": ["de", "x", None]}, ValueError, "such as en, de, fr. Received: 'x'"),
+        (
+            {"language": "Germn"},
+            ValueError,
+            r"such as german \(de\), en, de, fr. Received: 'Germn'",
+        ),
         ({"language": ["de"]}, ValueError, "`language` must have one value for each recording. "),
         ({"task": "sing"}, ValueError, "`task` must be 'translate' or 'transcribe'. Received: ta"),
         ({"timestamps": 1}, TypeError, "`timestamps` must be a boolean. Received: timestamps=1"),
@@ -232,6 +262,17 @@ def test_all_windows_of_a_recording_have_the_language_of_the_first(pipeline):
 def test_wrong_choices(choices, error, message, pipeline):
     with pytest.raises(error, match=message):
         pipeline.transcribe(SOUNDS, **choices)
+
+
+def test_a_language_has_names(pipeline):
+    choices = pipeline.codec.choices
+    for name in ("de", "DE", "German", " german ", "<|de|>"):
+        assert choices.replaced(language=name) == choices.replaced(language="de")
+        assert choices.for_languages(name, "German") == {"language": "de", "task": "transcribe"}
+    assert choices.replaced(language="Auto").language == "auto"
+    assert choices.for_languages(None, "English") == {"task": "translate"}
+    rows = choices.rows(3, language=["French", None, "auto"])["language"]
+    assert rows.tolist() == [IDS["<|fr|>"], -1, -1]
 
 
 def test_models_without_choices_refuse_them(tmp_path):
@@ -405,6 +446,8 @@ def check_predict(model, pipeline, files):
     chosen = ["--source-language", "fr", "--target-language", "en"]
     expected = pipeline(files, language="fr", task="translate")
     assert predict(model, *files, *chosen) == expected != pipeline(files)
+    chosen = ["--source-language", "French", "--target-language", "english"]
+    assert predict(model, *files, *chosen) == expected
     assert predict(model, *files) == pipeline(files)
     same = ["--source-language", "de", "--target-language", "de", "--timestamps"]
     assert predict(model, *files, *same) == [

@@ -1,6 +1,7 @@
 """A recognizer of speech in use: the search over its own frames, windows, and bad recordings."""
 
 import functools
+import io
 import types
 
 import numpy as np
@@ -13,9 +14,10 @@ from keras_transformer import Beam, Greedy, SpeechRecognizer, Transcript, greedy
 from keras_transformer.audio.log_mel import LogMel
 from keras_transformer.audio.wav import encode_wav
 from keras_transformer.cli.main import cli
+from keras_transformer.cli.sound_stream import transcribe_stream
 from keras_transformer.decoding import Sample
 from keras_transformer.tasks import TASKS, open_run
-from keras_transformer.tasks.speech_recognition import long_recordings
+from keras_transformer.tasks.speech_recognition import long_recordings, reading
 
 TASK = TASKS["speech_recognition"]
 RATE = 1000
@@ -148,17 +150,46 @@ def test_batches_are_limited_in_seconds(monkeypatch):
     assert pipeline(RECORDINGS) == before
 
 
+def test_recordings_are_held_in_memory_for_a_limited_time(monkeypatch):
+    """As many as fit, in order; an error comes before anything is computed."""
+    pipeline, held, computed = speech_recognizer(), [], []
+    expected = pipeline(RECORDINGS)
+    codec, long = pipeline.codec, pipeline._long_recordings
+
+    def read(recording, name):
+        held.append(name)
+        return codec.read(recording, name)
+
+    groups = [*reading.in_groups(RECORDINGS, read, 500)]
+    assert [len(group) for group in groups] == [1, 3, 1]  # 400; 133, 8 and 250; 377 samples
+    assert held == [f"recording {number}" for number in (1, 2, 3, 4, 5, 2, 3, 4, 5)]
+    held.clear()
+    assert [len(group) for group in reading.in_groups(RECORDINGS, read, 5000)] == [5]
+    assert len(held) == 5 and [*reading.in_groups([], read, 500)] == []
+    monkeypatch.setattr(reading, "HELD_SECONDS", 0.2)
+    assert pipeline(RECORDINGS) == expected
+    monkeypatch.setattr(type(long), "__call__", lambda *arguments: computed.append(1))
+    with pytest.raises(ValueError, match="recording 6: samples must be finite"):
+        pipeline([*RECORDINGS, np.full(9, np.nan)])
+    assert not computed
+
+
 def test_rows_that_break_the_rules_have_no_output():
     pipeline = speech_recognizer()
-    inputs, _ = pipeline.codec.tensors([RECORDINGS[1]] * 4)
+    inputs, _ = pipeline.codec.tensors([RECORDINGS[1]] * 6)
     samples = inputs["samples"].numpy()
-    samples[1, 3], lengths = np.nan, np.array([133, 133, 7, 134], "int32")
+    samples[[1, 4, 5], 3] = np.nan, 20_000, -np.inf
+    lengths = np.array([133, 133, 7, 134, 133, 133], "int32")
     signature = pipeline.signatures()[1]
     outputs = signature.lenient(samples=samples, lengths=lengths)
     alone = signature.lenient(samples=samples[:1], lengths=lengths[:1])
     np.testing.assert_array_equal(outputs["tokens"][:1], alone["tokens"])
     assert (np.asarray(outputs["tokens"])[1:] == 0).all()
-    assert list(np.asarray(outputs["length"])[1:]) == [0, 0, 0]
+    assert list(np.asarray(outputs["length"])[1:]) == [0] * 5
+    for row in (1, 4, 5):
+        message = "`samples` must be from -1 to 1; divide integers of 16 bits by 32768"
+        with pytest.raises(tf.errors.InvalidArgumentError, match=message):
+            signature.strict(samples=samples[[0, row]], lengths=lengths[[0, row]])
 
 
 def test_samples_after_the_end_are_ignored_whatever_they_are():
@@ -292,6 +323,75 @@ def test_predict_reads_raw_samples_from_stdin(run):
     done = CliRunner().invoke(cli, ["predict", str(run), "--stream"], input=data)
     assert done.exit_code == 0 and done.stdout == "".join(words).strip() + "\n"
     assert "the last sample has one byte instead of two and is ignored" in done.stderr
+
+
+@pytest.mark.parametrize("magic", [b"RIFF", b"fLaC", b"OggS", b"ID3\x04"])
+def test_a_file_is_not_taken_for_raw_samples(magic):
+    """Not even if its first bytes arrive one by one."""
+    arriving = io.BytesIO(magic + bytes(3000))
+    arriving.read1 = lambda size: arriving.read(1)
+    with pytest.raises(
+        ValueError, match="but --stream reads raw samples. .* -f s16le -ac 1 -ar 1000 -"
+    ):
+        transcribe_stream(speech_recognizer(), arriving, io.BytesIO(), None)
+
+
+@pytest.mark.parametrize("data", [b"", bytes(14), b"RIF"])
+def test_a_stream_without_sound_is_reported(data):
+    output, warnings = io.BytesIO(), []
+    transcribe_stream(speech_recognizer(), io.BytesIO(data), output, warnings.append)
+    assert output.getvalue() == b"\n"
+    assert warnings[-1] == f"stdin has {len(data) // 2} samples, too few for a transcript"
+
+
+def test_an_interrupted_stream_ends_with_all_of_its_words(monkeypatch):
+    """As after Ctrl-C, which also ends the program that records."""
+    samples = np.round(np.tile(RECORDINGS[0], 3)[:1100] * 32768).astype("<i2")
+    outputs = []
+    for ends in (False, True):
+        source, output = io.BytesIO(samples.tobytes()), io.BytesIO()
+        read = source.read1
+
+        def interrupted(size, read=read, ends=ends):
+            block = read(size)
+            if not block and ends:
+                raise KeyboardInterrupt(15)
+            return block
+
+        source.read1 = interrupted
+        if ends:
+            with pytest.raises(KeyboardInterrupt, match="15"):
+                transcribe_stream(speech_recognizer(), source, output, print)
+        else:
+            transcribe_stream(speech_recognizer(), source, output, print)
+        outputs.append(output.getvalue())
+    assert outputs[0] == outputs[1] != b"\n"
+
+
+def test_an_output_that_reaches_its_limit_is_not_complete():
+    """Its text is not the whole one, or the model repeats itself."""
+    long = np.tile(RECORDINGS[0], 3)
+    for limit in (None, 3):
+        pipeline = speech_recognizer().with_search(Greedy(limit))
+        windows = [*RECORDINGS, *pipeline._long_recordings.windows(long)]
+        tokens = pipeline.predict(**pipeline.codec.tensors(windows)[0])["tokens"].numpy()
+        ends = (tokens == pipeline.model.config.eos_id).any(axis=1).tolist()
+        results = pipeline.transcribe([*RECORDINGS, long])
+        assert [result.complete for result in results] == [*ends[:5], all(ends[5:])]
+
+
+@pytest.mark.slow
+def test_predict_warns_of_an_output_that_reaches_its_limit(run, tmp_path):
+    path, long = tmp_path / "a.wav", np.tile(RECORDINGS[0], 3)
+    path.write_bytes(encode_wav(long, RATE))
+    options = ["--beam", "2", "--max-output", "1"]
+    done = CliRunner().invoke(cli, ["predict", str(run), str(path), *options])
+    assert "line 1: an output reached its maximum length: text is missing, or" in done.stderr
+    raw = np.round(long * 32768).astype("<i2").tobytes()
+    options = ["--stream", *options]
+    done = CliRunner().invoke(cli, ["predict", str(run), *options], input=raw)
+    assert "Warning: an output reached its maximum length" in done.stderr, done.stderr
+    assert "reading 1,000 samples of 16 bits a second" in done.stderr
 
 
 @pytest.mark.parametrize(

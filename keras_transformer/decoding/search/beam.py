@@ -29,8 +29,8 @@ class Beam(BeamSettings, Search):
         extra_length: Number of tokens by which an output may be longer than its source: integer, or
             tensor. `None`: no limit. It has no effect if the predictor reports no lengths of
             sources, see `Predictor.lengths`.
-        max_length: Maximum length of an output in tokens: integer, or tensor. `None`: that of the
-            cache.
+        max_length: Maximum length of an output in tokens: integer, or tensor, scalar or `[B]`.
+            `None`: that of the cache.
         stopping: End of the search of a sentence. `"count"`: when `size` hypotheses have finished.
             `"score"`: when in addition the best running hypothesis is not better than the worst
             finished one. `"narrow"`: like `"count"`, but the beam shrinks by one for every finished

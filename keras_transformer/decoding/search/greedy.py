@@ -2,6 +2,8 @@
 
 import dataclasses
 
+import tensorflow as tf
+
 from keras_transformer.decoding.greedy import greedy_decode
 from keras_transformer.decoding.search.base import Search
 from keras_transformer.search_settings import GreedySettings
@@ -13,8 +15,8 @@ class Greedy(GreedySettings, Search):
     """Takes the most probable token at each step: see `greedy_decode`.
 
     Args:
-        max_length: Maximum length of an output in tokens, an integer. `None`: that of the cache,
-            which also limits larger values.
+        max_length: Maximum length of an output in tokens: integer, or tensor, scalar or `[B]`.
+            `None`: that of the cache, which also limits larger values.
 
     Raises:
         ValueError: If `max_length` is out of range.
@@ -27,7 +29,10 @@ class Greedy(GreedySettings, Search):
     """
 
     def limit(self, source_length: Tensor, longest: Tensor) -> Tensor:  # noqa: D102
-        return longest if self.max_length is None else min(self.max_length, longest)
+        if self.max_length is None:
+            return longest
+        smaller = tf.minimum if tf.is_tensor(self.max_length) else min
+        return smaller(self.max_length, longest)
 
     def _decode(self, predictor, source, n_best, longest, options):
         options = {"max_length": self.limit(None, longest), **options}

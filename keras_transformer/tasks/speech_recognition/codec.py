@@ -231,9 +231,17 @@ class SpeechCodec(Codec):
         languages = [code.decode() for code in answers.get("language", ())]
         columns.append(languages or [None] * len(columns[0]))
         columns.append(read_segments(answers) or [()] * len(columns[0]))
+        columns.append(answers.get("complete", [True] * len(columns[0])))
         return [
-            Transcript(text.decode("utf-8", "replace"), float(score), int(length), bool(cut), *rest)
-            for text, score, length, cut, *rest in zip(*columns, strict=True)
+            Transcript(
+                text.decode("utf-8", "replace"),
+                float(score),
+                int(length),
+                bool(cut),
+                *rest,
+                complete=bool(complete),
+            )
+            for text, score, length, cut, *rest, complete in zip(*columns, strict=True)
         ]
 
     def checked(self, samples, lengths, **choices) -> dict[str, Tensor]:  # noqa: D102

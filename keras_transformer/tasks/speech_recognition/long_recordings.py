@@ -112,4 +112,5 @@ def joined(results: list[Transcript], begins: list[float]) -> Transcript:
         sum(result.length for result in results),
         language=results[0].language,
         segments=joined_segments([result.segments for result in results], begins),
+        complete=all(result.complete for result in results),
     )

@@ -1,5 +1,6 @@
 """The pipeline of speech recognition."""
 
+import dataclasses
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
@@ -8,12 +9,14 @@ import tensorflow as tf
 
 from keras_transformer.audio.log_mel import LogMel
 from keras_transformer.decoding import Beam, BestPath, Ensemble, Greedy, Prompted
+from keras_transformer.decoding.beginnings import prompt_lengths
 from keras_transformer.decoding.predictor import Vocabulary
 from keras_transformer.decoding.search import check_search
 from keras_transformer.models.speech_transformer import SpeechTransformer
 from keras_transformer.tasks.graphs import traced_once
 from keras_transformer.tasks.pipeline import TextPipeline
 from keras_transformer.tasks.single_pass.pipeline import SinglePass
+from keras_transformer.tasks.speech_recognition import reading
 from keras_transformer.tasks.speech_recognition.attention import SpeechAttention, speech_attention
 from keras_transformer.tasks.speech_recognition.choices import Choices
 from keras_transformer.tasks.speech_recognition.codec import SpeechCodec
@@ -42,7 +45,9 @@ class SpeechRecognizer(SinglePass, TextPipeline):
         max_length: Maximum length of an output in tokens, with those of the model's `prompt_ids`.
             `None`: the model's `max_length`.
         search: The default search: a `Greedy`, a `Beam`, or for a model that was trained with CTC a
-            `BestPath`. `None`: greedy search.
+            `BestPath`. `None`: greedy search. Its `max_length` counts the model's `prompt_ids`; an
+            output whose own prompt is shorter or longer may have the same number of tokens after
+            it, as in Hugging Face's `generate`.
         language, task, timestamps: Defaults of the arguments of `transcribe`. `None`: those of the
             model.
 
@@ -177,11 +182,13 @@ class SpeechRecognizer(SinglePass, TextPipeline):
             **choices: The numbers of all `Choices`. Without them, outputs begin with the model's
                 own prompt, for which the graph is smaller.
         """
-        inputs = frames_of(self.model.config.input, samples, lengths)
+        inputs, search = frames_of(self.model.config.input, samples, lengths), self.search
         if choices:
-            inputs = Prompted(inputs, self.codec.choices.prompts(**choices))
+            prompts = self.codec.choices.prompts(**choices)
+            inputs = Prompted(inputs, prompts)
+            search = _limited(search, prompts, self.model.config)
         searched = self.model if self._ensemble() is None else self._ensemble()
-        return self.codec.outputs(self.search(searched, inputs, cache_length=self.max_length))
+        return self.codec.outputs(search(searched, inputs, cache_length=self.max_length))
 
     def respond(self, **request: Tensor) -> dict[str, Tensor]:  # noqa: D102
         inputs, rest = self.codec.encode(**request)
@@ -192,7 +199,9 @@ class SpeechRecognizer(SinglePass, TextPipeline):
     def _trace_samples(self, *choices):
         def transcribe(samples, lengths, **choices):
             outputs = self.predict(samples, lengths, **choices)
-            return self.codec.answers(outputs, self.codec.rest(lengths))
+            ends = tf.equal(outputs["tokens"], self.model.config.eos_id)
+            answers = self.codec.answers(outputs, self.codec.rest(lengths))
+            return {**answers, "complete": tf.reduce_any(ends, axis=1)}
 
         specs = self.codec.input_specs()
         function = tf.function(transcribe, autograph=False)
@@ -212,8 +221,8 @@ class SpeechRecognizer(SinglePass, TextPipeline):
             recordings: List of paths of WAV files, of the bytes of such files, or of arrays of
                 samples `[N]` at the model's sample rate: floating from -1 to 1, or int16.
             batch_size: Maximum number of windows computed at a time.
-            language: Code of the language of all recordings, or a list with one for each. `"auto"`:
-                the model detects it.
+            language: Code or English name of the language of all recordings, or a list with one for
+                each. `"auto"`: the model detects it.
             task: `"transcribe"`, or `"translate"` to English; or a list.
             timestamps: Whether transcripts have `segments` with their times; or a list.
 
@@ -231,11 +240,12 @@ class SpeechRecognizer(SinglePass, TextPipeline):
         choices = {}
         if chosen or not self._is_own:
             choices = self.codec.choices.rows(len(recordings), **chosen)
-        samples = [
-            self.codec.read(each, f"recording {number}")
-            for number, each in enumerate(recordings, start=1)
-        ]
-        return self._long_recordings(samples, choices, batch_size)
+        results, most = [], reading.HELD_SECONDS * self.sample_rate
+        for group in reading.in_groups(recordings, self.codec.read, most):
+            own = slice(len(results), len(results) + len(group))
+            rows = {name: values[own] for name, values in choices.items()}
+            results += self._long_recordings(group, rows, batch_size)
+        return results
 
     def __call__(self, examples: Sequence[Any], batch_size: int = 64, **choices: Any) -> list[str]:
         """Returns the texts of the transcripts of a list of recordings; see `transcribe`."""
@@ -267,6 +277,21 @@ class SpeechRecognizer(SinglePass, TextPipeline):
         inputs, rest = self.codec.tensors(rows, choices)
         answers = {**self._transcriber(*choices)(**inputs), "truncated": rest["truncated"]}
         return self.codec.results({name: value.numpy() for name, value in answers.items()})
+
+
+def _limited(search, prompts, config):
+    """Returns a search with the same limit of tokens after the prompts `[B, P]`.
+
+    Args:
+        search: A search whose `max_length` allows for the `prompt_ids` of the model.
+        prompts: See `Prompted`.
+        config: The configuration of the model. As in `generate`, the start counts as one of its
+            positions, and a limit that they set does not depend on the prompt.
+    """
+    if search.max_length is None or search.max_length >= config.decoder.max_length - 1:
+        return search
+    limit = prompt_lengths(prompts) + (search.max_length - len(config.prompt_ids))  # [B]
+    return dataclasses.replace(search, max_length=limit)
 
 
 def _check_limit(max_length, prompt):

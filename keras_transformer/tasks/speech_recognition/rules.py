@@ -4,13 +4,15 @@ from typing import Any
 
 import tensorflow as tf
 
+from keras_transformer.audio.wav import LOUDEST
 from keras_transformer.tasks.speech_recognition.choices import Choices
 from keras_transformer.tasks.token_rows import assertions
 from keras_transformer.tensors import Tensor
 
 RULE = (
-    "Each row: `samples`, one channel of {rate} samples a second from -1 to 1, and `lengths`, how "
-    "many of them belong to the recording, from {least} to {most}; samples after them are ignored. "
+    "Each row: `samples`, one channel of {rate} samples a second from -1 to 1 (clipped ones may be "
+    "up to {loudest:g}), and `lengths`, how many of them belong to the recording, from {least} to "
+    "{most}; samples after them are ignored. "
     "{choices}For a row that breaks these rules, the tokens are pad and the score is -1e9. Other "
     "rows are not affected."
 )
@@ -33,6 +35,7 @@ class SpeechRules:
         """The rules as sentences, for the metadata of files."""
         return RULE.format(
             rate=f"{self._rate:,}",
+            loudest=LOUDEST,
             least=self._least,
             most=self._most,
             choices="".join(f"{rule} " for rule in self._choices.rules().values()),
@@ -57,7 +60,9 @@ class SpeechRules:
             f"{self._most}.": (lengths >= self._least) & (lengths <= self._most),
             "`lengths` must be at most the number of samples in a row.": lengths
             <= tf.shape(samples)[1],
-            "`samples` must be finite numbers.": tf.math.is_finite(samples),
+            "`samples` must be from -1 to 1; divide integers of 16 bits by 32768.": _in_range(
+                samples
+            ),
         }
         with tf.control_dependencies(assertions(checks)):
             return {"samples": tf.identity(samples), "lengths": tf.identity(lengths)}
@@ -67,8 +72,7 @@ class SpeechRules:
         samples = _within(samples, lengths)
         most = tf.minimum(tf.shape(samples)[1], self._most)
         valid = (lengths >= self._least) & (lengths <= most)
-        # Infinity and NaN minus themselves are NaN: a form that LiteRT computes.
-        valid &= tf.reduce_all(tf.equal(samples - samples, 0.0), axis=1)
+        valid &= tf.reduce_all(_in_range(samples), axis=1)
         for known in self._choices.valid(**choices).values():
             valid &= known
         return valid, {
@@ -79,6 +83,11 @@ class SpeechRules:
                 for name, default in self._choices.numbers().items()
             },
         }
+
+
+def _in_range(samples):
+    """Returns which samples `check_range` accepts, a boolean for each; NaN is not one of them."""
+    return tf.abs(samples) <= LOUDEST
 
 
 def _within(samples, lengths):

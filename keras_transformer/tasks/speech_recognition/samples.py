@@ -5,9 +5,8 @@ import os
 import numpy as np
 
 from keras_transformer.audio.files import read_audio
+from keras_transformer.audio.wav import check_range
 from keras_transformer.files import read_bytes
-
-LOUDEST = 32.0  # louder than any clipped recording, softer than integers of 16 bits
 
 
 def checked_samples(samples, name) -> np.ndarray:
@@ -15,8 +14,7 @@ def checked_samples(samples, name) -> np.ndarray:
 
     Raises:
         TypeError: If the array has another dtype.
-        ValueError: If it has several channels, or numbers that are not finite or far outside of -1
-            to 1.
+        ValueError: If it has several channels, or numbers that `check_range` refuses.
     """
     samples = np.asarray(samples)
     if samples.dtype == np.int16:
@@ -29,14 +27,7 @@ def checked_samples(samples, name) -> np.ndarray:
         raise ValueError(
             f"{name}: samples must have one channel, [N]. Received: shape {samples.shape}."
         )
-    if not np.isfinite(samples).all():
-        raise ValueError(f"{name}: samples must be finite numbers. Received: NaN or infinity.")
-    loudest = float(np.abs(samples).max(initial=0))
-    if loudest > LOUDEST:
-        raise ValueError(
-            f"{name}: samples must be from -1 to 1; divide integers of 16 bits by 32768. "
-            f"Received: {loudest:g}."
-        )
+    check_range(samples, name)
     return samples.astype(np.float32, copy=False)
 
 

@@ -17,6 +17,9 @@ class TranscriptStream:
 
     Args:
         recognizer: A `SpeechRecognizer`.
+
+    Attributes:
+        complete: Whether the outputs of all windows so far were; see `Transcript`.
     """
 
     def __init__(self, recognizer):
@@ -26,6 +29,7 @@ class TranscriptStream:
         self._words = []  # which the next window may change
         self._known = 0  # number of samples at the beginning that a window has transcribed
         self._language = None  # once it is detected
+        self.complete = True
 
     def add(self, samples: np.ndarray) -> list[str]:
         """Returns the words that are final after more samples.
@@ -60,6 +64,7 @@ class TranscriptStream:
         (transcript,) = self._recognizer.transcribe([window], language=self._language)
         if self._recognizer.codec.choices.language == DETECTED:
             self._language = transcript.language
+        self.complete = self.complete and transcript.complete
         words = words_of(transcript.text)
         merged = merge([self._words, words])
         count = max(0, len(merged) - len(words))

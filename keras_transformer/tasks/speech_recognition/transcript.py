@@ -24,6 +24,9 @@ class Transcript(Choice):
             model has no languages.
         segments: A `Segment` for each part of the text between two timestamps, in order; empty
             without timestamps.
+        complete: Whether the output ended before its maximum length, in every window. `False`: text
+            is missing, or the model repeated itself. Always `True` for exports, which do not report
+            it.
     """
 
     transcript: str
@@ -32,6 +35,7 @@ class Transcript(Choice):
     truncated: bool = False
     language: str | None = None
     segments: tuple[Segment, ...] = ()
+    complete: bool = dataclasses.field(default=True, compare=False)
 
     @property
     def text(self) -> str:
