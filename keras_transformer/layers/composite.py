@@ -53,9 +53,11 @@ class CompositeLayer(keras.Layer):
 
         The layer is recomputed as a whole, its sublayers not also on their own.
         """
-        chosen, mode = super().rematerialized_call(layer_call, *args, **kwargs), self._remat_mode
-        if chosen is layer_call or mode.mode == "activations":
-            return chosen
+        mode = self._remat_mode
+        if mode is None or mode.mode == "activations":  # which sublayers have
+            return layer_call
+        if super().rematerialized_call(layer_call, *args, **kwargs) is layer_call:
+            return layer_call
         for sublayer in self._flatten_layers(include_self=False):
             sublayer._remat_mode = None
 
