@@ -26,8 +26,9 @@ from keras_transformer.cli.shortlist import SHORTLIST
 from keras_transformer.files import replacing
 from keras_transformer.tasks.speech_recognition.subtitles import FORMATS as SUBTITLES
 
-# Suffixes of inputs that may be named after MODEL; see `Codec.suffixes`.
-FILES = (".wav", ".flac", ".png", ".jpg", ".jpeg")
+# Suffixes of inputs that may be named after MODEL; see `Codec.suffixes`. No model reads the last
+# ones, but then the error names what it reads.
+FILES = (".wav", ".flac", ".png", ".jpg", ".jpeg", ".mp3", ".m4a", ".ogg", ".opus")
 # Options that have no effect on a recording that arrives on stdin.
 OF_LINES = ("source", "shard", "scores", "strict", "batch_size")
 EXAMPLE = """keras-transformer translate runs/base --beam 4 < in.txt > out.txt"""

@@ -398,6 +398,7 @@ def test_predict_warns_of_an_output_that_reaches_its_limit(run, tmp_path):
     ("arguments", "message"),
     [
         (["x.png"], "x.png is not an input of the model, which reads files .wav, .flac"),
+        (["x.mp3"], "x.mp3 is not an input of the model, which reads files .wav, .flac"),
         (["x.wav", "--n-best", "2"], "--n-best"),
         (["x.wav", "--input", __file__], "has no effect with FILEs after MODEL"),
         (["x.wav", "--stream"], "--stream reads stdin: x.wav has no effect"),
