@@ -13,7 +13,7 @@ from keras_transformer.tensors import Tensor
 def ctc_decode(
     model: Any,
     source: Tensor,
-    max_length: int | None = None,
+    max_length: int | Tensor | None = None,
     cache_length: int | None = None,
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """Takes the most probable label at each position of the encoder.
@@ -26,8 +26,8 @@ def ctc_decode(
         model: An encoder-decoder model, its predictor, or an `Ensemble` of models whose encoders
             have the same number of positions.
         source: The source of the model, such as frames `[B, S, F]`.
-        max_length: Maximum length of an output in tokens, `eos_id` included, an integer. `None`:
-            `cache_length`.
+        max_length: Maximum length of an output in tokens, `eos_id` included: integer, or tensor,
+            scalar or `[B]`. `None`: `cache_length`.
         cache_length: Length L of the result, an integer. `None`: the model's `max_length`.
 
     Returns:
@@ -45,7 +45,7 @@ def ctc_decode(
     predictor = predictor_of(model)
     check_no_prompt(predictor.vocabulary)
     length = predictor.max_length if cache_length is None else cache_length
-    longest = length if max_length is None else min(max_length, length)
+    longest = length if max_length is None else tf.minimum(max_length, length)
     log_probs, allowed = predictor.label_log_probs(source)  # [B, P, V], [B, P]
     log_probs = _without_others(log_probs, predictor.vocabulary)
     score = tf.reduce_sum(tf.where(allowed, tf.reduce_max(log_probs, axis=2), 0.0), axis=1)
@@ -72,7 +72,10 @@ def _without_others(log_probs, vocabulary):
 
 
 def _collapsed(labels, vocabulary, length, longest):
-    """Returns the tokens `[B, length]` of labels `[B, P]`, at most `longest` of each row."""
+    """Returns the tokens `[B, length]` of labels `[B, P]`, at most `longest` of each row.
+
+    `longest` is a number or `[B]`.
+    """
     before = tf.pad(labels[:, :-1], [[0, 0], [1, 0]], constant_values=vocabulary.pad_id)
     is_token = tf.not_equal(labels, vocabulary.pad_id) & tf.not_equal(labels, before)  # [B, P]
     places = tf.cumsum(tf.cast(is_token, tf.int32), axis=1)  # counted from 1
@@ -82,7 +85,7 @@ def _collapsed(labels, vocabulary, length, longest):
     rows = tf.broadcast_to(tf.range(tf.shape(labels)[0])[:, None], tf.shape(labels))
     shape = tf.stack([tf.shape(labels)[0], length + 2])
     tokens = tf.scatter_nd(tf.stack([rows, places], axis=2), labels, shape)[:, 1:-1]
-    column = tf.range(length)
+    column, longest = tf.range(length), tf.reshape(longest, [-1, 1])  # [B or 1, 1]
     tokens = tf.where(column < tf.minimum(count, longest), tokens, vocabulary.pad_id)
     ends = tf.equal(column, count) & (column < longest)
     return tf.ensure_shape(tf.where(ends, vocabulary.eos_id, tokens), [None, length])

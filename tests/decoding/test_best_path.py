@@ -78,6 +78,14 @@ def test_equal_labels_become_one_token_and_blanks_none(limit, compiled):
     assert len(lengths) > 3 and max(lengths) > 5
 
 
+def test_each_output_may_have_a_limit_of_its_own():
+    limits = [1, 2, 3, 4, 5, 40]
+    found = BestPath(tf.constant(limits))(given(), tf.zeros([6, 1]), cache_length=LENGTH)
+    for row, limit in enumerate(limits):
+        one = BestPath(limit)(given(), tf.zeros([6, 1]), cache_length=LENGTH)
+        np.testing.assert_array_equal(found.tokens[row], one.tokens[row])
+
+
 def test_tokens_are_those_of_tensorflows_decoder():
     predictor = given(seed=1)
     predictor.log_probs[:, :, [BOS, EOS]] = -50.0

@@ -123,6 +123,13 @@ def check_search(search, *kinds) -> None:
         raise TypeError(f"`search` must be {names}. Received: search={search!r}.")
 
 
+def smaller(max_length, longest) -> Tensor:
+    """Returns the smaller of two lengths, the first of which may be a tensor, or `None`: none."""
+    if max_length is None:
+        return longest
+    return (tf.minimum if tf.is_tensor(max_length) else min)(max_length, longest)
+
+
 def inputs_of(settings) -> tuple[tf.TensorSpec, ...]:
     """Returns the `tf.TensorSpec`s of the fields of a settings class that may be tensors."""
     dtypes = {int: tf.int32, float: tf.float32}

@@ -4,7 +4,7 @@ import dataclasses
 from typing import Any
 
 from keras_transformer.decoding.ctc import check_no_prompt, ctc_decode
-from keras_transformer.decoding.search.base import Search
+from keras_transformer.decoding.search.base import Search, smaller
 from keras_transformer.search_settings import GreedySettings
 from keras_transformer.tensors import Tensor
 
@@ -16,8 +16,8 @@ class BestPath(GreedySettings, Search):
     Only for models that were trained with CTC (`training.ctc_weight`).
 
     Args:
-        max_length: Maximum length of an output in tokens, an integer. `None`: that of the cache,
-            which also limits larger values.
+        max_length: Maximum length of an output in tokens: integer, or tensor, scalar or `[B]`.
+            `None`: that of the cache, which also limits larger values.
 
     Raises:
         ValueError: If `max_length` is out of range. When called, also raised if outputs of the
@@ -32,7 +32,7 @@ class BestPath(GreedySettings, Search):
     """
 
     def limit(self, source_length: Tensor, longest: Tensor) -> Tensor:  # noqa: D102
-        return longest if self.max_length is None else min(self.max_length, longest)
+        return smaller(self.max_length, longest)
 
     def check(self, vocabulary: Any, longest: int, n_best: int = 1) -> None:  # noqa: D102
         super().check(vocabulary, longest, n_best)

@@ -2,10 +2,8 @@
 
 import dataclasses
 
-import tensorflow as tf
-
 from keras_transformer.decoding.greedy import greedy_decode
-from keras_transformer.decoding.search.base import Search
+from keras_transformer.decoding.search.base import Search, smaller
 from keras_transformer.search_settings import GreedySettings
 from keras_transformer.tensors import Tensor
 
@@ -29,9 +27,6 @@ class Greedy(GreedySettings, Search):
     """
 
     def limit(self, source_length: Tensor, longest: Tensor) -> Tensor:  # noqa: D102
-        if self.max_length is None:
-            return longest
-        smaller = tf.minimum if tf.is_tensor(self.max_length) else min
         return smaller(self.max_length, longest)
 
     def _decode(self, predictor, source, n_best, longest, options):
