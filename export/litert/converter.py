@@ -2,12 +2,12 @@
 
 import os
 import pathlib
-import subprocess
 import sys
 
 import tensorflow as tf
 
 from keras_transformer.export.errors import ExportError
+from keras_transformer.export.litert import child_process
 
 MODEL, RESULT, FAILURE = "model", "model.tflite", "failure.txt"  # names in the folder
 
@@ -34,7 +34,7 @@ def convert_apart(folder: pathlib.Path, name: str, quantize: str) -> bytes:
     """Returns the bytes of a .tflite model, which a process of its own has converted.
 
     The converter takes several hundred megabytes, and a third of them are not free when it has
-    finished. The end of a process frees all.
+    finished. The end of a process frees all. If this process is killed, the other one ends too.
 
     Args:
         folder: Folder with the SavedModel under `MODEL`.
@@ -51,9 +51,7 @@ def convert_apart(folder: pathlib.Path, name: str, quantize: str) -> bytes:
         "CUDA_VISIBLE_DEVICES": "-1",  # the converter needs no graphics processor
     }
     command = [sys.executable, "-m", __name__, str(folder), name, quantize]
-    ended = subprocess.run(
-        command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, capture_output=True
-    )
+    ended = child_process.run(command, cwd=folder, env=environment)
     result, failure = folder / RESULT, folder / FAILURE
     if failure.exists():
         raise RuntimeError(failure.read_text(encoding="utf-8"))
@@ -71,6 +69,7 @@ def convert_apart(folder: pathlib.Path, name: str, quantize: str) -> bytes:
 
 def main(folder, name, quantize) -> None:
     """Converts a signature of a SavedModel for `convert_apart`."""
+    child_process.end_with_parent()
     folder = pathlib.Path(folder)
     try:
         content = convert_saved_model(folder / MODEL, [name], quantize)
