@@ -1,4 +1,4 @@
-"""Activations by name: Keras's own, the tanh form of GELU, and functions registered by users."""
+"""Activations by name: Keras's own, two of this package, and functions registered by users."""
 
 from collections.abc import Callable
 
@@ -20,6 +20,17 @@ def gelu_tanh(x: Tensor) -> Tensor:
     return keras.activations.gelu(x, approximate=True)
 
 
+def silu(x: Tensor) -> Tensor:
+    """Returns SiLU, `x sigmoid(x)`.
+
+    TensorFlow's function, which Keras uses, registers a gradient in every graph. The graph, with
+    all its operations, then exists until the process ends, even if nothing else needs it.
+    """
+    import keras
+
+    return x * keras.ops.sigmoid(x)
+
+
 def get(name: str) -> Callable:
     """Returns the activation function with the given name.
 
@@ -38,7 +49,7 @@ def get(name: str) -> Callable:
     if registered is not None:
         return registered
     try:
-        return keras.activations.get(name)
+        return _own(keras.activations.get(name))
     except (TypeError, ValueError) as error:
         raise ValueError(
             "`activation` must be a Keras activation, such as 'relu', 'gelu' or 'silu', "
@@ -70,6 +81,7 @@ def name_of(activation: str | Callable | None) -> str:
         )
     import keras
 
+    activation = _own(activation)
     name = getattr(activation, "__name__", None)
     if name is not None:
         for known in (keras.saving.get_registered_name(activation), name):
@@ -80,6 +92,13 @@ def name_of(activation: str | Callable | None) -> str:
         "with `@keras.saving.register_keras_serializable()`. "
         f"Received: activation={name or repr(activation)}."
     )
+
+
+def _own(activation):
+    """Returns the function of this package that takes the place of one of Keras, or this one."""
+    import keras
+
+    return silu if activation is keras.activations.silu else activation
 
 
 def _is(name, activation):

@@ -1,11 +1,14 @@
 """Activations by name, and activations registered by a user, from a layer to a saved model."""
 
 import functools
+import gc
+import weakref
 
 import keras
 import numpy as np
 import pytest
 import reference
+import tensorflow as tf
 from support import B, D, F, S, normal, randomise, small_config, weights_of
 
 from keras_transformer import EncoderBlock, FeedForward, Transformer, TransformerConfig, activations
@@ -41,6 +44,30 @@ def test_the_tanh_form_of_gelu():
     tanh, exact = (np.asarray(activations.get(name)(x)) for name in ("gelu_tanh", "gelu"))
     np.testing.assert_allclose(tanh, expected, rtol=0, atol=1e-6)
     assert 1e-4 < np.abs(tanh - exact).max() < 5e-4
+
+
+def test_silu_is_that_of_keras():
+    x = normal(97)
+    assert activations.name_of(keras.activations.silu) == "silu"
+    np.testing.assert_array_equal(activations.get("silu")(x), keras.activations.silu(x))
+
+
+def test_no_activation_keeps_the_graph_that_it_was_used_in():
+    """Each traced search would otherwise take memory until the process ends."""
+
+    def is_kept(activation):
+        layer = FeedForward(F, activation="relu")
+        layer.build((B, S, D))
+        layer.inner.activation = activation
+        graph = tf.function(layer).get_concrete_function(tf.TensorSpec([B, S, D])).graph
+        kept = weakref.ref(graph)
+        del graph, layer
+        gc.collect()
+        return kept() is not None
+
+    assert is_kept(keras.activations.silu), "TensorFlow keeps it"
+    for name in activations.COMMON:
+        assert not is_kept(activations.get(name)), name
 
 
 @pytest.mark.parametrize(

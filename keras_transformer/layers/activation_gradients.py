@@ -6,7 +6,7 @@ from collections.abc import Callable
 import keras
 from keras import ops
 
-from keras_transformer.activations import gelu_tanh
+from keras_transformer.activations import gelu_tanh, silu
 from keras_transformer.tensors import Tensor
 
 
@@ -18,7 +18,7 @@ def in_training(
     Both forms of GELU have one. It is computed in at least float32, in which processors compute the
     error function six times as fast as in bfloat16, and its slope together with its value: one
     tensor is kept for the gradient, not one for each operation. The results differ from those of
-    Keras by rounding.
+    Keras by rounding. SiLU is that of Keras, which keeps one tensor as well.
 
     Args:
         activation: A function of one tensor, such as `keras.activations.gelu`.
@@ -65,4 +65,8 @@ def _gelu_tanh(x):
     return x * share, share + 2 * x * share * (1 - share) * inner
 
 
-FAST = {keras.activations.gelu: _with_slope(_gelu), gelu_tanh: _with_slope(_gelu_tanh)}
+FAST = {
+    keras.activations.gelu: _with_slope(_gelu),
+    gelu_tanh: _with_slope(_gelu_tanh),
+    silu: keras.activations.silu,
+}
