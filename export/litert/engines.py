@@ -12,13 +12,16 @@ from typing import Any
 
 import numpy as np
 
+from keras_transformer.free_memory import return_large_blocks
 from keras_transformer.installation import install_hint
 from keras_transformer.native_log import filtered_log
 
 # LiteRT's name for a cache of packed weights that is not a file; it needs an anonymous file.
 IN_MEMORY = ":memory" if sys.platform.startswith("linux") else ""
 DESCRIPTORS = "/proc/self/fd"  # folder of the open files of the process
-LARGE = 2**23  # bytes of a file whose packed weights are worth a second loading of the model
+# Bytes of a file whose packed weights are worth a second loading of the model, and whose loops use
+# blocks of memory that the C library should not keep.
+LARGE = 2**23
 # Beginnings of lines with which LiteRT reports what it has found, such as accelerators.
 REPORTS = (b"INFO: ", b"WARNING: [", "└".encode())
 
@@ -96,7 +99,10 @@ class PackedWeights:
 
     def __init__(self, path: str | os.PathLike):
         self.path, self.cache = str(path), IN_MEMORY
-        if IN_MEMORY and os.path.getsize(path) >= LARGE and os.path.exists(DESCRIPTORS):
+        if os.path.getsize(path) < LARGE:
+            return
+        return_large_blocks()
+        if IN_MEMORY and os.path.exists(DESCRIPTORS):
             with contextlib.suppress(OSError, AttributeError):  # forbidden or missing
                 self.cache = self._keep(os.memfd_create("packed weights"))
         if self.cache != IN_MEMORY:

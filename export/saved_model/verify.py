@@ -16,6 +16,7 @@ from keras_transformer.export.place import silent
 from keras_transformer.export.reference import Output, tokens_of, with_tokens
 from keras_transformer.export.runtime import reason
 from keras_transformer.export.saved_model.loaders import LOADERS, SessionModel
+from keras_transformer.free_memory import return_free_memory
 from keras_transformer.tasks import TASKS
 from keras_transformer.tasks.strings import map_sorted
 
@@ -69,6 +70,7 @@ def verify(path, name, endpoints, sentences, requests, expected, progress=silent
     agreement = Agreement(endpoints[0].pipeline, sentences)
     try:
         for load, program in LOADERS:
+            return_free_memory()  # that of the searches in memory, or of the model loaded before
             progress(f"calling every signature as {program} loads it")
             with load(path) as model:
                 call = functools.partial(
@@ -78,6 +80,7 @@ def verify(path, name, endpoints, sentences, requests, expected, progress=silent
                 if load is SessionModel:
                     for request in requests:
                         model.run(request.signature, **request.inputs)
+            del model  # with its weights, before it is loaded again
     except tf.errors.OpError as error:
         raise ExportError(
             f"{name}: TensorFlow Serving could not run it: {reason(error)}"

@@ -20,6 +20,7 @@ from click.core import ParameterSource
 from click.exceptions import NoArgsIsHelpError
 
 from keras_transformer.cli.help import Group, GroupedCommand, count, option
+from keras_transformer.free_memory import return_large_blocks
 from keras_transformer.native_log import end_silently, filtered_log
 from keras_transformer.shards import Shard
 
@@ -117,6 +118,7 @@ class LeanCommand(Command):
 
     def invoke(self, context) -> Any:  # noqa: D102
         os.environ.setdefault("TF_ONEDNN_USE_SYSTEM_ALLOCATOR", "1")  # read when TensorFlow starts
+        return_large_blocks()
         return super().invoke(context)
 
 

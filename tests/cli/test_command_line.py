@@ -62,10 +62,11 @@ def test_only_exports_and_conversions_return_free_memory(arguments, before, expe
     monkeypatch.setenv(name, before or "")  # so that it is restored in either case
     if before is None:
         monkeypatch.delenv(name)
-    seen = []
+    seen, calls = [], []
     monkeypatch.setattr(command, "_start_tensorflow", lambda: seen.append(os.environ.get(name)))
+    monkeypatch.setattr(command, "return_large_blocks", lambda: calls.append(1))
     assert run(*arguments).exit_code != 0
-    assert seen == [expected]
+    assert seen == [expected] and len(calls) == (expected is not None)
 
 
 @pytest.mark.slow
@@ -167,9 +168,17 @@ def test_references_need_sentences(tmp_path):
     assert "--references needs --sentences." in line
 
 
-def test_n_best_needs_a_beam(tmp_path):
-    line = error_line("export", "litert", tmp_path, tmp_path / "x.tflite", "--n-best", "2")
-    assert "--n-best needs --beam." in line
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--n-best", "2"), "--n-best needs --beam."),
+        (("--beam-only",), "--beam-only needs --beam."),
+        (("--beam-only", "--greedy"), "--beam-only needs --beam."),
+        (("--beam", "2", "--beam-only", "--alignment"), "--alignment has no effect with --beam-o"),
+    ],
+)
+def test_options_of_a_file_need_their_search(options, message, tmp_path):
+    assert message in error_line("export", "litert", tmp_path, tmp_path / "x.tflite", *options)
 
 
 def test_a_beam_and_its_penalty_reach_the_search(monkeypatch, tmp_path):
