@@ -168,7 +168,7 @@ FORMATS = {
             "place_checks:check_place_of_file",
             options=(*QUANTIZED, "lengths", "batch_sizes", "license", "origin", "progress"),
             of_searches=(
-                *("searches", "n_best", "tokenizer", "calibration", "left_out"),
+                *("searches", "beam_only", "n_best", "tokenizer", "calibration", "left_out"),
                 *("source_language", "target_language"),
             ),
             of_sources=("alignment",),

@@ -35,7 +35,8 @@ export class Translator {
     const single = this.signatures.filter((signature) => signature.batch_size === 1);
     if (single.at(-1)?.source_length !== metadata.max_length) {
       throw new Error(
-        "The file has no greedy signature for a single sentence: export it with batch size 1.",
+        "The file has no greedy signature for a single sentence: export it with batch size 1, " +
+          "and without --beam-only.",
       );
     }
   }

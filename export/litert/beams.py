@@ -79,7 +79,7 @@ def search_in(metadata, search, kind, path) -> Any:
         path: The file, for the error.
 
     Raises:
-        ValueError: If the file has no beam, or a different one.
+        ValueError: If the file does not have such a search.
     """
     held = beam_in(metadata)
     if search is None:
@@ -105,10 +105,15 @@ def search_in(metadata, search, kind, path) -> Any:
 
 
 def _check_greedy(search, metadata, path):
-    """Raises a `ValueError` if `max_length` is not that of the file's greedy search."""
+    """Raises a `ValueError` unless a file has greedy search with this `max_length`."""
+    greedy = [signature for signature in metadata[SIGNATURES] if not signature.get("beam_size")]
+    if not greedy:
+        raise ValueError(
+            f"{path} was exported with --beam-only, so it has no greedy search. Export it again "
+            "without --beam-only."
+        )
     if search.max_length is None:
         return
-    greedy = [signature for signature in metadata[SIGNATURES] if not signature.get("beam_size")]
     fixed = {signature["target_length"] for signature in greedy}
     if search.limit(None, metadata["max_length"]) not in fixed:
         raise ValueError(

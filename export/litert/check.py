@@ -11,6 +11,7 @@ from keras_transformer.export.litert.runtime import LiteRTTranslator
 from keras_transformer.export.litert.strings_runtime import LiteRTStringTranslator
 from keras_transformer.export.parity import compare, require_identical
 from keras_transformer.export.reference import Output, outputs_of, with_tokens
+from keras_transformer.free_memory import return_free_memory
 from keras_transformer.tasks.strings import encode
 
 
@@ -23,28 +24,32 @@ def check_searches(
         agreement: The `Agreement`.
         draft: The file.
         name: Name of the file in errors.
-        greedy: The greedy search of the file.
+        greedy: The greedy search of the file. `None`: it has none.
         beam: The beam of the file. `None`: it has none.
         n_best: Number of hypotheses that the beam returns.
         strings: Whether the file also takes strings.
 
     Returns:
         The results of `Agreement` for greedy search, those for the beam under `beam`, and those for
-        the signatures that take strings under `strings`.
+        the signatures that take strings under `strings`. Without greedy search, the results are
+        those for the beam, without `beam`.
 
     Raises:
         ExportError: If a search does not agree.
     """
-    report, by_strings = _check_search(agreement, draft, name, greedy, 1, strings)
+    reports = []
+    for search, count in ((greedy, 1), (beam, n_best)):
+        if search is not None:
+            reports.append(_check_search(agreement, draft, name, search, count, strings))
+            if strings:
+                _check_edges(agreement, draft, name, search)
+    (report, by_strings), *of_beam = reports
+    for results, results_by_strings in of_beam:
+        report["beam"] = results
+        if strings:
+            by_strings["beam"] = results_by_strings
     if strings:
         report["strings"] = by_strings
-        _check_edges(agreement, draft, name, greedy)
-    if beam is not None:
-        results = _check_search(agreement, draft, name, beam, n_best, strings)
-        report["beam"], of_beam = results
-        if strings:
-            by_strings["beam"] = of_beam
-            _check_edges(agreement, draft, name, beam)
     return report
 
 
@@ -61,6 +66,7 @@ def _check_search(agreement, draft, name, search, n_best, strings):
         return outputs_of(decode, loaded, batch, agreement.progress, what)
 
     expected = agreement.expected(search, n_best)
+    return_free_memory()  # that of the search in memory
     by_ids = _by_every_signature(loaded, translate, sentences)
     report = agreement.judge(search, expected, by_ids, name)
     require_rows_as_alone(loaded, sentences, name)

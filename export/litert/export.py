@@ -32,6 +32,7 @@ def export_litert(
     max_loss: float = MAX_LOSS,
     max_score_loss: float | None = None,
     searches: Sequence[Greedy | Beam] | None = None,
+    beam_only: bool = False,
     n_best: int | None = None,
     alignment: tuple[int, int | None] | None = None,
     license: str | None = None,
@@ -104,10 +105,12 @@ def export_litert(
             length.
         min_agreement, references, max_loss, max_score_loss: See `Limits`. The scores come from
             `Agreement` or `AnswerAgreement`.
-        searches: The searches in the file: `Greedy`, which is always included, and at most one
+        searches: The searches in the file: `Greedy`, which is included in any case, and at most one
             `Beam` with the `normalization` `"gnmt"` or `"power"`. Size, normalization and
             `stopping` of the beam are fixed in the graphs. Its other settings are used by the check
             and are defaults when the file is opened. `None`: the pipeline's own `search`.
+        beam_only: Whether to leave out greedy search, because every signature makes the file larger
+            and needs memory at run time.
         n_best: Number of hypotheses that the beam returns. `None`: 1.
         alignment: Layer and head of the decoder whose attention the greedy signatures return, a
             pair of integers; a head of `None` is the mean of the layer's heads. The additional
@@ -130,7 +133,8 @@ def export_litert(
     Returns:
         Dictionary of `path`, `bytes`, `quantize`, `signatures`, and the results of `Agreement` for
         greedy search, or of `AnswerAgreement` for a model that answers in one pass. `beam` has the
-        same results for the beam, and `strings` for the signatures that take strings.
+        same results for the beam, and `strings` for the signatures that take strings. With
+        `beam_only`, the results for the beam take the place of those for greedy search.
         For `"int8_static"`, `calibration` has the number of `sentences`, a description of the
         `ranges`, and the share of the samples' activations that lie `outside` the ranges. With a
         shortlist, `shortlist` has the results of `shortlist_metrics`.
@@ -146,6 +150,7 @@ def export_litert(
     format = FORMATS["litert"]
     options = {
         "searches": searches,
+        "beam_only": beam_only,
         "n_best": n_best,
         "alignment": alignment,
         "tokenizer": tokenizer,

@@ -23,7 +23,8 @@ class LiteRTGeneration(Contents):
     Args:
         pipeline: A `Generator` in float32.
         samples, limits, lengths, batch_sizes, progress: See `Contents`.
-        searches, n_best, alignment, tokenizer, calibration, left_out: See `export_litert`.
+        searches, beam_only, n_best, alignment, tokenizer, calibration, left_out: See
+            `export_litert`.
         **languages: `source_language` and `target_language`: see `export_litert`.
 
     Raises:
@@ -32,8 +33,9 @@ class LiteRTGeneration(Contents):
     """
 
     def __init__(
-        self, *contents, searches, n_best, alignment, tokenizer, calibration, left_out, **languages
-    ):
+        self, *contents, searches, beam_only, n_best, alignment, tokenizer, calibration, left_out,
+        **languages,
+    ):  # fmt: skip
         super().__init__(*contents)
         pipeline, samples, self._languages = self.pipeline, self.samples, languages
         self._calibration = check_calibration(self.quantize, calibration)
@@ -48,10 +50,14 @@ class LiteRTGeneration(Contents):
         if beam is not None:
             pipeline.check(beam, self._n_best)
         check_alignment(alignment, pipeline.model.config)
-        self._greedy = next((search for search in searches if search != beam), pipeline.greedy)
+        greedy = next((search for search in searches if search != beam), pipeline.greedy)
+        self._greedy = None if beam_only else greedy
+        if beam_only:
+            _check_beam_only(beam, alignment)
         self._agreement = Agreement(pipeline, samples, self.limits, self.progress, left_out)
         lengths, longest = self.lengths, pipeline.max_length
-        limits, size = (longest, self._greedy.limit(None, longest)), getattr(beam, "size", None)
+        limit = None if beam_only else greedy.limit(None, longest)
+        limits, size = (longest, limit), getattr(beam, "size", None)
         self._ids = make_signatures(
             lengths, self.batch_sizes, *limits, size, self._n_best, alignment
         )
@@ -76,6 +82,7 @@ class LiteRTGeneration(Contents):
     def about(self) -> dict[str, Any]:  # noqa: D102
         pipeline, tokenizer = self.pipeline, self.pipeline.source_tokenizer
         languages = tokenizer.languages
+        default = self._beam if self._greedy is None else pipeline.search
         about = {} if languages is None else {"languages": languages.ids, "source": RULE + FRONT}
         return {
             "tokens": {
@@ -85,7 +92,7 @@ class LiteRTGeneration(Contents):
             "source": RULE,
             "max_length": pipeline.max_length,
             **shortlist_metadata(pipeline.shortlist),
-            **beam_metadata(self._beam, pipeline.search),
+            **beam_metadata(self._beam, default),
             **about,
         }
 
@@ -114,3 +121,14 @@ class LiteRTGeneration(Contents):
 
     def results(self) -> dict[str, Any]:  # noqa: D102
         return {**self._calibrated, **shortlist_metrics(self.pipeline, self.samples)}
+
+
+def _check_beam_only(beam, alignment):
+    """Raises a `ValueError` unless a file can do without greedy search."""
+    if beam is None:
+        raise ValueError("`beam_only` needs a `Beam` among the `searches`. Received: no beam.")
+    if alignment is not None:
+        raise ValueError(
+            "`alignment` must be None with `beam_only`, because greedy search returns it. "
+            f"Received: alignment={alignment}."
+        )

@@ -67,21 +67,24 @@ def make_signatures(
     alignment=None,
     names=("greedy", "beam"),
 ) -> list[FixedSignature]:
-    """Returns a list of signatures: greedy search for every shape, then the beam if there is one.
+    """Returns a list of signatures: greedy search for every shape, then the beam.
 
     Args:
         lengths, batch_sizes: Source lengths and batch sizes; every combination is a shape.
         target_length: Maximum output length of the beam.
-        greedy_length: Maximum output length of greedy search.
-        beam_size, n_best, alignment: See `FixedSignature`.
+        greedy_length: Maximum output length of greedy search. `None`: there is no greedy search.
+        beam_size: Number of hypotheses of the beam. `None`: there is no beam.
+        n_best, alignment: See `FixedSignature`.
         names: Prefixes of the names of signatures with greedy search and with the beam.
     """
     greedy, beam = names
     shapes = [(f"{batch}x{length}", batch, length) for length in lengths for batch in batch_sizes]
-    signatures = [
-        FixedSignature(f"{greedy}_{shape}", *sizes, greedy_length, alignment=alignment)
-        for shape, *sizes in shapes
-    ]
+    signatures = []
+    if greedy_length is not None:
+        signatures += [
+            FixedSignature(f"{greedy}_{shape}", *sizes, greedy_length, alignment=alignment)
+            for shape, *sizes in shapes
+        ]
     if beam_size is not None:
         signatures += [
             FixedSignature(f"{beam}{beam_size}_{shape}", *sizes, target_length, beam_size, n_best)

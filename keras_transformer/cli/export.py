@@ -106,6 +106,12 @@ def saved_model(run, directory, **options) -> None:
 @greedy_or_beam("beam", *LITERT.beams.fixed)
 @CTC
 @n_best("With --beam: number of outputs that beam search returns.", 1)
+@option(
+    "--beam-only",
+    is_flag=True,
+    group="Search",
+    help="Leave out greedy search, so that a program that loads the file needs less memory.",
+)
 @SHORTLIST
 @batch_sizes("1")
 @LENGTHS
@@ -141,7 +147,9 @@ def litert(run, file, batch_sizes, **options) -> None:
 
     search = search_of_run(run, options)
     if not isinstance(search, Beam):
-        refuse(["n_best"], "needs --beam.")
+        refuse(["n_best", "beam_only"], "needs --beam.")
+    if options["beam_only"]:
+        refuse(["alignment"], "has no effect with --beam-only.")
     check_suffix(file, ".tflite")
     shapes = {"batch_sizes": batch_sizes or (1,)}
     export_run("litert", run, file, searches=[search], **shapes, **options)

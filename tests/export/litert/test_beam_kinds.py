@@ -12,8 +12,9 @@ from keras_transformer import Beam, Greedy, Translator
 from keras_transformer.cli.main import cli
 from keras_transformer.export.litert.beams import beam_in, beam_metadata, check_beam, search_in
 from keras_transformer.export.litert.export import export_litert
-from keras_transformer.export.litert.packed import SIGNATURES, STRINGS
+from keras_transformer.export.litert.packed import SIGNATURES, STRINGS, make_signatures
 from keras_transformer.export.litert.runtime import LiteRTTranslator
+from keras_transformer.export.litert.strings_runtime import LiteRTStringTranslator
 
 NARROW = Beam(4, 1.0, normalization="power", stopping="narrow", extra_length=None, max_length=9)
 KINDS = [
@@ -24,8 +25,28 @@ KINDS = [
 SENTENCES = ["in 17 weeks", "after 12 hours and 30 minutes", "45 days", "", "weeks and 5 €", "in 3"]
 
 
+SHAPES = [5], [2], 9, 9  # of signatures
+GREEDY, BOTH, ONLY_BEAM = (
+    [vars(signature) for signature in make_signatures(*shapes)]
+    for shapes in (SHAPES, (*SHAPES, 4), (*SHAPES[:3], None, 4))
+)
+
+
+def test_a_file_has_signatures_of_its_searches():
+    names = [[signature["name"] for signature in made] for made in (GREEDY, BOTH, ONLY_BEAM)]
+    assert names == [["greedy_2x5"], ["greedy_2x5", "beam4_2x5"], ["beam4_2x5"]]
+
+
+def test_a_file_without_greedy_search_says_so():
+    metadata = {SIGNATURES: ONLY_BEAM, **beam_metadata(NARROW, NARROW)}
+    assert search_in(metadata, None, SIGNATURES, "x") == NARROW
+    for search in (Greedy(), Greedy(9)):
+        with pytest.raises(ValueError, match="^x was exported with --beam-only, so it has no gree"):
+            search_in(metadata, search, SIGNATURES, "x")
+
+
 def test_a_file_knows_its_beam_and_its_default():
-    metadata = {SIGNATURES: [], **json.loads(json.dumps(beam_metadata(NARROW, NARROW)))}
+    metadata = {SIGNATURES: BOTH, **json.loads(json.dumps(beam_metadata(NARROW, NARROW)))}
     assert search_in(metadata, None, SIGNATURES, "x") == beam_in(metadata) == NARROW
     assert search_in(metadata, Greedy(), SIGNATURES, "x") == Greedy()
     metadata |= beam_metadata(NARROW, Greedy())
@@ -34,7 +55,7 @@ def test_a_file_knows_its_beam_and_its_default():
 
 
 def test_a_beam_of_another_kind_than_the_files_is_refused():
-    metadata = {SIGNATURES: [], **beam_metadata(NARROW, Greedy())}
+    metadata = {SIGNATURES: BOTH, **beam_metadata(NARROW, Greedy())}
     other = Beam(4, 0.3, normalization="power", stopping="narrow", extra_length=7)
     assert search_in(metadata, other, SIGNATURES, "x") == other
     for beam, name, value in (
@@ -92,3 +113,43 @@ def test_the_default_of_the_run_is_the_default_of_its_file(light, tmp_path):
         assert done.exit_code == 0, done.output
         assert done.stdout.splitlines() == [best.text for (best,) in rows], options
     assert expected["--greedy",] != expected["--beam", "4", "--max-output", "3"]
+
+
+@pytest.mark.slow
+def test_a_file_with_a_beam_only_returns_what_the_run_returns(unigram_translator, tmp_path):
+    """Its default search is the beam, although that of the run is greedy search."""
+    path, beam = tmp_path / "x.tflite", Beam(3, 0.6)
+    options = {"searches": [beam], "n_best": 2, "lengths": [20]}
+    report = export_litert(
+        unigram_translator, path, SENTENCES, beam_only=True, tokenizer=True, **options
+    )
+    assert report["signatures"] == ["beam3_1x20", "translate_beam3_1x20"]
+    assert report["agreement"] == report["strings"]["agreement"] == 1
+    assert report["hypotheses"] == 2 * len(SENTENCES)
+    assert "beam" not in report and "beam" not in report["strings"]
+    expected = unigram_translator.n_best(SENTENCES, 2, beam)
+    texts = [[output.text for output in row] for row in expected]
+    loaded = LiteRTTranslator(path)
+    assert loaded.search == beam
+    rows = loaded.n_best_batch(SENTENCES, 2)
+    assert [[output.text for output in row] for row in rows] == texts
+    scores, of_beam = ([best.score for best, *_ in side] for side in (rows, expected))
+    of_greedy = [best.score for (best,) in unigram_translator.n_best(SENTENCES, 1, Greedy())]
+    assert scores == pytest.approx(of_beam, rel=1e-4, abs=1e-5)
+    assert scores != pytest.approx(of_greedy, rel=1e-2), "which have no length penalty"
+    of_strings = LiteRTStringTranslator(path).translate_batch(SENTENCES)
+    assert [output.text for output in of_strings] == [row[0] for row in texts]
+    lines = "".join(f"{sentence}\n" for sentence in SENTENCES)
+    done = CliRunner().invoke(cli, ["translate", str(path)], input=lines)
+    assert done.stdout.splitlines() == [row[0] for row in texts], done.output
+    done = CliRunner().invoke(cli, ["translate", str(path), "--greedy"], input=lines)
+    assert done.exit_code and "so it has no greedy search" in done.output
+
+
+def test_a_beam_only_needs_a_beam(light, tmp_path):
+    path, options = tmp_path / "x.tflite", {"beam_only": True, "lengths": [16]}
+    with pytest.raises(ValueError, match="`beam_only` needs a `Beam` among the `searches`. Receiv"):
+        export_litert(light, path, SENTENCES, **options)
+    with pytest.raises(ValueError, match=r"`alignment` must be None .*: alignment=\(-1, None\)."):
+        export_litert(light, path, SENTENCES, searches=[NARROW], alignment=(-1, None), **options)
+    assert not path.exists()

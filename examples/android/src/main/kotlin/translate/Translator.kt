@@ -56,7 +56,8 @@ class Translator(bytes: ByteBuffer) : Closeable {
             }
             .sortedBy { it.sourceLength }
         require(signatures.isNotEmpty() && signatures.last().sourceLength == longest) {
-            "The file has no greedy signature for a single sentence: export it with batch size 1."
+            "The file has no greedy signature for a single sentence: export it with batch size 1, " +
+                "and without --beam-only."
         }
         interpreter = Interpreter(bytes)
     }
