@@ -238,7 +238,7 @@ def make_files(report, shape, cases, folder, peers, cores):
     folder.mkdir(parents=True, exist_ok=True)
     checkpoint, run = folder / "checkpoint", folder / "run"
     if not checkpoint.exists():
-        order = _order(shape, folder, cores)
+        order = order_of(shape, folder, cores)
         with Worker("the checkpoint", "pretrained_files", order, cores):
             pass
     kind = "marian" if shape.format == "marian" else "hf"
@@ -309,7 +309,7 @@ def compare(report, shape, case, folder, peers, cores, repeats, seconds):
     with contextlib.ExitStack() as stack:
         for name in peers:
             print(f"{title}: starting {name}", flush=True)
-            order = {**_order(shape, folder, cores), "case": dataclasses.asdict(case)}
+            order = {**order_of(shape, folder, cores), "case": dataclasses.asdict(case)}
             begin = time.perf_counter()
             order |= PEERS[name].options
             worker = Worker(name, PEERS[name].module, order, cores, peers[name])
@@ -333,7 +333,8 @@ def compare(report, shape, case, folder, peers, cores, repeats, seconds):
         row["bytes"] = size_of(place)
 
 
-def _order(shape, folder, cores):
+def order_of(shape, folder, cores):
+    """Returns the fields of a worker's order that do not depend on the peer or the case."""
     return {
         "model": dataclasses.asdict(shape.model), "folder": str(folder), "cores": cores,
         "format": shape.format, "prompt": shape.prompt,

@@ -2,7 +2,7 @@
 
 import numpy as np
 from decoding_files import path_of
-from decoding_task import Case, Model, without_end
+from decoding_task import PAD_ID, Case, Model, without_end
 
 from decoding_peers.parallel import Parts, fastest, ways
 from keras_transformer.export.litert.engines import CompiledEngine
@@ -28,8 +28,11 @@ def _candidate(path, model, case, parts, threads):
 
 def _decoder(engine, model, case, sources):
     search = "greedy" if case.beam_size == 1 else f"beam{case.beam_size}"
-    signature = f"{search}_{len(sources)}x{case.source_length}"
-    inputs = {"source": sources}
+    prefix = f"{search}_{len(sources)}x"
+    own = [name.removeprefix(prefix) for name in engine.signatures if name.startswith(prefix)]
+    length = min(int(name) for name in own if int(name) >= case.source_length)
+    signature, padding = f"{prefix}{length}", [(0, 0), (0, length - case.source_length)]
+    inputs = {"source": np.pad(sources, padding, constant_values=PAD_ID)}
     if case.beam_size > 1:
         inputs["max_length"] = np.full(len(sources), model.max_length, np.int32)
         inputs["length_penalty"] = np.array([0.6], np.float32)
