@@ -10,7 +10,8 @@ memory that has been freed.
 The .tflite files of `pretrained.py` have a signature for each search, batch size and two source
 lengths. Every signature takes memory, whether or not it is called. Each case is therefore measured
 again with a file that has only its own signature, as an app would use it. The length of that
-signature is the maximum length of the model, to which sources are padded.
+signature is the maximum length of the model, to which sources are padded; `--lengths 24,64` gives
+the file a shorter one as well.
 """
 
 import contextlib
@@ -38,6 +39,10 @@ THEIRS = "ctranslate2"  # begins the names of the peers to compare with
 SPREAD = 0.02  # relative difference from which on a table shows the smallest and largest value
 
 
+def _lengths(context, parameter, value):
+    return None if value is None else numbers(context, parameter, value)
+
+
 # fmt: off
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--shape", type=click.Choice(list(SHAPES)), default="opus-mt", show_default=True,
@@ -48,6 +53,8 @@ SPREAD = 0.02  # relative difference from which on a table shows the smallest an
               show_default=True, help="Searches to compare; beam: a beam of 4.")
 @click.option("--batches", callback=numbers, default="1,32", show_default=True,
               help="Numbers of sentences in a batch.")
+@click.option("--lengths", callback=_lengths, metavar="N,N,...",
+              help="Source lengths of the files for one case. Default: the model's maximum.")
 @click.option("--calls", type=click.IntRange(1), default=4, show_default=True,
               help="Number of times that a process decodes the batch.")
 @click.option("--processes", type=click.IntRange(1), default=3, show_default=True,
@@ -59,9 +66,12 @@ SPREAD = 0.02  # relative difference from which on a table shows the smallest an
 @click.option("--json", "output", type=click.Path(path_type=pathlib.Path, dir_okay=False),
               help="File for all results.")
 # fmt: on
-def main(shape, peers, searches, batches, calls, processes, peers_python, folder, output):
+def main(
+    shape, peers, searches, batches, lengths, calls, processes, peers_python, folder, output
+):
     """Compare the memory that libraries need to decode with pretrained models."""
     chosen = SHAPES[shape]
+    lengths = lengths or [chosen.model.max_length]
     cases = [
         Case(SEARCHES[search], batch, chosen.tokens, chosen.model.source_length)
         for search in searches
@@ -83,7 +93,8 @@ def main(shape, peers, searches, batches, calls, processes, peers_python, folder
                 for peer, python in pythons.items():
                     places = {"all": place}
                     if peer.startswith(LITERT):
-                        places["one"] = write_alone(report, chosen, case, place, peer)
+                        alone = write_alone(report, chosen, case, place, peer, lengths)
+                        places[len(lengths)] = alone
                     for signatures, own in places.items():
                         row = measure(chosen, case, own, peer, python, calls, processes)
                         report["memory"].append({**row, "signatures": signatures})
@@ -97,14 +108,15 @@ def main(shape, peers, searches, batches, calls, processes, peers_python, folder
     print("MB of memory; in parentheses, relative to CTranslate2 in the same precision.")
 
 
-def write_alone(report, shape, case, folder, peer):
-    """Writes a .tflite file with the signature of one case, unless it exists.
+def write_alone(report, shape, case, folder, peer, lengths):
+    """Writes a .tflite file with the signatures of one case, unless it exists.
 
     Returns:
         The folder of the file, whose name there is that of the file with all signatures.
     """
     ((kind, quantize),) = PEERS[peer].files
-    place = folder / f"{case.search}_{case.batch_size}".replace(" ", "_")
+    name = "_".join(map(str, (case.search, case.batch_size, *lengths)))
+    place = folder / name.replace(" ", "_")
     place.mkdir(exist_ok=True)
     path, longest = path_of(place, kind, quantize), str(shape.model.max_length)
     beam = ["--beam", str(case.beam_size), "--n-best", "1", "--beam-only"]
@@ -112,7 +124,8 @@ def write_alone(report, shape, case, folder, peer):
         *("export", kind, str(folder / "run"), str(path)),
         *("--sentences", str(folder / "sentences.txt")),
         *(beam if case.beam_size > 1 else ["--greedy"]),
-        *("--batch-sizes", str(case.batch_size), "--lengths", longest, "--max-length", longest),
+        *("--batch-sizes", str(case.batch_size), "--lengths", ",".join(map(str, lengths))),
+        *("--max-length", longest),
     ]
     if quantize != "none":
         line += ["--quantize", quantize, *LENIENT]
@@ -171,7 +184,8 @@ def _case(row):
 
 
 def _title(row):
-    alone = ", one signature" if row["signatures"] == "one" else ""
+    count = row["signatures"]
+    alone = {"all": "", 1: ", one signature"}.get(count, f", {count} signatures")
     return TITLES[row["peer"]] + alone
 
 

@@ -25,8 +25,9 @@ def test_memory_is_compared_with_the_same_precision_and_case():
     beam = "beam 4", 32
     rows = [
         row("ours", peaks=[1700e6]), row("ours-litert-int8", peaks=[300e6, 290e6, 200e6]),
-        row("ours-litert-int8", "one", peaks=[180e6, 181e6], size=79e6),
-        row("ours-litert-int8", "one", beam, [160e6]), row("ctranslate2", peaks=[340e6]),
+        row("ours-litert-int8", 1, peaks=[180e6, 181e6], size=79e6),
+        row("ours-litert-int8", 1, beam, [160e6]), row("ours-litert-int8", 2, beam, [170e6]),
+        row("ctranslate2", peaks=[340e6]),
         row("ctranslate2-int8"), row("ctranslate2-int8", case=beam, peaks=[320e6]),
     ]  # fmt: skip
     assert table(rows).splitlines() == [
@@ -35,12 +36,13 @@ def test_memory_is_compared_with_the_same_precision_and_case():
         "| SavedModel | 1,700 (5.00) |  | 84.0 |",
         "| LiteRT, int8 | 200 to 300 (1.93) |  | 84.0 |",
         "| LiteRT, int8, one signature | 180 (1.20) | 160 (0.50) | 79.0 to 84.0 |",
+        "| LiteRT, int8, 2 signatures |  | 170 (0.53) | 84.0 |",
         "| CTranslate2, float32 | 340 |  | 84.0 |",
         "| CTranslate2, int8 | 150 | 320 | 84.0 |",
     ]
 
 
-@pytest.mark.parametrize(("size", "name"), [(1, "greedy_3"), (4, "beam_4_3")])
+@pytest.mark.parametrize(("size", "name"), [(1, "greedy_3_24_48"), (4, "beam_4_3_24_48")])
 def test_a_file_with_one_signature_is_written_once(size, name, tmp_path, monkeypatch):
     import decoding_memory
     import pretrained
@@ -56,12 +58,14 @@ def test_a_file_with_one_signature_is_written_once(size, name, tmp_path, monkeyp
     shape, report = pretrained.SHAPES["smoke-opus-mt"], {"commands": []}
     case = decoding_memory.Case(size, 3, shape.tokens)
     for _ in range(2):
-        place = decoding_memory.write_alone(report, shape, case, tmp_path, "ours-litert-int8")
+        place = decoding_memory.write_alone(
+            report, shape, case, tmp_path, "ours-litert-int8", [24, 48]
+        )
     assert place == tmp_path / name
     (line,) = lines
     assert line[:4] == ["export", "litert", f"{tmp_path}/run", f"{place}/litert_int8.tflite"]
     text, longest = " ".join(line), shape.model.max_length
-    assert f"--batch-sizes 3 --lengths {longest} --max-length {longest} --quantize int8" in text
+    assert f"--batch-sizes 3 --lengths 24,48 --max-length {longest} --quantize int8" in text
     assert ("--greedy" in line) == (size == 1) and ("--beam-only" in line) == (size == 4)
     assert len(report["commands"]) == 1
 
@@ -103,7 +107,7 @@ def test_every_file_is_measured(tmp_path):
         (*peer, search)
         for search in ("greedy", "beam 4")
         for peer in (
-            ("ours-litert-int8", "all"), ("ours-litert-int8", "one"), ("ctranslate2-int8", "all")
+            ("ours-litert-int8", "all"), ("ours-litert-int8", 1), ("ctranslate2-int8", "all")
         )
     ]  # fmt: skip
     assert all(min(row["peak_bytes"]) > 1e7 for row in report["memory"])
