@@ -101,13 +101,13 @@ class PackedWeights:
         self.path, self.cache = str(path), IN_MEMORY
         if os.path.getsize(path) < LARGE:
             return
-        return_large_blocks()
         if IN_MEMORY and os.path.exists(DESCRIPTORS):
             with contextlib.suppress(OSError, AttributeError):  # forbidden or missing
                 self.cache = self._keep(os.memfd_create("packed weights"))
         if self.cache != IN_MEMORY:
             self.path = self._keep(os.open(path, os.O_RDONLY))
             _load(self, 1).close()
+        return_large_blocks()  # now, so that the closed model's blocks have been returned as well
 
     def _keep(self, descriptor):
         """Returns the path of an open file, which is closed with this object."""
