@@ -36,12 +36,12 @@ def codes_of_rows(matrix, scales) -> np.ndarray:
 def store_once(content) -> bytes:
     """Returns a .tflite model in which nothing is stored twice, and only interfaces have names.
 
-    A small model consists of graphs to a large part: every cache size of every signature has its
-    own. Equal constants share a buffer, equal lists and quantisation parameters are written once,
-    tensors without constants share the empty buffer, and tensors inside of a signature have no
-    names. A table in int8 has a scale and a zero point for each of its V rows, 12 bytes, in every
-    graph that uses it; for a small model with three source lengths and two searches those alone
-    were a quarter of the file.
+    Graphs are a large part of a small model's file, because every cache size of every signature has
+    its own. Equal constants share a buffer, equal lists and quantisation parameters are written
+    once, tensors without constants share the empty buffer, and tensors inside a signature have no
+    names. Zeros that loops begin with are computed: see `compute_zeros`. A table in int8 has a
+    scale and a zero point for each of its V rows, 12 bytes, in every graph that uses it; in the
+    file of a small model with three source lengths and two searches, those were a quarter.
 
     Args:
         content: The bytes of a .tflite model.

@@ -10,7 +10,7 @@ OPERATORS, TYPES = schema.BuiltinOperator, schema.TensorType
 
 
 def compute_zeros(model) -> None:
-    """Replaces large constants of zeros with which loops begin by FILL operators, in place.
+    """Lets FILL operators compute the zeros that loops begin with, in place of large constants.
 
     The converter computes what does not depend on an input, such as an empty cache, and stores it.
 
