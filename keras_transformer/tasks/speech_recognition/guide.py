@@ -32,7 +32,7 @@ def guide_of(codec: Any, encoded: bytes) -> Guide:
             f"A recording of more than {speech.max_seconds:g} seconds is cut, and `truncated` "
             "is true: send longer ones in parts. A recording that cannot be read is an error.",
             "L: maximum number of tokens. `score`: the natural logarithm of the probability "
-            "of the transcript.",
+            "of the transcript, or with CTC of the best path.",
             *_notes(codec.choices, codec.signature),
         ],
         modules=MODULES,

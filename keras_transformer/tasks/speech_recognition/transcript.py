@@ -16,8 +16,8 @@ class Transcript(Choice):
     Args:
         transcript: The text.
         log_probability: Sum of the log-probabilities of the tokens, including the end token; in
-            beam search, divided by the length penalty. For a recording in several windows, their
-            sum.
+            beam search, divided by the length penalty; with `BestPath`, that of the path. For a
+            recording in several windows, their sum.
         length: Number of tokens, including the end token.
         truncated: Whether the recording was longer than the model's limit and was cut.
         language: Code of the language with which the output begins, chosen or detected. `None`: the
