@@ -50,7 +50,7 @@ class SavedModelAnswers:
         self._guide = pipeline.codec.guide(samples[0])
         kernels, matrix = _kernels(pipeline.model)
         pipeline = copy_pipeline(pipeline, kernels)
-        self.weights, self.modules = pipeline.weights + matrix, self._guide.modules
+        self.modules = self._guide.modules
         self.functions = {
             signature.name: tf.function(
                 with_checked_shapes(signature.strict, signature.inputs), autograph=False
@@ -59,6 +59,7 @@ class SavedModelAnswers:
             if signature.name is not None
         }
         self.names = list(self.functions)
+        self.weights = _read_by(self.functions.values(), pipeline.weights + matrix)
         request = {k: v.numpy() for k, v in pipeline.codec.request(samples[:1]).items()}
         self.requests = [Request(DEFAULT, request)]
 
@@ -108,6 +109,12 @@ def _kernels(model):
     searches = isinstance(model, EncoderDecoderModel)
     kernels, matrix = output_kernels(model) if searches else (DEFAULT_KERNELS, [])
     return dataclasses.replace(kernels, attend=attend, packing=RealTokens()), matrix
+
+
+def _read_by(functions, variables):
+    """Returns the variables that functions read; the best path of CTC reads none of the decoder."""
+    read = {id(tensor) for function in functions for tensor in function.captured_inputs}
+    return [variable for variable in variables if id(variable.handle) in read]
 
 
 def _results(model, signature, codec, examples):

@@ -96,6 +96,12 @@ def test_a_tflite_file_emits_the_tokens_of_the_run(files, tmp_path, options):
             LiteRTSinglePass(tmp_path / "old.tflite")
 
 
+def numbers_in(path):
+    """Returns how many numbers the variables of the first version of a SavedModel contain."""
+    variables = tf.train.list_variables(str(path / "1" / "variables" / "variables"))
+    return sum(int(np.prod(shape)) for name, shape in variables if name.startswith("weights/"))
+
+
 def test_exports_of_the_best_path_contain_neither_decoder_nor_loop(files, tmp_path):
     pytest.importorskip("ai_edge_litert")
     pipeline = speech_recognizer().with_search(BestPath())
@@ -112,6 +118,11 @@ def test_exports_of_the_best_path_contain_neither_decoder_nor_loop(files, tmp_pa
         with_loop = path.with_name(f"greedy_{path.name}")
         command("export", form, run, with_loop, "--sentences", lines)
         assert command("predict", with_loop, *files).splitlines() == greedy
+    assert numbers_in(tmp_path / "speech") == sum(
+        int(np.prod(weight.shape))
+        for weight in pipeline.model.weights
+        if not weight.path.startswith(("decoder/", "target_embedding/position"))
+    )
     outputs = LiteRTSinglePass(places["litert"]).answer_batch(files)
     for ours, theirs in zip(outputs, pipeline.transcribe(files), strict=True):
         assert (ours.text, ours.length) == (theirs.text, theirs.length)
