@@ -1,7 +1,7 @@
 """Settings of the searches: defaults, limits and help texts, declared once.
 
-The settings are the fields of `Greedy`, `Beam` and `Sample`, which check them. The options of the
-command line and of the exports are derived from them. The module does not import TensorFlow.
+The settings are the fields of the searches, which check them. The options of the command line and
+of the exports are derived from them. The module does not import TensorFlow.
 """
 
 import dataclasses
@@ -139,7 +139,7 @@ class SearchSettings:
 
 @dataclasses.dataclass(frozen=True)
 class GreedySettings(SearchSettings):
-    """Fields of `Greedy`."""
+    """Fields of `Greedy` and `BestPath`."""
 
     max_length: int | None = length_limit()
 

@@ -215,7 +215,7 @@ def _refuse_together(alignments, timestamps, subtitles, n_best):
     """Refuses options that have no effect with others."""
     if alignments:
         refuse(
-            (*BEAMS, "n_best", "sample"),
+            (*BEAMS, "n_best", "sample", "ctc"),
             "has no effect with --alignments, which uses greedy search.",
         )
     if timestamps:

@@ -5,6 +5,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from keras_transformer.checks import check_count
+from keras_transformer.decoding.beginnings import Prompted
 from keras_transformer.decoding.model_predictor import predictor_of
 from keras_transformer.decoding.predictor import NEVER
 from keras_transformer.tensors import Tensor
@@ -36,14 +38,18 @@ def ctc_decode(
         path, summed over the positions of the encoder.
 
     Raises:
-        TypeError: If the model does not have both an encoder and a decoder.
-        ValueError: If outputs of the model begin with a prompt.
+        TypeError: If the model does not have both an encoder and a decoder, or a length is not an
+            integer.
+        ValueError: If a length is below 1, or outputs of the model begin with a prompt.
 
     Reference: Graves et al. (2006), "Connectionist Temporal Classification", section 3.2, "best
         path decoding". Not in Vaswani et al. (2017).
     """
     predictor = predictor_of(model)
-    check_no_prompt(predictor.vocabulary)
+    if not tf.is_tensor(max_length):
+        check_count("max_length", max_length, optional=True)
+    check_count("cache_length", cache_length, optional=True)
+    check_no_prompt(predictor.vocabulary, source)
     length = predictor.max_length if cache_length is None else cache_length
     longest = length if max_length is None else tf.minimum(max_length, length)
     log_probs, allowed = predictor.label_log_probs(source)  # [B, P, V], [B, P]
@@ -54,12 +60,14 @@ def ctc_decode(
     return _collapsed(labels, predictor.vocabulary, length, longest), score
 
 
-def check_no_prompt(vocabulary) -> None:
+def check_no_prompt(vocabulary, inputs=None) -> None:
     """Raises a `ValueError` if outputs begin with a prompt, whose tokens have no place in time."""
-    if vocabulary.prompt_ids:
+    is_prompted = isinstance(inputs, Prompted)
+    if is_prompted or vocabulary.prompt_ids:
+        of_model = f"a model with prompt_ids={list(vocabulary.prompt_ids)}"
         raise ValueError(
             "CTC finds the outputs of models without a prompt only. "
-            f"Received: a model with prompt_ids={list(vocabulary.prompt_ids)}."
+            f"Received: {'inputs with a prompt' if is_prompted else of_model}."
         )
 
 
@@ -67,7 +75,7 @@ def _without_others(log_probs, vocabulary):
     """Returns log-probabilities `[..., V]` with `NEVER` for tokens that are not labels of CTC."""
     never = np.zeros(vocabulary.size, np.float32)
     others = (vocabulary.bos_id, vocabulary.eos_id, *vocabulary.banned_ids, *vocabulary.silent_ids)
-    never[[each for each in others if each != vocabulary.pad_id]] = NEVER
+    never[[token for token in others if token != vocabulary.pad_id]] = NEVER
     return log_probs + never
 
 

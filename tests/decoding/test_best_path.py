@@ -13,7 +13,7 @@ from keras_transformer import BestPath, Run, ctc_decode
 from keras_transformer.audio.log_mel import LogMel
 from keras_transformer.audio.wav import encode_wav
 from keras_transformer.cli.main import cli
-from keras_transformer.decoding import Ensemble, Predictor, Vocabulary
+from keras_transformer.decoding import Ensemble, Predictor, Prompted, Vocabulary
 from keras_transformer.decoding.search import as_dict, from_dict
 from keras_transformer.tasks import open_run
 
@@ -148,6 +148,18 @@ def test_models_without_labels_are_refused():
         BestPath()(speech_recognizer().model, None, n_best=2)
     with pytest.raises(ValueError, match="`max_length` must be an integer of at least 1"):
         BestPath(max_length=0)
+    for name in ("max_length", "cache_length"):
+        with pytest.raises(ValueError, match=f"`{name}` must be at least 1, or None. Received"):
+            ctc_decode(given(), None, **{name: 0})
+
+
+def test_what_only_the_decoder_knows_is_refused():
+    pipeline = speech_recognizer()
+    inputs = frames(pipeline, RECORDINGS[:1])
+    with pytest.raises(ValueError, match="Received: inputs with a prompt"):
+        BestPath()(pipeline.model, Prompted(inputs, [[7]]))
+    with pytest.raises(ValueError, match="`alignment` must be None with CTC"):
+        BestPath()(pipeline.model, inputs, alignment=(-1, None))
 
 
 def test_a_run_may_have_the_search_as_its_own(tmp_path):

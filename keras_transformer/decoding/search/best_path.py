@@ -4,7 +4,7 @@ import dataclasses
 from typing import Any
 
 from keras_transformer.decoding.ctc import check_no_prompt, ctc_decode
-from keras_transformer.decoding.search.base import Search, smaller
+from keras_transformer.decoding.search.base import Found, Search, smaller
 from keras_transformer.search_settings import GreedySettings
 from keras_transformer.tensors import Tensor
 
@@ -21,7 +21,7 @@ class BestPath(GreedySettings, Search):
 
     Raises:
         ValueError: If `max_length` is out of range. When called, also raised if outputs of the
-            model begin with a prompt.
+            model begin with a prompt, or `alignment` is requested.
 
     Example:
         >>> import numpy as np
@@ -30,6 +30,22 @@ class BestPath(GreedySettings, Search):
         >>> BestPath()(model, np.ones((2, 70, 80), "float32"), cache_length=9).tokens.shape
         TensorShape([2, 1, 9])
     """
+
+    def __call__(  # noqa: D102
+        self,
+        model: Any,
+        source: Tensor,
+        n_best: int = 1,
+        cache_length: int | None = None,
+        alignment: tuple[int, int | None] | None = None,
+        **options: Any,
+    ) -> Found:
+        if alignment is not None:
+            raise ValueError(
+                "`alignment` must be None with CTC, which does not use the decoder's attention. "
+                f"Received: alignment={alignment!r}."
+            )
+        return super().__call__(model, source, n_best, cache_length, **options)
 
     def limit(self, source_length: Tensor, longest: Tensor) -> Tensor:  # noqa: D102
         return smaller(self.max_length, longest)
