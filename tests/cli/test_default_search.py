@@ -73,10 +73,10 @@ def test_a_run_stores_its_search(run, tmp_path):
     ("content", "message"),
     [
         ("{", "Expecting property name"),
-        ('{"search": "best"}', "`search` must be one of greedy, beam. Received: 'best'"),
+        ('{"search": "best"}', "`search` must be one of greedy, beam, ctc. Received: 'best'"),
         ('{"search": "beam", "width": 3}', "no beam has these fields: .*width"),
         ('{"search": "beam", "size": 0}', "`size` must be at least 1"),
-        ("[]", "`search` must be one of greedy, beam. Received: None"),
+        ("[]", "`search` must be one of greedy, beam, ctc. Received: None"),
     ],
 )
 def test_a_damaged_search_is_reported(tmp_path, content, message):
