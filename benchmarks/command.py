@@ -1,4 +1,4 @@
-"""Functions shared by the benchmarks that compare peers, the implementations to measure."""
+"""Options and functions of the benchmarks that compare peers, the implementations to measure."""
 
 import collections
 import contextlib
@@ -10,6 +10,24 @@ import platform
 
 import click
 from workers import processors
+
+# Options that several benchmarks have.
+PEERS_PYTHON = click.option(
+    "--peers-python",
+    envvar="KERAS_TRANSFORMER_PEERS_PYTHON",
+    help="Python in which the other libraries are installed. Default: this one.",
+)
+KEPT_FILES = click.option(
+    "--folder",
+    type=click.Path(path_type=pathlib.Path, file_okay=False),
+    help="Folder to keep the files in; existing ones are reused. Default: none is kept.",
+)
+RESULTS = click.option(
+    "--json",
+    "output",
+    type=click.Path(path_type=pathlib.Path, dir_okay=False),
+    help="File for all results.",
+)
 
 
 @dataclasses.dataclass(frozen=True)

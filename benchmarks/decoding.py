@@ -31,6 +31,8 @@ import tempfile
 import click
 import numpy as np
 from command import (
+    KEPT_FILES,
+    RESULTS,
     Peer,
     describe_machine,
     interleave,
@@ -135,10 +137,8 @@ def numbers(context, parameter, value):
               help="Lengths of the outputs in tokens, such as 32,64,128,256.")
 @click.option("--seed", type=click.IntRange(0), default=1, show_default=True,
               help="Seed of the weights and the sentences.")
-@click.option("--folder", type=click.Path(path_type=pathlib.Path, file_okay=False),
-              help="Folder to keep the files in; existing ones are reused. Default: none is kept.")
-@click.option("--json", "output", type=click.Path(path_type=pathlib.Path, dir_okay=False),
-              help="File for all results.")
+@KEPT_FILES
+@RESULTS
 # fmt: on
 def main(size, cores, repeats, seconds, peers, searches, batches, lengths, seed, folder, output):
     """Compare the decoding times of implementations."""

@@ -23,7 +23,7 @@ import tempfile
 
 import click
 import pretrained
-from command import describe_machine, names
+from command import KEPT_FILES, PEERS_PYTHON, RESULTS, describe_machine, names
 from decoding import SEARCHES, numbers
 from decoding_files import LENIENT, path_of
 from decoding_task import Case
@@ -59,12 +59,9 @@ def _lengths(context, parameter, value):
               help="Number of times that a process decodes the batch.")
 @click.option("--processes", type=click.IntRange(1), default=3, show_default=True,
               help="Number of processes for each value.")
-@click.option("--peers-python", envvar="KERAS_TRANSFORMER_PEERS_PYTHON",
-              help="Python in which the other libraries are installed. Default: this one.")
-@click.option("--folder", type=click.Path(path_type=pathlib.Path, file_okay=False),
-              help="Folder to keep the files in; existing ones are reused. Default: none is kept.")
-@click.option("--json", "output", type=click.Path(path_type=pathlib.Path, dir_okay=False),
-              help="File for all results.")
+@PEERS_PYTHON
+@KEPT_FILES
+@RESULTS
 # fmt: on
 def main(
     shape, peers, searches, batches, lengths, calls, processes, peers_python, folder, output

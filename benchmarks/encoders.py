@@ -30,7 +30,7 @@ import tempfile
 import time
 
 import click
-from command import Peer, describe_machine, interleave, names
+from command import KEPT_FILES, RESULTS, Peer, describe_machine, interleave, names
 from encoder_files import CHECKPOINT, GROUP, LENGTHS, MIXED, commands, path_of
 from encoder_report import add_peers, show
 from encoder_task import ENCODERS, Case
@@ -99,10 +99,8 @@ def cases_of(context, parameter, value):
               help="Number of texts of different lengths, a multiple of 8. 0: none.")
 @click.option("--peers-python", envvar="KERAS_TRANSFORMER_PEERS_PYTHON",
               help="Python in which the other libraries are installed.")
-@click.option("--folder", type=click.Path(path_type=pathlib.Path, file_okay=False),
-              help="Folder to keep the files in; existing ones are reused. Default: none is kept.")
-@click.option("--json", "output", type=click.Path(path_type=pathlib.Path, dir_okay=False),
-              help="File for all results.")
+@KEPT_FILES
+@RESULTS
 # fmt: on
 def main(shape, repeats, seconds, peers, fixed, mixed, peers_python, folder, output):
     """Compare the times of encoders in several libraries, on one core."""

@@ -21,7 +21,7 @@ import tempfile
 import click
 import keras
 import numpy as np
-from command import describe_machine, names
+from command import RESULTS, describe_machine, names
 from rich.console import Console
 from rich.table import Table
 
@@ -52,8 +52,7 @@ LONGER = (1.5, 2.5)
               help="Seed of weights, batches and dropout.")
 @click.option("--folder", type=click.Path(path_type=pathlib.Path, file_okay=False),
               help="Folder to keep the runs in; existing ones resume. Default: none is kept.")
-@click.option("--json", "output", type=click.Path(path_type=pathlib.Path, dir_okay=False),
-              help="File for all results.")
+@RESULTS
 # fmt: on
 def main(config, updates, length, positions, score, seed, folder, output):
     """Compare position encodings."""

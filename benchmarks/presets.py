@@ -10,12 +10,11 @@ the process, which other programs on the machine affect less than wall-clock tim
 """
 
 import json
-import pathlib
 
 import click
 import rich.console
 import rich.table
-from command import describe_machine, names, versions
+from command import RESULTS, describe_machine, names, versions
 from measurements import BenchmarkError
 from workers import Worker
 
@@ -56,8 +55,7 @@ def measure(preset, phase, vocab_size, precision):
               help="Size of the vocabulary of all presets. Default: the usual size of each.")
 @click.option("--precision", type=click.Choice(PRECISIONS), default="float32",
               help="Precision of training.")
-@click.option("--json", "output", type=click.Path(path_type=pathlib.Path, dir_okay=False),
-              help="File for all results.")
+@RESULTS
 # fmt: on
 def main(presets, vocab_size, precision, output):
     """Measure presets."""

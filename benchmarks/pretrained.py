@@ -34,6 +34,9 @@ import time
 
 import click
 from command import (
+    KEPT_FILES,
+    PEERS_PYTHON,
+    RESULTS,
     Peer,
     describe_machine,
     interleave,
@@ -156,12 +159,9 @@ SHAPES = {
               help="Numbers of sentences in a batch.")
 @click.option("--prompt", type=click.IntRange(1),
               help="Number of tokens of a prompt of a language model. Default: 23.")
-@click.option("--peers-python", envvar="KERAS_TRANSFORMER_PEERS_PYTHON",
-              help="Python in which the other libraries are installed. Default: this one.")
-@click.option("--folder", type=click.Path(path_type=pathlib.Path, file_okay=False),
-              help="Folder to keep the files in; existing ones are reused. Default: none is kept.")
-@click.option("--json", "output", type=click.Path(path_type=pathlib.Path, dir_okay=False),
-              help="File for all results.")
+@PEERS_PYTHON
+@KEPT_FILES
+@RESULTS
 # fmt: on
 def main(
     shape, cores, repeats, seconds, peers, searches, batches, prompt, peers_python, folder, output

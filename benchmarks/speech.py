@@ -31,7 +31,7 @@ import tempfile
 import time
 
 import click
-from command import Peer, describe_machine, interleave, names, versions
+from command import KEPT_FILES, RESULTS, Peer, describe_machine, interleave, names, versions
 from decoding import PACKAGES, compare_tokens, numbers
 from measurements import BenchmarkError
 from peers_python import versions_in
@@ -80,10 +80,8 @@ INEXACT = {"ours-litert-int8", "faster-whisper-int8", "whisper-cpp-float16", "wh
               help="Implementations to compare.")
 @click.option("--peers-python", envvar="KERAS_TRANSFORMER_PEERS_PYTHON",
               help="Python in which the other libraries are installed.")
-@click.option("--folder", type=click.Path(path_type=pathlib.Path, file_okay=False),
-              help="Folder to keep the files in; existing ones are reused. Default: none is kept.")
-@click.option("--json", "output", type=click.Path(path_type=pathlib.Path, dir_okay=False),
-              help="File for all results.")
+@KEPT_FILES
+@RESULTS
 # fmt: on
 def main(shape, cores, repeats, peers, peers_python, folder, output):
     """Compare the times of transcribing 30 seconds of sound."""

@@ -26,7 +26,7 @@ import sys
 import tempfile
 
 import click
-from command import Peer, describe_machine, interleave, names, versions
+from command import RESULTS, Peer, describe_machine, interleave, names, versions
 from decoding import numbers
 from decoding_files import run_command
 from measurements import BenchmarkError
@@ -74,8 +74,7 @@ PACKAGES = ("tensorflow", "keras", "ai-edge-litert", "sentencepiece")
 @click.option("--bergamot-package", envvar="KERAS_TRANSFORMER_BERGAMOT",
               type=click.Path(path_type=pathlib.Path, file_okay=False),
               help="Folder of the package @browsermt/bergamot-translator.")
-@click.option("--json", "output", type=click.Path(path_type=pathlib.Path, dir_okay=False),
-              help="File for all results.")
+@RESULTS
 # fmt: on
 def main(size, repeats, seconds, engines, shortlists, batches, output, **bergamot):
     """Compare engines that run an SSRU student, on one core."""

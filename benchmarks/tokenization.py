@@ -24,7 +24,7 @@ import time
 import click
 import numpy as np
 import tensorflow as tf
-from command import describe_machine, names
+from command import RESULTS, describe_machine, names
 from random_texts import hostile
 from rich.console import Console
 from rich.table import Table
@@ -80,8 +80,7 @@ class PeerProcess:
 @click.option("--data", envvar="KERAS_TRANSFORMER_DATA", required=True,
               type=click.Path(path_type=pathlib.Path, exists=True),
               help="Folder with multi30k/train.en and train.de.")
-@click.option("--json", "output", type=click.Path(path_type=pathlib.Path, dir_okay=False),
-              help="File for all results.")
+@RESULTS
 # fmt: on
 def main(kinds, count, pieces, trained_on, seed, repeats, python, data, output):
     """Compare tokenizers in the graph with the package tokenizers."""

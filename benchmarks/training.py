@@ -20,12 +20,11 @@ losses must be equal without dropout and differ with dropout.
 import contextlib
 import dataclasses
 import json
-import pathlib
 
 import click
 import rich.console
 import rich.table
-from command import Peer, describe_machine, interleave, look_for, names, versions
+from command import RESULTS, Peer, describe_machine, interleave, look_for, names, versions
 from measurements import (
     BenchmarkError,
     check_dropout,
@@ -73,8 +72,7 @@ PEERS = {
 @click.option("--input", "corpus", type=click.Choice(["auto", "cldr", "multi30k", "smoke"]),
               is_flag=False, flag_value="auto",
               help="Also measure the input pipeline; auto: on Multi30K if present, else on CLDR.")
-@click.option("--json", "output", type=click.Path(path_type=pathlib.Path, dir_okay=False),
-              help="File for all results.")
+@RESULTS
 # fmt: on
 def main(size, cores, repeats, steps, peers, precisions, jit, closed_form, corpus, output):
     """Compare the training speed of implementations."""

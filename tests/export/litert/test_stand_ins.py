@@ -70,7 +70,7 @@ def test_the_file_equals_the_one_that_the_converter_writes(pipeline, quantize, t
 @pytest.mark.slow
 @pytest.mark.parametrize("quantize", ["int8", "int4"])
 def test_tables_that_only_look_ups_read_have_stand_ins(quantize, tried):
-    """Those of source and target, beside output weights of their own."""
+    """A model with tables of source and target, beside output weights of their own."""
     sizes = {"vocab_size": 101, "d_model": 24, "num_heads": 2, "num_decoder_layers": 1}
     model = Transformer(small_config(**sizes, target_vocab_size=101, tie="none"))
     for number, weight in enumerate(model.weights):
