@@ -201,7 +201,9 @@ class SpeechRecognizer(SinglePass, TextPipeline):
             outputs = self.predict(samples, lengths, **choices)
             ends = tf.equal(outputs["tokens"], self.model.config.eos_id)
             answers = self.codec.answers(outputs, self.codec.rest(lengths))
-            return {**answers, "complete": tf.reduce_any(ends, axis=1)}
+            tokens = tf.cast(outputs["length"], tf.float32)
+            terms = self.search.terms(tokens, self.codec.speech.positions(lengths))
+            return {**answers, "complete": tf.reduce_any(ends, axis=1), "terms": terms}
 
         specs = self.codec.input_specs()
         function = tf.function(transcribe, autograph=False)
