@@ -77,17 +77,16 @@ class SpeechRecognitionTask(Task):
 
         recordings, references = columns
         pipeline = pipeline if search is None else pipeline.with_search(search)
-        begin = time.perf_counter()
-        samples = [
-            pipeline.codec.read(recording, f"recording {number}")
-            for number, recording in enumerate(recordings, start=1)
-        ]
-        texts = pipeline(samples)
+        begin, texts, count = time.perf_counter(), [], 0
+        for group in pipeline.in_groups(recordings):
+            texts += pipeline(group)
+            count += sum(map(len, group))
+            del group  # before the next one is read
         seconds = time.perf_counter() - begin
-        audio = sum(map(len, samples)) / pipeline.sample_rate
+        audio = count / pipeline.sample_rate
         return {
             **error_rates(texts, references),
-            "recordings": len(samples),
+            "recordings": len(texts),
             "seconds": round(seconds, 3),
             "audio_seconds": round(audio, 3),
             "real_time_factor": round(seconds / audio, 4) if audio else 0.0,
