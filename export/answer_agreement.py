@@ -64,7 +64,7 @@ class AnswerAgreement:
             "sentences": len(rows),
             "identical": len(rows) - len(others),
             "agreement": 1 - len(others) / len(rows),
-            f"{self.codec.number}_difference": max(_gap(a, b) for _, a, b in rows),
+            f"{self.codec.number}_difference": max(a.gap(b) for _, a, b in rows),
             "score_error": float(np.mean([_error(a, b) for _, a, b in rows])),
             "differences": [
                 difference(self.codec.shown(example), a.choice, b.choice)
@@ -116,11 +116,3 @@ def _error(ours, theirs):
     """Returns the error of a score, NaN if the numbers have other shapes."""
     same_shape = ours.numbers.shape == theirs.numbers.shape
     return abs(ours.score - theirs.score_of(ours)) if same_shape else float("nan")
-
-
-def _gap(ours, theirs):
-    """Returns the largest difference of two results' numbers, NaN if their shapes differ."""
-    ours, theirs = ours.numbers, theirs.numbers
-    if ours.shape != theirs.shape:
-        return float("nan")
-    return float(np.max(np.abs(ours - theirs), initial=0.0))

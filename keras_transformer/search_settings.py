@@ -107,7 +107,7 @@ def length_limit() -> Any:
         shape=(),
         option="max-output",
         metavar="TOKENS",
-        default_help="none; with --greedy the limit of the run's own search",
+        default_help="none; with --greedy and --ctc the limit of the run's own search",
     )
 
 

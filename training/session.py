@@ -84,7 +84,8 @@ class Session:
         options = settings.training
         self.checkpoints = Checkpoints(run.checkpoints, options.keep_checkpoints)
         self.best = Best(self.task.metrics, options.best_by, options.patience)
-        self.history = History(run.history if workers.is_chief else None, columns_of(self.task))
+        columns = columns_of(self.task, options)
+        self.history = History(run.history if workers.is_chief else None, columns)
         self.start, self.check = start, check
         self.update, self.seconds = 0, 0.0
         self.logs = None

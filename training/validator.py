@@ -35,13 +35,18 @@ class Validator:
         self.steps = corpus.steps(size)
         self.workers = workers
         self.task = settings.task.get()
-        self.of_texts = [name for name, metric in self.task.metrics.items() if metric.of_texts]
+        of_texts = {name: one for name, one in self.task.metrics.items() if one.of_texts}
         limit = settings.training.validate_sentences
         self.examples = ()
-        if self.of_texts and limit:
+        if of_texts and limit:
             columns = read_columns(data, self.task, "validation", limit)
             self.examples = columns[0], columns[-1]
-            self.pipeline = self.task.pipeline_class()(learner.model, training.tokenizers)
+            pipeline = self.task.pipeline_class()(learner.model, training.tokenizers)
+            self.pipelines = self.task.validated(pipeline, settings)
+            self.of_texts = [
+                name for name, one in of_texts.items() if one.answers in self.pipelines
+            ]
+            self._check_best(settings.training.best_by, of_texts)
 
     def __call__(self) -> dict[str, float]:
         with averaged_weights(self.learner):
@@ -52,5 +57,17 @@ class Validator:
                 results |= self.workers.from_chief(self._measure, self.of_texts)
         return results
 
+    def _check_best(self, best_by, of_texts):
+        """Raises a `ValueError` if the model has no answers that `best_by` measures."""
+        if best_by in of_texts and best_by not in self.of_texts:
+            raise ValueError(
+                f"`training.best_by` must be a metric of answers that the model has, one of "
+                f"{', '.join(self.of_texts)}. Received: {best_by!r}."
+            )
+
     def _measure(self):
-        return self.task.measure(self.pipeline, *self.examples)
+        return {
+            f"{begin}{name}": value
+            for begin, pipeline in self.pipelines.items()
+            for name, value in self.task.measure(pipeline, *self.examples).items()
+        }

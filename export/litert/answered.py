@@ -9,6 +9,7 @@ from keras_transformer.export.answer_agreement import AnswerAgreement
 from keras_transformer.export.attention import attend
 from keras_transformer.export.litert.contents import Contents
 from keras_transformer.export.litert.convert import ROWS, convert_copy, finish, search_kernels
+from keras_transformer.export.litert.kernels import Positions
 from keras_transformer.export.litert.packed import FixedSignature
 from keras_transformer.export.litert.single_pass import LiteRTSinglePass
 from keras_transformer.layers.kernels import Kernels
@@ -50,10 +51,11 @@ class LiteRTAnswers(Contents):
         def kernels_of(code_of):
             if self.pipeline.search is not None:
                 return search_kernels(self.pipeline.model, quantize, None, True, code_of)
-            if quantize not in ROWS:
-                return Kernels(attend=attend)
-            rows = ROWS[quantize]([layer.table for layer in tables], code_of=code_of)
-            return Kernels(attend=attend, look_up=rows.look_up)
+            chosen = {"attend": attend, "positions": Positions()}
+            if quantize in ROWS:
+                rows = ROWS[quantize]([layer.table for layer in tables], code_of=code_of)
+                chosen["look_up"] = rows.look_up
+            return Kernels(**chosen)
 
         def functions_of(pipeline, within):
             _, of_inputs, *_ = pipeline.signatures()

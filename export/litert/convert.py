@@ -106,7 +106,7 @@ def search_kernels(model, quantize, ranges, grows, code_of=lambda path: None) ->
         grows: Whether the cache grows in stages.
         code_of: See `Int8Rows`.
     """
-    chosen = {}
+    chosen = {"positions": kernels.Positions()}
     if quantize in ROWS:
         tables = [layer.table for layer in model.embeddings]
         kernel = getattr(model.output_layer, "kernel", None)

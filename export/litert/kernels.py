@@ -1,6 +1,7 @@
 """Kernels of a search step made of the operations that are fastest in LiteRT."""
 
 import functools
+import weakref
 from collections.abc import Callable
 
 import numpy as np
@@ -11,6 +12,7 @@ from tensorflow.lite.tools import flatbuffer_utils
 
 from keras_transformer.export.litert.compact import codes_of_rows, scales_of_rows
 from keras_transformer.layers.kernels import similarity
+from keras_transformer.never import never
 from keras_transformer.tensors import Tensor
 
 OPERATORS = schema.BuiltinOperator
@@ -27,6 +29,27 @@ def write(cache, position, index) -> Tensor:
     update, so a model that uses it can only decode in LiteRT.
     """
     return ops.slice_update(cache, (0, 0, index, 0), position)
+
+
+class Positions:
+    """Positions of which the converter does not know that they are constant; see `Kernels`.
+
+    It would compute the distances of all positions, times the slopes of ALiBi, and store them for
+    every length: 8 MiB for 512 positions and 8 heads. All layers of a graph share the number that
+    prevents it, so that the file computes them once.
+    """
+
+    def __init__(self):
+        self._zeros = weakref.WeakKeyDictionary()  # by graph
+
+    def __call__(self, places, heads) -> Tensor:
+        """Returns `places` `[T]`; the single position of a step depends on an input already."""
+        if len(places.shape) == 0 or places.shape[0] == 1:
+            return places
+        graph = tf.compat.v1.get_default_graph()
+        if graph not in self._zeros:
+            self._zeros[graph] = never(heads)
+        return places + self._zeros[graph]
 
 
 def single_similarity(query, key) -> Tensor:

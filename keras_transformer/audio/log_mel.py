@@ -8,6 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_transformer.checks import check_count
+from keras_transformer.never import never
 from keras_transformer.tensors import Tensor
 
 FLOOR = -10.0  # smallest decimal logarithm of a power; silence has none
@@ -97,22 +98,22 @@ class LogMel:
         # everything more than 6 decades below the loudest tone.
         with tf.device("CPU:0"):
             samples, lengths = _checked(samples, lengths)
-            never = _never(samples)
-            frames = self._frames(samples, lengths, never)
-            cosines, sines = (_exact(matrix, never) for matrix in fourier_matrices(self.window))
-            filters = _exact(mel_filters(self.sample_rate, self.window, self.num_filters), never)
+            zero = never(samples)
+            frames = self._frames(samples, lengths, zero)
+            cosines, sines = (_exact(matrix, zero) for matrix in fourier_matrices(self.window))
+            filters = _exact(mel_filters(self.sample_rate, self.window, self.num_filters), zero)
             powers = tf.square(frames @ cosines) + tf.square(frames @ sines)  # [B, T, window/2+1]
-            decades = tf.math.log(powers @ filters) * _exact(1 / math.log(10), never)
+            decades = tf.math.log(powers @ filters) * _exact(1 / math.log(10), zero)
             return self._scaled(tf.maximum(decades, FLOOR), lengths)
 
-    def _frames(self, samples, lengths, never):
+    def _frames(self, samples, lengths, zero):
         """Returns overlapping frames `[B, T, window]`, whose first is centred on sample 0."""
         size = _size(samples)
         count, covered = size // self.hop, -(-self.window // self.hop)
         # A frame is the beginning of `covered` blocks of `hop` samples. Their places are a sum, of
         # which a file need not store every element.
         begins = tf.range(count + covered - 1) * self.hop - self.window // 2
-        places = tf.expand_dims(begins + never, 1) + tf.expand_dims(tf.range(self.hop), 0)
+        places = tf.expand_dims(begins + zero, 1) + tf.expand_dims(tf.range(self.hop), 0)
         if samples.shape[1] in (0, None):  # so that an empty row has a sample to look up
             samples = tf.pad(samples, [[0, 0], [0, 1]])
         if lengths is None:
@@ -145,6 +146,8 @@ def _checked(samples, lengths):
             "`samples` must be floats from -1 to 1, of shape [B, N]. "
             f"Received: {samples.dtype.name} of shape {samples.shape}."
         )
+    if samples.shape.rank is None:
+        samples = tf.ensure_shape(samples, [None, None])
     if lengths is not None:
         lengths = tf.clip_by_value(tf.cast(lengths, tf.int32), 0, _size(samples))
     return tf.cast(samples, tf.float32), lengths
@@ -155,12 +158,7 @@ def _size(samples):
     return samples.shape[1] if samples.shape[1] is not None else tf.shape(samples)[1]
 
 
-def _never(samples):
-    """Returns 0, a scalar int32 of which no converter knows that it is constant."""
-    return tf.cast(tf.reduce_any(samples[:1, :1] > float("inf")), tf.int32)
-
-
-def _exact(values, never):
+def _exact(values, zero):
     """Returns numbers, float32, that a converter cannot round.
 
     In a `.tflite` file of int8 or float16, floats have 8 or 11 bits, and powers 8 decades apart are
@@ -169,7 +167,7 @@ def _exact(values, never):
     values = np.asarray(values)
     unit = 2 ** (30 - max(0, math.ceil(math.log2(np.abs(values).max()))))
     whole = np.rint(values * unit).astype(np.int32)
-    return tf.cast(whole + never, tf.float32) / tf.cast(unit + never, tf.float32)
+    return tf.cast(whole + zero, tf.float32) / tf.cast(unit + zero, tf.float32)
 
 
 def _mirrored(places, length):

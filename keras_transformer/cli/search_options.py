@@ -21,7 +21,12 @@ if TYPE_CHECKING:
     from keras_transformer.decoding.search import Beam, BestPath, Greedy, Sample
 
 # Options that choose a search, and the settings of that search.
-KINDS = {"beam": BeamSettings, "greedy": GreedySettings, "sample": SampleSettings}
+KINDS = {
+    "beam": BeamSettings,
+    "greedy": GreedySettings,
+    "ctc": GreedySettings,
+    "sample": SampleSettings,
+}
 NO_LIMIT = "none"  # value of an option that sets `None`; parsed as infinity
 
 
@@ -86,7 +91,7 @@ def option_of(name, help=None, default=None) -> Callable[[Any], Any]:
     """
     kind, field = next(iter(OPTIONS[name].items()))
     setting = settings_of(KINDS[kind])[field]
-    others = " or ".join(f"--{other}" for other in OPTIONS[name])
+    others = _either(OPTIONS[name])
     rest = setting.help[0].lower() + setting.help[1:]
     text = setting.help if name == kind else f"With {others}: {rest}"
     own = getattr(KINDS[kind], field, None)
@@ -100,6 +105,12 @@ def option_of(name, help=None, default=None) -> Callable[[Any], Any]:
         group="Sampling" if set(OPTIONS[name]) == {"sample"} else "Search",
         help=f"{help or text}{limitless}  [default: {default}]",
     )
+
+
+def _either(kinds):
+    """Returns the options of kinds of searches as text, such as `--beam, --greedy or --ctc`."""
+    *others, last = (f"--{kind}" for kind in kinds)
+    return f"{', '.join(others)} or {last}" if others else last
 
 
 def _takes_none(setting, default):
@@ -218,7 +229,7 @@ def _refuse_without_effect(chosen):
         if chosen in kinds:
             continue
         if chosen is None or "beam" not in kinds:
-            refuse([name], f"needs {' or '.join(f'--{kind}' for kind in kinds)}.")
+            refuse([name], f"needs {_either(kinds)}.")
         else:
             refuse([name], f"has no effect with --{chosen}.")
 

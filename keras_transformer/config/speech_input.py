@@ -9,6 +9,7 @@ from keras_transformer.checks import check_activation, check_count, check_positi
 from keras_transformer.config.arguments import documented, option
 from keras_transformer.config.block import Count
 from keras_transformer.config.part_config import PartConfig
+from keras_transformer.tensors import Tensor
 
 Seconds = Annotated[float, check_positive]
 Activation = Annotated[str, check_activation]
@@ -89,6 +90,17 @@ class SpeechInput(PartConfig):
     def max_positions(self) -> int:
         """Maximum length of a recording, in positions of the encoder."""
         return math.ceil(self.max_frames / self.conv_stride)
+
+    def positions(self, samples: Tensor) -> Tensor:
+        """Returns the number of positions of the encoder for recordings.
+
+        Args:
+            samples: Number of samples of each recording, at most `max_samples`: integers, a tensor
+                or an array.
+        """
+        if self.pad_to_max_seconds:
+            samples = samples * 0 + self.max_samples
+        return -(-(samples // self.hop_length) // self.conv_stride)
 
     @property
     def features(self) -> dict[str, int]:

@@ -24,6 +24,11 @@ def write(cache: Tensor, position: Tensor, index: Tensor) -> Tensor:
     return ops.where(ops.reshape(here, (1, 1, -1, 1)), position, cache)
 
 
+def positions(places: Tensor, heads: Tensor) -> Tensor:
+    """Returns the positions `[T]` of query heads `[B, H, T, K]` unchanged."""
+    return places
+
+
 def keep(weights: Tensor) -> Tensor:
     """Returns attention weights `[B, H, T, S]` unchanged."""
     return weights
@@ -89,6 +94,8 @@ class Kernels:
         similarity: Dot products of queries and keys. Used by scores that are such products; see
             `AttentionScore`.
         write: Writes a position into a cache.
+        positions: Applied to the positions of queries, and given their heads, where a table of all
+            queries and keys follows from nothing else. A converter would store such a table.
         keep: Applied to attention weights before their product with the values.
         attend: A whole attention as one, possibly fused operation. `attend(query, key, value,
             allowed, bias, scale)` returns `softmax(scale Q K^T + bias) V`, `[B, H, T, K]`, for
@@ -107,6 +114,7 @@ class Kernels:
 
     similarity: Callable = similarity
     write: Callable = write
+    positions: Callable = positions
     keep: Callable = keep
     attend: Callable | None = None
     packing: Packing = PADDED

@@ -19,6 +19,9 @@ class Metric:
         higher_is_better: Whether higher values are better.
         of_texts: Whether the metric is computed from the answers to `training.validate_sentences`
             inputs. Otherwise it is one of the metrics compiled into the model.
+        answers: Key in `Task.validated` of the pipeline that answers; the beginning of the metric's
+            name.
+        needs: Option of `[training]` without which it is not measured. `None`: there is none.
         scale: Scale of its axis, `"linear"` or `"log"`.
         drawn: Whether the plot of the learning curves has a panel for it.
     """
@@ -26,6 +29,8 @@ class Metric:
     title: str
     higher_is_better: bool
     of_texts: bool = False
+    answers: str = ""
+    needs: str | None = None
     scale: str = "linear"
     drawn: bool = True
 
@@ -145,11 +150,23 @@ class Task(abc.ABC):
         """
         return inputs
 
-    def measure(self, pipeline: Any, inputs: list, references: list) -> dict[str, Any]:
-        """Returns the results of the metrics that are `of_texts`.
+    def validated(self, pipeline: Any, settings: Any) -> dict[str, Any]:
+        """Returns the pipelines whose answers a validation measures.
 
         Args:
             pipeline: A `pipeline_class`.
+            settings: The `Settings`.
+
+        Returns:
+            Dictionary from beginnings of the names of metrics, `""` for most, to pipelines.
+        """
+        return {"": pipeline}
+
+    def measure(self, pipeline: Any, inputs: list, references: list) -> dict[str, Any]:
+        """Returns the results of the metrics that are `of_texts`, without `Metric.answers`.
+
+        Args:
+            pipeline: One of the pipelines of `validated`.
             inputs, references: See `examples`.
         """
         return {}

@@ -176,7 +176,7 @@ def test_a_run_may_have_the_search_as_its_own(tmp_path):
     assert texts == [text.decode() for text in decoded.numpy()]
 
 
-def test_the_command_refuses_runs_without_ctc(tmp_path):
+def test_the_command_searches_runs_with_ctc_only(tmp_path):
     (tmp_path / "a.wav").write_bytes(encode_wav(RECORDINGS[0], RATE))
 
     def call(run, *options):
@@ -192,6 +192,11 @@ def test_the_command_refuses_runs_without_ctc(tmp_path):
     done = call(run, "--ctc")
     expected = pipeline.with_search(BestPath())([RECORDINGS[0]])
     assert (done.exit_code, done.stdout.splitlines()) == (0, expected), done.stderr
+    short = call(run, "--ctc", "--max-output", "2")
+    expected = pipeline.with_search(BestPath(2))([RECORDINGS[0]])
+    assert (short.exit_code, short.stdout.splitlines()) == (0, expected) and expected[0]
+    assert done.stdout.startswith(expected[0]) and done.stdout != short.stdout
+    assert "an output reached its maximum length" in short.stderr
     for others in (["--beam", "2"], ["--sample"], ["--n-best", "2"]):
         assert f"{others[0]} has no effect with --ctc." in call(run, "--ctc", *others).stderr
     assert "--ctc has no effect with --greedy." in call(run, "--ctc", "--greedy").stderr

@@ -134,6 +134,25 @@ def test_exports_of_the_best_path_contain_neither_decoder_nor_loop(files, tmp_pa
     assert "WHILE" not in {operation["op_name"] for operation in interpreter._get_ops_details()}
 
 
+def test_exports_of_the_best_path_keep_its_maximum_length(files, tmp_path):
+    pytest.importorskip("ai_edge_litert")
+    run = write_run(speech_recognizer(), tmp_path / "run", "[training]\nctc_weight = 0.3\n")
+    lines = tmp_path / "list.txt"
+    lines.write_text("".join(f"{path}\n" for path in files))
+    options = "--ctc", "--max-output", 3
+    short = speech_recognizer().with_search(BestPath(3)).transcribe(files)
+    assert max(result.length for result in short) == 3 and not short[0].complete
+    for form, name in {"saved-model": "speech", "litert": "speech.tflite"}.items():
+        path = tmp_path / name
+        report = command("export", form, run, path, *options, "--sentences", lines)
+        assert json.loads(report)["agreement"] == 1
+        opened = (SavedModelSinglePass if form == "saved-model" else LiteRTSinglePass)(path)
+        for ours, theirs in zip(opened.answer_batch(files), short, strict=True):
+            assert (ours.text, ours.length) == (theirs.text, theirs.length)
+    texts = [result.text for result in short]
+    assert command("predict", run, *options, *files).splitlines() == texts
+
+
 def test_the_command_exports_the_search_of_its_options(files, tmp_path):
     run, lines = write_run(speech_recognizer(), tmp_path / "run"), tmp_path / "list.txt"
     lines.write_text("".join(f"{path}\n" for path in files))

@@ -2,7 +2,9 @@
 
 import functools
 import io
+import pathlib
 import types
+import weakref
 
 import numpy as np
 import pytest
@@ -263,6 +265,34 @@ def test_evaluation_counts_errors_and_time(monkeypatch):
     assert results["seconds"] == 2.5
     assert results["real_time_factor"] == pytest.approx(2.5 / audio, abs=1e-4)
     assert results["recordings"] == 5 and results["search"] == "greedy"
+
+
+def test_evaluation_holds_recordings_in_memory_for_a_limited_time(monkeypatch, tmp_path):
+    pytest.importorskip("jiwer")
+    pipeline, held, most = speech_recognizer(), [0], [0]
+    paths = [tmp_path / f"{number}.wav" for number in range(len(RECORDINGS))]
+    for path, samples in zip(paths, RECORDINGS, strict=True):
+        path.write_bytes(encode_wav(samples, RATE))
+    references = [f"{text} more" for text in pipeline(paths)]
+    timed = {"seconds": None, "real_time_factor": None}
+    expected = {**TASK.evaluate(pipeline, [paths, references]), **timed}
+    read = pipeline.codec.read
+
+    def release(length):
+        held[0] -= length
+
+    def counted(recording, name):
+        samples = read(recording, name)
+        if isinstance(recording, pathlib.Path):
+            most[0] = max(most[0], held[0])
+            held[0] += len(samples)
+            weakref.finalize(samples, release, len(samples))
+        return samples
+
+    monkeypatch.setattr(pipeline.codec, "read", counted)
+    monkeypatch.setattr(reading, "HELD_SECONDS", 0.4)  # of 1.168
+    assert {**TASK.evaluate(pipeline, [paths, references]), **timed} == expected
+    assert 400 <= most[0] < 700 and held == [0]
 
 
 @pytest.fixture(scope="module")

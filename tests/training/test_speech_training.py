@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from pipelines import speech_recognizer, tokenizer
 from small_runs import At, assert_same_end, run_quietly
 
-from keras_transformer import SpeechRecognizer, SpeechTransformerConfig
+from keras_transformer import BestPath, Greedy, SpeechRecognizer, SpeechTransformerConfig
 from keras_transformer.audio.log_mel import LogMel
 from keras_transformer.audio.wav import encode_wav
 from keras_transformer.audio.wer import error_rates
@@ -22,11 +22,13 @@ from keras_transformer.export.formats import FORMATS
 from keras_transformer.tasks import TASKS
 from keras_transformer.tasks.run import Run
 from keras_transformer.training.data import encoding
+from keras_transformer.training.data.sources import open_source
 from keras_transformer.training.data.sources.recordings import Recordings
 from keras_transformer.training.data.sources.speech_files import SpeechFiles, find_recordings
 from keras_transformer.training.evaluate import read_columns
 from keras_transformer.training.settings.toml import SettingsError, load_settings
 from keras_transformer.training.tasks.speech_recognition import SpeechRecognitionTraining
+from keras_transformer.training.validator import Validator
 
 CONFIG = """
 [task]
@@ -68,6 +70,7 @@ validate_every = 3
 validate_sentences = 0
 checkpoint_every = 1
 """
+TASK = TASKS["speech_recognition"]
 TEXTS = ("a cat", "the big dog", "a dog and a cat")
 
 
@@ -278,9 +281,45 @@ def test_validation_has_error_rates_and_a_list_of_files_is_evaluated(folder, tmp
     assert json.loads(done.stdout)["audio_seconds"] == 1.0, done.stderr
 
 
+@pytest.mark.slow
+def test_validation_measures_the_best_path_of_a_run_with_ctc(finished, folder, tmp_path):
+    pytest.importorskip("jiwer")
+    overrides = ["training.ctc_weight=0.3", "training.validate_sentences=5"]
+    overrides += ['training.best_by="ctc_cer"', "training.updates=3"]
+    settings = load_settings(folder / "config.toml", overrides)
+    figures, shown = run_quietly(settings, tmp_path / "run")
+    measured = figures["validation"]
+    assert f"ctc_cer {measured['ctc_cer']:.4g}" in shown
+    columns = read_columns(open_source(settings.data, TASK.columns), TASK, "validation", 5)
+    recognizer = SpeechRecognizer.from_run(tmp_path / "run")
+    for begin, search in {"": Greedy(), "ctc_": BestPath()}.items():
+        expected = TASK.measure(recognizer.with_search(search), *columns)
+        assert expected == {name: measured[f"{begin}{name}"] for name in expected}
+    runs = tmp_path / "run", finished[0]
+    headers = [(run / "history.csv").read_text().splitlines()[0] for run in runs]
+    assert headers[0].endswith(",validation/cer,validation/ctc_wer,validation/ctc_cer")
+    assert headers[1].endswith(",validation/cer")
+    drawn = ["plot", "curves", *map(str, runs), "--output", str(tmp_path / "curves.png")]
+    done = CliRunner().invoke(cli, drawn)
+    assert done.exit_code == 0, done.stderr
+
+
+def test_outputs_with_a_prompt_have_no_best_path():
+    settings = types.SimpleNamespace(training=types.SimpleNamespace(ctc_weight=0.3))
+    assert [*TASK.validated(speech_recognizer(), settings)] == ["", "ctc_"]
+    assert [*TASK.validated(speech_recognizer(prompt_ids=(7, 9)), settings)] == [""]
+    settings.training.ctc_weight = 0.0
+    assert [*TASK.validated(speech_recognizer(), settings)] == [""]
+    validator = types.SimpleNamespace(of_texts=["wer", "cer"])
+    Validator._check_best(validator, "cer", TASK.metrics)
+    with pytest.raises(ValueError, match=r"answers that the model has, one of wer, cer\. Received"):
+        Validator._check_best(validator, "ctc_cer", TASK.metrics)
+
+
 @pytest.mark.parametrize(
     ("override", "message"),
     [
+        ('training.best_by="ctc_cer"', "needs `training.ctc_weight` and `training.validate_sent"),
         ("training.simcut=1.0", "`training.simcut` has no effect on speech_recognition"),
         ("training.subword_sampling=0.1", "`training.subword_sampling` has no effect"),
         ("data.max_length=31", "`data.max_length` must not exceed `model.max_length`"),

@@ -7,13 +7,22 @@ from pathlib import Path
 from keras_transformer.files import write_text
 
 
-def columns_of(task) -> tuple[str, ...]:
-    """Returns the columns of the table for a `Task`, named as in TensorBoard.
+def columns_of(task, options=None) -> tuple[str, ...]:
+    """Returns the columns of the table of a run, named as in TensorBoard.
 
     None of them depends on the speed of the machine.
+
+    Args:
+        task: The `Task`.
+        options: The `[training]` section, whose metrics have a column. `None`: all metrics.
     """
     training = ("train/loss", "train/learning_rate", f"train/{task.unit}")
-    return (*training, *(f"validation/{name}" for name in task.metrics))
+    measured = [
+        name
+        for name, metric in task.metrics.items()
+        if None in (options, metric.needs) or getattr(options, metric.needs)
+    ]
+    return (*training, *(f"validation/{name}" for name in measured))
 
 
 class History:
@@ -39,7 +48,10 @@ class History:
 
     @classmethod
     def read(cls, path, columns) -> "History":
-        """Returns the history in a file, up to the first damaged row; the file does not change."""
+        """Returns the history in a file, up to the first damaged row; the file does not change.
+
+        The file may have some of the columns only.
+        """
         history = cls(path, columns)
         history.rows = list(history._read())
         history._written = len(history.rows)
@@ -105,13 +117,14 @@ class History:
             return
         text = self.path.read_text("utf-8", errors="replace")
         header, *lines = text.split("\n")[:-1] or [""]
-        if header != _csv([["update", *self.columns]]).rstrip():
+        first, *names = header.split(",")
+        if first != "update" or not {*names} <= {*self.columns}:
             return
         last = 0
         for line in lines:
             update, *cells = line.split(",")
             try:
-                pairs = zip(self.columns, cells, strict=True)
+                pairs = zip(names, cells, strict=True)
                 row = {name: float(cell) for name, cell in pairs if cell}
                 row = {"update": int(update), **row}
             except ValueError:

@@ -253,10 +253,12 @@ class Settings(Section):
                 f"`training.best_by` must be one of {', '.join(task.metrics)} for {task.name}. "
                 f"Received: {best_by!r}."
             )
-        if task.metrics[best_by].of_texts and not self.training.validate_sentences:
-            raise ValueError(
-                f'`training.best_by = "{best_by}"` needs `training.validate_sentences`.'
-            )
+        metric = task.metrics[best_by]
+        needed = {metric.needs, "validate_sentences" if metric.of_texts else None} - {None}
+        missing = sorted(name for name in needed if not getattr(self.training, name))
+        if missing:
+            names = " and ".join(f"`training.{name}`" for name in missing)
+            raise ValueError(f'`training.best_by = "{best_by}"` needs {names}.')
 
     def config(self, **data) -> Any:
         """Returns the configuration of the model; `data` are fields that the data determine."""

@@ -106,6 +106,17 @@ class Search:
         """Returns the divisor of the log-probability of an output with this number of tokens."""
         return 1.0
 
+    def terms(self, tokens: Tensor, positions: Tensor) -> Tensor:
+        """Returns how many log-probabilities a score adds up, over the divisor of the score.
+
+        An error of 1 in each log-probability is an error of the score of this size.
+
+        Args:
+            tokens: Number of tokens of the output.
+            positions: Number of positions of the encoder.
+        """
+        return tokens / self.penalty(tokens)
+
     def limit(self, source_length: Tensor, longest: Tensor) -> Tensor:
         """Returns the maximum length of an output, an integer or a tensor like the arguments.
 

@@ -47,6 +47,9 @@ class BestPath(GreedySettings, Search):
             )
         return super().__call__(model, source, n_best, cache_length, **options)
 
+    def terms(self, tokens: Tensor, positions: Tensor) -> Tensor:  # noqa: D102
+        return positions
+
     def limit(self, source_length: Tensor, longest: Tensor) -> Tensor:  # noqa: D102
         return smaller(self.max_length, longest)
 

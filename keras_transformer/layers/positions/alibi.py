@@ -28,6 +28,7 @@ class Alibi(AttentionPosition):
     kind = "alibi"
 
     def bias(self, attention: keras.Layer, heads: Tensor, queries: Tensor, keys: Tensor) -> Tensor:  # noqa: D102
+        queries = attention.kernels.positions(queries, heads)
         # float32 represents distances up to 16,777,216 exactly, float16 only up to 2,048.
         queries, keys = ops.cast(queries, "float32"), ops.cast(keys, "float32")
         far = ops.abs(distances(queries, keys))  # [T, S]

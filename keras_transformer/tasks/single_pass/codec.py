@@ -47,6 +47,16 @@ class Result(abc.ABC):
     def numbers(self) -> np.ndarray:
         """Array of the model's outputs for the example; arrays of equal answers have one shape."""
 
+    def gap(self, other: "Result") -> float:
+        """Returns the largest difference between the numbers of two results for an example.
+
+        It is NaN if their shapes differ.
+        """
+        ours, theirs = self.numbers, other.numbers
+        if ours.shape != theirs.shape:
+            return float("nan")
+        return float(np.max(np.abs(ours - theirs), initial=0.0))
+
     @abc.abstractmethod
     def score_of(self, other: "Result") -> float:
         """Returns the score of another result's answer by the numbers of this result."""

@@ -232,6 +232,7 @@ class SpeechCodec(Codec):
         columns.append(languages or [None] * len(columns[0]))
         columns.append(read_segments(answers) or [()] * len(columns[0]))
         columns.append(answers.get("complete", [True] * len(columns[0])))
+        columns.append(answers.get("terms", columns[2]))
         return [
             Transcript(
                 text.decode("utf-8", "replace"),
@@ -240,8 +241,9 @@ class SpeechCodec(Codec):
                 bool(cut),
                 *rest,
                 complete=bool(complete),
+                terms=float(terms),
             )
-            for text, score, length, cut, *rest, complete in zip(*columns, strict=True)
+            for text, score, length, cut, *rest, complete, terms in zip(*columns, strict=True)
         ]
 
     def checked(self, samples, lengths, **choices) -> dict[str, Tensor]:  # noqa: D102

@@ -113,4 +113,5 @@ def joined(results: list[Transcript], begins: list[float]) -> Transcript:
         language=results[0].language,
         segments=joined_segments([result.segments for result in results], begins),
         complete=all(result.complete for result in results),
+        terms=sum(result.terms for result in results),
     )

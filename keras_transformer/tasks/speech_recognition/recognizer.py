@@ -1,10 +1,11 @@
 """The pipeline of speech recognition."""
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, TypeVar
 
 import keras
+import numpy as np
 import tensorflow as tf
 
 from keras_transformer.audio.log_mel import LogMel
@@ -201,7 +202,9 @@ class SpeechRecognizer(SinglePass, TextPipeline):
             outputs = self.predict(samples, lengths, **choices)
             ends = tf.equal(outputs["tokens"], self.model.config.eos_id)
             answers = self.codec.answers(outputs, self.codec.rest(lengths))
-            return {**answers, "complete": tf.reduce_any(ends, axis=1)}
+            tokens = tf.cast(outputs["length"], tf.float32)
+            terms = self.search.terms(tokens, self.codec.speech.positions(lengths))
+            return {**answers, "complete": tf.reduce_any(ends, axis=1), "terms": terms}
 
         specs = self.codec.input_specs()
         function = tf.function(transcribe, autograph=False)
@@ -240,12 +243,25 @@ class SpeechRecognizer(SinglePass, TextPipeline):
         choices = {}
         if chosen or not self._is_own:
             choices = self.codec.choices.rows(len(recordings), **chosen)
-        results, most = [], reading.HELD_SECONDS * self.sample_rate
-        for group in reading.in_groups(recordings, self.codec.read, most):
+        results = []
+        for group in self.in_groups(recordings):
             own = slice(len(results), len(results) + len(group))
             rows = {name: values[own] for name, values in choices.items()}
             results += self._long_recordings(group, rows, batch_size)
+            del group  # before the next one is read
         return results
+
+    def in_groups(self, recordings: list) -> Iterator[list[np.ndarray]]:
+        """Yields lists of the samples of recordings, in order, each of about an hour of sound.
+
+        Args:
+            recordings: See `transcribe`.
+
+        Raises:
+            TypeError, ValueError: See `transcribe`; all recordings are read before the first list.
+        """
+        most = reading.HELD_SECONDS * self.sample_rate
+        return reading.in_groups(recordings, self.codec.read, most)
 
     def __call__(self, examples: Sequence[Any], batch_size: int = 64, **choices: Any) -> list[str]:
         """Returns the texts of the transcripts of a list of recordings; see `transcribe`."""

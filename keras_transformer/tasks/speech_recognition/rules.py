@@ -6,6 +6,7 @@ import tensorflow as tf
 
 from keras_transformer.audio.wav import LOUDEST
 from keras_transformer.tasks.speech_recognition.choices import Choices
+from keras_transformer.tasks.speech_recognition.features import within
 from keras_transformer.tasks.token_rows import assertions
 from keras_transformer.tensors import Tensor
 
@@ -54,7 +55,7 @@ class SpeechRules:
 
     def checked_sound(self, samples, lengths) -> dict[str, Tensor]:
         """Returns `samples` and `lengths` after an assertion for each of their rules."""
-        samples = _within(samples, lengths)
+        samples = within(samples, lengths)
         checks = {
             f"`lengths` must be at least {self._least}, the time of a frame, and at most "
             f"{self._most}.": (lengths >= self._least) & (lengths <= self._most),
@@ -69,7 +70,7 @@ class SpeechRules:
 
     def screen(self, samples, lengths, **choices) -> tuple[Tensor, dict[str, Tensor]]:
         """Returns which rows follow the rules, and inputs that do; see `Codec.screen`."""
-        samples = _within(samples, lengths)
+        samples = within(samples, lengths)
         most = tf.minimum(tf.shape(samples)[1], self._most)
         valid = (lengths >= self._least) & (lengths <= most)
         valid &= tf.reduce_all(_in_range(samples), axis=1)
@@ -88,9 +89,3 @@ class SpeechRules:
 def _in_range(samples):
     """Returns which samples `check_range` accepts, a boolean for each; NaN is not one of them."""
     return tf.abs(samples) <= LOUDEST
-
-
-def _within(samples, lengths):
-    """Returns samples `[B, N]` with zeros after the end of each recording."""
-    numbers = tf.expand_dims(tf.range(tf.shape(samples)[1]), 0)
-    return tf.where(numbers < tf.expand_dims(lengths, 1), samples, 0.0)

@@ -7,6 +7,8 @@ from typing import Any
 from keras_transformer.config import SpeechTransformerConfig
 from keras_transformer.tasks.task import LOSS, PERPLEXITY, TOKEN_ACCURACY, Metric, Task
 
+OF_CTC = {"answers": "ctc_", "needs": "ctc_weight"}  # of metrics of the best path
+
 
 class SpeechRecognitionTask(Task):
     """Recognition of speech by a `SpeechTransformer`; see `Task`."""
@@ -24,6 +26,16 @@ class SpeechRecognitionTask(Task):
         "token_accuracy": TOKEN_ACCURACY,
         "wer": Metric("word error rate", higher_is_better=False, of_texts=True),
         "cer": Metric("character error rate", higher_is_better=False, of_texts=True, drawn=False),
+        "ctc_wer": Metric(
+            "word error rate with CTC", higher_is_better=False, of_texts=True, **OF_CTC
+        ),
+        "ctc_cer": Metric(
+            "character error rate with CTC",
+            higher_is_better=False,
+            of_texts=True,
+            drawn=False,
+            **OF_CTC,
+        ),
     }
     evaluation_options = ("search",)
     has_frames = True
@@ -39,6 +51,17 @@ class SpeechRecognitionTask(Task):
             from keras_transformer.audio.wer import load_jiwer
 
             load_jiwer()
+
+    def validated(self, pipeline, settings) -> dict[str, Any]:
+        """Returns the pipeline and, if the run learns CTC, one that takes the best path.
+
+        Outputs that begin with a prompt have no best path.
+        """
+        from keras_transformer.decoding import BestPath
+
+        if not settings.training.ctc_weight or pipeline.model.config.prompt_ids:
+            return {"": pipeline}
+        return {"": pipeline, "ctc_": pipeline.with_search(BestPath())}
 
     def measure(self, pipeline, inputs, references) -> dict[str, Any]:
         """Returns `wer` and `cer`; see `Task.measure`.
@@ -77,17 +100,16 @@ class SpeechRecognitionTask(Task):
 
         recordings, references = columns
         pipeline = pipeline if search is None else pipeline.with_search(search)
-        begin = time.perf_counter()
-        samples = [
-            pipeline.codec.read(recording, f"recording {number}")
-            for number, recording in enumerate(recordings, start=1)
-        ]
-        texts = pipeline(samples)
+        begin, texts, count = time.perf_counter(), [], 0
+        for group in pipeline.in_groups(recordings):
+            texts += pipeline(group)
+            count += sum(map(len, group))
+            del group  # before the next one is read
         seconds = time.perf_counter() - begin
-        audio = sum(map(len, samples)) / pipeline.sample_rate
+        audio = count / pipeline.sample_rate
         return {
             **error_rates(texts, references),
-            "recordings": len(samples),
+            "recordings": len(texts),
             "seconds": round(seconds, 3),
             "audio_seconds": round(audio, 3),
             "real_time_factor": round(seconds / audio, 4) if audio else 0.0,

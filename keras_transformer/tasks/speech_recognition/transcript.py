@@ -27,6 +27,8 @@ class Transcript(Choice):
         complete: Whether the output ended before its maximum length, in every window. `False`: text
             is missing, or the model repeated itself. Always `True` for exports, which do not report
             it.
+        terms: How many log-probabilities `log_probability` adds up, over the length penalty: see
+            `Search.terms`. `None`: it is `length`, as for exports, which do not report it.
     """
 
     transcript: str
@@ -36,6 +38,11 @@ class Transcript(Choice):
     language: str | None = None
     segments: tuple[Segment, ...] = ()
     complete: bool = dataclasses.field(default=True, compare=False)
+    terms: float | None = dataclasses.field(default=None, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.terms is None:
+            object.__setattr__(self, "terms", self.length)
 
     @property
     def text(self) -> str:
@@ -49,13 +56,17 @@ class Transcript(Choice):
 
     @property
     def numbers(self) -> np.ndarray:
-        """The mean log-probability of a token, `[1]`."""
-        return np.array([self.log_probability / max(self.length, 1)], np.float32)
+        """The log-probability, `[1]`."""
+        return np.array([self.log_probability])
+
+    def gap(self, other: Any) -> float:
+        """Returns the difference of two scores, for each log-probability that this one adds up."""
+        return super().gap(other) / max(self.terms, 1)
 
     def score_of(self, other: Any) -> float:
         """Returns this result's own score: it has no score of another text."""
         return self.score
 
     def is_tied(self, other: Any, tolerance: float) -> bool:
-        """Returns whether the two scores differ by at most twice the tolerance for each token."""
-        return bool(abs(self.numbers - other.numbers) <= 2 * tolerance)
+        """Returns whether the two scores differ by at most twice the tolerance; see `gap`."""
+        return self.gap(other) <= 2 * tolerance

@@ -68,6 +68,17 @@ def tables(path, shape):
     return [content for _, content in buffers]
 
 
+def stored_shapes(path):
+    """Returns the shapes of all constants that the file stores, in a list."""
+    model = schema.Model.GetRootAs(path.read_bytes(), 0)
+    return [
+        tuple(tensor.ShapeAsNumpy())
+        for graph in map(model.Subgraphs, range(model.SubgraphsLength()))
+        for tensor in map(graph.Tensors, range(graph.TensorsLength()))
+        if tensor.ShapeLength() and model.Buffers(tensor.Buffer()).DataLength()
+    ]
+
+
 def codes_of(table):
     """Returns the table in int8 with one scale per row, computed by plain loops."""
     codes = np.zeros(table.shape, np.int8)

@@ -3,6 +3,7 @@
 import csv
 import errno
 import os
+import types
 
 import pytest
 
@@ -85,6 +86,23 @@ def test_another_table_is_replaced(history):
     history.path.write_text("step,loss\n1,2\n")
     history.restore(9)
     assert table(history) == []
+
+
+def test_a_table_with_some_of_the_columns_is_read(history):
+    history.path.write_text("update,train/loss,validation/bleu\n1,2.5,\n4,1.5,30.0\n")
+    rows = [{"update": 1, "train/loss": 2.5}, {"update": 4, "train/loss": 1.5}]
+    rows[1]["validation/bleu"] = 30.0
+    assert History.read(history.path, COLUMNS).rows == rows
+    history.restore(9)
+    assert history.rows == rows and list(table(history)[0]) == ["update", *COLUMNS]
+
+
+def test_metrics_that_need_another_option_have_no_column():
+    task = TASKS["speech_recognition"]
+    with_ctc, without = (types.SimpleNamespace(ctc_weight=weight) for weight in (0.3, 0.0))
+    assert columns_of(task, with_ctc) == columns_of(task)
+    missing = {*columns_of(task)} - {*columns_of(task, without)}
+    assert missing == {"validation/ctc_wer", "validation/ctc_cer"}
 
 
 def test_updates_must_increase(history):

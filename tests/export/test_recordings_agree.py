@@ -1,0 +1,90 @@
+"""Agreement of transcripts: scores of paths add up positions, those of outputs tokens."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from pipelines import speech_recognizer
+from tasks.test_speech_recognizer import recording
+
+from keras_transformer import Beam, BestPath, Greedy
+from keras_transformer.audio.log_mel import LogMel
+from keras_transformer.decoding.encoder_decoder import EncoderDecoder
+from keras_transformer.export import ExportError
+from keras_transformer.export.answer_agreement import AnswerAgreement
+
+SAMPLES, POSITIONS = 12_000, 750  # of a recording of 12 seconds, with 8 samples for a frame
+NEVER = [2, 3]  # tokens of the beginning and the end, which are no labels of CTC
+
+
+def judged(pipeline, expected, **changes):
+    """The report on an export whose only transcript differs from the expected one."""
+    exported = dataclasses.replace(expected, **changes)
+    return AnswerAgreement(pipeline.codec, ["a.wav"], [expected]).judge([exported], "a.tflite")
+
+
+@pytest.fixture(scope="module")
+def long():
+    """A recognizer, its transcript of a long recording, and the labels' log-probabilities."""
+    pipeline = speech_recognizer(max_seconds=SAMPLES / 1000).with_search(BestPath())
+    samples = recording(SAMPLES)
+    (expected,) = pipeline.transcribe([samples])
+    frames = LogMel(**pipeline.model.config.input.features)(samples[None])
+    log_probs, allowed = EncoderDecoder(pipeline.model).label_log_probs(frames)
+    assert allowed.numpy().sum() == POSITIONS
+    return pipeline, expected, np.delete(log_probs.numpy()[0].astype("float64"), NEVER, axis=1)
+
+
+def test_rounding_at_every_position_is_no_difference(long):
+    pipeline, expected, log_probs = long
+    assert expected.score == pytest.approx(log_probs.max(axis=1).sum(), abs=1e-2)
+    rounded = expected.score + 2e-6 * POSITIONS
+    report = judged(pipeline, expected, log_probability=rounded)
+    assert report["score_difference"] == pytest.approx(2e-6, rel=0.1)
+    of_a_token = (rounded - expected.score) / expected.length
+    assert of_a_token > pipeline.codec.tolerance, "divided by the tokens, it would be refused"
+
+
+def test_another_path_is_refused(long):
+    pipeline, expected, log_probs = long
+    second = np.sort(log_probs, axis=1)[:, -2]
+    path = log_probs.max(axis=1)
+    path[::10] = second[::10]
+    with pytest.raises(ExportError, match=r"a score differs from that of the model in memory by"):
+        judged(pipeline, expected, transcript="other", log_probability=float(path.sum()))
+    with pytest.raises(ExportError, match="a score differs"):  # padding counted as positions
+        judged(pipeline, expected, log_probability=float(path.sum() + 10 * path[-1]))
+    with pytest.raises(ExportError, match=r"a score differs .* by nan"):
+        judged(pipeline, expected, log_probability=float("nan"))
+
+
+@pytest.mark.parametrize("pad_to_max_seconds", [False, True])
+def test_short_recordings_have_the_positions_of_their_frames(pad_to_max_seconds):
+    pipeline = speech_recognizer(pad_to_max_seconds=pad_to_max_seconds).with_search(BestPath())
+    for length, positions in ((8, 1), (23, 1), (24, 2), (133, 8), (400, 25)):
+        (result,) = pipeline.transcribe([recording(length)])
+        error = 1e-3 * (25 if pad_to_max_seconds else positions)
+        assert result.gap(dataclasses.replace(result, log_probability=result.score - error)) == (
+            pytest.approx(1e-3, rel=0.01)
+        )
+
+
+def test_windows_of_a_longer_recording_add_up():
+    pipeline = speech_recognizer().with_search(BestPath())
+    (whole,) = pipeline.transcribe([recording(900)])
+    assert whole.terms == 25 + 25 + 25  # windows of 400 samples that begin at 0, 267 and 500
+
+
+def test_scores_of_other_searches_add_up_tokens_over_the_length_penalty():
+    terms = {
+        Greedy(): 13,
+        BestPath(): 50,
+        Beam(2, length_penalty=1.0): 13 / 3,  # (5 + 13) / 6
+        Beam(2, normalization="average"): 1,
+        Beam(2, normalization="none"): 13,
+    }
+    for search, expected in terms.items():
+        assert float(search.terms(tf.constant(13.0), tf.constant(50))) == pytest.approx(expected)
+    (result,) = speech_recognizer().transcribe([recording(400)])
+    assert result.terms == result.length
