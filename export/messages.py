@@ -25,6 +25,7 @@ def send(stream: BinaryIO, fields: dict[str, Any], arrays: dict[str, Any] | None
 
     Raises:
         OSError: If the other process has ended.
+        TypeError: If an array contains other objects.
     """
     about, data = [], []
     for name, array in (arrays or {}).items():
@@ -67,7 +68,7 @@ def _numbers(array):
 def _strings(array):
     """Returns `STRINGS`, and the lengths of all strings followed by the strings."""
     strings = [
-        string.encode() if isinstance(string, str) else bytes(string) for string in array.ravel()
+        string.encode() if isinstance(string, str) else string for string in array.ravel().tolist()
     ]
     lengths = np.array([len(string) for string in strings], np.int64)
     return STRINGS, b"".join([lengths.tobytes(), *strings])

@@ -1,6 +1,5 @@
 """Exports that run in processes of their own: the same answers, errors and ends as in this one."""
 
-import os
 import signal
 import subprocess
 import sys
@@ -10,7 +9,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_transformer import Beam
+from keras_transformer import Beam, files
 from keras_transformer.export import apart, export_litert, export_saved_model
 from keras_transformer.export.errors import ExportError
 from keras_transformer.export.litert.apart import EnginesApart, engines_for
@@ -59,16 +58,6 @@ def file(tmp_path_factory):
 def large(monkeypatch):
     """All models count as large."""
     monkeypatch.setattr(apart, "LARGE", 1)
-
-
-def runs(number):
-    """Returns whether a process runs; one that has ended but whose parent has not asked does not."""
-    try:
-        os.kill(number, 0)
-    except ProcessLookupError:
-        return False
-    status = subprocess.run(["ps", "-o", "stat=", "-p", str(number)], capture_output=True).stdout
-    return bool(status.strip()) and not status.startswith(b"Z")
 
 
 def until(condition):
@@ -144,10 +133,11 @@ def test_an_engine_ends_when_its_parent_is_killed(file):
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as parent:
         try:
             number = int(parent.stdout.readline())
-            assert runs(number)
+            start = files._start(number)
+            assert files._runs(number, start)
         finally:
             parent.kill()
-    assert until(lambda: not runs(number))
+    assert until(lambda: not files._runs(number, start))
 
 
 @pytest.mark.slow
