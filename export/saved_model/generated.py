@@ -64,8 +64,10 @@ class SavedModelGeneration:
     def page(self, model) -> guide.Page:
         """Returns the `Page` about the model, which is served under the name `model`."""
         sample = next(sample for sample in self._samples if sample.strip())
+        if self._jit:
+            return page_of(model, self.endpoints, sample, self._buckets)
         # The graphs of the export are there already, unlike those of `endpoints`.
-        return page_of(model, self._exported, sample, self._buckets if self._jit else None)
+        return page_of(model, self._exported, sample)
 
     def write_metadata(self, draft) -> None:
         """Writes the server's batching parameters and the beam into the folder of a version."""
