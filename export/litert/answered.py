@@ -7,6 +7,7 @@ import tensorflow as tf
 
 from keras_transformer.export.answer_agreement import AnswerAgreement
 from keras_transformer.export.attention import attend
+from keras_transformer.export.litert.apart import engines_for
 from keras_transformer.export.litert.contents import Contents
 from keras_transformer.export.litert.convert import ROWS, convert_copy, finish, search_kernels
 from keras_transformer.export.litert.kernels import Positions
@@ -75,14 +76,18 @@ class LiteRTAnswers(Contents):
     def check(self, draft, path) -> dict[str, Any]:
         """Compares the answers; the examples are divided among the signatures so that all run."""
         self.progress(f"answering {len(self.samples)} examples with every signature")
-        loaded, results = LiteRTSinglePass(draft), []
-        for sample, signature in zip(
-            self.samples, itertools.cycle(loaded.signatures), strict=False
-        ):
+        with engines_for(self.pipeline.model) as engines:
+            results = self._results(LiteRTSinglePass(draft, engines=engines))
+        return self._agreement.judge(results, path)
+
+    def _results(self, loaded):
+        results, turns = [], itertools.cycle(loaded.signatures)
+        for sample, signature in zip(self.samples, turns, strict=False):
             inputs, _ = loaded.codec.encode(**loaded.codec.request([sample]))
             fits = max(loaded.codec.lengths(inputs)) <= signature.source_length
             results += loaded.answer_batch([sample], signature if fits else None)
-        return self._agreement.judge(results, path)
+        return results
 
     def open(self, draft) -> None:  # noqa: D102
-        LiteRTSinglePass(draft).answer_batch(self.samples[:1])
+        with engines_for(self.pipeline.model) as engines:
+            LiteRTSinglePass(draft, engines=engines).answer_batch(self.samples[:1])

@@ -5,6 +5,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from keras_transformer.export.litert.apart import engines_for
 from keras_transformer.export.litert.batch_rows import require_rows_as_alone
 from keras_transformer.export.litert.fast_tokenizer import UNKNOWN
 from keras_transformer.export.litert.runtime import LiteRTTranslator
@@ -55,8 +56,25 @@ def check_searches(
 
 def _check_search(agreement, draft, name, search, n_best, strings):
     """Returns the results of a search by token ids; and by strings, `None` without them."""
-    sentences = agreement.samples
-    loaded = LiteRTTranslator(draft, search)
+    expected = agreement.expected(search, n_best)
+    return_free_memory()  # that of the search in memory
+    with engines_for(agreement.pipeline.model) as engines:
+        loaded = LiteRTTranslator(draft, search, engines=engines)
+        by_ids = _outputs_by_ids(agreement, loaded)
+        report = agreement.judge(search, expected, by_ids, name)
+        require_rows_as_alone(loaded, agreement.samples, name)
+    if not strings:
+        return report, None
+    with engines_for(agreement.pipeline.model) as engines:
+        loaded = LiteRTStringTranslator(draft, search, engines=engines)
+        by_strings = _outputs_by_strings(agreement, loaded)
+    expected = [row[:1] for row in expected]
+    by_strings = with_tokens(loaded.tokenizers.target, by_strings, by_ids, expected)
+    return report, agreement.judge(search, expected, by_strings, name)
+
+
+def _outputs_by_ids(agreement, loaded):
+    """Returns the `Output`s of a `LiteRTTranslator` for the samples."""
 
     def translate(batch, signature):
         def decode(ids):
@@ -65,23 +83,17 @@ def _check_search(agreement, draft, name, search, n_best, strings):
         what = f"translating with {signature.name if signature else 'the longer signatures'}"
         return outputs_of(decode, loaded, batch, agreement.progress, what)
 
-    expected = agreement.expected(search, n_best)
-    return_free_memory()  # that of the search in memory
-    by_ids = _by_every_signature(loaded, translate, sentences)
-    report = agreement.judge(search, expected, by_ids, name)
-    require_rows_as_alone(loaded, sentences, name)
-    if not strings:
-        return report, None
-    loaded = LiteRTStringTranslator(draft, search)
+    return _by_every_signature(loaded, translate, agreement.samples)
 
-    def translate_strings(batch, signature):
+
+def _outputs_by_strings(agreement, loaded):
+    """Returns the `Output`s of a `LiteRTStringTranslator` for the samples, without tokens."""
+
+    def translate(batch, signature):
         results = loaded.translate_batch(batch, signature)
         return [[Output(result.text, result.score, result.truncated)] for result in results]
 
-    by_strings = _by_every_signature(loaded, translate_strings, sentences)
-    expected = [row[:1] for row in expected]
-    by_strings = with_tokens(loaded.tokenizers.target, by_strings, by_ids, expected)
-    return report, agreement.judge(search, expected, by_strings, name)
+    return _by_every_signature(loaded, translate, agreement.samples)
 
 
 def _check_edges(agreement, draft, name, search):
@@ -92,10 +104,11 @@ def _check_edges(agreement, draft, name, search):
     """
     sentence = next(filter(str.strip, agreement.samples))
     edges = ["", f"{sentence} " * agreement.pipeline.max_length, f"{sentence} {UNKNOWN}"]
-    by_ids, by_strings = (
-        load(draft, search).translate_batch(edges)
-        for load in (LiteRTTranslator, LiteRTStringTranslator)
-    )
+    with engines_for(agreement.pipeline.model) as engines:
+        by_ids, by_strings = (
+            load(draft, search, engines=engines).translate_batch(edges)
+            for load in (LiteRTTranslator, LiteRTStringTranslator)
+        )
     tokenizer = agreement.pipeline.target_tokenizer
     require_identical(compare(edges, by_ids, by_strings, tokenizer), name)
 

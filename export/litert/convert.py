@@ -11,6 +11,7 @@ import tensorflow as tf
 from tensorflow.lite.tools import flatbuffer_utils
 
 from keras_transformer.decoding import Beam, Greedy
+from keras_transformer.export.apart import LARGE
 from keras_transformer.export.errors import ExportError
 from keras_transformer.export.litert import converter, kernels
 from keras_transformer.export.litert.calibration import FakeQuantized, keep_in_float
@@ -33,9 +34,6 @@ TEXT = "TFText>"  # prefix of the names of TensorFlow Text's operators
 # round the attention weights, see `finish_static_int8`.
 CACHE_STAGES = {False: (16, 128, 192, 384), True: (8, 16, 32, 64, 128, 192, 384)}
 MANY = 8
-# Bytes of weights from which on each signature is converted by a process of its own, which takes
-# about four seconds to start.
-LARGE = 2**27
 # Kernels that read rows of weights, by quantisation.
 ROWS = {"int8": kernels.Int8Rows, "int8_static": kernels.Int8Rows, "int4": Int4Rows}
 

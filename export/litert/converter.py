@@ -1,13 +1,12 @@
 """LiteRT's converter, in this process or, as a program, in one of its own."""
 
-import os
 import pathlib
 import sys
 
 import tensorflow as tf
 
+from keras_transformer.export import child_process
 from keras_transformer.export.errors import ExportError
-from keras_transformer.export.litert import child_process
 
 MODEL, RESULT, FAILURE = "model", "model.tflite", "failure.txt"  # names in the folder
 
@@ -45,23 +44,14 @@ def convert_apart(folder: pathlib.Path, name: str, quantize: str) -> bytes:
         ExportError: If the process was killed or could not start.
         RuntimeError: If the converter fails; the message is the converter's.
     """
-    environment = {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
-        "CUDA_VISIBLE_DEVICES": "-1",  # the converter needs no graphics processor
-    }
-    command = [sys.executable, "-m", __name__, str(folder), name, quantize]
-    ended = child_process.run(command, cwd=folder, env=environment)
+    command = child_process.program(__name__, str(folder), name, quantize)
+    ended = child_process.run(command, cwd=folder, env=child_process.environment())
     result, failure = folder / RESULT, folder / FAILURE
     if failure.exists():
         raise RuntimeError(failure.read_text(encoding="utf-8"))
     if ended.returncode or not result.exists():
-        lines = ended.stderr.decode("utf-8", "replace").split("\n")
-        reason = next((line for line in reversed(lines) if line.strip()), "")
-        raise ExportError(
-            f"The process of LiteRT's converter ended with {ended.returncode} while it converted "
-            f"{name}; perhaps there is not enough memory. {reason}".strip()
-        )
+        what = f"The process in which LiteRT's converter converted {name}"
+        raise ExportError(child_process.failure(what, ended.returncode, ended.stderr))
     content = result.read_bytes()
     result.unlink()
     return content

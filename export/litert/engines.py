@@ -22,8 +22,39 @@ DESCRIPTORS = "/proc/self/fd"  # folder of the open files of the process
 # Bytes of a file whose packed weights are worth a second loading of the model, and whose loops use
 # blocks of memory that the C library should not keep.
 LARGE = 2**23
+# Ways to run a file: compiled, which needs builtin operators; interpreted; and interpreted with the
+# operators of TensorFlow Text.
+COMPILED, INTERPRETED, INTERPRETED_WITH_TEXT = "compiled", "interpreted", "interpreted_with_text"
 # Beginnings of lines with which LiteRT reports what it has found, such as accelerators.
 REPORTS = (b"INFO: ", b"WARNING: [", "└".encode())
+
+
+def open_engines(
+    path: str | os.PathLike, how: str, num_threads: int = 1, count: int = 1
+) -> list[Any]:
+    """Returns a list of engines of a file.
+
+    Args:
+        path: The file.
+        how: `COMPILED`, `INTERPRETED` or `INTERPRETED_WITH_TEXT`.
+        num_threads: Number of threads that LiteRT may use in a call.
+        count: Number of engines.
+
+    Raises:
+        ValueError: If ai-edge-litert is missing or LiteRT cannot read the file.
+        RuntimeError: If LiteRT cannot read the file.
+    """
+    if how == COMPILED:
+        weights = PackedWeights(path)
+        return [CompiledEngine(path, num_threads, weights) for _ in range(count)]
+    operators = _text_operators() if how == INTERPRETED_WITH_TEXT else None
+    return [InterpretedEngine(path, num_threads, operators) for _ in range(count)]
+
+
+def _text_operators():
+    from keras_transformer.export.litert.fast_tokenizer import operators  # imports TensorFlow
+
+    return operators()
 
 
 class CompiledEngine:

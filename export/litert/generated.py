@@ -5,6 +5,7 @@ from typing import Any
 from keras_transformer.decoding.encoder_decoder import check_alignment
 from keras_transformer.export.agreement import Agreement
 from keras_transformer.export.errors import ExportError
+from keras_transformer.export.litert.apart import engines_for
 from keras_transformer.export.litert.beams import beam_metadata, beam_of
 from keras_transformer.export.litert.calibration import check_calibration, find_ranges
 from keras_transformer.export.litert.check import check_searches
@@ -117,7 +118,8 @@ class LiteRTGeneration(Contents):
         return check_searches(self._agreement, draft, path, *searches, self._strings is not None)
 
     def open(self, draft) -> None:  # noqa: D102
-        LiteRTTranslator(draft).translate_batch(self.samples[:1])
+        with engines_for(self.pipeline.model) as engines:
+            LiteRTTranslator(draft, engines=engines).translate_batch(self.samples[:1])
 
     def results(self) -> dict[str, Any]:  # noqa: D102
         return {**self._calibrated, **shortlist_metrics(self.pipeline, self.samples)}

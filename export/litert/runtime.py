@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -9,11 +10,7 @@ import numpy as np
 from keras_transformer.decoding import Beam, Greedy
 from keras_transformer.decoding.search import check_search
 from keras_transformer.export.litert.beams import beam_in, search_in
-from keras_transformer.export.litert.engines import (
-    CompiledEngine,
-    InterpretedEngine,
-    PackedWeights,
-)
+from keras_transformer.export.litert.engines import COMPILED, INTERPRETED, open_engines
 from keras_transformer.export.litert.packed import SIGNATURES, FixedSignature, unpack
 from keras_transformer.export.litert.plan import plan
 from keras_transformer.export.litert.source_ids import check_source_ids
@@ -40,6 +37,7 @@ class LiteRTFile:
             run at the same time; further calls wait. Each engine has its own buffers. On Linux, the
             engines of a large file share the repacked weights; otherwise each has its own, which
             need about as much memory as the file.
+        engines: Function that opens the engines, with the arguments of `open_engines`.
 
     Raises:
         TypeError: If `search` is neither a `Greedy` nor a `Beam`.
@@ -51,6 +49,7 @@ class LiteRTFile:
     """
 
     kind = SIGNATURES
+    custom = INTERPRETED  # how a file with custom operators is run
     answers = Generator  # base class of the pipelines whose exports can be loaded
 
     def __init__(
@@ -59,6 +58,8 @@ class LiteRTFile:
         search: Greedy | Beam | None = None,
         num_threads: int | None = None,
         num_parallel_calls: int = 1,
+        *,
+        engines: Callable[..., list] = open_engines,
     ):
         if search is not None:
             check_search(search, Greedy, Beam)
@@ -74,12 +75,13 @@ class LiteRTFile:
         self.signatures = _with_beam(signatures[self.kind], getattr(search, "size", None), path)
         try:
             # All are created now, because the file may be replaced later.
-            engines = self._engines_of(path, num_threads, num_parallel_calls)
+            how = self.custom if self.metadata.get("custom_operators") else COMPILED
+            opened = engines(path, how, num_threads, num_parallel_calls)
         except (ValueError, RuntimeError) as error:
             raise ValueError(f"{path} cannot be read by LiteRT: {reason(error)}") from error
-        self._engines = Pool(engines)
+        self._engines = Pool(opened)
         for signature in self.signatures:
-            if signature.name not in engines[0].signatures:
+            if signature.name not in opened[0].signatures:
                 raise ValueError(f"{path} is damaged: its model has no {signature.name}.")
         self.max_length = self.metadata.get("max_length")
         self.pipeline = TASKS[self.metadata["task"]].pipeline_class()
@@ -88,16 +90,6 @@ class LiteRTFile:
         self.result = getattr(self.pipeline, "result", None)
         self.blank = getattr(self.pipeline, "blank", True)
         self.output = self.pipeline.output
-
-    def _engines_of(self, path, num_threads, count):
-        if self.metadata.get("custom_operators"):  # a compiled model must know all operators
-            return [InterpretedEngine(path, num_threads, self._operators()) for _ in range(count)]
-        weights = PackedWeights(path)
-        return [CompiledEngine(path, num_threads, weights) for _ in range(count)]
-
-    def _operators(self):
-        """Returns functions that register the custom operators; `None`: none is needed."""
-        return None
 
     def run_signature(self, name: str, **inputs: np.ndarray) -> dict[str, np.ndarray]:
         """Runs a signature on arrays of exactly its shapes.
@@ -130,7 +122,7 @@ class LiteRTTranslator(LiteRTFile, OpenGenerator):
     Needs nothing but the file: the vocabulary is inside.
 
     Args:
-        path, search, num_threads, num_parallel_calls: See `LiteRTFile`.
+        path, search, num_threads, num_parallel_calls, engines: See `LiteRTFile`.
 
     Raises:
         TypeError, ValueError: See `LiteRTFile`.

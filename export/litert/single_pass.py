@@ -14,6 +14,7 @@ class LiteRTSinglePass(LiteRTFile):
 
     Args:
         path, num_threads, num_parallel_calls: See `LiteRTFile`.
+        **options: `engines`: see `LiteRTFile`.
 
     Raises:
         ValueError: See `LiteRTFile`.
@@ -21,8 +22,9 @@ class LiteRTSinglePass(LiteRTFile):
 
     answers = SinglePass
 
-    def __init__(self, path, num_threads=None, num_parallel_calls=1):
-        super().__init__(path, num_threads=num_threads, num_parallel_calls=num_parallel_calls)
+    def __init__(self, path, num_threads=None, num_parallel_calls=1, **options):
+        threads = {"num_threads": num_threads, "num_parallel_calls": num_parallel_calls}
+        super().__init__(path, **threads, **options)
         self.path = path
         with reading(path, METADATA):
             self.codec = self.pipeline.codec_class.from_metadata(self.metadata, self.tokenizers)

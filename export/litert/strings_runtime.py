@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from keras_transformer.export.litert.fast_tokenizer import operators
+from keras_transformer.export.litert.engines import INTERPRETED_WITH_TEXT
 from keras_transformer.export.litert.packed import STRINGS, FixedSignature
 from keras_transformer.export.litert.runtime import LiteRTFile
 from keras_transformer.export.runtime import check_strings
@@ -17,17 +17,14 @@ class LiteRTStringTranslator(LiteRTFile):
     but LiteRT's own.
 
     Args:
-        path, search, num_threads, num_parallel_calls: See `LiteRTFile`.
+        path, search, num_threads, num_parallel_calls, engines: See `LiteRTFile`.
 
     Raises:
         TypeError: See `LiteRTFile`.
         ValueError: See `LiteRTFile`; also raised if the file has no signatures that take strings.
     """
 
-    kind = STRINGS
-
-    def _operators(self):
-        return operators()
+    kind, custom = STRINGS, INTERPRETED_WITH_TEXT
 
     def translate_batch(
         self, sentences: list[str], signature: FixedSignature | None = None

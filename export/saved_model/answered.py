@@ -13,10 +13,10 @@ from keras_transformer.export.errors import ExportError
 from keras_transformer.export.limits import Limits
 from keras_transformer.export.packing import RealTokens
 from keras_transformer.export.parity import copy_pipeline
+from keras_transformer.export.saved_model.apart import loaders_for
 from keras_transformer.export.saved_model.guide import Page
 from keras_transformer.export.saved_model.inputs import with_checked_shapes
 from keras_transformer.export.saved_model.kernels import output_kernels
-from keras_transformer.export.saved_model.loaders import LOADERS
 from keras_transformer.export.saved_model.metadata import write_codec
 from keras_transformer.export.saved_model.warmup import Request
 from keras_transformer.layers.kernels import DEFAULT as DEFAULT_KERNELS
@@ -95,7 +95,7 @@ class SavedModelAnswers:
             ExportError: If a signature does not agree with the model in memory.
         """
         reports = []
-        for load, program in LOADERS:
+        for load, program in loaders_for(self._pipeline.model):
             self._progress(f"calling every signature as {program} loads it")
             with load(draft) as model:
                 for signature in self.names:

@@ -49,6 +49,10 @@ class Endpoint:
         """Returns the outputs for the inputs, a dictionary."""
         raise NotImplementedError
 
+    def release(self) -> None:
+        """Frees the graphs, after which `function` cannot be called."""
+        del self.function, self._graph
+
     def searches(self, sentences) -> list:
         """Returns the search with which the answer to each of a list of strings is compared."""
         return [self.search.search] * len(sentences)

@@ -55,7 +55,7 @@ class SavedModelGeneration:
         exported = make_endpoints(fast, search, n_best, graph_of, alignment)
         self.weights = fast.weights + matrix
         self.functions = {endpoint.name: endpoint.function for endpoint in exported}
-        self.names = list(self.functions)
+        self.names, self._exported = list(self.functions), exported
 
     @functools.cached_property
     def requests(self) -> list[Request]:  # noqa: D102
@@ -64,7 +64,10 @@ class SavedModelGeneration:
     def page(self, model) -> guide.Page:
         """Returns the `Page` about the model, which is served under the name `model`."""
         sample = next(sample for sample in self._samples if sample.strip())
-        return page_of(model, self.endpoints, sample, self._buckets if self._jit else None)
+        if self._jit:
+            return page_of(model, self.endpoints, sample, self._buckets)
+        # The graphs of the export are there already, unlike those of `endpoints`.
+        return page_of(model, self._exported, sample)
 
     def write_metadata(self, draft) -> None:
         """Writes the server's batching parameters and the beam into the folder of a version."""
@@ -74,14 +77,17 @@ class SavedModelGeneration:
 
     def release(self) -> None:
         """Frees the weights and graphs that have been written: the check needs the memory."""
-        del self.weights, self.functions
+        del self.weights, self.functions, self._exported
         gc.collect()
 
     def verify(self, draft, name) -> dict[str, Any]:
         """Checks a draft, which errors call `name`, and returns the results."""
         pipeline, samples, progress = self._pipeline, self._samples, self._progress
         progress(f"translating {len(samples)} sentences with the model in memory")
-        expected = [best for best, *_ in pipeline.n_best(samples, 1, self._search)]
+        # A pipeline of its own, whose graphs are freed with it.
+        ours = pipeline.with_search(self._search)
+        expected = [best for best, *_ in ours.n_best(samples, 1, self._search)]
+        del ours
         report = verify(draft, name, self.endpoints, samples, self.requests, expected, progress)
         if self._left_out:
             report = {**report, "sentences_left_out": self._left_out}

@@ -41,6 +41,11 @@ class SessionModel(contextlib.AbstractContextManager):
         check_operations(meta.graph_def)
         self._signatures = meta.signature_def
 
+    @property
+    def signatures(self) -> list[str]:
+        """Names of the signatures."""
+        return [*self._signatures]
+
     def run(self, signature, **inputs) -> dict[str, Any]:
         """Returns the outputs of a signature as arrays, by name."""
         known = self._signatures[signature]
@@ -58,15 +63,23 @@ class PythonModel(contextlib.AbstractContextManager):
     def __init__(self, path):
         self._model = tf.saved_model.load(str(path))
 
+    @property
+    def signatures(self) -> list[str]:
+        """Names of the signatures."""
+        return [*self._model.signatures]
+
     def run(self, signature, **inputs) -> dict[str, Any]:
+        """Returns the outputs of a signature as tensors, by name."""
+        inputs = {name: tf.convert_to_tensor(value) for name, value in inputs.items()}
         return self._model.signatures[signature](**inputs)
 
     def __exit__(self, *error) -> None:
         pass
 
 
+SERVING = "TensorFlow Serving"
 # Loaders with the names of the programs that load in this way.
-LOADERS = ((SessionModel, "TensorFlow Serving"), (PythonModel, "Python"))
+LOADERS = ((SessionModel, SERVING), (PythonModel, "Python"))
 
 
 def check_operations(graph) -> None:

@@ -15,7 +15,8 @@ from keras_transformer.export.parity import shortened
 from keras_transformer.export.place import silent
 from keras_transformer.export.reference import Output, tokens_of, with_tokens
 from keras_transformer.export.runtime import reason
-from keras_transformer.export.saved_model.loaders import LOADERS, SessionModel
+from keras_transformer.export.saved_model.apart import loaders_for
+from keras_transformer.export.saved_model.loaders import SERVING
 from keras_transformer.free_memory import return_free_memory
 from keras_transformer.tasks import TASKS
 from keras_transformer.tasks.strings import map_sorted
@@ -40,6 +41,8 @@ class EndpointOutput(Output):
 
 def verify(path, name, endpoints, sentences, requests, expected, progress=silent) -> dict[str, Any]:
     """Loads a SavedModel with both loaders and calls every signature.
+
+    The graphs of the endpoints are released before it is loaded.
 
     Args:
         path: Its folder.
@@ -67,37 +70,38 @@ def verify(path, name, endpoints, sentences, requests, expected, progress=silent
             for endpoint in endpoints[1:]
         ),
     ]
+    for endpoint in endpoints:
+        endpoint.release()
     agreement = Agreement(endpoints[0].pipeline, sentences)
-    try:
-        for load, program in LOADERS:
-            return_free_memory()  # that of the searches in memory, or of the model loaded before
-            progress(f"calling every signature as {program} loads it")
+    for load, program in loaders_for(endpoints[0].pipeline.model):
+        return_free_memory()  # that of the searches in memory, or of the model loaded before
+        where = f"as {program} loads it"
+        progress(f"calling every signature {where}")
+        ours = requests if program == SERVING else ()
+        try:
             with load(path) as model:
-                call = functools.partial(
-                    _answers, progress=progress, where=f"as {program} loads it"
-                )
-                reports = _judge(model, name, endpoints, agreement, answers, call)
-                if load is SessionModel:
-                    for request in requests:
-                        model.run(request.signature, **request.inputs)
-            del model  # with its weights, before it is loaded again
-    except tf.errors.OpError as error:
-        raise ExportError(
-            f"{name}: TensorFlow Serving could not run it: {reason(error)}"
-        ) from error
+                exported = _exported(model, endpoints, sentences, ours, progress, where)
+        except tf.errors.OpError as error:
+            raise ExportError(f"{name}: {program} could not run it: {reason(error)}") from error
+        del model  # with its weights
+        reports = _judge(name, endpoints, agreement, answers, exported)
     return reports[0]
 
 
-def _judge(model, name, endpoints, agreement, answers, answers_of):
-    """Returns the metrics of every endpoint of a loaded model."""
-
-    def answer_of(endpoint):
-        return lambda **inputs: model.run(endpoint.name, **inputs)
-
-    tokenizer = agreement.pipeline.target_tokenizer
-    exported = [
-        answers_of(endpoint, answer_of(endpoint), agreement.samples) for endpoint in endpoints
+def _exported(model, endpoints, sentences, requests, progress, where):
+    """Returns the answers of every endpoint of a loaded model, which also answers `requests`."""
+    answers = [
+        _answers(endpoint, functools.partial(model.run, endpoint.name), sentences, progress, where)
+        for endpoint in endpoints
     ]
+    for request in requests:
+        model.run(request.signature, **request.inputs)
+    return answers
+
+
+def _judge(name, endpoints, agreement, answers, exported):
+    """Returns the metrics of every endpoint."""
+    tokenizer = agreement.pipeline.target_tokenizer
     known = [
         rows
         for rows in (*exported, *answers)

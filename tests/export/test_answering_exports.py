@@ -14,8 +14,8 @@ from keras_transformer.export.answer_agreement import AnswerAgreement
 from keras_transformer.export.errors import ExportError
 from keras_transformer.export.limits import Limits
 from keras_transformer.export.litert.single_pass import LiteRTSinglePass
+from keras_transformer.export.saved_model.loaders import SessionModel
 from keras_transformer.export.saved_model.runtime import SavedModelSinglePass
-from keras_transformer.export.saved_model.verify import SessionModel
 from keras_transformer.tasks.question_answering.codec import Answer, AnswerCodec
 
 EXAMPLES = [

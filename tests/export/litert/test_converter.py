@@ -105,8 +105,8 @@ def test_merged_models_share_constants_and_need_the_newest_runtime():
 @pytest.mark.parametrize(
     ("program", "error", "message"),
     [
-        ("echo broken >&2; exit 3", ExportError, "ended with 3 while it converted greedy.*broken"),
-        ("kill -9 $$", ExportError, "ended with -9 .* not enough memory"),
+        ("echo broken >&2; exit 3", ExportError, "converted greedy ended with 3; .*broken"),
+        ("kill -9 $$", ExportError, "converted greedy ended with -9; .* not enough memory"),
         ("printf 'Some ops' > failure.txt; exit 1", RuntimeError, "Some ops"),
     ],
 )

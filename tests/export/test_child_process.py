@@ -6,15 +6,15 @@ import time
 
 import pytest
 
-from keras_transformer.export.litert import child_process
+from keras_transformer.export import child_process
 
 fcntl = pytest.importorskip("fcntl", reason="locks show whether a process has ended")
 
 # The parent starts a child that locks a file and would run for a minute.
-PARENT = "from keras_transformer.export.litert import child_process as c; c.run({})"
+PARENT = "from keras_transformer.export import child_process as c; c.run({})"
 CHILD = """
 import ctypes, fcntl, sys, time
-from keras_transformer.export.litert import child_process
+from keras_transformer.export import child_process
 {}
 child_process.end_with_parent()
 file = open(sys.argv[1], "a")

@@ -1,0 +1,151 @@
+"""Engines of exports in processes of their own: all of their memory is free when they end.
+
+A large model and a runtime with its copy of the weights then need not fit into one process.
+"""
+
+import contextlib
+import os
+import queue
+import signal
+import subprocess
+import sys
+import tempfile
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from keras_transformer.export import child_process
+from keras_transformer.export.errors import ExportError
+from keras_transformer.export.messages import receive, send
+
+# Bytes of weights from which on conversions and checks run in processes of their own. One with
+# TensorFlow takes about four seconds to start.
+LARGE = 2**27
+ERRORS = {
+    kind.__name__: kind for kind in (ExportError, MemoryError, OSError, RuntimeError, ValueError)
+}
+
+
+def is_large(model: Any) -> bool:
+    """Returns whether the engines that check an export of a model run in other processes."""
+    return 4 * model.count_params() >= LARGE
+
+
+class EngineApart(contextlib.AbstractContextManager):
+    """An engine in a process of its own, which ends with the block.
+
+    Args:
+        module: Name of a module that calls `serve` when it runs as a program.
+        *arguments: Arguments of the program, strings.
+        errors: Dictionary from the names of exceptions to functions that return the exception to
+            raise for a message. It extends `ERRORS`.
+
+    Raises:
+        ExportError: If the process was killed or could not start. The methods raise it as well.
+        Exception: The error with which the engine could not be created.
+
+    Attributes:
+        signatures: Names of the signatures.
+    """
+
+    def __init__(self, module, *arguments, errors=None):
+        self._errors = {**ERRORS, **(errors or {})}
+        with contextlib.ExitStack() as stack:
+            self._log = stack.enter_context(tempfile.TemporaryFile())  # noqa: SIM115
+            self._process = subprocess.Popen(
+                child_process.program(module, *arguments),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self._log,
+                env=child_process.environment(),
+            )
+            stack.callback(self._end)
+            fields, _ = self._receive()
+            self._stack = stack.pop_all()
+        self.signatures = tuple(fields["signatures"])
+
+    def run(self, name: str, /, **inputs: Any) -> dict[str, np.ndarray]:
+        """Runs a signature and returns its outputs by name.
+
+        Raises:
+            Exception: The error of the engine.
+        """
+        with contextlib.suppress(OSError):  # it has ended, which `_receive` reports
+            send(self._process.stdin, {"signature": name}, inputs)
+        return self._receive()[1]
+
+    def __exit__(self, *error) -> None:
+        self._stack.close()
+
+    def _receive(self):
+        try:
+            fields, arrays = receive(self._process.stdout)
+        except EOFError:
+            raise ExportError(self._failure()) from None
+        if "error" in fields:
+            raise self._error(**fields["error"])
+        return fields, arrays
+
+    def _error(self, kinds, message, trace):
+        known = next((self._errors[kind] for kind in kinds if kind in self._errors), None)
+        return RuntimeError(trace) if known is None else known(message)
+
+    def _failure(self):
+        """Returns the message about a process that has ended by itself."""
+        status = self._process.wait()
+        self._log.seek(0)
+        return child_process.failure(
+            "The process that runs the exported model", status, self._log.read()
+        )
+
+    def _end(self):
+        self._process.kill()  # it has nothing to finish
+        for stream in (self._process.stdin, self._process.stdout):
+            with contextlib.suppress(OSError):  # a request that it did not read any more
+                stream.close()
+        self._process.wait()
+
+
+def serve(make: Callable[[], Any]) -> None:
+    """Creates an engine and answers the requests of an `EngineApart` until its process ends.
+
+    Args:
+        make: Function that returns the engine, an object with `signatures`, the list of their
+            names, and a method `run` like that of `EngineApart`.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C ends the parent, which ends this process
+    requests = queue.SimpleQueue()
+    stdin, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what a library prints is no answer
+
+    def read():
+        with contextlib.suppress(EOFError, OSError):
+            while True:
+                requests.put(receive(stdin))
+
+    child_process.end_with_parent(read)
+    engine = _answer(answers, lambda: _created(make))
+    while engine is not None:
+        fields, inputs = requests.get()
+        _answer(answers, lambda: (None, {}, engine.run(fields["signature"], **inputs)))  # noqa: B023
+
+
+def _created(make):
+    engine = make()
+    return engine, {"signatures": list(engine.signatures)}, {}
+
+
+def _answer(stream, work):
+    """Sends the fields and arrays that `work` returns, or its error; returns its first result."""
+    try:
+        result, fields, arrays = work()
+    except Exception as error:
+        kinds = [kind.__name__ for kind in type(error).__mro__]
+        message = getattr(error, "message", None) or str(error)
+        fields = {"kinds": kinds, "message": message, "trace": traceback.format_exc()}
+        send(stream, {"error": fields})
+        return None
+    send(stream, fields, arrays)
+    return result
