@@ -64,7 +64,7 @@ class AnswerAgreement:
             "sentences": len(rows),
             "identical": len(rows) - len(others),
             "agreement": 1 - len(others) / len(rows),
-            f"{self.codec.number}_difference": max(a.gap(b) for _, a, b in rows),
+            f"{self.codec.number}_difference": float(np.max([a.gap(b) for _, a, b in rows])),
             "score_error": float(np.mean([_error(a, b) for _, a, b in rows])),
             "differences": [
                 difference(self.codec.shown(example), a.choice, b.choice)

@@ -18,11 +18,12 @@ import numpy as np
 
 from keras_transformer.export import child_process
 from keras_transformer.export.errors import ExportError
-from keras_transformer.export.messages import receive, send
+from keras_transformer.export.messages import NoMessageError, receive, send
 
 # Bytes of weights from which on conversions and checks run in processes of their own. One with
 # TensorFlow takes about four seconds to start.
 LARGE = 2**27
+PROCESS = "The process that runs the exported model"
 ERRORS = {
     kind.__name__: kind for kind in (ExportError, MemoryError, OSError, RuntimeError, ValueError)
 }
@@ -54,17 +55,23 @@ class EngineApart(contextlib.AbstractContextManager):
         self._errors = {**ERRORS, **(errors or {})}
         with contextlib.ExitStack() as stack:
             self._log = stack.enter_context(tempfile.TemporaryFile())  # noqa: SIM115
-            self._process = subprocess.Popen(
-                child_process.program(module, *arguments),
+            self._process = self._start(child_process.program(module, *arguments))
+            stack.callback(self._end)
+            fields, _ = self._receive()
+            self._stack = stack.pop_all()
+        self.signatures = tuple(fields["signatures"])
+
+    def _start(self, command):
+        try:
+            return subprocess.Popen(
+                command,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=self._log,
                 env=child_process.environment(),
             )
-            stack.callback(self._end)
-            fields, _ = self._receive()
-            self._stack = stack.pop_all()
-        self.signatures = tuple(fields["signatures"])
+        except OSError as error:
+            raise ExportError(f"{PROCESS} could not start: {error}") from error
 
     def run(self, name: str, /, **inputs: Any) -> dict[str, np.ndarray]:
         """Runs a signature and returns its outputs by name.
@@ -84,21 +91,23 @@ class EngineApart(contextlib.AbstractContextManager):
             fields, arrays = receive(self._process.stdout)
         except EOFError:
             raise ExportError(self._failure()) from None
+        except NoMessageError as error:
+            raise ExportError(f"{PROCESS} wrote something else than an answer: {error}") from None
         if "error" in fields:
             raise self._error(**fields["error"])
         return fields, arrays
 
     def _error(self, kinds, message, trace):
         known = next((self._errors[kind] for kind in kinds if kind in self._errors), None)
-        return RuntimeError(trace) if known is None else known(message)
+        if known is None:
+            return RuntimeError(f"{kinds[0]}: {message}\n{trace}")
+        return known(message)
 
     def _failure(self):
         """Returns the message about a process that has ended by itself."""
         status = self._process.wait()
         self._log.seek(0)
-        return child_process.failure(
-            "The process that runs the exported model", status, self._log.read()
-        )
+        return child_process.failure(PROCESS, status, self._log.read())
 
     def _end(self):
         self._process.kill()  # it has nothing to finish
@@ -126,10 +135,16 @@ def serve(make: Callable[[], Any]) -> None:
                 requests.put(receive(stdin))
 
     child_process.end_with_parent(read)
-    engine = _answer(answers, lambda: _created(make))
-    while engine is not None:
-        fields, inputs = requests.get()
-        _answer(answers, lambda: (None, {}, engine.run(fields["signature"], **inputs)))  # noqa: B023
+    try:
+        engine = _answer(answers, lambda: _created(make))
+        while engine is not None:
+            fields, inputs = requests.get()
+            _answer(answers, lambda: (None, {}, engine.run(fields["signature"], **inputs)))  # noqa: B023
+    except BaseException:
+        traceback.print_exc()
+    finally:  # Python would wait for the thread that reads stdin, and abort
+        sys.stderr.flush()
+        os._exit(1)
 
 
 def _created(make):

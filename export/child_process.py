@@ -9,12 +9,20 @@ import sys
 import threading
 from collections.abc import Callable
 
+# Runs a module as a program. Python itself would search the working directory first, which may be
+# any folder.
+START = """
+import sys
+sys.path[:] = filter(None, sys.path)
+import runpy
+runpy.run_module(sys.argv.pop(1), run_name="__main__", alter_sys=True)
+"""
 PR_SET_PDEATHSIG = 1  # of Linux's prctl: the signal to receive when the parent has ended
 
 
 def program(module: str, *arguments: str) -> list[str]:
     """Returns the command that runs a module as a program with this Python."""
-    return [sys.executable, "-m", module, *arguments]
+    return [sys.executable, "-c", START, module, *arguments]
 
 
 def environment() -> dict[str, str]:
@@ -25,7 +33,6 @@ def environment() -> dict[str, str]:
     return {
         **os.environ,
         "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
-        "PYTHONSAFEPATH": "1",  # no modules of the working directory, which may be any folder
         "CUDA_VISIBLE_DEVICES": "-1",
     }
 

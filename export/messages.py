@@ -1,7 +1,7 @@
 """Messages between two processes: fields and named arrays, through a pipe.
 
-A message is the length of its header, the header in JSON, and the data of the arrays one after the
-other. Nothing in it can run code when it is read, unlike a pickle.
+A message is a mark, the length of its header, the header in JSON, and the data of the arrays one
+after the other. Nothing in it can run code when it is read, unlike a pickle.
 """
 
 import json
@@ -11,8 +11,13 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-LENGTH = struct.Struct("<Q")
+MARK = b"message:"
+LENGTH = struct.Struct(f"<{len(MARK)}sQ")  # begins every message
 STRINGS = "strings"  # in place of a dtype
+
+
+class NoMessageError(ValueError):
+    """What a pipe contains is not a message."""
 
 
 def send(stream: BinaryIO, fields: dict[str, Any], arrays: dict[str, Any] | None = None) -> None:
@@ -34,7 +39,7 @@ def send(stream: BinaryIO, fields: dict[str, Any], arrays: dict[str, Any] | None
         about.append([name, dtype, array.shape, len(content)])
         data.append(content)
     header = json.dumps({"fields": fields, "arrays": about}).encode()
-    for content in (LENGTH.pack(len(header)), header, *data):
+    for content in (LENGTH.pack(MARK, len(header)), header, *data):
         stream.write(content)
     stream.flush()
 
@@ -44,8 +49,12 @@ def receive(stream: BinaryIO) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
 
     Raises:
         EOFError: If the other process has ended.
+        NoMessageError: If it has written something else.
     """
-    (length,) = LENGTH.unpack(_read(stream, LENGTH.size))
+    begin = _read(stream, LENGTH.size)
+    mark, length = LENGTH.unpack(begin)
+    if mark != MARK:
+        raise NoMessageError(repr(begin.decode("utf-8", "replace")))
     header = json.loads(_read(stream, length))
     arrays = {
         name: _array(dtype, shape, _read(stream, size))
@@ -62,6 +71,8 @@ def _read(stream, size):
 
 
 def _numbers(array):
+    if array.dtype.kind not in "biufc":  # bfloat16, for example, whose name NumPy does not know
+        raise TypeError(f"An array must contain numbers or strings. Received: {array.dtype}.")
     return array.dtype.str, array.tobytes()
 
 

@@ -1,4 +1,7 @@
-"""LiteRT's engines in processes of their own, in which there is no TensorFlow and no model."""
+"""LiteRT's engines in processes of their own, in which there is no model.
+
+There is no TensorFlow either, unless the file takes strings.
+"""
 
 import contextlib
 import os

@@ -40,7 +40,7 @@ class Positions:
     """
 
     def __init__(self):
-        self._zeros = weakref.WeakKeyDictionary()  # by graph
+        self._zeros = weakref.WeakKeyDictionary()  # names by graph; a tensor would keep its graph
 
     def __call__(self, places, heads) -> Tensor:
         """Returns `places` `[T]`; the single position of a step depends on an input already."""
@@ -48,8 +48,8 @@ class Positions:
             return places
         graph = tf.compat.v1.get_default_graph()
         if graph not in self._zeros:
-            self._zeros[graph] = never(heads)
-        return places + self._zeros[graph]
+            self._zeros[graph] = never(heads).name
+        return places + graph.get_tensor_by_name(self._zeros[graph])
 
 
 def single_similarity(query, key) -> Tensor:

@@ -9,6 +9,7 @@ import numpy as np
 
 from keras_transformer.decoding import Beam, Greedy
 from keras_transformer.decoding.search import check_search
+from keras_transformer.export.errors import ExportError
 from keras_transformer.export.litert.beams import beam_in, search_in
 from keras_transformer.export.litert.engines import COMPILED, INTERPRETED, open_engines
 from keras_transformer.export.litert.packed import SIGNATURES, FixedSignature, unpack
@@ -77,6 +78,8 @@ class LiteRTFile:
             # All are created now, because the file may be replaced later.
             how = self.custom if self.metadata.get("custom_operators") else COMPILED
             opened = engines(path, how, num_threads, num_parallel_calls)
+        except ExportError:
+            raise
         except (ValueError, RuntimeError) as error:
             raise ValueError(f"{path} cannot be read by LiteRT: {reason(error)}") from error
         self._engines = Pool(opened)

@@ -28,6 +28,22 @@ time.sleep(60)
 """
 
 
+# An engine with an unexpected error, and an answer that cannot be sent.
+OBJECTS = """
+from keras_transformer.export.apart import serve
+class Engine:
+    signatures = ["x"]
+    def run(self, name):
+        if name == "wrong":
+            raise KeyError("the cause")
+        class Outputs:
+            def items(self):
+                raise TypeError("an object")
+        return Outputs()
+serve(Engine)
+"""
+
+
 class Doubling(tf.Module):
     """A function that LiteRT and TensorFlow can run, with a weight."""
 
@@ -99,13 +115,6 @@ def test_a_file_that_litert_cannot_read_is_reported_as_in_this_process(tmp_path)
     assert errors[0] == errors[1]
 
 
-def test_an_unexpected_error_is_shown_with_its_place(file):
-    with EnginesApart() as engines:
-        (engine,) = engines(file, COMPILED)
-        with pytest.raises(RuntimeError, match=r"(?s)Traceback.*engines.py.*KeyError|nowhere"):
-            engine.run("nowhere", x=np.zeros(3, np.float32))
-
-
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGKILL")
 def test_an_engine_whose_process_is_killed_is_reported(file):
     with EnginesApart() as engines:
@@ -125,6 +134,41 @@ def test_a_process_that_cannot_start_is_reported_with_its_last_line(file, tmp_pa
     monkeypatch.setattr(sys, "executable", str(python))
     with pytest.raises(ExportError, match=r"ended with 3; .* enough memory\. no module$"):
         EnginesApart()(file, COMPILED)
+
+
+def test_a_python_that_is_missing_is_reported(file, monkeypatch):
+    monkeypatch.setattr(sys, "executable", "no-python-here")
+    with pytest.raises(ExportError, match="could not start: .*no-python-here"):
+        EnginesApart()(file, COMPILED)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the stand-in for Python is a shell script")
+def test_what_is_no_answer_is_reported(file, tmp_path, monkeypatch):
+    python = tmp_path / "python"
+    python.write_text("#!/bin/sh\necho a library prints this line; sleep 60\n")
+    python.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(python))
+    with pytest.raises(ExportError, match="something else than an answer: 'a library prints'"):
+        EnginesApart()(file, COMPILED)
+
+
+def test_modules_of_the_working_directory_are_not_imported(file, tmp_path, monkeypatch):
+    for name in ("runpy", "queue", "keras_transformer"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('a module of the folder')")
+    monkeypatch.chdir(tmp_path)
+    with EnginesApart() as engines:
+        (engine,) = engines(file, COMPILED)
+        assert engine.signatures == ("double",)
+
+
+def test_unexpected_errors_are_shown(tmp_path, monkeypatch):
+    (tmp_path / "objects.py").write_text(OBJECTS)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with apart.EngineApart("objects") as engine:
+        with pytest.raises(RuntimeError, match=r"(?s)^KeyError: 'the cause'\n.*objects\.py.*line"):
+            engine.run("wrong")
+        with pytest.raises(ExportError, match=r"ended with 1; .*TypeError: an object$"):
+            engine.run("x")
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGKILL")

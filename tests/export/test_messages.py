@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_transformer.export.messages import receive, send
+from keras_transformer.export.messages import NoMessageError, receive, send
 
 ARRAYS = {
     "float32": np.array([[1.5, -0.0, np.nan], [np.inf, 1e-38, 3]], np.float32),
@@ -60,3 +60,10 @@ def test_a_message_that_is_cut_is_an_end():
 def test_a_message_contains_no_objects():
     with pytest.raises(TypeError):
         send(io.BytesIO(), {}, {"x": np.array([{}], object)})
+    with pytest.raises(TypeError, match="numbers or strings. Received: bfloat16"):
+        send(io.BytesIO(), {}, {"x": tf.ones([2], tf.bfloat16)})
+
+
+def test_what_is_no_message_is_an_error_that_shows_it():
+    with pytest.raises(NoMessageError, match="'INFO: something '"):
+        receive(io.BytesIO(b"INFO: something else"))

@@ -59,6 +59,15 @@ def test_another_path_is_refused(long):
         judged(pipeline, expected, log_probability=float("nan"))
 
 
+def test_a_score_that_is_no_number_is_refused_wherever_it_is(long):
+    pipeline, expected, _ = long
+    agreement = AnswerAgreement(pipeline.codec, ["a.wav", "b.wav"], [expected] * 2)
+    wrong = dataclasses.replace(expected, log_probability=float("nan"))
+    for results in ([wrong, expected], [expected, wrong]):
+        with pytest.raises(ExportError, match=r"a score differs .* by nan"):
+            agreement.judge(results, "a.tflite")
+
+
 @pytest.mark.parametrize("pad_to_max_seconds", [False, True])
 def test_short_recordings_have_the_positions_of_their_frames(pad_to_max_seconds):
     pipeline = speech_recognizer(pad_to_max_seconds=pad_to_max_seconds).with_search(BestPath())

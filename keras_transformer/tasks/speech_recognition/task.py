@@ -100,12 +100,13 @@ class SpeechRecognitionTask(Task):
 
         recordings, references = columns
         pipeline = pipeline if search is None else pipeline.with_search(search)
-        begin, texts, count = time.perf_counter(), [], 0
+        texts, count, seconds = [], 0, 0.0
         for group in pipeline.in_groups(recordings):
+            begin = time.perf_counter()
             texts += pipeline(group)
+            seconds += time.perf_counter() - begin  # without reading, which a group may need twice
             count += sum(map(len, group))
             del group  # before the next one is read
-        seconds = time.perf_counter() - begin
         audio = count / pipeline.sample_rate
         return {
             **error_rates(texts, references),

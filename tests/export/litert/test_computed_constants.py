@@ -1,5 +1,8 @@
 """Numbers that depend on positions alone are computed by a file, not stored in it."""
 
+import gc
+import weakref
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -93,3 +96,14 @@ def test_a_file_of_text_stores_no_distances(tmp_path):
     report = export_litert(translator, path, ["a cat", "the big dog"], lengths=[length])
     assert report["score_difference"] < 1e-4
     assert (length, length) not in [shape[-2:] for shape in stored_shapes(path)]
+
+
+def test_the_number_does_not_keep_its_graph():
+    positions = Positions()
+    graph = tf.Graph()
+    with graph.as_default():
+        assert positions(tf.range(3), tf.ones([1, 2])).shape == [3]
+    kept = weakref.ref(graph)
+    del graph
+    gc.collect()
+    assert kept() is None
