@@ -110,7 +110,7 @@ class EngineApart(contextlib.AbstractContextManager):
         return child_process.failure(PROCESS, status, self._log.read())
 
     def _end(self):
-        self._process.kill()  # it has nothing to finish
+        self._process.kill()  # nothing is lost
         for stream in (self._process.stdin, self._process.stdout):
             with contextlib.suppress(OSError):  # a request that it did not read any more
                 stream.close()

@@ -17,7 +17,7 @@ STRINGS = "strings"  # in place of a dtype
 
 
 class NoMessageError(ValueError):
-    """What a pipe contains is not a message."""
+    """A pipe contains something else than a message."""
 
 
 def send(stream: BinaryIO, fields: dict[str, Any], arrays: dict[str, Any] | None = None) -> None:

@@ -3,11 +3,11 @@
 import signal
 import subprocess
 import sys
-import time
 
 import numpy as np
 import pytest
 import tensorflow as tf
+from waiting import until
 
 from keras_transformer import Beam, files
 from keras_transformer.export import apart, export_litert, export_saved_model
@@ -76,14 +76,6 @@ def large(monkeypatch):
     monkeypatch.setattr(apart, "LARGE", 1)
 
 
-def until(condition):
-    """Waits at most ten seconds for a condition; returns whether it holds."""
-    end = time.monotonic() + 10
-    while not (held := condition()) and time.monotonic() < end:
-        time.sleep(0.02)
-    return held
-
-
 def test_an_engine_apart_answers_like_one_in_this_process(file):
     x = np.array([1, 2.5, -3], np.float32)
     with EnginesApart() as engines:
@@ -127,28 +119,32 @@ def test_an_engine_whose_process_is_killed_is_reported(file):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="the stand-in for Python is a shell script")
-def test_a_process_that_cannot_start_is_reported_with_its_last_line(file, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("script", "message"),
+    [
+        (
+            "echo first >&2; echo no module >&2; exit 3",
+            r"ended with 3; .* enough memory\. no module$",
+        ),
+        (
+            "echo a library prints this line; exec sleep 60",
+            "something else than an answer: 'a library prints'",
+        ),
+    ],
+    ids=["the last line of its errors", "what is no answer"],
+)
+def test_a_process_that_does_not_answer_is_reported(script, message, file, tmp_path, monkeypatch):
     python = tmp_path / "python"
-    python.write_text("#!/bin/sh\necho first >&2; echo no module >&2; exit 3\n")
+    python.write_text(f"#!/bin/sh\n{script}\n")
     python.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(python))
-    with pytest.raises(ExportError, match=r"ended with 3; .* enough memory\. no module$"):
+    with pytest.raises(ExportError, match=message):
         EnginesApart()(file, COMPILED)
 
 
 def test_a_python_that_is_missing_is_reported(file, monkeypatch):
     monkeypatch.setattr(sys, "executable", "no-python-here")
     with pytest.raises(ExportError, match="could not start: .*no-python-here"):
-        EnginesApart()(file, COMPILED)
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="the stand-in for Python is a shell script")
-def test_what_is_no_answer_is_reported(file, tmp_path, monkeypatch):
-    python = tmp_path / "python"
-    python.write_text("#!/bin/sh\necho a library prints this line; sleep 60\n")
-    python.chmod(0o755)
-    monkeypatch.setattr(sys, "executable", str(python))
-    with pytest.raises(ExportError, match="something else than an answer: 'a library prints'"):
         EnginesApart()(file, COMPILED)
 
 

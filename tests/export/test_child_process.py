@@ -5,6 +5,7 @@ import sys
 import time
 
 import pytest
+from waiting import until
 
 from keras_transformer.export import child_process
 
@@ -25,14 +26,6 @@ print("locked", file=file, flush=True)
 SLEEP = "time.sleep(60)"
 HOLD = "ctypes.PyDLL(None).sleep(60)"  # as C++ code does that holds Python's lock
 WITHOUT_PRCTL = "child_process.sys.platform = 'another'"
-
-
-def until(condition):
-    """Waits at most ten seconds for a condition; returns whether it holds."""
-    end = time.monotonic() + 10
-    while not (held := condition()) and time.monotonic() < end:
-        time.sleep(0.02)
-    return held
 
 
 def is_locked(path):
