@@ -1,5 +1,6 @@
 """Averaging of a run's last checkpoints into a run of its own."""
 
+import contextlib
 import os
 import shutil
 from pathlib import Path
@@ -13,6 +14,7 @@ from keras_transformer.training.loop.checkpoint import STATE, Checkpoints, read,
 from keras_transformer.training.loop.learner import Learner
 from keras_transformer.training.settings.toml import load_settings, save_settings
 from keras_transformer.training.tuning.adapters import add_adapters, merged_weights
+from keras_transformer.training.tuning.rounded_weights import RoundedWeights
 
 
 def average_checkpoints(
@@ -25,6 +27,7 @@ def average_checkpoints(
     it like any run. It is complete or absent. The original run does not change and need not be
     finished.
 
+    With `[training] quantize` the weights before rounding are averaged, and the average is rounded.
     The trained weights themselves are averaged, even if `[optimizer] ema_momentum` keeps a moving
     average. The best checkpoint, which `[training] best_by` keeps, is used only if it is among the
     last `keep_checkpoints`.
@@ -64,9 +67,12 @@ def average_checkpoints(
     if settings.training.lora is not None:
         add_adapters(trained, settings.training.lora, settings.model.parts)
     paths = _average(run, last, keep, model, trained)
+    kind = settings.training.quantize
+    rounding = contextlib.nullcontext() if kind is None else RoundedWeights(model, kind).used()
     metrics = {"averaged_run": str(run.path), "averaged": [path.name for path in paths]}
     try:
-        _write(output, run, settings, tokenizers, model, metrics)
+        with rounding:
+            _write(output, run, settings, tokenizers, model, metrics)
     except OSError as error:
         raise OSError(f"{output} cannot be written: {error.strerror or error}.") from error
     return output

@@ -24,6 +24,7 @@ from keras_transformer.training.tuning.layer_rates import (
     LayerwiseAdamW,
     layer_factors,
 )
+from keras_transformer.training.tuning.rounded_weights import RoundedWeights
 
 
 def model_config(settings, tokenizers, **fields) -> Any:
@@ -103,6 +104,7 @@ def make_learner(settings, training, make_model=None) -> Learner:
         unit=task.unit,
         distillation_weight=_distillation_weight(settings),
         ctc=make_ctc(options, training.config),
+        rounding=None if options.quantize is None else RoundedWeights(model, options.quantize),
     )
     schedule = make_schedule(settings.schedule, training.config.d_model, options.updates)
     learner.compile(

@@ -8,6 +8,8 @@ from keras_transformer.training.loop.moving_average import averaged_weights
 class Validator:
     """Validation of a learner, with the moving average of its weights if it keeps one.
 
+    Weights are rounded as in training, if they are.
+
     Under a strategy all workers validate together. Only the chief generates answers, and sends
     their metrics to the others.
 
@@ -49,7 +51,7 @@ class Validator:
             self._check_best(settings.training.best_by, of_texts)
 
     def __call__(self) -> dict[str, float]:
-        with averaged_weights(self.learner):
+        with averaged_weights(self.learner), self.learner.rounded_weights():
             results = self.learner.evaluate(
                 self.batches, steps=self.steps, verbose=0, return_dict=True
             )

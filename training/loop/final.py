@@ -21,7 +21,7 @@ def write_model(session) -> dict[str, Any]:
     learner, run, best = session.learner, session.run, session.best
     seen = int(learner.seen.numpy())
     update, validation = load_final(session)
-    with averaged_weights(learner), replacing(run.model) as temporary:
+    with averaged_weights(learner), learner.rounded_weights(), replacing(run.model) as temporary:
         model = _ordinary(learner.model)
         model.save(temporary)
     metrics = {

@@ -1,5 +1,6 @@
 """`Learner`, the Keras model that `fit` and `evaluate` train and measure."""
 
+import contextlib
 from typing import Any
 
 import keras
@@ -39,6 +40,8 @@ class Learner(DistributedModel):
         distillation_weight: Share of the teacher in the targets of batches that have its
             predictions; see `ProjectedObjective`.
         ctc: A `CTC`, which is added to the loss of an encoder-decoder. `None`: none.
+        rounding: The `RoundedWeights` with which losses and gradients are computed. `None`: the
+            weights are not rounded.
         dtype: Dtype policy; with `"mixed_float16"` `compile` scales the loss.
         unit: Unit of the labels in the logs: `"tokens"` or `"examples"`.
         name: Name of the learner.
@@ -61,6 +64,7 @@ class Learner(DistributedModel):
         name="learner",
         distillation_weight=DISTILLATION_WEIGHT,
         ctc=None,
+        rounding=None,
     ):
         super().__init__(dtype=dtype, name=name)
         self.model = model
@@ -70,6 +74,7 @@ class Learner(DistributedModel):
         self.cutoff = None if consistency is None else consistency.make_cutoff()
         self.distillation_weight = distillation_weight
         self.ctc = ctc
+        self.rounding = rounding
         self.unit = unit
         # Labels seen since training began. A weight, so that it is part of every checkpoint.
         self.seen = self.add_weight(
@@ -164,18 +169,23 @@ class Learner(DistributedModel):
         own = tf.add_n([tf.reduce_sum(self.weigh(*batch)) for batch in batches])
         total = global_sum(own)
         loss, gradients = 0.0, None
-        for inputs, labels in batches:
-            batch_loss, batch_gradients = self._gradients(inputs, labels, total)
-            loss += batch_loss
-            gradients = (
-                batch_gradients
-                if gradients is None
-                else tf.nest.map_structure(tf.add, gradients, batch_gradients)
-            )
+        with self.rounded_weights():
+            for inputs, labels in batches:
+                batch_loss, batch_gradients = self._gradients(inputs, labels, total)
+                loss += batch_loss
+                gradients = (
+                    batch_gradients
+                    if gradients is None
+                    else tf.nest.map_structure(tf.add, gradients, batch_gradients)
+                )
         self.optimizer.apply_gradients(zip(gradients, self.trainable_weights, strict=True))
         self.mean_loss.update_state(global_sum(loss), sample_weight=total)
         self.seen.assign_add(tf.cast(total, "int64"))
         return {"loss": self.mean_loss.result(), self.unit: self.seen.value}
+
+    def rounded_weights(self) -> contextlib.AbstractContextManager:
+        """Returns a context manager that gives the model its rounded weights, if it has any."""
+        return contextlib.nullcontext() if self.rounding is None else self.rounding.used()
 
     def _loss_and_gradients(self, inputs, labels, total):
         """Returns the summed loss of a batch over `total`, and gradients scaled for float16."""

@@ -41,14 +41,17 @@ def introduction(session) -> str:
         left_out += f", {corpus.cut:,} of them cut into parts"
     elif corpus.cut:
         left_out += f", {corpus.cut:,} sources cut to {settings.data.max_length:,} tokens"
-    text = f"{_parameters(session.learner.model)}; {_examples(session)}{left_out}"
+    text = f"{_parameters(session.learner)}; {_examples(session)}{left_out}"
     return f"{text}; {steps:,} updates are {epoch}."
 
 
-def _parameters(model):
-    parameters, trained = model.count_params(), trained_parameters(model)
+def _parameters(learner):
+    parameters, trained = learner.model.count_params(), trained_parameters(learner.model)
     text = f"{parameters:,} parameters"
-    return text if trained == parameters else f"{text}, {trained:,} of them trained"
+    if trained != parameters:
+        text = f"{text}, {trained:,} of them trained"
+    rounding = learner.rounding
+    return text if rounding is None else f"{text}, {rounding.count:,} rounded to {rounding.kind}"
 
 
 def _examples(session):

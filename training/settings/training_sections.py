@@ -135,6 +135,13 @@ class TrainingSettings(Section):
         "trained instead of the weights of `model.start_from`.",
         json_schema_extra={"in_words": "table"},
     )
+    quantize: Literal["int8", "int4"] | None = Field(
+        None,
+        description="Quantization-aware training: losses and gradients are computed with weights "
+        "rounded as `export litert --quantize` stores them, and the model of the run has rounded "
+        "weights, so that the file loses less quality. Usually for a last, short run that starts "
+        "from a trained one (`model.start_from`).",
+    )
     label_smoothing: Rate = Field(
         0.1,
         description="Share of the probability that is spread over the vocabulary (section 5.4), or "
@@ -217,6 +224,16 @@ class TrainingSettings(Section):
             )
         if not self.simcut and self.token_cutoff != TOKEN_CUTOFF:
             raise ValueError("`token_cutoff` needs `simcut`, for example 3.")
+        return self
+
+    @model_validator(mode="after")
+    def _rounds_what_is_trained(self):
+        if self.quantize is not None and self.lora is not None:
+            raise ValueError(
+                "`quantize` cannot be combined with [training.lora]: sums of weights and adapters "
+                "would not be rounded. Train the adapters first, and then start from that run. "
+                f"Received: quantize={self.quantize!r}."
+            )
         return self
 
     @model_validator(mode="after")
