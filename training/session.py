@@ -159,9 +159,8 @@ class Session:
         start = self.start or Start(self.settings, load_settings)
         copied = start.give_weights(self.learner.model)
         self.lineage, self.start = start.facts, None
-        say(self.console, f"Starting with the weights of {start.path}.")
-        if start.parts is not None:
-            say(self.console, start.describe(copied))
+        for line in start.describe(copied):
+            say(self.console, line)
 
     def _restore_best(self, state):
         """Restores the best validation, if it is still measured in the same way."""

@@ -1,15 +1,18 @@
 """Parts of a model (input, encoder, decoder and head), and copying their weights."""
 
 import dataclasses
+import re
 from collections.abc import Sequence
 from typing import Any
 
 import keras
+import numpy as np
 
 from keras_transformer.config.parts import PARTS, STACKS
 
 # Names of the variables that Keras's `Dense.enable_lora` adds.
 ADAPTERS = ("lora_kernel_a", "lora_kernel_b")
+BLOCK = re.compile(r"\bblock_(\d+)/")  # in the path of a weight
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,10 +77,13 @@ class Copied:
     Attributes:
         copied: For each copied part, the name of the part of the other model.
         new: For each other part, the reason why it was not copied.
+        blocks: For each copied stack with fewer blocks than the other model's, the numbers of the
+            blocks that were copied, counted from 0.
     """
 
     copied: dict
     new: dict
+    blocks: dict = dataclasses.field(default_factory=dict)
 
 
 def stacks_of(model) -> tuple[str, ...]:
@@ -86,7 +92,9 @@ def stacks_of(model) -> tuple[str, ...]:
     return tuple(name for name in STACKS if getattr(parts, name, None) is not None)
 
 
-def copy_parts(model: keras.Model, other: keras.Model, names: Sequence[str] = PARTS) -> Copied:
+def copy_parts(
+    model: keras.Model, other: keras.Model, names: Sequence[str] = PARTS, shrink: bool = False
+) -> Copied:
     """Copies the weights of the parts that two models have in common.
 
     A part is copied if all its weights have the same names and shapes in both models. The decoder
@@ -97,6 +105,9 @@ def copy_parts(model: keras.Model, other: keras.Model, names: Sequence[str] = PA
         model: The model to copy weights to.
         other: The model to copy weights from.
         names: Names of the parts to copy, from `PARTS`.
+        shrink: Whether a stack with N blocks can be copied from one with more: the first, the last
+            and N - 2 blocks evenly spaced between them, as Shleifer and Rush (2020) do in
+            "Pre-trained Summarization Distillation", section 3.1.
 
     Returns:
         A `Copied`.
@@ -108,7 +119,7 @@ def copy_parts(model: keras.Model, other: keras.Model, names: Sequence[str] = PA
         raise ValueError(
             f"`names` must be among {', '.join(PARTS)}. Received: {', '.join(map(str, unknown))}."
         )
-    copied, new = {}, {}
+    copied, new, blocks = {}, {}, {}
     for name in PARTS:
         ours = model.parts.weights(name)
         if ours is None:
@@ -118,6 +129,9 @@ def copy_parts(model: keras.Model, other: keras.Model, names: Sequence[str] = PA
             continue
         source = source_of(name, other.parts)
         theirs = None if source is None else other.parts.weights(source)
+        kept = _kept(ours, theirs) if shrink and theirs else None
+        if kept:
+            theirs = _of_blocks(theirs, kept)
         reason = _difference(ours, theirs)
         if reason:
             new[name] = reason
@@ -125,7 +139,9 @@ def copy_parts(model: keras.Model, other: keras.Model, names: Sequence[str] = PA
         for path, variable in ours.items():
             variable.assign(theirs[path])
         copied[name] = source
-    return Copied(copied, new)
+        if kept:
+            blocks[name] = kept
+    return Copied(copied, new, blocks)
 
 
 def source_of(name, other) -> str | None:
@@ -141,6 +157,28 @@ def source_of(name, other) -> str | None:
         return name
     swapped = {"encoder": "decoder", "decoder": "encoder"}.get(name)
     return swapped if swapped and getattr(other, swapped) is not None else None
+
+
+def _kept(ours, theirs):
+    """Returns the numbers of the blocks to copy, a list; `None` if there are not more of them."""
+    here, there = (len({_block(path) for path in one} - {None}) for one in (ours, theirs))
+    return np.linspace(0, there - 1, here).round().astype(int).tolist() if here < there else None
+
+
+def _of_blocks(weights, kept):
+    """Returns the weights outside of blocks and those of some blocks, which are numbered anew."""
+    places = {number: place for place, number in enumerate(kept)}
+    return {
+        BLOCK.sub(lambda _, place=places.get(_block(path)): f"block_{place}/", path, count=1): value
+        for path, value in weights.items()
+        if _block(path) is None or _block(path) in places
+    }
+
+
+def _block(path):
+    """Returns the number of the block to which a weight belongs, or `None`."""
+    found = BLOCK.search(path)
+    return found and int(found[1])
 
 
 def _difference(ours, theirs):

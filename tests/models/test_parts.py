@@ -261,3 +261,34 @@ def test_an_option_of_two_parts_is_refused():
             (ModelConfig,),
             {"description": {"input": Part(TokenLabelsHead()), "head": Part(TokenLabelsHead())}},
         )
+
+
+@pytest.mark.parametrize(
+    ("here", "there", "kept"),
+    [(1, 2, [0]), (2, 3, [0, 2]), (3, 12, [0, 6, 11]), (6, 12, [0, 2, 4, 7, 9, 11])],
+)
+def test_a_smaller_stack_gets_evenly_spaced_layers(here, there, kept):
+    """The numbers for 12 layers are those of Shleifer and Rush (2020), Table 1."""
+    sizes = {"d_model": 4, "d_ff": 4, "num_heads": 1}
+    other = translation_model(**sizes, num_decoder_layers=there)
+    model = translation_model(**sizes, num_decoder_layers=here)
+    before = values_of(model)
+    assert "decoder" in copy_parts(model, other).new
+    for path in before:
+        if path.startswith("decoder/"):
+            np.testing.assert_array_equal(values_of(model)[path], before[path])
+            break
+    copied = copy_parts(model, other, shrink=True)
+    assert copied.blocks == {"decoder": kept} and not copied.new
+    theirs = values_of(other)
+    for path, value in values_of(model).items():
+        parts = path.split("/")
+        if parts[:2] == ["decoder", parts[1]] and parts[1].startswith("block_"):
+            parts[1] = f"block_{kept[int(parts[1][6:])]}"
+        np.testing.assert_array_equal(value, theirs["/".join(parts)], err_msg=path)
+
+
+def test_a_stack_with_more_layers_is_not_copied():
+    model = translation_model(num_decoder_layers=3)
+    copied = copy_parts(model, translation_model(num_decoder_layers=2), shrink=True)
+    assert "the other model has no" in copied.new["decoder"] and not copied.blocks

@@ -41,7 +41,9 @@ class Start:
             theirs = {**theirs, "shared": True}
         self._refuse(settings.vocabulary.description(), theirs, "vocabulary")
         parts = PARTS if self.parts is None else self.parts
-        self._refuse(*_sizes(settings.config(), self.model.config, parts), "model")
+        self.shrinks = settings.model.shrink
+        sizes = _sizes(settings.config(), self.model.config, parts)
+        self._refuse(*(_without_fewer(*sizes) if self.shrinks else sizes), "model")
         update = other.read_metrics().get("model_update")
         self.facts = {"run": str(self.path), "model_update": update}
 
@@ -56,7 +58,7 @@ class Start:
         """
         parts = PARTS if self.parts is None else self.parts
         self._check_data(model.config, parts)
-        copied = copy_parts(model, self.model, parts)
+        copied = copy_parts(model, self.model, parts, self.shrinks)
         for name in parts:
             if name in copied.new:
                 raise ValueError(
@@ -66,14 +68,27 @@ class Start:
             raise ValueError(
                 f"`model.parts` must name a part of the model. Received: {', '.join(parts)}."
             )
+        if self.shrinks and not copied.blocks:
+            raise ValueError(
+                f"`model.shrink` has no effect: no stack has fewer layers than in {self.path}."
+            )
         return copied
 
-    def describe(self, copied) -> str:
-        """Returns a line that names the copied parts and the parts with random weights.
+    def describe(self, copied) -> list[str]:
+        """Returns lines about the copied weights, a list.
 
         Args:
             copied: The result of `give_weights`.
         """
+        kept = [
+            f"{', '.join(str(number + 1) for number in blocks)} of its {copied.copied[name]}"
+            for name, blocks in copied.blocks.items()
+        ]
+        layers = f", of layers {' and '.join(kept)}" if kept else ""
+        lines = [f"Starting with the weights of {self.path}{layers}."]
+        return lines if self.parts is None else [*lines, self._describe_parts(copied)]
+
+    def _describe_parts(self, copied):
         names = ", ".join(
             name if name == source else f"{name} (from its {source})"
             for name, source in copied.copied.items()
@@ -132,6 +147,12 @@ def _sizes(ours, theirs, parts):
             for side, value in zip(sizes, pair, strict=True):
                 side[key if alike else f"{name}.{key}"] = value
     return sizes
+
+
+def _without_fewer(ours, theirs):
+    """Returns options without numbers of layers that are smaller than those of the other run."""
+    fewer = {key for key in ours if key.endswith("num_layers") and ours[key] < theirs[key]}
+    return tuple({k: v for k, v in one.items() if k not in fewer} for one in (ours, theirs))
 
 
 def _of_weights(config, name, options):

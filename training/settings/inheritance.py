@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 # Keys of [vocabulary] that the configuration of a run has, in every version of the package.
 DESCRIBED = {"size", "model_type", "split_digits", "character_coverage"}
 # Keys of [model] about the initial weights of a run, which another run does not inherit.
-NOT_OF_WEIGHTS = {"start_from", "parts", "vectors", "freeze_vectors"}
+NOT_OF_WEIGHTS = {"start_from", "parts", "shrink", "vectors", "freeze_vectors"}
 
 
 def inherit(values, load) -> None:

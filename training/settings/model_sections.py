@@ -55,6 +55,12 @@ class ModelSettings(Section):
         "of the same sizes. The other parts begin with random weights. If omitted: all parts, from "
         "a run for the same task.",
     )
+    shrink: bool = Field(
+        False,
+        description="Whether a stack may have fewer layers than that of `start_from`: it begins with "
+        "the first layer, the last one and others evenly spaced between them (Shleifer and Rush, "
+        "2020).",
+    )
     preset: str = Field(
         "tiny",
         description="Name of a configuration: a row of the paper's Table 3 (`base`, `big`, "
@@ -83,9 +89,11 @@ class ModelSettings(Section):
         return name
 
     def check_start(self) -> None:
-        """Raises a `ValueError` if `parts` has no effect."""
+        """Raises a `ValueError` if `parts` or `shrink` has no effect."""
         if self.parts is not None and self.start_from is None:
             raise ValueError("`model.parts` has no effect without `model.start_from`.")
+        if self.shrink and self.start_from is None:
+            raise ValueError("`model.shrink` has no effect without `model.start_from`.")
 
     def check_vectors(self, config, task) -> None:
         """Raises a `ValueError` if word vectors cannot have an effect.

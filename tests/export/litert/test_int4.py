@@ -25,6 +25,7 @@ from keras_transformer.export.litert.int4_rows import Int4Rows
 from keras_transformer.export.litert.packed import FixedSignature, make_signatures
 from keras_transformer.export.litert.runtime import LiteRTTranslator
 from keras_transformer.export.parity import copy_model
+from keras_transformer.training.tuning.rounded_weights import RoundedWeights
 
 pytest.importorskip("ai_edge_litert")
 
@@ -238,6 +239,18 @@ def test_the_file_computes_with_the_numbers_that_it_stores(pipeline, tmp_path):
     expected = [greedy_decode(some, source, 1)[1] for some in (model, pipeline.model)]
     int4, int8 = (np.abs(a - b).mean() for a, b in zip(found, expected, strict=True))
     assert int4 < 1.5 * int8 and np.abs(found[0] - expected[1]).mean() > 4 * int4
+
+
+@pytest.mark.slow
+def test_a_file_stores_exactly_the_weights_that_training_rounded(pipeline):
+    with RoundedWeights(pipeline.model, "int4").used():
+        content = conversion.convert(pipeline, SIGNATURES, "int4")
+        model, changed = with_stored(pipeline.model, read(content), d_k=5)
+        trained = {weight.path: weight.numpy().copy() for weight in pipeline.model.weights}
+    assert len(changed) > 10
+    for weight in model.weights:
+        if weight.path in changed:
+            np.testing.assert_allclose(weight.numpy(), trained[weight.path], rtol=1e-5)
 
 
 def interpreted(path, translator, rows, kernels):

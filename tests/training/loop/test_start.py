@@ -136,6 +136,52 @@ def test_a_mismatch_is_reported_and_nothing_is_trained(folder, tmp_path, overrid
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.fixture(scope="module")
+def deep(folder):
+    """The folder, with a run `deep` that has two decoder layers."""
+    settings = load_settings(Run(folder / "first").config, ["model.num_decoder_layers=2"])
+    train(settings, folder / "deep")
+    return folder
+
+
+def shrunk(deep, *overrides):
+    return tuning(deep, f'model.start_from="{deep / "deep"}"', *overrides)
+
+
+def test_a_smaller_run_begins_with_some_of_the_layers(deep, tmp_path):
+    settings = shrunk(deep, "model.num_decoder_layers=1", "model.shrink=true")
+    _, shown = run_quietly(settings, tmp_path / "second")
+    assert f"Starting with the weights of {deep / 'deep'}, of layers 1 of its decoder.\n" in shown
+    ours, theirs = (Run(path).load_model() for path in (tmp_path / "second", deep / "deep"))
+    known = {weight.path: weight.numpy() for weight in theirs.weights}
+    for weight in ours.weights:  # the learning rate is 1e-9
+        np.testing.assert_allclose(weight.numpy(), known[weight.path], atol=1e-6)
+    again = load_settings(Run(tmp_path / "second").config)
+    assert again.model.shrink and again.model.num_decoder_layers == 1
+    third = tuning(deep, f'model.start_from="{tmp_path / "second"}"')
+    assert not third.model.shrink and third.model.num_decoder_layers == 1
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        (["model.num_decoder_layers=1"], "model.decoder.num_layers is 1 here and 2 there"),
+        (["model.shrink=true"], "`model.shrink` has no effect: no stack has fewer layers than in"),
+        (["model.shrink=true", "model.num_decoder_layers=3"], "num_layers is 3 here and 2 there"),
+    ],
+)
+def test_layers_that_do_not_fit_are_refused(deep, tmp_path, overrides, message):
+    with pytest.raises(ValueError, match=message) as error:
+        run_quietly(shrunk(deep, *overrides), tmp_path / "second")
+    assert "\n" not in str(error.value)
+    assert not Run(tmp_path / "second").model.exists()
+
+
+def test_shrinking_needs_a_run_to_start_from(folder):
+    with pytest.raises(SettingsError, match="`model.shrink` has no effect without"):
+        load_settings(Run(folder / "first").config, ["model.shrink=true"])
+
+
 LABELLED = """
 [task]
 kind = "classification"
