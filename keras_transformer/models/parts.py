@@ -106,8 +106,8 @@ def copy_parts(
         other: The model to copy weights from.
         names: Names of the parts to copy, from `PARTS`.
         shrink: Whether a stack with N blocks can be copied from one with more: the first, the last
-            and N - 2 blocks evenly spaced between them, as Shleifer and Rush (2020) do in
-            "Pre-trained Summarization Distillation", section 3.1.
+            and N - 2 blocks evenly spaced between them, as in Shleifer and Rush (2020),
+            "Pre-trained Summarization Distillation".
 
     Returns:
         A `Copied`.

@@ -268,7 +268,7 @@ def test_an_option_of_two_parts_is_refused():
     [(1, 2, [0]), (2, 3, [0, 2]), (3, 12, [0, 6, 11]), (6, 12, [0, 2, 4, 7, 9, 11])],
 )
 def test_a_smaller_stack_gets_evenly_spaced_layers(here, there, kept):
-    """The numbers for 12 layers are those of Shleifer and Rush (2020), Table 1."""
+    """The numbers for 12 layers are those in the code of Shleifer and Rush (2020)."""
     sizes = {"d_model": 4, "d_ff": 4, "num_heads": 1}
     other = translation_model(**sizes, num_decoder_layers=there)
     model = translation_model(**sizes, num_decoder_layers=here)
