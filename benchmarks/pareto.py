@@ -7,8 +7,12 @@ translates a split of its run's data. Its signatures take one sentence, unless `
 otherwise. Time is the processor time of one thread on one core, tokenization included. The files
 run in turn, a few sentences each, so that all are measured under the same conditions. A file is on
 the front if every smaller file, or every faster one, is worse.
+
+With `--page N`, the page of `examples/browser` translates the first N sentences greedily with each
+file, in headless Chromium. This needs `npm install` in that folder, Node and Chromium.
 """
 
+import contextlib
 import json
 import os
 import pathlib
@@ -19,6 +23,7 @@ import click
 from command import describe_machine, names, versions
 from decoding_files import LENIENT, run_command
 from measurements import BenchmarkError
+from student_parts.browser import Page, missing
 from workers import processors
 
 QUANTIZATIONS = ("none", "float16", "int8", "int4")
@@ -46,12 +51,18 @@ PACKAGES = ("tensorflow", "keras", "ai-edge-litert", "sacrebleu")
 @click.option("--tokenize", default="13a", help="Tokenizer of sacreBLEU.")
 @click.option("--export", "more", callback=lambda context, parameter, value: shlex.split(value),
               default="--lengths 64 --max-length 64", help="More options of `export litert`.")
+@click.option("--page", type=click.IntRange(0), default=0,
+              help="Number of sentences that the web page translates.")
 # fmt: on
-def main(runs, folder, quantize, split, sentences, beam, length_penalty, tokenize, more):
+def main(runs, folder, quantize, split, sentences, beam, length_penalty, tokenize, more, page):
     """Compare RUNS, folders of runs for translation with the same data."""
     from keras_transformer import Beam, Greedy
 
     try:
+        if page and beam > 1:
+            raise BenchmarkError("The page searches greedily: use --page without --beam.")
+        if page and missing():
+            raise BenchmarkError(f"--page needs {missing()}.")
         labels = labels_of(runs)
         source, reference = read_split(runs, split, sentences)
         folder.mkdir(parents=True, exist_ok=True)
@@ -70,6 +81,11 @@ def main(runs, folder, quantize, split, sentences, beam, length_penalty, tokeniz
                 place = [str(run), str(path), "--sentences", str(some)]
                 run_command(["export", "litert", *place, *format, *chosen, *more])
         rows = measure(files, search, source, reference, tokenize)
+        if page:
+            for row, path in zip(rows, files.values(), strict=True):
+                row |= in_page(path, source[:page], row["texts"])
+        for row in rows:
+            del row["texts"]
     except (BenchmarkError, ValueError) as error:
         raise click.ClickException(str(error)) from error
     report = {
@@ -112,7 +128,7 @@ def read_split(runs, split, limit):
 
 
 def measure(files, search, source, reference, tokenize):
-    """Returns a row of results for each file.
+    """Returns a row of results for each file, with its translations as `texts`.
 
     Args:
         files: Dictionary from pairs of a run's name and a number format to paths.
@@ -146,9 +162,28 @@ def measure(files, search, source, reference, tokenize):
         rows.append({
             "run": run, "quantize": kind, "bytes": path.stat().st_size,
             "milliseconds": 1e3 * seconds[run, kind] / len(source), "bleu": quality["bleu"],
-            "chrf": quality["chrf"], "same": sum(same) / len(same),
+            "chrf": quality["chrf"], "same": sum(same) / len(same), "texts": texts[run, kind],
         })  # fmt: skip
     return rows
+
+
+def in_page(path, source, expected):
+    """Returns the results of the page with a file, a dictionary.
+
+    Args:
+        path: Path of the file.
+        source: List of sentences.
+        expected: Translations of these and perhaps further sentences by the file in Python.
+    """
+    order = {"engine": "litert", "files": [str(path)], "folder": str(path.parent)}
+    with contextlib.closing(Page(order, source)) as page:
+        same = [ours == theirs for ours, theirs in zip(page.answers, expected, strict=False)]
+        begin = time.perf_counter()
+        page.run(1)
+        seconds = time.perf_counter() - begin
+    return {
+        "page_milliseconds": 1e3 * seconds / len(source), "page_same": sum(same) / len(same)
+    }  # fmt: skip
 
 
 def front(rows, cost, gain="bleu"):
@@ -170,6 +205,8 @@ def table(rows):
     """Returns a Markdown table; sizes and times on the front are bold."""
     fronts = {cost: front(rows, cost) for cost in ("bytes", "milliseconds")}
     titles = ["run", "weights", "MB", "ms a sentence", "BLEU", "chrF", "equal sentences"]
+    in_pages = any("page_same" in row for row in rows)
+    titles += ["ms in Chromium", "equal in Chromium"] if in_pages else []
     lines = [titles, ["---"] * len(titles)]
     for row in rows:
         marks = ["**" * (row in chosen) for chosen in fronts.values()]
@@ -179,6 +216,8 @@ def table(rows):
             *(f"{mark}{cell}{mark}" for mark, cell in zip(marks, cells, strict=True)),
             f"{row['bleu']:.2f}", f"{row['chrf']:.2f}", f"{row['same']:.1%}",
         ])  # fmt: skip
+        if in_pages:
+            lines[-1] += [f"{row['page_milliseconds']:.1f}", f"{row['page_same']:.1%}"]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 

@@ -30,7 +30,7 @@ from command import RESULTS, Peer, describe_machine, interleave, names, versions
 from decoding import numbers
 from decoding_files import run_command
 from measurements import BenchmarkError
-from student_parts.browser import EXAMPLE, chromium
+from student_parts.browser import chromium, missing
 from student_parts.files import commands, shipped
 from student_parts.report import add_engines, show
 from student_parts.task import STUDENTS, sentences
@@ -103,7 +103,7 @@ def main(size, repeats, seconds, engines, shortlists, batches, output, **bergamo
 
 def look_for(engines, bergamot_python, bergamot_package):
     """Returns the engines that are installed, and messages about the others."""
-    page = (EXAMPLE / "node_modules").is_dir() and has_browser()
+    page = not missing()
     package = bergamot_package and (bergamot_package / "translator.js").is_file()
     there = {
         "ours": importlib.util.find_spec("ai_edge_litert") is not None,

@@ -27,13 +27,34 @@ def chromium():
     return next(filter(None, map(shutil.which, CHROMIUM)), None)
 
 
+def missing():
+    """Returns what the page of the browser example lacks here, `""` if it can run."""
+    needs = {
+        "Node": shutil.which("node"),
+        "Chromium": chromium(),
+        "`npm install` in examples/browser": (EXAMPLE / "node_modules").is_dir(),
+    }
+    return ", ".join(name for name, found in needs.items() if not found)
+
+
 def make(order):
     """Opens the page and loads the engine."""
-    return Page(order, sentences(Student(**order["student"]), order["batch"]))
+    page = Page(order, sentences(Student(**order["student"]), order["batch"]))
+    page.facts = {"tokens": [tokens_of(text) for text in page.answers]}
+    return page
 
 
 class Page:
-    """A web page with an engine, and one batch."""
+    """A web page with an engine, and one batch.
+
+    Args:
+        order: Dictionary of the `engine`, its `files`, a `folder` for temporary files, and for
+            Bergamot its `package` and `length_factor`.
+        texts: The batch, a list of strings.
+
+    Attributes:
+        answers: The translations of the batch, a list of strings.
+    """
 
     def __init__(self, order, texts):
         self._server = serve(order)
@@ -48,13 +69,18 @@ class Page:
             time.sleep(0.1)
         files = [f"/files/{number}" for number in range(len(order["files"]))]
         arguments = ", ".join(map(json.dumps, (f"/{order['engine']}.js", files, texts)))
-        answers = self._evaluate(f"students.load({arguments})")
-        self.facts = {"tokens": [tokens_of(text) for text in answers]}
+        self.answers = self._evaluate(f"students.load({arguments})")
 
     def run(self, steps):
         """Translates the batch `steps` times."""
         self._evaluate(f"students.run({steps})")
         return {"page_bytes": peak_of_page(self._process.pid)}
+
+    def close(self):
+        """Closes the page and stops the server."""
+        self._process.stdin.close()
+        self._process.wait(SECONDS)
+        self._server.shutdown()
 
     def _evaluate(self, code):
         answer = self._call(
@@ -96,7 +122,7 @@ class Handler(http.server.SimpleHTTPRequestHandler):
         first, _, rest = urllib.parse.urlparse(path).path.lstrip("/").partition("/")
         if first == "files":
             return self._order["files"][int(rest)]
-        folders = {"page": EXAMPLE, "bergamot": self._order["package"]}
+        folders = {"page": EXAMPLE, "bergamot": self._order.get("package", "")}
         return str(pathlib.Path(folders[first], rest) if first in folders else PAGES / first)
 
     def do_GET(self):

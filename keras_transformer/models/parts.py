@@ -167,12 +167,14 @@ def _kept(ours, theirs):
 
 def _of_blocks(weights, kept):
     """Returns the weights outside of blocks and those of some blocks, which are numbered anew."""
-    places = {number: place for place, number in enumerate(kept)}
-    return {
-        BLOCK.sub(lambda _, place=places.get(_block(path)): f"block_{place}/", path, count=1): value
-        for path, value in weights.items()
-        if _block(path) is None or _block(path) in places
-    }
+    places, chosen = {number: place for place, number in enumerate(kept)}, {}
+    for path, variable in weights.items():
+        number = _block(path)
+        if number in places:
+            chosen[BLOCK.sub(f"block_{places[number]}/", path, count=1)] = variable
+        elif number is None:
+            chosen[path] = variable
+    return chosen
 
 
 def _block(path):

@@ -56,6 +56,23 @@ def test_the_table_and_the_plot(tmp_path):
     assert "<svg" in drawn and drawn.count("<use") > 24
 
 
+def test_the_table_has_the_results_of_the_page():
+    from pareto import table
+
+    lines = table([row | {"page_milliseconds": 7.25, "page_same": 0.5} for row in rows()])
+    assert lines.splitlines()[2].endswith("| 100.0% | 7.2 | 50.0% |")
+    assert len({line.count("|") for line in lines.splitlines()}) == 1
+
+
+def test_the_page_has_no_beam(tmp_path):
+    (tmp_path / "run").mkdir()
+    done = run_benchmark(
+        "pareto.py", tmp_path / "run", "--folder", tmp_path, "--page=2", "--beam=4"
+    )
+    assert done.returncode == 1
+    assert done.stderr.endswith("Error: The page searches greedily: use --page without --beam.\n")
+
+
 def test_runs_with_the_same_name_are_refused(tmp_path):
     from measurements import BenchmarkError
     from pareto import labels_of
@@ -94,7 +111,7 @@ def test_the_files_run_in_turn_with_the_search(tmp_path, monkeypatch):
     assert (first["bytes"], second["bytes"]) == (3, 4) and first["quantize"] == "none"
     assert first["bleu"] == pytest.approx(100) and first["bleu"] > second["bleu"]
     assert (first["same"], second["same"]) == (1, 0.95)
-    assert first["milliseconds"] >= 0
+    assert first["milliseconds"] >= 0 and first["texts"] == [line.upper() for line in source]
     order = [("a", 1), ("b", 1), ("a", 16), ("b", 16), ("b", 4), ("a", 4)]
     assert Upper.made == [(name, search, 1, count) for name, count in order]
 
@@ -124,3 +141,24 @@ def test_small_runs_are_exported_and_measured(tmp_path):
         assert row["same"] == 1 or kind == "int8"
     assert (tmp_path / "out" / "table.md").read_text() in done.stdout
     assert (tmp_path / "out" / "pareto.svg").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.long
+def test_the_page_translates_as_the_file_does_in_python(tmp_path):
+    from student_parts.browser import missing
+
+    from keras_transformer.training.settings.toml import load_settings
+    from keras_transformer.training.train import train
+
+    if missing():
+        pytest.skip(f"the page needs {missing()}")
+    write_small_corpus(tmp_path)
+    train(load_settings(tmp_path / "config.toml"), tmp_path / "run")
+    done = run_benchmark(
+        "pareto.py", tmp_path / "run", "--folder", tmp_path / "out", "--quantize=none",
+        "--page=5", "--export=--lengths 20",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    (row,) = json.loads((tmp_path / "out" / "results.json").read_text())["rows"]
+    assert row["page_same"] == 1 and row["page_milliseconds"] > 0 and "texts" not in row

@@ -13,8 +13,8 @@ from keras_transformer.tensors import Tensor
 HIGHEST = {"int8": 127, "int4": 7}  # -128 and -8 are not used
 SMALLEST = 1024  # numbers of the smallest matrix that a file stores in int8 or int4
 KERNELS = ("kernel", "recurrent_kernel")  # of products, [inputs, outputs]
-# Scales of int4 that are tried for each row, in units of the one that represents its largest number.
-# A file tries 150, whose best one has 1 % less squared error for normally distributed weights.
+# Scales of int4 that are tried for each row, relative to that which represents its largest number.
+# A file tries 150, whose best has 1 % less squared error for normally distributed weights.
 TRIED = np.linspace(0.6, 1, 8)
 
 
