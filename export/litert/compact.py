@@ -2,10 +2,9 @@
 
 import hashlib
 
-import flatbuffers
 import numpy as np
-from tensorflow.lite.tools import flatbuffer_utils
 
+from keras_transformer.export.litert.serialization import Builder, read_model, write_model
 from keras_transformer.export.litert.zeros import compute_zeros
 
 LARGEST = 127
@@ -13,7 +12,6 @@ LARGEST = 127
 # refuses a model with a scale that is no normal number.
 SMALLEST = 0.5e-6
 SHORT = 256  # bytes of a list that is compared with others
-IDENTIFIER = b"TFL3"
 ROWS = 1024  # quantised at a time, because the intermediate results are in float64
 
 
@@ -33,7 +31,7 @@ def codes_of_rows(matrix, scales) -> np.ndarray:
     return codes
 
 
-def store_once(content) -> bytes:
+def store_once(content) -> bytearray:
     """Returns a .tflite model in which nothing is stored twice, and only interfaces have names.
 
     Graphs are a large part of a small model's file, because every cache size of every signature has
@@ -46,7 +44,7 @@ def store_once(content) -> bytes:
     Args:
         content: The bytes of a .tflite model.
     """
-    model = flatbuffer_utils.read_model_from_bytearray(bytearray(content))
+    model = read_model(content)
     compute_zeros(model)
     _share_buffers(model)
     known = {}
@@ -58,9 +56,7 @@ def store_once(content) -> bytes:
             if tensor.quantization is not None:
                 key = _key(tensor.quantization)
                 tensor.quantization = known.setdefault(key, _Once(tensor.quantization))
-    builder = _Builder(len(content))
-    builder.Finish(model.Pack(builder), file_identifier=IDENTIFIER)
-    return bytes(builder.Output())
+    return write_model(model, _Builder(len(content)))
 
 
 def _share_buffers(model):
@@ -78,7 +74,7 @@ def _share_buffers(model):
     model.buffers = buffers
 
 
-class _Builder(flatbuffers.Builder):
+class _Builder(Builder):
     """Builder that writes equal names and equal short lists of numbers once."""
 
     def __init__(self, size):

@@ -8,7 +8,6 @@ import re
 import tempfile
 
 import tensorflow as tf
-from tensorflow.lite.tools import flatbuffer_utils
 
 from keras_transformer.decoding import Beam, Greedy
 from keras_transformer.export.apart import LARGE
@@ -19,6 +18,7 @@ from keras_transformer.export.litert.compact import store_once
 from keras_transformer.export.litert.int4 import store_in_int4
 from keras_transformer.export.litert.int4_rows import Int4Rows
 from keras_transformer.export.litert.merge import merge
+from keras_transformer.export.litert.serialization import read_model
 from keras_transformer.export.litert.stand_ins import QUANTIZATIONS, StandIns
 from keras_transformer.export.litert.static_int8 import finish_static_int8
 from keras_transformer.export.litert.stored_weights import Unrecognized
@@ -92,7 +92,7 @@ def finish(content, quantize) -> bytes:
     """
     if quantize == "int4":
         content = store_in_int4(content)
-    return store_once(content) if quantize in ROWS else content
+    return bytes(store_once(content) if quantize in ROWS else content)
 
 
 def search_kernels(model, quantize, ranges, grows, code_of=lambda path: None) -> Kernels:
@@ -117,7 +117,7 @@ def search_kernels(model, quantize, ranges, grows, code_of=lambda path: None) ->
     return Kernels(**chosen)
 
 
-def convert_copy(pipeline, quantize, kernels_of, functions_of, custom="") -> bytes:
+def convert_copy(pipeline, quantize, kernels_of, functions_of, custom="") -> bytes | bytearray:
     """Returns the bytes of a .tflite model whose signatures use a copy of a pipeline.
 
     Most weights are not in the graphs while they are converted: see `StandIns`.
@@ -245,7 +245,7 @@ def custom_operators(content) -> list[str]:
     Args:
         content: The bytes of the model.
     """
-    codes = flatbuffer_utils.read_model_from_bytearray(bytearray(content)).operatorCodes
+    codes = read_model(content).operatorCodes
     return sorted(code.customCode.decode() for code in codes if code.customCode)
 
 

@@ -5,11 +5,11 @@ from typing import NamedTuple
 
 import numpy as np
 from tensorflow.lite.python import schema_py_generated as schema
-from tensorflow.lite.tools import flatbuffer_utils
 
 from keras_transformer.export.errors import ExportError
 from keras_transformer.export.litert.compact import LARGEST, codes_of_rows, scales_of_rows
 from keras_transformer.export.litert.constants import add_buffer
+from keras_transformer.export.litert.serialization import read_model, write_model
 
 HIGHEST = 7  # of int4; -8 is not used, because LiteRT's kernels without XNNPACK read it as 8
 # Scales that are tried for each row, in units of its scale in int8. The last one represents the
@@ -68,7 +68,7 @@ def _of_int8(codes, scales):
     return Int4Matrix(np.concatenate(packed), factors * scales)
 
 
-def store_in_int4(content) -> bytes:
+def store_in_int4(content) -> bytearray:
     """Returns a .tflite model whose products with int8 weights have int4 weights instead.
 
     Their inputs are rounded to int8 at run time, as before. Products with an odd number of inputs
@@ -80,7 +80,7 @@ def store_in_int4(content) -> bytes:
     Raises:
         ExportError: If no product can have int4 weights.
     """
-    model = flatbuffer_utils.read_model_from_bytearray(bytearray(content))
+    model = read_model(content)
     known = {}
     for graph in model.subgraphs:
         for number in _weights(model, graph):
@@ -94,7 +94,7 @@ def store_in_int4(content) -> bytes:
             "int4 needs products with an even number of inputs and at least 1,024 weights. This "
             "model has none; use int8."
         )
-    return bytes(flatbuffer_utils.convert_object_to_bytearray(model))
+    return write_model(model)
 
 
 def _weights(model, graph):

@@ -8,9 +8,9 @@ import numpy as np
 import tensorflow as tf
 from keras import ops
 from tensorflow.lite.python import schema_py_generated as schema
-from tensorflow.lite.tools import flatbuffer_utils
 
 from keras_transformer.export.litert.compact import codes_of_rows, scales_of_rows
+from keras_transformer.export.litert.serialization import read_model, write_model
 from keras_transformer.layers.kernels import similarity
 from keras_transformer.never import never
 from keras_transformer.tensors import Tensor
@@ -154,7 +154,7 @@ def stored_scales(scales) -> Callable[[Tensor], Tensor]:
     return lambda tokens: tf.bitcast(tf.gather(bits, tokens), tf.float32)
 
 
-def multiply_in_int8(content) -> bytes:
+def multiply_in_int8(content) -> bytearray:
     """Returns a .tflite model in which products with a matrix cast from int8 use int8 directly.
 
     LiteRT can multiply by an int8 matrix that is not a constant, but the converter does not make
@@ -163,7 +163,7 @@ def multiply_in_int8(content) -> bytes:
     Args:
         content: The bytes of a .tflite model.
     """
-    model = flatbuffer_utils.read_model_from_bytearray(bytearray(content))
+    model = read_model(content)
 
     def kind(operator):
         return model.operatorCodes[operator.opcodeIndex].builtinCode
@@ -188,7 +188,7 @@ def multiply_in_int8(content) -> bytes:
             for operator in graph.operators
             if operator.outputs[0] not in casts or operator.outputs[0] in used
         ]
-    return bytes(flatbuffer_utils.convert_object_to_bytearray(model))
+    return write_model(model)
 
 
 def _integers():

@@ -4,14 +4,15 @@ import hashlib
 from collections.abc import Iterable
 
 import numpy as np
-from tensorflow.lite.tools import flatbuffer_utils
+
+from keras_transformer.export.litert.serialization import read_model, write_model
 
 GRAPHS = ("subgraphindex", "subgraphindices", "subgraph")  # how fields end that refer to graphs
 RUNTIME = b"min_runtime_version"  # the name of the metadata that must hold for all graphs
 LARGE = 2**12  # bytes of a constant that is not kept together with its model
 
 
-def merge(contents: Iterable[bytes]) -> bytes:
+def merge(contents: Iterable[bytes]) -> bytearray:
     """Returns a .tflite model with the signatures of several models.
 
     Args:
@@ -22,7 +23,7 @@ def merge(contents: Iterable[bytes]) -> bytes:
     for content in contents:
         merger.add(*_separated(content, merger.constants))
         del content  # noqa: PLW0642  (before the next one is made)
-    return bytes(flatbuffer_utils.convert_object_to_bytearray(merger.model))
+    return write_model(merger.model)
 
 
 def _separated(content, constants):
@@ -35,7 +36,7 @@ def _separated(content, constants):
         content: The bytes of the model.
         constants: Dictionary from digests to arrays, to which new constants are added.
     """
-    model = flatbuffer_utils.read_model_from_bytearray(bytearray(content))
+    model = read_model(content)
     own = {}
     for number, buffer in enumerate(model.buffers):
         if buffer.data is not None and len(buffer.data) >= LARGE:
@@ -43,8 +44,7 @@ def _separated(content, constants):
             if digest not in constants:
                 constants[digest] = np.array(buffer.data)
             own[number], buffer.data = constants[digest], None
-    lean = flatbuffer_utils.convert_object_to_bytearray(model)
-    return flatbuffer_utils.read_model_from_bytearray(bytearray(lean)), own
+    return read_model(write_model(model)), own
 
 
 class _Merger:

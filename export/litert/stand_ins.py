@@ -9,8 +9,8 @@ from typing import Any
 import keras
 import numpy as np
 import tensorflow as tf
-from tensorflow.lite.tools import flatbuffer_utils
 
+from keras_transformer.export.litert.serialization import read_model, write_model
 from keras_transformer.export.litert.stored_weights import (
     LargeWeight,
     Unrecognized,
@@ -110,7 +110,7 @@ class StandIns:
                     if TINY < abs(number) < 1 / TINY:
                         self._factors |= {float(number), float(1 / number)}
 
-    def replace(self, content: bytes) -> bytes:
+    def replace(self, content: bytes | bytearray) -> bytes | bytearray:
         """Returns a .tflite model with the weights in place of their stand-ins.
 
         Args:
@@ -121,9 +121,9 @@ class StandIns:
         """
         if not self._weights:
             return content
-        writable = bytearray(content)
-        del content
-        model = flatbuffer_utils.read_model_from_bytearray(writable)
+        if self._quantize == "none" and isinstance(content, bytes):
+            content = bytearray(content)  # whose weights can be changed in place
+        model = read_model(content)
         uses = Uses(model, self._values(), self._codes, self._weights).all()
         used = {use.weight for use in uses}
         missing = {path for path, weight in self._weights.items() if weight not in used}
@@ -132,15 +132,15 @@ class StandIns:
         if self._quantize == "none":  # every weight has a buffer to itself, of the right size
             for use in {use.tensor.buffer: use for use in uses}.values():
                 buffer = model.buffers[use.tensor.buffer].data
-                if not np.may_share_memory(buffer, np.frombuffer(writable, np.uint8)):
+                if not np.may_share_memory(buffer, np.frombuffer(content, np.uint8)):
                     raise Unrecognized(self.paths)  # a model of more than 2 GB is read otherwise
                 buffer.view(np.float32)[:] = use.numbers().ravel()
-            return bytes(writable)
+            return content
         buffers = {}
         for use in uses:
             use.store(model, buffers)
         drop_unused_buffers(model)
-        return bytes(flatbuffer_utils.convert_object_to_bytearray(model))
+        return write_model(model)
 
     def _values(self):
         """Returns the values of the stand-ins and their products, with weights and factors."""

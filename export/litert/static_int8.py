@@ -2,17 +2,17 @@
 
 import numpy as np
 from tensorflow.lite.python import schema_py_generated as schema
-from tensorflow.lite.tools import flatbuffer_utils
 
 from keras_transformer.export.errors import ExportError
 from keras_transformer.export.litert.compact import codes_of_rows, scales_of_rows
 from keras_transformer.export.litert.constants import add_buffer, add_constant
+from keras_transformer.export.litert.serialization import read_model, write_model
 
 OPERATORS, TYPES = schema.BuiltinOperator, schema.TensorType
 VERSION = 12  # of FULLY_CONNECTED: the first with a scale for each row of the weights
 
 
-def finish_static_int8(content) -> bytes:
+def finish_static_int8(content) -> bytearray:
     """Returns a .tflite model in which the weights of all products are in int8.
 
     The converter computes a product in int8 if `fake_quantize` has rounded its input and output. It
@@ -27,7 +27,7 @@ def finish_static_int8(content) -> bytes:
         ExportError: If the converter left a product in float32 although its input was rounded, as
             TensorFlow 2.21 does in a loop if there is no such product outside of it.
     """
-    model = flatbuffer_utils.read_model_from_bytearray(bytearray(content))
+    model = read_model(content)
     weights = _Weights(model)
     for graph in model.subgraphs:
         _restore_softmax(model, graph)
@@ -40,7 +40,7 @@ def finish_static_int8(content) -> bytes:
         for operator in graph.operators:
             if _kind(model, operator) == OPERATORS.FULLY_CONNECTED:
                 weights.quantize(graph, operator, made_in_int8)
-    return bytes(flatbuffer_utils.convert_object_to_bytearray(model))
+    return write_model(model)
 
 
 class _Weights:

@@ -113,7 +113,9 @@ def run(content, x, kernels="AUTO"):
     from ai_edge_litert.interpreter import OpResolverType
 
     kind = OpResolverType[kernels]
-    interpreter = load_interpreter()(model_content=content, experimental_op_resolver_type=kind)
+    interpreter = load_interpreter()(
+        model_content=bytes(content), experimental_op_resolver_type=kind
+    )
     interpreter.allocate_tensors()
     for details in interpreter.get_input_details():
         value = TOKENS if details["dtype"] == np.int32 else x

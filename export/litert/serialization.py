@@ -1,0 +1,63 @@
+"""`.tflite` models as objects and as bytes, with no more copies of their weights than necessary."""
+
+from typing import Any
+
+import flatbuffers
+import numpy as np
+from tensorflow.lite.tools import flatbuffer_utils
+
+IDENTIFIER = b"TFL3"
+ENTRY = 512  # bytes of a tensor or an operator without its lists of numbers, at most
+
+
+class Builder(flatbuffers.Builder):
+    """Builder that copies arrays once; that of flatbuffers copies them three times.
+
+    Args:
+        size: Bytes of its memory, which is doubled whenever it is full.
+    """
+
+    def CreateNumpyVector(self, x):  # noqa: N802  (the name of the base class)
+        if x.dtype.str[0] == ">":
+            return super().CreateNumpyVector(x)
+        self.StartVector(x.itemsize, x.size, x.dtype.alignment)
+        self.head -= x.nbytes
+        np.frombuffer(self.Bytes, x.dtype, x.size, self.head)[:] = x
+        self.vectorNumElems = x.size
+        return self.EndVector()
+
+
+def read_model(content: bytes | bytearray) -> Any:
+    """Returns a model as an object, a `ModelT` of TensorFlow's schema.
+
+    Its arrays are views of `content`, and can only be changed in place if that is a bytearray.
+    """
+    return flatbuffer_utils.read_model_from_bytearray(content)
+
+
+def write_model(model: Any, builder: Builder | None = None) -> bytearray:
+    """Returns the bytes of a model.
+
+    A builder doubles its memory whenever it is full, for which it has to copy it, and its `Output`
+    is another copy. Here its memory is large enough from the beginning, and is the result.
+
+    Args:
+        model: A `ModelT`.
+        builder: An empty builder. `None`: a new one, large enough for the model.
+    """
+    builder = Builder(_size(model)) if builder is None else builder
+    builder.Finish(model.Pack(builder), file_identifier=IDENTIFIER)
+    content = builder.Bytes
+    del content[: builder.Head()]
+    return content
+
+
+def _size(model):
+    """Returns a number of bytes that a model hardly exceeds."""
+    size = sum(len(buffer.data) for buffer in model.buffers if buffer.data is not None)
+    for graph in model.subgraphs:
+        size += ENTRY * (len(graph.tensors) + len(graph.operators))
+        for tensor in graph.tensors:
+            scales = getattr(tensor.quantization, "scale", None)
+            size += 0 if scales is None else 12 * len(scales)  # and a zero point for each of them
+    return size + 2**16
