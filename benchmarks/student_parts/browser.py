@@ -34,7 +34,7 @@ def missing():
         "Chromium": chromium(),
         "`npm install` in examples/browser": (EXAMPLE / "node_modules").is_dir(),
     }
-    return ", ".join(name for name, found in needs.items() if not found)
+    return ", ".join(name for name, is_there in needs.items() if not is_there)
 
 
 def make(order):
@@ -63,13 +63,21 @@ class Page:
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
+        try:
+            self.answers = self._open(order, texts)
+        except BaseException:
+            self.close()
+            raise
+
+    def _open(self, order, texts):
+        """Opens the page, loads the engine, and returns its translations of the batch."""
         self._call("Page.navigate", url=f"http://127.0.0.1:{self._server.server_port}/index.html")
         end = time.monotonic() + SECONDS
         while not self._evaluate("typeof students === 'object'") and time.monotonic() < end:
             time.sleep(0.1)
         files = [f"/files/{number}" for number in range(len(order["files"]))]
         arguments = ", ".join(map(json.dumps, (f"/{order['engine']}.js", files, texts)))
-        self.answers = self._evaluate(f"students.load({arguments})")
+        return self._evaluate(f"students.load({arguments})")
 
     def run(self, steps):
         """Translates the batch `steps` times."""
@@ -80,7 +88,9 @@ class Page:
         """Closes the page and stops the server."""
         self._process.stdin.close()
         self._process.wait(SECONDS)
+        self._process.stdout.close()
         self._server.shutdown()
+        self._server.server_close()
 
     def _evaluate(self, code):
         answer = self._call(
@@ -91,7 +101,10 @@ class Page:
     def _call(self, method, **params):
         self._process.stdin.write(json.dumps({"method": method, "params": params}) + "\n")
         self._process.stdin.flush()
-        answer = json.loads(self._process.stdout.readline())
+        line = self._process.stdout.readline()
+        if not line:
+            raise RuntimeError("the page: Chromium or its driver has ended")
+        answer = json.loads(line)
         if "error" in answer or "exceptionDetails" in answer:
             raise RuntimeError(f"the page: {json.dumps(answer)[:2000]}")
         return answer

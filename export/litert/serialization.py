@@ -60,4 +60,4 @@ def _size(model):
         for tensor in graph.tensors:
             scales = getattr(tensor.quantization, "scale", None)
             size += 0 if scales is None else 12 * len(scales)  # and a zero point for each of them
-    return size + 2**16
+    return min(size + 2**16, 2**31)  # the largest size of a builder

@@ -12,7 +12,7 @@ from keras_transformer.config.parts import PARTS, STACKS
 
 # Names of the variables that Keras's `Dense.enable_lora` adds.
 ADAPTERS = ("lora_kernel_a", "lora_kernel_b")
-BLOCK = re.compile(r"\bblock_(\d+)/")  # in the path of a weight
+LAYER = re.compile(r"\b(block|recurrent)_(\d+)/")  # of a stack, in the path of a weight
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,13 +77,13 @@ class Copied:
     Attributes:
         copied: For each copied part, the name of the part of the other model.
         new: For each other part, the reason why it was not copied.
-        blocks: For each copied stack with fewer blocks than the other model's, the numbers of the
-            blocks that were copied, counted from 0.
+        layers: For each copied stack with fewer layers than the other model's, the numbers of the
+            layers that were copied, counted from 0.
     """
 
     copied: dict
     new: dict
-    blocks: dict = dataclasses.field(default_factory=dict)
+    layers: dict = dataclasses.field(default_factory=dict)
 
 
 def stacks_of(model) -> tuple[str, ...]:
@@ -105,9 +105,10 @@ def copy_parts(
         model: The model to copy weights to.
         other: The model to copy weights from.
         names: Names of the parts to copy, from `PARTS`.
-        shrink: Whether a stack with N blocks can be copied from one with more: the first, the last
-            and N - 2 blocks evenly spaced between them, as in Shleifer and Rush (2020),
-            "Pre-trained Summarization Distillation".
+        shrink: Whether a stack with N layers can be copied from one with more: the first, the last
+            and N - 2 layers evenly spaced between them, or only the first for N = 1. This follows
+            Shleifer and Rush (2020), "Pre-trained Summarization Distillation", whose numbers
+            differ from these by one for some N.
 
     Returns:
         A `Copied`.
@@ -119,7 +120,7 @@ def copy_parts(
         raise ValueError(
             f"`names` must be among {', '.join(PARTS)}. Received: {', '.join(map(str, unknown))}."
         )
-    copied, new, blocks = {}, {}, {}
+    copied, new, layers = {}, {}, {}
     for name in PARTS:
         ours = model.parts.weights(name)
         if ours is None:
@@ -131,7 +132,7 @@ def copy_parts(
         theirs = None if source is None else other.parts.weights(source)
         kept = _kept(ours, theirs) if shrink and theirs else None
         if kept:
-            theirs = _of_blocks(theirs, kept)
+            theirs = _of_layers(theirs, kept)
         reason = _difference(ours, theirs)
         if reason:
             new[name] = reason
@@ -140,8 +141,8 @@ def copy_parts(
             variable.assign(theirs[path])
         copied[name] = source
         if kept:
-            blocks[name] = kept
-    return Copied(copied, new, blocks)
+            layers[name] = kept
+    return Copied(copied, new, layers)
 
 
 def source_of(name, other) -> str | None:
@@ -160,27 +161,27 @@ def source_of(name, other) -> str | None:
 
 
 def _kept(ours, theirs):
-    """Returns the numbers of the blocks to copy, a list; `None` if there are not more of them."""
-    here, there = (len({_block(path) for path in one} - {None}) for one in (ours, theirs))
+    """Returns the numbers of the layers to copy, a list; `None` if there are not more of them."""
+    here, there = (len({_layer(path) for path in one} - {None}) for one in (ours, theirs))
     return np.linspace(0, there - 1, here).round().astype(int).tolist() if here < there else None
 
 
-def _of_blocks(weights, kept):
-    """Returns the weights outside of blocks and those of some blocks, which are numbered anew."""
+def _of_layers(weights, kept):
+    """Returns the weights outside of layers and those of some layers, which are numbered anew."""
     places, chosen = {number: place for place, number in enumerate(kept)}, {}
     for path, variable in weights.items():
-        number = _block(path)
+        number = _layer(path)
         if number in places:
-            chosen[BLOCK.sub(f"block_{places[number]}/", path, count=1)] = variable
+            chosen[LAYER.sub(rf"\1_{places[number]}/", path, count=1)] = variable
         elif number is None:
             chosen[path] = variable
     return chosen
 
 
-def _block(path):
-    """Returns the number of the block to which a weight belongs, or `None`."""
-    found = BLOCK.search(path)
-    return found and int(found[1])
+def _layer(path):
+    """Returns the number of the layer of a stack to which a weight belongs, or `None`."""
+    match = LAYER.search(path)
+    return match and int(match[2])
 
 
 def _difference(ours, theirs):

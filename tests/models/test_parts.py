@@ -268,13 +268,13 @@ def test_an_option_of_two_parts_is_refused():
     [(1, 2, [0]), (2, 3, [0, 2]), (3, 12, [0, 6, 11]), (6, 12, [0, 2, 4, 7, 9, 11])],
 )
 def test_a_smaller_stack_gets_evenly_spaced_layers(here, there, kept):
-    """The numbers for 12 layers are those in the code of Shleifer and Rush (2020)."""
+    """Three and six of twelve layers are those of Shleifer and Rush (2020)."""
     sizes = {"d_model": 4, "d_ff": 4, "num_heads": 1}
     other = translation_model(**sizes, num_decoder_layers=there)
     model = translation_model(**sizes, num_decoder_layers=here)
     assert "decoder" in copy_parts(model, other).new
     copied = copy_parts(model, other, shrink=True)
-    assert copied.blocks == {"decoder": kept} and not copied.new
+    assert copied.layers == {"decoder": kept} and not copied.new
     theirs = values_of(other)
     for path, value in values_of(model).items():
         parts = path.split("/")
@@ -286,4 +286,21 @@ def test_a_smaller_stack_gets_evenly_spaced_layers(here, there, kept):
 def test_a_stack_with_more_layers_is_not_copied():
     model = translation_model(num_decoder_layers=3)
     copied = copy_parts(model, translation_model(num_decoder_layers=2), shrink=True)
-    assert "the other model has no" in copied.new["decoder"] and not copied.blocks
+    assert "the other model has no" in copied.new["decoder"] and not copied.layers
+
+
+def test_a_smaller_recurrent_stack_gets_evenly_spaced_layers():
+    model, other = (
+        randomise(SeriesRegressor("tiny", encoder="lstm", d_model=4, num_layers=n), seed=n)
+        for n in (2, 3)
+    )
+    copied = copy_parts(model, other, ["encoder"], shrink=True)
+    assert copied.layers == {"encoder": [0, 2]}
+    theirs = {path.split("encoder/")[-1]: value for path, value in values_of(other).items()}
+    compared = 0
+    for path, value in values_of(model).items():
+        if "recurrent_" in path:
+            path = path.split("encoder/")[-1].replace("recurrent_1", "recurrent_2")
+            np.testing.assert_array_equal(value, theirs[path], err_msg=path)
+            compared += 1
+    assert compared >= 6

@@ -40,8 +40,8 @@ class Learner(DistributedModel):
         distillation_weight: Share of the teacher in the targets of batches that have its
             predictions; see `ProjectedObjective`.
         ctc: A `CTC`, which is added to the loss of an encoder-decoder. `None`: none.
-        rounding: The `RoundedWeights` with which losses and gradients are computed. `None`: the
-            weights are not rounded.
+        rounding: The `RoundedWeights` with which `fit` computes losses and gradients. `evaluate`
+            and `predict` use them only within `rounded_weights`. `None`: weights are not rounded.
         dtype: Dtype policy; with `"mixed_float16"` `compile` scales the loss.
         unit: Unit of the labels in the logs: `"tokens"` or `"examples"`.
         name: Name of the learner.

@@ -68,11 +68,27 @@ class Start:
             raise ValueError(
                 f"`model.parts` must name a part of the model. Received: {', '.join(parts)}."
             )
-        if self.shrinks and not copied.blocks:
-            raise ValueError(
-                f"`model.shrink` has no effect: no stack has fewer layers than in {self.path}."
-            )
+        if self.shrinks:
+            self._check_layers(model.config, copied)
         return copied
+
+    def _check_layers(self, config, copied):
+        """Raises a `ValueError` if `model.shrink` has no effect or mixes up kinds of attention."""
+        if not copied.layers:
+            where = "" if self.parts is None else " among `model.parts`"
+            raise ValueError(
+                f"`model.shrink` has no effect: no stack{where} has fewer layers than in "
+                f"{self.path}."
+            )
+        for name, numbers in copied.layers.items():
+            ours, theirs = getattr(config, name), getattr(self.model.config, copied.copied[name])
+            for place, number in enumerate(numbers) if ours.has_blocks else ():
+                if ours.is_local(place) != theirs.is_local(number):
+                    raise ValueError(
+                        f"`model.shrink` would copy layer {number + 1} of the {name} of "
+                        f"{self.path} to layer {place + 1}, and only one of them has local "
+                        "attention. Choose another `num_layers` or `global_every`."
+                    )
 
     def describe(self, copied) -> list[str]:
         """Returns lines about the copied weights, a list.
@@ -81,11 +97,12 @@ class Start:
             copied: The result of `give_weights`.
         """
         kept = [
-            f"{', '.join(str(number + 1) for number in blocks)} of its {copied.copied[name]}"
-            for name, blocks in copied.blocks.items()
+            f"layer{'s' * (len(numbers) > 1)} {', '.join(str(number + 1) for number in numbers)} "
+            f"of its {copied.copied[name]}"
+            for name, numbers in copied.layers.items()
         ]
-        layers = f", of layers {' and '.join(kept)}" if kept else ""
-        lines = [f"Starting with the weights of {self.path}{layers}."]
+        shrunk = f", with {' and '.join(kept)}" if kept else ""
+        lines = [f"Starting with the weights of {self.path}{shrunk}."]
         return lines if self.parts is None else [*lines, self._describe_parts(copied)]
 
     def _describe_parts(self, copied):

@@ -58,8 +58,8 @@ class ModelSettings(Section):
     shrink: bool = Field(
         False,
         description="Whether a stack may have fewer layers than that of `start_from`: it begins "
-        "with the first layer, the last one and others evenly spaced between them (Shleifer and "
-        "Rush, 2020).",
+        "with the first layer, the last one and others evenly spaced between them, or with the "
+        "first one alone (after Shleifer and Rush, 2020).",
     )
     preset: str = Field(
         "tiny",

@@ -139,8 +139,8 @@ class TrainingSettings(Section):
         None,
         description="Quantization-aware training: losses and gradients are computed with weights "
         "rounded as `export litert --quantize` stores them, and the model of the run has rounded "
-        "weights, so that the file loses less quality. Usually for a last, short run that starts "
-        "from a trained one (`model.start_from`).",
+        "weights, also in parts that are not trained, so that the file loses less quality. "
+        "Usually for a last, short run that starts from a trained one (`model.start_from`).",
     )
     label_smoothing: Rate = Field(
         0.1,

@@ -12,7 +12,8 @@ from keras_transformer.tensors import Tensor
 
 HIGHEST = {"int8": 127, "int4": 7}  # -128 and -8 are not used
 SMALLEST = 1024  # numbers of the smallest matrix that a file stores in int8 or int4
-KERNELS = ("kernel", "recurrent_kernel")  # of products, [inputs, outputs]
+LEAST = 0.5e-6  # smaller numbers have the scale of this one, as in a file
+KERNELS = ("kernel", "recurrent_kernel")  # of products and convolutions, [..., outputs]
 # Scales of int4 that are tried for each row, relative to that which represents its largest number.
 # A file tries 150, whose best has 1 % less squared error for normally distributed weights.
 TRIED = np.linspace(0.6, 1, 8)
@@ -21,10 +22,11 @@ TRIED = np.linspace(0.6, 1, 8)
 class RoundedWeights:
     """The weights of a model as `export litert --quantize` stores them.
 
-    Matrices of at least 1,024 numbers are rounded: the weights of products and the tables of
-    tokens. Each row, the weights of an output or of a token, consists of whole numbers times a
-    scale of its own. Biases, norms, tables of positions and the weights of convolutions do not
-    change, and neither do the inputs of products, which a file rounds to int8.
+    The weights of products and convolutions and the tables of tokens are rounded, if they have at
+    least 1,024 numbers: the weights of an output, or of a token, become whole numbers times a scale
+    of their own. All other weights do not change. Of these, a file rounds relative positions and
+    the matrices of the scores `general` and `additive` to int8. It also rounds the inputs of
+    products.
 
     Training uses the rounded weights for the loss and its gradient, and adds the updates to the
     weights before rounding, since most updates are smaller than a step between two rounded numbers.
@@ -33,8 +35,8 @@ class RoundedWeights:
 
     Args:
         model: A built Keras model.
-        kind: `"int8"` or `"int4"`. In int4, a matrix whose rows have an odd number of weights is
-            rounded to int8, as in a file.
+        kind: `"int8"` or `"int4"`. Convolutions, and matrices with an odd number of weights for
+            each output, are rounded to int8 in any case, as in a file.
 
     Attributes:
         kind: See above.
@@ -52,16 +54,15 @@ class RoundedWeights:
         self.kind = kind
         layers = model._flatten_layers()
         tables = {id(x.table) for x in layers if isinstance(x, PositionalEmbedding)}
-        self._variables, self._kinds = [], []  # a kind and whether it is a table
+        self._variables, self._options = [], []
         for variable in model.weights:
-            is_table = id(variable) in tables
-            if not (is_table or variable.name in KERNELS) or len(variable.shape) != 2:
+            is_table, rank = id(variable) in tables, len(variable.shape)
+            if not (is_table or variable.name in KERNELS) or np.prod(variable.shape) < SMALLEST:
                 continue
-            if np.prod(variable.shape) < SMALLEST:
-                continue
-            inputs = variable.shape[1 if is_table else 0]
+            axes = (1,) if is_table else tuple(range(rank - 1))
+            stays_in_int8 = rank > 2 or variable.shape[axes[0]] % 2
             self._variables.append(variable)
-            self._kinds.append(("int8" if inputs % 2 else kind, is_table))
+            self._options.append(("int8" if stays_in_int8 else kind, axes))
         self.count = sum(int(np.prod(variable.shape)) for variable in self._variables)
         if not self.count:
             raise ValueError(
@@ -73,43 +74,44 @@ class RoundedWeights:
     def used(self) -> Generator[None]:
         """Context manager that gives the model its rounded weights, eagerly or in a graph.
 
-        The weights before rounding are restored bit for bit at the end, even after an exception.
+        The weights before rounding are restored bit for bit at the end; eagerly, also after an
+        exception.
         """
         trained = [tf.identity(variable.value) for variable in self._variables]
-        pairs = zip(trained, self._kinds, strict=True)
-        _assign(self._variables, [rounded(values, *kind) for values, kind in pairs])
+        pairs = zip(trained, self._options, strict=True)
+        _assign(self._variables, [rounded(values, *options) for values, options in pairs])
         try:
             yield
         finally:
             _assign(self._variables, trained)
 
 
-def rounded(matrix, kind, is_table=True) -> Tensor:
-    """Returns the numbers that stand for a matrix in int8 or int4, float32 in its shape.
+def rounded(weights, kind, axes=(1,)) -> Tensor:
+    """Returns the numbers that stand for weights in int8 or int4, float32 in their shape.
 
-    Each row is rounded to whole numbers, of at most 127 or 7, times a scale of its own. In int8 the
-    scale represents the largest number of the row; in int4 it is the one of `TRIED` with the
-    smallest squared error. A file stores exactly these numbers: when they are rounded again, their
+    The weights of an output are rounded to whole numbers, of at most 127 or 7, times a scale. In
+    int8 the scale represents their largest number; in int4 it is the one of `TRIED` with the
+    smallest squared error. A file stores exactly these numbers: when they are rounded again, the
     largest one is 127 or 7 times the same scale.
 
     Args:
-        matrix: float32 `[N, M]`.
+        weights: float32, of any shape.
         kind: `"int8"` or `"int4"`.
-        is_table: Whether the rows of the matrix have scales; otherwise its columns have.
+        axes: Axes of the weights of an output, which share a scale.
     """
-    axis, highest = 1 if is_table else 0, HIGHEST[kind]
-    largest = tf.reduce_max(tf.abs(matrix), axis=axis, keepdims=True) / highest
-    largest = tf.where(largest > 0, largest, 1.0)  # [N, 1] or [1, M]
+    highest = HIGHEST[kind]
+    largest = tf.reduce_max(tf.abs(weights), axis=axes, keepdims=True)
+    largest = tf.maximum(largest, LEAST) / highest
 
     def in_units_of(scale):
-        return scale * tf.clip_by_value(tf.round(matrix / scale), -highest, highest)
+        return scale * tf.clip_by_value(tf.round(weights / scale), -highest, highest)
 
     if kind == "int8":
         return in_units_of(largest)
     best, smallest = None, None
     for factor in TRIED:
         numbers = in_units_of(factor * largest)
-        error = tf.reduce_sum(tf.square(numbers - matrix), axis=axis, keepdims=True)
+        error = tf.reduce_sum(tf.square(numbers - weights), axis=axes, keepdims=True)
         if best is None:
             best, smallest = numbers, error
             continue

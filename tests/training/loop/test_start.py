@@ -151,7 +151,7 @@ def shrunk(deep, *overrides):
 def test_a_smaller_run_begins_with_some_of_the_layers(deep, tmp_path):
     settings = shrunk(deep, "model.num_decoder_layers=1", "model.shrink=true")
     _, shown = run_quietly(settings, tmp_path / "second")
-    assert f"Starting with the weights of {deep / 'deep'}, of layers 1 of its decoder.\n" in shown
+    assert f"Starting with the weights of {deep / 'deep'}, with layer 1 of its decoder.\n" in shown
     ours, theirs = (Run(path).load_model() for path in (tmp_path / "second", deep / "deep"))
     known = {weight.path: weight.numpy() for weight in theirs.weights}
     for weight in ours.weights:  # the learning rate is 1e-9
@@ -168,6 +168,10 @@ def test_a_smaller_run_begins_with_some_of_the_layers(deep, tmp_path):
         (["model.num_decoder_layers=1"], "model.decoder.num_layers is 1 here and 2 there"),
         (["model.shrink=true"], "`model.shrink` has no effect: no stack has fewer layers than in"),
         (["model.shrink=true", "model.num_decoder_layers=3"], "num_layers is 3 here and 2 there"),
+        (
+            ["model.shrink=true", "model.num_decoder_layers=1", 'model.parts=["encoder"]'],
+            "no effect: no stack among `model.parts` has fewer layers than in",
+        ),
     ],
 )
 def test_layers_that_do_not_fit_are_refused(deep, tmp_path, overrides, message):
@@ -175,6 +179,18 @@ def test_layers_that_do_not_fit_are_refused(deep, tmp_path, overrides, message):
         run_quietly(shrunk(deep, *overrides), tmp_path / "second")
     assert "\n" not in str(error.value)
     assert not Run(tmp_path / "second").model.exists()
+
+
+LOCAL = ["model.window=3", "model.global_every=2", "model.num_layers=3", "model.tie=none"]
+
+
+def test_layers_with_local_attention_are_not_copied_to_others(folder, tmp_path):
+    train(load_settings(Run(folder / "first").config, LOCAL), tmp_path / "local")
+    start = f'model.start_from="{tmp_path / "local"}"'
+    settings = tuning(folder, start, "model.num_layers=2", "model.shrink=true")
+    message = r"`model.shrink` would copy layer 3 of the encoder of .*local to layer 2, and only"
+    with pytest.raises(ValueError, match=message):
+        run_quietly(settings, tmp_path / "second")
 
 
 def test_shrinking_needs_a_run_to_start_from(folder):

@@ -29,6 +29,7 @@ def rows():
     matrix[3] = 0.0
     matrix[4] = -np.abs(matrix[4])
     matrix[5] = 0.25
+    matrix[6] *= 1e-9
     return matrix
 
 
@@ -48,7 +49,7 @@ def test_a_file_stores_exactly_the_rounded_numbers(kind):
     ours = rounded(tf.constant(matrix), kind).numpy()
     np.testing.assert_allclose(ours, stored(ours, kind), rtol=1e-6, atol=0)
     assert len({*np.round(ours[0] / np.abs(ours[0]).max() * 127, 3)}) <= (255, 15)[kind == "int4"]
-    turned = rounded(tf.constant(matrix.T), kind, is_table=False).numpy()
+    turned = rounded(tf.constant(matrix.T), kind, axes=(0,)).numpy()
     np.testing.assert_allclose(turned.T, ours, rtol=1e-6)
 
 
@@ -103,6 +104,15 @@ def test_rows_of_an_odd_number_are_rounded_to_int8():
     assert len({*np.round(np.abs(ours[0]) / np.abs(ours[0]).max(), 4)}) > 15
 
 
+def test_convolutions_are_rounded_to_int8():
+    layer = keras.layers.Conv1D(24, 3)
+    model = keras.Sequential([keras.Input([9, 16]), layer])
+    with RoundedWeights(model, "int4").used():
+        ours = layer.kernel.numpy().reshape(-1, 24).T  # [outputs, width * inputs]
+    np.testing.assert_allclose(ours, stored(ours, "int8"), rtol=1e-6)
+    assert len({*np.round(np.abs(ours[0]) / np.abs(ours[0]).max(), 4)}) > 15
+
+
 def test_a_model_of_small_matrices_is_refused():
     model = keras.Sequential([keras.Input([8]), keras.layers.Dense(8)])
     with pytest.raises(ValueError, match="at least 1,024 weights; this model has none"):
@@ -115,6 +125,31 @@ def learner_of(model, kind=None, **options):
     )
     learner.compile(keras.optimizers.SGD(0.5), LabelSmoothedCrossEntropy(0.1))
     return learner
+
+
+def trained_weights(model, optimizer=None, **options):
+    learner = Learner(model, rounding=RoundedWeights(model, "int4"))
+    learner.compile(
+        optimizer or keras.optimizers.SGD(0.5), LabelSmoothedCrossEntropy(0.1), **options
+    )
+    learner.fit(datasets(batch(LENGTHS, 1), batch(LENGTHS, 2)), verbose=0, shuffle=False)
+    return [weight.numpy() for weight in model.weights]
+
+
+@pytest.mark.slow
+def test_xla_makes_the_same_updates():
+    plain, compiled = (trained_weights(model_of(), jit_compile=xla) for xla in (False, True))
+    for one, two in zip(plain, compiled, strict=True):
+        np.testing.assert_allclose(one, two, atol=1e-5)
+
+
+def test_a_moving_average_is_that_of_the_weights_before_rounding():
+    model, other = model_of(), model_of()
+    optimizer = keras.optimizers.SGD(0.5, use_ema=True, ema_momentum=0.0)
+    # With a momentum of 0, the average that `fit` ends with is the last weights.
+    ours, theirs = trained_weights(model, optimizer=optimizer), trained_weights(other)
+    for one, two in zip(ours, theirs, strict=True):
+        np.testing.assert_allclose(one, two, atol=1e-6)
 
 
 @pytest.mark.parametrize("accumulate", [1, 2])
