@@ -177,6 +177,7 @@ def multiply_in_int8(content) -> bytearray:
         }
         for operator in graph.operators:
             if kind(operator) == OPERATORS.FULLY_CONNECTED and operator.inputs[1] in casts:
+                operator.inputs = operator.inputs.copy()  # a view of the content
                 operator.inputs[1] = casts[operator.inputs[1]]
                 graph.tensors[operator.inputs[1]].quantization = _integers()
                 # With asymmetric inputs, LiteRT would reuse the row sums of the first matrix.

@@ -47,7 +47,7 @@ def converted(weights, axis, x):
 
 
 def answer(content, x):
-    interpreter = load_interpreter()(model_content=content)
+    interpreter = load_interpreter()(model_content=bytes(content))
     interpreter.allocate_tensors()
     for details in interpreter.get_input_details():
         value = TOKENS if details["dtype"] == np.int32 else x
