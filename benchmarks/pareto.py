@@ -8,8 +8,8 @@ otherwise. Time is the processor time of one thread on one core, tokenization in
 run in turn, a few sentences each, so that all are measured under the same conditions. A file is on
 the front if every smaller file, or every faster one, is worse.
 
-With `--page N`, the page of `examples/browser` translates the first N sentences greedily with each
-file, in headless Chromium. Its time is the shortest of three wall-clock times. This needs Node,
+With `--page N`, the page of `examples/browser` translates the first N sentences with each file, in
+headless Chromium. Its time is the shortest of three wall-clock times. This needs Node,
 Chromium, and `npm install` in that folder.
 """
 
@@ -61,8 +61,11 @@ def main(runs, folder, quantize, split, sentences, beam, length_penalty, tokeniz
     from keras_transformer import Beam, Greedy
 
     try:
-        if page and beam > 1:
-            raise BenchmarkError("The page searches greedily: use --page without --beam.")
+        if page and beam > 1 and "--beam-only" not in more:
+            raise BenchmarkError(
+                "The page searches greedily unless a file has only a beam: add --beam-only to "
+                "--export, or use --page without --beam."
+            )
         if page and missing():
             raise BenchmarkError(f"--page needs {missing()}.")
         labels = labels_of(runs)

@@ -58,12 +58,12 @@ export function framed(vocabulary, words, longest, special, isCut = false) {
   };
 }
 
-/** Returns the outputs of a signature for rows of ids, typed arrays by name. */
-export function runRows(file, signature, rows) {
+/** Returns the outputs of a signature for rows of ids and `controls`, as `runArrays` does. */
+export function runRows(file, signature, rows, controls = {}) {
   const shape = [signature.batch_size, signature.source_length];
   const source = new Int32Array(shape[0] * shape[1]).fill(file.metadata.tokens.pad);
   rows.forEach((ids, row) => source.set(ids, row * shape[1]));
-  return runArrays(file, signature.name, { source: [source, shape] });
+  return runArrays(file, signature.name, { source: [source, shape], ...controls });
 }
 
 /** Returns the outputs of a signature for inputs `[array, shape]` by name, typed arrays by name. */

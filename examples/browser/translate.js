@@ -1,4 +1,8 @@
-/** Translator that runs a .tflite file of `keras-transformer export litert` with LiteRT.js. */
+/**
+ * Translator that runs a .tflite file of `keras-transformer export litert` with LiteRT.js.
+ *
+ * The search is greedy, or the beam of a file that has only a beam.
+ */
 
 import { encodeText, framed, loadModel, runRows } from "./model.js";
 
@@ -29,14 +33,13 @@ export class Translator {
       const hint = PAGES[task] ? `: open ${PAGES[task]}` : "";
       throw new Error(`This page cannot use a model for ${task}${hint}.`);
     }
-    this.signatures = signatures
-      .filter((signature) => signature.beam_size === null)
+    const greedy = signatures.filter((signature) => signature.beam_size === null);
+    this.signatures = (greedy.length > 0 ? greedy : [...signatures])
       .sort((one, other) => one.source_length - other.source_length);
     const single = this.signatures.filter((signature) => signature.batch_size === 1);
     if (single.at(-1)?.source_length !== metadata.max_length) {
       throw new Error(
-        "The file has no greedy signature for a single sentence: export it with batch size 1, " +
-          "and without --beam-only.",
+        "The file has no signature for a single sentence: export it with batch size 1.",
       );
     }
   }
@@ -81,15 +84,17 @@ export class Translator {
 
   /** Returns a row of the outputs as a translation. */
   read({ tokens, cut }, signature, outputs, row) {
+    const count = signature.n_best ?? 1; // hypotheses of a row, the best one first
+    const best = row * count;
     const rowOf = (array) => {
-      const size = array.length / signature.batch_size;
-      return array.subarray(row * size, (row + 1) * size);
+      const size = array.length / (signature.batch_size * count);
+      return array.subarray(best * size, (best + 1) * size);
     };
-    const ids = [...rowOf(outputs.tokens).subarray(0, outputs.length[row])];
+    const ids = [...rowOf(outputs.tokens).subarray(0, outputs.length[best])];
     const weights = outputs.alignment && rowOf(outputs.alignment);
     return {
       text: this.target.decode(ids),
-      score: outputs.score[row],
+      score: outputs.score[best],
       cut,
       source: tokens.map(({ piece }) => piece),
       target: ids.map((id) => this.target.pieceOf(id)),
@@ -136,6 +141,20 @@ export class Translator {
 
   /** Returns the outputs of a signature by name, as typed arrays. */
   async run(signature, rows) {
-    return runRows(this, signature, rows.map((tokens) => tokens.map(({ id }) => id)));
+    const ids = rows.map((tokens) => tokens.map(({ id }) => id));
+    return runRows(this, signature, ids, controlsOf(signature, ids, this.metadata));
   }
+}
+
+/** Returns the inputs of a beam besides the source: the longest output of a row, and a penalty. */
+function controlsOf(signature, rows, { beam, max_length: longest }) {
+  if (signature.beam_size === null) return {};
+  const limits = rows.map(({ length }) => {
+    const wanted = Math.min(beam.max_length ?? longest, length + (beam.extra_length ?? longest));
+    return Math.min(Math.max(wanted, beam.min_length), longest);
+  });
+  return {
+    max_length: [Int32Array.from(limits), [limits.length]],
+    length_penalty: [Float32Array.of(beam.length_penalty), [1]],
+  };
 }

@@ -64,13 +64,14 @@ def test_the_table_has_the_results_of_the_page():
     assert len({line.count("|") for line in lines.splitlines()}) == 1
 
 
-def test_the_page_has_no_beam(tmp_path):
+def test_the_page_prefers_greedy_search(tmp_path):
     (tmp_path / "run").mkdir()
     done = run_benchmark(
         "pareto.py", tmp_path / "run", "--folder", tmp_path, "--page=2", "--beam=4"
     )
     assert done.returncode == 1
-    assert done.stderr.endswith("Error: The page searches greedily: use --page without --beam.\n")
+    message = "add --beam-only to --export, or use --page without --beam.\n"
+    assert done.stderr.endswith(message)
 
 
 def test_runs_with_the_same_name_are_refused(tmp_path):

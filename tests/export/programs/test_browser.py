@@ -13,6 +13,7 @@ from documents import blocks
 from pipelines import SIZES, with_larger_weights
 
 from keras_transformer import (
+    Beam,
     Classifier,
     ClassifierConfig,
     TextClassifier,
@@ -91,6 +92,27 @@ def test_many_sentences_are_translated_in_batches(browser, site, translator, sen
     ]
     filled = sum(map(bool, map(str.strip, sentences)))
     assert sizes == [4] * (filled // 4) + [1] * (filled % 4) and filled % 4
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("options", [{"n_best": 1}, {"n_best": 2, "batch_sizes": [1, 4]}])
+def test_a_file_with_only_a_beam_is_searched_with_it(browser, site, translator, sentences, options):
+    path, beam = site / "beam.tflite", Beam(3, length_penalty=1.0, extra_length=1, max_length=4)
+    export_litert(
+        translator, path, sentences, lengths=[20], searches=[beam], beam_only=True, **options
+    )
+    expected = LiteRTTranslator(path).translate_batch(sentences)
+    greedy = translator.translate_batch(sentences)
+    assert [one.text for one in expected] != [one.text for one in greedy]
+    open_blank(browser, site)
+    code = f"""import("./translate.js").then(async ({{ Translator }}) => {{
+        const translator = await Translator.load("beam.tflite");
+        return translator.translateAll({json.dumps(sentences)});
+    }})"""
+    shown = browser.evaluate(code)
+    assert [translation["text"] for translation in shown] == [one.text for one in expected]
+    scores = [translation["score"] for translation in shown]
+    np.testing.assert_allclose(scores, [one.score for one in expected], atol=1e-4)
 
 
 def letters():
