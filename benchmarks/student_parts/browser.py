@@ -58,8 +58,8 @@ class Page:
 
     def __init__(self, order, texts):
         self._server = serve(order)
-        profile = tempfile.mkdtemp(dir=order["folder"])
-        command = ["node", str(DRIVER), chromium(), profile]
+        self._profile = tempfile.mkdtemp(dir=order["folder"])
+        command = ["node", str(DRIVER), chromium(), self._profile]
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
@@ -91,6 +91,7 @@ class Page:
         self._process.stdout.close()
         self._server.shutdown()
         self._server.server_close()
+        shutil.rmtree(self._profile, ignore_errors=True)
 
     def _evaluate(self, code):
         answer = self._call(

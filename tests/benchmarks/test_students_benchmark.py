@@ -53,6 +53,7 @@ def test_missing_engines_are_left_out_and_their_install_commands_shown(monkeypat
     import students
 
     monkeypatch.setattr(students, "has_browser", lambda: False)
+    monkeypatch.setattr(students, "missing", lambda: "Chromium")
     chosen, skipped = students.look_for([*students.ENGINES], None, None)
     assert "bergamot" not in chosen and "ours-browser" not in chosen
     assert [line for line in skipped if line.startswith("bergamot is skipped: ")] == [
