@@ -184,6 +184,7 @@ def test_layers_that_do_not_fit_are_refused(deep, tmp_path, overrides, message):
 LOCAL = ["model.window=3", "model.global_every=2", "model.num_layers=3", "model.tie=none"]
 
 
+@pytest.mark.slow
 def test_layers_with_local_attention_are_not_copied_to_others(folder, tmp_path):
     train(load_settings(Run(folder / "first").config, LOCAL), tmp_path / "local")
     start = f'model.start_from="{tmp_path / "local"}"'

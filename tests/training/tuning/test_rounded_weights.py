@@ -137,6 +137,7 @@ def trained_weights(model, optimizer=None, **options):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_xla_makes_the_same_updates():
     plain, compiled = (trained_weights(model_of(), jit_compile=xla) for xla in (False, True))
     for one, two in zip(plain, compiled, strict=True):
@@ -175,6 +176,7 @@ def test_gradients_are_those_of_the_rounded_weights(accumulate):
     assert moved > 20
 
 
+@pytest.mark.slow
 def test_two_replicas_make_the_same_update():
     script = """
 import json, numpy as np, keras, tensorflow as tf
@@ -234,6 +236,7 @@ def test_the_model_of_a_run_has_rounded_weights_and_its_checkpoints_others(setti
         np.testing.assert_allclose(kernel, stored(kernel, "int4"), rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_ends_with_the_same_weights(settings, tmp_path):
     finished = tmp_path / "finished", run_quietly(settings, tmp_path / "finished")[0]
 
