@@ -14,9 +14,9 @@ HIGHEST = {"int8": 127, "int4": 7}  # -128 and -8 are not used
 SMALLEST = 1024  # numbers of the smallest matrix that a file stores in int8 or int4
 LEAST = 0.5e-6  # smaller numbers have the scale of this one, as in a file
 KERNELS = ("kernel", "recurrent_kernel")  # of products and convolutions, [..., outputs]
-# Scales of int4 that are tried for each row, relative to that which represents its largest number.
-# A file tries 150, whose best has 1 % less squared error for normally distributed weights.
-TRIED = np.linspace(0.6, 1, 8)
+# Further scales of int4 that are tried, relative to the one that represents the largest number. A
+# file tries 150, whose best has 1 % less squared error for normally distributed weights.
+TRIED = np.linspace(0.6, 1, 8)[:-1]
 
 
 class RoundedWeights:
@@ -90,9 +90,9 @@ def rounded(weights, kind, axes=(1,)) -> Tensor:
     """Returns the numbers that stand for weights in int8 or int4, float32 in their shape.
 
     The weights of an output are rounded to whole numbers, of at most 127 or 7, times a scale. In
-    int8 the scale represents their largest number; in int4 it is the one of `TRIED` with the
-    smallest squared error. A file stores exactly these numbers: when they are rounded again, the
-    largest one is 127 or 7 times the same scale.
+    int8 the scale represents their largest number; in int4 it is this scale or the one of `TRIED`
+    with the smallest squared error. A file stores exactly these numbers: when they are rounded
+    again, the largest one is 127 or 7 times the same scale.
 
     Args:
         weights: float32, of any shape.
@@ -106,15 +106,16 @@ def rounded(weights, kind, axes=(1,)) -> Tensor:
     def in_units_of(scale):
         return scale * tf.clip_by_value(tf.round(weights / scale), -highest, highest)
 
+    def error_of(numbers):
+        return tf.reduce_sum(tf.square(numbers - weights), axis=axes, keepdims=True)
+
+    best = in_units_of(largest)
     if kind == "int8":
-        return in_units_of(largest)
-    best, smallest = None, None
+        return best
+    smallest = error_of(best)
     for factor in TRIED:
         numbers = in_units_of(factor * largest)
-        error = tf.reduce_sum(tf.square(numbers - weights), axis=axes, keepdims=True)
-        if best is None:
-            best, smallest = numbers, error
-            continue
+        error = error_of(numbers)
         best = tf.where(error < smallest, numbers, best)
         smallest = tf.minimum(error, smallest)
     return best

@@ -60,7 +60,7 @@ def test_rounding_to_int8_is_that_of_the_file():
 
 
 def test_rounding_to_int4_has_nearly_the_smallest_error():
-    """That of a file is the smallest of 150 scales, for numbers that were rounded to int8."""
+    """A file tries 150 scales, for numbers that it has rounded to int8 before."""
     matrix = normal(200, 128).astype("float32")
     error, smallest = (
         np.square(one - matrix).sum()
