@@ -1,6 +1,8 @@
-"""Engines of exports in processes of their own: all of their memory is free when they end.
+"""Engines of exports in processes of their own.
 
-A large model and a runtime with its copy of the weights then need not fit into one process.
+All of their memory is free when they end, so that a large model and a runtime with its copy of the
+weights need not fit into one process. Calls of several engines run at the same time, also if a
+runtime holds Python's lock during a call.
 """
 
 import contextlib
@@ -11,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import traceback
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -35,13 +38,14 @@ def is_large(model: Any) -> bool:
 
 
 class EngineApart(contextlib.AbstractContextManager):
-    """An engine in a process of its own, which ends with the block.
+    """An engine in a process of its own, which ends with the block, or with this object.
 
     Args:
         module: Name of a module that calls `serve` when it runs as a program.
         *arguments: Arguments of the program, strings.
         errors: Dictionary from the names of exceptions to functions that return the exception to
             raise for a message. It extends `ERRORS`.
+        descriptors: Numbers of open files that the process inherits, under the same numbers.
 
     Raises:
         ExportError: If the process was killed or could not start. The methods raise it as well.
@@ -51,17 +55,20 @@ class EngineApart(contextlib.AbstractContextManager):
         signatures: Names of the signatures.
     """
 
-    def __init__(self, module, *arguments, errors=None):
+    def __init__(self, module, *arguments, errors=None, descriptors=()):
         self._errors = {**ERRORS, **(errors or {})}
-        with contextlib.ExitStack() as stack:
-            self._log = stack.enter_context(tempfile.TemporaryFile())  # noqa: SIM115
-            self._process = self._start(child_process.program(module, *arguments))
-            stack.callback(self._end)
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115
+        self._owner, self._interrupted = os.getpid(), False
+        self._process = self._start(child_process.program(module, *arguments), descriptors)
+        self._finish = weakref.finalize(self, _end, self._process, self._owner)
+        try:
             fields, _ = self._receive()
-            self._stack = stack.pop_all()
+        except BaseException:
+            self._finish()
+            raise
         self.signatures = tuple(fields["signatures"])
 
-    def _start(self, command):
+    def _start(self, command, descriptors):
         try:
             return subprocess.Popen(
                 command,
@@ -69,6 +76,7 @@ class EngineApart(contextlib.AbstractContextManager):
                 stdout=subprocess.PIPE,
                 stderr=self._log,
                 env=child_process.environment(),
+                pass_fds=descriptors,
             )
         except OSError as error:
             raise ExportError(f"{PROCESS} could not start: {error}") from error
@@ -79,12 +87,27 @@ class EngineApart(contextlib.AbstractContextManager):
         Raises:
             Exception: The error of the engine.
         """
+        self._check()
+        self._interrupted = True  # from now on until the whole answer has been read
         with contextlib.suppress(OSError):  # it has ended, which `_receive` reports
             send(self._process.stdin, {"signature": name}, inputs)
         return self._receive()[1]
 
     def __exit__(self, *error) -> None:
-        self._stack.close()
+        self._finish()
+
+    def _check(self):
+        """Raises an `ExportError` if this process would read the answer to another call."""
+        if os.getpid() != self._owner:
+            raise ExportError(
+                f"{PROCESS} belongs to the process from which this one was forked. Open the export "
+                "again in this process."
+            )
+        if self._interrupted and self._process.poll() is None:
+            raise ExportError(
+                f"{PROCESS} has not finished the call before, which was interrupted. Open the "
+                "export again."
+            )
 
     def _receive(self):
         try:
@@ -93,6 +116,7 @@ class EngineApart(contextlib.AbstractContextManager):
             raise ExportError(self._failure()) from None
         except NoMessageError as error:
             raise ExportError(f"{PROCESS} wrote something else than an answer: {error}") from None
+        self._interrupted = False
         if "error" in fields:
             raise self._error(**fields["error"])
         return fields, arrays
@@ -109,20 +133,26 @@ class EngineApart(contextlib.AbstractContextManager):
         self._log.seek(0)
         return child_process.failure(PROCESS, status, self._log.read())
 
-    def _end(self):
-        self._process.kill()  # nothing is lost
-        for stream in (self._process.stdin, self._process.stdout):
-            with contextlib.suppress(OSError):  # a request that it did not read any more
-                stream.close()
-        self._process.wait()
+
+def _end(process, owner):
+    """Ends the process of an engine, unless this process was only forked from its owner."""
+    if os.getpid() != owner:
+        return
+    process.kill()  # nothing is lost
+    for stream in (process.stdin, process.stdout):
+        with contextlib.suppress(OSError):  # a request that it did not read any more
+            stream.close()
+    process.wait()
 
 
-def serve(make: Callable[[], Any]) -> None:
+def serve(make: Callable[[], Any], *, with_thread: bool = True) -> None:
     """Creates an engine and answers the requests of an `EngineApart` until its process ends.
 
     Args:
         make: Function that returns the engine, an object with `signatures`, the list of their
             names, and a method `run` like that of `EngineApart`.
+        with_thread: Whether this process may end with the thread that created the `EngineApart`:
+            see `child_process.end_with_parent`.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C ends the parent, which ends this process
     requests = queue.SimpleQueue()
@@ -134,7 +164,7 @@ def serve(make: Callable[[], Any]) -> None:
             while True:
                 requests.put(receive(stdin))
 
-    child_process.end_with_parent(read)
+    child_process.end_with_parent(read, with_thread=with_thread)
     try:
         engine = _answer(answers, lambda: _created(make))
         while engine is not None:

@@ -69,17 +69,20 @@ def failure(what: str, status: int, log: bytes) -> str:
     return f"{what} ended with {status}; perhaps there is not enough memory. {reason}".strip()
 
 
-def end_with_parent(read: Callable[[], object] | None = None) -> None:
+def end_with_parent(read: Callable[[], object] | None = None, *, with_thread: bool = True) -> None:
     """Lets this process, a child with a pipe from its parent as stdin, end when its parent ends.
 
     The end of stdin shows on every system that the parent has ended, but a thread only notices it
-    when no C++ code holds Python's lock. On Linux the system itself kills the process.
+    when no C++ code holds Python's lock. On Linux the system itself can kill the process, which it
+    does as soon as the parent's thread that started this process has ended.
 
     Args:
         read: Function that reads stdin up to its end. `None`: what it contains is ignored.
+        with_thread: Whether the system may kill the process, and therefore whether it ends with
+            that thread.
     """
     threading.Thread(target=_exit_at_end_of_stdin, args=[read or _ignore], daemon=True).start()
-    if sys.platform.startswith("linux"):
+    if with_thread and sys.platform.startswith("linux"):
         with contextlib.suppress(OSError, AttributeError):  # a C library without prctl
             ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 

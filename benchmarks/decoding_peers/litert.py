@@ -5,7 +5,8 @@ from decoding_files import path_of
 from decoding_task import PAD_ID, Case, Model, without_end
 
 from decoding_peers.parallel import Parts, fastest, ways
-from keras_transformer.export.litert.engines import CompiledEngine
+from keras_transformer.export.litert.engines import COMPILED
+from keras_transformer.export.litert.parallel import open_engines
 
 
 def make(order):
@@ -19,14 +20,13 @@ def make(order):
 
 def _candidate(path, model, case, parts, threads):
     """Returns a candidate with one engine for each part of the batch."""
-    decoders = [
-        _decoder(CompiledEngine(path, threads), model, case, sources)
-        for sources in np.array_split(case.sources(model), parts)
-    ]
+    engines = open_engines(path, COMPILED, threads, parts)
+    batches = np.array_split(case.sources(model), parts)
+    decoders = [_decoder(*each, model, case) for each in zip(engines, batches, strict=True)]
     return Parts(decoders, _rows, parts, threads)
 
 
-def _decoder(engine, model, case, sources):
+def _decoder(engine, sources, model, case):
     search = "greedy" if case.beam_size == 1 else f"beam{case.beam_size}"
     prefix = f"{search}_{len(sources)}x"
     own = [name.removeprefix(prefix) for name in engine.signatures if name.startswith(prefix)]

@@ -10,7 +10,8 @@ from collections.abc import Callable
 from typing import Any
 
 from keras_transformer.export.apart import EngineApart, is_large, serve
-from keras_transformer.export.litert.engines import open_engines
+from keras_transformer.export.litert.engines import open_engine
+from keras_transformer.export.litert.parallel import open_engines
 
 
 class EnginesApart(contextlib.AbstractContextManager):
@@ -45,7 +46,7 @@ def engines_for(model: Any) -> contextlib.AbstractContextManager[Callable[..., l
 
 def main(path: str, how: str, num_threads: str) -> None:
     """Runs an engine for `EnginesApart`."""
-    serve(lambda: open_engines(path, how, int(num_threads))[0])
+    serve(lambda: open_engine(path, how, int(num_threads)))
 
 
 if __name__ == "__main__":

@@ -29,26 +29,22 @@ COMPILED, INTERPRETED, INTERPRETED_WITH_TEXT = "compiled", "interpreted", "inter
 REPORTS = (b"INFO: ", b"WARNING: [", "└".encode())
 
 
-def open_engines(
-    path: str | os.PathLike, how: str, num_threads: int = 1, count: int = 1
-) -> list[Any]:
-    """Returns a list of engines of a file.
+def open_engine(path: str | os.PathLike, how: str, num_threads: int = 1) -> Any:
+    """Returns an engine of a file.
 
     Args:
         path: The file.
         how: `COMPILED`, `INTERPRETED` or `INTERPRETED_WITH_TEXT`.
         num_threads: Number of threads that LiteRT may use in a call.
-        count: Number of engines.
 
     Raises:
         ValueError: If ai-edge-litert is missing or LiteRT cannot read the file.
         RuntimeError: If LiteRT cannot read the file.
     """
     if how == COMPILED:
-        weights = PackedWeights(path)
-        return [CompiledEngine(path, num_threads, weights) for _ in range(count)]
+        return CompiledEngine(path, num_threads)
     operators = _text_operators() if how == INTERPRETED_WITH_TEXT else None
-    return [InterpretedEngine(path, num_threads, operators) for _ in range(count)]
+    return InterpretedEngine(path, num_threads, operators)
 
 
 def _text_operators():
@@ -62,6 +58,9 @@ class CompiledEngine:
 
     The kernels of a processor need the weights in another order. An interpreter stores such a copy
     for every signature and loop; here they share one.
+
+    LiteRT's Python package holds Python's lock during a call: other threads wait for its end. See
+    `open_engines` of the module `parallel` for calls at the same time.
 
     Args:
         path: The file.
@@ -117,6 +116,9 @@ class PackedWeights:
 
     Args:
         path: The .tflite file.
+        cache: The attribute `cache` of the `PackedWeights` of another process, for a process that
+            has inherited its `descriptors`; `path` is then its `path`. `None`: nothing is packed
+            yet.
 
     Raises:
         ValueError: If ai-edge-litert is missing.
@@ -126,12 +128,17 @@ class PackedWeights:
         path: Path of the file; with a cache, that of the file that was read for it, even if `path`
             has been replaced.
         cache: Path of the cache, as LiteRT expects it.
+        descriptors: Numbers of the open files of these paths, a list.
     """
 
-    def __init__(self, path: str | os.PathLike):
-        self.path, self.cache = str(path), IN_MEMORY
-        if os.path.getsize(path) < LARGE:
-            return
+    def __init__(self, path: str | os.PathLike, cache: str | None = None):
+        self.path, self.cache, self.descriptors = str(path), IN_MEMORY, []
+        if cache is not None:
+            self.cache = cache
+        elif os.path.getsize(path) >= LARGE:
+            self._pack(path)
+
+    def _pack(self, path):
         if IN_MEMORY and os.path.exists(DESCRIPTORS):
             with contextlib.suppress(OSError, AttributeError):  # forbidden or missing
                 self.cache = self._keep(os.memfd_create("packed weights"))
@@ -143,6 +150,7 @@ class PackedWeights:
     def _keep(self, descriptor):
         """Returns the path of an open file, which is closed with this object."""
         weakref.finalize(self, os.close, descriptor)
+        self.descriptors.append(descriptor)
         return f"{DESCRIPTORS}/{descriptor}"
 
 

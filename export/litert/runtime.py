@@ -11,8 +11,9 @@ from keras_transformer.decoding import Beam, Greedy
 from keras_transformer.decoding.search import check_search
 from keras_transformer.export.errors import ExportError
 from keras_transformer.export.litert.beams import beam_in, search_in
-from keras_transformer.export.litert.engines import COMPILED, INTERPRETED, open_engines
+from keras_transformer.export.litert.engines import COMPILED, INTERPRETED
 from keras_transformer.export.litert.packed import SIGNATURES, FixedSignature, unpack
+from keras_transformer.export.litert.parallel import open_engines
 from keras_transformer.export.litert.plan import plan
 from keras_transformer.export.litert.source_ids import check_source_ids
 from keras_transformer.export.runtime import OpenGenerator, Pool, check_threads, padded, reason
@@ -35,9 +36,10 @@ class LiteRTFile:
             file contains it, otherwise greedy search.
         num_threads: Number of threads that LiteRT may use in a call. `None`: its default, 1.
         num_parallel_calls: Number of engines, and therefore of calls from different threads that
-            run at the same time; further calls wait. Each engine has its own buffers. On Linux, the
-            engines of a large file share the repacked weights; otherwise each has its own, which
-            need about as much memory as the file.
+            run at the same time; further calls wait. Several engines run in processes of their own,
+            because LiteRT holds Python's lock during a call. On Linux, the engines of a large file
+            share the repacked weights; otherwise each has its own, which need about as much memory
+            as the file.
         engines: Function that opens the engines, with the arguments of `open_engines`.
 
     Raises:
