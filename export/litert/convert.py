@@ -104,7 +104,7 @@ def search_kernels(model, quantize, ranges, grows, code_of=lambda path: None) ->
         grows: Whether the cache grows in stages.
         code_of: See `Int8Rows`.
     """
-    chosen = {"positions": kernels.Positions()}
+    chosen = {"positions": kernels.Positions(), "log_sum_exp": kernels.log_sum_exp}
     if quantize in ROWS:
         tables = [layer.table for layer in model.embeddings]
         kernel = getattr(model.output_layer, "kernel", None)

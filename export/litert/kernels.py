@@ -62,6 +62,17 @@ def single_similarity(query, key) -> Tensor:
     return ops.expand_dims(ops.sum(query * key, axis=-1), axis=2)  # [B, H, T=1, S]
 
 
+def log_sum_exp(logits) -> Tensor:
+    """Returns the logarithm of the sum of exponentials of each row: see `Kernels`.
+
+    The selection of the largest logits reads their blocks as well. LiteRT would copy the logits for
+    a second shape, which takes as long as the exponentials, and find the largest one twice.
+    """
+    largest = tf.reduce_max(logits.maxima, axis=-1, keepdims=True)  # [..., 1]
+    powers = tf.exp(logits.blocks - tf.expand_dims(largest, -1))  # [..., count, size]
+    return largest + tf.expand_dims(tf.math.log(tf.reduce_sum(powers, axis=[-2, -1])), -1)
+
+
 class Int8Rows:
     """Kernels that read rows of matrices in int8, with one scale for each row.
 

@@ -110,6 +110,7 @@ class BeamStep:
             self._allowed(logits, state),
             state.scores,
             vocabulary,
+            self.predictor.log_sum_exp,
             gains=not isinstance(rows.token_scores, tuple),
         )
         best = self._frozen(best, state)

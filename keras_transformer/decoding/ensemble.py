@@ -51,6 +51,7 @@ class Ensemble(Predictor):
                     f"Received: {vocabulary} and {other}."
                 )
         super().__init__(vocabulary, min(member.max_length for member in self.members))
+        self.log_sum_exp = self.members[0].log_sum_exp
         self.grows = any(member.grows for member in self.members)
 
     def sizes(self, inputs: Any) -> tuple[Tensor, Tensor | None]:  # noqa: D102

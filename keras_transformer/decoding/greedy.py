@@ -9,7 +9,6 @@ from keras_transformer.decoding.constraints import Constraints
 from keras_transformer.decoding.loop import STAGES
 from keras_transformer.decoding.model_predictor import predictor_of
 from keras_transformer.decoding.single import decode_single
-from keras_transformer.decoding.top_k import top_k
 from keras_transformer.tensors import Tensor
 
 
@@ -60,7 +59,7 @@ def greedy_decode(
     """
 
     def choose(logits, index):
-        values, tokens = top_k(logits, 1)  # [B, 1]; one pass fewer than maximum and argmax
+        values, tokens = logits.top_k(1)  # [B, 1]; one pass fewer than maximum and argmax
         return tf.squeeze(tokens, 1), tf.squeeze(values, 1)
 
     return decode_single(

@@ -4,9 +4,9 @@ import typing
 
 import tensorflow as tf
 
+from keras_transformer.decoding.blocks import Blocks
 from keras_transformer.decoding.constraints import NEVER
 from keras_transformer.decoding.predictor import pick
-from keras_transformer.decoding.top_k import top_k
 from keras_transformer.tensors import Tensor
 
 # Score of a hypothesis that does not exist. Finite, because LiteRT replaces minus infinity by the
@@ -93,7 +93,9 @@ def write(values, here, new) -> Tensor:
     return () if isinstance(values, tuple) else tf.where(here, tf.expand_dims(new, 2), values)
 
 
-def best_continuations(logits, allowed, scores, vocabulary, gains=False) -> Continuations:
+def best_continuations(
+    logits, allowed, scores, vocabulary, log_sum_exp, gains=False
+) -> Continuations:
     """Returns the best continuations of all hypotheses, and the score of each if it ends here.
 
     Selects the largest few logits of each hypothesis first and then the best N of those. This
@@ -104,30 +106,31 @@ def best_continuations(logits, allowed, scores, vocabulary, gains=False) -> Cont
         allowed: The logits with `NEVER` for forbidden tokens, `pad_id` and `bos_id` included;
             `None` without constraints.
         scores: Sums of log-probabilities `[B, N]`.
-        vocabulary: The `Vocabulary` of the predictor.
+        vocabulary, log_sum_exp: Those of the predictor.
         gains: Whether to return the log-probabilities of the tokens.
 
     Returns:
         `Continuations`.
     """
     beam_size, vocab_size = logits.shape[1:]
-    logits = tf.cast(logits, tf.float32)
+    logits = Blocks(tf.cast(logits, tf.float32))
     special = {vocabulary.eos_id}
     if allowed is None:  # masking all V logits would take one more pass over them
         allowed = logits
         special |= {vocabulary.pad_id, vocabulary.bos_id, *vocabulary.silent_ids}
-    allowed = tf.cast(allowed, tf.float32)
+    else:
+        allowed = Blocks(tf.cast(allowed, tf.float32))
     # Special tokens are removed only after the selection, so select that many more.
     count = min(beam_size + len(special), vocab_size)
-    best, tokens = top_k(allowed, count)  # [B, N, count]
+    best, tokens = allowed.top_k(count)  # [B, N, count]
     for token in special:
         best = tf.where(tf.equal(tokens, token), NONE, best)
     base = tf.expand_dims(scores, 2)  # [B, N, 1]
-    total = tf.reduce_logsumexp(logits, axis=2, keepdims=True)  # [B, N, 1]
+    total = log_sum_exp(logits)  # [B, N, 1]
     # Rounding must not make it positive: early stopping relies on that.
     gain = tf.minimum(best - total, 0.0)  # [B, N, count]
     flat = tf.reshape(base + gain, [-1, beam_size * count])
-    end_gain = tf.minimum(allowed[:, :, vocabulary.eos_id : vocabulary.eos_id + 1] - total, 0.0)
+    end_gain = tf.minimum(allowed.column(vocabulary.eos_id) - total, 0.0)  # [B, N, 1]
     best_scores, chosen = tf.math.top_k(flat, beam_size)  # [B, N]
 
     def take(values):

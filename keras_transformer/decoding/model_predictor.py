@@ -32,6 +32,7 @@ class ModelPredictor(Predictor):
             )
         super().__init__(Vocabulary.of(model.config), model.config.max_length)
         self.model = model
+        self.log_sum_exp = model.kernels.log_sum_exp
 
     def lengths(self, inputs) -> Tensor:  # noqa: D102
         return count_tokens(inputs, self.vocabulary.pad_id)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from keras_transformer.layers.kernels import log_sum_exp
 from keras_transformer.tensors import Tensor
 
 # Logit of a forbidden token. Finite, so that LiteRT can compute with it.
@@ -128,10 +129,12 @@ class Predictor(abc.ABC):
         max_length: Maximum length of an output, in tokens.
 
     Attributes:
+        log_sum_exp: See `Kernels`.
         grows: `True` if the state holds a limited number of positions, so that a search runs in
             stages. `False` if a state serves any number: graphs of searches are then smaller.
     """
 
+    log_sum_exp = staticmethod(log_sum_exp)
     grows = True
 
     def __init__(self, vocabulary: Vocabulary, max_length: int | None):

@@ -5,12 +5,12 @@ from typing import Any
 
 import tensorflow as tf
 
+from keras_transformer.decoding.blocks import top_k as top_k_of
 from keras_transformer.decoding.constraints import NEVER, Constraints
 from keras_transformer.decoding.loop import STAGES, check_lengths
 from keras_transformer.decoding.model_predictor import predictor_of
 from keras_transformer.decoding.single import decode_single
 from keras_transformer.decoding.threefry import uniforms
-from keras_transformer.decoding.top_k import top_k as top_k_of
 from keras_transformer.search_settings import SampleSettings, check_numbers
 from keras_transformer.tensors import Tensor
 
@@ -78,8 +78,9 @@ def sample_decode(
 
     def choose(logits, index):
         draw = tf.gather(draws, [index], axis=1)  # [B or 1, 1]
-        token = draw_token(tf.cast(logits, tf.float32), draw, temperature, top_k, top_p)
-        return token, tf.gather(logits, token, batch_dims=1)
+        values = logits.values
+        token = draw_token(tf.cast(values, tf.float32), draw, temperature, top_k, top_p)
+        return token, tf.gather(values, token, batch_dims=1)
 
     if constraints is None:
         constraints = Constraints()  # never `pad_id` and `bos_id`

@@ -7,6 +7,7 @@ import typing
 import tensorflow as tf
 
 from keras_transformer.decoding.beginnings import Beginning
+from keras_transformer.decoding.blocks import Blocks
 from keras_transformer.decoding.constraints import Rules, with_rules_of
 from keras_transformer.decoding.loop import (
     STAGES,
@@ -48,8 +49,8 @@ def decode_single(
     Args:
         predictor: A `Predictor`.
         inputs: See `Predictor.begin`.
-        choose: Function from the logits `[B, V]`, `NEVER` for forbidden tokens, and the number of
-            the step to the next token `[B]` and its logit `[B]`.
+        choose: Function from the `Blocks` of the logits `[B, V]`, `NEVER` for forbidden tokens, and
+            the number of the step to the next token `[B]` and its logit `[B]`.
         max_length: See `greedy_decode`.
         cache_length: See `greedy_decode`.
         constraints: See `greedy_decode`.
@@ -130,9 +131,9 @@ class _Loop:
         limit = self.length if self.limit is None else self.limit
         first, last = tf.equal(index, 0), index + 1 >= limit
         wide = vocabulary.with_forced(step.logits, first, last, self.detects)  # [B, 1, V]
-        logits = tf.squeeze(wide, 1)  # [B, V]
+        logits = Blocks(tf.squeeze(wide, 1))  # of [B, V]
         best, logit = self.choose(self._allowed(wide, logits, state), index)  # [B] each
-        gain = tf.cast(logit - tf.reduce_logsumexp(logits, axis=-1), tf.float32)  # [B]
+        gain = tf.cast(logit - tf.squeeze(self.predictor.log_sum_exp(logits), 1), tf.float32)  # [B]
         gain = tf.where(ended, 0.0, gain)
         token = tf.where(ended, vocabulary.pad_id, best)
         here = tf.equal(tf.range(self.length), index)  # [L]
@@ -153,11 +154,13 @@ class _Loop:
         return (state,)
 
     def _allowed(self, wide, logits, state):
-        """Returns the logits `[B, V]` with `NEVER` for forbidden tokens; `wide` is `[B, 1, V]`."""
-        if self.rules is None:
-            return self.predictor.vocabulary.without_silent(logits)
-        tokens = tf.expand_dims(state.tokens, 1)
-        return tf.squeeze(self.rules.apply(wide, tokens, state.runs, state.index), 1)
+        """Returns the `Blocks` with `NEVER` for forbidden tokens; `wide` is `[B, 1, V]`."""
+        vocabulary = self.predictor.vocabulary
+        if self.rules is not None:
+            tokens = tf.expand_dims(state.tokens, 1)
+            allowed = self.rules.apply(wide, tokens, state.runs, state.index)
+            return Blocks(tf.squeeze(allowed, 1))
+        return Blocks(vocabulary.without_silent(logits.values)) if vocabulary.silent_ids else logits
 
     def _follow(self, state, token):
         if self.rules is None:

@@ -1,8 +1,9 @@
-"""Operations of the layers that an export may replace with a form its runtime computes faster."""
+"""Operations of layers and searches that an export may replace with faster ones for its runtime."""
 
 import dataclasses
 import functools
 from collections.abc import Callable
+from typing import Any
 
 from keras import ops
 
@@ -82,9 +83,18 @@ def pick(vector: Tensor, tokens: Tensor) -> Tensor:
     return ops.take(vector, tokens)
 
 
+def log_sum_exp(logits: Any) -> Tensor:
+    """Returns the logarithm of the sum of exponentials of each row, `[..., 1]`.
+
+    Args:
+        logits: The `Blocks` of logits `[..., V]`.
+    """
+    return ops.logsumexp(logits.values, axis=-1, keepdims=True)
+
+
 @dataclasses.dataclass(frozen=True)
 class Kernels:
-    """Operations that the layers of a model compute with, chosen when the model is built.
+    """Operations that the layers of a model and its searches compute with, chosen with the model.
 
     They affect how a result is computed, not the result, so they are not part of a layer's
     configuration. Exports copy a model with other kernels where their runtime is faster with
@@ -110,6 +120,7 @@ class Kernels:
         project: Logits from tied output weights.
         restrict: Logits of a few tokens, from tied or separate output weights.
         pick: Entries of the output bias for a few tokens.
+        log_sum_exp: Denominator of the probabilities of the next token, as a logarithm.
     """
 
     similarity: Callable = similarity
@@ -123,6 +134,7 @@ class Kernels:
     project: Callable = project
     restrict: Callable = restrict
     pick: Callable = pick
+    log_sum_exp: Callable = log_sum_exp
 
 
 DEFAULT = Kernels()

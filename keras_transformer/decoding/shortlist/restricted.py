@@ -112,6 +112,7 @@ class Restricted(Predictor):
         whole = joined(self._members)
         super().__init__(whole.vocabulary, whole.max_length)
         self.grows, self.sizes, self.lengths = whole.grows, whole.sizes, whole.lengths
+        self.log_sum_exp = whole.log_sum_exp
 
     def searched(self, search, inputs, constraints=None) -> Any:  # noqa: D102
         source, prefix = tf.convert_to_tensor(inputs, tf.int32), None
@@ -183,7 +184,7 @@ class Masked(Predictor):
     def __init__(self, predictor, vocabulary, allowed, ids=None):
         super().__init__(vocabulary, predictor.max_length)
         self._predictor, self._ids = predictor, ids
-        self.grows = predictor.grows
+        self.grows, self.log_sum_exp = predictor.grows, predictor.log_sum_exp
         # Added instead of selected with `tf.where`: LiteRT's select is a loop over elements.
         self._mask = tf.expand_dims(tf.where(allowed, 0.0, NEVER), 1)  # [B, 1, C]
 
