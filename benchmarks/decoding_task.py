@@ -142,7 +142,7 @@ def build(model):
 
     The weights themselves determine the end, so that no peer needs a rule for it. The last
     normalisation sets the first feature of every hidden state to 1, and the output weights of this
-    feature are -20 or less for special tokens and 0 for all others. The table of positions makes the last
+    feature are -20 for special tokens and 0 for all others. The table of positions makes the last
     feature large at the last position only, and the output weight of this feature is positive for
     the end only. So the end is impossible before the last position and certain there.
 
@@ -177,10 +177,8 @@ def build(model):
     norm.beta.assign(np.eye(1, model.d_model)[0])
     table = transformer.target_embedding.table.numpy()
     table[:, [0, -1]] = 0
-    # A hypothesis that goes on loses so much that no length penalty makes up for it.
-    certainty = 20 if model.length <= 32 else 20 * model.length
-    table[[PAD_ID, UNK_ID, BOS_ID, EOS_ID], 0] = -certainty
-    table[EOS_ID, -1] = 2 * certainty / model.d_model**0.5  # times at most the root of d_model
+    table[[PAD_ID, UNK_ID, BOS_ID, EOS_ID], 0] = -20
+    table[EOS_ID, -1] = 40 / model.d_model**0.5  # times at most the root of d_model
     transformer.target_embedding.table.assign(table)
     return transformer
 
