@@ -22,11 +22,14 @@ def _candidate(path, model, case, parts, threads):
     """Returns a candidate with one engine for each part of the batch."""
     engines = open_engines(path, COMPILED, threads, parts)
     batches = np.array_split(case.sources(model), parts)
-    decoders = [_decoder(*each, model, case) for each in zip(engines, batches, strict=True)]
+    decoders = [
+        _decoder(engine, model, case, sources)
+        for engine, sources in zip(engines, batches, strict=True)
+    ]
     return Parts(decoders, _rows, parts, threads)
 
 
-def _decoder(engine, sources, model, case):
+def _decoder(engine, model, case, sources):
     search = "greedy" if case.beam_size == 1 else f"beam{case.beam_size}"
     prefix = f"{search}_{len(sources)}x"
     own = [name.removeprefix(prefix) for name in engine.signatures if name.startswith(prefix)]
