@@ -27,6 +27,7 @@ from keras_transformer.export.messages import NoMessageError, receive, send
 # TensorFlow takes about four seconds to start.
 LARGE = 2**27
 PROCESS = "The process that runs the exported model"
+INTERRUPTED = f"{PROCESS} has not finished the call before, which was interrupted."
 ERRORS = {
     kind.__name__: kind for kind in (ExportError, MemoryError, OSError, RuntimeError, ValueError)
 }
@@ -45,7 +46,10 @@ class EngineApart(contextlib.AbstractContextManager):
         *arguments: Arguments of the program, strings.
         errors: Dictionary from the names of exceptions to functions that return the exception to
             raise for a message. It extends `ERRORS`.
-        descriptors: Numbers of open files that the process inherits, under the same numbers.
+        inherited: An object with the attribute `descriptors`, a list of the numbers of open files,
+            which the process inherits under the same numbers. `None`: it inherits none.
+        restarts: Whether a new process takes the place of one that has ended or whose call was
+            interrupted. Otherwise every further call raises an error.
 
     Raises:
         ExportError: If the process was killed or could not start. The methods raise it as well.
@@ -55,11 +59,15 @@ class EngineApart(contextlib.AbstractContextManager):
         signatures: Names of the signatures.
     """
 
-    def __init__(self, module, *arguments, errors=None, descriptors=()):
+    def __init__(self, module, *arguments, errors=None, inherited=None, restarts=False):
         self._errors = {**ERRORS, **(errors or {})}
-        self._log = tempfile.TemporaryFile()  # noqa: SIM115
-        self._owner, self._interrupted = os.getpid(), False
-        self._process = self._start(child_process.program(module, *arguments), descriptors)
+        self._program, self._inherited = (module, *arguments), inherited
+        self._owner, self._restarts = os.getpid(), restarts
+        self._begin()
+
+    def _begin(self):
+        self._trouble = None  # reason why the next answer would not be that of the next call
+        self._process = self._start()
         self._finish = weakref.finalize(self, _end, self._process, self._owner)
         try:
             fields, _ = self._receive()
@@ -68,15 +76,16 @@ class EngineApart(contextlib.AbstractContextManager):
             raise
         self.signatures = tuple(fields["signatures"])
 
-    def _start(self, command, descriptors):
+    def _start(self):
         try:
+            self._log = tempfile.TemporaryFile()  # noqa: SIM115
             return subprocess.Popen(
-                command,
+                child_process.program(*self._program),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=self._log,
                 env=child_process.environment(),
-                pass_fds=descriptors,
+                pass_fds=getattr(self._inherited, "descriptors", ()),
             )
         except OSError as error:
             raise ExportError(f"{PROCESS} could not start: {error}") from error
@@ -87,36 +96,43 @@ class EngineApart(contextlib.AbstractContextManager):
         Raises:
             Exception: The error of the engine.
         """
-        self._check()
-        self._interrupted = True  # from now on until the whole answer has been read
-        with contextlib.suppress(OSError):  # it has ended, which `_receive` reports
-            send(self._process.stdin, {"signature": name}, inputs)
+        self._prepare()
+        self._trouble = INTERRUPTED  # until the whole answer has been read
+        try:
+            with contextlib.suppress(OSError):  # it has ended, which `_receive` reports
+                send(self._process.stdin, {"signature": name}, inputs)
+        except (TypeError, ValueError):  # of the inputs, before anything was written
+            self._trouble = None
+            raise
         return self._receive()[1]
 
     def __exit__(self, *error) -> None:
         self._finish()
 
-    def _check(self):
-        """Raises an `ExportError` if this process would read the answer to another call."""
+    def _prepare(self):
+        """Makes sure that the next answer belongs to the next call."""
         if os.getpid() != self._owner:
             raise ExportError(
                 f"{PROCESS} belongs to the process from which this one was forked. Open the export "
                 "again in this process."
             )
-        if self._interrupted and self._process.poll() is None:
-            raise ExportError(
-                f"{PROCESS} has not finished the call before, which was interrupted. Open the "
-                "export again."
-            )
+        if self._trouble is None and self._finish.alive:
+            return
+        if not self._restarts:
+            raise ExportError(self._trouble or f"{PROCESS} has been closed.")
+        self._finish()
+        self._begin()
 
     def _receive(self):
         try:
             fields, arrays = receive(self._process.stdout)
         except EOFError:
-            raise ExportError(self._failure()) from None
+            self._trouble = self._failure()
+            raise ExportError(self._trouble) from None
         except NoMessageError as error:
-            raise ExportError(f"{PROCESS} wrote something else than an answer: {error}") from None
-        self._interrupted = False
+            self._trouble = f"{PROCESS} wrote something else than an answer: {error}"
+            raise ExportError(self._trouble) from None
+        self._trouble = None
         if "error" in fields:
             raise self._error(**fields["error"])
         return fields, arrays
@@ -154,7 +170,13 @@ def serve(make: Callable[[], Any], *, with_thread: bool = True) -> None:
         with_thread: Whether this process may end with the thread that created the `EngineApart`:
             see `child_process.end_with_parent`.
     """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C ends the parent, which ends this process
+    for name in (
+        "SIGINT",
+        "SIGTERM",
+        "SIGHUP",
+    ):  # for the whole group; the parent ends this process
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), signal.SIG_IGN)
     requests = queue.SimpleQueue()
     stdin, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what a library prints is no answer

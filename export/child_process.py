@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
 
 # Runs a module as a program. Python itself would search the working directory first, which may be
@@ -35,6 +36,12 @@ def environment() -> dict[str, str]:
         "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
         "CUDA_VISIBLE_DEVICES": "-1",
     }
+
+
+def available() -> bool:
+    """Returns whether this process can start `program`s: not if it is no ordinary Python."""
+    name = os.path.basename(sys.executable or "")
+    return "py" in name.lower() and not getattr(sys, "frozen", False)
 
 
 def run(command: list[str], **options) -> subprocess.CompletedProcess:
@@ -82,7 +89,9 @@ def end_with_parent(read: Callable[[], object] | None = None, *, with_thread: bo
             that thread.
     """
     threading.Thread(target=_exit_at_end_of_stdin, args=[read or _ignore], daemon=True).start()
-    if with_thread and sys.platform.startswith("linux"):
+    if not with_thread:
+        threading.Thread(target=_exit_without, args=[os.getppid()], daemon=True).start()
+    elif sys.platform.startswith("linux"):
         with contextlib.suppress(OSError, AttributeError):  # a C library without prctl
             ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
@@ -92,6 +101,13 @@ def _exit_at_end_of_stdin(read):
         read()
     finally:
         os._exit(1)
+
+
+def _exit_without(parent):
+    """Ends this process after its parent; a fork of the parent may keep the pipe open."""
+    while os.getppid() == parent:
+        time.sleep(1)
+    os._exit(1)
 
 
 def _ignore():

@@ -143,12 +143,22 @@ class PackedWeights:
             with contextlib.suppress(OSError, AttributeError):  # forbidden or missing
                 self.cache = self._keep(os.memfd_create("packed weights"))
         if self.cache != IN_MEMORY:
-            self.path = self._keep(os.open(path, os.O_RDONLY))
+            self.hold()
             _load(self, 1).close()
         return_large_blocks()  # now, so that the closed model's blocks have been returned as well
 
+    def hold(self) -> None:
+        """Opens the file, so that `path` keeps its meaning even if the file is replaced."""
+        if os.path.exists(DESCRIPTORS) and not self.path.startswith(DESCRIPTORS):
+            self.path = self._keep(os.open(self.path, os.O_RDONLY))
+
     def _keep(self, descriptor):
         """Returns the path of an open file, which is closed with this object."""
+        if descriptor < 3:  # a process that inherits it has its own files with these numbers
+            free = os.dup(descriptor), os.dup(descriptor), os.dup(descriptor), os.dup(descriptor)
+            for number in (descriptor, *free[:-1]):
+                os.close(number)
+            descriptor = free[-1]
         weakref.finalize(self, os.close, descriptor)
         self.descriptors.append(descriptor)
         return f"{DESCRIPTORS}/{descriptor}"

@@ -2,13 +2,15 @@
 
 The package of LiteRT holds Python's lock while a compiled model runs. Only one call can run in a
 process, and no other Python code. Several engines of a compiled model therefore run in processes of
-their own. LiteRT's interpreter releases the lock.
+their own. LiteRT's interpreter releases the lock. A program that contains Python, such as a frozen
+one, cannot start such processes: there the calls wait for one another.
 """
 
 import os
 import sys
 from typing import Any
 
+from keras_transformer.export import child_process
 from keras_transformer.export.apart import EngineApart, serve
 from keras_transformer.export.litert.engines import (
     COMPILED,
@@ -33,12 +35,13 @@ def open_engines(
             ended too early.
         ValueError, RuntimeError: See `open_engine`.
     """
-    if how != COMPILED or count == 1:
+    if how != COMPILED or count == 1 or not child_process.available():
         return [open_engine(path, how, num_threads) for _ in range(count)]
     weights = PackedWeights(path)
+    weights.hold()  # all processes, also those that start later, read the same file
     arguments = weights.path, weights.cache, str(num_threads)
     return [
-        EngineApart(__name__, *arguments, descriptors=weights.descriptors) for _ in range(count)
+        EngineApart(__name__, *arguments, inherited=weights, restarts=True) for _ in range(count)
     ]
 
 

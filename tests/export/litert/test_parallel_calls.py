@@ -61,6 +61,7 @@ def test_several_engines_answer_like_one(file, shared, tmp_path, monkeypatch):
     path = tmp_path / "model.tflite"
     path.write_bytes(file.read_bytes())
     opened = open_engines(path, COMPILED, count=2)
+    path.unlink()
     path.write_bytes(b"another file")
     assert len({os.getpid(), *processes(opened)}) == 3
     expected = CompiledEngine(file).run("product", x=X)["y"]
@@ -127,12 +128,44 @@ def test_after_an_interrupted_call_no_call_gets_its_answer(file, monkeypatch):
         patched.setattr(apart, "receive", interrupt)
         with pytest.raises(KeyboardInterrupt):
             engine.run("product", x=X)
-    for _ in range(2):
-        with pytest.raises(ExportError, match=r"which was interrupted\. Open the export again\."):
-            engine.run("product", x=2 * X)
+    once = other.run("product", x=X)["y"]
+    np.testing.assert_array_equal(engine.run("product", x=2 * X)["y"], 2 * once)
+    with monkeypatch.context() as patched:
+        patched.setattr(apart, "receive", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            engine.run("product", x=X)
+    engine._process.kill()  # its answer may be in the pipe already
+    np.testing.assert_array_equal(engine.run("product", x=2 * X)["y"], 2 * once)
     with pytest.raises(ValueError, match="must be float32"):
         other.run("product", x=X.astype("int32"))
     assert other.run("product", x=X)["y"].shape == (1, 5), "an error is an answer"
+
+
+def test_a_new_process_takes_the_place_of_one_that_was_killed(file, tmp_path):
+    path = tmp_path / "model.tflite"
+    path.write_bytes(file.read_bytes())
+    engine, other = open_engines(path, COMPILED, count=2)
+    path.unlink()
+    engine._process.kill()
+    if os.path.exists(engines.DESCRIPTORS):  # elsewhere it cannot find the file any more
+        with pytest.raises(ExportError, match="perhaps there is not enough memory"):
+            engine.run("product", x=X)
+        expected = other.run("product", x=X)["y"]
+        np.testing.assert_array_equal(engine.run("product", x=X)["y"], expected)
+
+
+def test_wrong_inputs_leave_an_engine_usable(file):
+    engine, _ = open_engines(file, COMPILED, count=2)
+    with pytest.raises(TypeError):
+        engine.run("product", x=np.array([None]))
+    assert engine.run("product", x=X)["y"].shape == (1, 5)
+
+
+def test_a_program_that_contains_python_starts_no_processes(file, monkeypatch):
+    """It would start itself."""
+    monkeypatch.setattr(sys, "frozen", True, raising=False)
+    opened = open_engines(file, COMPILED, count=2)
+    assert [type(engine) for engine in opened] == [CompiledEngine] * 2
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
