@@ -27,7 +27,7 @@ from keras_transformer.export.messages import NoMessageError, receive, send
 # TensorFlow takes about four seconds to start.
 LARGE = 2**27
 PROCESS = "The process that runs the exported model"
-INTERRUPTED = f"{PROCESS} has not finished the call before, which was interrupted."
+INTERRUPTED = f"{PROCESS} still works on a call that was interrupted."
 ERRORS = {
     kind.__name__: kind for kind in (ExportError, MemoryError, OSError, RuntimeError, ValueError)
 }
@@ -170,11 +170,8 @@ def serve(make: Callable[[], Any], *, with_thread: bool = True) -> None:
         with_thread: Whether this process may end with the thread that created the `EngineApart`:
             see `child_process.end_with_parent`.
     """
-    for name in (
-        "SIGINT",
-        "SIGTERM",
-        "SIGHUP",
-    ):  # for the whole group; the parent ends this process
+    # A whole group of processes receives these signals; the parent ends this process.
+    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
         if hasattr(signal, name):
             signal.signal(getattr(signal, name), signal.SIG_IGN)
     requests = queue.SimpleQueue()

@@ -36,10 +36,10 @@ class LiteRTFile:
             file contains it, otherwise greedy search.
         num_threads: Number of threads that LiteRT may use in a call. `None`: its default, 1.
         num_parallel_calls: Number of engines, and therefore of calls from different threads that
-            run at the same time; further calls wait. Several engines run in processes of their own,
-            because LiteRT holds Python's lock during a call. On Linux, the engines of a large file
-            share the repacked weights; otherwise each has its own, which need about as much memory
-            as the file.
+            run at the same time; further calls wait. Several engines of a compiled model run in
+            processes of their own, because it holds Python's lock during a call. On Linux, the
+            engines of a large file share the repacked weights; otherwise each has its own, which
+            need about as much memory as the file.
         engines: Function that opens the engines, with the arguments of `open_engines`.
 
     Raises:

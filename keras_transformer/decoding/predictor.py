@@ -129,7 +129,8 @@ class Predictor(abc.ABC):
         max_length: Maximum length of an output, in tokens.
 
     Attributes:
-        log_sum_exp: See `Kernels`.
+        log_sum_exp: Function that searches call for the denominators of probabilities, from the
+            `Kernels` of a model; no method to override.
         grows: `True` if the state holds a limited number of positions, so that a search runs in
             stages. `False` if a state serves any number: graphs of searches are then smaller.
     """
