@@ -60,6 +60,8 @@ def commands(model, folder, kinds, searches, batch_sizes):
         options = ["--sentences", str(folder / "sentences.txt")]
         if kind != "ctranslate2":
             options += beam
+        if kind == "saved-model" and beams:
+            options += ["--extra-length", "none"]  # .tflite files take it with each call
         if how == "jit" or kind == "litert":
             options += shapes
         if how == "jit":

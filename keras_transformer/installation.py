@@ -1,12 +1,8 @@
 """Commands that install what an optional feature needs."""
 
-import importlib.metadata
-import json
 import pathlib
 import shutil
 import sys
-import urllib.parse
-import urllib.request
 
 DISTRIBUTION = "keras-transformer-kit"
 
@@ -30,6 +26,11 @@ def install_hint(extra: str) -> str:
 
 def _requirement(extra: str) -> str:
     """Returns the arguments of `pip install`."""
+    import importlib.metadata
+    import json
+    import urllib.parse
+    import urllib.request
+
     try:
         record = importlib.metadata.distribution(DISTRIBUTION).read_text("direct_url.json")
     except importlib.metadata.PackageNotFoundError:

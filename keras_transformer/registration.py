@@ -2,7 +2,6 @@
 
 import contextlib
 import importlib
-import importlib.abc
 import importlib.util
 import sys
 
@@ -24,7 +23,7 @@ def register() -> None:
         sys.meta_path.insert(0, _Finder())
 
 
-class _Finder(importlib.abc.MetaPathFinder):
+class _Finder:
     """Finder of the module `keras` whose loader also imports the layers.
 
     It stays installed until Keras is really imported, because TensorFlow and others call
@@ -47,7 +46,7 @@ class _Finder(importlib.abc.MetaPathFinder):
         return spec
 
 
-class _Loader(importlib.abc.Loader):
+class _Loader:
     """Loader that runs Keras's own loader and then imports the layers."""
 
     def __init__(self, loader, finder):

@@ -138,7 +138,11 @@ def run_benchmark(script, *arguments):
 
 def with_tests_on_path():
     """Returns the environment of a process that can import the modules of this folder."""
-    return {**os.environ, "PYTHONPATH": str(pathlib.Path(__file__).parent)}
+    given = filter(None, [os.environ.get("PYTHONPATH")])  # `make test-avx2` sets it
+    return {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(pathlib.Path(__file__).parent), *given]),
+    }
 
 
 def in_own_process(function, *arguments):

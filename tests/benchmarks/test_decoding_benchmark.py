@@ -43,6 +43,8 @@ def test_exports_hold_the_searches_that_are_timed(sizes, searches, tmp_path):
     *ours, theirs = commands(MODELS["smoke"], tmp_path, kinds, sizes, [1])
     for line in ours:
         assert {"--greedy", "--beam"} & {*line} == searches
+        # By default, a beam ends 50 tokens after the source.
+        assert ("--extra-length" in line) == (line[1] == "saved-model" and 4 in sizes)
     assert not {"--greedy", "--beam"} & {*theirs}
 
 

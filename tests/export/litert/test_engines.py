@@ -148,6 +148,15 @@ def test_weights_are_stored_once_in_memory(tmp_path, python):
     assert used["shared"] < used["packed before"] + 0.5 * 4.2
 
 
+def test_libraries_that_no_engine_needs_are_not_imported(python):
+    """These and what they import take 7 MB, more than some models."""
+    imported = python(
+        "import sys, keras_transformer.export.litert.parallel\n"
+        "print(*{'email', 'http', 'importlib.metadata', 'ssl', 'tensorflow'} & {*sys.modules})"
+    )
+    assert not imported.split()
+
+
 @pytest.mark.skipif(not IN_MEMORY, reason="the cache of packed weights needs Linux")
 def test_engines_with_shared_weights_read_the_same_file(file, tmp_path, monkeypatch):
     monkeypatch.setattr(engines, "LARGE", 0)
