@@ -143,9 +143,7 @@ def export_ctranslate2(
 
     def write(draft):
         progress("writing the weights")
-        spec = contents.spec()
-        spec.optimize(None if quantize == "none" else quantize)
-        spec.save(str(draft))
+        _save(contents.spec(), draft, quantize)
         for name, model in pipeline.tokenizers.files().items():
             (draft / name).write_bytes(model)
         contents.write_more(draft)
@@ -160,6 +158,11 @@ def export_ctranslate2(
         "quantize": quantize,
         **report,
     }
+
+
+def _save(spec, draft, quantize):
+    spec.optimize(None if quantize == "none" else quantize)
+    spec.save(str(draft))
 
 
 def _keep_metadata(config, report, origin):

@@ -11,6 +11,7 @@ from keras_transformer.export.agreement import Agreement
 from keras_transformer.export.ctranslate2.metadata import FORCED, is_renormalized, rules_of
 from keras_transformer.export.ctranslate2.opened import open_ctranslate2
 from keras_transformer.export.ctranslate2.spec import make_spec
+from keras_transformer.free_memory import return_free_memory
 
 # Maximum loss in nats per token, of the quantised weights when computed in float32, and with the
 # processor's kernels. Measured for int8 with the small model of the tests: 0.001 for the weights;
@@ -99,6 +100,7 @@ def _judge(draft, agreement, of_kernels, name):
     """Returns the results of both searches; for a quantised model also those in float32."""
     search, quantize = agreement.pipeline.greedy, agreement.limits.quantize
     expected = agreement.expected(search)
+    return_free_memory()  # that of the search in memory
 
     def judge(agreement, compute_type="default"):
         loaded = open_ctranslate2(draft, compute_type=compute_type)
@@ -130,10 +132,12 @@ def _judge_beam(draft, agreement, name):
     beam = BEAM_BY_SUM if config.decoder.hides_start else BEAM
     # No longer than in greedy search: a model that does not end would fill all its positions.
     beam = dataclasses.replace(beam, max_length=agreement.pipeline.greedy.max_length)
+    outputs = agreement.expected(beam, beam.size)
+    return_free_memory()  # that of the search in memory
     loaded = open_ctranslate2(draft, beam)
     ends_by_force = loaded.metadata[FORCED] is not None
     columns = (
-        *(agreement.samples, agreement.read_sources(), agreement.expected(beam, beam.size)),
+        *(agreement.samples, agreement.read_sources(), outputs),
         agreement.exported(loaded, PROGRESS),
     )
     rows = [
