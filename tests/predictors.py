@@ -163,7 +163,7 @@ class DecoderOnly(Predictor):
 
     def extend(self, state, length):
         state, positions = state
-        cache = self.stack.extended_cache(state.cache, length)
+        cache = self.stack.extended_cache(state.cache, length, state.ancestors.width)
         return Cached(cache, state.ancestors.extended(length)), positions
 
     def follow(self, state, parents):

@@ -28,7 +28,7 @@ def write(cache, position, index) -> Tensor:
     A select would read a condition for every element. TensorFlow itself has no CPU kernel for the
     update, so a model that uses it can only decode in LiteRT.
     """
-    return ops.slice_update(cache, (0, 0, index, 0), position)
+    return ops.slice_update(cache, (0, 0, index * position.shape[2], 0), position)
 
 
 class Positions:

@@ -56,5 +56,10 @@ class Ancestors(typing.NamedTuple):
         return tf.reshape(allowed, [-1, width, length * width])
 
     @property
+    def width(self) -> int:
+        """Number of hypotheses per sentence whose entries are in the cache."""
+        return 1 if self._is_single else self.places.shape[1]
+
+    @property
     def _is_single(self):
         return isinstance(self.places, tuple)

@@ -38,11 +38,12 @@ class ModelPredictor(Predictor):
         return count_tokens(inputs, self.vocabulary.pad_id)
 
     def recall(self, state, reading, count, unread) -> Any:  # noqa: D102
-        cache = self.model.decoder.recalled_cache(state.cache, reading, unread)
+        width = state.ancestors.width
+        cache = self.model.decoder.recalled_cache(state.cache, reading, unread, width)
         return state._replace(cache=cache, ancestors=state.ancestors.recalled(count))
 
     def extend(self, state, length) -> Any:  # noqa: D102
-        cache = self.model.decoder.extended_cache(state.cache, length)
+        cache = self.model.decoder.extended_cache(state.cache, length, state.ancestors.width)
         return state._replace(cache=cache, ancestors=state.ancestors.extended(length))
 
     def follow(self, state, parents) -> Any:  # noqa: D102

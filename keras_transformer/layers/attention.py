@@ -170,27 +170,30 @@ class MultiHeadSelfAttention(MultiHeadAttention):
             width: Number of hypotheses per sentence N.
 
         Returns:
-            Two tensors `[B, G, L, N * K]`.
+            Two tensors `[B, G, L * N, K]`; hypothesis `n` is at index `l * N + n` of position `l`.
         """
         return tuple(
-            ops.zeros((batch, self.num_key_value_heads, length, width * size), self.compute_dtype)
+            ops.zeros((batch, self.num_key_value_heads, length * width, size), self.compute_dtype)
             for size in self.head_sizes
         )
 
-    def extended_cache(self, cache: tuple[Tensor, ...], length: int) -> tuple[Tensor, ...]:
+    def extended_cache(
+        self, cache: tuple[Tensor, ...], length: int, width: int = 1
+    ) -> tuple[Tensor, ...]:
         """Returns a cache for `length` more positions; the earlier ones become read-only.
 
         Args:
             cache: A cache from `empty_cache`, after a `step` at its last position.
             length: Number of further positions R.
+            width: Number of hypotheses per sentence N.
 
         Returns:
-            Two tensors `[B, G, R, N * K]` of zeros, and two `[B, G, P, N * K]` with the P earlier
+            Two tensors `[B, G, R * N, K]` of zeros, and two `[B, G, P * N, K]` with the P earlier
             positions.
         """
 
         def extended(recent, past=None):
-            shape = (ops.shape(recent)[0], recent.shape[1], length, recent.shape[3])
+            shape = (ops.shape(recent)[0], recent.shape[1], length * width, recent.shape[3])
             joined = recent if past is None else ops.concatenate([past, recent], axis=2)
             return ops.zeros(shape, recent.dtype), joined
 
@@ -199,7 +202,11 @@ class MultiHeadSelfAttention(MultiHeadAttention):
         return key[0], value[0], key[1], value[1]
 
     def recalled_cache(
-        self, cache: tuple[Tensor, ...], heads: tuple[Tensor, Tensor], unread: Tensor
+        self,
+        cache: tuple[Tensor, ...],
+        heads: tuple[Tensor, Tensor],
+        unread: Tensor,
+        width: int = 1,
     ) -> tuple[Tensor, ...]:
         """Returns a cache with the positions that `read` has computed, for all hypotheses.
 
@@ -212,13 +219,12 @@ class MultiHeadSelfAttention(MultiHeadAttention):
                 into the recent positions.
             heads: Key and value heads of the first T positions from `read`, each `[B, G, T, K]`.
             unread: Whether no `step` has written into the earlier positions; scalar boolean.
+            width: Number of hypotheses per sentence N.
         """
         recent, past = cache[:2], cache[2:]
-        start, length = past[0].shape[2] if past else 0, recent[0].shape[2]  # P, R
-        whole = [
-            _fitted(new, start + length, old.shape[3])
-            for new, old in zip(heads, recent, strict=True)
-        ]
+        start = past[0].shape[2] if past else 0  # P * N
+        length = (start + recent[0].shape[2]) // width  # L
+        whole = [_fitted(new, length, width) for new in heads]  # [B, G, L * N, K] twice
         recent = (of_all[:, :, start:] for of_all in whole)
         past = (
             ops.where(unread, of_all[:, :, :start], old)
@@ -234,8 +240,8 @@ class MultiHeadSelfAttention(MultiHeadAttention):
         Args:
             x: The position in each of the N hypotheses of a sentence, `[B, N, D]`; N = 1 in greedy
                 search.
-            cache: Key and value heads of R positions, each `[B, G, R, N * K]`. After
-                `extended_cache`, also those of the P earlier positions, each `[B, G, P, N * K]`.
+            cache: Key and value heads of R positions, each `[B, G, R * N, K]`. After
+                `extended_cache`, also those of the P earlier positions, each `[B, G, P * N, K]`.
                 `L = P + R`.
             index: Index of the position, counted from 0: a scalar integer, `P <= index < L`.
             allowed: Boolean `[B, N, L * N]`, `True` where a hypothesis may attend to position `l`
@@ -245,36 +251,28 @@ class MultiHeadSelfAttention(MultiHeadAttention):
         Returns:
             The output `[B, N, D]`, and the cache with this position written at `index`.
         """
-        recent, past = cache[:2], cache[2:]
-        start = past[0].shape[2] if past else 0  # P
+        recent, past, width = cache[:2], cache[2:], x.shape[1]
+        start = past[0].shape[2] // width if past else 0  # P
         query, *heads = self._project(x, index)  # [B, H, N, K], [B, G, N, K] twice
         recent = tuple(
-            self.kernels.write(
-                old, ops.reshape(new, (-1, old.shape[1], 1, old.shape[3])), index - start
-            )
+            self.kernels.write(old, new, index - start)
             for new, old in zip(heads, recent, strict=True)
-        )  # [B, G, R, N * K] twice
-        length = start + recent[0].shape[2]  # L
+        )  # [B, G, R * N, K] twice
+        length = start + recent[0].shape[2] // width  # L
         if allowed is None:
             places = ops.arange(length, dtype="int32")  # [L]
             allowed = ops.reshape(ops.less_equal(places, index), (1, 1, -1))  # [1, T=1, L]
-        places = np.repeat(np.arange(length, dtype="int32"), x.shape[1])  # [L * N]
+        places = np.repeat(np.arange(length, dtype="int32"), width)  # [L * N]
         allowed = join_masks(self._near(index, places), allowed)  # [B, N, L * N]
         cache = (*recent, *past)
-        keys, values = (
-            [self._by_hypothesis(cached, x.shape[1]) for cached in tensors]
-            for tensors in ((*past[:1], recent[0]), (*past[1:], recent[1]))
-        )  # lists of [B, G, P * N, K], if there is a past, and [B, G, R * N, K]
+        # Lists of [B, G, P * N, K], if there is a past, and [B, G, R * N, K].
+        keys, values = [*past[:1], recent[0]], [*past[1:], recent[1]]
         relation = self._relation(query, index, places)
         if not past:
             return self.attend(query, *keys, *values, allowed, False, *relation), cache
         scores = [self.compare(query, key) for key in keys]  # of [B, H, N, P * N] ...
         heads = attend_to_parts(scores, values, ops.expand_dims(allowed, axis=1), *relation)
         return self._join_heads(heads), cache
-
-    def _by_hypothesis(self, x, width):
-        """Reshapes `[B, G, L, N * K]` to `[B, G, L * N, K]`."""
-        return ops.reshape(x, (-1, x.shape[1], x.shape[2] * width, x.shape[3] // width))
 
     def get_config(self) -> dict[str, Any]:  # noqa: D102
         position = positions.serialize(self.position)
@@ -288,7 +286,7 @@ class MultiHeadSelfAttention(MultiHeadAttention):
 
 
 def _fitted(heads, length, width):
-    """Returns heads `[B, G, T, K]` with zeros at the end, or cut: `[B, G, length, width]`."""
+    """Returns heads `[B, G, T, K]` of the first hypothesis as a cache, `[B, G, L * N, K]`."""
     groups, size = heads.shape[1], heads.shape[3]
     heads = heads[:, :, :length]
     if heads.shape[2] != length:
@@ -296,4 +294,5 @@ def _fitted(heads, length, width):
         missing = ops.zeros((batch, groups, length - count, size), heads.dtype)
         heads = ops.concatenate([heads, missing], axis=2)
     heads = ops.reshape(heads, (-1, groups, length, size))
-    return ops.pad(heads, [[0, 0], [0, 0], [0, 0], [0, width - size]])
+    heads = ops.pad(heads, [[0, 0], [0, 0], [0, 0], [0, (width - 1) * size]])
+    return ops.reshape(heads, (-1, groups, length * width, size))

@@ -17,12 +17,24 @@ def similarity(query: Tensor, key: Tensor) -> Tensor:
 
 
 def write(cache: Tensor, position: Tensor, index: Tensor) -> Tensor:
-    """Returns `cache` `[B, H, R, K]` with `position` `[B, H, 1, K]` written at `index`.
+    """Returns a cache `[B, H, R * N, K]` with a position of N hypotheses written at `index`.
 
     Uses a select, because TensorFlow's core has no CPU kernel that updates a slice.
+
+    Args:
+        cache: The cache, in which the hypotheses of a position follow one another.
+        position: `[B, H, N, K]`.
+        index: Index of the position, a scalar integer from 0 to R - 1.
     """
-    here = ops.equal(ops.arange(cache.shape[2], dtype="int32"), index)  # [R]
-    return ops.where(ops.reshape(here, (1, 1, -1, 1)), position, cache)
+    _, heads, rows, size = cache.shape
+    count = position.shape[2]  # N
+    here = ops.equal(ops.arange(rows // count, dtype="int32"), index)  # [R]
+    written = ops.where(
+        ops.reshape(here, (1, 1, -1, 1)),
+        ops.reshape(position, (-1, heads, 1, count * size)),
+        ops.reshape(cache, (-1, heads, rows // count, count * size)),
+    )
+    return ops.reshape(written, (-1, heads, rows, size))
 
 
 def positions(places: Tensor, heads: Tensor) -> Tensor:

@@ -113,12 +113,12 @@ class Stack(ConfiguredLayer):
             width: Number of hypotheses per sentence N.
 
         Returns:
-            For each block, two tensors `[B, G, L, N * K]` with its key and value heads; with an
+            For each block, two tensors `[B, G, L * N, K]` with its key and value heads; with an
             SSRU, one tensor `[B, N, D]` with its state.
         """
         return tuple(block.history().empty_cache(batch, length, width) for block in self.blocks)
 
-    def extended_cache(self, cache: tuple, length: int) -> tuple:
+    def extended_cache(self, cache: tuple, length: int, width: int = 1) -> tuple:
         """Returns a cache for `length` more positions; the earlier ones become read-only.
 
         Each step writes to the cache of the new positions, which a runtime may have to copy. The
@@ -127,13 +127,14 @@ class Stack(ConfiguredLayer):
         Args:
             cache: A cache from `empty_cache`, after a `step` at its last position.
             length: Number of further positions R.
+            width: Number of hypotheses per sentence N.
 
         Returns:
-            For each block, two tensors `[B, G, R, N * K]` of zeros, and two `[B, G, P, N * K]` with
+            For each block, two tensors `[B, G, R * N, K]` of zeros, and two `[B, G, P * N, K]` with
             the P earlier positions; with an SSRU, its unchanged state.
         """
         return tuple(
-            block.history().extended_cache(of_block, length)
+            block.history().extended_cache(of_block, length, width)
             for block, of_block in zip(self.blocks, cache, strict=True)
         )
 
@@ -156,16 +157,17 @@ class Stack(ConfiguredLayer):
             heads.append(of_block)
         return tuple(heads)
 
-    def recalled_cache(self, cache: tuple, heads: tuple, unread: Tensor) -> tuple:
+    def recalled_cache(self, cache: tuple, heads: tuple, unread: Tensor, width: int = 1) -> tuple:
         """Returns a cache with the positions whose heads `read` has returned.
 
         Args:
             cache: A cache from `empty_cache` or `extended_cache`, before a `step`.
             heads: The result of `read`.
             unread: See `MultiHeadSelfAttention.recalled_cache`.
+            width: Number of hypotheses per sentence N.
         """
         return tuple(
-            block.self_attention.recalled_cache(of_block, of_heads, unread)
+            block.self_attention.recalled_cache(of_block, of_heads, unread, width)
             for block, of_block, of_heads in zip(self.blocks, cache, heads, strict=True)
         )
 
