@@ -18,7 +18,7 @@ COMPUTING := $(addprefix tests/,conformance decoding export models training/loss
 	--ignore tests/export/programs
 # As close as possible to a processor with AVX2 and without AVX-512, VNNI and bfloat16.
 AVX2 := ONEDNN_MAX_CPU_ISA=AVX2 CT2_FORCE_CPU_ISA=AVX2 XLA_FLAGS=--xla_cpu_max_isa=AVX2 \
-	PYTHONPATH=$(abspath $(VENV))/avx2 TEST_WITH_GRAPPLER=1
+	PYTHONPATH=$(abspath $(VENV))/avx2$${PYTHONPATH:+:$$PYTHONPATH} TEST_WITH_GRAPPLER=1
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-slow test-avx2 test-all lint types format example-pages docs release-check repository clean
@@ -56,7 +56,8 @@ test-slow: $(READY)
 	$(VENV)/bin/python -m pytest $(TWO) -m "$(SLOW)" --timeout 1800 --durations 60 tests/training
 
 test-avx2: $(READY)
-	$(VENV)/bin/python benchmarks/litert_avx2.py $(VENV)/avx2
+	@if [ "$$(uname -sm)" = "Linux x86_64" ]; then \
+	$(VENV)/bin/python benchmarks/litert_avx2.py $(VENV)/avx2; fi
 	$(AVX2) $(VENV)/bin/python -m pytest $(FAST) $(COMPUTING)
 
 test-all: test test-slow test-avx2

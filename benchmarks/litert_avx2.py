@@ -3,9 +3,9 @@
     python benchmarks/litert_avx2.py FOLDER
     PYTHONPATH=FOLDER python ...
 
-LiteRT's kernels (XNNPACK) are chosen when it starts, and it has no switch for that. One condition
-for AVX-512 is that the operating system saves its registers, which the instruction XGETBV tells.
-In the copy, that instruction is replaced by the answer of a system that saves those of AVX only.
+LiteRT chooses its kernels (XNNPACK) when it starts and has no option for that. It uses AVX-512 only
+if the operating system saves the registers of AVX-512, which it reads with the instruction XGETBV.
+The copy contains a constant in place of that instruction: only the registers of AVX are saved.
 AVX-VNNI, which some processors without AVX-512 have, is not switched off.
 """
 
@@ -19,45 +19,51 @@ import tempfile
 import click
 from measurements import BenchmarkError
 
-# xor ecx, ecx; xgetbv
-ASKS = bytes.fromhex("31c9 0f01d0")
-# mov eax, 7: the registers of x87, SSE and AVX
-ANSWERS = bytes.fromhex("b807000000")
+READ_REGISTERS = bytes.fromhex("31c9 0f01d0")  # xor ecx, ecx; xgetbv
+ONLY_AVX = bytes.fromhex("b807000000")  # mov eax, 7: the registers of x87, SSE and AVX
+# Libraries of the two engines, `CompiledModel` and `Interpreter`.
+ENGINES = {"libLiteRt.so", "libpywrap_litert_common.so"}
 
 
 def copy_litert(folder):
     """Writes the package `ai_edge_litert` into a folder and returns the names of changed files.
 
     Args:
-        folder: The folder, which is created if it is missing. A package in it is replaced.
+        folder: The folder, which is created if it is missing. An earlier copy in it is replaced.
 
     Raises:
-        BenchmarkError: If LiteRT is missing, or no library of it asks for the registers.
+        BenchmarkError: If LiteRT is missing or is in this folder, or if the library of an engine
+            does not contain the instruction.
     """
     package = importlib.util.find_spec("ai_edge_litert")
     if package is None:
         raise BenchmarkError("LiteRT is missing: pip install ai-edge-litert")
     source = pathlib.Path(package.submodule_search_locations[0])
     folder = pathlib.Path(folder)
+    target = folder / source.name
+    if target.resolve() == source.resolve():
+        raise BenchmarkError(f"{folder} contains the LiteRT that is to be copied; name another")
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder) as place:
         copy = shutil.copytree(source, pathlib.Path(place, source.name))
-        changed = [library.name for library in copy.rglob("*.so") if _answer(library)]
-        if not changed:
-            raise BenchmarkError(f"{source}: no library in it looks for AVX-512 as expected")
-        target = folder / source.name
+        changed = {library.name for library in copy.rglob("*.so") if _patch(library)}
+        if missing := ENGINES - changed:
+            raise BenchmarkError(
+                f"{source}: {', '.join(sorted(missing))} does not look for AVX-512 as expected. If "
+                "this is a copy already, unset PYTHONPATH."
+            )
         if target.exists():
             target.rename(pathlib.Path(place, "replaced"))
         copy.rename(target)
     return sorted(changed)
 
 
-def _answer(library):
-    """Replaces the questions in a library; returns whether there were any."""
+def _patch(library):
+    """Replaces the instruction in a library; returns whether it contained it."""
     code = library.read_bytes()
-    if ASKS not in code:
+    if READ_REGISTERS not in code:
         return False
-    library.write_bytes(code.replace(ASKS, ANSWERS))
+    library.write_bytes(code.replace(READ_REGISTERS, ONLY_AVX))
     return True
 
 

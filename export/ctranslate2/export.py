@@ -161,6 +161,7 @@ def export_ctranslate2(
 
 
 def _save(spec, draft, quantize):
+    """Writes a specification of CTranslate2, which is free when this function has returned."""
     spec.optimize(None if quantize == "none" else quantize)
     spec.save(str(draft))
 

@@ -100,7 +100,7 @@ def _judge(draft, agreement, of_kernels, name):
     """Returns the results of both searches; for a quantised model also those in float32."""
     search, quantize = agreement.pipeline.greedy, agreement.limits.quantize
     expected = agreement.expected(search)
-    return_free_memory()  # that of the search in memory
+    return_free_memory()  # of the search in memory, before CTranslate2 loads the weights
 
     def judge(agreement, compute_type="default"):
         loaded = open_ctranslate2(draft, compute_type=compute_type)
@@ -133,7 +133,7 @@ def _judge_beam(draft, agreement, name):
     # No longer than in greedy search: a model that does not end would fill all its positions.
     beam = dataclasses.replace(beam, max_length=agreement.pipeline.greedy.max_length)
     outputs = agreement.expected(beam, beam.size)
-    return_free_memory()  # that of the search in memory
+    return_free_memory()  # of the search in memory, before CTranslate2 loads the weights
     loaded = open_ctranslate2(draft, beam)
     ends_by_force = loaded.metadata[FORCED] is not None
     columns = (

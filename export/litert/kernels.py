@@ -23,7 +23,7 @@ WIDE = 64
 
 
 def write(cache, position, index) -> Tensor:
-    """Writes a position into the cache by updating a slice, which is a plain copy.
+    """Writes a position `[B, G, N, K]` into a cache `[B, G, R * N, K]` by updating a slice.
 
     A select would read a condition for every element. TensorFlow itself has no CPU kernel for the
     update, so a model that uses it can only decode in LiteRT.

@@ -57,7 +57,7 @@ class Ancestors(typing.NamedTuple):
 
     @property
     def width(self) -> int:
-        """Number of hypotheses per sentence whose entries are in the cache."""
+        """Number N of hypotheses; 1 for an SSRU, whose cache has no positions."""
         return 1 if self._is_single else self.places.shape[1]
 
     @property

@@ -170,7 +170,8 @@ class MultiHeadSelfAttention(MultiHeadAttention):
             width: Number of hypotheses per sentence N.
 
         Returns:
-            Two tensors `[B, G, L * N, K]`; hypothesis `n` is at index `l * N + n` of position `l`.
+            Two tensors `[B, G, L * N, K]`; the entry of hypothesis `n` at position `l` has index
+            `l * N + n`.
         """
         return tuple(
             ops.zeros((batch, self.num_key_value_heads, length * width, size), self.compute_dtype)
@@ -178,7 +179,7 @@ class MultiHeadSelfAttention(MultiHeadAttention):
         )
 
     def extended_cache(
-        self, cache: tuple[Tensor, ...], length: int, width: int = 1
+        self, cache: tuple[Tensor, ...], length: int, width: int
     ) -> tuple[Tensor, ...]:
         """Returns a cache for `length` more positions; the earlier ones become read-only.
 
@@ -206,7 +207,7 @@ class MultiHeadSelfAttention(MultiHeadAttention):
         cache: tuple[Tensor, ...],
         heads: tuple[Tensor, Tensor],
         unread: Tensor,
-        width: int = 1,
+        width: int,
     ) -> tuple[Tensor, ...]:
         """Returns a cache with the positions that `read` has computed, for all hypotheses.
 
@@ -250,6 +251,9 @@ class MultiHeadSelfAttention(MultiHeadAttention):
 
         Returns:
             The output `[B, N, D]`, and the cache with this position written at `index`.
+
+        Raises:
+            ValueError: If `cache` or `allowed` is for another number of hypotheses.
         """
         recent, past, width = cache[:2], cache[2:], x.shape[1]
         start = past[0].shape[2] // width if past else 0  # P
@@ -262,6 +266,12 @@ class MultiHeadSelfAttention(MultiHeadAttention):
         if allowed is None:
             places = ops.arange(length, dtype="int32")  # [L]
             allowed = ops.reshape(ops.less_equal(places, index), (1, 1, -1))  # [1, T=1, L]
+        if allowed.shape[-1] not in (None, length * width):
+            raise ValueError(
+                f"`cache` and `allowed` must be for the {width} hypotheses of `x`. Received by "
+                f"{self.name!r}: a cache of {start * width + recent[0].shape[2]} and a mask of "
+                f"{allowed.shape[-1]} entries for each sentence."
+            )
         places = np.repeat(np.arange(length, dtype="int32"), width)  # [L * N]
         allowed = join_masks(self._near(index, places), allowed)  # [B, N, L * N]
         cache = (*recent, *past)

@@ -17,24 +17,24 @@ def similarity(query: Tensor, key: Tensor) -> Tensor:
 
 
 def write(cache: Tensor, position: Tensor, index: Tensor) -> Tensor:
-    """Returns a cache `[B, H, R * N, K]` with a position of N hypotheses written at `index`.
+    """Returns a cache `[B, G, R * N, K]` with a position of N hypotheses written at `index`.
 
     Uses a select, because TensorFlow's core has no CPU kernel that updates a slice.
 
     Args:
         cache: The cache, in which the hypotheses of a position follow one another.
-        position: `[B, H, N, K]`.
+        position: `[B, G, N, K]`.
         index: Index of the position, a scalar integer from 0 to R - 1.
     """
-    _, heads, rows, size = cache.shape
+    _, groups, rows, size = cache.shape
     count = position.shape[2]  # N
     here = ops.equal(ops.arange(rows // count, dtype="int32"), index)  # [R]
     written = ops.where(
         ops.reshape(here, (1, 1, -1, 1)),
-        ops.reshape(position, (-1, heads, 1, count * size)),
-        ops.reshape(cache, (-1, heads, rows // count, count * size)),
+        ops.reshape(position, (-1, groups, 1, count * size)),
+        ops.reshape(cache, (-1, groups, rows // count, count * size)),
     )
-    return ops.reshape(written, (-1, heads, rows, size))
+    return ops.reshape(written, (-1, groups, rows, size))
 
 
 def positions(places: Tensor, heads: Tensor) -> Tensor:

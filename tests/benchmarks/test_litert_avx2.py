@@ -12,7 +12,6 @@ from support import BENCHMARKS
 PACK = """
 import sys
 
-import numpy as np
 from ai_edge_litert.compiled_model import CompiledModel
 from ai_edge_litert.cpu_options import CpuOptions
 from ai_edge_litert.hardware_accelerator import HardwareAccelerator
@@ -42,7 +41,7 @@ def copy(tmp_path_factory):
     command = [sys.executable, BENCHMARKS / "litert_avx2.py", folder]
     done = subprocess.run(command, capture_output=True, text=True, env=original())
     assert done.returncode == 0, done.stderr
-    assert "libLiteRt.so" in done.stdout
+    assert "libLiteRt.so" in done.stdout and "libpywrap_litert_common.so" in done.stdout
     return folder
 
 
@@ -71,16 +70,41 @@ def test_the_copy_packs_weights_for_other_kernels(copy, tmp_path):
     assert packed != pack("as_avx2", PYTHONPATH=str(copy))
 
 
-def test_libraries_that_are_not_understood_are_refused(tmp_path, monkeypatch):
+@pytest.fixture
+def package(tmp_path, monkeypatch):
+    """A package `ai_edge_litert` with the library of one engine."""
+    from litert_avx2 import READ_REGISTERS
+
+    folder = tmp_path / "site" / "ai_edge_litert"
+    folder.mkdir(parents=True)
+    (folder / "__init__.py").touch()
+    (folder / "libLiteRt.so").write_bytes(b"begin" + READ_REGISTERS + b"end")
+    monkeypatch.syspath_prepend(folder.parent)
+    monkeypatch.delitem(sys.modules, "ai_edge_litert", raising=False)
+    return folder
+
+
+def test_every_engine_must_be_understood(package, tmp_path):
+    from litert_avx2 import ONLY_AVX, copy_litert
+    from measurements import BenchmarkError
+
+    target = tmp_path / "copy"
+    with pytest.raises(BenchmarkError, match="libpywrap_litert_common.so does not look for AVX-5"):
+        copy_litert(target)
+    assert not [*target.iterdir()]
+    (package / "libpywrap_litert_common.so").write_bytes((package / "libLiteRt.so").read_bytes())
+    for _ in range(2):  # the second time it replaces the copy
+        assert copy_litert(target) == ["libLiteRt.so", "libpywrap_litert_common.so"]
+        assert [path.name for path in target.iterdir()] == ["ai_edge_litert"]
+    copied = (target / "ai_edge_litert" / "libLiteRt.so").read_bytes()
+    assert copied == b"begin" + ONLY_AVX + b"end"
+
+
+def test_the_installed_package_is_not_changed(package):
     from litert_avx2 import copy_litert
     from measurements import BenchmarkError
 
-    package = tmp_path / "site" / "ai_edge_litert"
-    package.mkdir(parents=True)
-    (package / "__init__.py").touch()
-    (package / "libLiteRt.so").write_bytes(b"nothing")
-    monkeypatch.syspath_prepend(package.parent)
-    monkeypatch.delitem(sys.modules, "ai_edge_litert", raising=False)
-    with pytest.raises(BenchmarkError, match="no library in it looks for AVX-512"):
-        copy_litert(tmp_path / "copy")
-    assert not [*(tmp_path / "copy").iterdir()]
+    before = (package / "libLiteRt.so").read_bytes()
+    with pytest.raises(BenchmarkError, match="contains the LiteRT that is to be copied"):
+        copy_litert(package.parent)
+    assert (package / "libLiteRt.so").read_bytes() == before

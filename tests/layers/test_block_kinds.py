@@ -142,17 +142,32 @@ def test_a_decoder_stack_and_its_steps(kind, norm):
 
 
 @each_kind
-def test_a_cache_in_two_parts(kind):
+@pytest.mark.parametrize("width", [1, 3])
+def test_a_cache_in_two_parts(kind, width):
+    """Several hypotheses share a cache, each with a mask of its own entries."""
     decoder, _ = built(Decoder, kind, "pre", (B, T, D), (B, S, D), num_layers=2)
-    x, memory = normal(B, T, D), tf.constant(normal(B, S, D, seed=1))
-    out, heads = decoder(x, memory), decoder.project_memory(memory)
-    cache = decoder.empty_cache(B, 4)
+    x, memory = normal(B, width, T, D), tf.constant(normal(B, S, D, seed=1))
+    out = [decoder(x[:, number], memory) for number in range(width)]
+    heads, cache = decoder.project_memory(memory), decoder.empty_cache(B, 4, width)
+    own = np.eye(width, dtype=bool)[:, None]  # [N, 1, N]
     for index in range(T):
         if index == 4:
-            cache = decoder.extended_cache(cache, T - 4)
-        step = decoder.step(x[:, index : index + 1], cache, index, heads)
-        np.testing.assert_allclose(step.x[:, 0], out[:, index], **LAYER)
+            cache = decoder.extended_cache(cache, T - 4, width)
+        places = np.arange(4 if index < 4 else T) <= index  # [L]
+        allowed = (own & places[:, None]).reshape(1, width, -1)
+        step = decoder.step(x[:, :, index], cache, index, heads, allowed=allowed)
+        for number in range(width):
+            np.testing.assert_allclose(step.x[:, number], out[number][:, index], **LAYER)
         cache = step.cache
+
+
+def test_a_cache_for_other_hypotheses_is_refused():
+    decoder, _ = built(Decoder, "llama", "pre", (B, T, D), (B, S, D), num_layers=1)
+    heads = decoder.project_memory(tf.constant(normal(B, S, D)))
+    cache = decoder.extended_cache(decoder.empty_cache(B, 6, 3), 6, 1)
+    message = "must be for the 3 hypotheses .* a cache of 24 and a mask of 36 entries"
+    with pytest.raises(ValueError, match=message):
+        decoder.step(normal(B, 3, D), cache, 6, heads, allowed=np.ones((B, 3, 36), bool))
 
 
 @pytest.mark.parametrize("kind", ["t5", "llama"])

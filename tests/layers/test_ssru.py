@@ -76,7 +76,7 @@ def test_a_step_at_a_time_equals_the_call(policy):
         assert out.dtype == layer.compute_dtype and cache[0].dtype == "float32"
         atol = 1e-5 if layer.compute_dtype == "float32" else 2e-2  # one ulp of a bfloat16 near 2
         np.testing.assert_allclose(to_numpy(out)[:, 0], to_numpy(expected)[:, t], rtol=0, atol=atol)
-    assert layer.extended_cache(cache, 5) is cache
+    assert layer.extended_cache(cache, 5, 1) is cache
 
 
 @pytest.mark.parametrize("dtype", ["mixed_float16", "mixed_bfloat16"])

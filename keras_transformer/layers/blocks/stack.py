@@ -118,7 +118,7 @@ class Stack(ConfiguredLayer):
         """
         return tuple(block.history().empty_cache(batch, length, width) for block in self.blocks)
 
-    def extended_cache(self, cache: tuple, length: int, width: int = 1) -> tuple:
+    def extended_cache(self, cache: tuple, length: int, width: int) -> tuple:
         """Returns a cache for `length` more positions; the earlier ones become read-only.
 
         Each step writes to the cache of the new positions, which a runtime may have to copy. The
@@ -157,7 +157,7 @@ class Stack(ConfiguredLayer):
             heads.append(of_block)
         return tuple(heads)
 
-    def recalled_cache(self, cache: tuple, heads: tuple, unread: Tensor, width: int = 1) -> tuple:
+    def recalled_cache(self, cache: tuple, heads: tuple, unread: Tensor, width: int) -> tuple:
         """Returns a cache with the positions whose heads `read` has returned.
 
         Args:

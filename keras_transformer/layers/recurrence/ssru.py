@@ -99,7 +99,7 @@ class SSRU(AttendingLayer):
         """
         return (ops.zeros((batch, width, self.widths["x"]), self.state_dtype),)
 
-    def extended_cache(self, cache: Any, length: int, width: int = 1) -> tuple[Tensor]:
+    def extended_cache(self, cache: Any, length: int, width: int) -> tuple[Tensor]:
         """Returns the states unchanged, as they have no maximum length."""
         return cache
 

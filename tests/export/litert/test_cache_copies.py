@@ -12,11 +12,11 @@ from keras_transformer.export.litert.serialization import read_model
 from keras_transformer.layers.kernels import Kernels
 
 B, H, N, K, D, POSITIONS = 2, 3, 4, 8, 24, 16
-CACHE = B * H * POSITIONS * N * K  # numbers of all keys, more than any other tensor has
+CACHE = B * H * POSITIONS * N * K  # elements of all keys, more than those of any other tensor
 
 
 def step(layer, extends):
-    """Returns a concrete function of one step, after none or as many earlier positions."""
+    """Returns one step as a concrete function; with `extends`, in the second part of a cache."""
     inputs = [tf.TensorSpec([B, N, D]), tf.TensorSpec([], tf.int32)]
 
     @tf.function(input_signature=inputs, autograph=False)
@@ -63,7 +63,7 @@ def test_it_equals_the_step_in_tensorflow(extends):
     expected = step(layers[1], extends)(x=x, index=index)
     content = convert_functions(layers[0], {"step": step(layers[0], extends)})
     run = interpreter.Interpreter(model_content=content).get_signature_runner("step")
-    found = run(x=x, index=index)
+    outputs = run(x=x, index=index)
     for name, value in expected.items():
         assert np.any(value)
-        np.testing.assert_allclose(found[name], value, atol=1e-5)
+        np.testing.assert_allclose(outputs[name], value, atol=1e-5)
