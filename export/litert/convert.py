@@ -104,7 +104,11 @@ def search_kernels(model, quantize, ranges, grows, code_of=lambda path: None) ->
         grows: Whether the cache grows in stages.
         code_of: See `Int8Rows`.
     """
-    chosen = {"positions": kernels.Positions(), "log_sum_exp": kernels.log_sum_exp}
+    chosen = {
+        "positions": kernels.Positions(),
+        "log_sum_exp": kernels.log_sum_exp,
+        "write": kernels.write,
+    }
     if quantize in ROWS:
         tables = [layer.table for layer in model.embeddings]
         kernel = getattr(model.output_layer, "kernel", None)
@@ -113,7 +117,7 @@ def search_kernels(model, quantize, ranges, grows, code_of=lambda path: None) ->
     if ranges is not None:
         chosen.update(dense=FakeQuantized(model, ranges), keep=keep_in_float)
     if grows:
-        chosen.update(write=kernels.write, similarity=kernels.single_similarity)
+        chosen.update(similarity=kernels.single_similarity)
     return Kernels(**chosen)
 
 
