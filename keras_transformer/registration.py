@@ -4,6 +4,7 @@ import contextlib
 import importlib
 import importlib.util
 import sys
+from typing import Any
 
 MODELS = (
     *("transformer", "language_model", "classifier", "token_classifier", "span_predictor"),
@@ -23,6 +24,7 @@ def register() -> None:
         sys.meta_path.insert(0, _Finder())
 
 
+# `importlib.abc` has base classes for the next two, but imports much more.
 class _Finder:
     """Finder of the module `keras` whose loader also imports the layers.
 
@@ -42,7 +44,8 @@ class _Finder:
         finally:
             self.is_searching = False
         if spec is not None:
-            spec.loader = _Loader(spec.loader, self)
+            loader: Any = _Loader(spec.loader, self)
+            spec.loader = loader
         return spec
 
 
