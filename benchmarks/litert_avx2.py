@@ -74,6 +74,9 @@ def main(folder):
         raise click.ClickException("This takes Linux on x86-64.")
     try:
         changed = copy_litert(folder)
+    except shutil.Error as error:  # a list of all files that could not be copied
+        _, path, reason = error.args[0][0]
+        raise click.ClickException(f"{path} could not be written: {reason}") from error
     except (BenchmarkError, OSError) as error:
         raise click.ClickException(str(error)) from error
     click.echo(f"Written to {folder}, without AVX-512: {', '.join(changed)}")

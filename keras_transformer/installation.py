@@ -26,6 +26,7 @@ def install_hint(extra: str) -> str:
 
 def _requirement(extra: str) -> str:
     """Returns the arguments of `pip install`."""
+    # Imported here, because they take 7 MB in every process that runs a .tflite file.
     import importlib.metadata
     import json
     import urllib.parse
