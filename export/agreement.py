@@ -216,6 +216,7 @@ def _require_losses(report, limit, what):
         if not report[name] <= limit:  # also true for NaN
             raise ExportError(
                 f"{what}: as scored by the model in memory, {meaning} {report[name]:.2g} nats per "
-                f"token, but at most {limit:g} is allowed; {100 * report['token_agreement']:.1f} % "
-                "of the tokens are the same. The export was not kept."
+                f"token, but at most {limit:g} is allowed (`--max-score-loss`); "
+                f"{100 * report['token_agreement']:.1f} % of the tokens are the same. The export "
+                "was not kept."
             )

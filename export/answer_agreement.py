@@ -1,6 +1,7 @@
 """Agreement of an exported model that answers in one pass with the model in memory."""
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,22 +18,27 @@ class AnswerAgreement:
     """Required agreement of an export with the model in memory.
 
     In float32, all numbers must be equal within the codec's `tolerance`, and so must all answers
-    that are not tied within it. A quantised model computes other numbers. Two losses are limited:
-    the mean error of the scores that it gives to the answers of the model in memory, and, with
-    references, the loss in the codec's metrics. The share of equal answers is reported;
-    `min_agreement` limits it.
+    that are not tied within it. A quantised model computes other numbers. Three losses are limited:
+    the mean error of the scores that it gives to the answers of the model in memory; if results
+    have no scores of other answers, by how much its answers are less probable to the model in
+    memory than the model's own; and, with references, the loss in the codec's metrics. Scores that
+    add up log-probabilities of tokens are compared per token. The share of equal answers is
+    reported; `min_agreement` limits it.
 
     Args:
         codec: The `Codec`.
         examples: List of examples.
         expected: List of `Result`s of the model in memory, one per example.
         limits: The `Limits`. The default of `max_score_loss` is the codec's.
+        log_probabilities: Function of an example and a list of `Result`s: see
+            `SinglePass.log_probabilities`.
     """
 
     codec: Codec
     examples: list
     expected: list
     limits: Limits = Limits()
+    log_probabilities: Callable = lambda example, results: None
 
     def judge(self, answers, what) -> dict[str, Any]:
         """Compares the answers of an export with those of the model in memory.
@@ -44,9 +50,10 @@ class AnswerAgreement:
         Returns:
             Dictionary of `sentences`, the number of examples; `identical` and `agreement`, number
             and share of equal answers; `<number>_difference`, such as `probability_difference`, the
-            largest difference of a number; `score_error`, the mean error of the scores;
-            `differences`, the first few answers that differ; `processor`; and with references the
-            codec's metrics, each a dictionary of `in_memory`, `exported` and `difference`.
+            largest difference of a number; `score_error`, the mean error of the scores, in the
+            codec's `score_unit`; `differences`, the first few answers that differ; `processor`; for
+            a quantised model that generates text `score_loss`; and with references the codec's
+            metrics, each a dictionary of `in_memory`, `exported` and `difference`.
 
         Raises:
             ExportError: If they do not agree.
@@ -59,13 +66,14 @@ class AnswerAgreement:
                 f"{what}: only one of the two models read all of {shown!r}. The export was not "
                 "kept."
             )
-        others = [(example, a, b) for example, a, b in rows if a.choice != b.choice]
+        tolerance = self.codec.tolerance
+        others = [(example, a, b) for example, a, b in rows if not a.agrees(b, tolerance)]
         report = {
             "sentences": len(rows),
             "identical": len(rows) - len(others),
             "agreement": 1 - len(others) / len(rows),
             f"{self.codec.number}_difference": float(np.max([a.gap(b) for _, a, b in rows])),
-            "score_error": float(np.mean([_error(a, b) for _, a, b in rows])),
+            "score_error": float(np.mean([a.score_error(b) for _, a, b in rows])),
             "differences": [
                 difference(self.codec.shown(example), a.choice, b.choice)
                 for example, a, b in others[:SHOWN]
@@ -75,6 +83,7 @@ class AnswerAgreement:
         if self.limits.is_exact:
             self._require_same(report, others, what)
         else:
+            report.update(self._loss(others, len(rows)))
             self._require_close(report, what)
         if self.limits.references is not None:
             metrics = (
@@ -101,18 +110,27 @@ class AnswerAgreement:
                     "kept."
                 )
 
+    def _loss(self, others, count):
+        """Returns `score_loss`, the mean over all examples; empty if no answer has one."""
+        pairs = [self.log_probabilities(example, both) for example, *both in others]
+        losses = [float(ours - theirs) for ours, theirs in filter(_is_given, pairs)]
+        return {"score_loss": sum(losses) / count} if losses else {}
+
     def _require_close(self, report, what):
         limit = self.limits.score_loss(self.codec.max_score_loss)
-        if not report["score_error"] <= limit:
-            raise ExportError(
-                f"{what}: the scores of the answers are off by {report['score_error']:.2g} on "
-                f"average, but at most {limit:g} is allowed; {100 * report['agreement']:.1f} % of "
-                "the answers are the same. The export was not kept."
-            )
+        for name, meaning in (
+            ("score_error", "the scores of the answers are off by"),
+            ("score_loss", "to the model in memory, the answers are less probable than its own by"),
+        ):
+            if name in report and not report[name] <= limit:  # also true for NaN
+                raise ExportError(
+                    f"{what}: {meaning} {report[name]:.2g} {self.codec.score_unit} on average, but "
+                    f"at most {limit:g} is allowed (`--max-score-loss`); "
+                    f"{100 * report['agreement']:.1f} % of the answers are the same. The export "
+                    "was not kept."
+                )
         self.limits.require_agreement(report["agreement"], "answers", what)
 
 
-def _error(ours, theirs):
-    """Returns the error of a score, NaN if the numbers have other shapes."""
-    same_shape = ours.numbers.shape == theirs.numbers.shape
-    return abs(ours.score - theirs.score_of(ours)) if same_shape else float("nan")
+def _is_given(pair):
+    return pair is not None

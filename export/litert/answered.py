@@ -28,7 +28,9 @@ class LiteRTAnswers(Contents):
         self._codec = codec = pipeline.codec
         limits.check(codec.max_score_loss)
         super().__init__(pipeline, samples, limits, *shapes_and_progress)
-        self._agreement = AnswerAgreement(codec, samples, pipeline.answer(samples), limits)
+        self._agreement = AnswerAgreement(
+            codec, samples, pipeline.answer(samples), limits, pipeline.log_probabilities
+        )
         self.signatures = [
             FixedSignature(self._name(rows, length), rows, length)
             for length, rows in itertools.product(self.lengths, self.batch_sizes)

@@ -97,5 +97,14 @@ def test_a_wrong_direction_is_refused(embedder):
     expected = embedder.answer(TEXTS)
     turned = [TextVector(-result.values, result.truncated) for result in expected]
     limits = Limits(quantize="int8")
-    with pytest.raises(ExportError, match="scores of the answers are off by 2 on average"):
+    with pytest.raises(ExportError, match="answers are off by 2 of cosine distance on average"):
         AnswerAgreement(embedder.codec, TEXTS, expected, limits).judge(turned, "x.tflite")
+
+
+def test_vectors_that_are_equal_within_the_tolerance_agree(embedder):
+    expected = embedder.answer(TEXTS)
+    rounded = [TextVector(one.values + np.float32(2e-7), one.truncated) for one in expected]
+    assert any(ours.text != theirs.text for ours, theirs in zip(expected, rounded, strict=True))
+    report = AnswerAgreement(embedder.codec, TEXTS, expected).judge(rounded, "x.tflite")
+    assert report["agreement"] == 1 and report["identical"] == len(TEXTS)
+    assert report["differences"] == []

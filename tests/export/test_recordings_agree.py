@@ -13,6 +13,9 @@ from keras_transformer.audio.log_mel import LogMel
 from keras_transformer.decoding.encoder_decoder import EncoderDecoder
 from keras_transformer.export import ExportError
 from keras_transformer.export.answer_agreement import AnswerAgreement
+from keras_transformer.export.limits import Limits
+from keras_transformer.tasks.speech_recognition.codec import SpeechCodec
+from keras_transformer.tasks.speech_recognition.transcript import Transcript
 
 SAMPLES, POSITIONS = 12_000, 750  # of a recording of 12 seconds, with 8 samples for a frame
 NEVER = [2, 3]  # tokens of the beginning and the end, which are no labels of CTC
@@ -97,3 +100,52 @@ def test_scores_of_other_searches_add_up_tokens_over_the_length_penalty():
         assert float(search.terms(tf.constant(13.0), tf.constant(50))) == pytest.approx(expected)
     (result,) = speech_recognizer().transcribe([recording(400)])
     assert result.terms == result.length
+
+
+@pytest.mark.parametrize("tokens", [6, 60])
+def test_the_limit_of_a_quantised_file_is_per_token(tokens):
+    ours = [Transcript("a b c", -0.05 * tokens, tokens), Transcript("", -0.05, 1)]
+
+    def judge(error):
+        theirs = [
+            dataclasses.replace(one, log_probability=one.score - error * one.length) for one in ours
+        ]
+        agreement = AnswerAgreement(SpeechCodec, ["a.wav", "b.wav"], ours, Limits("int8"))
+        return agreement.judge(theirs, "a.tflite")["score_error"]
+
+    assert judge(0.09) == pytest.approx(0.09)
+    with pytest.raises(ExportError, match=r"off by 0.11 nats per token .*\(`--max-score-loss`\)"):
+        judge(0.11)
+
+
+def test_a_confident_transcript_that_the_model_in_memory_does_not_expect_is_refused():
+    pipeline = speech_recognizer()
+    samples = recording(300)
+    (expected,) = pipeline.transcribe([samples])
+    repeated = Transcript("ab" * 9, expected.score, 20)
+    loss = np.subtract(*pipeline.log_probabilities(samples, [expected, repeated]))
+    agreement = AnswerAgreement(
+        pipeline.codec, [samples] * 2, [expected] * 2, Limits("int8", max_score_loss=loss / 4),
+        pipeline.log_probabilities,
+    )  # fmt: skip
+    with pytest.raises(ExportError, match="less probable than its own by .* nats per token"):
+        agreement.judge([repeated, expected], "a.tflite")
+    report = dataclasses.replace(agreement, limits=Limits("int8", max_score_loss=loss)).judge(
+        [repeated, expected], "a.tflite"
+    )
+    assert report["score_loss"] == pytest.approx(loss / 2) and report["agreement"] == 0.5
+
+
+def test_the_probability_of_a_transcript_is_that_of_its_tokens():
+    pipeline = speech_recognizer()
+    samples, config = recording(300), pipeline.model.config
+    results = [Transcript("ab", -1.0, 3), Transcript("bca", -1.0, 4)]
+    found = pipeline.log_probabilities(samples, results)
+    frames = LogMel(**config.input.features)(samples[None])
+    for result, number in zip(results, found, strict=True):
+        (tokens,) = pipeline.target_tokenizer.encode([result.transcript]).to_list()
+        before = tf.constant([[config.bos_id, *tokens[:-1]]])
+        logits = pipeline.model({"source": frames, "target": before}).numpy()[0].astype("float64")
+        logits -= np.log(np.exp(logits).sum(axis=1, keepdims=True))
+        assert number == pytest.approx(logits[range(len(tokens)), tokens].mean(), abs=1e-5)
+    assert pipeline.with_search(BestPath()).log_probabilities(samples, results) is None

@@ -57,8 +57,8 @@ class VectorCodec(TextCodec):
     verb = "embed"
     rule = RULE.format("For any other row all numbers are 0.")
     nothing = {"vector": 0.0}
-    # Cosine distances from the vectors of the model in memory.
     max_score_loss = {"none": 0.0, "float16": 0.001, "int8": 0.02, "int4": 0.06}
+    score_unit = "of cosine distance"
 
     def outputs(self, prediction) -> dict[str, Tensor]:
         """Returns `vector` `[B, D]`."""

@@ -64,7 +64,7 @@ class LabellingCodec(TextLabelCodec):
         tokenizer, max_length, labels: See `TextLabelCodec`.
     """
 
-    verb = "label"
+    verb, score_unit = "label", "nats per word"
     rule = RULE.format(
         "The label of a word is the one predicted for its first token, which begins with U+2581 in "
         "SentencePiece, with a space in byte-level BPE and without ## in WordPiece. For any other "

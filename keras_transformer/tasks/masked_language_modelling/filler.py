@@ -94,7 +94,7 @@ class MaskCodec(TextCodec):
         max_length: See `TextCodec`.
     """
 
-    verb, number = "fill", "probability"
+    verb, number, score_unit = "fill", "probability", "nats per mask"
     rule = RULE.format(
         "At each mask, `tokens` are the most probable ids, the best first. At any other position, "
         "and everywhere in any other row, ids are -1 and probabilities 0."

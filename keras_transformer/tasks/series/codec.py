@@ -68,8 +68,9 @@ class SeriesCodec(Codec):
     rule = RULE
     own_metadata = ("scale", "table.filled")
     nothing = {"target": 0.0}
-    # In units of the scale. Recurrent layers accumulate rounding errors over hundreds of steps.
+    # Recurrent layers accumulate rounding errors over hundreds of steps.
     max_score_loss = {"none": 0.0, "float16": 0.02, "int8": 0.1, "int4": 0.2}
+    score_unit = "standard deviations"
 
     def __init__(self, inputs, target, window, scored, scale=1.0, table=None):
         self.inputs, self.target = tuple(inputs), target

@@ -61,6 +61,24 @@ class Result(abc.ABC):
     def score_of(self, other: "Result") -> float:
         """Returns the score of another result's answer by the numbers of this result."""
 
+    def score_error(self, other: "Result") -> float:
+        """Returns the error of the score that another result gives to this result's answer.
+
+        Its unit is the codec's `score_unit`. It is NaN if the numbers have other shapes.
+        """
+        if self.numbers.shape != other.numbers.shape:
+            return float("nan")
+        return abs(self.score - other.score_of(self))
+
+    def agrees(self, other: "Result", tolerance: float) -> bool:
+        """Returns whether two results have the same answer, by default equal numbers.
+
+        Args:
+            other: Another result for the same example.
+            tolerance: Maximum difference of two equal numbers.
+        """
+        return self.gap(other) <= tolerance
+
 
 class Choice(Result):
     """A `Result` chosen among several: nearly equal numbers may lead to different choices.
@@ -80,6 +98,10 @@ class Choice(Result):
     def numbers(self) -> np.ndarray:
         """The probabilities."""
         return self.probabilities
+
+    def agrees(self, other: "Choice", tolerance: float) -> bool:
+        """Returns whether both results have made the same choice, whatever their numbers are."""
+        return self.choice == other.choice
 
     @abc.abstractmethod
     def is_tied(self, other: "Choice", tolerance: float) -> bool:
@@ -122,6 +144,7 @@ class Codec(abc.ABC):
         tolerance: Maximum difference between the numbers of two runtimes in float32.
         max_score_loss: Dictionary from quantisations to the maximum mean error of a quantised
             model's scores.
+        score_unit: Unit of this error: see `Result.score_error`.
         blank: Whether an empty line of text has an empty answer.
         signature: Name of the SavedModel's signature for the inputs of the model. `None`: no
             signature.
@@ -142,8 +165,8 @@ class Codec(abc.ABC):
     verb, example, number = "answer", "example", "number"
     # Runtimes add numbers in different orders. Measured: probabilities differ by up to 1e-6.
     tolerance = 1e-4
-    # In nats if scores are log-probabilities.
     max_score_loss = {"none": 0.0, "float16": 0.01, "int8": 0.1, "int4": 0.2}
+    score_unit = "nats"
     blank = True
     signature = longest = None
     own_metadata = suffixes = ()

@@ -70,6 +70,18 @@ class SinglePass(Pipeline):
         tensors = next(iter(inputs.values())) if len(inputs) == 1 else inputs
         return self.codec.outputs(model(tensors, training=False))
 
+    def log_probabilities(self, example: Any, results: list) -> Any | None:
+        """Returns the log-probability of given answers to an example, in the codec's `score_unit`.
+
+        Args:
+            example: The example.
+            results: List of B `Result`s of any model.
+
+        Returns:
+            Array `[B]`; or `None`, by default: results have scores of each other's answers.
+        """
+        return None
+
     def difference(self, other: "Pipeline") -> str | None:  # noqa: D102
         return super().difference(other) or metadata_difference(self.codec, other.codec)
 

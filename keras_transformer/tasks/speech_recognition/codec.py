@@ -32,6 +32,7 @@ class SpeechCodec(Codec):
     """
 
     verb, example, number = "transcribe", "recording", "score"
+    score_unit = "nats per token"
     signature, suffixes = "samples", SUFFIXES
     request_specs = {"recordings": tf.TensorSpec([None], tf.string, name="recordings")}
     padding = {"samples": 0.0, "lengths": 0}

@@ -23,6 +23,7 @@ from keras_transformer.tasks.speech_recognition.choices import Choices
 from keras_transformer.tasks.speech_recognition.codec import SpeechCodec
 from keras_transformer.tasks.speech_recognition.features import frames_of
 from keras_transformer.tasks.speech_recognition.long_recordings import LongRecordings
+from keras_transformer.tasks.speech_recognition.rescoring import log_probabilities as rescored
 from keras_transformer.tasks.speech_recognition.stream import TranscriptStream
 from keras_transformer.tasks.speech_recognition.transcript import Transcript
 from keras_transformer.tensors import Tensor
@@ -174,6 +175,13 @@ class SpeechRecognizer(SinglePass, TextPipeline):
         self.require_one("have no attention weights in common")
         attention = speech_attention(self, recording)
         return {attention.kind: attention}
+
+    def log_probabilities(self, example: Any, results: list) -> np.ndarray | None:
+        """Returns the mean log-probability of a token of given `Transcript`s of a recording.
+
+        It is `None` with `BestPath`, which does not generate token by token.
+        """
+        return None if isinstance(self.search, BestPath) else rescored(self, example, results)
 
     def predict(self, samples: Tensor, lengths: Tensor, **choices: Tensor) -> dict[str, Tensor]:
         """Returns the tokens that the search finds, in a graph; see `SpeechCodec.outputs`.

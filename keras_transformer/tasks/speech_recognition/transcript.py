@@ -67,6 +67,10 @@ class Transcript(Choice):
         """Returns this result's own score: it has no score of another text."""
         return self.score
 
+    def score_error(self, other: Any) -> float:
+        """Returns `gap`: errors of the tokens add up, so that they are averaged."""
+        return self.gap(other)
+
     def is_tied(self, other: Any, tolerance: float) -> bool:
         """Returns whether the two scores differ by at most twice the tolerance; see `gap`."""
         return self.gap(other) <= 2 * tolerance
