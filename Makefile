@@ -1,4 +1,4 @@
-# `make demo` and `make test` need nothing but Python 3.10 to 3.13 and a package index.
+# `make demo` and `make test` need nothing but Python 3.11 to 3.13 and a package index.
 PYTHON ?= python3
 VENV ?= .venv
 RUN ?= runs/demo
@@ -21,7 +21,7 @@ AVX2 := ONEDNN_MAX_CPU_ISA=AVX2 CT2_FORCE_CPU_ISA=AVX2 XLA_FLAGS=--xla_cpu_max_i
 	PYTHONPATH=$(abspath $(VENV))/avx2$${PYTHONPATH:+:$$PYTHONPATH} TEST_WITH_GRAPPLER=1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow test-avx2 test-all lint types format example-pages docs release-check repository clean
+.PHONY: help demo test test-slow test-avx2 test-all test-versions lint types format example-pages docs release-check repository clean
 
 help:
 	@echo "make demo       train, evaluate, export and translate, in five to eight minutes on two cores"
@@ -29,6 +29,7 @@ help:
 	@echo "make test-slow  the others, in about an hour"
 	@echo "make test-avx2  the fast tests that compute, as on a processor with AVX2 only"
 	@echo "make test-all   all three"
+	@echo "make test-versions  the fast tests with each promised Python, and with the lowest allowed packages"
 	@echo "make lint       style, formatting and types; make format fixes what can be fixed"
 	@echo "make example-pages  run the examples and write their pages and notebooks; NAMES=\"images\" chooses"
 	@echo "make docs       write docs/settings.md again and build the site in site/"
@@ -37,8 +38,8 @@ help:
 	@echo "make clean      remove $(VENV), the demo's run and the site"
 
 $(READY): pyproject.toml
-	@$(PYTHON) -c 'import sys; sys.exit(0 if (3, 10) <= sys.version_info < (3, 14) else \
-	"Python 3.10 to 3.13 is needed; this is %s. Choose one: make PYTHON=python3.12" % sys.version.split()[0])'
+	@$(PYTHON) -c 'import sys; sys.exit(0 if (3, 11) <= sys.version_info < (3, 14) else \
+	"Python 3.11 to 3.13 is needed; this is %s. Choose one: make PYTHON=python3.12" % sys.version.split()[0])'
 	$(PYTHON) -m venv $(VENV)
 	$(VENV)/bin/python -m pip install --quiet --upgrade pip
 	$(VENV)/bin/python -m pip install --quiet --editable ".[dev]" "$(TENSORFLOW)"
@@ -62,6 +63,9 @@ test-avx2: $(READY)
 
 test-all: test test-slow test-avx2
 
+test-versions:
+	.ci/test_versions
+
 lint: $(READY) types
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
@@ -81,8 +85,6 @@ example-pages: $(READY)
 	$(VENV)/bin/python .ci/example_pages.py $(NAMES)
 
 $(VENV)/.ready-docs: $(READY)
-	@$(VENV)/bin/python -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else \
-	"make docs needs Python 3.11 or newer; this is %s." % sys.version.split()[0])'
 	$(VENV)/bin/python -m pip install --quiet --editable ".[docs]" "$(TENSORFLOW)"
 	@touch $@
 

@@ -2,6 +2,7 @@
 
 import json
 import re
+import warnings
 
 import documents
 import marian_in_numpy as marian
@@ -133,8 +134,10 @@ def test_settings_that_hugging_faces_marian_ignores_have_no_effect(named, tmp_pa
     written = {**plain, **ignored, "extra_pos_embeddings": 2, "architectures": named}
     (tmp_path / "config.json").write_text(json.dumps(written))
     checkpoint = read_checkpoint(tmp_path)
-    with pytest.warns(UserWarning, match="`normalize_before` = true has no effect: Hugging Face"):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
         model = from_pretrained(tmp_path).model
+    assert [str(one.message).rstrip(".") for one in caught] == checkpoint.notes
     assert_equal_to_numpy(model, plain, tensors)
     assert checkpoint.notes == [
         f"`{name}` = {json.dumps(value)} has no effect: Hugging Face's Marian models do not read it"

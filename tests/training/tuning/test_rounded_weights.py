@@ -159,11 +159,11 @@ def test_gradients_are_those_of_the_rounded_weights(accumulate):
     one = data[0] if accumulate == 1 else tuple(data)
     model, other = model_of(), model_of()
     start = [weight.numpy().copy() for weight in other.weights]
-    learner_of(model, "int4", accumulate=accumulate).fit(datasets(one), verbose=0)
+    learner_of(model, "int4", accumulate=accumulate).fit(datasets(one), verbose=0, shuffle=False)
     with RoundedWeights(other, "int4").used():
         numbers = [weight.numpy().copy() for weight in other.weights]
     other.set_weights(numbers)
-    learner_of(other, accumulate=accumulate).fit(datasets(one), verbose=0)
+    learner_of(other, accumulate=accumulate).fit(datasets(one), verbose=0, shuffle=False)
     moved = 0
     for weight, its, begin, number in zip(
         model.weights, other.weights, start, numbers, strict=True
