@@ -183,7 +183,7 @@ def lines_of(dates, rows=None, separator=",", note="x"):
 
 
 def test_hours_across_a_change_of_clock(tmp_path):
-    first = datetime.datetime(2005, 10, 29, 12, tzinfo=datetime.timezone.utc)
+    first = datetime.datetime(2005, 10, 29, 12, tzinfo=datetime.UTC)
     dates = [(first + n * HOUR).astimezone(BERLIN).isoformat() for n in range(24)]
     assert len({date[:13] for date in dates}) == 23
     series = read(tmp_path, lines_of(dates))
