@@ -25,7 +25,7 @@ NAME = option(
     "--name",
     metavar="TEXT",
     group="Metadata",
-    help="Name of the checkpoint.  [default: the name that it gives itself]",
+    help="Name of the checkpoint.  [default: that of its repository, folder or file]",
 )
 
 
@@ -138,7 +138,7 @@ def write_run(run, path, files=(), **options) -> None:
     for note in checkpoint.notes:
         warn(f"{note}.")
     if not checkpoint.origin.get("license"):
-        warn("the checkpoint names no licence; name it with --license.")
+        warn(_no_license(checkpoint.origin.get("license_file")))
     if files:
         click.echo(f"{run}: {summary(whole, checkpoint)}.")
     click.echo(f"{run}: {checkpoint.model.count_params():,} parameters.")
@@ -146,3 +146,10 @@ def write_run(run, path, files=(), **options) -> None:
         options = line_of(checkpoint.search)
         command = "translate" if checkpoint.task == "translation" else "predict"
         click.echo(f"Its default search: keras-transformer {command} {run}{options}")
+
+
+def _no_license(file):
+    """Returns the warning for a checkpoint that names no licence, but may have a file with one."""
+    if file is None:
+        return "the checkpoint names no licence; name it with --license."
+    return f"the checkpoint names no licence, but has the file {file}: name it with --license."

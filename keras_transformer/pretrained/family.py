@@ -16,6 +16,9 @@ from keras_transformer.pretrained.reader import Reader
 from keras_transformer.pretrained.settings import CheckpointSettings
 
 CONFIG, GENERATION, CARD = "config.json", "generation_config.json", "README.md"
+LICENSES = tuple(
+    f"{name}{end}" for name in ("LICENSE", "LICENCE", "License") for end in ("", ".txt", ".md")
+)
 
 
 class Family(abc.ABC):
@@ -119,11 +122,22 @@ class Family(abc.ABC):
         return Reader(open_tensors(self.folder, self.reader))
 
     def origin(self) -> dict[str, Any]:
-        """Returns the provenance in the checkpoint: a dictionary of format, name and licence."""
-        name = self.settings.get("_name_or_path")
-        parts = pathlib.PurePosixPath(name).parts if isinstance(name, str) else ()
-        name = "/".join(parts[-2:]) or self.folder.path.resolve().name
-        return {"format": self.name, "name": name, "license": self._license()}
+        """Returns the provenance in the checkpoint, a dictionary.
+
+        Its keys are `format`, `name` and `license`; `base`, if the settings name another checkpoint
+        that this one was trained from; and `license_file`, the name of a file with a licence that
+        the model card does not name.
+        """
+        name, base = self.folder.path.resolve().name, self.settings.get("_name_or_path")
+        parts = pathlib.PurePosixPath(base).parts if isinstance(base, str) else ()
+        base, is_own = "/".join(parts[-2:]).lstrip("/"), parts[-1:] == (name,)
+        origin = {"format": self.name, "name": base if is_own else name, "license": self._license()}
+        if base and not is_own:
+            origin["base"] = base
+        files = [name for name in LICENSES if self.folder.file(name) is not None]
+        if files and origin["license"] is None:
+            origin["license_file"] = files[0]
+        return origin
 
     def _license(self):
         """Returns the licence in the header of the model card, or `None`."""
@@ -132,8 +146,21 @@ class Family(abc.ABC):
             return None
         with card.open(encoding="utf-8", errors="replace") as file:
             head = file.read(20_000).split("\n---")[0]
-        match = re.search(r"^license:[ \t]*['\"]?([\w.\- ]+)", head, re.MULTILINE)
-        return match[1].strip() if match and head.startswith("---") else None
+        if not head.startswith("---"):
+            return None
+        stated = _in_header(head, "license")
+        return (_in_header(head, "license_name") or stated) if stated == "other" else stated
+
+
+def _in_header(head, key):
+    """Returns the text, or the items of the list, of a key in the header of a model card."""
+    item = r"['\"]?([\w.\- ]*[\w.])['\"]?[ \t]*$"
+    match = re.search(rf"^{key}:[ \t]*{item}", head, re.MULTILINE)
+    if match:
+        return match[1].strip()
+    block = re.search(rf"^{key}:[ \t]*\n((?:[ \t]*-[ \t]+.*\n?)+)", head, re.MULTILINE)
+    items = re.findall(rf"^[ \t]*-[ \t]+{item}", block[1], re.MULTILINE) if block else []
+    return ", ".join(items) or None
 
 
 class Checkpoint(typing.NamedTuple):
@@ -143,7 +170,7 @@ class Checkpoint(typing.NamedTuple):
         model: The model, such as a `Transformer`.
         tokenizers: The `Tokenizers`.
         task: Name of the task.
-        origin: Provenance: a dictionary of `format`, `name` and `license`.
+        origin: Provenance: a dictionary; see `Family.origin`.
         generation: Rules for outputs, a `Generation`; `None` if the model generates no text.
         notes: List of settings that are not converted: strings without a full stop.
     """

@@ -10,7 +10,10 @@ from keras_transformer.installation import install_hint
 
 LIBRARY = "huggingface_hub"
 # What families read: no program, and no pickle.
-FILES = ("*.json", "*.txt", "*.model", "*.spm", "*.safetensors", "README.md")
+FILES = (
+    *("*.json", "*.txt", "*.model", "*.spm", "*.safetensors"),
+    *("README.md", "LICENSE*", "LICENCE*", "License*"),
+)
 
 
 class Place(typing.NamedTuple):

@@ -23,7 +23,7 @@ def read_checkpoint(
         path: A folder in Hugging Face's format, the name of a repository on its hub, or a `.npz` or
             `.bin` file of Marian.
         license: Licence of the checkpoint. `None`: the licence that it names.
-        name: Name of the checkpoint. `None`: the name that it gives itself.
+        name: Name of the checkpoint. `None`: the name of the repository or of the folder.
         source_language, target_language: Default languages of a multilingual model. `None`: those
             that the checkpoint names.
         revision: Branch, tag or commit of a repository. `None`: its main branch.
@@ -54,6 +54,8 @@ def read_checkpoint(
     notes = [*family.notes, *(() if generation is None else generation.notes)]
     given = {key: value for key, value in (("name", name), ("license", license)) if value}
     origin = {**family.origin(), **place.origin, **given}
+    if origin.get("base") == origin["name"]:
+        del origin["base"]
     return Checkpoint(model, tokenizers, family.task, origin, generation, notes)
 
 

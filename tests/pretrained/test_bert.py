@@ -155,7 +155,8 @@ def test_a_run_contains_the_model_its_vocabulary_and_its_labels(tmp_path):
     checkpoint = read_checkpoint(tmp_path / "hf")
     run = write_converted(checkpoint, tmp_path / "run")
     assert Run(run.path).task() == "classification"
-    assert run.read_origin() == {"format": "bert", "name": "me/bert-mini", "license": None}
+    origin = {"format": "bert", "name": "hf", "license": None, "base": "me/bert-mini"}
+    assert run.read_origin() == origin
     ours, theirs = Classifier.from_run(run.path), from_pretrained(tmp_path / "hf")
     assert ours.model.config == theirs.model.config
     assert [r.label for r in ours.classify(TEXTS)] == [r.label for r in theirs.classify(TEXTS)]

@@ -11,6 +11,7 @@ from click.testing import CliRunner
 from opus_folders import CODES, SOURCE_TEXT, TARGET_TEXT, random_tokens, write_folder
 
 from keras_transformer import Beam, Greedy, Run, Translator
+from keras_transformer.cli.convert import _no_license
 from keras_transformer.cli.main import cli
 from keras_transformer.cli.search_options import line_of
 from keras_transformer.decoding.generation import Generation
@@ -268,6 +269,12 @@ def test_a_student_of_it_inherits_its_tokens_its_rules_and_its_licence(kind, tmp
     assert before(sources, search=distillation.search) == targets and sources
     origin = {"format": "distilled", "name": "student of hf", "license": "cc-by-4.0"}
     assert run.read_origin() == Run(average_checkpoints(run.path, 1)).read_origin() == origin
+
+
+def test_a_checkpoint_without_a_named_licence_may_have_a_file_of_it():
+    assert _no_license("LICENSE") == (
+        "the checkpoint names no licence, but has the file LICENSE: name it with --license."
+    )
 
 
 @pytest.mark.slow

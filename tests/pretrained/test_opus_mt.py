@@ -320,16 +320,47 @@ def test_ids_become_text_also_for_tokens_of_the_other_side(tmp_path):
 
 
 def test_the_name_and_the_licence_come_from_the_folder(tmp_path):
-    write_folder(tmp_path, _name_or_path="/tmp/x/Helsinki-NLP/opus-mt-en-de")
-    assert read_checkpoint(tmp_path).origin == {
+    folder = tmp_path / "opus-mt-en-de"
+    write_folder(folder, _name_or_path="/tmp/x/Helsinki-NLP/opus-mt-en-de")
+    assert read_checkpoint(folder).origin == {
         "format": "opus-mt",
         "name": "Helsinki-NLP/opus-mt-en-de",
         "license": None,
     }
-    (tmp_path / "README.md").write_text("---\nlanguage: en\nlicense: cc-by-4.0\n---\nlicense: x\n")
-    assert read_checkpoint(tmp_path).origin["license"] == "cc-by-4.0"
-    given = read_checkpoint(tmp_path, license="MIT", name="mine").origin
+    given = read_checkpoint(folder, license="MIT", name="mine").origin
     assert (given["license"], given["name"]) == ("MIT", "mine")
+
+
+def test_a_fine_tuned_checkpoint_has_the_name_of_its_folder(tmp_path):
+    write_folder(tmp_path / "ours", _name_or_path="Helsinki-NLP/opus-mt-en-de")
+    origin = read_checkpoint(tmp_path / "ours").origin
+    assert (origin["name"], origin["base"]) == ("ours", "Helsinki-NLP/opus-mt-en-de")
+    given = read_checkpoint(tmp_path / "ours", name="Helsinki-NLP/opus-mt-en-de").origin
+    assert "base" not in given
+    write_folder(tmp_path / "plain")
+    origin = read_checkpoint(tmp_path / "plain").origin
+    assert origin["name"] == "plain" and "base" not in origin
+
+
+@pytest.mark.parametrize(
+    ("card", "license"),
+    [
+        ("---\nlanguage: en\nlicense: cc-by-4.0\n---\nlicense: x\n", "cc-by-4.0"),
+        ("---\nlicense: 'MIT'\nlicense_name: x\n---\n", "MIT"),
+        ("---\nlicense:\n- mit\n- apache-2.0\nlanguage:\n- en\n---\n", "mit, apache-2.0"),
+        ("---\nlicense: other\nlicense_name: gemma\n---\n", "gemma"),
+        ("---\nlicense: other\n---\n", "other"),
+        ("---\nlicense:\nlanguage:\n- en\n---\n", None),
+        ("license: mit\n", None),
+    ],
+)
+def test_a_licence_is_never_guessed(tmp_path, card, license):
+    write_folder(tmp_path)
+    (tmp_path / "LICENSE").write_text("Apache License")
+    (tmp_path / "README.md").write_text(card)
+    origin = read_checkpoint(tmp_path).origin
+    assert origin["license"] == license
+    assert origin.get("license_file") == (None if license else "LICENSE")
 
 
 def refused(folder, message, **changes):
