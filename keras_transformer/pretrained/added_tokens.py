@@ -44,8 +44,8 @@ def with_added_tokens(ids, folder, content, path, found=None) -> dict[str, int]:
             )
         if ids.setdefault(name, number) != number:
             raise ValueError(
-                f"{place} must give {name!r} the id that it has in the vocabulary, {ids[name]!r}. "
-                f"Received: {number!r}."
+                f"{place} must give {name!r} the id that it has in the vocabulary of {path}, "
+                f"{ids[name]!r}. Received: {number!r}."
             )
     return ids
 

@@ -1,12 +1,22 @@
 """Vocabularies with tokens of languages: M2M100, NLLB and mBART."""
 
 import re
+import typing
 
-from keras_transformer.pretrained.added_tokens import with_added_tokens
+from keras_transformer.pretrained.added_tokens import (
+    DECODER,
+    LISTS,
+    token_name,
+    with_added_tokens,
+)
+from keras_transformer.pretrained.piece_vocabulary import (
+    PieceVocabulary,
+    check_ids_agree,
+    read_pieces,
+)
 from keras_transformer.pretrained.pieces import check_ids, sentencepiece_tokenizer
 from keras_transformer.pretrained.settings import CheckpointSettings
 from keras_transformer.text.languages import Languages
-from keras_transformer.text.sentencepiece_model import pieces_of
 from keras_transformer.text.tokenizers import Tokenizers
 
 SPM, VOCABULARY = "sentencepiece.bpe.model", "tokenizer.json"
@@ -23,63 +33,95 @@ def options_of(folder) -> CheckpointSettings:
     return CheckpointSettings(folder.json(OPTIONS) or {}, folder.path / OPTIONS)
 
 
-def fairseq_ids(folder, size, codes=()) -> tuple[dict[str, int], dict[str, int]]:
-    """Returns the ids of a vocabulary in fairseq's order, and those of its languages.
+class LanguageVocabulary(typing.NamedTuple):
+    """A vocabulary with tokens of languages.
+
+    Attributes:
+        pieces: The `PieceVocabulary`.
+        ids: Dictionary from tokens, languages included, to ids.
+        languages: Dictionary from codes of languages to ids.
+    """
+
+    pieces: PieceVocabulary
+    ids: dict[str, int]
+    languages: dict[str, int]
+
+
+def fairseq_vocabulary(folder, size, codes=()) -> LanguageVocabulary:
+    """Returns a vocabulary in fairseq's order with its languages.
 
     Args:
         folder: The `CheckpointFolder`.
         size: Size of the model's vocabulary.
         codes: Languages after the pieces, in order, if no file names them.
 
-    Returns:
-        Dictionary from tokens, languages included, to ids; and from languages to ids.
-
     Raises:
-        ValueError: If a file is missing or damaged, or names no languages.
+        ValueError: If a file is missing or damaged, two files disagree, or no file names languages.
     """
-    path = folder.require(SPM)
-    try:
-        pieces = pieces_of(path.read_bytes())
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}.") from error
-    # SentencePiece has the unknown token, the beginning and the end in front.
-    ids = {**FAIRSEQ, **{p: n + OFFSET for n, p in enumerate(pieces) if n >= len(FAIRSEQ) - OFFSET}}
-    first = len(pieces) + OFFSET
-    in_order = {code: first + number for number, code in enumerate(codes)}
-    languages: dict[str, int] = _named_languages(folder, first) or in_order
+    vocabulary = read_pieces(folder, SPM)
+    pieces, ids = vocabulary.pieces, vocabulary.ids
+    if ids is None:
+        # SentencePiece has the unknown token, the beginning and the end in front.
+        text = enumerate(pieces[len(FAIRSEQ) - OFFSET :], len(FAIRSEQ))
+        ids = {**FAIRSEQ, **{piece: number for number, piece in text}}
+        check_ids_agree(vocabulary, ids)
+    ids = with_added_languages(ids, folder, vocabulary)
+    languages = {code: number for code, number in ids.items() if CODE.fullmatch(code)}
+    listed, place = _listed_languages(folder)
+    unknown = [code for code in listed if code not in languages]
+    if languages and unknown:
+        raise ValueError(
+            f"{folder.path / place} lists the language {unknown[0]!r}, but neither {VOCABULARY} "
+            f"nor `{DECODER}` in {OPTIONS} gives its id. Copy the files of the original checkpoint."
+        )
+    if not languages and vocabulary.ids is None:
+        first = len(pieces) + OFFSET
+        languages = {code: first + number for number, code in enumerate(listed or codes)}
     if not languages:
         raise ValueError(
             f"{folder.path}: {VOCABULARY} or {SPECIAL_TOKENS} must have tokens of languages, such "
             "as deu_Latn or de_DE: copy the files of the original checkpoint."
         )
     ids |= languages
-    check_ids(ids, size, path)
-    return ids, languages
+    check_ids(ids, size, vocabulary.path)
+    return LanguageVocabulary(vocabulary, ids, languages)
 
 
-def _named_languages(folder, first):
-    """Returns the ids of the languages that files name, by code.
+def with_added_languages(ids, folder, vocabulary, code=CODE) -> dict[str, int]:
+    """Returns the ids of a vocabulary with those of tokens that files add to it.
 
     Args:
+        ids: Dictionary from tokens to ids.
         folder: The `CheckpointFolder`.
-        first: Id of the first language, for files that only have their order.
+        vocabulary: The `PieceVocabulary`.
+        code: Regular expression of tokens of languages, which need not be special.
+
+    Raises:
+        ValueError: If two files give a token different ids, or a token that is neither special nor
+            a language is added.
     """
-    content = folder.json(VOCABULARY)
-    if content is not None:
-        added = with_added_tokens({}, folder, content, folder.path / VOCABULARY)
-        languages = {code: number for code, number in added.items() if CODE.fullmatch(code)}
-        if languages:
-            return languages
+    found: list[str] = []
+    ids = with_added_tokens(ids, folder, vocabulary.content, vocabulary.path, found)
+    others = [name for name in found if not code.fullmatch(name)]
+    if others:
+        raise ValueError(
+            f"{folder.path}: added tokens must be languages or special tokens. "
+            f"Received: {others[0]!r}, which is found in texts."
+        )
+    return ids
+
+
+def _listed_languages(folder):
+    """Returns the codes in the first list of special tokens that has some, and its file."""
     for name in (SPECIAL_TOKENS, OPTIONS):
         content = folder.json(name) or {}
-        for key in ("additional_special_tokens", "extra_special_tokens"):
+        for key in LISTS:
             tokens = content.get(key)
-            tokens = tokens if isinstance(tokens, list) else []
-            texts = [token.get("content") if isinstance(token, dict) else token for token in tokens]
-            codes = [text for text in texts if isinstance(text, str) and CODE.fullmatch(text)]
+            texts = map(token_name, tokens if isinstance(tokens, list) else [])
+            codes = [text for text in texts if text is not None and CODE.fullmatch(text)]
             if codes:
-                return {code: first + number for number, code in enumerate(codes)}
-    return {}
+                return codes, name
+    return [], SPECIAL_TOKENS
 
 
 def default_languages(ids, options, forced, source) -> Languages:
@@ -105,20 +147,21 @@ def default_languages(ids, options, forced, source) -> Languages:
     return Languages(ids, **defaults)
 
 
-def multilingual_tokenizers(folder, ids, languages, config, in_targets=True) -> Tokenizers:
+def multilingual_tokenizers(vocabulary, languages, config, in_targets=True) -> Tokenizers:
     """Returns the `Tokenizers` of a model with languages.
 
     Args:
-        folder: The `CheckpointFolder`.
-        ids: Ids of all tokens, languages included.
+        vocabulary: The `LanguageVocabulary`.
         languages: The `Languages` of sources.
         config: The configuration of the model.
         in_targets: Whether targets also begin with the token of their language.
     """
+    pieces, ids, _ = vocabulary
+    added = {*()} if pieces.ids is None else {*ids} - {*pieces.pieces}
 
     def tokenizer(of_side):
-        more = {"languages": of_side, "no_text": [MASK, *languages.ids]}
-        return sentencepiece_tokenizer(folder, SPM, ids, config, config.vocab_size, **more)
+        more = {"languages": of_side, "no_text": {MASK, *languages.ids, *added}}
+        return sentencepiece_tokenizer(pieces, ids, config, config.vocab_size, **more)
 
     if not in_targets:
         return Tokenizers.of([tokenizer(languages), tokenizer(None)])

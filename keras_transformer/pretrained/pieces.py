@@ -62,21 +62,19 @@ def read_ids(folder, name, size) -> dict[str, int]:
     return ids
 
 
-def sentencepiece_tokenizer(folder, name, ids, config, size, **options) -> SentencePieceTokenizer:
+def sentencepiece_tokenizer(vocabulary, ids, config, size, **options) -> SentencePieceTokenizer:
     """Returns a tokenizer with the tokens of a SentencePiece model and the ids of a checkpoint.
 
     Args:
-        folder: The `CheckpointFolder`.
-        name: Name of the file of the SentencePiece model.
-        ids: Result of `read_ids`.
+        vocabulary: The `PieceVocabulary`.
+        ids: Dictionary from tokens to ids.
         config: The configuration of the model, with the ids of special tokens.
         size: Size of the model's vocabulary.
         **options: Further arguments of `with_table`.
 
     Raises:
-        ValueError: If the file is missing or damaged, or does not fit the model.
+        ValueError: If the vocabulary does not fit the model.
     """
-    path = folder.require(name)
     try:
         if ids.get(END) != config.eos_id:
             raise ValueError(
@@ -84,7 +82,8 @@ def sentencepiece_tokenizer(folder, name, ids, config, size, **options) -> Sente
                 f"{config.eos_id}. Received: {ids.get(END)}"
             )
         special = {name: getattr(config, name) for name in ("pad_id", "bos_id", "eos_id")}
-        pieces = with_table(path.read_bytes(), ids, size, unk_id=ids[UNKNOWN], **special, **options)
+        rules = {**special, "steps": vocabulary.steps, **options}
+        pieces = with_table(vocabulary.model, ids, size, unk_id=ids[UNKNOWN], **rules)
         return SentencePieceTokenizer(*pieces)
     except ValueError as error:
-        raise ValueError(f"{path}: {str(error).rstrip('.')}.") from error
+        raise ValueError(f"{vocabulary.path}: {str(error).rstrip('.')}.") from error

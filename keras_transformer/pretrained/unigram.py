@@ -4,6 +4,7 @@ import base64
 import binascii
 import typing
 from collections.abc import Callable
+from typing import Any
 
 from keras_transformer.checks import is_finite
 from keras_transformer.pretrained.added_tokens import read_mask, with_added_tokens
@@ -74,7 +75,7 @@ def read_unigram(folder, settings, kind) -> SentencePieceTokenizer:
     if content is None:
         (scored, spec), steps = _from_model(folder.require(kind.model), kind), kind.steps
     else:
-        scored, spec, steps = _from_json(content, path, kind.special["unk"])
+        scored, spec, steps = unigram_of_json(content, path, kind.special["unk"])
     names = [name for name, _ in scored]
     ids = {name: number for number, name in enumerate(names)}
     if len(ids) < len(names):
@@ -145,8 +146,21 @@ def _from_model(path, form):
     return [*((name, 0.0) for name in form.first), *pieces], spec
 
 
-def _from_json(content, path, unknown):
-    """Returns the pieces in a `tokenizer.json` with their scores, and its normalisation."""
+def unigram_of_json(content, path, unknown) -> tuple[list, Any, tuple]:
+    """Returns the pieces in a `tokenizer.json` with their scores, and its normalisation.
+
+    Args:
+        content: Content of the file.
+        path: Path of the file, for messages.
+        unknown: The token for unknown text.
+
+    Returns:
+        A list of pairs of token and score in the order of their ids, and the results of
+        `normalization_of`.
+
+    Raises:
+        ValueError: If the model is not Unigram, or contains a step that is not supported.
+    """
     whole = CheckpointSettings(content, path)
     model = whole.section("model", "Unigram")
     model.check({"byte_fallback": (False, None)})
@@ -156,14 +170,27 @@ def _from_json(content, path, unknown):
     number = model.count("unk_id", least=0)
     if number >= len(pairs) or pairs[number][0] != unknown:
         raise model.wrong("unk_id", f"the id of {unknown}")
-    kinds = _splits_at_spaces(content.get("pre_tokenizer"))
+    spec, steps = normalization_of(whole)
+    return [(name, float(score)) for name, score in pairs], spec, steps
+
+
+def normalization_of(whole) -> tuple[Any, tuple]:
+    """Returns the `NormalizerSpec` of a `tokenizer.json`, and the names of the `TextSteps` before.
+
+    Args:
+        whole: The `CheckpointSettings` of the file.
+
+    Raises:
+        ValueError: If a step is not supported.
+    """
+    kinds = _splits_at_spaces(whole.get("pre_tokenizer"))
     if kinds is None:
         raise whole.wrong("pre_tokenizer", f"one that puts {SPACE} in front of each word")
     rules, steps = _normalization(whole)
     if kinds[0] == BLANKS:  # of which the rules leave U+0085
         steps += ("next_line" if rules else "blanks",)
     spec = messages.NormalizerSpec(name="user_defined", precompiled_charsmap=rules)
-    return [(name, float(score)) for name, score in pairs], spec, steps
+    return spec, steps
 
 
 def _is_scored(pair):

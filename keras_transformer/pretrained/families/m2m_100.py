@@ -2,20 +2,26 @@
 
 import dataclasses
 import functools
+import re
 from typing import Any
 
 from keras_transformer.decoding.generation import Generation
 from keras_transformer.pretrained.encoder_decoder import EncoderDecoderFamily
 from keras_transformer.pretrained.multilingual import (
+    SPM,
+    LanguageVocabulary,
     default_languages,
-    fairseq_ids,
+    fairseq_vocabulary,
     multilingual_tokenizers,
     options_of,
+    with_added_languages,
 )
-from keras_transformer.pretrained.pieces import read_ids
+from keras_transformer.pretrained.piece_vocabulary import read_model
+from keras_transformer.pretrained.pieces import check_ids, read_ids
 from keras_transformer.text.tokenizers import Tokenizers
 
 IDS = "vocab.json"  # only M2M100 has this file
+CODE = re.compile("__[a-z]{2,3}__")
 # The languages of M2M100 and of its models for WMT 2021. No file of a checkpoint names them: their
 # ids follow those of the vocabulary, in this order.
 LANGUAGES = {
@@ -28,10 +34,11 @@ LANGUAGES = {
 
 
 class M2M100(EncoderDecoderFamily):
-    """A folder with `config.json`, `sentencepiece.bpe.model` and, for M2M100, `vocab.json`.
+    """A folder with `config.json` and the vocabulary.
 
-    Also read: `tokenizer_config.json`, which names languages to use by default, and for NLLB
-    `tokenizer.json` or `special_tokens_map.json`, which list the languages.
+    The vocabulary is `sentencepiece.bpe.model`, for M2M100 with `vocab.json`; for NLLB it may also
+    be `tokenizer.json`. Also read: `tokenizer_config.json`, which names languages to use by
+    default; for NLLB, this file, `tokenizer.json` or `special_tokens_map.json` list the languages.
     """
 
     name, model_type, task = "m2m-100", "m2m_100", "translation"
@@ -54,11 +61,11 @@ class M2M100(EncoderDecoderFamily):
         return dataclasses.replace(rules, forced_bos_id=None, language_codes=place)
 
     def tokenizers(self, config) -> Tokenizers:  # noqa: D102
-        ids, languages = self._vocabulary(config.vocab_size)
+        vocabulary = self._vocabulary(config.vocab_size)
         forced = super().generation().forced_bos_id
         source = "eng_Latn" if self._is_nllb else "en"
-        languages = default_languages(languages, self._options, forced, source)
-        return multilingual_tokenizers(self.folder, ids, languages, config)
+        languages = default_languages(vocabulary.languages, self._options, forced, source)
+        return multilingual_tokenizers(vocabulary, languages, config)
 
     @functools.cached_property
     def _options(self):
@@ -69,16 +76,21 @@ class M2M100(EncoderDecoderFamily):
         return self.folder.file(IDS) is None
 
     def _vocabulary(self, size):
-        """Returns the ids of all tokens, and those of the languages by code."""
+        """Returns the `LanguageVocabulary`."""
         if self._is_nllb:
-            return fairseq_ids(self.folder, size)
-        ids = read_ids(self.folder, IDS, size)
+            return fairseq_vocabulary(self.folder, size)
+        ids, path = read_ids(self.folder, IDS, size), self.folder.path / IDS
         codes = self._options.choice("language_codes", LANGUAGES, "m2m100").split()
-        languages = {code: len(ids) + number for number, code in enumerate(codes)}
-        if max(languages.values()) >= size or max(ids.values()) >= len(ids):
+        counted = {f"__{code}__": len(ids) + number for number, code in enumerate(codes)}
+        if max(counted.values()) >= size or max(ids.values()) >= len(ids):
             raise ValueError(
-                f"{self.folder.path / IDS}: ids must be numbered without a gap, and followed by "
+                f"{path}: ids must be numbered without a gap, and followed by "
                 f"{len(codes)} languages within the {size} tokens of config.json. "
                 f"Received: {len(ids)} tokens."
             )
-        return ids | {f"__{code}__": number for code, number in languages.items()}, languages
+        pieces = read_model(self.folder, SPM)
+        at = pieces._replace(path=path)
+        ids = with_added_languages(ids | counted, self.folder, at, CODE)
+        check_ids(ids, size, path)
+        languages = {name[2:-2]: n for name, n in ids.items() if CODE.fullmatch(name)}
+        return LanguageVocabulary(pieces, ids, languages)

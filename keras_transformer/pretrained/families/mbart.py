@@ -8,7 +8,7 @@ from keras_transformer.decoding.generation import Generation
 from keras_transformer.pretrained.encoder_decoder import EncoderDecoderFamily
 from keras_transformer.pretrained.multilingual import (
     default_languages,
-    fairseq_ids,
+    fairseq_vocabulary,
     multilingual_tokenizers,
     options_of,
 )
@@ -25,11 +25,12 @@ START = "decoder_start_token_id"
 
 
 class MBart(EncoderDecoderFamily):
-    """A folder with `config.json` and `sentencepiece.bpe.model`.
+    """A folder with `config.json`, and `sentencepiece.bpe.model` or `tokenizer.json`.
 
     Also read: `tokenizer_config.json`, which names languages to use by default, and
-    `tokenizer.json` or `special_tokens_map.json`, which list the languages. Outputs start with
-    the end token in mBART-50, and with the token of their language in the mBART of 25 languages.
+    `special_tokens_map.json`; these files or `tokenizer.json` list the languages.
+    Outputs start with the end token in mBART-50, and with the token of their language in the mBART
+    of 25 languages.
     """
 
     name, model_type, task = "mbart", "mbart", "translation"
@@ -47,17 +48,17 @@ class MBart(EncoderDecoderFamily):
         return dataclasses.replace(rules, forced_bos_id=None, language_codes=place)
 
     def tokenizers(self, config) -> Tokenizers:  # noqa: D102
-        ids, languages = self._vocabulary
         starts = self._starts_with_language
         first = self._start if starts else super().generation().forced_bos_id
-        languages = default_languages(languages, options_of(self.folder), first, "en_XX")
-        return multilingual_tokenizers(self.folder, ids, languages, config, not starts)
+        known, options = self._vocabulary.languages, options_of(self.folder)
+        languages = default_languages(known, options, first, "en_XX")
+        return multilingual_tokenizers(self._vocabulary, languages, config, not starts)
 
     @functools.cached_property
     def _vocabulary(self):
-        """The ids of all tokens, and those of the languages by code."""
+        """The `LanguageVocabulary`."""
         codes = () if self._start == self._end else LANGUAGES
-        return fairseq_ids(self.folder, self.settings.count("vocab_size"), codes)
+        return fairseq_vocabulary(self.folder, self.settings.count("vocab_size"), codes)
 
     @functools.cached_property
     def _start(self):
@@ -75,7 +76,7 @@ class MBart(EncoderDecoderFamily):
         """True for the mBART of 25 languages."""
         if self._start == self._end:
             return False
-        _, languages = self._vocabulary
+        languages = self._vocabulary.languages
         if self._start is None:
             kind = self.settings.get("tokenizer_class", "MBartTokenizer")
             kind = options_of(self.folder).get("tokenizer_class", kind)

@@ -26,6 +26,7 @@ from keras_transformer.pretrained.encoder_decoder import (
 from keras_transformer.pretrained.family import Family
 from keras_transformer.pretrained.generation import read_generation, special_ids
 from keras_transformer.pretrained.names import ROW, TRANSPOSED, Layout, Weight, layers
+from keras_transformer.pretrained.piece_vocabulary import read_model
 from keras_transformer.pretrained.pieces import read_ids, sentencepiece_tokenizer
 from keras_transformer.pretrained.settings import CheckpointSettings
 from keras_transformer.text.tokenizers import Tokenizers
@@ -154,8 +155,8 @@ class OpusMT(Family):
         target = SPM["source" if folder.file(SPM["target"]) is None else "target"]
         return Tokenizers.of(
             [
-                sentencepiece_tokenizer(folder, SPM["source"], ids, config, sizes[0]),
-                sentencepiece_tokenizer(folder, target, target_ids, config, sizes[1]),
+                sentencepiece_tokenizer(read_model(folder, SPM["source"]), ids, config, sizes[0]),
+                sentencepiece_tokenizer(read_model(folder, target), target_ids, config, sizes[1]),
             ]
         )
 

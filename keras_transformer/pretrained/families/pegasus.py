@@ -2,10 +2,11 @@
 
 from typing import Any
 
+from keras_transformer.pretrained.added_tokens import with_added_tokens
 from keras_transformer.pretrained.encoder_decoder import EncoderDecoderFamily
-from keras_transformer.pretrained.pieces import sentencepiece_tokenizer
+from keras_transformer.pretrained.piece_vocabulary import check_ids_agree, read_pieces
+from keras_transformer.pretrained.pieces import check_ids, sentencepiece_tokenizer
 from keras_transformer.pretrained.settings import CheckpointSettings
-from keras_transformer.text.sentencepiece_model import pieces_of
 from keras_transformer.text.tokenizers import Tokenizers
 
 SPM, OPTIONS = "spiece.model", "tokenizer_config.json"
@@ -14,7 +15,7 @@ FIRST = ("<pad>", "</s>", "<mask_1>", "<mask_2>")
 
 
 class Pegasus(EncoderDecoderFamily):
-    """A folder with `config.json` and `spiece.model`.
+    """A folder with `config.json`, and `spiece.model` or `tokenizer.json`.
 
     Also read: `tokenizer_config.json`, which may name another `offset` of the ids.
     """
@@ -29,20 +30,26 @@ class Pegasus(EncoderDecoderFamily):
         return {"sinusoid_layout": "halves"}
 
     def tokenizers(self, config) -> Tokenizers:  # noqa: D102
-        path = self.folder.require(SPM)
-        try:
-            pieces = pieces_of(path.read_bytes())
-        except ValueError as error:
-            raise ValueError(f"{path}: {error}.") from error
+        vocabulary = read_pieces(self.folder, SPM)
+        vocabulary.check_end()
+        ids, pieces = vocabulary.ids, vocabulary.pieces
+        if ids is None:
+            ids = self._numbered(pieces, config.vocab_size)
+            check_ids_agree(vocabulary, ids)
+        ids = with_added_tokens(ids, self.folder, vocabulary.content, vocabulary.path)
+        check_ids(ids, config.vocab_size, vocabulary.path)
+        no_text = {*FIRST} | ({*ids} - {*pieces})
+        return Tokenizers.of(
+            sentencepiece_tokenizer(vocabulary, ids, config, config.vocab_size, no_text=no_text)
+        )
+
+    def _numbered(self, pieces, size):
+        """Returns the ids of the pieces of a SentencePiece model, and of those in front."""
         options = CheckpointSettings(self.folder.json(OPTIONS) or {}, self.folder.path / OPTIONS)
         offset = options.count("offset", OFFSET, least=len(FIRST))
-        if len(pieces) + offset > config.vocab_size:
+        if len(pieces) + offset > size:
             rule = f"at least {len(pieces) + offset}, the pieces of {SPM} and the offset {offset}"
             raise self.settings.wrong("vocab_size", rule)
         front = [*FIRST, *(f"<unk_{number}>" for number in range(2, offset - len(FIRST) + 2))]
         ids = {piece: number for number, piece in enumerate(front)}
-        ids |= {p: n + offset for n, p in enumerate(pieces) if p not in ids}
-        tokenizer = sentencepiece_tokenizer(
-            self.folder, SPM, ids, config, config.vocab_size, no_text=front
-        )
-        return Tokenizers.of(tokenizer)
+        return ids | {p: n + offset for n, p in enumerate(pieces) if p not in ids}

@@ -8,12 +8,13 @@ import numpy as np
 from keras_transformer.config import TransformerConfig
 from keras_transformer.decoding.generation import Generation
 from keras_transformer.models.transformer import Transformer
+from keras_transformer.pretrained.added_tokens import with_added_tokens
 from keras_transformer.pretrained.family import Family
 from keras_transformer.pretrained.generation import read_generation, special_ids
 from keras_transformer.pretrained.names import TRANSPOSED, Weight
-from keras_transformer.pretrained.pieces import sentencepiece_tokenizer
+from keras_transformer.pretrained.piece_vocabulary import check_ids_agree, read_pieces
+from keras_transformer.pretrained.pieces import check_ids, sentencepiece_tokenizer
 from keras_transformer.pretrained.settings import ACTIVATIONS
-from keras_transformer.text.sentencepiece_model import pieces_of
 from keras_transformer.text.tokenizers import Tokenizers
 
 SPM = "spiece.model"
@@ -30,7 +31,7 @@ SUBLAYERS = {
 
 
 class T5(Family):
-    """A folder with `config.json` and `spiece.model`.
+    """A folder with `config.json`, and `spiece.model` or `tokenizer.json`.
 
     A prefix that names the task, such as `translate English to German: `, is part of the text.
     """
@@ -118,22 +119,25 @@ class T5(Family):
             yield Weight(f"{theirs}.{name}.weight", f"{ours}.{layer}.kernel", TRANSPOSED)
 
     def tokenizers(self, config) -> Tokenizers:  # noqa: D102
-        path = self.folder.require(SPM)
-        try:
-            pieces = pieces_of(path.read_bytes())
-        except ValueError as error:
-            raise ValueError(f"{path}: {error}.") from error
-        if len(pieces) > config.vocab_size:
-            raise self.settings.wrong("vocab_size", f"at least {len(pieces)}, the pieces of {SPM}")
-        ids = {piece: number for number, piece in enumerate(pieces)}
-        if len(pieces) + SENTINELS <= config.vocab_size:
-            last = len(pieces) + SENTINELS - 1
-            ids |= {f"<extra_id_{number}>": last - number for number in range(SENTINELS)}
-        no_text = [piece for piece in ids if piece.startswith("<extra_id_")]
-        tokenizer = sentencepiece_tokenizer(
-            self.folder, SPM, ids, config, config.vocab_size, no_text=no_text
+        vocabulary = read_pieces(self.folder, SPM)
+        vocabulary.check_end()
+        ids, pieces = vocabulary.ids, vocabulary.pieces
+        if ids is None:
+            if len(pieces) > config.vocab_size:
+                rule = f"at least {len(pieces)}, the pieces of {SPM}"
+                raise self.settings.wrong("vocab_size", rule)
+            ids = {piece: number for number, piece in enumerate(pieces)}
+            check_ids_agree(vocabulary, ids)
+            if len(pieces) + SENTINELS <= config.vocab_size:
+                last = len(pieces) + SENTINELS - 1
+                ids |= {f"<extra_id_{number}>": last - number for number in range(SENTINELS)}
+        ids = with_added_tokens(ids, self.folder, vocabulary.content, vocabulary.path)
+        check_ids(ids, config.vocab_size, vocabulary.path)
+        no_text = {*ids} - {*pieces}
+        no_text |= {piece for piece in ids if piece.startswith("<extra_id_")}
+        return Tokenizers.of(
+            sentencepiece_tokenizer(vocabulary, ids, config, config.vocab_size, no_text=no_text)
         )
-        return Tokenizers.of(tokenizer)
 
     def generation(self) -> Generation:  # noqa: D102
         settings, size = self.generation_settings, self.settings.count("vocab_size")
