@@ -5,6 +5,7 @@ import errno
 import functools
 import hashlib
 import json
+import math
 import os
 import re
 import secrets
@@ -69,7 +70,23 @@ def write_text(path: str | os.PathLike, content: str) -> None:
 
 def write_json(path: str | os.PathLike, fields: Any) -> None:
     """Writes an indented JSON file atomically."""
-    write_text(path, json.dumps(fields, indent=2, ensure_ascii=False) + "\n")
+    write_text(path, json_text(fields) + "\n")
+
+
+def json_text(fields: Any, indent: int | None = 2) -> str:
+    """Returns JSON, in which a number that is NaN or infinite, which JSON lacks, is `null`."""
+    return json.dumps(finite(fields), indent=indent, ensure_ascii=False, allow_nan=False)
+
+
+def finite(fields: Any) -> Any:
+    """Returns plain values with `None` in place of numbers that are NaN or infinite."""
+    if isinstance(fields, dict):
+        return {key: finite(value) for key, value in fields.items()}
+    if isinstance(fields, (list, tuple)):
+        return [finite(value) for value in fields]
+    if isinstance(fields, float) and not math.isfinite(fields):
+        return None
+    return fields
 
 
 def read_bytes(path: str | os.PathLike) -> bytes:

@@ -1,6 +1,8 @@
 """Files are complete or absent, and drafts of killed processes do not stay."""
 
 import errno
+import json
+import math
 import os
 import re
 import signal
@@ -14,6 +16,7 @@ from keras_transformer import files as atomic
 from keras_transformer.cli.places import new_folder
 from keras_transformer.files import (
     draft_of,
+    json_text,
     remove_stale_drafts,
     replacing,
     write_bytes,
@@ -182,3 +185,14 @@ def test_a_full_disk_is_reported_with_the_folder_and_nothing_is_left(tmp_path, n
     full = name == "ENOSPC"
     assert error.value.filename == (str(tmp_path / "above" / "run") if full else None)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_numbers_that_json_lacks_are_null():
+    fields = {"a": [math.inf, 1.5, {"b": math.nan}], "c": (-math.inf, "ü", True, None, 3)}
+
+    def refuse(name):
+        raise ValueError(name)  # Python's own reader accepts Infinity and NaN
+
+    read = json.loads(json_text(fields), parse_constant=refuse)
+    assert read == {"a": [None, 1.5, {"b": None}], "c": [None, "ü", True, None, 3]}
+    assert json_text([math.inf], indent=None) == "[null]"

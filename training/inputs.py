@@ -57,6 +57,7 @@ def take_survey(stores, task, data, facts) -> Survey:
     known = stores.recall(key)
     if known is None:
         survey = task.survey(data.rows("train"), facts)
+        survey = survey._replace(sentences=(*_left_out(data), *survey.sentences))
         stores.remember(key, {"fields": survey.fields, "sentences": survey.sentences})
         return survey
     fields = {
@@ -64,6 +65,19 @@ def take_survey(stores, task, data, facts) -> Survey:
         for name, value in known["fields"].items()
     }
     return Survey(fields, tuple(known["sentences"]))
+
+
+def _left_out(data):
+    """Returns a sentence for each split from which examples with an empty text are left out."""
+    sentences = []
+    for split in data.splits:
+        if empty := data.left_out(split):
+            total = empty + (data.count(split) or 0)
+            sentences.append(
+                f"Left out of the {split} split: {empty:,} of {total:,} examples, in which a text "
+                "is empty."
+            )
+    return sentences
 
 
 def _survey_key(task, data):

@@ -21,7 +21,13 @@ from keras_transformer.training.loop.checkpoint import Checkpoints, refuse_infin
 from keras_transformer.training.loop.curve import Curve
 from keras_transformer.training.loop.final import write_model
 from keras_transformer.training.loop.history import History, columns_of
-from keras_transformer.training.loop.messages import duration, introduction, listed, say
+from keras_transformer.training.loop.messages import (
+    duration,
+    introduction,
+    listed,
+    not_learned,
+    say,
+)
 from keras_transformer.training.loop.progress import Progress, Stopwatch
 from keras_transformer.training.loop.start import Start
 from keras_transformer.training.loop.vectors import described, give_vectors
@@ -90,6 +96,7 @@ class Session:
         self.update, self.seconds = 0, 0.0
         self.logs = None
         self.validation, self.validated = None, 0  # results of the last validation, and its update
+        self.first_loss = None  # of the first update
         self.lineage = None  # the run whose weights this one started from
         self.vectors = None  # metadata of word vectors
         self.curve = Curve(run, self.history, self.task, console, draws=workers.is_chief)
@@ -135,6 +142,7 @@ class Session:
         self.validation = state["validation"]
         self.validated = state.get("validated", self.update)
         self.lineage, self.vectors = state.get("lineage"), state.get("vectors")
+        self.first_loss = state.get("first_loss")
         self._restore_best(state)
         self.history.restore(self.update)
         for line in describe_changes(before, self.settings, self.update) if before else ():
@@ -192,7 +200,9 @@ class Session:
         batches = cut_batches(batches, self.workers.strategy, self.training.pad_id)
         stopwatch = Stopwatch()
         directory = self.run.logs if self.workers.is_chief else None
-        self.logs = Logs(start, total, directory, options.log_every, self.history, stopwatch)
+        self.logs = Logs(
+            start, total, directory, options.log_every, self.history, stopwatch, self.first_loss
+        )
         validation = Validation(start, total, options.validate_every, self._validate)
         interrupts = Interrupts(start, total, self.workers.any)
         saving = self._saving(start)
@@ -217,6 +227,8 @@ class Session:
         self.check()
         metrics = write_model(self)
         self.curve.draw()
+        if self.logs is not None and (warning := not_learned(self.logs)):
+            say(self.console, warning)
         text = f"Trained in {duration(self.seconds)}. The model is {self.run.model}"
         say(self.console, f"{text}, from update {metrics['model_update']:,}.")
         return metrics
@@ -280,6 +292,7 @@ class Session:
                 "best": self.best.state(),
                 "measure": self._criterion(),
                 "lineage": self.lineage,
+                "first_loss": self.logs.first_loss,
                 "vectors": self.vectors,
                 "fields": self.fields,
             }

@@ -14,6 +14,7 @@ import sentencepiece
 from sentencepiece import sentencepiece_model_pb2
 
 PAD_ID, UNK_ID, BOS_ID, EOS_ID = range(4)
+ADAPTS = "if it is left out, the size follows from the text"
 MAX_SENTENCES = 2_000_000  # size of the sample that is drawn from more sentences
 
 # All kinds of white space, which become a space; a line of text has no other control characters.
@@ -157,19 +158,20 @@ def _explained(reason, size, without_text):
     most = re.search(r"too high .*<= (\d+)", reason)
     if most and int(most[1]) > without_text:
         return UnfitSize(
-            f"`size` must be at most {most[1]} for a vocabulary of this training text, which has "
-            f"no more tokens to learn. Received: size={size}.",
+            f"`vocabulary.size` must be at most {most[1]} for this training text, which has no "
+            f"more tokens to learn; {ADAPTS}. Received: vocabulary.size={size}.",
             better=int(most[1]),
         )
     if least := re.search(r"required_chars\. \d+ vs (\d+)", reason):
         return UnfitSize(
-            f"`size` must be at least {least[1]}, to cover every character of the training text; "
-            f"with a lower `character_coverage` it may be smaller. Received: size={size}.",
+            f"`vocabulary.size` must be at least {least[1]}, to cover every character of the "
+            f"training text, or less with a lower `vocabulary.character_coverage`; {ADAPTS}. "
+            f"Received: vocabulary.size={size}.",
             better=2 * int(least[1]),
         )
     if most or "sentences_.empty()" in reason or "all_chars_count" in reason:
         return ValueError(
-            "`strings` must contain text to learn a vocabulary from. Received: no text at all."
+            "the training data must have text to learn a vocabulary from. Received: no text at all."
         )
     return ValueError(f"the vocabulary cannot be learned: {' '.join(reason.split())}")
 

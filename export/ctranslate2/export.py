@@ -18,6 +18,7 @@ from keras_transformer.export.limits import MAX_LOSS, Limits
 from keras_transformer.export.parity import in_float32, without_sentences
 from keras_transformer.export.place import place_folder, silent
 from keras_transformer.export.place_checks import check_place_of_folder, check_space
+from keras_transformer.files import json_text
 from keras_transformer.tasks.pipeline import Pipeline
 from keras_transformer.text.tokenizers.pair import FILES as TOKENIZERS
 
@@ -172,4 +173,4 @@ def _keep_metadata(config, report, origin):
     if origin:
         metadata["origin"] = origin
     metadata["agreement"] = without_sentences(report)
-    config.write_text(json.dumps(metadata, indent=2), "utf-8")
+    config.write_text(json_text(metadata), "utf-8")

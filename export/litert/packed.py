@@ -8,6 +8,7 @@ import zlib
 from collections.abc import Generator
 from typing import Any
 
+from keras_transformer.files import json_text
 from keras_transformer.tasks import TASKS
 from keras_transformer.text.tokenizers import Tokenizers
 from keras_transformer.text.tokenizers.pair import FILES
@@ -111,7 +112,7 @@ def pack(path, content, tokenizers, metadata, compressed=False) -> None:
     kind = zipfile.ZIP_DEFLATED if compressed else zipfile.ZIP_STORED
     with zipfile.ZipFile(path, "a") as archive:
         members = {} if tokenizers is None else tokenizers.files() | tokenizers.code_points()
-        members[METADATA] = json.dumps(metadata, indent=2).encode()
+        members[METADATA] = json_text(metadata).encode()
         for name, member in members.items():
             # Without a date, so that equal models have equal files.
             archive.writestr(zipfile.ZipInfo(name), member, kind, compresslevel=9)

@@ -1,7 +1,6 @@
 """Export to a folder for Marian, and in int8 for the engine that browsers use."""
 
 import dataclasses
-import json
 import os
 import pathlib
 from collections.abc import Callable
@@ -27,6 +26,7 @@ from keras_transformer.export.place import place_folder, silent
 from keras_transformer.export.place_checks import check_place_of_folder, check_space
 from keras_transformer.export.reference import Reference
 from keras_transformer.export.shortlists import shortlist_metrics
+from keras_transformer.files import json_text
 from keras_transformer.models.transformer import Transformer
 from keras_transformer.pretrained.files.marian.arrays import Quantized
 from keras_transformer.pretrained.files.marian.binary import write_bin
@@ -191,7 +191,7 @@ class _Draft:
         minimum = minimum_version(pipeline.model.config)
         if minimum is not None:
             metadata["minimum_marian_version"] = report["minimum_marian_version"] = minimum
-        (folder / METADATA).write_text(json.dumps(metadata, indent=2), "utf-8")
+        (folder / METADATA).write_text(json_text(metadata), "utf-8")
         return report
 
     def _judge(self, path, vocabularies):

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from keras_transformer.decoding.search import as_dict, from_dict
-from keras_transformer.files import read_json
+from keras_transformer.files import json_text, read_json
 
 PATH = "assets.extra/metadata.json"
 ORIGIN, README = "assets.extra/origin.json", "README.md"
@@ -48,7 +48,7 @@ def write_codec(folder, codec) -> None:
 
 def _write(path, values):
     path.parent.mkdir(exist_ok=True)
-    path.write_text(json.dumps(values, indent=2, ensure_ascii=False) + "\n", "utf-8")
+    path.write_text(json_text(values) + "\n", "utf-8")
 
 
 def read_codec(folder, codec_class) -> Any:

@@ -1,9 +1,8 @@
 """Sentences that an export is checked with, their languages, and the metrics of the export."""
 
-import json
-
 import click
 
+from keras_transformer.files import json_text
 from keras_transformer.text.lines import read_lines
 
 FALLBACK = ", which has no test split"
@@ -79,4 +78,4 @@ def print_report(report, source) -> None:
     if FALLBACK in source:
         click.echo(f"Checked with {source}.", err=True)
     report = {**report, "checked_with": source}
-    click.echo(json.dumps(report, indent=2, ensure_ascii=False))
+    click.echo(json_text(report))

@@ -1,7 +1,6 @@
 """The commands of `keras-transformer`."""
 
 import contextlib
-import json
 import os
 import sys
 import traceback
@@ -32,6 +31,7 @@ from keras_transformer.cli.search_options import (
     search_of_run,
 )
 from keras_transformer.cli.shortlist import SHORTLIST, shortlist, with_shortlist
+from keras_transformer.files import json_text
 
 RUNS = click.argument("runs", type=FOLDER, nargs=-1, required=True, metavar="RUN...")
 
@@ -202,7 +202,7 @@ def evaluate(runs, source, reference, split, shortlist, **options) -> None:
         results = evaluate_files(run, source, reference, **options)
     else:
         results = evaluate_split(run, split, **options)
-    click.echo(json.dumps(results, indent=2, ensure_ascii=False))
+    click.echo(json_text(results))
 
 
 @cli.command(example="keras-transformer score runs/base --source test.en --target test.de")

@@ -25,6 +25,7 @@ from keras_transformer.cli.search_options import BEAMS, make_search, search_opti
 from keras_transformer.cli.shortlist import SHORTLIST
 from keras_transformer.files import replacing
 from keras_transformer.tasks.speech_recognition.subtitles import FORMATS as SUBTITLES
+from keras_transformer.text.lines import require_regular
 
 # Suffixes of inputs that may be named after MODEL; see `Codec.suffixes`. No model reads the last
 # ones, but then the error names what it reads.
@@ -237,6 +238,8 @@ def _check_files_of(source, target, files, shard, stream, subtitles):
         refuse(["source", "shard"], "has no effect with FILEs after MODEL.")
     if shard is not None and source is None:
         raise click.UsageError("--shard needs --input: the lines of a file can be counted.")
+    if shard is not None:
+        require_regular(source)
     if target is not None and target.is_dir():
         if not subtitles:
             raise click.UsageError(f"{target} is a directory: --output is a file.")

@@ -23,6 +23,23 @@ def open_binary(path) -> io.BufferedIOBase:
     return gzip.open(path, "rb") if is_gzip(path) else open(path, "rb")
 
 
+def require_regular(path) -> None:
+    """Refuses a path that can be read only once.
+
+    Args:
+        path: Path of a file that will be read several times. A missing file is not refused.
+
+    Raises:
+        ValueError: If it is a pipe or a device.
+    """
+    path = Path(path)
+    if path.exists() and not path.is_file() and not path.is_dir():
+        raise ValueError(
+            f"{path} must be a regular file, because it is read more than once: write the text to "
+            "a file first. Received: a pipe or a device."
+        )
+
+
 def binary_lines(path, longest=None) -> Iterator[bytes]:
     """Yields the lines of a file as bytes with their line ends, without a byte order mark.
 
@@ -103,7 +120,13 @@ def read_parallel(source, target, errors="strict") -> tuple[list[str], list[str]
 
 
 def count_parallel(source, target) -> int:
-    """Returns the number of lines of two files; raises `ValueError` if the numbers differ."""
+    """Returns the number of lines of two files that will be read again.
+
+    Raises:
+        ValueError: If the numbers differ, or one of the files is a pipe, which is read once.
+    """
+    for path in (source, target):
+        require_regular(path)
     counts = [sum(1 for _ in binary_lines(path)) for path in (source, target)]
     _check_equal(source, counts[0], target, counts[1])
     return counts[0]

@@ -5,7 +5,7 @@ import re
 
 import numpy as np
 
-from keras_transformer.text.lines import binary_lines
+from keras_transformer.text.lines import binary_lines, require_regular
 
 SPACE = "\u2581"  # SentencePiece's mark at the beginning of a word
 _BYTES_OF_VALUE, _BYTES_OF_WORD = 64, 4096  # at most
@@ -85,8 +85,10 @@ def check_vectors(path, width) -> None:
         width: Number of values of a vector.
 
     Raises:
-        ValueError: If it does not. The message is one line that names the file.
+        ValueError: If it does not, or is a pipe, which `read_vectors` could not read again. The
+            message is one line that names the file.
     """
+    require_regular(path)
     for number, line in enumerate(_lines(path, width), start=1):
         header = _header(line) if number == 1 else None
         if header is None:

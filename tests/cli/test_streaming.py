@@ -1,9 +1,12 @@
 import io
+import os
 import re
 
 import pytest
+from click.testing import CliRunner
 
 from keras_transformer.cli.line_searches import Format
+from keras_transformer.cli.main import cli
 from keras_transformer.cli.streaming import answer_stream, score_files
 from keras_transformer.tasks.results import Score, Translation
 
@@ -207,3 +210,28 @@ def test_a_pair_that_is_not_utf8_has_no_tokens(tmp_path, window):
             Lengths(), tmp_path / "a", tmp_path / "b", output, print, window=window, strict=True
         )
     assert output.getvalue() == b"-1.00000\t1\n"
+
+
+@pytest.fixture
+def pipe(tmp_path):
+    """Path of a named pipe, which can be read once, as the `<(...)` of a shell."""
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    return path
+
+
+@pytest.mark.parametrize("side", ["source", "target"])
+def test_score_refuses_a_pipe_which_it_would_read_twice(pipe, side):
+    file = pipe.with_name("lines")
+    file.write_text("a\n")
+    paths = {"source": file, "target": file, side: pipe}
+    options = [text for name, path in paths.items() for text in (f"--{name}", str(path))]
+    done = CliRunner().invoke(cli, ["score", "run", *options])
+    assert done.exit_code == 1 and done.stdout == ""
+    assert f"Error: {pipe} must be a regular file, because it is read more than" in done.stderr
+
+
+def test_a_shard_of_a_pipe_is_refused(pipe):
+    done = CliRunner().invoke(cli, ["translate", "run", "--input", str(pipe), "--shard", "0/2"])
+    assert done.exit_code == 1 and done.stdout == ""
+    assert f"Error: {pipe} must be a regular file, because it is read more than" in done.stderr

@@ -258,7 +258,7 @@ def test_changed_data_is_refused(stopped, settings, corpus, tmp_path):
 @pytest.mark.slow
 def test_a_mistake_in_the_data_can_be_corrected_in_the_same_folder(corpus, tmp_path):
     wrong = load_settings(corpus / "config.toml", ["vocabulary.size=5000", "training.updates=2"])
-    with pytest.raises(ValueError, match="`size` must be at most"):
+    with pytest.raises(ValueError, match="`vocabulary.size` must be at most"):
         run_quietly(wrong, tmp_path)
     overrides = ["training.updates=1", "training.precision=mixed_bfloat16"]
     right = load_settings(corpus / "config.toml", [*overrides, "training.validate_sentences=3"])

@@ -126,28 +126,32 @@ def test_characters_beyond_the_coverage_are_unknown():
 @pytest.mark.parametrize("model_type", ["bpe", "unigram"])
 def test_a_size_too_large_for_the_text_is_reported_with_the_largest_possible(model_type):
     text = sample_text(30)
-    with pytest.raises(ValueError, match="`size` must be at most .* Received: size=9000") as error:
+    with pytest.raises(
+        ValueError, match="vocabulary.size. must be at most .*vocabulary.size=9000"
+    ) as error:
         learn_vocabulary(text, settings(size=9000, model_type=model_type))
     largest = int(re.search(r"at most (\d+)", str(error.value))[1])
     assert "\n" not in str(error.value)
     assert processor(text, size=largest, model_type=model_type).vocab_size() == largest
-    with pytest.raises(ValueError, match=f"`size` must be at most {largest} "):
+    with pytest.raises(ValueError, match=f"`vocabulary.size` must be at most {largest} "):
         learn_vocabulary(text, settings(size=largest + 1, model_type=model_type))
 
 
 def test_a_size_too_small_for_the_characters_is_reported_with_the_smallest_possible():
     text = sample_text()
-    with pytest.raises(ValueError, match="`size` must be at least .* Received: size=20") as error:
+    with pytest.raises(
+        ValueError, match="vocabulary.size. must be at least .*vocabulary.size=20"
+    ) as error:
         learn_vocabulary(text, settings(size=20))
     smallest = int(re.search(r"at least (\d+)", str(error.value))[1])
     assert processor(text, size=smallest).vocab_size() == smallest
-    with pytest.raises(ValueError, match=f"`size` must be at least {smallest}, to cover"):
+    with pytest.raises(ValueError, match=f"vocabulary.size. must be at least {smallest}, to"):
         learn_vocabulary(text, settings(size=smallest - 1))
 
 
 @pytest.mark.parametrize("text", [[], [""], ["  ", b""]])
 def test_an_empty_text_is_refused(text):
-    with pytest.raises(ValueError, match="`strings` must contain text .* Received: no text at all"):
+    with pytest.raises(ValueError, match="training data must have text .*: no text at all"):
         learn_vocabulary(text, settings())
 
 

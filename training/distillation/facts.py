@@ -4,7 +4,7 @@ import json
 import pathlib
 from typing import Any
 
-from keras_transformer.files import write_text
+from keras_transformer.files import json_text, write_text
 
 FACTS = "facts.json"
 # What has changed, for an error, by the key of a plan; and the values of plans without the key.
@@ -38,7 +38,7 @@ def read_facts(folder) -> dict[str, Any]:
 
 def write_facts(folder, facts) -> None:
     """Writes the metadata, a dictionary, into the folder of a distillation."""
-    write_text(folder / FACTS, json.dumps(facts, indent=2, ensure_ascii=False) + "\n")
+    write_text(folder / FACTS, json_text(facts) + "\n")
 
 
 def check_plan(folder, before, plan) -> None:

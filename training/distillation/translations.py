@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 
-from keras_transformer.files import remove_stale_drafts, write_text
+from keras_transformer.files import json_text, remove_stale_drafts, write_text
 from keras_transformer.text.lines import one_line
 from keras_transformer.text.quality import best_of
 
@@ -58,7 +58,7 @@ class Parts:
                 outputs = searcher(batch, search, n)
                 results += map(self._chosen, places, outputs)
                 pace.done(batch)
-            write_text(self._path(number), json.dumps(results, ensure_ascii=False))
+            write_text(self._path(number), json_text(results, indent=None))
 
     def are_complete(self, shard=None) -> bool:
         """Returns `True` if no part is missing.

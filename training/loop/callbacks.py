@@ -84,11 +84,17 @@ class Logs(UpdateCallback):
         every: Updates between two points.
         history: The `History`, which receives the same points.
         stopwatch: The `Stopwatch` that measures the updates.
+        first_loss: Loss of the first update of the run. `None`: it is still to come.
+
+    Attributes:
+        first_loss: See above.
+        last_loss: Mean loss at the last point. `None`: there is no point yet.
     """
 
-    def __init__(self, start, total, directory, every, history, stopwatch):
+    def __init__(self, start, total, directory, every, history, stopwatch, first_loss=None):
         super().__init__(start, total)
         self.history = history
+        self.first_loss, self.last_loss = first_loss, None
         self.stopwatch = stopwatch
         self._writer = tf.summary.create_noop_writer()
         if directory is not None:
@@ -97,8 +103,11 @@ class Logs(UpdateCallback):
         self._mark = None
 
     def on_update(self, update, logs) -> None:
+        if update == 1:
+            self.first_loss = float(logs["loss"])
         if update % self.every and update != self.total:
             return
+        self.last_loss = float(logs["loss"])
         rate = self.model.optimizer.learning_rate  # that of the next update
         unit = self.model.unit
         scalars = {"loss": logs["loss"], "learning_rate": float(rate), unit: logs[unit]}

@@ -3,7 +3,7 @@
 import math
 from typing import Any
 
-from keras_transformer.files import replacing
+from keras_transformer.files import finite, replacing
 from keras_transformer.training.loop.checkpoint import read_state
 from keras_transformer.training.loop.messages import say
 from keras_transformer.training.loop.moving_average import averaged_weights
@@ -13,6 +13,7 @@ from keras_transformer.training.tuning.adapters import merged_weights
 def write_model(session) -> dict[str, Any]:
     """Writes `model.keras` and `metrics.json` of a run; returns the content of the latter.
 
+    A metric that is NaN or infinite is `None`.
     Metrics of an earlier model, of a run that was made longer, are dropped.
 
     Args:
@@ -39,7 +40,7 @@ def write_model(session) -> dict[str, Any]:
     if session.vectors is not None:
         metrics["vectors"] = session.vectors
     run.write_metrics(metrics)
-    return metrics
+    return finite(metrics)
 
 
 def load_final(session) -> tuple:

@@ -4,6 +4,8 @@ import math
 
 from keras_transformer.training.tuning.frozen import trained_parameters
 
+REMEDIES = "schedule.peak, schedule.scale, optimizer.clip_norm"
+
 
 def diverged(what, last_good) -> ValueError:
     """Returns the error after training has diverged.
@@ -13,8 +15,23 @@ def diverged(what, last_good) -> ValueError:
         last_good: Sentence that names the checkpoint to resume from, without full stop.
     """
     return ValueError(
-        f"{what}. {last_good}; a lower learning rate or clipping "
-        "(schedule.peak, schedule.scale, optimizer.clip_norm) may help."
+        f"{what}. {last_good}; a lower learning rate or clipping ({REMEDIES}) may help."
+    )
+
+
+def not_learned(logs) -> str:
+    """Returns a warning if the loss has risen in training, otherwise an empty string.
+
+    Args:
+        logs: The `Logs` of a training that has ended.
+    """
+    first, last = logs.first_loss, logs.last_loss
+    if None in (first, last) or last <= first:
+        return ""
+    return (
+        f"Warning: the training loss ended at {last:.4g}, above that of the first update, "
+        f"{first:.4g}: the model has not learned. A lower learning rate or clipping "
+        f"({REMEDIES}) may help."
     )
 
 
@@ -37,6 +54,7 @@ def introduction(session) -> str:
     weighted = session.corpus.is_weighted
     epoch = "an epoch of the weighted examples" if weighted else "an epoch"
     left_out = f", {corpus.too_long:,} longer ones left out" if corpus.too_long else ""
+    left_out += f", {corpus.empty:,} empty ones left out" if corpus.empty else ""
     if corpus.cut and session.training.packed:
         left_out += f", {corpus.cut:,} of them cut into parts"
     elif corpus.cut:

@@ -30,7 +30,7 @@ CORPORA = [
         spoiled("a.gz", b"\x1f\x8b\x08 cut"),
     ),
     fails(f"{TRAIN} --set data.train_source=DATA", "DATA: cannot be read: Is a directory"),
-    fails(f"{TRAIN} --set vocabulary.size=9999", "`size` must be at most.*size=9999"),
+    fails(f"{TRAIN} --set vocabulary.size=9999", "`vocabulary.size` must be at most.*size=9999"),
     fails(
         "train x.toml --output NEW",
         "no_such_dataset",

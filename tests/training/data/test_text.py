@@ -2,14 +2,20 @@
 
 import gzip
 import io
+import os
 from types import SimpleNamespace
 
 import pytest
 
 from keras_transformer.cli.streaming import answer_stream
+from keras_transformer.tasks import TASKS
 from keras_transformer.tasks.results import Translation
 from keras_transformer.text.lines import read_lines, read_parallel
 from keras_transformer.training.data.sources import open_source
+from keras_transformer.training.data.sources.both_directions import BothDirections
+from keras_transformer.training.data.sources.memory import MemoryData
+from keras_transformer.training.data.store import Stores
+from keras_transformer.training.inputs import take_survey
 
 
 def write(folder, name, lines, end="\n"):
@@ -54,7 +60,7 @@ def test_pairs_come_in_order_from_every_split(tmp_path):
     assert strings(data, "validation") == [("v", "V")]
     assert strings(data, "test") == [("t", "T"), ("u", "U")]
     assert [data.count(split) for split in data.splits] == [1000, 1, 2]
-    assert data.empty == {"train": 0, "validation": 0, "test": 0}
+    assert [data.left_out(split) for split in data.splits] == [0, 0, 0]
 
 
 def test_a_missing_split_is_refused(tmp_path):
@@ -118,7 +124,7 @@ def test_pairs_with_an_empty_side_are_dropped_and_counted(tmp_path):
     data = open_source(settings(tmp_path, source, target))
     assert strings(data) == [("a", "A"), ("e", "E")]
     assert data.count("train") == 2
-    assert data.empty == {"train": 4, "validation": 0}
+    assert [data.left_out(split) for split in data.splits] == [4, 0]
 
 
 def test_empty_is_what_pairs_leaves_out(tmp_path):
@@ -126,7 +132,7 @@ def test_empty_is_what_pairs_leaves_out(tmp_path):
     spaces.remove("\r")  # part of a line end
     source = [*spaces, "\u200b", "\x00", "x"]  # the last three are not white space
     data = open_source(settings(tmp_path, source, ["y"] * len(source)))
-    assert data.empty["train"] == len(spaces)
+    assert data.left_out("train") == len(spaces)
     assert [source for source, _ in strings(data)] == ["\u200b", "\x00", "x"]
 
 
@@ -201,7 +207,7 @@ def test_several_corpora_come_one_after_the_other(tmp_path):
     options.train_target = [options.train_target, zipped(tmp_path, "more.de.gz", ["D", "E"])]
     data = open_source(options)
     assert strings(data) == [("a", "A"), ("c", "C"), ("d", "D"), ("e", "E")]
-    assert (data.count("train"), data.empty["train"]) == (4, 1)
+    assert (data.count("train"), data.left_out("train")) == (4, 1)
     assert data.weights("train") is None and data.weights("validation") is None
 
 
@@ -244,7 +250,7 @@ def test_one_file_with_tab_separated_columns(tmp_path):
         options.train = write(tmp_path, name, content)
         data = open_source(options)
         assert strings(data) == [("a b", "A B"), ('"d', '"D'), ("e", "E")], name
-        assert (data.count("train"), data.empty["train"]) == (3, 2)
+        assert (data.count("train"), data.left_out("train")) == (3, 2)
 
 
 def test_columns_can_be_chosen(tmp_path):
@@ -275,3 +281,22 @@ def test_a_damaged_gzip_file_is_reported(tmp_path):
     swapped[len(whole) // 2] ^= 255
     options.train_source = write(tmp_path, "swapped.gz", bytes(swapped))
     refused(options, r"swapped\.gz, line \d+: (not gzip, or damaged|the gzip file is damaged)")
+
+
+def test_a_pipe_is_refused_because_training_reads_its_text_several_times(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    options = settings(tmp_path, train_source=str(pipe))
+    refused(options, "pipe must be a regular file, because it is read more")
+
+
+def test_training_states_how_many_pairs_with_an_empty_side_are_left_out(tmp_path):
+    options = settings(tmp_path, ["a", "", "c", "d"], ["A", "B", "C", " "])
+    task, stores = TASKS["translation"], Stores(tmp_path / "store")
+    expected = ("Left out of the train split: 2 of 4 examples, in which a text is empty.",)
+    for _ in range(2):  # the second time from the store
+        assert take_survey(stores, task, open_source(options), {}).sentences == expected
+    both = BothDirections(open_source(options))
+    assert both.left_out("train") == 2 and both.left_out("validation") == 0
+    with pytest.raises(ValueError, match="`split` must be one of train, the splits"):
+        MemoryData({"train": [("a", "A")], "validation": []}, "pairs").left_out("test")

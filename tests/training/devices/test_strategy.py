@@ -344,7 +344,7 @@ def test_workers_with_different_settings_are_refused(config, tmp_path):
 def test_a_failure_of_the_chief_ends_all_workers(config, tmp_path):
     overrides = (["vocabulary.size=5000"],) * 2
     first, second = ends(*begin_two_workers(config, tmp_path, overrides))
-    assert first[0].startswith("UnfitSize: `size` must be at most"), first
+    assert first[0].startswith("UnfitSize: `vocabulary.size` must be at most"), first
     assert second[0] == (
         "ConnectionError: the chief (worker 0) has stopped; see its own error message."
     )

@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import types
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +20,7 @@ from keras_transformer.files import sync
 from keras_transformer.installation import install_hint
 from keras_transformer.tasks.run import Run
 from keras_transformer.training.loop.checkpoint import Checkpoints
+from keras_transformer.training.loop.messages import not_learned
 from keras_transformer.training.settings.toml import load_settings, save_settings
 
 MOMENTUM = 0.7
@@ -300,6 +302,32 @@ def test_a_training_that_diverges_at_once_has_no_checkpoint(configured, tmp_path
 
 
 @pytest.mark.slow
+@pytest.mark.slow
+def test_a_loss_that_has_exploded_is_a_warning_and_valid_json(configured, tmp_path):
+    settings = configured(schedule__peak=1e5, log_every=2)
+    first = At(3, lambda: os.kill(os.getpid(), signal.SIGINT))
+    assert run_quietly(settings, tmp_path / "run", [first])[0] is None
+    metrics, text = run_quietly(settings, tmp_path / "run")  # the first loss is in the checkpoint
+    assert "Warning: the training loss ended at " in text and "the model has not learned" in text
+    content = Run(tmp_path / "run").metrics.read_text()
+    assert "Infinity" not in content and "NaN" not in content
+    assert metrics == json.loads(content) and metrics["validation"]["perplexity"] is None
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "warned"), [(5.0, 5.1, True), (5.0, 4.9, False), (None, 4.9, False)]
+)
+def test_a_loss_above_the_first_one_is_a_warning(first, last, warned):
+    text = not_learned(types.SimpleNamespace(first_loss=first, last_loss=last))
+    assert text == (
+        "Warning: the training loss ended at 5.1, above that of the first update, 5: the model "
+        "has not learned. A lower learning rate or clipping (schedule.peak, schedule.scale, "
+        "optimizer.clip_norm) may help."
+        if warned
+        else ""
+    )
+
+
 def test_the_same_pairs_in_another_order_are_other_data(tmp_path):
     """A resumed run would otherwise see some pairs twice in an epoch and others never."""
     write_small_corpus(tmp_path)

@@ -87,7 +87,10 @@ def test_the_default_vocabulary_size_fits_the_text(tmp_path):
     (size, same), shown = learned(tmp_path / "few", numbers, numbers[::-1])
     assert size == same < 40
     assert shown == [f"Learning a vocabulary of {n:,} tokens." for n in (4000, size)]
-    with pytest.raises(ValueError, match=f"`size` must be at most {size} .*Received: size=4000"):
+    with pytest.raises(
+        ValueError,
+        match=f"vocabulary.size. must be at most {size} .*size=4000",
+    ):
         learned(tmp_path / "set", numbers, numbers, size=4000)
     # Chinese characters, alone and combined to words of two.
     many = [chr(0x4E00 + n) for n in range(4100)]

@@ -49,5 +49,8 @@ class BothDirections(Source):
         identity = self._data.identity(split)
         return {"both_directions": identity} if split == "train" else identity
 
+    def left_out(self, split) -> int:
+        return self._data.left_out(split)
+
     def check(self) -> None:  # noqa: D102
         self._data.check()

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from keras_transformer.text.lines import binary_lines, without_end
+from keras_transformer.text.lines import binary_lines, require_regular, without_end
 from keras_transformer.training.data.sources.base import SPLITS, Source
 
 READ_AT_ONCE = 4096  # number of lines
@@ -118,9 +118,9 @@ class _Columns:
 class TextData(Source):
     """Text files. Every file is read and checked once, by `check` or when it is first needed.
 
-    `rows` leaves out examples with an empty column, which `empty` counts. Lines end at a line feed;
-    carriage returns before it are not part of the line, nor is a byte order mark at the start of a
-    file.
+    `rows` leaves out examples with an empty column, which `left_out` counts. Lines end at a line
+    feed; carriage returns before it are not part of the line, nor is a byte order mark at the start
+    of a file.
 
     Args:
         files: Dictionary from a split to a list of corpora, which `rows` concatenates. A corpus is
@@ -131,9 +131,6 @@ class TextData(Source):
             others.
         train_weights: How often an epoch contains each example of each training corpus, on average.
             `None`: once.
-
-    Attributes:
-        empty: Dictionary from a split to the number of examples left out.
 
     Raises:
         ValueError: When a file is read: if it is missing, cannot be read, or has a line that is not
@@ -150,11 +147,9 @@ class TextData(Source):
         self._train_weights = train_weights
         self._read = {}
 
-    @property
-    def empty(self) -> dict[str, int]:  # noqa: D102
-        return {
-            split: sum(corpus.empty for corpus in self._corpora(split)) for split in self.splits
-        }
+    def left_out(self, split) -> int:
+        self.check_split(split)
+        return sum(corpus.empty for corpus in self._corpora(split))
 
     def check(self) -> None:  # noqa: D102
         for split in self.splits:
@@ -259,6 +254,7 @@ def _read(path, sides=lambda text: [text]):
             `_WrongColumns` for a wrong line.
     """
     path = Path(path)
+    require_regular(path)
     number, empty = 0, []
     try:
         for number, line in enumerate(binary_lines(path), start=1):
