@@ -12,7 +12,6 @@ from keras_transformer.pretrained.image_steps import PREPROCESSOR, ImageSteps, s
 from keras_transformer.pretrained.names import Layout, Weight, layers
 from keras_transformer.pretrained.settings import ACTIVATIONS
 
-EXPRESSIBLE = {"problem_type": (None, "single_label_classification")}
 EMBEDDINGS = "embeddings."
 PROJECTION = f"{EMBEDDINGS}patch_embeddings.projection"
 BLOCK = {
@@ -49,7 +48,7 @@ class ImageEncoder(Family):
 
     def config(self) -> ImageClassifierConfig:  # noqa: D102
         settings, tensors = self.settings, self.tensors
-        settings.check(EXPRESSIBLE)
+        settings.check_one_label("image")
         height, width, channels = self._shape()
         if not self._steps.is_given:
             self.notes.append(f"{PREPROCESSOR} is missing, so pixels are scaled to -1 to 1")

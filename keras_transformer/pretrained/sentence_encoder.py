@@ -7,6 +7,8 @@ from keras_transformer.pretrained.settings import CheckpointSettings
 MODULES = "modules.json"
 # Files with settings of the first module and of all; either may be missing.
 FIRST, ALL = "sentence_bert_config.json", "config_sentence_transformers.json"
+OPTIONS = "tokenizer_config.json"
+UNLIMITED = 1e20  # such as 1e30, that `transformers` writes for a tokenizer without a limit
 POOLINGS = {"mean_tokens": "mean", "max_tokens": "max", "cls_token": "first"}
 NAMES = {"mean": "mean", "max": "max", "cls": "first"}  # in newer files
 KINDS = ("Transformer", "Pooling", "Normalize")
@@ -66,10 +68,23 @@ def read_sentence_encoder(folder) -> SentenceEncoder | None:
     of_all = CheckpointSettings(folder.json(ALL) or {}, folder.path / ALL)
     of_all.check({"default_prompt_name": (None,)})
     first = CheckpointSettings(folder.json(FIRST) or {}, folder.path / FIRST)
-    length = None if first.get("max_seq_length") is None else first.count("max_seq_length", least=2)
     name = f"{places[1]}/config.json"
     pooling = CheckpointSettings(folder.require_json(name), folder.path / name)
-    return SentenceEncoder(_pooling(pooling), len(kinds) == 3, length, first)
+    return SentenceEncoder(_pooling(pooling), len(kinds) == 3, _length(folder, first), first)
+
+
+def _length(folder, first):
+    """Returns the maximum length that the files state, or `None`.
+
+    As in sentence-transformers, the setting of the first module takes precedence. Version 6 only
+    writes that of the tokenizer, which is an astronomical number if there is no limit.
+    """
+    options = CheckpointSettings(folder.json(OPTIONS) or {}, folder.path / OPTIONS)
+    for settings, name in ((first, "max_seq_length"), (options, "model_max_length")):
+        value = settings.get(name)
+        if value is not None and not (isinstance(value, float) and value >= UNLIMITED):
+            return settings.count(name, least=2)
+    return None
 
 
 def _kinds(modules, path):

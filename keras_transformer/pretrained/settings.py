@@ -90,6 +90,32 @@ class CheckpointSettings:
             raise self.wrong(name, f"one of the {size} token ids")
         return value
 
+    def check_one_label(self, item) -> None:
+        """Refuses heads that do not choose one of several labels, by the kind that they are.
+
+        Args:
+            item: Noun for what is classified, such as `"text"`.
+
+        Raises:
+            ValueError: If it is another kind; the error says which.
+        """
+        problem, names = self.get("problem_type"), self.get("id2label")
+        kind = None
+        if problem == "multi_label_classification":
+            kind = f"a classifier with several labels per {item} (`problem_type`)"
+        elif problem == "regression":
+            kind = f"a model of numbers, not of labels (`problem_type` is {problem!r})"
+        elif isinstance(names, dict) and len(names) == 1:
+            kind = "a model with one logit (`id2label` has one name)"
+            if item == "text":
+                kind = "a cross-encoder or reranker with one logit (`id2label` has one name)"
+        if kind is not None:
+            raise ValueError(
+                f"{self.path}: the checkpoint is {kind}, which is not supported. Supported are "
+                f"classifiers that choose one of several labels for each {item}."
+            )
+        self.check({"problem_type": (None, "single_label_classification")})
+
     def labels(self, name) -> tuple[str, ...]:
         """Returns the tuple of the names of labels, in the order of their numbers."""
         names = self.get(name, {"0": "LABEL_0", "1": "LABEL_1"})

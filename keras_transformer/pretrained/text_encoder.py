@@ -132,7 +132,8 @@ class TextEncoder(Family):
         """
         tokenizer = self.tokenizer
         if self.task == "classification":
-            self.settings.check({"problem_type": (None, "single_label_classification")})
+            if self.classifies_texts:
+                self.settings.check_one_label("text")
             options = {"pooling": "first", **options}
             if pooler is not None:
                 options |= {"pooler": True, "pooler_activation": pooler}

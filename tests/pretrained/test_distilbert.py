@@ -70,7 +70,7 @@ def test_words_get_labels(tmp_path):
     ("changes", "message"),
     [
         ({"architectures": ["DistilBertForMultipleChoice"]}, "`architectures` must be one of D"),
-        ({"problem_type": "regression"}, r"`problem_type` must be null or 'single_label_cl"),
+        ({"problem_type": "regression"}, r"is a model of numbers, not of labels"),
         ({"activation": "gelu_fast"}, r"`activation` must be one of relu, "),
         ({"n_heads": 5}, r"`d_model` must be divisible by `num_heads`"),
         ({"n_layers": 10**9}, r"layer\.9+\.ffn\.lin1\.weight is missing"),

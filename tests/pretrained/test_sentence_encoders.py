@@ -119,6 +119,26 @@ def test_the_newer_name_of_the_pooling_is_read(tmp_path):
     assert read_checkpoint(folder).model.config.pooling == "first"
 
 
+@pytest.mark.parametrize(
+    ("of_module", "of_tokenizer", "expected"),
+    [
+        (None, "9", 9),  # as version 6 of sentence-transformers writes it
+        (7, "9", 7),
+        (9, "7", 9),  # as it reads both
+        (None, "1000000000000000019884624838656", None),
+        (None, "1e30", None),
+        (None, "null", None),
+    ],
+)
+def test_the_limit_may_be_that_of_the_tokenizer(tmp_path, of_module, of_tokenizer, expected):
+    folder = tmp_path / "checkpoint"
+    bert(folder)
+    whole = json.loads((folder / "config.json").read_text())["max_position_embeddings"]
+    add_modules(folder, **({} if of_module is None else {"max_seq_length": of_module}))
+    (folder / "tokenizer_config.json").write_text(f'{{"model_max_length": {of_tokenizer}}}')
+    assert read_checkpoint(folder).model.config.max_length == (expected or whole)
+
+
 def replaced(folder, name, content):
     (folder / name).write_text(content)
 
@@ -157,6 +177,10 @@ BROKEN = {
     "length": (
         lambda folder: replaced(folder, "sentence_bert_config.json", '{"max_seq_length": 1}'),
         "`max_seq_length` must be a whole number of at least 2. Received: 1.",
+    ),
+    "length of the tokenizer": (
+        lambda folder: replaced(folder, "tokenizer_config.json", '{"model_max_length": "9"}'),
+        "tokenizer_config.json: `model_max_length` must be a whole number of at least 2.",
     ),
     "object": (
         lambda folder: replaced(folder, "modules.json", "{}"),

@@ -129,7 +129,9 @@ def change_json(path, changes):
     ("changes", "message"),
     [
         ({"architectures": ["ViTForOther"]}, "`architectures` must be one of ViTForImageClass"),
-        ({"problem_type": "regression"}, "`problem_type` must be null or 'single_label_cl"),
+        ({"problem_type": "regression"}, "is a model of numbers, not of labels"),
+        ({"problem_type": "multi_label_classification"}, "with several labels per image"),
+        ({"id2label": {"0": "a"}}, "is a model with one logit"),
         ({"hidden_act": "gelu_fast"}, "`hidden_act` must be one of relu, "),
         ({"id2label": {"0": "a", "1": "a"}}, "`id2label` must be names of two labels or more"),
         ({"image_size": "12"}, "`image_size` must be a height and a width of at least 1"),
