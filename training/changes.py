@@ -2,6 +2,7 @@
 
 from keras_transformer.training.loop.checkpoint import Checkpoints
 from keras_transformer.training.schedule import make_schedule
+from keras_transformer.training.settings.derived import is_tuning
 from keras_transformer.training.settings.fields import Section
 from keras_transformer.training.settings.toml import SettingsError, differences
 
@@ -69,12 +70,35 @@ def describe_changes(before, settings, update) -> list[str]:
 def describe_derived(settings, derived) -> str:
     """Returns a line with the values that depend on the data; an empty string if there are none.
 
+    It lacks the schedule of a run that starts from another one, which depends on the task.
+
     Args:
         settings: The `Settings` as they were written.
         derived: The result of `derive` for them.
     """
-    numbers = ", ".join(f"{key} = {_value(derived, key)}" for key in differences(settings, derived))
+    hidden = {"schedule.kind", "schedule.peak"} if is_tuning(settings) else set()
+    keys = [key for key in differences(settings, derived) if key not in hidden]
+    numbers = ", ".join(f"{key} = {_value(derived, key)}" for key in keys)
     return f"Settings chosen from the size of the data: {numbers}." if numbers else ""
+
+
+def describe_rate(settings, d_model) -> str:
+    """Returns a line about the learning rate.
+
+    Args:
+        settings: The `Settings`, with all values that depend on the data.
+        d_model: Width of the model, in features.
+    """
+    schedule, updates = settings.schedule, settings.training.updates
+    highest = float(make_schedule(schedule, d_model, updates)(schedule.warmup_steps - 1))
+    end = f"to {schedule.final or 0:.3g} at update {updates:,}"
+    shape = {
+        "inverse_sqrt": "then falling with the inverse square root of the update",
+        "linear": f"then falling in a straight line {end}",
+        "cosine": f"then falling along a cosine {end}",
+        "constant": "then constant",
+    }[schedule.kind]
+    return f"Learning rate: {highest:.3g} at update {schedule.warmup_steps:,}, {shape}."
 
 
 def _free(settings):

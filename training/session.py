@@ -5,7 +5,7 @@ import math
 import time
 from typing import Any
 
-from keras_transformer.training.changes import describe_changes, describe_derived
+from keras_transformer.training.changes import describe_changes, describe_derived, describe_rate
 from keras_transformer.training.data.shards import cut_batches
 from keras_transformer.training.data.stream import endless_batches
 from keras_transformer.training.factory import make_learner, model_config
@@ -112,6 +112,7 @@ class Session:
         derived = derive(settings, steps, d_model, size)
         if chosen := describe_derived(settings, derived):
             say(self.console, chosen)
+        say(self.console, describe_rate(derived, d_model))
         return derived
 
     def restore(self, before=None) -> None:

@@ -18,6 +18,7 @@ class SourceToTargetTask(Task):
     metrics = {"loss": LOSS, "perplexity": PERPLEXITY, "token_accuracy": TOKEN_ACCURACY}
     evaluation_options = ("search",)
     has_two_sides = cuts_tokens = True
+    tuning_rate = 3e-5  # of BART on summaries (Lewis et al., 2020, and the recipe in fairseq)
 
     def answer(self, pipeline, sources, search=None) -> tuple[list[str], dict[str, Any]]:
         """Generates a text for each source, and measures the time.

@@ -83,6 +83,9 @@ class Task(abc.ABC):
             order, so that CTC has an effect.
         unused: Sections of a configuration, and keys such as `"training.r_drop"`, that have no
             effect on the task.
+        tuning_rate: Peak of the learning rate with which a trained model is trained further, if the
+            configuration has none. 5e-5 is the highest of the rates for BERT (Devlin et al., 2019,
+            appendix A.3) and the default of most programs for fine-tuning.
         fixed: Dictionary from options of `[training]` to the only value that the task supports.
     """
 
@@ -97,6 +100,7 @@ class Task(abc.ABC):
     evaluation_options = ()
     has_two_sides = can_pack = needs_mask = cuts_tokens = has_frames = False
     unused = ()
+    tuning_rate = 5e-5
     fixed = {}
 
     @abc.abstractmethod

@@ -10,6 +10,9 @@ Therefore values that are omitted are proportional to the paper's, and at most a
 - `schedule.warmup_steps`: a tenth of the updates, at most the paper's 4,000.
 - `schedule.peak`, for Eq. 3 with such a shorter warm-up: the rate that Eq. 3 reaches after 4,000
   updates. A shorter warm-up alone would give a higher peak, three times as high after 400 updates.
+- `schedule.kind` and `schedule.peak` of a run that starts from another one (`model.start_from`), if
+  neither is given nor another key that decides about the rate: `linear`, and the task's
+  `tuning_rate`, ten times as high with adapters (`training.lora`).
 - `training.validate_every` and, without `training.checkpoint_epochs`, `training.checkpoint_every`:
   a tenth of the updates, at most 1,000.
 - `vocabulary.size`: 4,000, or the largest size that the text allows if that is smaller; if the text
@@ -29,9 +32,12 @@ SHORTEST, LONGEST = 1_000, 100_000  # updates
 WARMUP = 4_000
 INTERVAL = 1_000
 VOCABULARY = 4_000  # tokens
+LORA = 10  # times the rate of all weights, because adapters begin without an effect
+# A given one decides about the learning rate, and so about the others.
+RATES = {"kind", "peak", "scale", "final"}
 KEYS = {
     "training": ("updates", "validate_every", "checkpoint_every"),
-    "schedule": ("warmup_steps", "peak"),
+    "schedule": ("kind", "warmup_steps", "peak"),
     "vocabulary": ("size",),
 }
 OF_A_SCHEDULE = {"training.updates", "schedule.warmup_steps", "schedule.peak"}
@@ -43,8 +49,14 @@ def left_out(settings) -> list[str]:
         f"{section}.{key}"
         for section, keys in KEYS.items()
         for key in keys
-        if getattr(getattr(settings, section), key) is None and _matters(settings, section, key)
+        if _is_missing(settings, section, key) and _matters(settings, section, key)
     ]
+
+
+def is_tuning(settings) -> bool:
+    """Returns whether a run starts from another one and leaves its learning rate open."""
+    given = settings.schedule.model_fields_set
+    return settings.model.start_from is not None and not RATES & given
 
 
 def derive(settings, steps, d_model, vocab_size=None) -> "Settings":
@@ -62,12 +74,17 @@ def derive(settings, steps, d_model, vocab_size=None) -> "Settings":
     interval = min(math.ceil(updates / 10), INTERVAL)
     warmup = min(max(updates // 10, 1), WARMUP)
     peak = float(f"{(d_model * WARMUP) ** -0.5:.3g}") if warmup < WARMUP else None
+    if is_tuning(settings):
+        times = 1 if settings.training.lora is None else LORA
+        peak = settings.task.get().tuning_rate * times
     return _filled(
         settings,
         {
             "training.updates": updates,
             "training.validate_every": interval,
             "training.checkpoint_every": interval,
+            # A single update cannot rise and fall.
+            "schedule.kind": "linear" if updates > 1 else "constant",
             "schedule.warmup_steps": warmup,
             "schedule.peak": peak,
             "vocabulary.size": vocab_size,
@@ -128,6 +145,13 @@ def _filled(settings, numbers, names):
     )
 
 
+def _is_missing(settings, section, key):
+    """Returns `True` if a key is not given."""
+    if (section, key) == ("schedule", "kind"):  # whose default is not `None`
+        return is_tuning(settings)
+    return getattr(getattr(settings, section), key) is None
+
+
 def _matters(settings, section, key):
     """Returns `True` if an omitted number depends on the data."""
     if section == "vocabulary":
@@ -136,7 +160,7 @@ def _matters(settings, section, key):
         return settings.training.checkpoint_epochs is None
     schedule = settings.schedule
     if key == "peak":  # with a given warm-up, the peak follows from Eq. 3
-        return (
+        return is_tuning(settings) or (
             schedule.kind == "inverse_sqrt"
             and schedule.warmup_steps is None
             and schedule.scale is None

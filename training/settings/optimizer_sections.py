@@ -58,7 +58,8 @@ class ScheduleSettings(Section):
     kind: Literal["inverse_sqrt", "linear", "cosine", "constant"] = Field(
         "inverse_sqrt",
         description="Shape after the warm-up: Eq. 3 of the paper; a straight line or half a cosine "
-        "that ends at `final` in the last update; or constant.",
+        "that ends at `final` in the last update; or constant. With `model.start_from`, if neither "
+        "`kind`, `peak`, `scale` nor `final` is given: `linear`.",
     )
     warmup_steps: Positive | None = Field(
         None,
@@ -74,7 +75,10 @@ class ScheduleSettings(Section):
         gt=0,
         description='Highest learning rate. It is optional for `kind = "inverse_sqrt"`. If '
         "omitted: the peak of Eq. 3; or, if `warmup_steps` is omitted too and is below 4,000, the "
-        "rate of Eq. 3 after 4,000 updates.",
+        "rate of Eq. 3 after 4,000 updates. With `model.start_from`, if neither `kind`, `peak`, "
+        "`scale` nor `final` is given: a rate for fine-tuning, 0.00005; for translation and "
+        "summarization 0.00003, for speech recognition 0.00001; ten times as high with "
+        "`training.lora`.",
     )
     final: float | None = Field(
         None,

@@ -10,9 +10,10 @@ from small_runs import At, run_quietly, write_pairs, write_small_corpus
 
 from keras_transformer.files import write_text
 from keras_transformer.tasks.run import Run
-from keras_transformer.training.changes import describe_derived
+from keras_transformer.training.changes import describe_derived, describe_rate
 from keras_transformer.training.data.sources.memory import MemoryData
 from keras_transformer.training.inputs import take_tokenizers
+from keras_transformer.training.schedule import make_schedule
 from keras_transformer.training.settings.derived import (
     check_length,
     complete,
@@ -160,6 +161,76 @@ def test_a_resumed_run_keeps_its_derived_numbers():
     with pytest.raises(ValueError, match="`training.updates` must be at least 240: the run beg"):
         check_length(shorter, complete(shorter, before))
     check_length(settings({"updates": 240}), complete(settings({"updates": 240}), before))
+
+
+@pytest.mark.parametrize(
+    ("kind", "data", "training", "peak"),
+    [
+        ("classification", "text", {}, 5e-5),
+        ("translation", "cldr", {}, 3e-5),
+        ("speech_recognition", "morse_demo", {}, 1e-5),
+        ("classification", "text", {"lora": {}}, 5e-4),
+    ],
+)
+def test_a_run_that_starts_from_another_one_has_a_rate_for_fine_tuning(kind, data, training, peak):
+    files = {"train": "a", "validation": "b"} if data == "text" else {}
+    sections = {"task": {"kind": kind}, "model": {"start_from": "run"}}
+    ours = settings({"updates": 500, **training}, data={"source": data, **files}, **sections)
+    schedule = derive(ours, 3, BASE, 4000).schedule
+    assert (schedule.kind, schedule.warmup_steps) == ("linear", 50)
+    assert schedule.peak == pytest.approx(peak)
+    rate = make_schedule(schedule, BASE, 500)
+    assert float(rate(49)) == pytest.approx(peak) and float(rate(499)) == 0.0
+
+
+TUNED = {"model": {"start_from": "run"}}
+
+
+def test_a_given_rate_replaces_that_of_fine_tuning():
+    for given in ({"peak": 0.1}, {"kind": "inverse_sqrt"}, {"scale": 2.0}):
+        schedule = derive(settings({"updates": 50}, given, **TUNED), 3, BASE, 4000).schedule
+        assert schedule.kind == "inverse_sqrt" and schedule.peak != 3e-5
+    schedule = derive(settings({"updates": 50}, {"warmup_steps": 7}, **TUNED), 3, BASE).schedule
+    assert (schedule.kind, schedule.warmup_steps, schedule.peak) == ("linear", 7, 3e-5)
+    one = derive(settings({"updates": 1}, **TUNED), 3, BASE)  # nothing to rise and fall
+    assert one.schedule.kind == "constant"
+    make_schedule(one.schedule, BASE, 1)
+
+
+def test_a_fine_tuning_resumes_with_the_rate_that_it_began_with():
+    derived = derive(settings({"updates": 500}, **TUNED), 3, BASE, 4000)
+    assert complete(settings({"updates": 500}, **TUNED), derived) == derived
+    scratch = {"kind": "inverse_sqrt", "warmup_steps": 50, "peak": 0.0007}
+    every = {"validate_every": 9, "checkpoint_every": 9}
+    before = settings({"updates": 500, **every}, scratch, **TUNED)
+    resumed = complete(settings({"updates": 500}, **TUNED), before)
+    assert resumed.schedule == before.schedule
+    whole = settings({}, derived.schedule.model_dump(exclude_none=True), **TUNED)
+    assert "schedule.kind" not in left_out(whole)
+
+
+@pytest.mark.parametrize(
+    ("schedule", "shown"),
+    [
+        (
+            {},
+            "Learning rate: 3e-05 at update 50, then falling in a straight line to 0 "
+            "at update 500.",
+        ),
+        ({"kind": "constant", "peak": 0.1}, "Learning rate: 0.1 at update 50, then constant."),
+        (
+            {"scale": 2.0},
+            "Learning rate: 0.0125 at update 50, then falling with the inverse square root of the "
+            "update.",
+        ),
+    ],
+)
+def test_training_states_its_learning_rate(schedule, shown):
+    ours = settings({"updates": 500}, schedule, **TUNED)
+    derived = derive(ours, 3, BASE, 4000)
+    assert describe_rate(derived, BASE) == shown
+    chosen = describe_derived(ours, derived)
+    assert "schedule.warmup_steps = 50" in chosen and "schedule.peak" not in chosen
 
 
 SMALL = """
