@@ -19,6 +19,7 @@ from keras_transformer.pretrained.sentencepiece_bpe import (
     read_sentencepiece_bpe,
 )
 from keras_transformer.pretrained.settings import ACTIVATIONS, CheckpointSettings
+from keras_transformer.pretrained.ties import is_tied
 from keras_transformer.text.tokenizers import Tokenizers
 
 # Settings that change what a model computes, with the values that a `LanguageModel` has. A setting
@@ -127,7 +128,7 @@ class CausalDecoder(Family):
             norm="pre",
             norm_type="rms",
             position="rotary",
-            tie="all" if settings.flag("tie_word_embeddings", False) else "none",
+            tie="all" if is_tied(self, OUTPUT, [self._prefix + TABLE], False) else "none",
             output_bias=True,
             attends_to_start=None if self._starts_with_token else False,
             **self.attention(),

@@ -12,6 +12,7 @@ from keras_transformer.pretrained.family import Family
 from keras_transformer.pretrained.generation import read_generation, special_ids
 from keras_transformer.pretrained.names import ROW, TRANSPOSED, Layout, Weight, layers
 from keras_transformer.pretrained.settings import ACTIVATIONS
+from keras_transformer.pretrained.ties import is_tied
 
 EPSILON = 1e-5  # of every layer normalisation: PyTorch's default, which no configuration changes
 # Rows of a learned table of positions before that of the first position.
@@ -125,7 +126,7 @@ class EncoderDecoderFamily(Family):
         Learned positions of source and target belong to the tables of tokens, so that these cannot
         be one if those differ.
         """
-        if not self.settings.flag("tie_word_embeddings", True):
+        if not is_tied(self, OUTPUT, [SHARED, *TABLES.values()]):
             return "none"
         if not self.learned:
             return "all"

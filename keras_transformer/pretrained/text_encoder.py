@@ -21,6 +21,7 @@ from keras_transformer.models.token_classifier import TokenClassifier
 from keras_transformer.pretrained.family import Family
 from keras_transformer.pretrained.names import TRANSPOSED, Weight, layers
 from keras_transformer.pretrained.sentence_encoder import read_sentence_encoder
+from keras_transformer.pretrained.ties import is_tied
 from keras_transformer.text.tokenizers import Tokenizers
 
 NO_HEAD = (
@@ -210,10 +211,11 @@ class TextEncoder(Family):
         names = () if self._is_tied else head.biases[1:]
         return tuple(f"{re.escape(name)}" for name in names)
 
-    @property
+    @functools.cached_property
     def _is_tied(self):
         """True if the output weights of the head for masked tokens are those of the embedding."""
-        return self.mask_head.decoder is None or self.settings.flag("tie_word_embeddings", True)
+        decoder = self.mask_head.decoder
+        return decoder is None or is_tied(self, f"{decoder}.weight", [self.prefix + self.words])
 
     def _of_sentences(self, options):
         """Returns the options of a sentence encoder, and counts the positions that it cuts off."""

@@ -29,6 +29,7 @@ from keras_transformer.pretrained.names import ROW, TRANSPOSED, Layout, Weight, 
 from keras_transformer.pretrained.piece_vocabulary import read_model
 from keras_transformer.pretrained.pieces import read_ids, sentencepiece_tokenizer
 from keras_transformer.pretrained.settings import CheckpointSettings
+from keras_transformer.pretrained.ties import is_tied
 from keras_transformer.text.tokenizers import Tokenizers
 
 # Settings of BART that Hugging Face's Marian classes do not read, with the values for what they
@@ -86,6 +87,7 @@ class OpusMT(Family):
         # cannot be one if those differ.
         apart = positions is not None and not np.array_equal(*positions.values())
         tie = "all" if self._shared and not apart else "target"
+        target = [SHARED, *TABLES.values()] if self._shared else [TABLES["decoder"]]
         return TransformerConfig(
             vocab_size=size,
             target_vocab_size=None if self._shared else target_size,
@@ -94,7 +96,7 @@ class OpusMT(Family):
             final_norm=settings.flag("add_final_layer_norm"),
             embedding_norm=settings.flag("normalize_embedding"),
             layer_norm_epsilon=settings.number("layer_norm_eps", EPSILON),
-            tie=tie if settings.flag("tie_word_embeddings", True) else "none",
+            tie=tie if is_tied(self, OUTPUT, target) else "none",
             output_bias=BIAS in tensors and bool(np.any(tensors.read(BIAS))),
             attention_bias=tensors.has_biases(*(f"{letter}_proj" for letter in PROJECTIONS)),
             feed_forward_bias=tensors.has_biases("fc1", "fc2"),

@@ -15,6 +15,7 @@ from keras_transformer.pretrained.names import TRANSPOSED, Weight
 from keras_transformer.pretrained.piece_vocabulary import check_ids_agree, read_pieces
 from keras_transformer.pretrained.pieces import check_ids, sentencepiece_tokenizer
 from keras_transformer.pretrained.settings import ACTIVATIONS
+from keras_transformer.pretrained.ties import is_tied
 from keras_transformer.text.tokenizers import Tokenizers
 
 SPM = "spiece.model"
@@ -56,7 +57,7 @@ class T5(Family):
             max_length=settings.count("n_positions", 512),
             dropout=settings.number("dropout_rate", 0.1),
             embedding_scale=1.0,
-            tie="none" if self._is_untied else "all",
+            tie="all" if self._is_tied else "none",
             **self._feed_forward(),
             norm="pre",
             norm_type="rms",
@@ -174,13 +175,9 @@ class T5(Family):
         return self.settings.flag("scale_decoder_outputs", tied)
 
     @functools.cached_property
-    def _is_untied(self):
-        """True if the file has output weights of their own."""
-        tensors = self.tensors
-        if OUTPUT not in tensors:
-            return False
-        table = tensors.first_of([SHARED, *TABLES.values()])
-        return not np.array_equal(tensors.read(OUTPUT), tensors.read(table))
+    def _is_tied(self):
+        """True if the output weights are those of the embedding."""
+        return is_tied(self, OUTPUT, [SHARED, *TABLES.values()])
 
 
 class MT5(T5):

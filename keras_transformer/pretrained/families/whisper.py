@@ -24,6 +24,7 @@ from keras_transformer.pretrained.family import CONFIG, Family
 from keras_transformer.pretrained.generation import read_generation
 from keras_transformer.pretrained.names import TRANSPOSED, Weight, layers
 from keras_transformer.pretrained.settings import CheckpointSettings
+from keras_transformer.pretrained.ties import is_tied
 from keras_transformer.pretrained.whisper_prompt import WhisperPrompt
 from keras_transformer.text.smaller_model import PLACEHOLDER
 from keras_transformer.text.tokenizers import Tokenizers
@@ -87,7 +88,7 @@ class Whisper(Family):
             **{**sizes_and_dropout(settings, "max_target_positions"), "embedding_scale": 1.0},
             norm="pre",
             layer_norm_epsilon=EPSILON,
-            tie="all" if settings.flag("tie_word_embeddings", True) else "none",
+            tie="all" if is_tied(self, OUTPUT, [TABLE]) else "none",
             attention_bias=True,
             attention_key_bias=False,
             position="learned",
