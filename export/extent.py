@@ -39,13 +39,13 @@ def affordable(generator, sentences, progress=silent, clock=time.monotonic) -> i
 
 
 def counted(function, progress, what, total) -> Callable[[Any], Any]:
-    """Wraps a function of batches so that it reports the number of finished sentences.
+    """Wraps a function of batches so that it reports the number of finished texts.
 
     Args:
         function: Function of a list.
         progress: Function of a string, which is called after each batch.
         what: Beginning of that string, such as `"translating"`.
-        total: Number of all sentences.
+        total: Number of all texts.
 
     Returns:
         Function with the same argument and result as `function`.
@@ -56,7 +56,7 @@ def counted(function, progress, what, total) -> Callable[[Any], Any]:
         nonlocal done
         results = function(batch)
         done += len(batch)
-        progress(f"{what}: {done} of {total} sentences")
+        progress(f"{what}: {done} of {total} texts")
         return results
 
     return count

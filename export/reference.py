@@ -56,11 +56,11 @@ class Reference:
             return found["tokens"], found["scores"]
 
         progress, search = self._progress, type(self.search).__name__.lower()
-        what = f"translating with the model in memory ({search})"
+        what = f"{pipeline.participle} with the model in memory ({search})"
         return outputs_of(decode, pipeline, sentences, progress, what)
 
 
-def outputs_of(decode, pipeline, sentences, progress=silent, what="translating") -> list:
+def outputs_of(decode, pipeline, sentences, progress=silent, what="generating") -> list:
     """Generates outputs for a list of strings with a search that takes token ids.
 
     Args:

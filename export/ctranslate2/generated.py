@@ -23,7 +23,7 @@ MAX_SCORE_LOSS = {"none": 0.0, "float16": 0.01, "int8": 0.03}
 MAX_KERNEL_LOSS = {"none": 0.0, "float16": 0.01, "int8": 1.0}
 BEAM = Beam(4, normalization="average", extra_length=None)
 BEAM_BY_SUM = Beam(4, length_penalty=0.0, extra_length=None)
-PROGRESS = "translating with CTranslate2"
+PROGRESS = "{} with CTranslate2"
 METRICS = ("token_agreement", "score_loss", "score_error", "bleu", "chrf")
 
 
@@ -75,7 +75,7 @@ class CTranslate2Generation:
             ExportError: If the outputs differ.
         """
         count = len(self._agreement.samples)
-        self._progress(f"translating {count} sentences greedily and with a beam")
+        self._progress(f"{self._pipeline.participle} {count} texts greedily and with a beam")
         return _judge(draft, self._agreement, self._of_kernels, name)
 
 
@@ -104,7 +104,9 @@ def _judge(draft, agreement, of_kernels, name):
 
     def judge(agreement, compute_type="default"):
         loaded = open_ctranslate2(draft, compute_type=compute_type)
-        return agreement.judge(search, expected, agreement.exported(loaded, PROGRESS), name)
+        return agreement.judge(
+            search, expected, agreement.exported(loaded, _stage(agreement)), name
+        )
 
     report = {}
     if quantize != "none":
@@ -115,6 +117,11 @@ def _judge(draft, agreement, of_kernels, name):
     report = {**judge(agreement), **report}
     beam = _judge_beam(draft, agreement, f"{name}, searched with a beam")
     return {**report, "beam_sentences": beam["sentences"], "beam_agreement": beam["agreement"]}
+
+
+def _stage(agreement):
+    """Returns the name of the stage in which CTranslate2 generates, for `progress`."""
+    return PROGRESS.format(agreement.pipeline.participle)
 
 
 def _judge_beam(draft, agreement, name):
@@ -138,7 +145,7 @@ def _judge_beam(draft, agreement, name):
     ends_by_force = loaded.metadata[FORCED] is not None
     columns = (
         *(agreement.samples, agreement.read_sources(), outputs),
-        agreement.exported(loaded, PROGRESS),
+        agreement.exported(loaded, _stage(agreement)),
     )
     rows = [
         (sentence, expected[:1], exported)

@@ -80,7 +80,8 @@ def _outputs_by_ids(agreement, loaded):
         def decode(ids):
             return loaded.decode(ids.to_list(), signature=signature)
 
-        what = f"translating with {signature.name if signature else 'the longer signatures'}"
+        participle = agreement.pipeline.participle
+        what = f"{participle} with {signature.name if signature else 'the longer signatures'}"
         return outputs_of(decode, loaded, batch, agreement.progress, what)
 
     return _by_every_signature(loaded, translate, agreement.samples)

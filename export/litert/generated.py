@@ -113,7 +113,8 @@ class LiteRTGeneration(Contents):
         return {"source_language": languages.source, "target_language": languages.target}
 
     def check(self, draft, path) -> dict[str, Any]:  # noqa: D102
-        self.progress(f"translating {len(self.samples)} sentences with every signature")
+        count, participle = len(self.samples), self.pipeline.participle
+        self.progress(f"{participle} {count} texts with every signature")
         searches = self._greedy, self._beam, self._n_best
         return check_searches(self._agreement, draft, path, *searches, self._strings is not None)
 

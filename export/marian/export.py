@@ -196,7 +196,8 @@ class _Draft:
 
     def _judge(self, path, vocabularies):
         samples, pipeline = self.agreement.samples, self.agreement.pipeline
-        self.progress(f"translating {len(samples)} sentences with the files that were written")
+        participle = pipeline.participle
+        self.progress(f"{participle} {len(samples)} texts with the files that were written")
         files = [path.parent / name for name in vocabularies]
         config = pipeline.model.config
         read_back = read_checkpoint(path, vocabularies=files, max_length=config.max_length)

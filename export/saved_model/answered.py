@@ -14,7 +14,7 @@ from keras_transformer.export.limits import Limits
 from keras_transformer.export.packing import RealTokens
 from keras_transformer.export.parity import copy_pipeline
 from keras_transformer.export.saved_model.apart import loaders_for
-from keras_transformer.export.saved_model.guide import Page
+from keras_transformer.export.saved_model.guide import Page, text_operations
 from keras_transformer.export.saved_model.inputs import with_checked_shapes
 from keras_transformer.export.saved_model.kernels import output_kernels
 from keras_transformer.export.saved_model.metadata import write_codec
@@ -50,7 +50,6 @@ class SavedModelAnswers:
         self._guide = pipeline.codec.guide(samples[0])
         kernels, matrix = _kernels(pipeline.model)
         pipeline = copy_pipeline(pipeline, kernels)
-        self.modules = self._guide.modules
         self.functions = {
             signature.name: tf.function(
                 with_checked_shapes(signature.strict, signature.inputs), autograph=False
@@ -59,6 +58,8 @@ class SavedModelAnswers:
             if signature.name is not None
         }
         self.names = list(self.functions)
+        calls_text = text_operations(self.functions[DEFAULT])
+        self.modules = self._guide.modules if calls_text else {}
         self.weights = _read_by(self.functions.values(), pipeline.weights + matrix)
         request = {k: v.numpy() for k, v in pipeline.codec.request(samples[:1]).items()}
         self.requests = [Request(DEFAULT, request)]
@@ -74,8 +75,9 @@ class SavedModelAnswers:
             axes=lambda signature, name, spec: guide.axes.get(name, "B"),
             notes="".join(f"- {note}\n" for note in guide.notes),
             requests={DEFAULT: f"{{{request}}}"},
-            modules=guide.modules,
+            modules=self.modules,
             arguments={**constants, **guide.arguments},
+            files=guide.files,
             output=self._pipeline.output,
         )
 

@@ -13,7 +13,7 @@ from keras_transformer.export.place import place_version, save, silent
 from keras_transformer.export.place_checks import check_place_of_versions, check_space
 from keras_transformer.export.saved_model.answered import SavedModelAnswers
 from keras_transformer.export.saved_model.generated import SavedModelGeneration
-from keras_transformer.export.saved_model.guide import README, model_name
+from keras_transformer.export.saved_model.guide import model_name
 from keras_transformer.export.saved_model.metadata import write_origin
 from keras_transformer.export.saved_model.warmup import PATH, write_requests
 from keras_transformer.tasks.pipeline import Pipeline
@@ -56,9 +56,9 @@ def export_saved_model(
     inputs of the model and returns its outputs.
 
     The version also contains requests with which TensorFlow Serving warms up the model, and a
-    `README.md` that explains how to start the server and how to send requests. There are batching
-    parameters for the server if the model generates text, and metadata of the codec if it needs
-    some.
+    `README.md` that explains how to start the server and how to send requests. Long requests are in
+    files of their own. There are batching parameters for the server if the model generates text,
+    and metadata of the codec if it needs some.
 
     The version appears in `directory` only after every signature, loaded as TensorFlow Serving and
     as Python load it, has answered `samples` like the model in memory. Otherwise, and after any
@@ -134,7 +134,7 @@ def export_saved_model(
         module.weights = contents.weights
         save(module, draft, contents.functions)
         write_requests(draft / PATH, model, contents.requests)
-        (draft / README).write_text(contents.page(model).text(model), "utf-8")
+        contents.page(model).write(draft, model)
         contents.write_metadata(draft)
         write_origin(draft, origin)
         del module

@@ -16,6 +16,8 @@ from keras_transformer.export.saved_model.warmup import Request, make_requests
 from keras_transformer.export.searches import traced
 from keras_transformer.export.shapes import default_lengths
 from keras_transformer.export.shortlists import shortlist_metrics
+from keras_transformer.tasks.single_pass.text import LONGEST_TEXT
+from keras_transformer.text.tokenizers import SentencePieceTokenizer
 
 BATCH_SIZES = (1, 4, 16)  # compiled by default
 TEXT_OPERATIONS = {"tensorflow_text": "registers the operations of the tokenizer"}
@@ -83,7 +85,7 @@ class SavedModelGeneration:
     def verify(self, draft, name) -> dict[str, Any]:
         """Checks a draft, which errors call `name`, and returns the results."""
         pipeline, samples, progress = self._pipeline, self._samples, self._progress
-        progress(f"translating {len(samples)} sentences with the model in memory")
+        progress(f"{pipeline.participle} {len(samples)} texts with the model in memory")
         # A pipeline of its own, whose graphs are freed with it.
         ours = pipeline.with_search(self._search)
         expected = [best for best, *_ in ours.n_best(samples, 1, self._search)]
@@ -104,9 +106,11 @@ def page_of(model, endpoints, sample, buckets=None) -> guide.Page:
         buckets: The `Buckets` for which the model is compiled. `None`: it is not compiled.
     """
     pipeline, kinds = endpoints[0].pipeline, {endpoint.name: endpoint for endpoint in endpoints}
+    sample = sample[:LONGEST_TEXT]
     ids = pipeline.encode([sample])[0].numpy().tolist()
     values = {
         "output": pipeline.output,
+        "vocabulary": pipeline.source_tokenizer.title,
         "empty": templates.EMPTY[pipeline.blank],
         "model": model,
         "max_length": pipeline.max_length,
@@ -155,7 +159,9 @@ def _alignment(endpoints, values):
         return "", ""
     tokenizer = aligned.pipeline.source_tokenizer
     end, unknown = tokenizer.pieces([tokenizer.eos_id, tokenizer.unk_id])
-    values = {**values, "end": end, "unknown": unknown}
+    values = {**values, "end": end, "unknown": unknown, "joined": ""}
+    if isinstance(tokenizer, SentencePieceTokenizer):
+        values["joined"] = templates.JOINED.substitute(values)
     return templates.ALIGNMENT.substitute(values), templates.ALIGNMENT_GRPC.substitute(values)
 
 

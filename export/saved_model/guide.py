@@ -1,6 +1,7 @@
 """README and batching parameters for serving a SavedModel."""
 
 import dataclasses
+import itertools
 import json
 import re
 from collections.abc import Callable
@@ -8,9 +9,12 @@ from collections.abc import Callable
 import tensorflow as tf
 
 from keras_transformer.export.saved_model import templates
+from keras_transformer.tasks.signatures import DEFAULT
 
 BATCHING, README = "batching_parameters.txt", "README.md"
+LONGEST_REQUEST = 2000  # characters of a request in the README; longer ones are in files
 XLA_FLAG = "--xla_cpu_compilation_enabled=true"
+OF_MODEL = "SentencepieceOp"  # creates the model, before other operations read it
 LARGEST_BATCH = 32  # sentences that the server batches, where the model is not compiled
 
 
@@ -46,6 +50,7 @@ class Page:
         requests: Dictionary from the names of signatures to JSON, example inputs of each.
         modules: Dictionary from modules that a Python program must import to the reason for each.
         arguments: Dictionary from the inputs of the first signature to Python code of an example.
+        files: Dictionary from the names of files that this code reads to their contents.
         output: Name of the output that the example prints.
         flags: Options of the server, preceded by a space.
         serving: Further notes on the server, in Markdown.
@@ -60,9 +65,32 @@ class Page:
     modules: dict
     arguments: dict
     output: str
+    files: dict = dataclasses.field(default_factory=dict)
     flags: str = ""
     serving: str = ""
     grpc: str = ""
+
+    def write(self, folder, model) -> None:
+        """Writes the README, and the files that its examples read, into the folder of a version."""
+        (folder / README).write_text(self.text(model), "utf-8")
+        for name, content in self.files.items():
+            (folder / name).write_bytes(content)
+        for name in self.requests:
+            if self._is_long(name):
+                (folder / _file(name)).write_text(self._body(name) + "\n", "utf-8")
+
+    def _is_long(self, name):
+        return len(self.requests[name]) > LONGEST_REQUEST
+
+    def _body(self, name):
+        """Returns the JSON of a request to a signature."""
+        first, *_ = self.functions
+        signature = "" if name == first else f'"signature_name": "{name}", '
+        return f'{{{signature}"inputs": {self.requests[name]}}}'
+
+    def _data(self, name):
+        """Returns the body of a request as an argument of `curl`."""
+        return f"@{_file(name)}" if self._is_long(name) else f"'{self._body(name)}'"
 
     def text(self, model) -> str:
         """Returns the page in Markdown; `model` is the name under which it is served."""
@@ -78,20 +106,25 @@ class Page:
             flags=self.flags,
             serving=self.serving,
             requests="".join(
-                templates.REQUEST.substitute(
-                    model=model,
-                    inputs=inputs,
-                    signature="" if name == first else f'"signature_name": "{name}", ',
-                )
-                for name, inputs in self.requests.items()
+                templates.REQUEST.substitute(model=model, data=self._data(name))
+                for name in self.requests
             ),
+            place=templates.PLACE if any(map(self._is_long, self.requests)) else "",
             grpc=self.grpc,
-            needs=templates.NEEDS if self.modules else "",
+            needs=self._needs(self.functions[first]),
             imports="".join(imports),
             arguments=", ".join(f"{name}={value}" for name, value in self.arguments.items()),
             output=self.output,
             decode=".decode()" if written else "",
         )
+
+    def _needs(self, function):
+        """Returns the paragraph about the operations of tensorflow-text that a function calls."""
+        names = text_operations(function) if self.modules else []
+        if not names:
+            return ""
+        name = OF_MODEL if OF_MODEL in names else names[0]
+        return templates.NEEDS.substitute(operation=name)
 
     def _row(self, name):
         """Returns a row of the table: a signature with its inputs and outputs."""
@@ -106,6 +139,20 @@ class Page:
         arguments, named = function.structured_input_signature
         inputs = cells({**{spec.name: spec for spec in arguments}, **named})
         return f"| `{name}` | {inputs} | {cells(function.structured_outputs)} |"
+
+
+def _file(name):
+    """Returns the name of the file with a request to a signature."""
+    return "request.json" if name == DEFAULT else f"request_{name}.json"
+
+
+def text_operations(function) -> list[str]:
+    """Returns the names of the operations of a `ConcreteFunction` that tensorflow-text adds."""
+    graph = function.graph.as_graph_def()
+    functions = graph.library.function
+    nodes = itertools.chain(graph.node, *(one.node_def for one in functions))
+    names = {node.op for node in nodes} - {one.signature.name for one in functions}
+    return sorted(x for x in names if not x.startswith("_") and not hasattr(tf.raw_ops, x))
 
 
 def json_of(inputs) -> str:

@@ -36,7 +36,7 @@ docker run --detach --rm --name $model -p 8500:8500 -p 8501:8501 \\
 
 $serving## Send requests over REST
 
-```sh
+$place```sh
 $requests```
 
 The response is `{"outputs": {...}}` with the outputs of the table.
@@ -54,12 +54,15 @@ print(answer($arguments)["$output"][0].numpy()$decode)
 """)
 REQUEST = string.Template("""\
 curl http://localhost:8501/v1/models/$model:predict -d \\
-  '{$signature"inputs": $inputs}'
+  $data
 """)
-NEEDS = """
-The model uses operations of the package `tensorflow-text`, in the same version as TensorFlow.
-Without its import, loading fails with "Op type not registered 'SentencepieceOp'".
+PLACE = """In the folder of this file, which has the request in a file:
+
 """
+NEEDS = string.Template("""
+The model uses operations of the package `tensorflow-text`, in the same version as TensorFlow.
+Without its import, loading fails with "Op type not registered '$operation'".
+""")
 
 # Parts of the page for a model that generates text.
 NOTES = string.Template("""\
@@ -67,7 +70,7 @@ NOTES = string.Template("""\
 - M: number of outputs per sentence, the best first. If a search finds fewer, the others are empty
   with a score of -1e9.
 - L: $max_length, the maximum output length in tokens.
-- Token ids belong to the SentencePiece vocabulary in the model. A source ends in $eos_id, and
+- Token ids belong to the $vocabulary vocabulary in the model. A source ends in $eos_id, and
   ids after that are ignored. An output ends in $eos_id and is padded with $pad_id.
 - `score` is the sum of the tokens' log-probabilities. A beam search divides it by the length
   penalty.
@@ -160,10 +163,12 @@ ALIGNMENT = string.Template("""\
   to 1. After the end of a sentence or translation, ids are $pad_id, pieces are empty and weights
   are 0. An empty translation has no pieces. If the server decodes several requests together, S and
   T are the maxima over all of them.
-- `source_pieces` and `target_pieces` are the tokens as SentencePiece writes them, including the
-  end, `$end`. Joined without the end, and with a space for each `▁`, they are the text as
-  SentencePiece normalises it, with `$unknown` for characters that are not in the vocabulary.
+- `source_pieces` and `target_pieces` are the tokens as the $vocabulary vocabulary writes them,
+  including the end, `$end`.$joined
 """)
+JOINED = string.Template(""" Joined without the end, and with a space for each `▁`, they are the
+  text as SentencePiece normalises it, with `$unknown` for characters that are not in the
+  vocabulary.""")
 ALIGNMENT_GRPC = string.Template("""
 answer = predict("alignment", sentences=[$sentence])
 sources = answer["source_pieces"][0]

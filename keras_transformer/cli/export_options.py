@@ -16,8 +16,8 @@ SENTENCES = option(
     "--sentences",
     type=EXISTING_FILE,
     group=CHECK,
-    help="File of sentences to check the export with, one per line.  [default: up to 200 of the "
-    "run's test data]",
+    help="File to check the export with: one sentence per line, or the path of one recording or "
+    "image.  [default: up to 200 of the run's test data]",
 )
 
 

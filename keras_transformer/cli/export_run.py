@@ -1,5 +1,7 @@
 """Export of a run to any format: early checks, test sentences and results."""
 
+import os
+
 import click
 
 from keras_transformer.cli.command import refuse, warn
@@ -75,6 +77,7 @@ def export_run(
         else:
             _warn_of_search(run, path, taken)
         examples = parse_lines(pipeline.parse, samples, "sentence")
+        _check_paths(pipeline, sentences, examples)
         count = _affordable(pipeline, examples, progress)
         if correct and quantize != "none":
             options["references"] = correct[:count]
@@ -91,6 +94,21 @@ def export_run(
         metrics[f"{name}_bytes"] = report["bytes"]
     record(run, **metrics)
     print_report(report, source)
+
+
+def _check_paths(pipeline, file, lines):
+    """Raises a `ValueError` unless every line of a file is a path, where inputs are files."""
+    from keras_transformer.export.parity import shortened
+
+    codec = getattr(pipeline, "codec_class", None)
+    if file is None or not getattr(codec, "suffixes", ()):
+        return
+    for number, line in enumerate(lines, start=1):
+        if not os.path.isfile(line):
+            raise ValueError(
+                f"{file}, line {number}: must be the path of a file, the {codec.example} to check "
+                f"the export with. Received: {shortened(line)!r}."
+            )
 
 
 def _check_parameters(pipeline, run, taken):

@@ -37,7 +37,7 @@ def shown_progress(console=None, clock=time.monotonic) -> Generator[Callable[[st
     """Shows the stages of an export while the block works.
 
     A terminal shows a spinner and the elapsed time. A file or a CI log gets a line for each stage,
-    and every few seconds a line for a count, such as "translating: 64 of 200 sentences".
+    and every few seconds a line for a count, such as "translating: 64 of 200 texts".
 
     Args:
         console: The `rich.console.Console`. `None`: stderr.

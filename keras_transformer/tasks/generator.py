@@ -47,6 +47,7 @@ class Generator(TextPipeline):
         result: Class of the results.
         blank: Whether an empty input has an empty output.
         purpose: Beginning of a sentence about the model, for the documents of an export.
+        participle: Beginning of a line of progress, such as `"translating"`.
         shortlist: The `Shortlist` of the searches, or `None`.
         search: The default search.
     """
@@ -55,6 +56,7 @@ class Generator(TextPipeline):
     output = "text"
     blank = False
     purpose = "Continues texts from prompts"
+    participle = "continuing"
     shortlist = None
     search = Greedy()
     generates = True

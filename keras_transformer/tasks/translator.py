@@ -33,3 +33,4 @@ class Translator(ConditionalGenerator):
     result = Translation
     output = "translation"
     purpose = "Translates"
+    participle = "translating"

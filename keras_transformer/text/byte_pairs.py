@@ -13,7 +13,7 @@ import math
 import tensorflow as tf
 
 from keras_transformer.tensors import Tensor
-from keras_transformer.text.sentencepiece_model import messages
+from keras_transformer.text.sentencepiece_model import NO_RULES, messages
 
 PRINTABLE = (*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100))
 
@@ -190,6 +190,7 @@ def sentencepiece_model(pieces, ranks, unknown) -> bytes:
     for name in ("bos_id", "eos_id", "pad_id"):
         setattr(proto.trainer_spec, name, -1)
     proto.normalizer_spec.name = "identity"
+    proto.normalizer_spec.precompiled_charsmap = NO_RULES
     proto.normalizer_spec.add_dummy_prefix = False
     proto.normalizer_spec.remove_extra_whitespaces = False
     proto.normalizer_spec.escape_whitespaces = False

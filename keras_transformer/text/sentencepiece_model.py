@@ -1,5 +1,6 @@
 """Pieces, special ids and training options of a serialised SentencePiece model."""
 
+import struct
 import typing
 from typing import Any
 
@@ -11,6 +12,9 @@ from sentencepiece import sentencepiece_model_pb2
 messages: typing.Any = sentencepiece_model_pb2
 Processor: typing.Any = sentencepiece.SentencePieceProcessor
 UNUSED = messages.ModelProto.SentencePiece.UNUSED
+# A table of normalisation without a rule: the size of a double array in bytes, the array with the
+# root alone, and the end of an empty string.
+NO_RULES = struct.pack("<I", 1024) + bytes(1024) + b"\0"
 
 
 class SpecialIds(typing.NamedTuple):
@@ -32,6 +36,22 @@ class SpecialIds(typing.NamedTuple):
         processor = processor_of(model)
         ids = (getattr(processor, name)() for name in cls._fields[1:])
         return cls(processor.vocab_size(), *ids)
+
+
+def with_table(model: bytes) -> bytes:
+    """Returns a model that has a table of normalisation.
+
+    SentencePiece writes a line on stderr whenever it loads a model without one. A table without a
+    rule normalises in the same way.
+
+    Args:
+        model: The bytes of the model.
+    """
+    if messages.ModelProto.FromString(model).normalizer_spec.precompiled_charsmap:
+        return model
+    spec = messages.NormalizerSpec(precompiled_charsmap=NO_RULES)
+    # Messages that follow each other are merged.
+    return model + messages.ModelProto(normalizer_spec=spec).SerializePartialToString()
 
 
 def processor_of(model, special=()) -> Processor:

@@ -60,7 +60,7 @@ def paths(corpus):
     return sorted((corpus / "validation").rglob("*.png"))
 
 
-def test_images_in_a_saved_model(runs, corpus, tmp_path):
+def test_images_in_a_saved_model(runs, corpus, tmp_path, monkeypatch):
     """Encoded files, pixels, both loaders of TensorFlow, the README, and `predict`."""
     folder, directory = runs("image_classification"), tmp_path / "digits"
     report = json.loads(command("export", "saved-model", folder, directory))
@@ -77,7 +77,8 @@ def test_images_in_a_saved_model(runs, corpus, tmp_path):
     np.testing.assert_allclose(answers["probabilities"], probabilities, atol=1e-5)
     readme = (directory / "1" / "README.md").read_text()
     code = readme.split("```python\n")[1].split("```")[0].replace('load(".")', "load(folder)")
-    exec(code, {"folder": str(directory / "1")})
+    monkeypatch.chdir(directory / "1")
+    exec(code, {"folder": "."})
     large = tf.io.encode_png(np.zeros((9, 9, 1), "uint8"))
     with pytest.raises(tf.errors.InvalidArgumentError, match="an image must have 4 x 6 pixels"):
         loaded.signatures["serving_default"](images=tf.expand_dims(large, 0))

@@ -12,9 +12,9 @@ def test_in_a_file_there_is_a_line_for_each_stage():
     text = io.StringIO()
     with shown_progress(rich.console.Console(file=text, width=20)) as progress:
         progress("loading [the run]")
-        progress("translating 200 sentences with the model in memory")
+        progress("translating 200 texts with the model in memory")
     assert text.getvalue() == (
-        "loading [the run] ...\ntranslating 200 sentences with the model in memory ...\n"
+        "loading [the run] ...\ntranslating 200 texts with the model in memory ...\n"
     )
 
 

@@ -50,7 +50,7 @@ def test_every_batch_is_counted():
     stages = []
     double = counted(lambda batch: [2 * item for item in batch], stages.append, "doubling", 5)
     assert map_sorted(double, [3, 1, 2, 5, 4], 2, key=int) == [6, 2, 4, 10, 8]
-    assert stages == [f"doubling: {done} of 5 sentences" for done in (2, 4, 5)]
+    assert stages == [f"doubling: {done} of 5 texts" for done in (2, 4, 5)]
 
 
 def test_in_a_file_progress_is_a_line_every_few_seconds():
@@ -58,12 +58,12 @@ def test_in_a_file_progress_is_a_line_every_few_seconds():
     with shown_progress(rich.console.Console(file=text), lambda: next(times)) as progress:
         progress("calling tokens")
         for done in range(4):
-            progress(f"calling tokens: {done} of 9 sentences")
+            progress(f"calling tokens: {done} of 9 texts")
         progress("writing 3 of 3 files")
         progress("writing: 1 of 3 files")
     assert text.getvalue().splitlines() == [
         "calling tokens ...",
-        "calling tokens: 2 of 9 sentences ...",
+        "calling tokens: 2 of 9 texts ...",
         "writing 3 of 3 files ...",
         "writing: 1 of 3 files ...",
     ]

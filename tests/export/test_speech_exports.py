@@ -37,7 +37,7 @@ def command(*arguments, data=b""):
 
 
 @pytest.mark.parametrize("search", [None, Beam(3, length_penalty=0.6)], ids=["greedy", "beam"])
-def test_a_saved_model_takes_files_or_samples(files, tmp_path, search):
+def test_a_saved_model_takes_files_or_samples(files, tmp_path, search, monkeypatch):
     pipeline = speech_recognizer()
     pipeline = pipeline if search is None else pipeline.with_search(search)
     report = export_saved_model(pipeline, tmp_path / "speech", files)
@@ -59,7 +59,8 @@ def test_a_saved_model_takes_files_or_samples(files, tmp_path, search):
     assert model.signatures["serving_default"](recordings=long)["truncated"].numpy()[0]
     readme = (tmp_path / "speech" / "1" / "README.md").read_text()
     code = readme.split("```python\n")[1].split("```")[0].replace('load(".")', "load(folder)")
-    exec(code, {"folder": str(tmp_path / "speech" / "1")})
+    monkeypatch.chdir(tmp_path / "speech" / "1")
+    exec(code, {"folder": "."})
     wrong = SavedModelSinglePass(tmp_path / "speech")
     with pytest.raises(ValueError, match="must have 1000 samples per second. Received: 2000"):
         wrong.answer_batch([encode_wav(RECORDINGS[0], 2 * RATE)])

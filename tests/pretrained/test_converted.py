@@ -100,7 +100,9 @@ def test_rules_that_do_not_fit_are_reported(content, message, tmp_path):
 def test_it_has_no_data_of_its_own_and_can_be_fine_tuned(tmp_path):
     write_folder(tmp_path / "hf")
     run = write_converted(read_checkpoint(tmp_path / "hf"), tmp_path / "run")
-    with pytest.raises(ValueError, match=r"this run was converted and has no data of its own"):
+    with pytest.raises(
+        ValueError, match=r"was converted .* the path of a recording or an image; `ex"
+    ):
         open_source(load_settings(run.config).data)
     for name in ("a.txt", "b.txt"):
         (tmp_path / name).write_text("a dog\nthe cat\n")

@@ -24,6 +24,15 @@ def sample_text():
     return [" ".join(rng.choices(WORDS, k=rng.randint(1, 9))) for _ in range(300)]
 
 
+def test_a_model_without_normalisation_is_loaded_silently(capfd):
+    model = train(sample_text(), 119)  # another model than in other tests
+    texts = [*sample_text()[:50], "ﬁ ½ Å  é\u0301", "\u0000a", "", "\u3000"]
+    ids = SentencePieceTokenizer(model).encode(texts).to_list()
+    processor = sentencepiece.SentencePieceProcessor(model_proto=model)
+    assert ids == [[*processor.encode(text), 3] for text in texts]
+    assert "charsmap" not in capfd.readouterr().err
+
+
 def train(text, size=120, **options):
     model = io.BytesIO()
     options = {"pad_id": 0, "unk_id": 1, "bos_id": 2, "eos_id": 3, **options}

@@ -16,6 +16,7 @@ RULE = (
     "Each row: the pixels of an image, row by row, from 0 to 255; images of other sizes must be "
     "resized before."
 )
+PNG = b"\x89PNG"  # begins such files
 PREPARED = "Each row: the pixels of a prepared image, row by row, from 0 to 255. {}"
 
 
@@ -111,6 +112,7 @@ class ImageCodec(LabelCodec):
     def guide(self, example) -> Guide:  # noqa: D102
         size, labels = self.image_size, ", ".join(f"`{label}`" for label in self.labels)
         encoded = encoded_image(example)
+        file = "image.png" if encoded.startswith(PNG) else "image.jpg"
         return Guide(
             purpose=f"Classifies images as one of the labels {labels}",
             request={"images": f'[{{"b64": "{base64.b64encode(encoded).decode()}"}}]'},
@@ -123,9 +125,8 @@ class ImageCodec(LabelCodec):
                 "probable of them.",
                 size.steps,
             ],
-            arguments={
-                "images": f'tf.io.decode_base64(["{base64.urlsafe_b64encode(encoded).decode()}"])'
-            },
+            arguments={"images": f'tf.stack([tf.io.read_file("{file}")])'},
+            files={file: encoded},
         )
 
 

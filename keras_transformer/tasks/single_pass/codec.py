@@ -121,6 +121,7 @@ class Guide:
         modules: Dictionary from modules that a Python program must import to the reason.
         arguments: Dictionary from the tensors of a request to the same example in Python, where it
             differs from the JSON.
+        files: Dictionary from the names of files that these arguments read to their contents.
     """
 
     purpose: str
@@ -129,6 +130,7 @@ class Guide:
     notes: list
     modules: dict = dataclasses.field(default_factory=dict)
     arguments: dict = dataclasses.field(default_factory=dict)
+    files: dict = dataclasses.field(default_factory=dict)
 
 
 class Codec(abc.ABC):

@@ -109,11 +109,13 @@ class TextCodec(Codec):
 
 
 # Modules that a program must import before it loads a SavedModel with a tokenizer, with reasons.
+LONGEST_TEXT = 500  # characters of a text in an example
 MODULES = {"tensorflow_text": "registers the operations of the tokenizer"}
 
 
 def quoted(strings) -> str:
-    """Returns a list of strings as JSON that needs no escapes in single quotes of a shell."""
+    """Returns the beginnings of strings as JSON without single quotes, which a shell reads."""
+    strings = [string[:LONGEST_TEXT] for string in strings]
     return json.dumps(strings).replace("'", "\\u0027")
 
 

@@ -20,6 +20,8 @@ from keras_transformer.tasks.speech_recognition.transcript import Transcript
 from keras_transformer.tensors import Tensor
 from keras_transformer.text.tokenizers import Tokenizers
 
+EXAMPLE_SECONDS = 2  # of the recording in a README
+
 
 class SpeechCodec(Codec):
     """The codec of a model that reads `samples`, `[B, N]`, and `lengths`, `[B]`.
@@ -284,7 +286,9 @@ class SpeechCodec(Codec):
         return cls(speech, tokenizers, metadata["max_length"], choices)
 
     def guide(self, example) -> Guide:  # noqa: D102
-        return guide_of(self, content_of(example))
+        rate = self.speech.sample_rate
+        samples = self.read(example, "the recording")[: EXAMPLE_SECONDS * rate]
+        return guide_of(self, encode_wav(samples, rate))
 
     def quality(self, results, references) -> dict[str, float]:
         """Returns the `word_accuracy`, 100 minus the word error rate in percent."""

@@ -9,6 +9,7 @@ from keras_transformer.tasks.single_pass.codec import Guide
 from keras_transformer.tasks.single_pass.text import MODULES
 from keras_transformer.text.languages import DETECTED
 
+FILE = "recording.wav"
 SEGMENTS = ("segment_starts", "segment_ends", "segment_texts")
 
 
@@ -36,9 +37,8 @@ def guide_of(codec: Any, encoded: bytes) -> Guide:
             *_notes(codec.choices, codec.signature),
         ],
         modules=MODULES,
-        arguments={
-            "recordings": f'tf.io.decode_base64(["{base64.urlsafe_b64encode(encoded).decode()}"])'
-        },
+        arguments={"recordings": f'tf.stack([tf.io.read_file("{FILE}")])'},
+        files={FILE: encoded},
     )
 
 

@@ -31,3 +31,4 @@ class Summarizer(ConditionalGenerator):
     result = Summary
     output = "summary"
     purpose = "Summarises texts"
+    participle = "summarising"

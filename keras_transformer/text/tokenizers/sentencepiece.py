@@ -24,6 +24,7 @@ from keras_transformer.text.sentencepiece_model import (
     Processor,
     has_spaces_as_suffixes,
     processor_of,
+    with_table,
 )
 from keras_transformer.text.smaller_model import PLACEHOLDER, needed_pieces, smaller_model
 from keras_transformer.text.text_steps import PREFIXES, TextSteps
@@ -126,7 +127,7 @@ class SentencePieceTokenizer(Tokenizer):
             # a graph may have two vocabularies.
             name = f"sentencepiece_{zlib.crc32(self.model):08x}"
             return tensorflow_text.SentencepieceTokenizer(
-                model=self.model, out_type=tf.int32, add_eos=True, name=name
+                model=with_table(self.model), out_type=tf.int32, add_eos=True, name=name
             )
 
     @classmethod
