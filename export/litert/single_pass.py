@@ -1,12 +1,15 @@
 """Loaded .tflite files of models that answer in one pass."""
 
 import numpy as np
+import tensorflow as tf
 
 from keras_transformer.export.litert.packed import METADATA, reading
 from keras_transformer.export.litert.plan import answer_cost, plan
 from keras_transformer.export.litert.runtime import LiteRTFile, check_lengths
 from keras_transformer.export.runtime import padded, refusals
+from keras_transformer.tasks.graphs import traced_once
 from keras_transformer.tasks.single_pass.pipeline import SinglePass
+from keras_transformer.tasks.single_pass.text import TextCodec
 
 
 class LiteRTSinglePass(LiteRTFile):
@@ -28,6 +31,7 @@ class LiteRTSinglePass(LiteRTFile):
         self.path = path
         with reading(path, METADATA):
             self.codec = self.pipeline.codec_class.from_metadata(self.metadata, self.tokenizers)
+        self._encoder = traced_once(self._trace_encoder)
 
     def choose(self, **settings) -> None:
         """Replaces the defaults of settings that the `choices` of the codec have.
@@ -51,9 +55,23 @@ class LiteRTSinglePass(LiteRTFile):
         if not examples:
             return []
         with refusals(self.path):
-            inputs, rest = self.codec.encode(**self.codec.request(examples))
+            inputs, rest = self._encode(self.codec.request(examples))
         answers = self.codec.answers(self.run(signature, **inputs), rest)
         return self.codec.results({name: np.asarray(value) for name, value in answers.items()})
+
+    def _encode(self, request):
+        """Returns the result of `Codec.encode`; texts are read in a graph, as in the run.
+
+        Eagerly, the operations of a tokenizer take several times as long as a small model. Other
+        codecs read recordings and images eagerly, so that an error names one.
+        """
+        if isinstance(self.codec, TextCodec):
+            return self._encoder()(**request)
+        return self.codec.encode(**request)
+
+    def _trace_encoder(self):
+        function = tf.function(self.codec.encode, autograph=False)
+        return function.get_concrete_function(**self.codec.request_specs)
 
     def run(self, signature=None, **inputs) -> dict[str, np.ndarray]:
         """Runs the model on its inputs.

@@ -17,6 +17,7 @@ from keras_transformer.export.litert.single_pass import LiteRTSinglePass
 from keras_transformer.export.saved_model.loaders import SessionModel
 from keras_transformer.export.saved_model.runtime import SavedModelSinglePass
 from keras_transformer.tasks.embedding.embedder import TextVector
+from keras_transformer.tasks.graphs import traced_once
 
 TEXTS = ["in 3 days", "after 12 hours and 30 minutes", "weeks", "", "Grüße aus Köln", "x " * 40]
 
@@ -108,3 +109,23 @@ def test_vectors_that_are_equal_within_the_tolerance_agree(embedder):
     report = AnswerAgreement(embedder.codec, TEXTS, expected).judge(rounded, "x.tflite")
     assert report["agreement"] == 1 and report["identical"] == len(TEXTS)
     assert report["differences"] == []
+
+
+def test_a_tflite_file_reads_texts_in_one_graph(embedder):
+    eager = []
+
+    class Codec(type(embedder.codec)):
+        def encode(self, **request):
+            eager.append(tf.executing_eagerly())
+            return super().encode(**request)
+
+    loaded = LiteRTSinglePass.__new__(LiteRTSinglePass)
+    loaded.codec = Codec(embedder.tokenizers, embedder.max_length)
+    loaded._encoder = traced_once(loaded._trace_encoder)
+    for texts in (TEXTS, ["one"], []):
+        request = loaded.codec.request(texts)
+        inputs, rest = loaded._encode(request)
+        expected, others = embedder.codec.encode(**request)
+        np.testing.assert_array_equal(inputs["source"], expected["source"])
+        np.testing.assert_array_equal(rest["truncated"], others["truncated"])
+    assert eager == [False]
