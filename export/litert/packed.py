@@ -9,6 +9,7 @@ from collections.abc import Generator
 from typing import Any
 
 from keras_transformer.files import json_text
+from keras_transformer.plugins import REMEDY
 from keras_transformer.tasks import TASKS
 from keras_transformer.text.tokenizers import Tokenizers
 from keras_transformer.text.tokenizers.pair import FILES
@@ -145,13 +146,13 @@ def unpack(path) -> tuple[dict[str, Any], dict[str, list[FixedSignature]], Token
         raise ValueError(
             f"{path} has format {version}; this package reads format {FORMAT}. Export it again."
         )
+    if isinstance(metadata.get("task"), str) and metadata["task"] not in TASKS:
+        raise ValueError(f"{path} has the task {metadata['task']!r}, which is unknown: {REMEDY}.")
     with reading(path, METADATA):
         required = (("max_length", int),) if metadata.get(VOCABULARY, True) else ()
         for name, kind in (*required, ("quantize", str), ("task", str)):
             if not isinstance(metadata[name], kind):
                 raise TypeError(name)
-        if metadata["task"] not in TASKS:
-            raise ValueError(metadata["task"])
         signatures = {
             kind: [FixedSignature(**fields) for fields in metadata[kind]]
             for kind in (SIGNATURES, STRINGS)

@@ -19,11 +19,13 @@ import click
 from click.core import ParameterSource
 from click.exceptions import NoArgsIsHelpError
 
-from keras_transformer.cli.help import Group, GroupedCommand, count, option
+from keras_transformer.cli.help import Group, GroupedCommand, Option, count, option
 from keras_transformer.free_memory import return_large_blocks
 from keras_transformer.native_log import end_silently, filtered_log
+from keras_transformer.plugins import import_plugins
 from keras_transformer.shards import Shard
 
+MODULES = f"{__name__}.modules"  # key of the values of --module in `click.Context.meta`
 FOLDER = click.Path(path_type=pathlib.Path)
 FILE = click.Path(path_type=pathlib.Path, dir_okay=False)
 EXISTING_FILE = click.Path(path_type=pathlib.Path, dir_okay=False, exists=True)
@@ -96,10 +98,26 @@ class Mistake(click.ClickException):
 
 
 class Command(GroupedCommand):
-    """A command that needs TensorFlow."""
+    """A command that needs TensorFlow, and that can import modules of other packages."""
+
+    def __init__(self, *arguments, **attributes):
+        super().__init__(*arguments, **attributes)
+        self.params.append(
+            Option(
+                ["--module"],
+                metavar="NAME",
+                multiple=True,
+                expose_value=False,
+                callback=lambda context, _, names: context.meta.update({MODULES: names}),
+                help="Python module to import first, which registers your own tasks, layers, "
+                "positions, scores or activations; repeat for several. Modules that installed "
+                "packages name as entry points are imported anyway.",
+            )
+        )
 
     def invoke(self, context) -> Any:  # noqa: D102
         _start_tensorflow()
+        import_plugins(context.meta[MODULES], warn)
         return super().invoke(context)
 
 

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from keras_transformer.plugins import REMEDY
 from keras_transformer.tasks.classification.task import ClassificationTask
 from keras_transformer.tasks.embedding.task import EmbeddingTask
 from keras_transformer.tasks.images.task import ImageClassificationTask
@@ -62,6 +63,9 @@ def open_run(path, max_length=None) -> Any:
 
     runs = runs_of(path)
     names = [str(run.path) for run in runs]
+    for run in runs:
+        if run.task() not in (None, *TASKS):
+            raise ValueError(f"{run.path} has the task {run.task()!r}, which is unknown: {REMEDY}.")
     models = [run.load_model() for run in runs]
     check_tasks(runs)
     kinds = [

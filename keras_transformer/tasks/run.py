@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import re
 import zipfile
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ import tomlkit
 
 from keras_transformer.checkpoint_hints import hint
 from keras_transformer.files import read_json, write_bytes, write_json
+from keras_transformer.plugins import REMEDY
 
 if TYPE_CHECKING:
     from keras_transformer.text.tokenizers import Tokenizers
@@ -97,6 +99,10 @@ class Run:
         except OldConfigurationError as error:
             raise ValueError(f"{self.model} {error}") from error
         except Exception as error:  # zip, JSON, HDF5 and Keras raise errors of nearly any type
+            if unknown := re.search(r"Could not locate (?:class|function) '([^']+)'", str(error)):
+                name = unknown[1]
+                text = f"{self.model} needs {name}, which is not registered with Keras"
+                raise ValueError(f"{text}: {REMEDY}.") from error
             raise ValueError(f"{self.model} is damaged: {self._restore()}") from error
         wanted = ConfiguredModel if model_class is None else model_class
         if not isinstance(model, wanted):

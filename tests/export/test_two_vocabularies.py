@@ -119,7 +119,8 @@ def test_a_file_of_an_unknown_task_is_reported(two_vocabularies, tmp_path):
     metadata["signatures"] = [
         {"name": "g", "batch_size": 1, "source_length": 9, "target_length": 20}
     ]
-    for task in ({}, {"task": "cooking"}):
+    unknown = "x.tflite has the task 'cooking', which is unknown: import the module that"
+    for task, reason in (({}, "its metadata.json cannot be read"), ({"task": "cooking"}, unknown)):
         pack(path, b"\x1c\0\0\0TFL3", two_vocabularies.tokenizers, {**metadata, **task})
-        with pytest.raises(ValueError, match="its metadata.json cannot be read"):
+        with pytest.raises(ValueError, match=reason):
             unpack(path)

@@ -8,13 +8,16 @@ from pydantic import AfterValidator, BeforeValidator, Field, create_model, field
 
 from keras_transformer.config import PRESETS
 from keras_transformer.config.parts import PARTS, STACKS
+from keras_transformer.plugins import REMEDY
 from keras_transformer.tasks import TASKS
 from keras_transformer.training.settings.fields import PathText, Section
 
 
 def _known_task(name):
     if name not in TASKS:
-        raise ValueError(f"must be one of {', '.join(TASKS)}")
+        raise ValueError(
+            f"must be one of {', '.join(TASKS)}; for a task of another package, {REMEDY}"
+        )
     return name
 
 
