@@ -7,6 +7,7 @@ from typing import Any
 import tensorflow as tf
 
 from keras_transformer.decoding import Beam, Greedy
+from keras_transformer.decoding.loop import stages_for
 from keras_transformer.tasks.generator import SOURCE, Generator
 
 
@@ -42,8 +43,9 @@ class ModelSearch:
         return self._run(self.search, source, alignment=self.alignment)
 
     def _run(self, search, source, **options):
-        pipeline = self.pipeline
-        result = search(pipeline.searched, source, self.n_best, pipeline.max_length, **options)
+        pipeline, stages = self.pipeline, stages_for(self.pipeline.model)
+        options = {"cache_length": pipeline.max_length, "cache_stages": stages, **options}
+        result = search(pipeline.searched, source, self.n_best, **options)
         return {name: value for name, value in result._asdict().items() if value is not None}
 
     @property

@@ -108,6 +108,7 @@ def search_kernels(model, quantize, ranges, grows, code_of=lambda path: None) ->
         "positions": kernels.Positions(),
         "log_sum_exp": kernels.log_sum_exp,
         "write": kernels.write,
+        "fixed_shapes": True,
     }
     if quantize in ROWS:
         tables = [layer.table for layer in model.embeddings]

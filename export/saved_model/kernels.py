@@ -2,7 +2,7 @@
 
 import tensorflow as tf
 
-from keras_transformer.layers.kernels import DEFAULT, Kernels
+from keras_transformer.layers.kernels import Kernels
 from keras_transformer.tensors import Tensor
 
 WIDTH = 4096  # largest number of columns in a block; rows of wider ones are memory pages apart
@@ -51,9 +51,9 @@ def output_kernels(model, jit=False) -> tuple[Kernels, list]:
         jit: Whether XLA compiles the searches.
     """
     if not model.output_weights.is_tied:
-        return DEFAULT, []
+        return Kernels(fixed_shapes=jit), []
     matrix = OutputMatrix(model.output_layer.table, jit)
-    return Kernels(project=matrix), matrix.blocks
+    return Kernels(project=matrix, fixed_shapes=jit), matrix.blocks
 
 
 def _width(vocab_size):

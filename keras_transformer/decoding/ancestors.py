@@ -30,7 +30,7 @@ class Ancestors(typing.NamedTuple):
         """Returns ancestors with position `index` added: each hypothesis caches its own entry."""
         if self._is_single:
             return self
-        width, length = self.places.shape[1:]
+        width, length = self.places.shape[1], tf.shape(self.places)[2]
         here = tf.equal(tf.range(length), index)  # [L]
         return Ancestors(tf.where(here, tf.expand_dims(tf.range(width), 1), self.places))
 
@@ -44,7 +44,7 @@ class Ancestors(typing.NamedTuple):
         """Returns ancestors whose first `count` positions are those of the first hypothesis."""
         if self._is_single:
             return self
-        read = tf.range(self.places.shape[2]) < count  # [L]
+        read = tf.range(tf.shape(self.places)[2]) < count  # [L]
         return Ancestors(tf.where(read, 0, self.places))
 
     def allowed(self) -> Tensor | None:
@@ -53,6 +53,9 @@ class Ancestors(typing.NamedTuple):
             return None
         width, length = self.places.shape[1:]
         allowed = tf.equal(tf.expand_dims(self.places, 3), tf.range(width))  # [B, N, L, N]
+        if not length:  # it is not known, or there are no positions yet
+            batch, _, length = tf.unstack(tf.shape(self.places))
+            return tf.reshape(allowed, [batch, width, length * width])
         return tf.reshape(allowed, [-1, width, length * width])
 
     @property

@@ -11,14 +11,13 @@ from keras_transformer.decoding.beginnings import Beginning
 from keras_transformer.decoding.constraints import Constraints, Rules, with_rules_of
 from keras_transformer.decoding.loop import (
     STAGES,
+    cache_of,
     check_lengths,
-    in_stages,
     limit_of,
     make_result,
-    stages,
 )
 from keras_transformer.decoding.model_predictor import predictor_of
-from keras_transformer.decoding.prompts import read_prompts
+from keras_transformer.decoding.prompts import prompts_of
 from keras_transformer.search_settings import (
     NORMALIZATIONS,
     STOPPINGS,
@@ -43,7 +42,7 @@ def beam_decode(
     constraints: Constraints | None = None,
     token_scores: bool = False,
     alignment: tuple[int, int | None] | None = None,
-    cache_stages: Sequence[int] = STAGES,
+    cache_stages: Sequence[int] | None = STAGES,
     beam_sizes: Tensor | None = None,
 ) -> tuple[tf.Tensor, tf.Tensor] | dict[str, tf.Tensor]:
     """Keeps the `beam_size` most probable hypotheses at each step; ranks finished ones by score.
@@ -96,6 +95,8 @@ def beam_decode(
             predictor with attention weights always returns them.
         cache_stages: Cache sizes to grow through, in positions: the cost of a step then depends on
             the actual length of the outputs. Empty: one loop instead of several, a smaller graph.
+            `None`: the cache grows while the search runs, so that the memory also depends on the
+            actual length; neither XLA nor LiteRT can compile this.
         beam_sizes: Beam size of each sentence, integer tensor `[B]` of values from 1 to
             `beam_size`. A sentence gets the result of a beam of its size, which is at most that
             many hypotheses; the time is the same as for `beam_size`. `None`: `beam_size` for all.
@@ -121,7 +122,7 @@ def beam_decode(
     check_choice("stopping", stopping, STOPPINGS)
     predictor = predictor_of(model, alignment)
     length = check_lengths(predictor.max_length, min_length, max_length, cache_length)
-    ends = stages(length, cache_stages, predictor.grows)
+    cache = cache_of(length, cache_stages, predictor)
     used = None if beam_sizes is None else tf.reshape(tf.cast(beam_sizes, tf.int32), [-1, 1])
 
     def search(predictor, constraints):
@@ -149,11 +150,12 @@ def beam_decode(
             used=used,
             detects=beginning.detects,
         )
-        state = predictor.begin(source, ends[0], beam_size)
         kept = beam_size if step.by_score else n_best
-        read = read_prompts(predictor, source, state, length, step.limit, step.rules)
+        prompts = prompts_of(predictor, source, length, step.limit, step.rules)
+        state = predictor.begin(source, cache.first(prompts), beam_size)
+        read = None if prompts is None else prompts.read(predictor, state)
         state = step.beginning(batch, positions, kept, state, token_scores, read)
-        state = in_stages(predictor, step.running, step, state, ends, read)
+        state = cache.run(predictor, step.running, step, state, read)
         rows, scores = tf.nest.map_structure(lambda value: value[:, :n_best], step.results(state))
         attention = step.attended(rows, state.attention)
         return make_result(rows.tokens, scores, rows.token_scores, attention)

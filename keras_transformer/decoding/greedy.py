@@ -20,7 +20,7 @@ def greedy_decode(
     constraints: Constraints | None = None,
     token_scores: bool = False,
     alignment: tuple[int, int | None] | None = None,
-    cache_stages: Sequence[int] = STAGES,
+    cache_stages: Sequence[int] | None = STAGES,
 ) -> tuple[tf.Tensor, tf.Tensor] | dict[str, tf.Tensor]:
     """Takes the most probable token at each step, until every sentence has ended.
 
@@ -44,6 +44,8 @@ def greedy_decode(
             predictor with attention weights always returns them.
         cache_stages: Cache sizes to grow through, in positions: the cost of a step then depends on
             the actual length of the outputs. Empty: one loop instead of several, a smaller graph.
+            `None`: the cache grows while the search runs, so that the memory also depends on the
+            actual length; neither XLA nor LiteRT can compile this.
 
     Returns:
         Token ids `[B, L]`, int32, each row ending in `eos_id` and then padding (without `eos_id`

@@ -2,6 +2,7 @@
 
 import itertools
 import numbers
+import typing
 from typing import Any
 
 import tensorflow as tf
@@ -10,6 +11,7 @@ from keras_transformer.tensors import Tensor
 
 # Few stages, because each is a loop of its own in the graph, which takes XLA seconds to compile.
 STAGES = (16, 64, 128, 192, 384)
+FIRST, GROWTH = 16, 48  # positions of a cache that grows while it is needed
 
 
 def stages(length, cache_stages, grows=True) -> list[int]:
@@ -33,39 +35,134 @@ def stages(length, cache_stages, grows=True) -> list[int]:
     return [*(end for end in ends if grows and 4 * end <= 3 * length), length]
 
 
-def in_stages(predictor, running, step, state, ends, read=None) -> Any:
-    """Runs the steps of a search, with a predictor whose state grows with the output.
-
-    Each step of a `Transformer` reads its whole cache. With stages, the cost of a step depends on
-    the actual length of the outputs instead of their maximum length.
+def stages_for(model) -> tuple | None:
+    """Returns the `cache_stages` of searches whose graphs are run as the model's kernels require.
 
     Args:
-        predictor: A `Predictor`.
-        running: Function from a state to a boolean: `False` ends the search before its limit.
-        step: Function from a state to a tuple that contains the next state.
-        state: Initial state of the search, a named tuple with `index`, the index of the step, and
-            `predictor_state`, which holds the positions of the first stage.
-        ends: Result of `stages`.
-        read: The `ReadPrompts`, or `None`.
+        model: A model with `kernels`.
+    """
+    return STAGES if model.kernels.fixed_shapes else None
 
-    Returns:
-        The final state.
+
+def cache_of(length, cache_stages, predictor) -> Any:
+    """Returns the `Growing` or `Staged` cache of a search.
+
+    Args:
+        length: Length of the result L, a Python integer.
+        cache_stages: See `greedy_decode`.
+        predictor: The `Predictor`.
+
+    Raises:
+        ValueError: See `stages`.
+    """
+    if cache_stages is None and predictor.grows and 3 * length > 4 * FIRST:
+        return Growing(length)
+    return Staged(stages(length, cache_stages or (), predictor.grows))
+
+
+class Staged(typing.NamedTuple):
+    """A cache that grows through sizes that are known when a graph is made.
+
+    Each step of a `Transformer` reads its whole cache. With stages, the cost of a step depends on
+    the actual length of the outputs instead of their maximum length. The cache grows to its last
+    size even if the search has ended, because XLA and LiteRT need fixed shapes.
     """
 
-    def recalled(state, start):
-        if read is None:
-            return state
-        return state._replace(predictor_state=read.recall(predictor, state.predictor_state, start))
+    ends: list  # result of `stages`
 
-    state = recalled(state, 0)
-    for end, next_end in itertools.pairwise([*ends, ends[-1]]):
-        (state,) = tf.while_loop(
-            lambda state, end=end: tf.logical_and(state.index < end, running(state)), step, (state,)
-        )
-        if next_end > end:
-            extended = predictor.extend(state.predictor_state, next_end - end)
-            state = recalled(state._replace(predictor_state=extended), end)
+    def first(self, prompts) -> int:
+        """Returns the number of positions that the predictor's state holds at the beginning.
+
+        Args:
+            prompts: The `Prompts`, or `None`.
+        """
+        return self.ends[0]
+
+    def run(self, predictor, running, step, state, read=None) -> Any:
+        """Runs the steps of a search, with a predictor whose state grows with the output.
+
+        Args:
+            predictor: A `Predictor`.
+            running: Function from a state to a boolean: `False` ends the search before its limit.
+            step: Function from a state to a tuple that contains the next state.
+            state: Initial state of the search, a named tuple with `index`, the index of the step,
+                and `predictor_state`, which holds the positions of `first`.
+            read: The `ReadPrompts`, or `None`.
+
+        Returns:
+            The final state.
+        """
+
+        def recalled(state, start):
+            if read is None:
+                return state
+            recalled = read.recall(predictor, state.predictor_state, start)
+            return state._replace(predictor_state=recalled)
+
+        state = recalled(state, 0)
+        for end, next_end in itertools.pairwise([*self.ends, self.ends[-1]]):
+            state = _steps(running, step, state, end)
+            if next_end > end:
+                extended = predictor.extend(state.predictor_state, next_end - end)
+                state = recalled(state._replace(predictor_state=extended), end)
+        return state
+
+
+class Growing(typing.NamedTuple):
+    """A cache that grows while a search needs it, by `GROWTH` positions at a time.
+
+    Memory and time depend on the actual length of the outputs, not on their maximum length, and the
+    graph holds at most two copies of a step: one for the first positions, without prompts, and one
+    for all later ones. The number of positions is not known in the graph, so that neither XLA nor
+    LiteRT can compile it.
+    """
+
+    length: int  # of the result
+
+    def first(self, prompts) -> Any:
+        """Returns the number of positions at the beginning: all that the prompts fill."""
+        return FIRST if prompts is None else prompts.count
+
+    def run(self, predictor, running, step, state, read=None) -> Any:
+        """Runs the steps of a search; see `Staged.run`."""
+        first, more = self.first(read), min(GROWTH, self.length)
+        if read is None:
+            state = _steps(running, step, state, first)
+        else:
+            recalled = read.recall(predictor, state.predictor_state, 0)
+            state = state._replace(predictor_state=recalled)
+
+        def extended(state):
+            return state._replace(predictor_state=predictor.extend(state.predictor_state, more))
+
+        def goes_on(state, end):
+            return tf.logical_and(state.index < self.length, running(state))
+
+        def stage(state, end):
+            state = _steps(running, step, state, tf.minimum(end, self.length))
+            return tf.cond(goes_on(state, end), lambda: extended(state), lambda: state), end + more
+
+        state, shapes = extended(state), None
+        if not tf.executing_eagerly():
+            shapes = tf.nest.map_structure(_common_shape, state, extended(state))
+            shapes = shapes, tf.TensorShape([])
+        begun = state, tf.convert_to_tensor(first + more)
+        state, _ = tf.while_loop(goes_on, stage, begun, shapes)
+        return state
+
+
+def _steps(running, step, state, end):
+    """Returns the state after steps up to position `end`, or up to the end of the search."""
+    (state,) = tf.while_loop(
+        lambda state: tf.logical_and(state.index < end, running(state)), step, (state,)
+    )
     return state
+
+
+def _common_shape(one, other):
+    """Returns the static shape of both tensors, with unknown sizes where they differ."""
+    sizes = zip(one.shape, other.shape, strict=True)
+    return tf.TensorShape([size if size == same else None for size, same in sizes])
 
 
 def check_lengths(longest, min_length=1, max_length=None, cache_length=None) -> int:

@@ -148,7 +148,8 @@ class Predictor(abc.ABC):
 
         Args:
             inputs: The inputs of the search, for example source token ids `[B, S]`.
-            length: Number of positions L that the state must hold, a Python integer.
+            length: Number of positions L that the state must hold, a Python integer. With
+                `prompts`, and a cache that grows while it is needed, a scalar tensor.
             width: Number of hypotheses N of each sentence, a Python integer.
         """
 

@@ -30,19 +30,37 @@ class ReadPrompts(typing.NamedTuple):
         return predictor.recall(state, self.reading, self.count, self.count >= start)
 
 
-def read_prompts(predictor, inputs, state, length, limit, rules) -> ReadPrompts | None:
-    """Reads the prompts in one pass, up to the end of the shortest one.
+class Prompts(typing.NamedTuple):
+    """The beginnings of all outputs of a batch, before they are read."""
+
+    count: tf.Tensor  # number of tokens to read, scalar
+    tokens: tf.Tensor  # [B, L], these tokens, and padding
+    through: tf.Tensor  # [B, S + 1], the inputs of the steps
+
+    def read(self, predictor, state) -> ReadPrompts:
+        """Reads the prompts in one pass.
+
+        Args:
+            predictor: A `Predictor`.
+            state: The result of its `begin`.
+        """
+        last = tf.gather(self.through, self.count, axis=1)  # [B]
+        reading = predictor.read(state, _inputs(self.through, self.count))
+        return ReadPrompts(self.count, last, self.tokens, reading)
+
+
+def prompts_of(predictor, inputs, length, limit, rules) -> Prompts | None:
+    """Returns the prompts that a search can read in one pass, up to the end of the shortest one.
 
     Args:
         predictor: A `Predictor`.
         inputs: See `Predictor.begin`.
-        state: Its result.
         length: Length of the result L, a Python integer.
         limit: Maximum length of each output, `[B]` or a number.
         rules: The `Rules`, or `None`.
 
     Returns:
-        The `ReadPrompts`. `None` if the predictor has no prompts, or if the search has rules that
+        The `Prompts`. `None` if the predictor has no prompts, or if the search has rules that
         follow every token of an output.
     """
     prompts, vocabulary = predictor.prompts(inputs), predictor.vocabulary
@@ -57,12 +75,10 @@ def read_prompts(predictor, inputs, state, length, limit, rules) -> ReadPrompts 
     before = tf.range(width) < count  # [S]
     tokens = tf.where(before, prompts, vocabulary.pad_id)
     start = tf.fill([tf.shape(prompts)[0], 1], vocabulary.bos_id)
-    through = tf.concat([start, tokens], axis=1)  # [B, S + 1], the inputs of the steps
-    reading = predictor.read(state, _inputs(through, count))
+    through = tf.concat([start, tokens], axis=1)  # [B, S + 1]
     missing = length - tf.shape(tokens)[1]
     tokens = tf.pad(tokens, [[0, 0], [0, missing]], constant_values=vocabulary.pad_id)
-    last = tf.gather(through, count, axis=1)  # [B]
-    return ReadPrompts(count, last, tf.ensure_shape(tokens, [None, length]), reading)
+    return Prompts(count, tf.ensure_shape(tokens, [None, length]), through)
 
 
 def _inputs(through, count) -> Tensor:

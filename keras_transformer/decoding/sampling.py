@@ -30,7 +30,7 @@ def sample_decode(
     constraints: Constraints | None = None,
     token_scores: bool = False,
     alignment: tuple[int, int | None] | None = None,
-    cache_stages: Sequence[int] = STAGES,
+    cache_stages: Sequence[int] | None = STAGES,
 ) -> tuple[tf.Tensor, tf.Tensor] | dict[str, tf.Tensor]:
     """Draws tokens from the model's distribution, until all sentences have ended.
 

@@ -11,14 +11,13 @@ from keras_transformer.decoding.blocks import Blocks
 from keras_transformer.decoding.constraints import Rules, with_rules_of
 from keras_transformer.decoding.loop import (
     STAGES,
+    cache_of,
     check_lengths,
-    in_stages,
     limit_of,
     make_result,
-    stages,
 )
 from keras_transformer.decoding.predictor import Predictor
-from keras_transformer.decoding.prompts import read_prompts
+from keras_transformer.decoding.prompts import prompts_of
 from keras_transformer.tensors import Tensor
 
 
@@ -65,7 +64,7 @@ def decode_single(
     def search(predictor, constraints):
         constraints = with_rules_of(predictor.vocabulary, constraints)
         batch, positions = predictor.sizes(inputs)
-        ends = stages(length, cache_stages, predictor.grows)
+        cache = cache_of(length, cache_stages, predictor)
         vocabulary = predictor.vocabulary
         beginning = Beginning.of(vocabulary, inputs)
         loop = _Loop(
@@ -78,11 +77,12 @@ def decode_single(
             else Rules(constraints, vocabulary, length, beginning),
             detects=beginning.detects,
         )
-        state = predictor.begin(inputs, ends[0])
         limit = length if loop.limit is None else loop.limit
-        read = read_prompts(predictor, inputs, state, length, limit, loop.rules)
+        prompts = prompts_of(predictor, inputs, length, limit, loop.rules)
+        state = predictor.begin(inputs, cache.first(prompts))
+        read = None if prompts is None else prompts.read(predictor, state)
         state = loop.beginning(batch, positions, state, token_scores, read)
-        state = in_stages(predictor, loop.running, loop.step, state, ends, read)
+        state = cache.run(predictor, loop.running, loop.step, state, read)
         return make_result(state.tokens, state.scores, state.token_scores, state.attention)
 
     return predictor.searched(search, inputs, constraints)

@@ -7,7 +7,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_transformer.checks import check_count, check_flag
+from keras_transformer.checks import check_count, check_flag, is_integer
 from keras_transformer.layers import positions
 from keras_transformer.layers.dot_product import attend_to_parts
 from keras_transformer.layers.masks import causal_mask, join_masks, start_mask, window_mask
@@ -224,7 +224,7 @@ class MultiHeadSelfAttention(MultiHeadAttention):
         """
         recent, past = cache[:2], cache[2:]
         start = past[0].shape[2] if past else 0  # P * N
-        length = (start + recent[0].shape[2]) // width  # L
+        length = (start + ops.shape(recent[0])[2]) // width  # L
         whole = [_fitted(new, length, width) for new in heads]  # [B, G, L * N, K] twice
         recent = (of_all[:, :, start:] for of_all in whole)
         past = (
@@ -256,7 +256,7 @@ class MultiHeadSelfAttention(MultiHeadAttention):
             ValueError: If `cache` or `allowed` is for another number of hypotheses.
         """
         recent, past, width = cache[:2], cache[2:], x.shape[1]
-        start = past[0].shape[2] // width if past else 0  # P
+        start = ops.shape(past[0])[2] // width if past else 0  # P; not known if the cache grows
         query, *heads = self._project(x, index)  # [B, H, N, K], [B, G, N, K] twice
         recent = tuple(
             self.kernels.write(old, new, index - start)
@@ -266,13 +266,16 @@ class MultiHeadSelfAttention(MultiHeadAttention):
         if allowed is None:
             places = ops.arange(length, dtype="int32")  # [L]
             allowed = ops.reshape(ops.less_equal(places, index), (1, 1, -1))  # [1, T=1, L]
-        if allowed.shape[-1] not in (None, length * width):
+        is_known = is_integer(length) and allowed.shape[-1] is not None
+        if is_known and allowed.shape[-1] != length * width:
             raise ValueError(
                 f"`cache` and `allowed` must be for the {width} hypotheses of `x`. Received by "
                 f"{self.name!r}: a cache of {start * width + recent[0].shape[2]} and a mask of "
                 f"{allowed.shape[-1]} entries for each sentence."
             )
-        places = np.repeat(np.arange(length, dtype="int32"), width)  # [L * N]
+        # A constant if the length is known.
+        numbers = np if is_integer(length) else ops
+        places = numbers.repeat(numbers.arange(length, dtype="int32"), width)  # [L * N]
         allowed = join_masks(self._near(index, places), allowed)  # [B, N, L * N]
         cache = (*recent, *past)
         # Lists of [B, G, P * N, K], if there is a past, and [B, G, R * N, K].
@@ -297,12 +300,12 @@ class MultiHeadSelfAttention(MultiHeadAttention):
 
 def _fitted(heads, length, width):
     """Returns heads `[B, G, T, K]` of the first hypothesis as a cache, `[B, G, L * N, K]`."""
-    groups, size = heads.shape[1], heads.shape[3]
+    batch, groups, _, size = ops.shape(heads)
     heads = heads[:, :, :length]
-    if heads.shape[2] != length:
-        batch, _, count, _ = ops.shape(heads)
+    if not is_integer(length) or heads.shape[2] != length:
+        count = ops.shape(heads)[2]
         missing = ops.zeros((batch, groups, length - count, size), heads.dtype)
         heads = ops.concatenate([heads, missing], axis=2)
-    heads = ops.reshape(heads, (-1, groups, length, size))
+    heads = ops.reshape(heads, (batch, groups, length, size))  # may have no positions
     heads = ops.pad(heads, [[0, 0], [0, 0], [0, 0], [0, (width - 1) * size]])
-    return ops.reshape(heads, (-1, groups, length * width, size))
+    return ops.reshape(heads, (batch, groups, length * width, size))

@@ -172,7 +172,8 @@ def attend_to_parts(scores, values, allowed, bias=None, pairs=None) -> Tensor:
     softmax"). Concatenating the parts would cost more than attending to them.
 
     Args:
-        scores: List of `[B, H, T, S]`; each part has its own S, statically known.
+        scores: List of `[B, H, T, S]`; each part has its own S, which may be 0 in all but the last
+            one.
         values: List of `[B, G, S, K]`; see `attend`.
         allowed: Boolean, broadcastable to `[B, H, T, sum of all S]`: `True` where a query may
             attend to a key. Every query must have such a key.
@@ -187,13 +188,15 @@ def attend_to_parts(scores, values, allowed, bias=None, pairs=None) -> Tensor:
     """
     masked, first = [], 0
     for score in scores:
-        here = slice(first, first + score.shape[-1])
+        here = slice(first, first + ops.shape(score)[-1])
         score = _biased(ops.cast(score, "float32"), None if bias is None else bias[..., here])
         masked.append(ops.where(allowed[:, :, :, here], score, FORBIDDEN))  # [B, H, T, S]
         first = here.stop
-    highest = ops.max(masked[0], axis=-1, keepdims=True)  # [B, H, T, 1]
-    for score in masked[1:]:
-        highest = ops.maximum(highest, ops.max(score, axis=-1, keepdims=True))
+    highest = ops.max(masked[-1], axis=-1, keepdims=True)  # [B, H, T, 1]
+    for score in masked[:-1]:
+        # An initial value only where it is needed: a part may be empty.
+        initial = None if score.shape[-1] else FORBIDDEN
+        highest = ops.maximum(highest, ops.max(score, axis=-1, keepdims=True, initial=initial))
     weights = [ops.exp(score - highest) for score in masked]  # [B, H, T, S]
     total = sum(ops.sum(weight, axis=-1, keepdims=True) for weight in weights)  # [B, H, T, 1]
     products = [

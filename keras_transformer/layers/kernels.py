@@ -133,6 +133,8 @@ class Kernels:
         restrict: Logits of a few tokens, from tied or separate output weights.
         pick: Entries of the output bias for a few tokens.
         log_sum_exp: Denominator of the probabilities of the next token, as a logarithm.
+        fixed_shapes: Whether every shape must be known when a graph is made. A cache then grows in
+            stages whether it is needed or not.
     """
 
     similarity: Callable = similarity
@@ -147,6 +149,7 @@ class Kernels:
     restrict: Callable = restrict
     pick: Callable = pick
     log_sum_exp: Callable = log_sum_exp
+    fixed_shapes: bool = False
 
 
 DEFAULT = Kernels()

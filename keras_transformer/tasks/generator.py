@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from keras_transformer.decoding import Beam, Ensemble, Greedy, Sample
 from keras_transformer.decoding.hypotheses import NONE
+from keras_transformer.decoding.loop import stages_for
 from keras_transformer.decoding.predictor import Vocabulary
 from keras_transformer.decoding.search import check_search
 from keras_transformer.tasks.ensemble import outputs_difference
@@ -149,7 +150,8 @@ class Generator(TextPipeline):
         if find is None:
 
             def find(source):
-                return self.search(self.searched, source, cache_length=self.max_length)
+                lengths = {"cache_length": self.max_length, "cache_stages": stages_for(self.model)}
+                return self.search(self.searched, source, **lengths)
 
         def of_text(sentences):
             outputs = self.generate(sentences, find)

@@ -11,6 +11,7 @@ from collections.abc import Callable
 import tensorflow as tf
 
 from keras_transformer.decoding import score
+from keras_transformer.decoding.loop import stages_for
 from keras_transformer.tasks.results import COLUMNS
 from keras_transformer.tasks.strings import encode, generate_strings
 
@@ -103,7 +104,8 @@ def _translate(translator, sentences, search, **options):
 
     def decode(ids):
         source = ids.to_tensor(model.config.pad_id)  # [B, S]
-        return search(translator.searched, source, cache_length=longest, **options)
+        stages = {"cache_stages": stages_for(model)}
+        return search(translator.searched, source, cache_length=longest, **stages, **options)
 
     return generate_strings(translator.tokenizers, longest, decode, sentences, translator.blank)
 

@@ -5,10 +5,11 @@ import functools
 import numpy as np
 import pytest
 import tensorflow as tf
-from uncertain_models import PAD, sources, talkative
+from uncertain_models import EOS, PAD, sources, talkative, talkative_text, text_prompts
 
 from keras_transformer import Constraints, beam_decode, greedy_decode, sample_decode
 from keras_transformer.decoding import EncoderDecoder, Ensemble, loop
+from keras_transformer.decoding.model_predictor import predictor_of
 from keras_transformer.export.litert.convert import convert_functions
 from keras_transformer.export.litert.engines import load_interpreter
 
@@ -71,20 +72,74 @@ def test_a_finished_search_takes_no_step_of_a_later_stage(monkeypatch):
     """A step sees only the positions of its stage."""
     seen = []
 
-    def watched(predictor, running, step, state, ends, read):
-        def watching(state):
+    class Watching(EncoderDecoder):
+        def step(self, tokens, state, index):
             # The keys of the first block, in one or two parts.
-            keys = state.predictor_state.cache[0][::2]
-            seen.append((int(state.index), sum(key.shape[2] for key in keys)))
-            return step(state)
+            seen.append((int(index), sum(key.shape[2] for key in state.cache[0][::2])))
+            return super().step(tokens, state, index)
 
-        return loop.in_stages(predictor, running, watching, state, ends)
-
-    monkeypatch.setattr("keras_transformer.decoding.single.in_stages", watched)
-    tokens, _ = greedy_decode(talkative(), sources()[:1], LIMIT, cache_stages=(2, 6))
+    model, source = Watching(talkative()), sources()[:1]
+    tokens, _ = greedy_decode(model, source, LIMIT, cache_stages=(2, 6))
     steps = np.count_nonzero(tokens != PAD)
     assert 2 < steps < LIMIT
     assert seen == [(index, 2 if index < 2 else 6 if index < 6 else 13) for index in range(steps)]
+    seen.clear()
+    monkeypatch.setattr(loop, "FIRST", 2)
+    monkeypatch.setattr(loop, "GROWTH", 3)
+    greedy_decode(model, source, LIMIT, cache_stages=None)
+    sizes = [2, 2, 5, 5, 5, 8, 8, 8, 11, 11, 11, 14, 14][:steps]
+    assert seen == [*enumerate(sizes)]
+
+
+SOURCES = {
+    "sources": (talkative, sources),
+    "prompts": (talkative_text, lambda: text_prompts()[:4]),
+    "empty prompt": (talkative_text, lambda: np.array([[EOS, PAD, PAD], [7, 8, EOS]], "int32")),
+}
+
+
+@pytest.mark.parametrize("kind", SOURCES)
+@pytest.mark.parametrize("name", ["greedy", "beam", pytest.param("sample", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("in_graph", [pytest.param(False, marks=pytest.mark.slow), True])
+def test_a_cache_that_grows_while_it_is_needed_gives_the_same(name, kind, in_graph, monkeypatch):
+    monkeypatch.setattr(loop, "FIRST", 3)
+    monkeypatch.setattr(loop, "GROWTH", 4)
+    make, inputs = SOURCES[kind]
+    model, inputs = make(), inputs()
+    options = {"max_length": LIMIT, "token_scores": True}
+
+    def decode(source):
+        return SEARCHES[name](model, source, cache_stages=None, **options)
+
+    if in_graph:
+        decode = tf.function(decode, [tf.TensorSpec([None, None], tf.int32)], autograph=False)
+    found, expected = decode(inputs), SEARCHES[name](model, inputs, cache_stages=(), **options)
+    assert np.count_nonzero(expected["tokens"] != PAD, axis=-1).max() > 5
+    np.testing.assert_array_equal(found["tokens"], expected["tokens"])
+    for key in ("scores", "token_scores"):
+        np.testing.assert_allclose(found[key], expected[key], rtol=0, atol=1e-4)
+
+
+@pytest.mark.parametrize("kind", SOURCES)
+def test_the_graph_of_a_growing_cache_holds_few_steps_however_long_outputs_may_be(kind):
+    """With fixed stages there are up to six, and the last one allocates the whole cache."""
+    make, inputs = SOURCES[kind]
+    model, traced = make(), []
+
+    class Counting(type(predictor_of(model))):
+        def step(self, tokens, state, index):
+            traced.append(index)
+            return super().step(tokens, state, index)
+
+    predictor = Counting(model)
+    predictor.max_length = 500
+    search = tf.function(
+        lambda source: greedy_decode(predictor, source, cache_stages=None),
+        input_signature=[tf.TensorSpec([None, None], tf.int32)],
+        autograph=False,
+    )
+    search.get_concrete_function()
+    assert len(traced) == (2 if kind == "sources" else 1)
 
 
 @pytest.mark.parametrize("wrong", [(0, 4), (4, 4), (8, 4)])

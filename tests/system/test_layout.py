@@ -50,7 +50,7 @@ WRAPPERS = {
 }
 # Layers with an implementation or check of their own for TensorFlow, which other backends do
 # without.
-BRANCHES = {"call_checks.py", "dropout.py", "normalization.py"}
+BRANCHES = {"call_checks.py", "constants.py", "dropout.py", "normalization.py"}
 # The packages that the modules of a package may import; `.` stands for modules outside of these
 # packages. Modules that all may import, such as checks and files, are not listed.
 PACKAGES = {

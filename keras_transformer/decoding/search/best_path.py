@@ -1,6 +1,7 @@
 """Best path of CTC as a value."""
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any
 
 from keras_transformer.decoding.ctc import check_no_prompt, ctc_decode
@@ -38,6 +39,7 @@ class BestPath(GreedySettings, Search):
         n_best: int = 1,
         cache_length: int | None = None,
         alignment: tuple[int, int | None] | None = None,
+        cache_stages: Sequence[int] | None = None,
         **options: Any,
     ) -> Found:
         if alignment is not None:

@@ -9,6 +9,7 @@ from keras import ops
 
 from keras_transformer.checks import check_positive
 from keras_transformer.config.positions import ROTARY_BASE, check_waves
+from keras_transformer.layers.constants import shared
 from keras_transformer.layers.positions.position import AttentionPosition
 from keras_transformer.layers.positions.tables import rows_or_nan
 from keras_transformer.tensors import Tensor
@@ -107,7 +108,7 @@ class Rotary(AttentionPosition):
 
 def _rows(places, *arguments):
     """Returns the rows of both tables of `rotations`."""
-    tables = (ops.cast(table, "float32") for table in rotations(*arguments))
+    tables = (ops.convert_to_tensor(shared(table)) for table in rotations(*arguments))
     return [ops.take(table, places, axis=0) for table in tables]
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from keras import ops
 
 from keras_transformer.checks import check_choice, check_flag, is_integer
+from keras_transformer.layers.constants import shared
 from keras_transformer.layers.kernels import look_up
 from keras_transformer.layers.positions.position import Position
 from keras_transformer.tensors import Tensor
@@ -84,7 +85,7 @@ class FixedPosition(AddedPosition):
     def embed(self, embedding: keras.Layer, start: Tensor, tokens: Tensor) -> Tensor:  # noqa: D102
         # A formula has no maximum length: extend the table if the length is known.
         length = max(embedding.max_length, _known_length(start, tokens) or 0)
-        table = self.table(length, embedding.d_model)
+        table = shared(self.table(length, embedding.d_model))
         return _rows(embedding, table, start, tokens)
 
 

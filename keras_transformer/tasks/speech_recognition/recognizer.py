@@ -11,6 +11,7 @@ import tensorflow as tf
 from keras_transformer.audio.log_mel import LogMel
 from keras_transformer.decoding import Beam, BestPath, Ensemble, Greedy, Prompted
 from keras_transformer.decoding.beginnings import prompt_lengths
+from keras_transformer.decoding.loop import stages_for
 from keras_transformer.decoding.predictor import Vocabulary
 from keras_transformer.decoding.search import check_search
 from keras_transformer.models.speech_transformer import SpeechTransformer
@@ -197,7 +198,8 @@ class SpeechRecognizer(SinglePass, TextPipeline):
             inputs = Prompted(inputs, prompts)
             search = _limited(search, prompts, self.model.config)
         searched = self.model if self._ensemble() is None else self._ensemble()
-        return self.codec.outputs(search(searched, inputs, cache_length=self.max_length))
+        lengths = {"cache_length": self.max_length, "cache_stages": stages_for(self.model)}
+        return self.codec.outputs(search(searched, inputs, **lengths))
 
     def respond(self, **request: Tensor) -> dict[str, Tensor]:  # noqa: D102
         inputs, rest = self.codec.encode(**request)

@@ -1,0 +1,87 @@
+"""Constant tables are stored once, however many blocks and loops of a graph use them."""
+
+import gc
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keras_transformer import MultiHeadSelfAttention, PositionalEmbedding, sinusoids
+from keras_transformer.layers import constants
+from keras_transformer.layers.positions.rotary import Rotary, rotations
+
+
+def largest_constant(function):
+    """Returns the number of bytes of the largest constant in the graphs of a concrete function."""
+    graph = function.graph.as_graph_def()
+    nodes = [*graph.node, *(node for inner in graph.library.function for node in inner.node_def)]
+    return max(node.attr["value"].tensor.ByteSize() for node in nodes if node.op == "Const")
+
+
+def rotary_steps():
+    layers = [MultiHeadSelfAttention(2, position=Rotary(3000)) for _ in range(3)]
+    for layer in layers:
+        layer.build((None, None, 8))
+
+    def steps(x):
+        def step(index, x):
+            for layer in layers:
+                x, _ = layer.step(x, layer.empty_cache(tf.shape(x)[0], 7), index)
+            return index + 1, x
+
+        return tf.while_loop(lambda index, x: index < 5, step, (0, x))[1]
+
+    return steps, tf.TensorSpec([None, 1, 8]), rotations(1024, 1, 4, 10_000.0, *[None] * 4)[0]
+
+
+def sinusoidal_steps():
+    layer = PositionalEmbedding(11, 8, "sinusoidal", max_length=500)
+    layer.build()
+
+    def steps(tokens):
+        def step(index, x):
+            return index + 1, x + layer(tokens, start=index)
+
+        beginning = (0, tf.zeros([tf.shape(tokens)[0], 1, 8]))
+        return tf.while_loop(lambda index, x: index < 5, step, beginning)[1]
+
+    return steps, tf.TensorSpec([None, 1], tf.int32), sinusoids(500, 8)
+
+
+@pytest.mark.parametrize("make", [rotary_steps, sinusoidal_steps])
+def test_a_table_is_stored_once_and_outside_of_the_loops(make, tmp_path):
+    steps, spec, table = make()
+    module = tf.Module()
+    module.steps = tf.function(steps, input_signature=[spec], autograph=False)
+    function = module.steps.get_concrete_function()
+    assert largest_constant(function) < 1000
+    inputs = tf.ones([2, *spec.shape[1:]], spec.dtype)
+    expected = steps(inputs)  # eagerly
+    np.testing.assert_allclose(module.steps(inputs), expected, rtol=0, atol=1e-5)
+    module.weights = [*function.variables]
+    tf.saved_model.save(module, str(tmp_path))
+    assert (tmp_path / "saved_model.pb").read_bytes().count(table.tobytes()) == 1
+    session = tf.compat.v1.Session(graph=tf.Graph())  # as TensorFlow Serving loads it
+    with session, session.graph.as_default():
+        meta = tf.compat.v1.saved_model.loader.load(session, ["serve"], str(tmp_path))
+        signature = meta.signature_def["serving_default"]
+        (given,), (output,) = signature.inputs.values(), signature.outputs.values()
+        found = session.run(output.name, {given.name: inputs.numpy()})
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5)
+
+
+def test_equal_tables_share_a_tensor_that_is_freed_with_its_graphs():
+    def use(table):
+        return tf.function(lambda: constants.shared(table) + 0.0).get_concrete_function()
+
+    def known():
+        return [tensor.shape for tensor in constants.KNOWN.values() if tensor.shape == [999]]
+
+    first, second = use(np.full(999, 3.5, "float32")), use(np.full(999, 3.5, "float32"))
+    assert len(known()) == 1
+    assert first.captured_inputs[0] is second.captured_inputs[0]
+    array = np.full(999, 3.5)
+    assert constants.shared(array) is array, "no graph is being made"
+    del first, second
+    gc.collect()
+    assert not known()
