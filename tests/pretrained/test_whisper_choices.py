@@ -30,7 +30,7 @@ from keras_transformer.tasks.speech_recognition.choices import Choices
 from keras_transformer.tasks.speech_recognition.features import frames_of as features_of
 from keras_transformer.tasks.speech_recognition.segments import Segment, joined_segments
 from keras_transformer.tasks.speech_recognition.subtitles import subrip
-from keras_transformer.tasks.speech_recognition.timestamps import segments_in
+from keras_transformer.tasks.speech_recognition.timestamps import read_segments, segments_in
 
 ROWS = [*itertools.product(LANGUAGES, TASKS, [False, True])]
 RATE = 16_000
@@ -312,6 +312,25 @@ def test_segments_are_texts_between_timestamps(opened):
     np.testing.assert_allclose(starts, [[0, 0.4], [0.4, -1], [-1, -1], [0, -1]], atol=1e-6)
     np.testing.assert_allclose(ends, [[0.4, 1.0], [0.9, -1], [-1, -1], [0.5, -1]], atol=1e-6)
     assert texts.tolist() == [[b"a dog", b"a"], [b"a", b""], [b"", b""], [b"", b""]]
+
+
+def test_no_segment_is_later_than_the_end_of_the_recording(opened):
+    """Whisper pads recordings with silence, and may emit timestamps of the silence."""
+    tokenizer = opened[0].tokenizers.target
+    (a,) = tokenizer.tokenize(["a"]).to_list()
+    times = [FIRST + number for number in (0, 30, 40, 45)]  # 0, 0.6, 0.8 and 0.9 seconds
+    rows = [
+        [times[0], *a, times[1], times[1], *a, times[2], times[2], times[3]],
+        [times[0], *a, times[1], times[2], *a, times[3]],
+    ]
+    table = np.full([2, 14], tokenizer.pad_id, "int32")
+    for to, row in zip(table, rows, strict=True):
+        to[: len(row)] = row
+    found = segments_in(tf.constant(table), FIRST, 0.02, tf.constant([0.7, 0.5]), tokenizer)
+    assert read_segments({name: value.numpy() for name, value in found.items()}) == [
+        (Segment(0.0, 0.6, "a"), Segment(0.6, 0.7, "a")),
+        (Segment(0.0, 0.5, "a"), Segment(0.5, 0.5, "a")),
+    ]
 
 
 def test_segments_of_windows_are_joined_where_their_words_agree():

@@ -10,7 +10,8 @@ def segments_in(tokens, first, step, seconds, tokenizer) -> dict[str, Tensor]:
     """Returns the segments of outputs, in a graph.
 
     Timestamps come in pairs, see `Timestamps`; the last segment may have no end, and then ends with
-    the recording.
+    the recording. No time is later than the end of the recording: a model whose recordings are
+    padded with silence, such as Whisper, may emit timestamps of the silence.
 
     Args:
         tokens: Token ids `[B, L]`. Rows without timestamps have no segments.
@@ -36,9 +37,10 @@ def segments_in(tokens, first, step, seconds, tokenizer) -> dict[str, Tensor]:
         ids = tf.reduce_max(tf.where(here, tokens - first, -1), axis=2)  # [B, K]
         return tf.where(ids < 0, -1.0, step * tf.cast(ids, tf.float32))
 
+    seconds = tf.expand_dims(seconds, 1)  # [B, 1]
     starts, ends = time_of(2 * numbers + 1), time_of(2 * numbers + 2)
-    latest = tf.maximum(starts, tf.expand_dims(seconds, 1))
-    ends = tf.where((ends < 0) & (starts >= 0), latest, ends)
+    ends = tf.where((ends < 0) & (starts >= 0), seconds, ends)
+    starts, ends = tf.minimum(starts, seconds), tf.minimum(ends, seconds)
     of_segment = ~is_time & (order > 0) & tf.equal((order - 1) // 2, numbers)  # [B, K, L]
     texts = tf.where(of_segment, tokens, tokenizer.pad_id)
     texts = tokenizer.decode(tf.reshape(texts, [-1, tf.shape(tokens)[2]]))  # [B * K]
@@ -49,7 +51,7 @@ def segments_in(tokens, first, step, seconds, tokenizer) -> dict[str, Tensor]:
 def read_segments(answers) -> list[tuple[Segment, ...]] | None:
     """Returns the segments of each row of a result of `segments_in`, in arrays.
 
-    Returns `None` if the arrays are missing.
+    Segments with neither text nor duration are left out. Returns `None` if the arrays are missing.
     """
     if "segment_starts" not in answers:
         return None
@@ -58,7 +60,7 @@ def read_segments(answers) -> list[tuple[Segment, ...]] | None:
         tuple(
             Segment(round(float(start), 2), round(float(end), 2), text.decode("utf-8", "replace"))
             for start, end, text in zip(*row, strict=True)
-            if start >= 0
+            if start >= 0 and (text or start < end)
         )
         for row in zip(*columns, strict=True)
     ]
