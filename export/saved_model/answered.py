@@ -134,7 +134,7 @@ def _results(model, signature, codec, examples):
                 raise ExportError(f"{signature}: `{output}` does not match the model's numbers.")
         return codec.results(_arrays(codec.answers(outputs, rest)))
 
-    return map_sorted(answer, examples, BATCH_SIZE, codec.size)
+    return map_sorted(answer, examples, codec.most or BATCH_SIZE, codec.size)
 
 
 def _arrays(tensors):

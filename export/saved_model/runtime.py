@@ -155,14 +155,17 @@ class SavedModelSinglePass:
         self._options = self.codec.choices.replaced(**settings)
 
     def answer_batch(self, examples: list) -> list[Result]:
-        """Returns a `Result` for each of a list of examples, computed as one batch.
+        """Returns a `Result` for each of a list of examples, computed as few batches as possible.
 
         Raises:
             ValueError: If the model refuses an example, such as an image of the wrong size.
         """
         examples = self.codec.check(examples)
-        if not examples:
-            return []
+        size = self.codec.most or max(1, len(examples))
+        batches = (examples[begin : begin + size] for begin in range(0, len(examples), size))
+        return [result for batch in batches for result in self._answer_together(batch)]
+
+    def _answer_together(self, examples):
         options = {} if self._options is None else self._options.request(len(examples))
         return self.codec.results(self.run(**self.codec.request(examples), **options))
 

@@ -3,6 +3,7 @@
 import contextlib
 import io
 import os
+import sys
 
 import click
 
@@ -201,15 +202,30 @@ def predict(
         if stream:
             _stream(search, lines, output)
             return
-        how = {
-            "batch_size": batch_size,
-            "strict": strict,
-            "bounds": None if shard is None else shard.bounds(_count(source)),
-        }
+        bounds = None if shard is None else shard.bounds(_count(source))
+        how = {"batch_size": batch_size, "strict": strict, "bounds": bounds}
         if subtitles:
             write_subtitles(search, lines, target, output, warn, subtitles, **how)
-        else:
-            answer_stream(search, lines, output, warn, window=window, form=form, **how)
+            return
+        with _progress(lines, target, source, files, bounds) as progress:
+            how.update(window=window, form=form, progress=progress)
+            answer_stream(search, lines, output, warn, **how)
+
+
+def _progress(lines, target, source, files, bounds):
+    """Returns a context whose function shows the number of answered lines, if that is useful.
+
+    A person who types lines, or sees the answers on the same terminal, needs no progress.
+    """
+    from keras_transformer.cli.progress import counted_lines
+
+    if lines.isatty() or target is None and sys.stdout.isatty():
+        return contextlib.nullcontext(lambda count: None)
+    if bounds is not None:
+        return counted_lines(bounds[1] - bounds[0])
+    if files or source is not None and source.is_file():
+        return counted_lines(len(files) or _count(source))
+    return counted_lines()
 
 
 def _refuse_together(alignments, timestamps, subtitles, n_best):

@@ -1,4 +1,4 @@
-"""Progress of an export on stderr, because stdout is for the report."""
+"""Progress on stderr, because stdout is for reports and answers."""
 
 import contextlib
 import re
@@ -58,3 +58,33 @@ def shown_progress(console=None, clock=time.monotonic) -> Generator[Callable[[st
     with rich.progress.Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task("starting", total=None)
         yield lambda stage: bar.update(task, description=stage)
+
+
+@contextlib.contextmanager
+def counted_lines(total=None, console=None) -> Generator[Callable[[int], None]]:
+    """Shows on a terminal how many lines are answered while the block works.
+
+    Args:
+        total: Number of all lines. `None`: unknown.
+        console: The `rich.console.Console`. `None`: stderr.
+
+    Yields:
+        Function to call with the number of answered lines. If stderr is not a terminal, it does
+        nothing.
+    """
+    console = console or rich.console.Console(stderr=True)
+    if not console.is_terminal:
+        yield lambda count: None
+        return
+    counts = "{task.completed} lines" if total is None else "{task.completed} of {task.total} lines"
+    columns = [
+        rich.progress.SpinnerColumn(),
+        rich.progress.BarColumn(),
+        rich.progress.TextColumn(counts, markup=False),
+        rich.progress.TimeElapsedColumn(),
+    ]
+    with rich.progress.Progress(
+        *columns, console=console, transient=True, redirect_stdout=False
+    ) as bar:
+        task = bar.add_task("", total=total)
+        yield lambda count: bar.update(task, completed=count)

@@ -27,6 +27,7 @@ def answer_stream(
     *,
     window=2048,
     form=PLAIN,
+    progress=lambda count: None,
     **how,
 ) -> int:
     """Writes the answers to a stream of lines to another stream, in the same order.
@@ -37,6 +38,7 @@ def answer_stream(
         search, source, warn, window: See `outcomes`.
         target: Binary stream to write, flushed after each window.
         form: The `Format` of the output.
+        progress: Function that is called with the number of lines answered so far.
         **how: See `outcomes`.
 
     Returns:
@@ -51,6 +53,7 @@ def answer_stream(
             for line in form.lines(number, outcome):
                 target.write(line.encode() + b"\n")
             count += 1
+            progress(count)
             if count % window == 0:
                 target.flush()
     finally:

@@ -5,7 +5,8 @@ import time
 
 import rich.console
 
-from keras_transformer.cli.progress import shown_progress
+from keras_transformer.cli.predict import _progress
+from keras_transformer.cli.progress import counted_lines, shown_progress
 
 
 def test_in_a_file_there_is_a_line_for_each_stage():
@@ -34,3 +35,43 @@ def test_the_default_is_stderr(capsys):
         progress("converting")
     out, err = capsys.readouterr()
     assert (out, err) == ("", "converting ...\n")
+
+
+def test_a_terminal_shows_how_many_lines_are_answered():
+    for total, shown in ((9, "3 of 9 lines"), (None, "3 lines")):
+        text = io.StringIO()
+        console = rich.console.Console(file=text, force_terminal=True, width=60)
+        with counted_lines(total, console) as progress:
+            progress(3)
+        assert shown in text.getvalue()
+
+
+def test_elsewhere_answers_have_no_progress():
+    text = io.StringIO()
+    with counted_lines(9, rich.console.Console(file=text)) as progress:
+        progress(3)
+    assert text.getvalue() == ""
+
+
+class Terminal(io.BytesIO):
+    def isatty(self):
+        return True
+
+
+def test_progress_is_not_mixed_with_answers_or_with_typed_lines(monkeypatch, tmp_path):
+    shown = []
+    monkeypatch.setattr("keras_transformer.cli.progress.counted_lines", lambda *n: shown.append(n))
+    lines = tmp_path / "lines.txt"
+    lines.write_text("a\nb\nc\n")
+    out = tmp_path / "out.txt"
+    monkeypatch.setattr("sys.stdout", Terminal())
+    with _progress(io.BytesIO(), None, lines, [], None) as progress:
+        progress(1)  # the answers go to the terminal
+    with _progress(Terminal(), out, None, [], None) as progress:
+        progress(1)  # somebody types
+    assert shown == []
+    _progress(io.BytesIO(), out, lines, [], None)
+    _progress(io.BytesIO(), out, None, ["a.wav", "b.wav"], None)
+    _progress(io.BytesIO(), out, lines, [], (1, 3))
+    _progress(io.BytesIO(), out, None, [], None)
+    assert shown == [(3,), (2,), (2,), ()]

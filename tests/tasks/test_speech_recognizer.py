@@ -152,6 +152,23 @@ def test_batches_are_limited_in_seconds(monkeypatch):
     assert pipeline(RECORDINGS) == before
 
 
+@pytest.mark.parametrize(("padded", "sizes"), [(False, [5, 15]), (True, [5, 5, 5, 5])])
+def test_a_batch_has_two_minutes_of_sound_with_padding(padded, sizes, monkeypatch):
+    pipeline = speech_recognizer(pad_to_max_seconds=padded)
+    seconds = pipeline.codec.longest / pipeline.sample_rate
+    monkeypatch.setattr(long_recordings, "BATCH_SECONDS", 5 * seconds)
+    batches, transcribe = [], pipeline._of_batch
+
+    def counted(rows, choices):
+        batches.append(len(rows))
+        return transcribe(rows, choices)
+
+    monkeypatch.setattr(pipeline, "_of_batch", counted)
+    short, long = pipeline.codec.longest // 3, pipeline.codec.longest
+    pipeline([RECORDINGS[0][:short]] * 15 + [np.resize(RECORDINGS[0], long)] * 5)
+    assert batches == sizes
+
+
 def test_recordings_are_held_in_memory_for_a_limited_time(monkeypatch):
     """As many as fit, in order; an error comes before anything is computed."""
     pipeline, held, computed = speech_recognizer(), [], []

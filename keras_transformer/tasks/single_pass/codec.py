@@ -162,6 +162,7 @@ class Codec(abc.ABC):
             ensemble, such as `"scale"`, or `"table.filled"` for a field of a dictionary.
         padding: Dictionary from the inputs to the numbers that pad them.
         suffixes: Suffixes of the files that examples are the paths of, such as `".png"`.
+        most: Maximum number of examples that a SavedModel answers at a time. `None`: no limit.
     """
 
     verb, example, number = "answer", "example", "number"
@@ -170,7 +171,7 @@ class Codec(abc.ABC):
     max_score_loss = {"none": 0.0, "float16": 0.01, "int8": 0.1, "int4": 0.2}
     score_unit = "nats"
     blank = True
-    signature = longest = None
+    signature = longest = most = None
     own_metadata = suffixes = ()
     request_specs = {}
     option_specs = {}

@@ -13,7 +13,9 @@ from keras_transformer.tasks.speech_recognition.transcript import Transcript
 from keras_transformer.text.languages import DETECTED
 
 OVERLAP = 5.0  # seconds that two windows of a long recording share, at most a third of a window
-BATCH_SECONDS = 600.0  # longest batch, with padding: attention needs the square of the length
+# Sound in a batch, with padding. Whisper tiny.en transcribes 22 recordings with 4 of its windows of
+# 30 seconds in a batch as fast as with 64, in 1.6 instead of 3.1 GB.
+BATCH_SECONDS = 120.0
 
 
 class LongRecordings:
@@ -29,6 +31,7 @@ class LongRecordings:
     def __init__(self, speech: Any, choices: Choices, transcribe: Callable[[list, dict], list]):
         self._longest, self._rate = speech.max_samples, speech.sample_rate
         self._choices, self._transcribe = choices, transcribe
+        self._shortest = self._longest if speech.pad_to_max_seconds else 1  # with padding
 
     @property
     def window(self) -> tuple[int, int]:
@@ -45,7 +48,8 @@ class LongRecordings:
         Args:
             recordings: List of arrays of samples.
             choices: Result of `Choices.rows` for the recordings, or an empty dictionary.
-            batch_size: Maximum number of windows computed at a time.
+            batch_size: Maximum number of windows computed at a time; a batch also has at most
+                `BATCH_SECONDS` of sound.
         """
         results = self._transcripts([*map(self.windows, recordings)], choices, batch_size)
         return [
@@ -86,7 +90,7 @@ class LongRecordings:
         results = [None] * len(rows)
         limit = BATCH_SECONDS * self._rate
         while order:
-            longest = len(rows[order[-1]])
+            longest = max(len(rows[order[-1]]), self._shortest)
             size = min(batch_size, max(1, int(limit // longest)))
             chosen, order = order[-size:], order[:-size]
             of_rows = {name: values[chosen] for name, values in choices.items()}

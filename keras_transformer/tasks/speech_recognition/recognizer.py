@@ -233,7 +233,8 @@ class SpeechRecognizer(SinglePass, TextPipeline):
         Args:
             recordings: List of paths of WAV files, of the bytes of such files, or of arrays of
                 samples `[N]` at the model's sample rate: floating from -1 to 1, or int16.
-            batch_size: Maximum number of windows computed at a time.
+            batch_size: Maximum number of windows computed at a time. A batch has at most two
+                minutes of sound, or one window.
             language: Code or English name of the language of all recordings, or a list with one for
                 each. `"auto"`: the model detects it.
             task: `"transcribe"`, or `"translate"` to English; or a list.
