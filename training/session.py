@@ -103,6 +103,8 @@ class Session:
         say(console, introduction(self))
         for sentence in survey.sentences:
             say(console, sentence)
+        if self.validator.examples and (doubt := self.task.doubt(self.validator.examples[-1])):
+            say(console, f"Warning: {doubt}.")
 
     def _derive(self, settings, d_model):
         """Fills in the settings that depend on the data, shows their values and returns all."""

@@ -32,6 +32,7 @@ from keras_transformer.cli.search_options import (
 )
 from keras_transformer.cli.shortlist import SHORTLIST, shortlist, with_shortlist
 from keras_transformer.files import json_text
+from keras_transformer.text.scripts import TOKENIZERS
 
 RUNS = click.argument("runs", type=FOLDER, nargs=-1, required=True, metavar="RUN...")
 
@@ -151,10 +152,10 @@ def average(run, last, output) -> None:
 )
 @option(
     "--tokenize",
-    type=click.Choice(["13a", "none", "intl", "char"]),
-    default="13a",
+    type=click.Choice(TOKENIZERS),
     group="Metrics of translations",
-    help="Tokeniser of sacreBLEU; none for text that is tokenised already.",
+    help="Tokeniser of sacreBLEU; none for text that is tokenised already.  [default: 13a, or for "
+    "scripts without spaces between words zh (Chinese) or char]",
 )
 @option(
     "--lowercase",

@@ -175,6 +175,17 @@ class Task(abc.ABC):
         """
         return {}
 
+    def doubt(self, references: list) -> str:
+        """Returns a warning, without full stop, if a metric of answers has no meaning for them.
+
+        Args:
+            references: See `examples`.
+
+        Returns:
+            The warning; an empty string if there is none.
+        """
+        return ""
+
     @abc.abstractmethod
     def evaluate(self, pipeline: Any, columns: Any, **options: Any) -> dict[str, Any]:
         """Evaluates a pipeline and returns a dictionary of plain values.

@@ -28,8 +28,13 @@ class TranslationTask(SourceToTargetTask):
         scores = score(pipeline(inputs), references)
         return {name: scores[name] for name in ("bleu", "exact_match")}
 
+    def doubt(self, references) -> str:  # noqa: D102
+        from keras_transformer.text.quality import single_words
+
+        return single_words(references)
+
     def evaluate(
-        self, pipeline, columns, search=None, lowercase=False, tokenize="13a"
+        self, pipeline, columns, search=None, lowercase=False, tokenize=None
     ) -> dict[str, Any]:
         """Translates sentences and scores the translations (section 6.1).
 

@@ -7,7 +7,8 @@ from typing import Any
 class Best:
     """Tracker of the best validation, and of the validations without improvement since.
 
-    A validation that equals the best one is not an improvement, nor is one that is NaN.
+    A validation that equals the best one is not an improvement, nor is one that is NaN, nor a first
+    one of 0 if higher values are better: a model that has learned nothing yet is not the best.
 
     Args:
         metrics: Metrics of a validation, a dictionary from names to `Metric`s.
@@ -64,6 +65,6 @@ class Best:
         if not math.isfinite(value):
             return False
         if self.results is None:
-            return True
+            return value != 0 or not self.higher_is_better
         best = self.results[self.by]
         return value > best if self.higher_is_better else value < best

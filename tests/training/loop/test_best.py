@@ -13,6 +13,8 @@ FIGURES = TASKS["translation"].metrics
     [
         ("perplexity", [9.0, 7.0, 8.0, 7.0, 6.5, 6.6, 6.7, 6.8], 5, 8),
         ("bleu", [0.0, 3.0, 2.0, 3.0, 2.9, 9.0], 2, 5),
+        ("bleu", [0.0, 0.0, 0.0], None, 3),  # nothing learned, so no model is the best
+        ("loss", [0.0, 1.0, 1.0, 1.0], 1, 4),
         ("perplexity", [float("nan"), 5.0, float("nan"), float("inf"), 6.0], 2, 5),
         ("bleu", [1.0, 2.0, 3.0, 4.0], 4, None),
         ("perplexity", [float("nan")] * 3, None, 3),
@@ -22,7 +24,7 @@ def test_the_best_is_remembered_until_patience_ends(by, values, best, stop):
     looked = Best(FIGURES, by, patience=3)
     for update, value in enumerate(values, start=1):
         assert not looked.exhausted
-        looked.see(update, {by: value, "loss": -update})
+        looked.see(update, {"loss": -update, by: value})
         resumed = Best(FIGURES, by, patience=3)
         resumed.restore(looked.state())
         looked = resumed
@@ -34,7 +36,7 @@ def test_the_best_is_remembered_until_patience_ends(by, values, best, stop):
         since = "" if best is None else f" since update {best}"
         assert looked.reason() == f"{by} has not improved{since}, 3 validations in a row"
     if best is not None:
-        assert looked.results == {by: values[best - 1], "loss": -best}
+        assert looked.results == {"loss": -best, by: values[best - 1]}
 
 
 def test_the_best_validation_can_be_forgotten_without_new_patience():
