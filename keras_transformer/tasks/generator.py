@@ -213,8 +213,8 @@ class Generator(TextPipeline):
     def graph(self, search: Any = Greedy(), n_best: int = 1) -> Callable[..., dict[str, Tensor]]:
         """Returns the `tf.function` that generates texts for a batch of sentences.
 
-        One function serves all values of the search's `inputs`. `Greedy` has no inputs, so that its
-        function can be used as the signature of a SavedModel.
+        One function serves all values of the search's `inputs`. `Greedy()` has no inputs, so that
+        its function can be used as the signature of a SavedModel.
 
         Args:
             search: A `Greedy`, `Beam` or `Sample`.

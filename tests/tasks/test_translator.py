@@ -250,6 +250,20 @@ def test_one_graph_serves_every_length_and_penalty(translator):
     assert translator.graph(Beam(2)) is not translator.graph(Beam(2, normalization="none"))
 
 
+def test_one_graph_serves_every_limit_of_greedy_search(translator):
+    """A service may ask for another maximum length each time; a graph was never freed."""
+    graphs = {id(translator.graph(Greedy(limit))) for limit in range(1, 101)}
+    assert len(graphs) == 1 and translator.graph() is not translator.graph(Greedy(1))
+    source = translator.encode(tf.constant(SENTENCES))[0]
+    for limit in (1, 3, 5, 2**40):
+        outputs = translator(SENTENCES, search=Greedy(limit))
+        longest = translator.max_length
+        tokens, _ = greedy_decode(translator.model, source, min(limit, longest), longest)
+        texts = [text.decode() for text in translator.target_tokenizer.decode(tokens).numpy()]
+        assert outputs == [text if words.strip() else "" for text, words in zip(texts, SENTENCES)]  # noqa: B905
+    assert translator.graph(Greedy(7)).experimental_get_tracing_count() == 1
+
+
 @pytest.mark.slow
 def test_a_beam_adds_nothing_to_an_export(translator, tmp_path):
     translator(["dog"], search=Beam(2))
