@@ -142,11 +142,24 @@ def remove_stale_drafts(folder: str | os.PathLike) -> None:
     cannot be removed is ignored.
     """
     for path in stale_drafts(folder):
-        if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path, ignore_errors=True)
-        else:
-            with contextlib.suppress(OSError):
-                path.unlink()
+        _remove(path)
+
+
+def remove_own_drafts(folder: str | os.PathLike) -> None:
+    """Removes the drafts of this process from a folder, which need not exist."""
+    own = f".draft-{_machine()}-{os.getpid()}-{_start(os.getpid())}-"
+    with contextlib.suppress(OSError):
+        for path in Path(folder).iterdir():
+            if DRAFT.fullmatch(path.name) and own in path.name:
+                _remove(path)
+
+
+def _remove(path):
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        with contextlib.suppress(OSError):
+            path.unlink()
 
 
 def sync(path: Path) -> None:

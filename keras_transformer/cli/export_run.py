@@ -1,6 +1,7 @@
 """Export of a run to any format: early checks, test sentences and results."""
 
 import os
+import pathlib
 
 import click
 
@@ -13,6 +14,7 @@ from keras_transformer.cli.export_sentences import (
     record,
 )
 from keras_transformer.cli.progress import shown_progress
+from keras_transformer.cli.prompt_end import ends_promptly
 from keras_transformer.cli.search_options import OF_GREEDY_OR_BEAM
 from keras_transformer.cli.shortlist import with_shortlist
 from keras_transformer.export.formats import FORMATS
@@ -67,7 +69,8 @@ def export_run(
         options["alignment"] = (-1, None) if options["alignment"] else None
     if options.get("min_agreement") is not None:
         options["min_agreement"] /= 100
-    with shown_progress() as progress:
+    folders = pathlib.Path(path), pathlib.Path(path).parent
+    with ends_promptly(*folders), shown_progress() as progress:
         progress("loading the run")
         pipeline = with_shortlist(open_run(run, max_length), shortlist, run)
         taken = format.options_of(pipeline)

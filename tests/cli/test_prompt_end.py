@@ -1,0 +1,69 @@
+"""A signal ends a command also during a long call that runs no Python code."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from keras_transformer import files
+from keras_transformer.cli import prompt_end
+
+PROGRAM = """
+import hashlib, pathlib, sys
+from keras_transformer.cli.command import start
+from keras_transformer.cli.prompt_end import ends_promptly
+from keras_transformer.files import draft_of
+
+start()
+folder = pathlib.Path(sys.argv[1])
+try:
+    with ends_promptly(folder, folder / "none", seconds=0.2):
+        draft_of(folder / "export").mkdir()
+        draft_of(folder / "file.tflite").write_text("half")
+        (folder / "kept").mkdir()
+        print("ready", flush=True)
+        hashlib.pbkdf2_hmac("sha256", b"", b"", 300_000_000)  # minutes, like a call of TensorFlow
+finally:
+    print("orderly", flush=True)
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no such signals")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_the_process_during_a_long_call(number, tmp_path):
+    command = [sys.executable, "-c", PROGRAM, str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+        try:
+            assert process.stdout.readline() == b"ready\n"
+            time.sleep(0.3)  # until the call has begun
+            begin = time.monotonic()
+            process.send_signal(number)
+            assert process.wait(timeout=60) == 128 + number
+            assert time.monotonic() - begin < 15
+            assert process.stdout.read() == b""
+        finally:
+            process.kill()
+    assert [path.name for path in tmp_path.iterdir()] == ["kept"]
+
+
+def test_a_block_that_ends_in_time_decides_about_the_end(tmp_path):
+    """The exception of the signal's handler passes on, and the signals are as before."""
+    before = signal.set_wakeup_fd(-1)
+    signal.set_wakeup_fd(before)
+    with pytest.raises(KeyboardInterrupt), prompt_end.ends_promptly(tmp_path, seconds=0.1):
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(10)
+    time.sleep(0.2)  # longer than the time for an orderly end
+    after = signal.set_wakeup_fd(before)
+    assert after == before
+
+
+def test_drafts_of_other_processes_stay(tmp_path):
+    other = tmp_path / f".x.draft-{'0' * 8}-1-1-{'0' * 8}"
+    other.mkdir()
+    files.draft_of(tmp_path / "own").mkdir()
+    files.remove_own_drafts(tmp_path)
+    assert [*tmp_path.iterdir()] == [other]
