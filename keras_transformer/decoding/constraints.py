@@ -25,7 +25,10 @@ class Constraints(typing.NamedTuple):
 
     Args:
         prefix: Token ids `[B, P]`, integer, without `bos_id`: the beginning of each output. At
-            positions with `pad_id`, after a shorter prefix or within it, the search is free.
+            positions with `pad_id`, after a shorter prefix or within it, the search is free. An
+            `eos_id` ends the output there. A ragged tensor, such as the result of
+            `Tokenizer.encode`, is padded, and an `eos_id` at the end of its rows, which `encode`
+            appends, is left out.
         banned: Boolean `[V]` or `[B, V]`: tokens that are not emitted.
         no_repeat_ngram: Integer or scalar tensor n: no n-gram occurs twice in an output; forced
             tokens count. 0: off.
@@ -81,7 +84,7 @@ class Rules:
         self.timestamps = Timestamps(vocabulary, beginning) if has_timestamps else None
         self.length = length
         prefix, banned, size = constraints
-        self.prefix = None if prefix is None else self._fit(prefix)  # [B, L]
+        self.prefix = None if prefix is None else self._fit(prefix, vocabulary)  # [B, L]
         self.banned = None if banned is None else self._spread(banned)  # [V] or [B, 1, V]
         if isinstance(size, numbers.Integral) and size < 0:
             raise ValueError(
@@ -177,9 +180,9 @@ class Rules:
         )  # [B * N * V]
         return tf.reshape(counts, [-1, width, vocab_size]) > 0
 
-    def _fit(self, prefix):
+    def _fit(self, prefix, vocabulary):
         """Returns the prefix, cut or padded to the maximum length of an output, `[B, L]`."""
-        prefix = checked_prefix(prefix)[:, : self.length]
+        prefix = checked_prefix(prefix, vocabulary)[:, : self.length]
         missing = self.length - tf.shape(prefix)[1]
         return tf.pad(prefix, [[0, 0], [0, missing]], constant_values=self.pad_id)
 
@@ -189,9 +192,24 @@ class Rules:
         return banned if banned.shape.rank == 1 else tf.expand_dims(banned, 1)
 
 
-def checked_prefix(prefix) -> Tensor:
-    """Returns the token ids `[B, P]` as int32; raises `ValueError` for other shapes or dtypes."""
-    prefix = tf.convert_to_tensor(prefix)
+def checked_prefix(prefix, vocabulary) -> Tensor:
+    """Returns the token ids `[B, P]` as int32, without the end tokens of ragged rows.
+
+    Args:
+        prefix: See `Constraints`.
+        vocabulary: The `Vocabulary` of the predictor.
+
+    Raises:
+        ValueError: If the shape or dtype is wrong.
+    """
+    if isinstance(prefix, tf.RaggedTensor) and prefix.shape.rank == 2:
+        ends = tf.equal(prefix[:, -1:], tf.cast(vocabulary.eos_id, prefix.dtype))  # [B, (0 or 1)]
+        has_end = tf.reduce_any(ends, axis=1)  # [B]
+        kept = tf.cast(prefix.row_lengths(), tf.int32) - tf.cast(has_end, tf.int32)
+        prefix = prefix.to_tensor(vocabulary.pad_id)
+        is_kept = tf.sequence_mask(kept, tf.shape(prefix)[1])
+        prefix = tf.where(is_kept, prefix, tf.cast(vocabulary.pad_id, prefix.dtype))
+    prefix = prefix if isinstance(prefix, tf.RaggedTensor) else tf.convert_to_tensor(prefix)
     if prefix.shape.rank != 2 or not prefix.dtype.is_integer:
         raise ValueError(
             "`prefix` must be token ids, integers [B, P]. "

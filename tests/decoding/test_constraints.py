@@ -364,9 +364,26 @@ def test_litert_needs_builtin_operators_only_and_returns_the_same():
         assert_same(run(source=batch(), **inputs(name)), expected)
 
 
+@pytest.mark.parametrize("search", [greedy_decode, beam_decode, sample_decode])
+def test_a_ragged_prefix_is_padded_and_has_no_end(search):
+    """`Tokenizer.encode` returns ragged rows and appends the end token to each."""
+    ragged = tf.ragged.constant([[4, EOS], [], [5, 7, 6, EOS]], dtype="int32")
+    padded = tf.constant([[4, 0, 0], [0, 0, 0], [5, 7, 6]])
+    outputs, expected = (
+        search(model(), batch(), constraints=Constraints(prefix=prefix))
+        for prefix in (ragged, padded)
+    )
+    for received, right in zip(outputs, expected, strict=True):
+        np.testing.assert_array_equal(received, right)
+
+
 @pytest.mark.parametrize(
     "wrong, message",
     [
+        (
+            {"prefix": tf.ragged.constant([[[4], []]])},
+            r"`prefix` must .* \(1, None, None\), int32\.",
+        ),
         ({"prefix": [4, 5]}, r"`prefix` must be token ids, .* Received: shape \(2,\), int32\."),
         ({"prefix": [[4.0]]}, r"`prefix` must be .* Received: shape \(1, 1\), float32\."),
         ({"banned": [True] * 7}, r"`banned` must be booleans, .* V = 8\. .* shape \(7,\), bool\."),

@@ -117,7 +117,7 @@ class Restricted(Predictor):
     def searched(self, search, inputs, constraints=None) -> Any:  # noqa: D102
         source, prefix = tf.convert_to_tensor(inputs, tf.int32), None
         if constraints is not None and constraints.prefix is not None:
-            prefix = checked_prefix(constraints.prefix)
+            prefix = checked_prefix(constraints.prefix, self.vocabulary)
         allowed = self._lists.allowed(source, prefix)  # [B, V]
         most = self._lists.most(source.shape, 0 if prefix is None else prefix.shape[1])
         placed = self._lists.placed(allowed, prefix)  # [V]
@@ -137,7 +137,7 @@ class Restricted(Predictor):
             return search(joined(masked), constraints)
         candidates = Candidates.of(allowed, placed, self._lists, size)
         predictor = joined([self._among(model, candidates) for model in self._models])
-        result = search(predictor, _renumbered(constraints, candidates, self.vocabulary.size))
+        result = search(predictor, _renumbered(constraints, candidates, self.vocabulary))
         if isinstance(result, dict):
             return {**result, "tokens": tf.gather(candidates.ids, result["tokens"])}
         tokens, *others = result
@@ -207,13 +207,13 @@ class Masked(Predictor):
         return self._predictor.follow(state, parents)
 
 
-def _renumbered(constraints, candidates, vocab_size):
+def _renumbered(constraints, candidates, vocabulary):
     """Returns the `Constraints` with tokens numbered by their indices among the candidates."""
     if constraints is None:
         return None
     prefix, banned = constraints.prefix, constraints.banned
     if prefix is not None:
-        prefix = tf.gather(candidates.places, checked_prefix(prefix))
+        prefix = tf.gather(candidates.places, checked_prefix(prefix, vocabulary))
     if banned is not None:
-        banned = tf.gather(checked_banned(banned, vocab_size), candidates.ids, axis=-1)
+        banned = tf.gather(checked_banned(banned, vocabulary.size), candidates.ids, axis=-1)
     return constraints._replace(prefix=prefix, banned=banned)
