@@ -10,9 +10,11 @@ READY := $(VENV)/.ready
 
 # Two processes; the tests of a file run in the same one.
 TWO := -n 2 --dist loadfile --no-loadscope-reorder
-FAST := $(TWO) -m "not slow"
+FAST := $(TWO) -m "not slow and not real"
 # .ci/run: make test-all SLOW="slow and not long"
 SLOW ?= slow
+# .ci/run: make test-real REAL="real and not long"
+REAL ?= real
 # Folders of tests that compare two ways to compute the same thing, without the tests of other programs.
 COMPUTING := $(addprefix tests/,conformance decoding export models training/losses) \
 	--ignore tests/export/programs
@@ -21,7 +23,7 @@ AVX2 := ONEDNN_MAX_CPU_ISA=AVX2 CT2_FORCE_CPU_ISA=AVX2 XLA_FLAGS=--xla_cpu_max_i
 	PYTHONPATH=$(abspath $(VENV))/avx2$${PYTHONPATH:+:$$PYTHONPATH} TEST_WITH_GRAPPLER=1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow test-avx2 test-all test-versions lint types format example-pages docs release-check repository clean
+.PHONY: help demo test test-slow test-avx2 test-all test-real test-versions lint types format example-pages docs release-check repository clean
 
 help:
 	@echo "make demo       train, evaluate, export and translate, in five to eight minutes on two cores"
@@ -29,6 +31,7 @@ help:
 	@echo "make test-slow  the others, in about an hour"
 	@echo "make test-avx2  the fast tests that compute, as on a processor with AVX2 only"
 	@echo "make test-all   all three"
+	@echo "make test-real  conversions and exports of published checkpoints, which are downloaded"
 	@echo "make test-versions  the fast tests with each promised Python, and with the lowest allowed packages"
 	@echo "make lint       style, formatting and types; make format fixes what can be fixed"
 	@echo "make example-pages  run the examples and write their pages and notebooks; NAMES=\"images\" chooses"
@@ -62,6 +65,10 @@ test-avx2: $(READY)
 	$(AVX2) $(VENV)/bin/python -m pytest $(FAST) $(COMPUTING)
 
 test-all: test test-slow test-avx2
+
+# Published checkpoints, which are downloaded into the user's cache.
+test-real: $(READY)
+	$(VENV)/bin/python -m pytest $(TWO) -m "$(REAL)" --timeout 1800 --durations 20 tests/real
 
 test-versions:
 	.ci/test_versions

