@@ -39,6 +39,6 @@ def test_vectors_are_those_of_the_checkpoint(form, forms):
     expected = np.array([vector(bert, line) for line in LINES])
     received = np.array([answer.split() for answer in forms.answers(form, LINES)], float)
     if form == "litert_int8":
-        assert (expected * received).sum(-1).min() > 0.99  # measured: 0.996
+        assert (expected * received).sum(-1).min() > 0.99  # measured: 0.997
     else:
         np.testing.assert_allclose(received, expected, atol=2e-6)
