@@ -27,16 +27,25 @@ translate "$RUN/serving"
 translate "$RUN/demo.tflite"
 show "$COMMAND" plot attention "$RUN" "Wednesday, March 5, 2031" --output "$RUN/attention.png"
 
+# The argument as a word of a shell, for the commands that are shown.
+quoted() {
+    case $1 in
+        *[!A-Za-z0-9_./:=@%+,-]*) printf "'%s'" "$(printf '%s' "$1" | sed "s/'/'\\\\''/g")" ;;
+        *) printf '%s' "$1" ;;
+    esac
+}
+COMMAND=$(quoted "$COMMAND")
+
 cat <<END
 
 Everything is in $RUN:
   model.keras      the trained model             tokenizer.model  its vocabulary
   serving/1/       for TensorFlow Serving        demo.tflite      for LiteRT: phones, browsers
   attention.png    who attended to whom          metrics.json     every result
-  config.toml      every setting                 logs/            tensorboard --logdir $RUN/logs
+  config.toml      every setting                 logs/            tensorboard --logdir $(quoted "$RUN/logs")
 
 Next:
-  echo 'in 3 hours and 20 minutes' | $COMMAND translate $RUN
+  echo 'in 3 hours and 20 minutes' | $COMMAND translate $(quoted "$RUN")
   $COMMAND train demo --output runs/french --set data.target_language=fr
   $COMMAND train CONFIG.toml --output runs/mine     your own corpus; see docs/translation.md
 END

@@ -3,6 +3,7 @@
 import os
 import pathlib
 import re
+import shlex
 
 WEIGHTS = ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin")
 MARIAN_SUFFIXES = (".npz", ".bin")
@@ -21,22 +22,27 @@ def hint(path: str | os.PathLike, *, conversion: bool = True) -> str:
     path = pathlib.Path(path)
     convert = "`keras-transformer convert {} {} RUN` converts it to a run."
     if path.is_file() and path.suffix in MARIAN_SUFFIXES:
-        return f" If it is a Marian model, {convert.format('marian', path)}" * conversion
+        return f" If it is a Marian model, {convert.format('marian', quoted(path))}" * conversion
     if path.is_dir():
         checkpoint = (path / "config.json").is_file()
         checkpoint = checkpoint and any((path / name).is_file() for name in WEIGHTS)
         if checkpoint and conversion:
-            return f" It is a checkpoint: {convert.format('hf', path)}"
+            return f" It is a checkpoint: {convert.format('hf', quoted(path))}"
         if (path / "config.toml").is_file() and not conversion:
             return " It is a run: open it with `from_run`."
         return ""
     if repository_name(path) is None:
         return ""
-    then = f", and {convert.format('hf', path.name)}" if conversion else "."
+    then = f", and {convert.format('hf', quoted(path.name))}" if conversion else "."
     return (
         " If it is the name of a Hugging Face repository, "
         f"`hf download {path} --local-dir {path.name}` downloads it{then}"
     )
+
+
+def quoted(path: str | os.PathLike) -> str:
+    """Returns a path as a word of a shell, for the commands in messages."""
+    return shlex.quote(os.fspath(path))
 
 
 def repository_name(path: str | os.PathLike) -> str | None:

@@ -10,8 +10,8 @@ import unicodedata
 from collections.abc import Iterator
 
 import numpy as np
-import sentencepiece
-from sentencepiece import sentencepiece_model_pb2
+
+from keras_transformer.text.sentencepiece_package import sentencepiece, sentencepiece_model_pb2
 
 PAD_ID, UNK_ID, BOS_ID, EOS_ID = range(4)
 ADAPTS = "if it is left out, the size follows from the text"

@@ -2,13 +2,12 @@
 
 from collections.abc import Callable
 
-import sentencepiece
 import tensorflow as tf
 import tensorflow_text
-from sentencepiece import sentencepiece_model_pb2
 
 from keras_transformer.export.errors import ExportError
 from keras_transformer.tensors import Tensor
+from keras_transformer.text.sentencepiece_package import sentencepiece, sentencepiece_model_pb2
 from keras_transformer.text.tokenizers import SentencePieceTokenizer
 
 UNKNOWN = "\ue000"  # a private-use character, which no vocabulary has

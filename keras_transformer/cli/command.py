@@ -12,7 +12,7 @@ import pathlib
 import re
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from typing import Any, BinaryIO
 
 import click
@@ -184,6 +184,30 @@ def _one_line():
         if type(error) is not click.UsageError and error.ctx is not None:  # one of click's own
             text += f" See `{error.ctx.command_path} --help`."
         raise Mistake(text) from error
+
+
+@contextlib.contextmanager
+def failing_in_one_line() -> Generator[None]:
+    """Ends the process if stdout cannot be written, such as that of `--help` on a full disk."""
+    try:
+        yield
+    except OSError as error:
+        _lose_stdout(error)
+    except SystemExit as end:
+        try:
+            if sys.stdout is not None:
+                sys.stdout.flush()  # at exit, Python would print a traceback
+        except OSError as error:
+            _lose_stdout(error)
+        raise end
+
+
+def _lose_stdout(error):
+    """Ends the process with the error of a write to stdout, which is replaced for good."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    if not isinstance(error, BrokenPipeError):
+        click.echo(f"Error: {_line(error)}", err=True)
+    sys.exit(1)
 
 
 def _is_expected(error):

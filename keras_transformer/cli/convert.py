@@ -2,6 +2,7 @@
 
 import click
 
+from keras_transformer.checkpoint_hints import quoted
 from keras_transformer.cli.command import EXISTING_FILE, FOLDER, LeanSubcommands, max_length, warn
 from keras_transformer.cli.help import option
 from keras_transformer.cli.places import check_folder
@@ -145,7 +146,7 @@ def write_run(run, path, files=(), **options) -> None:
     if checkpoint.search is not None:
         options = line_of(checkpoint.search)
         command = "translate" if checkpoint.task == "translation" else "predict"
-        click.echo(f"Its default search: keras-transformer {command} {run}{options}")
+        click.echo(f"Its default search: keras-transformer {command} {quoted(run)}{options}")
 
 
 def _no_license(file):

@@ -12,6 +12,7 @@ from keras_transformer.cli.command import (
     FOLDER,
     Commands,
     batch_size,
+    failing_in_one_line,
     refuse,
     standard,
     start,
@@ -257,4 +258,5 @@ cli.add_command(shortlist)
 def main() -> None:
     """Runs the command line."""
     start()
-    cli(prog_name="keras-transformer")
+    with failing_in_one_line():
+        cli(prog_name="keras-transformer")

@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from keras_transformer.checkpoint_hints import hint
+from keras_transformer.checkpoint_hints import hint, quoted
 from keras_transformer.cli.model_options import MODEL_KINDS
 from keras_transformer.cli.open_export import (
     open_ctranslate2_folder,
@@ -39,15 +39,13 @@ def open_search(
         answers: Values of `ANSWERS` by name, of those that differ from the model's own.
 
     Raises:
-        click.UsageError: If a path does not exist, or an option has no effect on the model.
-        ValueError: If a model is damaged, or a path holds something else.
+        click.UsageError: If an option has no effect on the model.
+        ValueError: If a path does not exist or holds something else, or a model is damaged.
     """
     paths = path if isinstance(path, list) else [path]
     for path in paths:
         if not path.exists():
-            raise click.UsageError(
-                f"{path} does not exist: MODEL is a run or an export.{hint(path)}"
-            )
+            raise ValueError(f"{path} does not exist: MODEL is a run or an export.{hint(path)}")
         if len(paths) > 1 and _is_export(path):
             raise click.UsageError(
                 f"{path} is not a run: only runs form an ensemble. Lines to answer come from "
@@ -62,7 +60,8 @@ def open_search(
         return open_saved_model(path, search, n_best, languages, answers)
     if (path / "decoder.yml").is_file():
         raise click.UsageError(
-            f"{path} is a folder for Marian: `marian-decoder -c {path}/decoder.yml` opens it. "
+            f"{path} is a folder for Marian: `marian-decoder -c "
+            f"{quoted(path / 'decoder.yml')}` opens it. "
             f"MODEL is {MODEL_KINDS}."
         )
     return open_ctranslate2_folder(path, search, n_best, languages, answers)
@@ -72,12 +71,12 @@ def open_attention(path) -> Any:
     """Returns an object with a method `attention` for the run or the SavedModel at `path`.
 
     Raises:
-        click.UsageError: If the path does not exist, or is an export without attention weights.
-        ValueError: If the model is damaged, or the path holds something else.
+        click.UsageError: If the path is an export without attention weights.
+        ValueError: If the path does not exist or holds something else, or the model is damaged.
     """
     kinds = "a run, or a SavedModel that was exported with --alignment"
     if not path.exists():
-        raise click.UsageError(f"{path} does not exist: MODEL is {kinds}.{hint(path)}")
+        raise ValueError(f"{path} does not exist: MODEL is {kinds}.{hint(path)}")
     if _is_saved_model(path):
         from keras_transformer.export.saved_model.runtime import (
             SavedModelTranslator,

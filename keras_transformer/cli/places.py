@@ -52,7 +52,9 @@ def check_folder(path) -> None:
     if not path.is_dir():
         raise ValueError(f"{path} is not a folder: nothing can be written in it.")
     if not os.access(path, os.W_OK | os.X_OK):
-        raise ValueError(f"{path} cannot be written: permission denied.")
+        is_read_only = hasattr(os, "statvfs") and os.statvfs(path).f_flag & os.ST_RDONLY
+        reason = "it is on a read-only file system" if is_read_only else "permission denied"
+        raise ValueError(f"{path} cannot be written: {reason}.")
 
 
 @contextlib.contextmanager

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import keras
 import tomlkit
 
-from keras_transformer.checkpoint_hints import hint
+from keras_transformer.checkpoint_hints import hint, quoted
 from keras_transformer.files import read_json, write_bytes, write_json
 from keras_transformer.plugins import REMEDY
 
@@ -323,11 +323,14 @@ class Run:
         remedy = "Create one with `keras-transformer train CONFIG.toml --output RUN`."
         if not self.path.exists():
             remedy = f"There is no such folder. {remedy}{hint(self.path)}"
+        elif self.model.is_file() and file in self._vocabulary_files():
+            remedy = "Put back a copy: the run's exports contain one."
         elif self.config.is_file() and any(self.checkpoints.glob("update-*.npz")):
             remedy = (
                 "Training is not finished: `keras-transformer train "
-                f"{self.config} --output {self.path}` continues it, and `keras-transformer average "
-                f"{self.path} --last 1` makes a run from its newest checkpoint."
+                f"{quoted(self.config)} --output {quoted(self.path)}` continues it, and "
+                f"`keras-transformer average {quoted(self.path)} --last 1` makes a run from its "
+                "newest checkpoint."
             )
         elif hint(self.path):
             remedy = hint(self.path).strip()

@@ -4,8 +4,7 @@ import struct
 import typing
 from typing import Any
 
-import sentencepiece
-from sentencepiece import sentencepiece_model_pb2
+from keras_transformer.text.sentencepiece_package import sentencepiece, sentencepiece_model_pb2
 
 # `Any`, because protobuf makes the classes of this module when it is imported, and SentencePiece
 # adds methods to this class.

@@ -15,6 +15,7 @@ from keras_transformer import Beam
 from keras_transformer.cli import command
 from keras_transformer.cli.command import lines_of_level
 from keras_transformer.cli.main import cli
+from keras_transformer.cli.places import check_folder
 
 
 def run(*arguments, data=b""):
@@ -354,3 +355,38 @@ def test_public_names_are_the_documented_ones():
     )
     for name in keras_transformer.__all__:
         assert getattr(keras_transformer, name) is not None
+
+
+@pytest.mark.slow
+def test_a_process_survives_warnings_as_errors_and_a_full_disk():
+    program = "from keras_transformer.cli.main import main; main()"
+    command = [sys.executable, "-c", program]
+    environment = {**os.environ, "PYTHONWARNINGS": "error"}
+    done = subprocess.run(
+        [*command, "train", "nowhere.toml", "--output", "x"],
+        env=environment,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 1 and "nowhere.toml: no such configuration file" in done.stderr
+    for options in (["--help"], ["train", "--help"]):
+        with open("/dev/full", "w") as full:
+            done = subprocess.run([*command, *options], stdout=full, stderr=-1, text=True)
+        assert (done.returncode, done.stderr) == (1, "Error: No space left on device.\n")
+
+
+def test_a_missing_model_has_the_same_status_for_every_command(tmp_path):
+    for name in ("predict", "evaluate"):
+        done = CliRunner().invoke(cli, [name, str(tmp_path / "nowhere")], input="")
+        assert done.exit_code == 1 and "nowhere" in done.stderr, name
+
+
+@pytest.mark.parametrize(
+    ("flag", "reason"),
+    [(0, "permission denied"), (os.ST_RDONLY, "it is on a read-only file system")],
+)
+def test_a_folder_that_cannot_be_written_names_the_reason(tmp_path, monkeypatch, flag, reason):
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    monkeypatch.setattr(os, "statvfs", lambda path: types.SimpleNamespace(f_flag=flag))
+    with pytest.raises(ValueError, match=f"cannot be written: {reason}"):
+        check_folder(tmp_path / "new")

@@ -1,4 +1,5 @@
 import json
+import shlex
 import subprocess
 import sys
 import zipfile
@@ -30,6 +31,28 @@ def test_the_error_for_an_unfinished_run_states_how_to_continue(tmp_path):
     )
     with pytest.raises(ValueError, match=message):
         run.load_model()
+
+
+def test_commands_in_errors_are_quoted_for_a_shell(tmp_path):
+    run = Run(tmp_path / "läufe/run 9")
+    run.checkpoints.mkdir(parents=True)
+    run.config.write_text("")
+    (run.checkpoints / "update-00000007.npz").write_bytes(b"")
+    with pytest.raises(ValueError, match="is not a finished run") as error:
+        run.load_model()
+    command = str(error.value).split("`")[1]
+    assert shlex.split(command)[1:] == ["train", str(run.config), "--output", str(run.path)]
+
+
+def test_a_lost_vocabulary_of_a_finished_run_is_not_called_unfinished(tmp_path):
+    run = Run(tmp_path / "run")
+    run.checkpoints.mkdir(parents=True)
+    (run.checkpoints / "update-00000007.npz").write_bytes(b"")
+    for file in (run.config, run.model):
+        file.write_text("")
+    message = "tokenizer.model is missing. Put back a copy: the run's exports contain one.$"
+    with pytest.raises(ValueError, match=message):
+        run.require_finished()
 
 
 def test_damaged_metrics_are_reported(tmp_path):

@@ -18,6 +18,7 @@ from keras_transformer.training.distillation.student import (
     check_student,
     origin_of,
     prepare_run,
+    size_warning,
     student_settings,
 )
 from keras_transformer.training.distillation.teachers import (
@@ -26,6 +27,7 @@ from keras_transformer.training.distillation.teachers import (
     vocabulary_teacher,
 )
 from keras_transformer.training.distillation.word_level import check_word_level, predict_words
+from keras_transformer.training.loop.messages import say
 from keras_transformer.training.settings.schema import Settings
 from keras_transformer.training.train import is_trained, train
 
@@ -92,6 +94,8 @@ def distill(
         return student_settings(settings, section, first)
 
     student = student_of(distillation.original)
+    if warning := size_warning(student, first):
+        say(console, warning)
     if distillation.shard is not None:  # no lock: other shards are written to the same folder
         return generate(run, settings, distillation, work, console)
     with RunLock(run.path):

@@ -2,7 +2,10 @@
 
 from typing import TYPE_CHECKING, Any
 
+import keras
+
 from keras_transformer.files import replacing
+from keras_transformer.training.factory import model_config
 from keras_transformer.training.settings.taken_vocabulary import read_rules
 from keras_transformer.training.settings.toml import SettingsError, make_settings, save_settings
 
@@ -82,6 +85,28 @@ def student_settings(settings, section, teacher) -> "Settings":
                 )
         values["vocabulary"] = theirs.description()
     return make_settings(values, "the student's configuration")
+
+
+def size_warning(settings, teacher) -> str:
+    """Returns a warning if the student is not smaller than its teacher, otherwise an empty string.
+
+    Args:
+        settings: The `Settings` of the student.
+        teacher: The `Teacher` whose vocabulary the student has. `None`: sizes are not compared.
+    """
+    theirs = None if teacher is None else teacher.run.read_metrics().get("parameters")
+    if theirs is None:
+        return ""
+    config = model_config(settings, teacher.tokenizers)
+    with keras.StatelessScope(initialize_variables=False):  # the values of weights do not matter
+        ours = settings.task.get().pipeline_class().model_class(config).count_params()
+    if ours < theirs:
+        return ""
+    return (
+        f"Warning: the student has {ours:,} parameters and its teacher {theirs:,}: a student is "
+        "usually smaller and faster. Set smaller sizes in [model], such as num_layers, d_model and "
+        "d_ff."
+    )
 
 
 def prepare_run(run, settings, teacher, origin) -> None:

@@ -46,6 +46,7 @@ def load_settings(path: str | os.PathLike, overrides: Iterable[str] = ()) -> Set
     values = _resolve_paths(_parse(path), path, path.parent)
     for override in overrides:
         _override(values, override)
+    _refuse_undecoded(values, path)
     try:
         fill_in(values, load_settings)
         inherit(values, load_settings)
@@ -137,6 +138,27 @@ def _parse(path):
         raise SettingsError(f"{path}: not UTF-8: byte {error.start} cannot be read.") from None
     except OSError as error:
         raise SettingsError(f"{path}: cannot be read: {error.strerror}.") from None
+
+
+def _refuse_undecoded(values, path, place=""):
+    """Refuses text with bytes that Python could not decode, which no file could contain.
+
+    They come from the names of files or from options, if the locale is not UTF-8.
+    """
+    if isinstance(values, (dict, list)):
+        items = values.items() if isinstance(values, dict) else [(None, v) for v in values]
+        for key, value in items:
+            name = place if key is None else f"{place}.{key}".lstrip(".")
+            _refuse_undecoded(value, path, name)
+    elif isinstance(values, str) and not values.isascii():
+        try:
+            values.encode()
+        except UnicodeEncodeError:
+            raise SettingsError(
+                f"{path}: {place} must be valid UTF-8, and Python reads names of files in another "
+                "encoding: set PYTHONUTF8=1 or LC_ALL=C.UTF-8. Received: "
+                f"{ascii(values)}."
+            ) from None
 
 
 def _override(values, text):

@@ -11,7 +11,6 @@ import os
 import zlib
 from pathlib import Path
 
-import sentencepiece
 import tensorflow as tf
 import tensorflow_text
 
@@ -26,6 +25,7 @@ from keras_transformer.text.sentencepiece_model import (
     processor_of,
     with_table,
 )
+from keras_transformer.text.sentencepiece_package import sentencepiece
 from keras_transformer.text.smaller_model import PLACEHOLDER, needed_pieces, smaller_model
 from keras_transformer.text.text_steps import PREFIXES, TextSteps
 from keras_transformer.text.tokenizers.tokenizer import BYTES_PER_TOKEN, STRINGS, Tokenizer

@@ -16,7 +16,7 @@ WORDS = [
     usage("train CONFIG.toml --output NEW again", "unexpected extra argument"),
     usage("train CONFIG.toml --output NEW --strategy mirored", "'mirored' is not one of.*mirrored"),
     usage("translate", "Missing argument 'MODEL... \\[FILE\\]...'"),
-    usage("translate nowhere", "nowhere does not exist: MODEL is a run or an export"),
+    fails("translate nowhere", "nowhere does not exist: MODEL is a run or an export"),
     usage(
         "translate Helsinki-NLP/opus-mt-en-de",
         "`hf download Helsinki-NLP/opus-mt-en-de --local-dir opus-mt-en-de` downloads it, and "
@@ -181,7 +181,7 @@ MODELS = [
     fails("evaluate IN.txt", "IN.txt is not a finished run"),
     fails("evaluate SAVED", "SAVED is not a finished run"),
     fails("average nowhere", "nowhere is not a finished run"),
-    usage("plot attention nowhere sentence --output x.png", "nowhere does not exist: MODEL is a"),
+    fails("plot attention nowhere sentence --output x.png", "nowhere does not exist: MODEL is a"),
     fails("plot attention DATA sentence --output x.png", "DATA is not a finished run"),
     usage("plot attention IN.txt sentence --output x.png", "IN.txt has no attention weights"),
     usage(

@@ -20,7 +20,7 @@ from keras_transformer.training.distillation import student as student_files
 from keras_transformer.training.distillation import translations
 from keras_transformer.training.distillation.distill import distill
 from keras_transformer.training.distillation.options import Distillation
-from keras_transformer.training.distillation.student import prepare_run
+from keras_transformer.training.distillation.student import prepare_run, size_warning
 from keras_transformer.training.distillation.teachers import Searcher, Teacher, open_teachers
 from keras_transformer.training.loop.checkpoint import Checkpoints, read_state
 from keras_transformer.training.settings.toml import SettingsError, load_settings
@@ -33,6 +33,18 @@ def student(folder, tmp_path_factory):
     run = Run(tmp_path_factory.mktemp("student") / "run")
     figures, shown = call(folder, run.path)
     return types.SimpleNamespace(run=run, figures=figures, shown=shown.getvalue())
+
+
+def test_a_student_that_is_not_smaller_than_its_teacher_is_a_warning(folder, student):
+    (teacher,) = open_teachers([folder / "one"], TASKS["translation"])
+    settings, count = load_settings(student.run.config), student.run.load_model().count_params()
+    for theirs, warned in ((count + 1, False), (count, True), (None, False)):
+        metrics = {} if theirs is None else {"parameters": theirs}
+        run = types.SimpleNamespace(read_metrics=lambda metrics=metrics: metrics)
+        text = size_warning(settings, dataclasses.replace(teacher, run=run))
+        beginning = f"Warning: the student has {count:,} parameters and its teacher {count:,}: a s"
+        assert text.startswith(beginning) if warned else text == ""
+    assert size_warning(settings, None) == ""
 
 
 def test_the_texts_are_those_of_the_teacher_with_the_same_search(folder, student):

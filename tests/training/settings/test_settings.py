@@ -459,3 +459,10 @@ def test_an_unreadable_file_is_reported_in_one_line(tmp_path):
     (tmp_path / "latin.toml").write_bytes(b"# caf\xe9\n")
     with pytest.raises(SettingsError, match="latin.toml: not UTF-8: byte 5 cannot be read"):
         load_settings(tmp_path / "latin.toml")
+
+
+def test_a_path_that_is_not_utf8_is_named_with_the_remedy(tmp_path):
+    (tmp_path / "config.toml").write_text('[data]\nsource = "cldr"\n')
+    overrides = ["data.store=l\udcc3\udca4ufe"]  # as Python reads it with LC_ALL=C and PYTHONUTF8=0
+    with pytest.raises(SettingsError, match=r"data.store must be valid UTF-8, .* PYTHONUTF8=1 or"):
+        load_settings(tmp_path / "config.toml", overrides)
