@@ -89,6 +89,7 @@ def _write(output, run, settings, tokenizers, model, metrics):
         if tokenizers is not None:
             new.write_tokenizers(tokenizers)
         new.inherit(run)
+        new.write_prompts(run.read_prompts())
         model.save(new.model)
         new.update_metrics(parameters=model.count_params(), **metrics)
         for file in new.path.iterdir():

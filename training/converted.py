@@ -10,7 +10,7 @@ from keras_transformer.training.settings.toml import save_settings
 
 
 def write_converted(checkpoint, path) -> Run:
-    """Writes the run of a checkpoint: model, vocabulary, provenance, search and settings.
+    """Writes the run of a checkpoint: model, vocabulary, provenance, rules and settings.
 
     The settings have no data. If anything fails, no run is left.
 
@@ -36,6 +36,7 @@ def write_converted(checkpoint, path) -> Run:
             draft.write_tokenizers(checkpoint.tokenizers)
         draft.write_origin(checkpoint.origin)
         draft.write_generation(checkpoint.generation)
+        draft.write_prompts(checkpoint.prompts)
         with replacing(draft.model) as temporary:
             checkpoint.model.save(temporary)
         save_settings(settings, draft.config)

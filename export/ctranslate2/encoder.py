@@ -9,11 +9,12 @@ import tensorflow as tf
 from keras_transformer.export.ctranslate2.engine import load_ctranslate2, open_engine
 from keras_transformer.export.ctranslate2.folder import CONFIG, read_folder
 from keras_transformer.export.ctranslate2.head import read_head
-from keras_transformer.export.ctranslate2.metadata import MAX_LENGTH, MODEL_CONFIG, TASK
+from keras_transformer.export.ctranslate2.metadata import MAX_LENGTH, MODEL_CONFIG, PROMPTS, TASK
 from keras_transformer.export.runtime import check_threads
 from keras_transformer.layers.inputs.segments import second_text, separator_of
 from keras_transformer.layers.masks import padding_mask
 from keras_transformer.tasks import TASKS
+from keras_transformer.text.prompts import Prompts
 
 
 def open_encoder(path, num_threads=None, compute_type="default", num_parallel_calls=1) -> Any:
@@ -31,17 +32,19 @@ def open_encoder(path, num_threads=None, compute_type="default", num_parallel_ca
     check_threads(num_parallel_calls=num_parallel_calls)
     path = pathlib.Path(path)
     metadata, tokenizers = read_folder(path)
-    kind, config = _described(path / CONFIG, metadata)
+    kind, config, prompts = _described(path / CONFIG, metadata)
     head = read_head(path, kind.model_class, config)
     engine = open_engine("Encoder", path, num_threads, compute_type, num_parallel_calls)
-    return kind(EngineModel(config, head, engine), tokenizers, metadata[MAX_LENGTH])
+    pipeline = kind(EngineModel(config, head, engine), tokenizers, metadata[MAX_LENGTH])
+    return pipeline if prompts is None else pipeline.with_prompts(prompts)
 
 
 def _described(path, metadata):
-    """Returns the class of the pipeline and the configuration of the model in metadata."""
+    """Returns the class of the pipeline, the model's configuration and `Prompts` in metadata."""
     try:
         kind = TASKS[metadata[TASK]].pipeline_class()
-        return kind, kind.model_class.config_class.from_dict(metadata[MODEL_CONFIG])
+        prompts = metadata.get(PROMPTS) and Prompts.from_dict(metadata[PROMPTS])
+        return kind, kind.model_class.config_class.from_dict(metadata[MODEL_CONFIG]), prompts
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise ValueError(
             f"{path} is damaged: it does not describe a model of this version. Export the model "

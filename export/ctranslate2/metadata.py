@@ -7,6 +7,7 @@ from typing import Any
 MAX_LENGTH = "max_length"  # of sources and outputs
 TASK, MODEL_CONFIG = "task", "model"  # only encoders have them
 GREEDY = "greedy_max_length"  # maximum output length of greedy search
+PROMPTS = "prompts"  # only sentence encoders may have them
 FORCED = "forced_eos_id"  # for this and the following keys see `TransformerConfig`
 FIRST = "forced_bos_id"
 NGRAM = "no_repeat_ngram"
@@ -35,6 +36,7 @@ def metadata_of_encoder(pipeline) -> dict[str, Any]:
         TASK: pipeline.task,
         MAX_LENGTH: pipeline.max_length,
         MODEL_CONFIG: pipeline.model.config.to_dict(),
+        **{k: v for k, v in pipeline.codec.line_metadata().items() if k == PROMPTS},
     }
 
 

@@ -40,6 +40,7 @@ class LiteRTSinglePass(LiteRTFile):
             TypeError, ValueError: If the model does not have a choice or a value.
         """
         self.codec = self.codec.with_choices(self.codec.choices.replaced(**settings))
+        self._encoder = traced_once(self._trace_encoder)
 
     def answer_batch(self, examples, signature=None) -> list:
         """Returns a `Result` for each of a list of examples.

@@ -8,7 +8,7 @@ from keras_transformer.cli.search_options import SEARCHES
 MODEL_KINDS = "a run, a SavedModel, a .tflite file or a folder for CTranslate2"
 LANGUAGES = ("source_language", "target_language")
 # Settings of answers, see `TextPass.with_settings`.
-ANSWERS = ("no_answer", "dimensions", "timestamps")
+ANSWERS = ("no_answer", "dimensions", "prompt", "timestamps")
 TIMES = ("timestamps", "subtitles")  # options that need timestamps
 # Options that a run supports, depending on its task.
 ALL = {*SEARCHES, "max_length", "alignments", "shortlist", *LANGUAGES, *ANSWERS, *TIMES}

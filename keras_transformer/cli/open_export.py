@@ -107,7 +107,7 @@ def open_ctranslate2_folder(path, search, n_best, languages, answers) -> Any:
 def _opened(model, languages, answers, path):
     """Returns the lines of an export of single answers, with its languages and settings."""
     choices = getattr(model.codec, "choices", None)
-    _refuse_all_but(() if choices is None else {*LANGUAGES, *TIMES}, path)
+    _refuse_all_but(getattr(choices, "command_options", ()), path)
     if any(languages):
         check_choice("language", choices, LANGUAGES, path)
         answers = {**choices.for_languages(*languages), **answers}

@@ -105,6 +105,13 @@ EXAMPLE = """keras-transformer translate runs/base --beam 4 < in.txt > out.txt""
     "the run's vectors are.  [default: all]",
 )
 @option(
+    "--prompt",
+    metavar="NAME",
+    group="Answers",
+    help="In sentence embeddings: name of the prompt in front of each line, such as query, or an "
+    "empty string for none.  [default: that of the checkpoint, mostly none]",
+)
+@option(
     "--timestamps",
     is_flag=True,
     group="Answers",
@@ -145,6 +152,7 @@ def predict(
     target_language,
     no_answer,
     dimensions,
+    prompt,
     timestamps,
     subtitles,
     **options,
@@ -175,6 +183,7 @@ def predict(
     answers = {
         "no_answer": no_answer,
         "dimensions": dimensions,
+        "prompt": prompt,
         "timestamps": True if timestamps or subtitles else None,
     }
     form = Format(

@@ -90,6 +90,10 @@ class Family(abc.ABC):
                 names it.
         """
 
+    def prompts(self) -> Any:
+        """Returns the `Prompts` of a sentence encoder, or `None`."""
+        return None
+
     def generation(self) -> Any:
         """Returns the checkpoint's rules for outputs, a `Generation`, or `None`."""
         return None
@@ -173,6 +177,7 @@ class Checkpoint(typing.NamedTuple):
         origin: Provenance: a dictionary; see `Family.origin`.
         generation: Rules for outputs, a `Generation`; `None` if the model generates no text.
         notes: List of settings that are not converted: strings without a full stop.
+        prompts: The `Prompts` of a sentence encoder; `None` if it has none.
     """
 
     model: typing.Any
@@ -181,6 +186,7 @@ class Checkpoint(typing.NamedTuple):
     origin: dict
     generation: typing.Any
     notes: list
+    prompts: typing.Any = None
 
     @property
     def search(self) -> Any:

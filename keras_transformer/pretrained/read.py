@@ -56,7 +56,8 @@ def read_checkpoint(
     origin = {**family.origin(), **place.origin, **given}
     if origin.get("base") == origin["name"]:
         del origin["base"]
-    return Checkpoint(model, tokenizers, family.task, origin, generation, notes)
+    prompts = family.prompts()
+    return Checkpoint(model, tokenizers, family.task, origin, generation, notes, prompts)
 
 
 def find_family(folder, path) -> type[Family]:

@@ -3,6 +3,7 @@
 import typing
 
 from keras_transformer.pretrained.settings import CheckpointSettings
+from keras_transformer.text.prompts import Prompts
 
 MODULES = "modules.json"
 # Files with settings of the first module and of all; either may be missing.
@@ -23,12 +24,14 @@ class SentenceEncoder(typing.NamedTuple):
         max_length: Maximum length of a text in tokens; longer texts are cut. `None`: that of the
             encoder.
         settings: The `CheckpointSettings` of the first module.
+        prompts: The `Prompts`, or `None`: there are none.
     """
 
     pooling: str
     normalize: bool
     max_length: int | None
     settings: CheckpointSettings
+    prompts: Prompts | None = None
 
     def check_tokenizer(self, tokenizer) -> None:
         """Refuses texts that are converted to lower case before a tokenizer that does not do so.
@@ -66,11 +69,28 @@ def read_sentence_encoder(folder) -> SentenceEncoder | None:
             f"{path}: the Transformer must be in the folder itself. Received: path={places[0]!r}."
         )
     of_all = CheckpointSettings(folder.json(ALL) or {}, folder.path / ALL)
-    of_all.check({"default_prompt_name": (None,)})
     first = CheckpointSettings(folder.json(FIRST) or {}, folder.path / FIRST)
     name = f"{places[1]}/config.json"
     pooling = CheckpointSettings(folder.require_json(name), folder.path / name)
-    return SentenceEncoder(_pooling(pooling), len(kinds) == 3, _length(folder, first), first)
+    return SentenceEncoder(
+        _pooling(pooling), len(kinds) == 3, _length(folder, first), first, _prompts(of_all)
+    )
+
+
+def _prompts(settings):
+    """Returns the `Prompts` in the settings of all modules; empty ones stand for nothing."""
+    texts, default = settings.get("prompts") or {}, settings.get("default_prompt_name")
+    if not isinstance(texts, dict) or not all(isinstance(x, str) for x in texts.values()):
+        raise settings.wrong("prompts", "texts by name")
+    if default is not None and default not in texts:
+        rule = f"one of {', '.join(texts)}, or null" if texts else "null, without `prompts`"
+        raise settings.wrong("default_prompt_name", rule)
+    if default is None and not any(texts.values()):
+        return None
+    try:
+        return Prompts(texts, default)
+    except ValueError as error:
+        raise settings.wrong("prompts", "texts by name") from error
 
 
 def _length(folder, first):
@@ -102,6 +122,7 @@ def _kinds(modules, path):
 
 def _pooling(settings):
     """Returns our name for the pooling; several kinds at once have no place here."""
+    settings.check({"include_prompt": (True, None)})
     named = settings.get("pooling_mode")
     if named is not None:
         return settings.choice("pooling_mode", NAMES)

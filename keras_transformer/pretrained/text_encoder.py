@@ -124,6 +124,9 @@ class TextEncoder(Family):
         """The `SentenceEncoder` that the folder describes, or `None`."""
         return read_sentence_encoder(self.folder)
 
+    def prompts(self) -> Any:  # noqa: D102
+        return self.sentences.prompts if self.sentences else None
+
     def make_config(self, pooler=None, **options) -> Any:
         """Returns the configuration of the encoder with its head.
 

@@ -40,6 +40,7 @@ class Run:
         self.origin = self.path / "origin.json"  # provenance of the original checkpoint
         self.distillation = self.path / "distillation"  # outputs of teachers for its training data
         self.generation = self.path / "generation.json"  # that checkpoint's rules for outputs
+        self.prompts = self.path / "prompts.json"  # of a sentence encoder
         self.search = self.path / "search.json"  # replaces the search in generation.json
 
     def load(self, model_class: type) -> tuple[Any, "Tokenizers | None"]:
@@ -286,6 +287,21 @@ class Run:
         """Writes `generation.json` unless `generation` is `None`."""
         if generation is not None:
             write_json(self.generation, generation.to_dict())
+
+    def read_prompts(self) -> Any:
+        """Returns the `Prompts` of a sentence encoder; `None` if it has none.
+
+        Raises:
+            ValueError: If the file cannot be read.
+        """
+        from keras_transformer.text.prompts import Prompts
+
+        return read_json(self.prompts, Prompts.from_dict)
+
+    def write_prompts(self, prompts: Any) -> None:
+        """Writes `prompts.json` unless `prompts` is `None`."""
+        if prompts is not None:
+            write_json(self.prompts, prompts.to_dict())
 
     def configure(self, config: Any) -> Any:
         """Returns a model's configuration with the token ids in `generation.json`.

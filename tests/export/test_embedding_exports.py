@@ -1,5 +1,7 @@
 """Exports of sentence embeddings give the run's vectors, from strings and ids."""
 
+import pathlib
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -9,7 +11,7 @@ from pipelines import with_larger_weights
 
 from keras_transformer import Embedder, EmbedderConfig, TextEmbedder
 from keras_transformer.cli.main import cli
-from keras_transformer.export import export_litert, export_saved_model
+from keras_transformer.export import export_ctranslate2, export_litert, export_saved_model
 from keras_transformer.export.answer_agreement import AnswerAgreement
 from keras_transformer.export.errors import ExportError
 from keras_transformer.export.limits import Limits
@@ -18,6 +20,7 @@ from keras_transformer.export.saved_model.loaders import SessionModel
 from keras_transformer.export.saved_model.runtime import SavedModelSinglePass
 from keras_transformer.tasks.embedding.embedder import TextVector
 from keras_transformer.tasks.graphs import traced_once
+from keras_transformer.text.prompts import Prompts
 
 TEXTS = ["in 3 days", "after 12 hours and 30 minutes", "weeks", "", "Grüße aus Köln", "x " * 40]
 
@@ -129,3 +132,54 @@ def test_a_tflite_file_reads_texts_in_one_graph(embedder):
         np.testing.assert_array_equal(inputs["source"], expected["source"])
         np.testing.assert_array_equal(rest["truncated"], others["truncated"])
     assert eager == [False]
+    prompts = Prompts({"query": "in 3 days "})
+    loaded.codec = loaded.codec.with_choices(prompts)
+    loaded.choose(prompt="query")  # not the graph of the choice before
+    inputs, _ = loaded._encode(loaded.codec.request(["weeks"]))
+    expected, _ = embedder.codec.encode(tf.constant(["in 3 days weeks"]))
+    np.testing.assert_array_equal(inputs["source"], expected["source"])
+
+
+PROMPTS = {"query": "in 3 days ", "passage": "weeks "}
+
+
+@pytest.fixture(scope="module")
+def prompted(embedder):
+    """An embedder with a default prompt, and the vectors by name of prompt; "": none."""
+    pipeline = embedder.with_model(embedder.model).with_prompts(Prompts(PROMPTS, "query"))
+    expected = {name: embedder.embed([text + line for line in TEXTS]) for name, text in
+                {**PROMPTS, "": ""}.items()}  # fmt: skip
+    return pipeline, {**expected, None: expected["query"]}
+
+
+def exported(prompted, form, folder):
+    """Exports the embedder, and returns the path."""
+    if form == "saved-model":
+        return pathlib.Path(export_saved_model(prompted, folder / "version", TEXTS)["path"])
+    if form == "litert":
+        export_litert(prompted, folder / "model.tflite", TEXTS)
+        return folder / "model.tflite"
+    export_ctranslate2(prompted, folder / "ct2", TEXTS)
+    return folder / "ct2"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("form", ["saved-model", "litert", "ctranslate2"])
+def test_exports_have_the_prompts(prompted, form, tmp_path):
+    pipeline, expected = prompted
+    path = exported(pipeline, form, tmp_path)
+    texts = tmp_path / "texts.txt"
+    texts.write_text("".join(f"{text}\n" for text in TEXTS))
+    for name, vectors in expected.items():
+        options = [] if name is None else ["--prompt", name]
+        done = CliRunner().invoke(cli, ["predict", str(path), "--input", str(texts), *options])
+        assert done.exit_code == 0, done.output
+        for text, line, vector in zip(TEXTS, done.stdout.splitlines(), vectors, strict=True):
+            if text:  # an empty line has an empty answer
+                np.testing.assert_allclose(np.array(line.split(" "), float), vector, atol=1e-5)
+    done = CliRunner().invoke(
+        cli, ["predict", str(path), "--input", str(texts), "--prompt", "other"]
+    )
+    assert done.exit_code and "`prompt` must be one of" in done.output
+    if form == "saved-model":
+        assert "`query` ('in 3 days ')" in (path / "README.md").read_text()

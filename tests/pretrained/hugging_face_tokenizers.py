@@ -2,7 +2,8 @@
 
 `python hugging_face_tokenizers.py FOLDER` reads `FOLDER/cases.json`, a dictionary that maps the
 paths of checkpoints to a class of tokenizers, keyword arguments and texts, and writes
-`FOLDER/ids.json` with the token ids of each text, and with `save` the `tokenizer.json`.
+`FOLDER/ids.json` with the token ids of each text, with `save` the `tokenizer.json`, and with
+`saved` the files of `save_pretrained` in the folder that it names.
 """
 
 import json
@@ -20,5 +21,7 @@ if __name__ == "__main__":
         tokenizer = kind.from_pretrained(path, **case["options"])
         if case["save"]:  # the class numbers languages in another order than published files
             tokenizer.backend_tokenizer.save(f"{path}/tokenizer.json")
+        if "saved" in case:
+            tokenizer.save_pretrained(case["saved"])
         ids[path] = [tokenizer(text).input_ids for text in case["texts"]]
     (place / "ids.json").write_text(json.dumps(ids))

@@ -124,7 +124,8 @@ def converted(name, search=None):
 def test_features_states_and_logits(name):
     read, expected = converted(name)
     model = read.model
-    frames = frames_of(model.config.input, expected["samples"], expected["lengths"])
+    samples, lengths = tf.constant(expected["samples"]), tf.constant(expected["lengths"])
+    frames = frames_of(model.config.input, samples, lengths)
     np.testing.assert_allclose(frames, expected["features"], rtol=0, atol=1e-4)
     states = model.encode(expected["features"])[0]
     np.testing.assert_allclose(states, expected["states"], rtol=0, atol=1e-4)

@@ -15,10 +15,12 @@ import roberta_folders
 from keras_transformer import Embedder, from_pretrained
 from keras_transformer.pretrained.read import read_checkpoint
 from keras_transformer.tasks import open_run
+from keras_transformer.text.prompts import Prompts
 from keras_transformer.training.converted import write_converted
 
 KIND = "sentence_transformers.models."
 MEAN, CLS, MAX = "pooling_mode_mean_tokens", "pooling_mode_cls_token", "pooling_mode_max_tokens"
+CONFIG = "config_sentence_transformers.json"
 ALL = (MEAN, CLS, MAX, "pooling_mode_mean_sqrt_len_tokens", "pooling_mode_lasttoken")
 
 
@@ -139,6 +141,28 @@ def test_the_limit_may_be_that_of_the_tokenizer(tmp_path, of_module, of_tokenize
     assert read_checkpoint(folder).model.config.max_length == (expected or whole)
 
 
+def test_prompts_are_kept_in_the_run(tmp_path):
+    folder = tmp_path / "checkpoint"
+    bert(folder)
+    add_modules(folder)
+    texts = {"query": "the film ", "document": ""}
+    settings = {"prompts": texts, "default_prompt_name": None}
+    (folder / CONFIG).write_text(json.dumps(settings))
+    checkpoint = read_checkpoint(folder)
+    assert checkpoint.prompts == Prompts(texts)
+    run = write_converted(checkpoint, tmp_path / "run")
+    assert run.read_prompts() == Prompts(texts)
+    pipeline = Embedder.from_run(run.path)
+    expected = pipeline.embed(["the film is good", "the film is bad"])
+    found = pipeline.embed(["is good", "is bad"], prompt="query")
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+    (folder / CONFIG).write_text(json.dumps({**settings, "default_prompt_name": "query"}))
+    assert read_checkpoint(folder).prompts.text == "the film "
+    np.testing.assert_allclose(from_pretrained(folder).embed(["is good"]), expected[:1], atol=1e-6)
+    (folder / CONFIG).write_text('{"prompts": {"query": "", "document": ""}}')
+    assert read_checkpoint(folder).prompts is None
+
+
 def replaced(folder, name, content):
     (folder / name).write_text(content)
 
@@ -168,11 +192,31 @@ BROKEN = {
         lambda folder: (folder / "1_Pooling" / "config.json").unlink(),
         "1_Pooling/config.json is missing.",
     ),
-    "prompt": (
+    "default prompt": (
         lambda folder: replaced(
             folder, "config_sentence_transformers.json", '{"default_prompt_name": "query"}'
         ),
-        "`default_prompt_name` must be null. Received: 'query'.",
+        "`default_prompt_name` must be null, without `prompts`. Received: 'query'.",
+    ),
+    "other default prompt": (
+        lambda folder: replaced(
+            folder, CONFIG, '{"default_prompt_name": "a", "prompts": {"b": ""}}'
+        ),
+        "`default_prompt_name` must be one of b, or null. Received: 'a'.",
+    ),
+    "prompts": (
+        lambda folder: replaced(folder, CONFIG, '{"prompts": {"query": 3}}'),
+        "config_sentence_transformers.json: `prompts` must be texts by name.",
+    ),
+    "prompt without a name": (
+        lambda folder: replaced(folder, CONFIG, '{"prompts": {"": "query: "}}'),
+        "config_sentence_transformers.json: `prompts` must be texts by name.",
+    ),
+    "pooling without the prompt": (
+        lambda folder: replaced(
+            folder, "1_Pooling/config.json", '{"pooling_mode": "mean", "include_prompt": false}'
+        ),
+        "1_Pooling/config.json: `include_prompt` must be true or null. Received: False.",
     ),
     "length": (
         lambda folder: replaced(folder, "sentence_bert_config.json", '{"max_seq_length": 1}'),

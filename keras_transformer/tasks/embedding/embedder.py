@@ -1,16 +1,19 @@
 """The pipeline of sentence embeddings: a vector for each text."""
 
 import dataclasses
+import functools
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import tensorflow as tf
 
 from keras_transformer.checks import is_integer
 from keras_transformer.models.embedder import TextEmbedder
 from keras_transformer.tasks.single_pass.codec import Guide, Result
 from keras_transformer.tasks.single_pass.text import MODULES, RULE, TextCodec, TextPass, quoted
 from keras_transformer.tensors import Tensor
+from keras_transformer.text.prompts import Prompts
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,6 +55,7 @@ class VectorCodec(TextCodec):
 
     Args:
         tokenizer, max_length: See `TextCodec`.
+        choices: The `Prompts` of the model. `None`: it has none.
     """
 
     verb = "embed"
@@ -59,6 +63,50 @@ class VectorCodec(TextCodec):
     nothing = {"vector": 0.0}
     max_score_loss = {"none": 0.0, "float16": 0.001, "int8": 0.02, "int4": 0.06}
     score_unit = "of cosine distance"
+    choices = Prompts()
+
+    def __init__(self, tokenizer, max_length, choices=None):
+        super().__init__(tokenizer, max_length)
+        self.choices = self.choices if choices is None else choices
+        if self.choices.texts:
+            self.option_specs = {"prompt": tf.TensorSpec([None], tf.string, name="prompt")}
+
+    def with_choices(self, choices) -> "VectorCodec":
+        """Returns a codec that differs in its `Prompts`."""
+        return type(self)(self.tokenizer, self.longest, choices)
+
+    def options(self, examples) -> dict[str, Tensor]:  # noqa: D102
+        return self.choices.request(len(examples))
+
+    def encode(self, sentences, prompt=None) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+        """Returns `source`, padded token ids `[B, S]`, and `truncated`, `[B]`.
+
+        Args:
+            sentences: Texts, string `[B]`.
+            prompt: Names of their prompts, string `[B]`; `""`: none. `None`: the default.
+        """
+        text = self.choices.text if prompt is None else self.choices.looked_up(prompt)
+        if prompt is not None or text:
+            sentences = tf.strings.join([text, sentences])
+        return super().encode(sentences)
+
+    @classmethod
+    def of_lines(cls, metadata) -> type["VectorCodec"]:
+        """Returns the class with the `Prompts` of a SavedModel, which may have none."""
+        if "prompts" not in metadata:
+            return cls
+        return type(cls.__name__, (cls,), {"choices": Prompts.from_dict(metadata["prompts"])})
+
+    def line_metadata(self) -> dict[str, Any]:  # noqa: D102
+        return {"prompts": self.choices.to_dict()} if self.choices.texts else {}
+
+    def metadata(self) -> dict[str, Any]:  # noqa: D102
+        return {**super().metadata(), **self.line_metadata()}
+
+    @classmethod
+    def from_metadata(cls, metadata, tokenizers) -> "VectorCodec":  # noqa: D102
+        prompts = Prompts.from_dict(metadata.get("prompts", {}))
+        return cls(tokenizers, metadata["max_length"], prompts)
 
     def outputs(self, prediction) -> dict[str, Tensor]:
         """Returns `vector` `[B, D]`."""
@@ -77,6 +125,15 @@ class VectorCodec(TextCodec):
 
     def guide(self, example) -> Guide:  # noqa: D102
         texts, strings = self.notes()
+        prompts = self.choices
+        if prompts.texts:
+            names = ", ".join(f"`{name}` ({text!r})" for name, text in prompts.texts.items())
+            default = "no prompt" if prompts.default is None else f"`{prompts.default}`"
+            strings += (
+                f" A prompt is put in front of each text, by default {default}. The signature "
+                f"`options` has the name of each text's prompt as `prompt`: {names}, or an empty "
+                "string for none."
+            )
         return Guide(
             purpose="Represents texts by vectors, with its tokenizer inside",
             request={"sentences": quoted([example])},
@@ -105,10 +162,40 @@ class Embedder(TextPass):
     model_class = TextEmbedder
     output = "vector"
     codec_class = VectorCodec
-    settings = ("dimensions",)
+    settings = ("dimensions", "prompt")
     dimensions: int | None = None
 
+    def __init__(self, *arguments: Any):
+        super().__init__(*arguments)
+        # Hidden in a closure: a SavedModel of this pipeline would contain the others.
+        prompted = functools.cache(self._with_prompt)
+        self._prompted = lambda prompt: prompted(prompt)
+
+    @classmethod
+    def with_files_of(cls, run, model, max_length=None) -> "Embedder":  # noqa: D102
+        return super().with_files_of(run, model, max_length).with_prompts(run.read_prompts())
+
+    @classmethod
+    def of_checkpoint(cls, checkpoint, max_length=None) -> "Embedder":  # noqa: D102
+        return super().of_checkpoint(checkpoint, max_length).with_prompts(checkpoint.prompts)
+
+    def with_model(self, model) -> "Embedder":  # noqa: D102
+        return super().with_model(model).with_prompts(self.codec.choices)
+
+    def with_prompts(self, prompts: Prompts | None) -> "Embedder":
+        """Returns this pipeline after giving it the `Prompts` of its run; `None`: it has none."""
+        self.codec = self.codec.with_choices(prompts)
+        return self
+
+    def _with_prompt(self, prompt):
+        """Returns a pipeline that differs in its prompt alone."""
+        short = {} if self.dimensions is None else {"dimensions": self.dimensions}
+        return self.with_settings(prompt=prompt, **short)
+
     def _set(self, name, value):
+        if name == "prompt":
+            self.codec = self.codec.with_choices(self.codec.choices.replaced(value))
+            return
         self._check_dimensions(value)
         self.dimensions = value
 
@@ -121,7 +208,11 @@ class Embedder(TextPass):
         return [dataclasses.replace(result, values=row) for result, row in pairs]
 
     def embed(
-        self, texts: Sequence[str], dimensions: int | None = None, batch_size: int = 64
+        self,
+        texts: Sequence[str],
+        dimensions: int | None = None,
+        batch_size: int = 64,
+        prompt: str | None = None,
     ) -> np.ndarray:
         """Returns the vectors of texts, float32 `[T, D]`.
 
@@ -131,13 +222,16 @@ class Embedder(TextPass):
                 again if the model does so. `None`: all.
             batch_size: Number of texts embedded at a time. A batch contains texts of similar
                 length.
+            prompt: Name of the prompt in front of each text, or `""`: no prompt. `None`: the
+                checkpoint's default, which is mostly none.
 
         Raises:
             TypeError: If `texts` is not a list of strings, or `dimensions` is not an integer.
-            ValueError: If `dimensions` is out of range.
+            ValueError: If `dimensions` is out of range, or there is no such prompt.
         """
         self._check_dimensions(dimensions)
-        vectors = self.stacked(self.answer(texts, batch_size))
+        pipeline = self if prompt is None else self._prompted(prompt)
+        vectors = self.stacked(pipeline.answer(texts, batch_size))
         return vectors if dimensions is None else self._shortened(vectors, dimensions)
 
     def _check_dimensions(self, dimensions):

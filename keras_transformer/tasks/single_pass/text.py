@@ -158,7 +158,7 @@ class TextPass(SinglePass, TextPipeline, abc.ABC):
                     f"Received: {name}={value!r}."
                 )
         models = self.model if len(self.models) == 1 else list(self.models)
-        pipeline = type(self)(models, self.tokenizers, self.max_length)
+        pipeline = self.with_model(models)
         for name, value in settings.items():
             pipeline._set(name, value)
         return pipeline

@@ -1,6 +1,7 @@
 """Choices of a request for a transcript: language, task and timestamps."""
 
 import dataclasses
+import typing
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,10 @@ class Choices:
         timestamps: Whether outputs have timestamps by default.
     """
 
+    # Options of the command line for a model that may have choices.
+    command_options: typing.ClassVar = (
+        *("source_language", "target_language", "timestamps", "subtitles"),
+    )
     prompt: tuple = ()
     languages: dict = dataclasses.field(default_factory=dict)
     tasks: dict = dataclasses.field(default_factory=dict)
