@@ -95,9 +95,12 @@ def pre_tokenizer(pattern):
     return {"type": "Sequence", "pretokenizers": [first, last]}
 
 
-def merge(word, ranks):
-    """The tokens of a word: the pair of the lowest rank becomes one, again and again."""
-    tokens = [LETTERS[byte] for byte in word.encode()]
+def merge(word, ranks, known=None):
+    """The tokens of a word: the pair of the lowest rank becomes one, again and again.
+
+    Bytes whose letter is not known are dropped first, so that their neighbours may merge.
+    """
+    tokens = [LETTERS[byte] for byte in word.encode() if known is None or LETTERS[byte] in known]
     while len(tokens) > 1:
         pairs = list(zip(tokens, tokens[1:], strict=False))
         best = min(pairs, key=lambda pair: ranks.get(pair, len(ranks)))
@@ -112,9 +115,9 @@ def merge(word, ranks):
     return tokens
 
 
-def tokens(text, ranks):
+def tokens(text, ranks, known=None):
     """The tokens of a text; `ranks` has the place of each pair in the list of merges."""
-    return [token for word in words(text) for token in merge(word, ranks)]
+    return [token for word in words(text) for token in merge(word, ranks, known)]
 
 
 def learn(texts, count):

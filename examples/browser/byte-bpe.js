@@ -88,9 +88,10 @@ export class ByteBpe {
 
   /** Returns the pieces of a word: neighbours are merged, the pair of the lowest rank first. */
   split(word) {
-    const symbols = [...new TextEncoder().encode(word)].map((byte) => LETTERS[byte]);
-    const whole = symbols.join("");
+    const letters = [...new TextEncoder().encode(word)].map((byte) => LETTERS[byte]);
+    const whole = letters.join("");
     if (this.wholeWords.has(whole)) return [whole];
+    const symbols = letters.filter((letter) => this.ids.has(letter)); // some lack a few bytes
     const rankOf = (at) => this.ranks.get(symbols[at] + symbols[at + 1]) ?? Infinity;
     const ranks = symbols.slice(1).map((_, at) => rankOf(at));
     for (;;) {

@@ -85,9 +85,10 @@ public final class ByteBpe: Vocabulary {
 
   /// Returns the pieces of a word: neighbours are merged, the pair of the lowest rank first.
   private func split(_ word: String) -> [Key] {
-    var symbols = word.utf8.map { Key(letters[Int($0)].utf8) }
-    let whole = Key(symbols.joined())
+    let all = word.utf8.map { Key(letters[Int($0)].utf8) }
+    let whole = Key(all.joined())
     if wholeWords.contains(whole) { return [whole] }
+    var symbols = all.filter { pieces.id(of: $0) != nil }  // some lack a few bytes
     func rank(_ at: Int) -> Int { ranks[symbols[at] + symbols[at + 1]] ?? Int.max }
     var order = symbols.indices.dropLast().map(rank)
     while let least = order.min(), least < Int.max {

@@ -5,6 +5,7 @@ from keras_transformer.pretrained.added_tokens import read_mask, with_added_toke
 from keras_transformer.pretrained.pieces import pieces_of_ids
 from keras_transformer.pretrained.post_processor import check_marks
 from keras_transformer.pretrained.settings import CheckpointSettings
+from keras_transformer.text.byte_pairs import CHARACTERS
 from keras_transformer.text.tokenizers import ByteBPETokenizer
 from keras_transformer.text.word_patterns import PATTERNS
 
@@ -21,6 +22,11 @@ EXPRESSIBLE = {
     "byte_fallback": (False,),
     "ignore_merges": (False, True),
 }
+OFFICIAL = (
+    "The file may be the published one: the tokenizer of this package needs this rule to return "
+    "the same tokens. Another revision of the checkpoint, or the tokenizer.json that a new version "
+    "of transformers saves, may follow it."
+)
 SPLIT = {"type": "Split", "behavior": "Isolated", "invert": False}
 DIGITS = {"type": "Digits", "individual_digits": True}
 
@@ -36,6 +42,7 @@ def read_byte_bpe(
     normalization=None,
     marks=None,
     no_text=None,
+    notes=None,
 ) -> ByteBPETokenizer:
     """Returns the `ByteBPETokenizer` of a checkpoint, with as many entries as its model has.
 
@@ -58,6 +65,8 @@ def read_byte_bpe(
         no_text: Function from the list of the vocabulary's tokens to those that are no part of a
             text, such as timestamps: they are not found in texts, and decoded to nothing.
             `None`: only special tokens are no part of a text.
+        notes: List to which a note is appended if the first merge is missing, which is then put
+            back: see `lost_first_merge`. `None`: the merges are those of the file.
 
     Raises:
         ValueError: If a file is missing or damaged, does not fit the model, or holds another
@@ -75,6 +84,13 @@ def read_byte_bpe(
         ids, merges, how = _from_json(content, path)
     if prefix_space and how.get("pattern", "gpt2") != "gpt2":
         raise options.wrong("add_prefix_space", "false for texts that are split at this pattern")
+    if notes is not None:
+        lost, merges = lost_first_merge(ids, merges), [*merges]
+        if lost is not None:
+            merges.insert(0, lost)
+            notes.append(
+                f"{path}: the first merge, {' '.join(lost)!r}, is missing and was put back"
+            )
     found = []
     ids = with_added_tokens(ids, folder, content, path, found)
     if how["normalization"] is not None and content is not None:
@@ -100,11 +116,36 @@ def read_byte_bpe(
     try:
         tokenizer = ByteBPETokenizer(pieces, merges, special, starts_with_bos, prefix_space, **how)
     except ValueError as error:
-        raise ValueError(f"{path}: {error}") from error
+        rule = str(error).replace("`pieces`", "`vocab`")
+        raise ValueError(f"{path}: {rule} {OFFICIAL}") from error
     if content is not None and marks != ():
         own = (special["bos"], special["eos"]) if starts_with_bos else (None, None)
         check_marks(content, path, ids, [own] if marks is None else marks(special))
     return tokenizer
+
+
+def lost_first_merge(ids, merges) -> tuple[str, str] | None:
+    """Returns the merge that was lost in front of a list of merges, or `None` if none was.
+
+    The first `merges.txt` of Whisper's multilingual checkpoints has no line with a version, and its
+    readers skipped the first merge instead. The token that this merge makes remains in the
+    vocabulary: it is the only token of two bytes that no merge makes, and its id is the one before
+    that of the token of the first merge.
+
+    Args:
+        ids: Dictionary from tokens to ids.
+        merges: Pairs of tokens.
+    """
+    made = {"".join(pair) for pair in merges}
+    letters = {*CHARACTERS} & {*ids}
+    unmade = [piece for piece in ids if len(piece) == 2 and {*piece} <= letters]
+    unmade = [piece for piece in unmade if piece not in made]
+    if len(unmade) != 1 or not merges:
+        return None
+    first, next_one = ids[unmade[0]], ids.get("".join(merges[0]))
+    if not is_integer(first) or next_one != first + 1:
+        return None
+    return unmade[0][0], unmade[0][1]
 
 
 def _check_found(content, path):

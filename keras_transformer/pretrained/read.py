@@ -52,12 +52,23 @@ def read_checkpoint(
             raise ValueError(f"{folder.path}: a model without a vocabulary has no languages.")
         tokenizers = tokenizers.with_languages(source_language, target_language)
     notes = [*family.notes, *(() if generation is None else generation.notes)]
+    notes += () if tokenizers is None else _dropped(tokenizers)
     given = {key: value for key, value in (("name", name), ("license", license)) if value}
     origin = {**family.origin(), **place.origin, **given}
     if origin.get("base") == origin["name"]:
         del origin["base"]
     prompts = family.prompts()
     return Checkpoint(model, tokenizers, family.task, origin, generation, notes, prompts)
+
+
+def _dropped(tokenizers):
+    """Yields a note if vocabularies have no token for some bytes."""
+    for dropped in {getattr(side, "dropped_bytes", ()) for side in tokenizers} - {()}:
+        few = ", ".join(f"0x{byte:02X}" for byte in dropped[:3])
+        yield (
+            f"the vocabulary has no token for {len(dropped)} bytes of UTF-8, such as {few}: they "
+            "are dropped from texts, as by Hugging Face's tokenizers"
+        )
 
 
 def find_family(folder, path) -> type[Family]:

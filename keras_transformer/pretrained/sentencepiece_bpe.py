@@ -5,7 +5,7 @@ from keras_transformer.pretrained.byte_bpe import EXPRESSIBLE, OPTIONS, VOCABULA
 from keras_transformer.pretrained.pieces import pieces_of_ids
 from keras_transformer.pretrained.post_processor import check_marks
 from keras_transformer.pretrained.settings import CheckpointSettings
-from keras_transformer.text.byte_pairs import check_merges, merge_ranks
+from keras_transformer.text.byte_pairs import NO_UTF_8, check_merges, merge_ranks
 from keras_transformer.text.piece_table import PieceTable
 from keras_transformer.text.sentencepiece_model import messages, processor_of
 from keras_transformer.text.smaller_model import PLACEHOLDER
@@ -78,7 +78,7 @@ def read_sentencepiece_bpe(folder, settings, special, padding, marks) -> Sentenc
             added = {token["content"] for token in content.get("added_tokens") or []}
             added |= {*ids} - {*own}
             proto = _model_of_merges(pieces, merges, {*roles.values(), *added}, unknown)
-        return _tokenizer(proto, roles, NOTHING if is_bare else prefix)
+        return _tokenizer(proto, len(pieces), roles, NOTHING if is_bare else prefix)
     except ValueError as error:
         message = str(error)
         raise ValueError(message if str(path) in message else f"{path}: {message}") from error
@@ -120,7 +120,14 @@ def _model_of_merges(pieces, merges, special, unknown):
         special: The tokens that are not text.
         unknown: The token for unknown text, one of them.
     """
-    ranks = merge_ranks(pieces, merges, BYTES)
+    missing = [byte for byte in range(256) if BYTES[byte] not in {*pieces}]
+    needed = [BYTES[byte] for byte in missing if byte not in NO_UTF_8]
+    if needed:
+        raise ValueError(
+            f"`vocab` must have the token of each byte that occurs in UTF-8. Received: "
+            f"{len(needed)} are missing, such as {needed[0]!r}."
+        )
+    ranks = merge_ranks(pieces, merges)
     check_merges(merges, ranks)
     proto, of_bytes = messages.ModelProto(), {*BYTES}
     proto.trainer_spec.model_type = messages.TrainerSpec.BPE
@@ -142,18 +149,21 @@ def _model_of_merges(pieces, merges, special, unknown):
                 f"each token of several characters must be made by a merge. Received: {piece!r}."
             )
         proto.pieces.add(piece=piece, score=-float(ranks.get(piece, -1) + 1), type=kind)
+    for byte in missing:  # SentencePiece needs all of them
+        proto.pieces.add(piece=BYTES[byte], type=KINDS.BYTE)
     return proto
 
 
-def _tokenizer(proto, roles, prefix):
+def _tokenizer(proto, size, roles, prefix):
     """Returns the tokenizer of a model.
 
     Args:
-        proto: The model, whose pieces are all tokens; it is changed.
+        proto: The model; it is changed.
+        size: Number of its first pieces that are tokens.
         roles: Dictionary from `"pad"`, `"unk"`, `"bos"` and `"eos"` to pieces.
         prefix: The `TextSteps` before SentencePiece: `NOTHING`, `SPACE` or `ONE_SPACE`.
     """
-    spec, size = proto.trainer_spec, len(proto.pieces)
+    spec = proto.trainer_spec
     ids = {piece.piece: number for number, piece in enumerate(proto.pieces)}
     special = {f"{role}_id": ids[piece] for role, piece in roles.items()}
     for role, piece in roles.items():
@@ -161,11 +171,12 @@ def _tokenizer(proto, roles, prefix):
             raise ValueError(f"special tokens must not be text. Received: {piece!r}.")
         setattr(spec, f"{role}_piece", piece)
         setattr(spec, f"{role}_id", ids[piece])
-    spec.vocab_size = size
+    spec.vocab_size = len(proto.pieces)
     proto.ClearField("self_test_data")  # loading a model tokenizes these samples
     model = proto.SerializeToString()
     processor_of(model, ("pad", "bos", "eos"))
-    return SentencePieceTokenizer(model, PieceTable(range(size), size, steps=prefix, **special))
+    own = [*range(size), *([-1] * (len(proto.pieces) - size))]
+    return SentencePieceTokenizer(model, PieceTable(own, size, steps=prefix, **special))
 
 
 def _unknown(model, ids):

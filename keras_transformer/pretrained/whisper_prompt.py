@@ -4,16 +4,60 @@ import functools
 from typing import Any
 
 from keras_transformer.checks import is_integer
-from keras_transformer.text.language_names import code_of
+from keras_transformer.pretrained.settings import CheckpointSettings
+from keras_transformer.text.language_names import NAMES, code_of
 from keras_transformer.text.languages import (
     DETECTED,
     ENGLISH,
     TRANSCRIBE,
+    TRANSLATE,
     Languages,
     task_for,
 )
 
 FORCED = "forced_decoder_ids"
+ENGLISH_SIZE = 51_864  # entries of the vocabulary of every checkpoint for English alone
+WITHOUT_TIMES = "<|notimestamps|>"
+
+
+def lacks_names(settings, others) -> bool:
+    """Returns true for a multilingual checkpoint whose settings do not name its languages.
+
+    Checkpoints that were fine-tuned in 2022 and 2023 have no `lang_to_id`.
+
+    Args:
+        settings: The `CheckpointSettings` for outputs.
+        others: The `CheckpointSettings` of `config.json`.
+    """
+    if settings.get("lang_to_id") is not None:
+        return False
+    return settings.flag("is_multilingual", others.count("vocab_size") != ENGLISH_SIZE)
+
+
+def with_names(settings, pieces, start) -> CheckpointSettings:
+    """Returns settings with the ids of languages and tasks that the vocabulary names.
+
+    Args:
+        settings: The `CheckpointSettings` for outputs.
+        pieces: The tokens in the order of their ids.
+        start: The id of the token that begins an output. The tokens of languages follow it.
+
+    Returns:
+        The same settings if there are no tokens of languages.
+    """
+    names = {piece: number for number, piece in enumerate(pieces)}
+    tasks = {task: names.get(f"<|{task}|>") for task in (TRANSLATE, TRANSCRIBE)}
+    end = min((number for number in tasks.values() if number is not None), default=len(pieces))
+    codes = ((piece.removeprefix("<|").removesuffix("|>"), piece) for piece in pieces[start:end])
+    languages = {piece: names[piece] for code, piece in codes if code in NAMES}
+    if not languages:
+        return settings
+    known = {"lang_to_id": languages}
+    if settings.get("task_to_id") is None:
+        known["task_to_id"] = {task: n for task, n in tasks.items() if n is not None}
+    if settings.get("no_timestamps_token_id") is None and WITHOUT_TIMES in names:
+        known["no_timestamps_token_id"] = names[WITHOUT_TIMES]
+    return CheckpointSettings({**settings.content, **known}, settings.path)
 
 
 class WhisperPrompt:

@@ -30,6 +30,7 @@ def characters() -> str:
 
 
 CHARACTERS = characters()
+NO_UTF_8 = (0xC0, 0xC1, *range(0xF5, 0x100))  # bytes that never occur in UTF-8
 NEVER = math.inf  # rank of a text that is no piece
 BYTES = {character: byte for byte, character in enumerate(CHARACTERS)}
 
@@ -67,7 +68,7 @@ def utf8_bytes(points) -> tuple[Tensor, Tensor, Tensor]:
     return tf.where(tf.equal(number, 0), lead, following), of_point, counts
 
 
-def merge_ranks(pieces, merges, alphabet=CHARACTERS) -> dict[str, int]:
+def merge_ranks(pieces, merges, symbols=None) -> dict[str, int]:
     """Returns the place in the list of merges of each piece that a merge makes, a dictionary.
 
     It is the place of the first pair, if several make a piece.
@@ -75,18 +76,13 @@ def merge_ranks(pieces, merges, alphabet=CHARACTERS) -> dict[str, int]:
     Args:
         pieces: The tokens, strings.
         merges: Pairs of them. Pairs that make the same piece follow one another.
-        alphabet: The pieces that stand for bytes, which must not be missing.
+        symbols: The characters that words consist of before the first merge. A pair with another
+            character is never merged, and its piece is left out. `None`: any characters.
 
     Raises:
-        ValueError: If the piece of a byte is missing, or a merge does not fit the pieces.
+        ValueError: If a merge does not fit the pieces.
     """
     known = {*pieces}
-    missing = [piece for piece in alphabet if piece not in known]
-    if missing:
-        raise ValueError(
-            f"`pieces` must have a piece for each byte. Received: {len(missing)} are missing, such "
-            f"as {missing[0]!r}."
-        )
     ranks, last, seen = {}, None, set()
     for number, pair in enumerate(merges):
         if len(pair) != 2 or not {*pair, "".join(pair)} <= known:
@@ -101,7 +97,10 @@ def merge_ranks(pieces, merges, alphabet=CHARACTERS) -> dict[str, int]:
             )
         seen = {*seen, tuple(pair)} if piece == last else {tuple(pair)}
         last = piece
-    return ranks
+    if symbols is None:
+        return ranks
+    symbols = {*symbols}
+    return {piece: rank for piece, rank in ranks.items() if {*piece} <= symbols}
 
 
 def check_merges(merges, ranks) -> list[str]:
@@ -116,7 +115,7 @@ def check_merges(merges, ranks) -> list[str]:
     Hugging Face's tokenizers the one that comes first in the list. These must be the same.
 
     Args:
-        merges: Pairs of pieces.
+        merges: Pairs of pieces. Those whose piece has no rank are never merged.
         ranks: What `merge_ranks` returned.
 
     Returns:
@@ -127,7 +126,8 @@ def check_merges(merges, ranks) -> list[str]:
     """
     pairs, never_made = collections.defaultdict(list), []
     for pair in merges:
-        pairs["".join(pair)].append(tuple(pair))
+        if "".join(pair) in ranks:
+            pairs["".join(pair)].append(tuple(pair))
     for piece in pairs:
         symbols, steps = merged(piece, ranks)
         if len(symbols) > 1:

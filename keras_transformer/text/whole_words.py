@@ -11,7 +11,7 @@ BUCKETS = 2**62  # so many that words with equal hashes do not occur
 
 
 class WholeWords:
-    """Replaces the tokens of some words by one token, in the graph.
+    """Finds words that are one token, and replaces their tokens by it, in the graph.
 
     Args:
         ids: Dictionary from words to the ids of their tokens.
@@ -30,26 +30,38 @@ class WholeWords:
         self._words = np.array([*ids], object)[order]
         self._ids = np.array([*ids.values()], np.int32)[order]
 
-    def join(self, words, tokens) -> Tensor:
-        """Returns the tokens of words, with one token for those that this table has.
+    def __bool__(self) -> bool:
+        return len(self._ids) > 0
+
+    def look_up(self, words) -> Tensor:
+        """Returns the id of each word that this table has, int32 `[W]`; -1 for the others.
 
         Args:
             words: Strings, `[W]`.
-            tokens: Their tokens, ragged int32 `[W, (P)]`.
         """
-        if not len(self._ids):
-            return tokens
+        if not self:
+            return tf.fill(tf.shape(words), -1)
         place = tf.searchsorted(tf.constant(self._hashes), _hashes(words))
         place = tf.minimum(place, len(self._ids) - 1)
         # The second comparison rules out other words with the same hash.
         known = tf.constant([word.encode() for word in self._words])
         found = tf.equal(tf.gather(known, place), words)  # [W]
-        ids = tf.where(found, tf.gather(tf.constant(self._ids), place), -1)
+        return tf.where(found, tf.gather(tf.constant(self._ids), place), -1)
+
+    def join(self, ids, tokens) -> Tensor:
+        """Returns the tokens of words, with one token for those that this table has.
+
+        Args:
+            ids: What `look_up` returned, `[W]`.
+            tokens: Their tokens, ragged int32 `[W, (P)]`; a word with an id has at least one.
+        """
+        if not self:
+            return tokens
         row = row_ids(tokens)  # [T]
+        lengths = tf.where(ids >= 0, tf.ones_like(tokens.row_lengths()), tokens.row_lengths())
         ids = tf.gather(ids, row)
         kept = (ids < 0) | (row != shifted(row, 1, -1))
         values = tf.boolean_mask(tf.where(ids >= 0, ids, tokens.values), kept)
-        lengths = tf.where(found, tf.ones_like(tokens.row_lengths()), tokens.row_lengths())
         return tf.RaggedTensor.from_row_lengths(values, lengths, validate=False)
 
 

@@ -134,8 +134,12 @@ def test_settings_that_cannot_be_expressed_are_named(changes, message, tmp_path)
         (lambda c: c["model"].update(vocab=[]), "`vocab` must be ids by piece"),
         (lambda c: c["model"].update(merges={}), "`merges` must be a list of pairs"),
         (lambda c: c["model"].update(merges=["a"]), "`merges` must be a list of pairs"),
+        (
+            lambda c: c["model"]["merges"].append(c["model"]["merges"][0]),
+            r"tokenizer\.json: `merges` must make each piece .* The file may be the published one",
+        ),
         (lambda c: c["model"].update(merges=[["q", "q"]]), r"pairs of pieces .*\('q', 'q'\)\."),
-        (lambda c: c["model"]["vocab"].pop("a"), "must have a piece for each byte.*'a'"),
+        (lambda c: c["model"]["vocab"].pop("a"), r"`merges` must be pairs of pieces .*'a'"),
         (lambda c: c["model"]["vocab"].pop("</s>"), "the piece '</s>', which is `eos`"),
         (lambda c: c["model"]["vocab"].update({"x": 10**9}), "ids must be whole .*'x': 1000000000"),
         (lambda c: c["added_tokens"].append({"id": 1}), "`added_tokens` must have a `content`"),

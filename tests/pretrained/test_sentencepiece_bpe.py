@@ -151,6 +151,18 @@ def test_a_smaller_vocabulary_encodes_its_texts_as_before(tmp_path):
     assert again.encode(texts).to_list() == smaller.encode(texts).to_list()
 
 
+def test_a_byte_that_never_occurs_needs_no_token(tmp_path):
+    write_folder(tmp_path)
+    (tmp_path / "tokenizer.json").write_text(json.dumps(without("<0xFF>")))
+    tokenizer = read(tmp_path)
+    assert tokenizer.tokenize(TEXTS).to_list() == ids_of(TEXTS, "prepend")
+    assert tokenizer.vocab_size == len(pieces()) + 1  # padding
+    encoded = tokenizer.encode(TEXTS)
+    again = type(tokenizer).from_files(tokenizer.files())
+    assert again.decode(encoded).numpy().tolist() == tokenizer.decode(encoded).numpy().tolist()
+    assert not {*again.needed({5})} - {*range(tokenizer.vocab_size)}
+
+
 def of(**changes):
     return json.loads(json.dumps(tokenizer_json(**changes)))
 
@@ -195,7 +207,7 @@ RULE = "`normalizer` must be one that writes ▁ for a space"
         (of_model(merges=3), "`merges` must be a list of pairs"),
         (of_model(merges=[["a", "☃"]]), "`merges` must be pairs of pieces"),
         (of_model(merges=of()["model"]["merges"][:9]), "each token of several characters must"),
-        (without("<0x41>"), "must have a piece for each byte.*1 are missing.*'<0x41>'"),
+        (without("<0x41>"), "must have the token of each byte.*1 are missing.*'<0x41>'"),
         (of(added_tokens=[{"id": 2, "content": "<x>"}]), "every token must have a different id"),
         (of(added_tokens=[{"id": 2, "content": "</s>", "special": False}]), "must be special tok"),
         (of(post_processor={**TEMPLATE, "single": []}), "`post_processor` must be one that puts"),

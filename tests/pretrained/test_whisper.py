@@ -12,6 +12,8 @@ from whisper_folders import END, GENERATION, IDS, PIECES, SPACE, START
 from keras_transformer import Greedy, beam_decode
 from keras_transformer.decoding.constraints import Rules, with_rules_of
 from keras_transformer.decoding.predictor import NEVER, Vocabulary
+from keras_transformer.pretrained import whisper_prompt
+from keras_transformer.pretrained.byte_bpe import lost_first_merge
 from keras_transformer.pretrained.families.whisper import Whisper
 from keras_transformer.pretrained.files.folder import CheckpointFolder
 from keras_transformer.pretrained.read import read_checkpoint
@@ -405,6 +407,68 @@ def test_damaged_files(name, tmp_path):
     with pytest.raises(ValueError, match=message) as error:
         read_checkpoint(tmp_path)
     assert "\n" not in str(error.value)
+
+
+def without_first_merge(folder):
+    """Removes the first merge, whose token has the id before that of the second one's."""
+    version, first, *others = (folder / "merges.txt").read_text("utf-8").split("\n")
+    (folder / "merges.txt").write_text("\n".join([version, *others]), "utf-8")
+    return first
+
+
+def test_a_lost_first_merge_is_put_back(checkpoint, tmp_path):
+    """Readers skipped the first line of the first `merges.txt`, which has no version."""
+    whisper_folders.write_folder(tmp_path)
+    first = without_first_merge(tmp_path)
+    read = read_checkpoint(tmp_path)
+    (note,) = (note for note in read.notes if "merge" in note)
+    assert note.endswith(f"the first merge, {first!r}, is missing and was put back")
+    both = read.tokenizers.source, checkpoint[0].tokenizers.source
+    assert both[0].identity() == both[1].identity()
+    assert not any("merge" in note for note in checkpoint[0].notes)
+
+
+def test_only_a_first_merge_is_put_back():
+    ids, merges = {"a": 0, "b": 1, "c": 2, "ab": 3, "abc": 4}, [("ab", "c")]
+    assert lost_first_merge(ids, merges) == ("a", "b")
+    assert lost_first_merge(ids, [("a", "b"), *merges]) is None
+    assert lost_first_merge(ids, []) is None
+    assert lost_first_merge({**ids, "ab": 5}, merges) is None  # not before the second one
+    assert lost_first_merge({**ids, "ac": 6}, merges) is None  # two tokens that no merge makes
+    assert lost_first_merge({**ids, "ab": 3.0}, merges) is None
+
+
+def without_settings(folder, *names):
+    """Removes settings from `generation_config.json`."""
+    path = folder / "generation_config.json"
+    kept = {key: x for key, x in json.loads(path.read_text()).items() if key not in names}
+    path.write_text(json.dumps(kept))
+
+
+def test_languages_that_only_the_vocabulary_names(checkpoint, tmp_path):
+    """Checkpoints that were fine-tuned in 2022 and 2023 have no `lang_to_id`."""
+    whisper_folders.write_folder(tmp_path)
+    names = "lang_to_id", "task_to_id", "is_multilingual", "no_timestamps_token_id"
+    without_settings(tmp_path, *names)
+    read, whole = read_checkpoint(tmp_path, source_language="german"), checkpoint[0].generation
+    ours = read.generation
+    for name in ("language_ids", "no_timestamps_id", "timestamp_id"):
+        assert getattr(ours, name) == getattr(whole, name)
+    assert {*ours.task_ids} == {*whole.task_ids}
+    assert ours.prompt_ids == ids("de", "transcribe", "notimestamps")
+    (note,) = (note for note in read.notes if "lang_to_id" in note)
+    rule = "languages and tasks are those of the vocabulary"
+    assert note.endswith(f"generation_config.json has no `lang_to_id`: {rule}")
+    (tmp_path / "generation_config.json").unlink()  # as in the first months
+    assert read_checkpoint(tmp_path).generation.language_ids == whole.language_ids
+
+
+def test_a_vocabulary_for_english_alone_has_no_languages(tmp_path, monkeypatch):
+    monkeypatch.setattr(whisper_prompt, "ENGLISH_SIZE", len(PIECES))
+    whisper_folders.write_folder(tmp_path)
+    without_settings(tmp_path, "lang_to_id", "task_to_id", "is_multilingual", "forced_decoder_ids")
+    read = read_checkpoint(tmp_path)
+    assert read.generation.language_ids == () and not any("lang_to_id" in n for n in read.notes)
 
 
 def test_a_vocabulary_without_a_token_for_padding(tmp_path):

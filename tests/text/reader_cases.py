@@ -57,6 +57,7 @@ VOCABULARIES = {
     "gpt2_digits": lambda: test_byte_bpe.made(pattern="gpt2_digits", prefix_space=True),
     "llama3": llama3,
     "found": with_found,
+    "incomplete": lambda: test_byte_bpe.incomplete(whole_words=("que",)),
     "qwen2": lambda: with_silent(pattern="qwen2", normalization="nfc"),
 }
 
@@ -127,7 +128,8 @@ def texts():
     many = [*test_byte_bpe.quoted(150, 5), *test_word_patterns.tight(150, 6), *hostile(600, 7)]
     korean = ["".join(rng.choices(test_word_patterns.KOREAN, k=5)) for _ in range(50)]
     found = ["the they  theyx    é.é. [x] <|a|><|a| >\t\t\t 中文字 \0the\0"]
-    return [*lines, *many, *near, *ordered, *korean, *found]
+    lost = ["que", " que queque", "tqhe \0the", *test_byte_bpe.odd(50, 8)]
+    return [*lines, *many, *near, *ordered, *korean, *found, *lost]
 
 
 def rows(tokenizer):

@@ -25,7 +25,7 @@ from keras_transformer.pretrained.generation import read_generation
 from keras_transformer.pretrained.names import TRANSPOSED, Weight, layers
 from keras_transformer.pretrained.settings import CheckpointSettings
 from keras_transformer.pretrained.ties import is_tied
-from keras_transformer.pretrained.whisper_prompt import WhisperPrompt
+from keras_transformer.pretrained.whisper_prompt import WhisperPrompt, lacks_names, with_names
 from keras_transformer.text.smaller_model import PLACEHOLDER
 from keras_transformer.text.tokenizers import Tokenizers
 
@@ -68,7 +68,17 @@ class Whisper(Family):
 
     @functools.cached_property
     def _prompt(self):
-        return WhisperPrompt(self.generation_settings, self.settings)
+        settings = self.generation_settings
+        if lacks_names(settings, self.settings):
+            _, start = self._ids(self._tokenizer.vocab_size)
+            pieces = self._tokenizer.pieces(range(self._tokenizer.vocab_size))
+            settings = with_names(settings, pieces, start)
+            if settings is not self.generation_settings:
+                self.notes.append(
+                    f"{settings.path} has no `lang_to_id`: languages and tasks are those of the "
+                    "vocabulary"
+                )
+        return WhisperPrompt(settings, self.settings)
 
     def choose_languages(self, source, target) -> tuple[None, None]:  # noqa: D102
         self._prompt.choose(source, target)
@@ -161,6 +171,7 @@ class Whisper(Family):
             starts_with_bos=False,
             marks=(),  # tokens of language and task, which a search begins with
             no_text=self._no_text,
+            notes=self.notes,
         )
 
     def _ids(self, size):

@@ -12,6 +12,7 @@ from keras_transformer.tensors import Tensor
 from keras_transformer.text import word_patterns
 from keras_transformer.text.byte_pairs import (
     CHARACTERS,
+    NO_UTF_8,
     check_merges,
     merge_ranks,
     merged,
@@ -38,9 +39,10 @@ class ByteBPETokenizer(Tokenizer):
 
     It returns the same ids as Hugging Face's `tokenizers`, except that the name of a special token
     in a text, such as `</s>`, is treated as ordinary text; `encode_masked` recognises masks. No
-    text is unknown, because every byte is a token. `encode` and `decode` use only operations of
-    TensorFlow and those of SentencePiece, see `SentencePieceTokenizer`; with `found` also that of
-    TensorFlow Text named `RegexSplitWithOffsets`.
+    text is unknown, because every byte is a token. Some published vocabularies lack a few: such a
+    byte is dropped from words before merging, as in `tokenizers`. `encode` and `decode` use only
+    operations of TensorFlow and those of SentencePiece, see `SentencePieceTokenizer`; with `found`
+    also that of TensorFlow Text named `RegexSplitWithOffsets`.
 
     Args:
         pieces: The tokens in the order of their ids, strings of the characters that stand for
@@ -65,10 +67,11 @@ class ByteBPETokenizer(Tokenizer):
     Attributes:
         vocab_size: Number of tokens.
         pad_id, unk_id, bos_id, eos_id, mask_id: Ids of the special tokens.
+        dropped_bytes: Bytes of UTF-8 that have no token, a tuple of integers.
 
     Raises:
-        ValueError: If a special token or the token of a byte is missing, a token occurs twice, or
-            merges do not fit the tokens.
+        ValueError: If a special token is missing, a token occurs twice, or merges do not fit the
+            tokens.
 
     Reference: Radford et al. (2019), "Language Models are Unsupervised Multitask Learners", section
         2.2; Sennrich et al. (2016).
@@ -99,7 +102,13 @@ class ByteBPETokenizer(Tokenizer):
         if len(ids) < len(pieces):
             twice = next(piece for number, piece in enumerate(pieces) if ids[piece] != number)
             raise ValueError(f"`pieces` must not repeat a piece. Received twice: {twice!r}.")
-        ranks = merge_ranks(pieces, merges)
+        letters = [letter for letter in CHARACTERS if letter in ids]
+        self.dropped_bytes = tuple(
+            byte
+            for byte, letter in enumerate(CHARACTERS)
+            if letter not in ids and byte not in NO_UTF_8
+        )
+        ranks = merge_ranks(pieces, merges, letters)
         for role, piece in special.items():
             if piece not in ids:
                 raise ValueError(f"`pieces` must have the piece {piece!r}, which is `{role}`.")
@@ -228,18 +237,26 @@ class ByteBPETokenizer(Tokenizer):
         characters, of_point, counts = utf8_bytes(points.values)
         words = tf.cumsum(tf.cast(starts.values, tf.int32)) - 1  # of each code point
         of_row = row_sums(tf.cast(starts, tf.int64))  # words of each text, [B]
-        lengths = tf.math.unsorted_segment_sum(counts, words, tf.reduce_sum(of_row))
-        table = tf.constant([ord(character) for character in CHARACTERS])
-        texts = tf.RaggedTensor.from_row_lengths(
-            tf.gather(table, characters), lengths, validate=False
-        )
-        texts = tf.strings.unicode_encode(texts, "UTF-8")  # [W]
-        tokens = self._whole_words.join(texts, self._merger().tokenize(texts))  # [W, (P)]
+        of_byte = tf.gather(words, of_point)  # [M]
+        texts = _letters_of_words(characters, of_byte, tf.reduce_sum(of_row))  # [W]
+        whole = self._whole_words.look_up(texts)
+        kept = None
+        if self.dropped_bytes:
+            drops = tf.constant([byte in self.dropped_bytes for byte in range(256)])
+            is_kept = ~tf.gather(drops, characters) | (tf.gather(whole, of_byte) >= 0)
+            kept = tf.boolean_mask(tf.range(tf.size(characters)), is_kept)
+            texts = _letters_of_words(
+                tf.gather(characters, kept), tf.gather(of_byte, kept), tf.reduce_sum(of_row)
+            )
+        tokens = self._whole_words.join(whole, self._merger().tokenize(texts))  # [W, (P)]
         ids = tf.RaggedTensor.from_row_lengths(tokens, of_row, validate=False).merge_dims(1, 2)
-        # Tokens are bytes without a gap: the sums of their sizes are their places.
+        # Tokens are bytes without a gap, apart from dropped ones: the sums of their sizes are their
+        # places.
         sizes_of = tf.constant([len(text_of(piece)) for piece in self._content()[0]])
         ends = tf.cumsum(tf.gather(sizes_of, ids.values))
-        begins = ends - tf.gather(sizes_of, ids.values)
+        begins, lasts = ends - tf.gather(sizes_of, ids.values), ends - 1
+        if kept is not None:
+            begins, lasts = tf.gather(kept, begins), tf.gather(kept, lasts)
         # The place of each byte in the strings that were given, where U+FFFD has other bytes.
         shift = tf.gather(added, row_ids(points))
         place, after = place - shift, after - shift  # [N]
@@ -251,7 +268,7 @@ class ByteBPETokenizer(Tokenizer):
         place, after = tf.gather(place, of_point), tf.gather(after, of_point)  # [M]
         first = tf.clip_by_value(place + number, 0, after)
         last = tf.where(is_end, after, tf.clip_by_value(place + number + 1, 0, after))
-        begin, end = tf.gather(first, begins), tf.gather(last, ends - 1)
+        begin, end = tf.gather(first, begins), tf.gather(last, lasts)
         of_words = (repeated(x, tokens.row_lengths()) for x in of_words)
         return ids, *(ids.with_values(x) for x in (begin, end, *of_words))
 
@@ -348,6 +365,20 @@ class ByteBPETokenizer(Tokenizer):
             return cls(fields["pieces"], fields["merges"], *marks, **options)
         except (TypeError, KeyError, AttributeError, UnicodeDecodeError, json.JSONDecodeError) as e:
             raise ValueError(f"the byte-level BPE vocabulary is damaged ({e}).") from e
+
+
+def _letters_of_words(characters, words, count):
+    """Returns the characters that stand for the bytes of words, strings `[W]`.
+
+    Args:
+        characters: Bytes, int32 `[M]`.
+        words: Number of the word of each.
+        count: Number of words W.
+    """
+    lengths = tf.math.unsorted_segment_sum(tf.ones_like(words), words, count)
+    table = tf.constant([ord(character) for character in CHARACTERS])
+    points = tf.RaggedTensor.from_row_lengths(tf.gather(table, characters), lengths, validate=False)
+    return tf.strings.unicode_encode(points, "UTF-8")
 
 
 def _places_of_words(points, place, after, words, count):

@@ -72,9 +72,10 @@ class ByteBpe(vocabulary: JSONObject, tables: JSONObject) : Vocabulary {
 
     /** Returns the pieces of a word: neighbours are merged, the pair of the lowest rank first. */
     private fun split(word: String): List<String> {
-        val symbols = word.encodeToByteArray().map { LETTERS[it.toInt() and 0xff] }.toMutableList()
-        val whole = symbols.joinToString("")
+        val letters = word.encodeToByteArray().map { LETTERS[it.toInt() and 0xff] }
+        val whole = letters.joinToString("")
         if (whole in wholeWords) return listOf(whole)
+        val symbols = letters.filter { pieces.idOf(it) != null }.toMutableList() // some lack a few bytes
         fun rankOf(at: Int) = ranks[symbols[at] + symbols[at + 1]] ?: Int.MAX_VALUE
         val order = (0 until symbols.size - 1).map(::rankOf).toMutableList()
         while (order.isNotEmpty()) {
