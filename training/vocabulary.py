@@ -1,27 +1,17 @@
 """Learning of a SentencePiece vocabulary from the training split (section 5.1)."""
 
-import functools
 import io
-import os
 import re
-import sys
-import tempfile
-import unicodedata
 from collections.abc import Iterator
 
 import numpy as np
 
 from keras_transformer.text.sentencepiece_package import sentencepiece, sentencepiece_model_pb2
+from keras_transformer.training.normalization import drop_unseen, rules_file
 
 PAD_ID, UNK_ID, BOS_ID, EOS_ID = range(4)
 ADAPTS = "if it is left out, the size follows from the text"
 MAX_SENTENCES = 2_000_000  # size of the sample that is drawn from more sentences
-
-# All kinds of white space, which become a space; a line of text has no other control characters.
-_SPACES = "\t\n\v\f\r\x85\u00a0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(
-    map(chr, range(0x2000, 0x200B))
-)
-_NOTHING = "\u200b\ufeff"  # zero-width space, byte order mark
 
 
 class UnfitSize(ValueError):
@@ -66,8 +56,10 @@ def learn_vocabulary(strings, settings, mask=None) -> bytes:
     whose characters are in the training data, `decode(encode(text))` is therefore the text itself.
     SentencePiece's own default, `nmt_nfkc`, would turn "m²" into "m2", "½" into "1⁄2" and "…" into
     "...", so that a translation could never contain the former. Without any normalisation, an "é"
-    typed as "e" and an accent would be two unknown characters. The rules are part of the model, so
-    that Python, TensorFlow Serving and phones apply the same ones.
+    typed as "e" and an accent would be two unknown characters. Invisible characters that are not in
+    the training data, such as a soft hyphen, are removed, because a word with one would become
+    unknown. The rules are part of the model, so that Python, TensorFlow Serving and phones apply
+    the same ones.
 
     Characters that are not in the training data become the unknown token, which decodes to " ⁇ ".
     SentencePiece's `byte_fallback`, which would spell them in bytes, is off: its 256 tokens would
@@ -90,9 +82,10 @@ def learn_vocabulary(strings, settings, mask=None) -> bytes:
             the smallest or the largest possible size.
         ValueError: If the strings contain no text.
     """
-    rules, strings = _write_rules(), _Remembering(strings)
+    strings = _Remembering(strings)
     try:
-        return _train(strings, settings, rules, mask)
+        with rules_file() as rules:
+            return _train(strings, settings, rules, mask)
     except (
         RuntimeError,
         ValueError,
@@ -102,8 +95,6 @@ def learn_vocabulary(strings, settings, mask=None) -> bytes:
             raise strings.error from None
         without_text = EOS_ID + 1 + (mask is not None)
         raise _explained(str(error), settings.size, without_text) from error
-    finally:
-        os.unlink(rules)
 
 
 def _train(strings, settings, rules, mask):
@@ -128,6 +119,7 @@ def _train(strings, settings, rules, mask):
         minloglevel=2,  # errors only; the most important of them are also raised
     )
     proto = sentencepiece_model_pb2.ModelProto.FromString(model.getvalue())
+    drop_unseen(proto)
     proto.normalizer_spec.ClearField("normalization_rule_tsv")  # the path of a temporary file
     return proto.SerializeToString(deterministic=True)
 
@@ -174,31 +166,3 @@ def _explained(reason, size, without_text):
             "the training data must have text to learn a vocabulary from. Received: no text at all."
         )
     return ValueError(f"the vocabulary cannot be learned: {' '.join(reason.split())}")
-
-
-def _write_rules():
-    """Writes the rules of the normalisation to a file, and returns its path."""
-    with tempfile.NamedTemporaryFile("w", suffix=".tsv", delete=False, encoding="ascii") as file:
-        for spelling, composed in _rules():
-            file.write(f"{_hexadecimal(spelling)}\t{_hexadecimal(composed)}\n")
-    return file.name
-
-
-@functools.cache
-def _rules():
-    """Returns the pairs of a spelling and its normalised form, in a fixed order."""
-    rules = dict.fromkeys(_SPACES, " ") | dict.fromkeys(_NOTHING, "")
-    for character in map(chr, range(sys.maxunicode + 1)):
-        decomposed = unicodedata.normalize("NFD", character)
-        # Hangul would add 11,000 rules for syllables, which keyboards compose themselves.
-        if decomposed != character and not "가" <= character <= "힣":
-            composed = unicodedata.normalize("NFC", character)
-            partly = unicodedata.decomposition(character).split()  # such as "ẹ" and "^" for "ệ"
-            for spelling in (decomposed, "".join(chr(int(code, 16)) for code in partly), character):
-                if spelling != composed:
-                    rules.setdefault(spelling, composed)
-    return sorted(rules.items())
-
-
-def _hexadecimal(text):
-    return " ".join(f"{ord(character):X}" for character in text)

@@ -8,11 +8,14 @@ import unicodedata
 from types import SimpleNamespace
 
 import pytest
+import regex
 import sentencepiece
 
+from keras_transformer.text.tokenizers import SentencePieceTokenizer
 from keras_transformer.training import vocabulary
 from keras_transformer.training.vocabulary import learn_vocabulary
 
+IGNORABLE = regex.compile(r"\p{Default_Ignorable_Code_Point}")
 WORDS = [
     "ein", "zwei", "drei", "Größe", "2024", "17", "m²", "½", "…", "™", "ﬁ", "naïve", "ệ", "Москва",
     "東京", "～", "“ja”", "Ω",
@@ -104,8 +107,37 @@ def test_every_unicode_character_is_composed_as_in_python():
         assert pieces.normalize(character) == expected
         assert pieces.normalize(decomposed) == expected
     for character in characters[::97]:
-        if unicodedata.normalize("NFC", character) == character and character.strip("\u200b\ufeff"):
-            assert pieces.normalize(character) == "▁" + character
+        if unicodedata.normalize("NFC", character) == character:
+            kept = "" if IGNORABLE.fullmatch(character) else f"▁{character}"
+            assert pieces.normalize(character) == kept
+    invisible = [character for character in characters if IGNORABLE.fullmatch(character)]
+    assert len(invisible) > 4000 and pieces.normalize("".join(invisible)) == ""
+
+
+INVISIBLE = "\u00ad\u034f\u061c\u115f\u180e\u200b\u200c\u200d\u200e\u2060\u2069\u3164\ufe0f\ufeff"
+INVISIBLE += "\ufff0\U0001d173\U000e0001\U000e0fff"
+
+
+def test_invisible_characters_that_training_never_saw_are_dropped():
+    model = learn_vocabulary(sample_text(), settings())
+    pieces, graph = sentencepiece.SentencePieceProcessor(), SentencePieceTokenizer(model)
+    pieces.load_from_serialized_proto(model)
+    for character in INVISIBLE:
+        texts = [f"e{character}in", f"{character}ein{character} zwei{character}", character]
+        plain = [text.replace(character, "") for text in texts]
+        assert pieces.encode(texts) == pieces.encode(plain)
+        assert graph.encode(texts).to_list() == graph.encode(plain).to_list()
+    assert pieces.encode(INVISIBLE) == [] and pieces.normalize("\u2001\u00a0x") == "▁x"
+    assert pieces.unk_id() in pieces.encode("e\u0ea1in")  # visible
+
+
+def test_joiners_that_training_has_seen_stay():
+    joined = "می\u200cخواهم"
+    pieces = processor([*sample_text(), *([joined] * 50)], size=80)
+    assert pieces.decode(pieces.encode(joined)) == joined
+    assert pieces.encode(f"{joined}\u200d\u00ad") == pieces.encode(joined)
+    assert pieces.encode(joined.replace("\u200c", "")) != pieces.encode(joined)
+    assert pieces.decode(pieces.encode("ein\u200b")) == "ein"  # always dropped
 
 
 def test_every_digit_is_a_token():

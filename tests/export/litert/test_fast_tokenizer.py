@@ -23,7 +23,8 @@ WORDS = [
 ]
 # Letters and digits with and without a token of their own, several kinds of spaces, text that
 # normalisation changes, and SentencePiece's symbol for a space.
-CHARACTERS = "inweksotafrm0127  ▁▁\t\n\u00a0\u3000\u200bé\u0301eßﬁ½¨日語\ue000\ufffd\0"
+CHARACTERS = "\u00ad\u200d\ufe0f\U000e0041"
+CHARACTERS += "inweksotafrm0127  ▁▁\t\n\u00a0\u3000\u200bé\u0301eßﬁ½¨日語\ue000\ufffd\0"
 
 
 @pytest.fixture(scope="module")
