@@ -160,6 +160,7 @@ FORMATS = {
             beams=Beams("a SavedModel"),
             opened_with=(
                 *("beam", "length_penalty", "n_best", "source_language", "target_language"),
+                "alignments",
             ),
         ),
         Format(
@@ -181,7 +182,7 @@ FORMATS = {
             ),
             opened_with=(
                 *("greedy", "beam", "n_best", "length_penalty", "extra_length", "max_output"),
-                *("source_language", "target_language"),
+                *("source_language", "target_language", "alignments"),
             ),
             refusal="litert.strings:check_run",  # if the file takes strings
         ),

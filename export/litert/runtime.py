@@ -19,7 +19,8 @@ from keras_transformer.export.litert.source_ids import check_source_ids
 from keras_transformer.export.runtime import OpenGenerator, Pool, check_threads, padded, reason
 from keras_transformer.tasks import TASKS
 from keras_transformer.tasks.generator import Generator
-from keras_transformer.tasks.results import Translation, to_best
+from keras_transformer.tasks.results import Alignment, Translation, to_best
+from keras_transformer.tasks.strings import map_sorted
 
 
 class LiteRTFile:
@@ -146,12 +147,55 @@ class LiteRTTranslator(LiteRTFile, OpenGenerator):
         return to_best(self._generate(sentences, signature=signature), self.result)
 
     @property
+    def aligns(self) -> bool:
+        """`True` if the file was exported with `alignment`."""
+        return all(signature.alignment is not None for signature in self.signatures)
+
+    @property
+    def has_languages(self) -> bool:
+        """`True` if sources begin with tokens of languages."""
+        return self.tokenizers.source.languages is not None
+
+    def align(self, sentences: list[str], batch_size: int = 64) -> list[Alignment]:
+        """Returns an `Alignment` for each of a list of strings, by greedy search.
+
+        Args:
+            sentences: List of strings.
+            batch_size: Number of sentences translated at a time.
+
+        Raises:
+            ValueError: If the file was exported without `alignment`, or has languages.
+        """
+        if not self.aligns or self.has_languages:
+            raise ValueError(
+                "Alignments need a file for one pair of languages that was exported with "
+                "--alignment, and greedy search."
+            )
+        return map_sorted(self._align, sentences, batch_size)
+
+    def _align(self, sentences):
+        read = self._generate(sentences, weights=(weights := []))
+        results = to_best(read, self.result)
+        rows = zip(read["source"].to_list(), read["found"][0][:, 0], weights, results, strict=True)
+        return [self._alignment(*row) for row in rows]
+
+    def _alignment(self, source, target, weights, translation):
+        target = target[: np.count_nonzero(target != self.tokenizers.target.pad_id)]
+        target = target if translation.text or translation.score else target[:0]
+        pieces = self.tokenizers.source.pieces(source), self.tokenizers.target.pieces(target)
+        return Alignment(*pieces, weights[: len(target), : len(source)], translation)
+
+    @property
     def n_best(self) -> int:
         """Number of hypotheses that the search returns."""
         return self.signatures[0].n_best
 
     def decode(
-        self, sources: list[list[int]], signature: FixedSignature | None = None, n: int = 1
+        self,
+        sources: list[list[int]],
+        signature: FixedSignature | None = None,
+        n: int = 1,
+        weights: list | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
         """Runs the search on token ids.
 
@@ -160,6 +204,8 @@ class LiteRTTranslator(LiteRTFile, OpenGenerator):
             signature: The signature to run, one of `signatures`. `None`: for each source the
                 shortest that fits it.
             n: Has no effect: LiteRT returns all M hypotheses.
+            weights: List to extend by an array `[max_length, S]` for each source, the attention of
+                the tokens to the source. `None`: it is not returned.
 
         Returns:
             Token ids `[B, M, max_length]`, int32, the best hypothesis first, each ending in
@@ -175,6 +221,7 @@ class LiteRTTranslator(LiteRTFile, OpenGenerator):
         shape = len(sources), signatures[0].n_best
         tokens = np.full((*shape, self.max_length), self.tokenizers.target.pad_id, np.int32)
         scores = np.zeros(shape, np.float32)
+        attention = [None] * len(sources)
         for signature, chosen in plan([len(source) for source in sources], signatures):
             # An incomplete batch is filled with copies of its first sentence.
             rows = chosen + chosen[:1] * (signature.batch_size - len(chosen))
@@ -184,6 +231,11 @@ class LiteRTTranslator(LiteRTFile, OpenGenerator):
             )
             tokens[chosen, :, : signature.target_length] = hypotheses[: len(chosen)]
             scores[chosen] = outputs["score"].reshape(hypotheses.shape[:2])[: len(chosen)]
+            if weights is not None:
+                for number, rows in zip(chosen, outputs["alignment"], strict=False):
+                    attention[number] = rows
+        if weights is not None:
+            weights.extend(attention)
         return tokens, scores
 
     def _run(self, signature, sources):

@@ -17,10 +17,16 @@ from keras_transformer.export.saved_model.metadata import read_codec
 from keras_transformer.tasks import TASKS
 from keras_transformer.tasks.attention import Attention
 from keras_transformer.tasks.generator import Generator
+from keras_transformer.tasks.results import Alignment, to_best
 from keras_transformer.tasks.signatures import DEFAULT, OPTIONS
 from keras_transformer.tasks.single_pass.codec import Result
 from keras_transformer.tasks.single_pass.pipeline import SinglePass
-from keras_transformer.tasks.strings import check_sentence
+from keras_transformer.tasks.strings import check_sentence, map_sorted
+
+NO_ALIGNMENT = (
+    "{} has no signature `alignment`, which returns attention weights. Export the model again with "
+    "--alignment."
+)
 
 
 class SavedModelTranslator(OpenGenerator):
@@ -88,10 +94,7 @@ class SavedModelTranslator(OpenGenerator):
         batch = tf.constant([check_sentence(sentence)])
         signature = self._model.signatures.get("alignment")
         if signature is None:
-            raise ValueError(
-                f"{self.path} has no signature `alignment`, which returns attention weights. "
-                "Export the model again with --alignment."
-            )
+            raise ValueError(NO_ALIGNMENT.format(self.path))
         outputs = {name: value[0].numpy() for name, value in signature(sentences=batch).items()}
         target, source = (
             [piece.decode() for piece in outputs[f"{side}_pieces"]] for side in ("target", "source")
@@ -99,6 +102,43 @@ class SavedModelTranslator(OpenGenerator):
         weights = outputs["alignment"][np.newaxis, np.newaxis]  # [1, 1, T, S]
         cut = bool(outputs["truncated"])
         return {"cross": Attention("cross", target, source, weights, False, cut)}
+
+    @property
+    def aligns(self) -> bool:
+        """`True` if the model was exported with `alignment`."""
+        return "alignment" in self._model.signatures
+
+    @property
+    def has_languages(self) -> bool:
+        """`True` if requests choose languages."""
+        return "languages" in self._model.signatures
+
+    def align(self, sentences: list[str], batch_size: int = 64) -> list[Alignment]:
+        """Returns an `Alignment` for each of a list of strings, by greedy search.
+
+        Args:
+            sentences: List of strings.
+            batch_size: Number of sentences translated at a time.
+
+        Raises:
+            ValueError: If the model was exported without `alignment`.
+        """
+        if not self.aligns:
+            raise ValueError(NO_ALIGNMENT.format(self.path))
+
+        def align(batch):
+            outputs = self._model.signatures["alignment"](sentences=tf.constant(batch))
+            names = ("source_pieces", "target_pieces", "alignment")
+            columns = (outputs.pop(name).numpy() for name in names)
+            texts = {name: outputs[name] for name in ("score", "truncated")}
+            texts = {"text": outputs[self._kind.output], **texts}
+            results = to_best(
+                {**texts, **{name: tf.expand_dims(texts[name], 1) for name in ("text", "score")}},
+                self.result,
+            )
+            return [_alignment(*row) for row in zip(*columns, results, strict=True)]
+
+        return map_sorted(align, sentences, batch_size)
 
     def _generate(self, sentences, n=None):
         """Returns the outputs of the signature `n_best`; without `n` those of the default one.
@@ -176,6 +216,12 @@ class SavedModelSinglePass:
         with refusals(self.path):
             answers = answer(**request)
         return {name: value.numpy() for name, value in answers.items()}
+
+
+def _alignment(source, target, weights, translation):
+    """Returns the `Alignment` of a row of the signature `alignment`, without its padding."""
+    source, target = ([piece.decode() for piece in side if piece] for side in (source, target))
+    return Alignment(source, target, weights[: len(target), : len(source)], translation)
 
 
 def newest_version(path) -> pathlib.Path:

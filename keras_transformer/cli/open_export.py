@@ -22,7 +22,7 @@ from keras_transformer.cli.search_options import BEAMS, OPTIONS
 from keras_transformer.export.formats import FORMATS
 
 
-def open_saved_model(path, search, n_best, languages, answers) -> Any:
+def open_saved_model(path, search, n_best, languages, answers, alignments=False) -> Any:
     """Returns one of `line_searches` for a SavedModel; see `open_search`."""
     from keras_transformer.export.saved_model.metadata import read_beam
     from keras_transformer.export.saved_model.runtime import (
@@ -46,10 +46,10 @@ def open_saved_model(path, search, n_best, languages, answers) -> Any:
         values = {"length_penalty": search.length_penalty} if given("length_penalty") else {}
         search = dataclasses.replace(beam, size=search.size, **values)
     translator = SavedModelTranslator(path, search, *languages)
-    return _exported(path, translator, n_best)
+    return _aligned(path, translator) if alignments else _exported(path, translator, n_best)
 
 
-def open_litert(path, search, n_best, languages, answers) -> Any:
+def open_litert(path, search, n_best, languages, answers, alignments=False) -> Any:
     """Returns one of `line_searches` for a .tflite file; see `open_search`."""
     from keras_transformer.decoding import Beam, Greedy
     from keras_transformer.export.litert.runtime import LiteRTTranslator, origin_of
@@ -65,11 +65,13 @@ def open_litert(path, search, n_best, languages, answers) -> Any:
     taken = {name: OPTIONS[name]["beam"] for name in opened_with if name in BEAMS}
     if not given("beam"):
         refuse(taken, f"needs --beam with {path}.")
-        search = Greedy() if given("greedy") else None
+        search = Greedy() if given("greedy") or alignments else None
     if isinstance(search, Beam):
         values = {field: getattr(search, field) for name, field in taken.items() if given(name)}
         search = dataclasses.replace(beam or search, **values)
     translator = LiteRTTranslator(path, search)
+    if alignments:
+        return _aligned(path, translator)
     if any(languages):
         check_languages(translator.tokenizers, path)
         translator.choose_languages(*languages)
@@ -116,6 +118,22 @@ def _opened(model, languages, answers, path):
     if answers:
         model.choose(**answers)
     return answered(model, path)
+
+
+def _aligned(path, translator):
+    """Returns a function for the translation of each line with its alignment."""
+    from keras_transformer.cli.line_searches import Aligned
+
+    if not translator.aligns:
+        raise click.UsageError(
+            f"--alignments needs the attention weights, which {path} does not return: export the "
+            "run again with --alignment."
+        )
+    if translator.has_languages:
+        raise click.UsageError(
+            f"--alignments needs the run: {path} does not say which of its tokens are languages."
+        )
+    return Aligned(translator)
 
 
 def _exported(path, translator, n_best):

@@ -55,9 +55,9 @@ def open_search(
         options = max_length, alignments, batch_size, shortlist, languages, answers
         return open_runs(paths, search, n_best, *options)
     if path.is_file():
-        return open_litert(path, search, n_best, languages, answers)
+        return open_litert(path, search, n_best, languages, answers, alignments)
     if _is_saved_model(path):
-        return open_saved_model(path, search, n_best, languages, answers)
+        return open_saved_model(path, search, n_best, languages, answers, alignments)
     if (path / "decoder.yml").is_file():
         raise click.UsageError(
             f"{path} is a folder for Marian: `marian-decoder -c "

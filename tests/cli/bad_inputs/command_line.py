@@ -154,10 +154,12 @@ WITHOUT_EFFECT = [
     fails("translate SAVED --beam 5", "`beam_size` must be from 1 to 4"),
     usage("translate SAVED --n-best 2 --length-penalty 1", "--length-penalty needs --beam"),
     usage("translate SAVED --max-length 5", "--max-length has no effect on SAVED"),
-    usage("translate SAVED --alignments", "--alignments has no effect on SAVED"),
+    usage("translate SAVED --alignments", "--alignments needs the attention weights, which SAVED"),
     usage("translate SAVED --n-best 9", "--n-best 9 is too large for SAVED, which returns up to 4"),
     usage("translate FILE.tflite --sample", "--sample has no effect on FILE.tflite"),
-    usage("translate FILE.tflite --alignments", "--alignments has no effect on FILE.tflite"),
+    usage(
+        "translate FILE.tflite --alignments", "which FILE.tflite does not return: export the run"
+    ),
     usage("translate FILE.tflite --n-best 2", "--n-best needs --beam with FILE.tflite"),
     usage("translate FILE.tflite --beam 2 --n-best 2", "--n-best 2 is too large for FILE.tflite"),
     usage("translate FILE.tflite --extra-length 2", "--extra-length needs --beam"),

@@ -303,7 +303,13 @@ def test_it_returns_the_attention_of_each_token(deep, sentences, sources, tmp_pa
         assert answer["alignment"].shape == (1, 20, 20)
         np.testing.assert_allclose(answer["alignment"][0, :length], weights, atol=1e-5)
         assert not answer["alignment"][0, length:].any()
-    assert LiteRTTranslator(path).metadata["signatures"][0]["alignment"] == list(alignment)
+    loaded = LiteRTTranslator(path)
+    assert loaded.metadata["signatures"][0]["alignment"] == list(alignment)
+    texts = [*sentences[:4], ""]
+    for ours, theirs in zip(loaded.align(texts), deep.align(texts, *alignment), strict=True):
+        assert (ours.source, ours.target) == (theirs.source, theirs.target)
+        np.testing.assert_allclose(ours.weights, theirs.weights, atol=1e-5)
+        assert ours.translation.text == theirs.translation.text and ours.words() == theirs.words()
 
 
 def test_the_default_lengths_are_few():

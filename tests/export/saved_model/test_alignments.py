@@ -1,10 +1,15 @@
 """The signature that returns the attention of each token of a translation."""
 
+import click
 import numpy as np
 import pytest
 import tensorflow as tf
+from click.testing import CliRunner
 
 from keras_transformer import beam_decode, greedy_decode
+from keras_transformer.cli.line_searches import Format
+from keras_transformer.cli.main import cli
+from keras_transformer.cli.open_export import _aligned
 from keras_transformer.export import SavedModelTranslator
 from keras_transformer.export.saved_model.loaders import SessionModel
 
@@ -134,3 +139,36 @@ def test_a_figure_of_the_export_shows_the_attention_of_the_run(serving, translat
         np.testing.assert_allclose(cross.weights, last[None, None], atol=1e-5)
     with pytest.raises(ValueError, match="`sentence` must not be empty"):
         exported.attention(" ")
+
+
+@pytest.mark.slow
+def test_translate_writes_the_alignments_of_the_run(serving, translator, sentences, tmp_path):
+    texts = [*sentences[:5], ""]
+    expected = translator.align(texts)
+    for ours, theirs in zip(SavedModelTranslator(serving[0]).align(texts), expected, strict=True):
+        assert (ours.source, ours.target) == (theirs.source, theirs.target)
+        np.testing.assert_allclose(ours.weights, theirs.weights, atol=1e-5)
+    lines = tmp_path / "in.txt"
+    lines.write_text("".join(f"{text}\n" for text in texts))
+    arguments = ["translate", str(serving[0]), "--alignments", "--input", str(lines)]
+    done = CliRunner().invoke(cli, arguments)
+    assert done.exit_code == 0, done.stderr
+    form = Format(alignments=True)
+    assert done.stdout.splitlines()[:5] == [
+        line for one in expected[:5] for line in form.lines(1, [one])
+    ]
+
+
+class Exported:
+    """An opened export."""
+
+    def __init__(self, aligns, has_languages=False):
+        self.aligns, self.has_languages = aligns, has_languages
+
+
+def test_an_export_without_attention_weights_says_how_to_get_them():
+    assert _aligned("MODEL", Exported(True)).translator.aligns
+    with pytest.raises(click.UsageError, match="which MODEL does not return: export the run again"):
+        _aligned("MODEL", Exported(False))
+    with pytest.raises(click.UsageError, match="needs the run: MODEL does not say which"):
+        _aligned("MODEL", Exported(True, has_languages=True))
