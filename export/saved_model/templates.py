@@ -8,7 +8,9 @@ max_batch_size { value: $largest }
 # Time that a single request waits for others, in microseconds. The sentences of a batch are decoded
 # together, and all are ready when the longest one is.
 batch_timeout_micros { value: 2000 }
-max_enqueued_batches { value: 100 }
+# Full batches that wait before further requests are refused: no more than the server decodes in the
+# time for which clients wait.
+max_enqueued_batches { value: 8 }
 # Requests with token ids of different lengths can share a batch.
 pad_variable_length_inputs: true
 """)

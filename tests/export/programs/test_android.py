@@ -6,10 +6,13 @@ the whole project where an SDK is installed.
 """
 
 import os
+import pathlib
 import random
 import re
 import shutil
+import struct
 import subprocess
+import sys
 import xml.etree.ElementTree as ET
 import zipfile
 
@@ -24,6 +27,8 @@ from keras_transformer.tasks.strings import encode
 from keras_transformer.text.tokenizers import Tokenizers
 
 EXAMPLE = SOURCES.parents[2]
+PAGE = 2**14  # bytes
+LOAD = 1  # the kind of a segment that is loaded
 
 ANDROID = "{http://schemas.android.com/apk/res/android}"
 
@@ -67,10 +72,42 @@ def test_the_versions_of_the_project_agree():
     )
     (litert,) = {*re.findall(r'implementation\("(.*?)"\)', build + readme)}
     assert litert.startswith("com.google.ai.edge.litert:litert:")
+    version = tuple(map(int, litert.rpartition(":")[2].split(".")))
+    assert version >= (2, 1, 6), "this version is known to be aligned to pages of 16 KB"
     (version,) = re.findall(r'gradleVersion = "(.*)"', build)
     (checksum,) = re.findall(r'distributionSha256Sum = "(.{64})"', build)
     assert f"/gradle-{version}-bin.zip\n" in wrapper and f"Gradle {version}," in readme
     assert f"distributionSha256Sum={checksum}\n" in wrapper
+
+
+def alignment(library):
+    """The smallest alignment of the segments of a 64-bit ELF library that are loaded, in bytes.
+
+    Libraries of 32 bits only run on devices with small pages.
+    """
+    if library[4] != 2:
+        return PAGE
+    (begin,), (size, count) = (
+        struct.unpack_from("<Q", library, 32),
+        struct.unpack_from("<HH", library, 54),
+    )
+    headers = [library[begin + number * size :][:size] for number in range(count)]
+    loaded = [header for header in headers if struct.unpack_from("<I", header) == (LOAD,)]
+    return min(struct.unpack_from("<Q", header, 48)[0] for header in loaded)
+
+
+def test_the_alignment_of_a_library_is_read():
+    def library(*segments):
+        header = b"\x7fELF\x02\x01\x01".ljust(16, b"\0")
+        header += struct.pack(
+            "<HHIQQQIHHHHHH", 3, 183, 1, 0, 64, 0, 0, 64, 56, len(segments), 0, 0, 0
+        )
+        rows = (struct.pack("<IIQQQQQQ", kind, 4, 0, 0, 0, 0, 0, align) for kind, align in segments)
+        return header + b"".join(rows)
+
+    assert alignment(library((LOAD, PAGE), (6, 8), (LOAD, 65536))) == PAGE
+    assert alignment(library((LOAD, PAGE), (LOAD, 4096))) == 4096
+    assert alignment(pathlib.Path(sys.executable).resolve().read_bytes()) >= 4096
 
 
 @pytest.mark.slow
@@ -90,6 +127,8 @@ def test_the_project_builds(export, tmp_path):
     with zipfile.ZipFile(package) as archive:
         model = archive.getinfo("assets/model.tflite")
         assert model.compress_type == zipfile.ZIP_STORED
+        libraries = [name for name in archive.namelist() if name.endswith(".so")]
+        assert libraries and min(map(alignment, map(archive.read, libraries))) >= PAGE
         assert archive.read(model) == (assets / "model.tflite").read_bytes()
         assert any(name.endswith(".so") for name in archive.namelist())  # LiteRT's native library
 
