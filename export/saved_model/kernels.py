@@ -13,9 +13,13 @@ class OutputMatrix:
     """Product with the tied output weights, from a transposed copy `[D, V]` of the table.
 
     The table itself is `[V, D]`, for embedding lookups. On a CPU, a step of a search runs 1.2 to 2
-    times as fast with the copy. With XLA the copy is split into blocks of columns, because XLA
-    takes three times as long to multiply a few rows by a wide matrix as by its blocks. For a
-    single row XLA is as fast with the table, but takes ten times as long if a bias is added.
+    times as fast with the copy; the product alone, with `[49173, 576]`, 1.2 times for one row and
+    1.6 times for 8 rows. The copy is stored, because not every loader of SavedModels runs an
+    initialiser that could compute it.
+
+    With XLA the copy is split into blocks of columns, because XLA takes three times as long to
+    multiply a few rows by a wide matrix as by its blocks. For a single row XLA is as fast with the
+    table, but takes ten times as long if a bias is added.
 
     Args:
         table: The table, a variable `[V, D]`.

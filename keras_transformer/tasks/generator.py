@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import keras
 import tensorflow as tf
 
+from keras_transformer.checks import check_count
 from keras_transformer.decoding import Beam, Ensemble, Greedy, Sample
 from keras_transformer.decoding.hypotheses import NONE
 from keras_transformer.decoding.loop import stages_for
@@ -15,7 +16,7 @@ from keras_transformer.decoding.predictor import Vocabulary
 from keras_transformer.decoding.search import check_search
 from keras_transformer.tasks.ensemble import outputs_difference
 from keras_transformer.tasks.graphs import trace_search, traced_once
-from keras_transformer.tasks.memory import beam_memory, check_memory
+from keras_transformer.tasks.memory import SMALL, affordable_rows, beam_memory, check_memory
 from keras_transformer.tasks.pipeline import TextPipeline
 from keras_transformer.tasks.results import Generated, to_n_best
 from keras_transformer.tasks.signatures import DEFAULT, IDS, TEXT, Signature
@@ -34,7 +35,6 @@ Kind = TypeVar("Kind", bound="Generator")
 
 SENTENCES = tf.TensorSpec([None], tf.string, name="sentences")
 SOURCE = tf.TensorSpec([None, None], tf.int32, name="source")
-SMALL = 2**29  # bytes; smaller beams are not checked, because the check takes time
 
 
 class Generator(TextPipeline):
@@ -243,6 +243,11 @@ class Generator(TextPipeline):
         values = search.values(range(len(sentences)) if numbers is None else numbers)
         return to_n_best(self.graph(search, n)(batch, *values), n, self.result)
 
+    def _affordable(self, search):
+        """Returns the number of sentences whose keys and values fit into memory at any length."""
+        longest = search.limit(self.max_length, self.max_length)
+        return affordable_rows([model.config for model in self.models], longest)
+
     def _check_memory(self, search, batch):
         """Refuses a beam that does not fit into memory."""
         if not isinstance(search, Beam):
@@ -263,8 +268,9 @@ class Generator(TextPipeline):
         Args:
             sentences: List of strings of any length.
             search: A `Greedy`, `Beam` or `Sample`. `None`: the attribute `search`.
-            batch_size: Number of sentences decoded at a time. A batch contains sentences of similar
-                length.
+            batch_size: Number of sentences decoded at a time. Without a beam it is at most as many
+                as fit into memory if their outputs are as long as the search allows. A batch
+                contains sentences of similar length.
 
         Raises:
             TypeError: If `sentences` is not a list of strings, or `search` is not a search.
@@ -315,6 +321,9 @@ class Generator(TextPipeline):
             numbers, texts = zip(*batch, strict=True)
             return self.n_best_batch(texts, n, search, numbers)
 
+        check_count("batch_size", batch_size)
+        if not isinstance(search, Beam):
+            batch_size = min(batch_size, self._affordable(search))
         numbered = list(zip(numbers, sentences, strict=True))
         return map_sorted(translate, numbered, batch_size, key=lambda pair: len(pair[1]))
 

@@ -10,6 +10,8 @@ from keras_transformer.decoding.loop import STAGES, stages
 FLOAT = 4  # bytes
 # Copies of a tensor that exist at the same time during a step, measured on a CPU.
 CACHES, SCORES, LOGITS = 2, 3, 3
+SMALL = 2**29  # bytes; smaller batches are not checked, because the check takes time
+LARGEST_BATCH = 2**10  # sentences; larger batches are not limited
 CGROUP = pathlib.Path("/sys/fs/cgroup")
 
 
@@ -38,6 +40,22 @@ def beam_memory(config, batch, beam_size, length) -> float:
     count = min(beam_size + 3, config.output_size)
     logits = LOGITS * rows * (config.output_size + count)
     return FLOAT * (cache + scores + logits)
+
+
+def affordable_rows(configs, length) -> int:
+    """Returns how many sentences a batch may have so that its longest outputs fit into memory.
+
+    They may need half of the memory that is available. A batch of one sentence is always possible.
+
+    Args:
+        configs: See `check_memory`.
+        length: Maximum length of an output, in tokens.
+    """
+    each = sum(beam_memory(config, 1, 1, length) for config in configs)
+    if each * LARGEST_BATCH < SMALL:
+        return LARGEST_BATCH
+    free = available_memory()
+    return LARGEST_BATCH if free is None else max(1, int(free / 2 / each))
 
 
 def check_memory(configs, batch, beam_size, length) -> None:

@@ -20,7 +20,7 @@ from keras_transformer import (
     greedy_decode,
     sample_decode,
 )
-from keras_transformer.tasks import TASKS
+from keras_transformer.tasks import TASKS, memory
 
 PROMPTS = ["a cat", "the big", "", "dog", "a big cat and", "the the the"]
 LONG = "the big dog and the cat and a dog and the big cat runs"
@@ -51,6 +51,30 @@ def test_a_text_is_the_decoded_output_of_greedy_decoding():
         tokens, _ = greedy_decode(generator().model, np.array([ids_of(prompt)]))
         assert text == text_of(tokens)
         assert text.startswith(prompt)
+
+
+def test_a_batch_has_as_many_texts_as_fit_into_memory_at_any_length(monkeypatch):
+    sizes = []
+    made = generator()
+    one = memory.beam_memory(made.model.config, 1, 1, made.max_length)
+    short = memory.beam_memory(made.model.config, 1, 1, 3)
+    monkeypatch.setattr(memory, "SMALL", 0)
+    monkeypatch.setattr(memory, "available_memory", lambda: 2 * 2.5 * one)
+
+    def answer(texts, n, search, numbers):
+        sizes.append(len(texts))
+        return [["answer"]] * len(texts)
+
+    monkeypatch.setattr(made, "n_best_batch", answer)
+    made.n_best(PROMPTS, 1, Greedy())
+    assert sizes == [2, 2, 2]
+    sizes.clear()
+    made.n_best(PROMPTS, 1, Greedy(3))
+    assert sizes[0] == min(len(PROMPTS), int(2.5 * one / short)) > 2, "the limit of the search"
+    monkeypatch.setattr(memory, "available_memory", lambda: one / 10)
+    sizes.clear()
+    made.n_best(PROMPTS, 1, Greedy())
+    assert sizes == [1] * len(PROMPTS)
 
 
 @pytest.mark.slow
