@@ -201,9 +201,9 @@ def test_the_labels_are_those_of_the_data():
     ("labels", "message"),
     [
         (["O O"], "at least one span. Received: none"),
-        (["O", "O I-X"], "the training data, example 2, word 2: I-X must follow"),
+        (["O B-X", "O I-X"], "the training data, example 2, word 2: I-X must follow"),
         (["B-X E-X", "B-X O"], "example 2, word 2: the span of B-X must end in E-X"),
-        (["NN VB"], "the label must be O or one of B-TYPE, I-TYPE in BIO. Received: NN"),
+        (["B-X VB"], "labels must follow one scheme, BIO, .* Received: B-X and VB"),
     ],
 )
 def test_wrong_training_labels_are_reported_in_one_line(labels, message):

@@ -11,6 +11,7 @@ from keras_transformer.tasks.labelling.spans import (
     span_metrics,
     spans_of,
 )
+from keras_transformer.tasks.labelling.task import scheme_of
 
 
 def all_spans(count, types=("X", "Y")):
@@ -57,6 +58,12 @@ def test_valid_labels_are_exactly_those_of_sets_of_spans(scheme):
         ("E-X E-X", [Span(0, 1, "X"), Span(1, 2, "X")]),
         ("I-X O I-X", [Span(0, 1, "X"), Span(2, 3, "X")]),
         ("", []),
+        ("PER PER LOC O PER", [Span(0, 2, "PER"), Span(2, 3, "LOC"), Span(4, 5, "PER")]),  # IO
+        ("I-X I-X I-Y", [Span(0, 2, "X"), Span(2, 3, "Y")]),
+        ("I-X E-X E-X I-Y E-Y", [Span(0, 2, "X"), Span(2, 3, "X"), Span(3, 5, "Y")]),  # IOE
+        ("B-X I-X L-X U-X O U-Y", [Span(0, 3, "X"), Span(3, 4, "X"), Span(5, 6, "Y")]),  # BILOU
+        ("X-B X-I O X-B X-B", [Span(0, 2, "X"), Span(3, 4, "X"), Span(4, 5, "X")]),  # suffixes
+        ("B-A-B I-A-B", [Span(0, 2, "A-B")]),  # a type with a hyphen
     ],
 )
 def test_broken_labels_give_the_spans_of_seqeval(labels, expected):
@@ -115,3 +122,44 @@ def test_the_example_of_seqeval_gives_its_metrics():
 def test_without_spans_the_metrics_are_zero():
     figures = span_metrics([["O"]], [["O"]])
     assert figures == {"span_f1": 0.0, "precision": 0.0, "recall": 0.0, "types": {}}
+
+
+@pytest.mark.parametrize(
+    ("labels", "scheme"),
+    [
+        ("B-X I-X", "BIO"),
+        ("B-X", "BIO"),
+        ("B-X I-X E-X S-X", "BIOES"),
+        ("B-X I-X L-X U-X", "BILOU"),
+        ("I-X I-Y", "IO"),
+        ("LOC PER ORG", "IO"),
+        ("I-X E-X", "IOE"),
+        ("X-B X-I", "BIO"),
+    ],
+)
+def test_the_scheme_is_found_from_the_labels(labels, scheme):
+    assert scheme_of(["O", *labels.split()]) == scheme
+
+
+@pytest.mark.parametrize("labels", ["B-X MISC", "B-X L-X S-X", "PER-B LOC"])
+def test_mixed_schemes_are_refused_by_name(labels):
+    with pytest.raises(ValueError, match=f"one scheme.*Received: .*{labels.split()[-1]}"):
+        scheme_of(labels.split())
+
+
+@pytest.mark.parametrize(
+    ("scheme", "labels", "place"),
+    [
+        ("IO", "PER O I-PER", None),
+        ("IO", "B-PER", 0),
+        ("IOE", "I-X E-X E-X I-X", None),
+        ("IOE", "I-X B-X", 1),
+        ("BILOU", "B-X I-X L-X U-X", None),
+        ("BILOU", "B-X L-X I-X", 2),
+        ("BILOU", "B-X O", 1),
+        ("BILOU", "B-X E-X", 1),
+    ],
+)
+def test_each_scheme_is_checked(scheme, labels, place):
+    problem = find_problem(labels.split(), scheme)
+    assert problem is None if place is None else problem[0] == place

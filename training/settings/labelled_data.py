@@ -46,10 +46,12 @@ class ConllData(TokenData):
         description="Column of the label, counted from 1; a negative number counts from "
         "the end of the line.",
     )
-    scheme: Literal["BIO", "BIOES", "IOB1"] = Field(
+    scheme: Literal["BIO", "BIOES", "BILOU", "IOB1", "IOE", "IO"] = Field(
         "BIO",
-        description="Encoding of spans as labels, BIO or BIOES as for `entities`; or IOB1, the "
-        "encoding of CoNLL-2003, in which I-X also begins a span, and which is converted to BIO.",
+        description="Encoding of spans as labels, BIO or BIOES as for `entities`; BILOU, with L "
+        "and U for E and S; or one that is converted to BIO: IOB1, the encoding of CoNLL-2003, in "
+        "which I-X also begins a span; IOE, in which E-X ends a span; or IO, in which neighbours "
+        "of one type are one span, and types may stand alone.",
     )
 
     @field_validator("column")

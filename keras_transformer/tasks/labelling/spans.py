@@ -1,17 +1,23 @@
-"""Spans of words, and the labels in BIO and BIOES that encode them.
+"""Spans of words, and the labels that encode them.
 
 `B-X` begins a span of type X, `I-X` continues it, and `O` is outside of all spans. In BIOES, `E-X`
-ends a span of several words, and `S-X` is a span of one word. In IOB1, which is only read, `I-X`
-also begins a span, unless a span of the same type ends right before it. Words are counted from 0,
-and the end of a span is exclusive.
+ends a span of several words, and `S-X` is a span of one word; BILOU calls them `L-X` and `U-X`.
+Other schemes are only read. In IOB1 `I-X` also begins a span, unless a span of the same type ends
+right before it. In IOE `E-X` ends a span, or only one that another of its type follows. In IO there
+is `I-X` alone, or the type itself: neighbours of one type are one span. The letter may also come
+last, as in `X-B`. Words are counted from 0, and the end of a span is exclusive.
 """
 
 import collections
 import dataclasses
 from typing import Any
 
-SCHEMES = {"BIO": "BI", "BIOES": "BIES", "IOB1": "BI"}
+SCHEMES = {"BIO": "BI", "IOE": "IE", "BIOES": "BIES", "BILOU": "BILU", "IOB1": "BI", "IO": "I"}
+CONVERTED = ("IOB1", "IOE", "IO")  # to BIO, which a model learns instead
+WITH_ENDS = ("BIOES", "BILOU")
 OUTSIDE = "O"
+# The letters of BIOES and BILOU, and what they mean in BIOES.
+LETTERS = {"B": "B", "I": "I", "E": "E", "S": "S", "L": "E", "U": "S"}
 
 
 @dataclasses.dataclass(frozen=True, order=True)
@@ -61,9 +67,31 @@ def words_of(text) -> list[str]:
 
 
 def parts_of(label) -> tuple[str, str]:
-    """Returns the prefix and the type of a label; for `O`, the prefix `O` and an empty type."""
-    prefix, _, kind = label.partition("-")
-    return prefix, kind
+    """Returns the letter of a label, as in BIOES, and its type.
+
+    For `O`, they are `O` and an empty string; for a label without a letter, `I` and the label.
+    """
+    if label == OUTSIDE:
+        return OUTSIDE, ""
+    letter, kind = _split(label)
+    return LETTERS.get(letter, "I"), kind
+
+
+def letter_of(label) -> str:
+    """Returns the letter of a label as it is written, an empty string if it has none."""
+    return OUTSIDE if label == OUTSIDE else _split(label)[0]
+
+
+def _split(label):
+    """Returns the letter of a label, which may be its prefix or its suffix, and its type.
+
+    The letter is empty if the label has none.
+    """
+    prefix, dash, kind = label.partition("-")
+    if dash and prefix in LETTERS:
+        return prefix, kind
+    kind, dash, suffix = label.rpartition("-")
+    return (suffix, kind) if dash and suffix in LETTERS else ("", label)
 
 
 def labels_of(spans, count, scheme="BIO") -> list[str]:
@@ -89,26 +117,27 @@ def find_problem(labels, scheme="BIO") -> tuple[int, str] | None:
 
     Args:
         labels: List of strings.
-        scheme: `"BIO"`, `"BIOES"` or `"IOB1"`.
+        scheme: One of `SCHEMES`.
     """
     before = OUTSIDE, ""
     for place, label in enumerate(labels):
         prefix, kind = parts_of(label)
-        if label != OUTSIDE and (prefix not in [*SCHEMES[scheme]] or not kind):
+        letters = ["", "I"] if scheme == "IO" else [*SCHEMES[scheme]]
+        if label != OUTSIDE and (letter_of(label) not in letters or not kind):
             forms = ", ".join(f"{letter}-TYPE" for letter in SCHEMES[scheme])
             return place, f"the label must be O or one of {forms} in {scheme}. Received: {label}."
         is_open = before[0] in ("B", "I")
-        begins = scheme == "IOB1" or prefix not in ("I", "E")
+        begins = scheme in CONVERTED or prefix not in ("I", "E")
         if not begins and not (is_open and before[1] == kind):
             after = "-".join(before).strip("-") if place else "the beginning of the sentence"
             return (
                 place,
                 f"{label} must follow B-{kind} or I-{kind}. Received: {label} after {after}.",
             )
-        if scheme == "BIOES" and is_open and prefix not in ("I", "E"):
+        if scheme in WITH_ENDS and is_open and prefix not in ("I", "E"):
             return place, _open(before, label)
         before = prefix, kind
-    if scheme == "BIOES" and before[0] in ("B", "I"):
+    if scheme in WITH_ENDS and before[0] in ("B", "I"):
         return len(labels) - 1, _open(before, "the end of the sentence")
     return None
 

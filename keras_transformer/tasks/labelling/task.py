@@ -8,7 +8,9 @@ from keras_transformer.config import TokenClassifierConfig
 from keras_transformer.tasks.class_labels import SHOWN, described_labels
 from keras_transformer.tasks.labelling.spans import (
     OUTSIDE,
+    SCHEMES,
     find_problem,
+    letter_of,
     parts_of,
     span_metrics,
     words_of,
@@ -20,7 +22,7 @@ class LabellingTask(Task):
     """Token classification of the words of a text by a `TokenClassifier`.
 
     Words are separated by spaces, and so are their labels, one for each word. The labels are those
-    of the training data: in BIOES if one of them begins with `E-` or `S-`, otherwise in BIO.
+    of the training data, in the scheme that `scheme_of` finds.
     """
 
     name = "labelling"
@@ -116,8 +118,25 @@ class LabellingTask(Task):
 
 
 def scheme_of(labels) -> str:
-    """Returns the scheme of labels: `"BIOES"` if one begins with `E-` or `S-`, else `"BIO"`."""
-    return "BIOES" if any(parts_of(label)[0] in ("E", "S") for label in labels) else "BIO"
+    """Returns the scheme that labels need, one of `spans.SCHEMES` except `"IOB1"`.
+
+    Args:
+        labels: All labels of the data, or of a model.
+
+    Raises:
+        ValueError: If they mix schemes. The message names labels.
+    """
+    by_letter = {letter_of(label): label for label in labels if label != OUTSIDE}
+    letters = {*by_letter}
+    if letters <= {"I"} or letters == {""}:
+        return "IO"
+    for scheme, allowed in SCHEMES.items():
+        if letters <= {*allowed}:
+            return scheme
+    raise ValueError(
+        f"labels must follow one scheme, {', '.join(SCHEMES)}. "
+        f"Received: {' and '.join(sorted(by_letter.values()))}."
+    )
 
 
 def check_spans(sentences, scheme, where="") -> None:

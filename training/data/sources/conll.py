@@ -7,6 +7,7 @@ part of a word.
 from pathlib import Path
 
 from keras_transformer.tasks.labelling.spans import (
+    CONVERTED,
     OUTSIDE,
     find_problem,
     labels_of,
@@ -56,11 +57,12 @@ def read_conll(path, column, scheme, known=None) -> list[list[tuple[str, str]]]:
         path: The file; UTF-8, and gzip if its name ends in `.gz`.
         column: Column of the label, counted from 1; negative numbers count from the end,
             -1 is the last.
-        scheme: `"BIO"`, `"BIOES"` or `"IOB1"`.
+        scheme: One of `spans.SCHEMES`.
         known: Set of allowed labels. `None`: all are allowed.
 
     Returns:
-        List of sentences, each a list of pairs of a word and its label; IOB1 is converted to BIO.
+        List of sentences, each a list of pairs of a word and its label; IOB1, IOE
+        and IO are converted to BIO.
 
     Raises:
         ValueError: See `open_conll`.
@@ -106,7 +108,7 @@ def _label(path, number, cells, column):
 
 
 def _labels(path, begin, labels, scheme, known):
-    """Returns the labels of a sentence that begins on a line, in BIO or BIOES.
+    """Returns the labels of a sentence that begins on a line, in BIO, BIOES or BILOU.
 
     Raises:
         ValueError: If the labels violate the scheme, or one of them is not known.
@@ -116,7 +118,7 @@ def _labels(path, begin, labels, scheme, known):
         if scheme == "BIO" and labels[place].startswith("I-"):
             what += ' If spans begin with I-, as in CoNLL-2003, set `scheme = "IOB1"`.'
         raise ValueError(f"{path}, line {begin + place}: {what}")
-    if scheme == "IOB1":
+    if scheme in CONVERTED:
         labels = labels_of(spans_of(labels), len(labels))
     for number, label in enumerate(labels, start=begin):
         if known is not None and label not in known:
