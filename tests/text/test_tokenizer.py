@@ -85,9 +85,9 @@ def test_real_sentences_survive_a_round_trip(data_dir):
     folder = data_dir.root / "multi30k"
     if folder.exists():
         text = [
-            line.rstrip("\n")
+            line
             for name in ("val.en", "val.de", "test_2016_flickr.en", "test_2016_flickr.de")
-            for line in (folder / name).open(encoding="utf-8")
+            for line in (folder / name).read_text("utf-8").removesuffix("\n").split("\n")
         ]
     else:
         from babel import Locale
