@@ -75,7 +75,7 @@ def read_byte_bpe(
     size, content = settings.count("vocab_size"), folder.json(VOCABULARY)
     # As in `transformers`, the options determine the space, not `tokenizer.json`.
     options = CheckpointSettings(folder.json(OPTIONS) or {}, folder.path / OPTIONS)
-    prefix_space = options.flag("add_prefix_space", False)
+    prefix_space = bool(options.flag("add_prefix_space", None))
     path = folder.path / (IDS if content is None else VOCABULARY)
     if content is None:
         ids, merges = folder.require_json(IDS), _merges_of_lines(folder.text(MERGES))

@@ -221,6 +221,12 @@ def test_settings_that_cannot_be_expressed_are_named(changes, message, tmp_path)
     assert "\n" not in str(error.value) and str(tmp_path) in str(error.value)
 
 
+def test_an_option_of_the_tokenizer_that_transformers_5_leaves_empty_is_the_default(tmp_path):
+    write_folder(tmp_path, "qwen2")
+    (tmp_path / "tokenizer_config.json").write_text('{"add_prefix_space": null}')
+    assert read_checkpoint(tmp_path).tokenizers.source.encode(["a"]).to_list()[0][0] == ord("a")
+
+
 def of(**changes):
     return {**json.loads(json.dumps(tokenizer_json("llama3"))), **changes}
 
