@@ -14,7 +14,7 @@ from keras_transformer.export.runtime import check_threads
 from keras_transformer.layers.inputs.segments import second_text, separator_of
 from keras_transformer.layers.masks import padding_mask
 from keras_transformer.tasks import TASKS
-from keras_transformer.text.prompts import Prompts
+from keras_transformer.text.prompts import TextPrompts
 
 
 def open_encoder(path, num_threads=None, compute_type="default", num_parallel_calls=1) -> Any:
@@ -40,10 +40,10 @@ def open_encoder(path, num_threads=None, compute_type="default", num_parallel_ca
 
 
 def _described(path, metadata):
-    """Returns the class of the pipeline, the model's configuration and `Prompts` in metadata."""
+    """Returns the pipeline's class, the model's configuration and `TextPrompts` in metadata."""
     try:
         kind = TASKS[metadata[TASK]].pipeline_class()
-        prompts = metadata.get(PROMPTS) and Prompts.from_dict(metadata[PROMPTS])
+        prompts = metadata.get(PROMPTS) and TextPrompts.from_dict(metadata[PROMPTS])
         return kind, kind.model_class.config_class.from_dict(metadata[MODEL_CONFIG]), prompts
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise ValueError(

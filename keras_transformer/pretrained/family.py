@@ -91,7 +91,7 @@ class Family(abc.ABC):
         """
 
     def prompts(self) -> Any:
-        """Returns the `Prompts` of a sentence encoder, or `None`."""
+        """Returns the `TextPrompts` of a sentence encoder, or `None`."""
         return None
 
     def generation(self) -> Any:
@@ -177,7 +177,7 @@ class Checkpoint(typing.NamedTuple):
         origin: Provenance: a dictionary; see `Family.origin`.
         generation: Rules for outputs, a `Generation`; `None` if the model generates no text.
         notes: List of settings that are not converted: strings without a full stop.
-        prompts: The `Prompts` of a sentence encoder; `None` if it has none.
+        prompts: The `TextPrompts` of a sentence encoder; `None` if it has none.
     """
 
     model: typing.Any

@@ -141,7 +141,7 @@ def _of_json(content, path):
 
 def _ranked(ids, merges) -> dict[str, Any]:
     """Returns the scores of the pieces that merges make, and of single characters."""
-    ranks = merge_ranks(ids, merges, ())
+    ranks = merge_ranks(ids, merges)
     check_merges(merges, ranks)
     return {p: -float(ranks.get(p, -1) + 1) for p in ids if p in ranks or len(p) == 1}
 

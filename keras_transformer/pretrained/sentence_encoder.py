@@ -3,7 +3,7 @@
 import typing
 
 from keras_transformer.pretrained.settings import CheckpointSettings
-from keras_transformer.text.prompts import Prompts
+from keras_transformer.text.prompts import TextPrompts
 
 MODULES = "modules.json"
 # Files with settings of the first module and of all; either may be missing.
@@ -24,14 +24,14 @@ class SentenceEncoder(typing.NamedTuple):
         max_length: Maximum length of a text in tokens; longer texts are cut. `None`: that of the
             encoder.
         settings: The `CheckpointSettings` of the first module.
-        prompts: The `Prompts`, or `None`: there are none.
+        prompts: The `TextPrompts`, or `None`: there are none.
     """
 
     pooling: str
     normalize: bool
     max_length: int | None
     settings: CheckpointSettings
-    prompts: Prompts | None = None
+    prompts: TextPrompts | None = None
 
     def check_tokenizer(self, tokenizer) -> None:
         """Refuses texts that are converted to lower case before a tokenizer that does not do so.
@@ -78,7 +78,7 @@ def read_sentence_encoder(folder) -> SentenceEncoder | None:
 
 
 def _prompts(settings):
-    """Returns the `Prompts` in the settings of all modules; empty ones stand for nothing."""
+    """Returns the `TextPrompts` in the settings of all modules; empty ones stand for nothing."""
     texts, default = settings.get("prompts") or {}, settings.get("default_prompt_name")
     if not isinstance(texts, dict) or not all(isinstance(x, str) for x in texts.values()):
         raise settings.wrong("prompts", "texts by name")
@@ -88,7 +88,7 @@ def _prompts(settings):
     if default is None and not any(texts.values()):
         return None
     try:
-        return Prompts(texts, default)
+        return TextPrompts(texts, default)
     except ValueError as error:
         raise settings.wrong("prompts", "texts by name") from error
 

@@ -289,14 +289,14 @@ class Run:
             write_json(self.generation, generation.to_dict())
 
     def read_prompts(self) -> Any:
-        """Returns the `Prompts` of a sentence encoder; `None` if it has none.
+        """Returns the `TextPrompts` of a sentence encoder; `None` if it has none.
 
         Raises:
             ValueError: If the file cannot be read.
         """
-        from keras_transformer.text.prompts import Prompts
+        from keras_transformer.text.prompts import TextPrompts
 
-        return read_json(self.prompts, Prompts.from_dict)
+        return read_json(self.prompts, TextPrompts.from_dict)
 
     def write_prompts(self, prompts: Any) -> None:
         """Writes `prompts.json` unless `prompts` is `None`."""

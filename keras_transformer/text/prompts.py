@@ -1,4 +1,4 @@
-"""`Prompts` of sentence encoders: texts in front of a text, such as `query: `."""
+"""`TextPrompts` of sentence encoders: texts in front of a text, such as `query: `."""
 
 import dataclasses
 import typing
@@ -10,7 +10,7 @@ from keras_transformer.tensors import Tensor
 
 
 @dataclasses.dataclass(frozen=True)
-class Prompts:
+class TextPrompts:
     """The prompts of a sentence encoder; most have none.
 
     Args:
@@ -41,7 +41,7 @@ class Prompts:
         """The text in front of every text by default."""
         return "" if self.default is None else self.texts[self.default]
 
-    def replaced(self, prompt: str) -> "Prompts":
+    def replaced(self, prompt: str) -> "TextPrompts":
         """Returns prompts with another default.
 
         Args:
@@ -83,7 +83,7 @@ class Prompts:
         return {"texts": dict(self.texts), "default": self.default}
 
     @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> "Prompts":
+    def from_dict(cls, values: dict[str, Any]) -> "TextPrompts":
         """Returns the prompts from the result of `to_dict`.
 
         Raises:

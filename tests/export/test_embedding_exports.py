@@ -20,7 +20,7 @@ from keras_transformer.export.saved_model.loaders import SessionModel
 from keras_transformer.export.saved_model.runtime import SavedModelSinglePass
 from keras_transformer.tasks.embedding.embedder import TextVector
 from keras_transformer.tasks.graphs import traced_once
-from keras_transformer.text.prompts import Prompts
+from keras_transformer.text.prompts import TextPrompts
 
 TEXTS = ["in 3 days", "after 12 hours and 30 minutes", "weeks", "", "Grüße aus Köln", "x " * 40]
 
@@ -132,7 +132,7 @@ def test_a_tflite_file_reads_texts_in_one_graph(embedder):
         np.testing.assert_array_equal(inputs["source"], expected["source"])
         np.testing.assert_array_equal(rest["truncated"], others["truncated"])
     assert eager == [False]
-    prompts = Prompts({"query": "in 3 days "})
+    prompts = TextPrompts({"query": "in 3 days "})
     loaded.codec = loaded.codec.with_choices(prompts)
     loaded.choose(prompt="query")  # not the graph of the choice before
     inputs, _ = loaded._encode(loaded.codec.request(["weeks"]))
@@ -146,7 +146,7 @@ PROMPTS = {"query": "in 3 days ", "passage": "weeks "}
 @pytest.fixture(scope="module")
 def prompted(embedder):
     """An embedder with a default prompt, and the vectors by name of prompt; "": none."""
-    pipeline = embedder.with_model(embedder.model).with_prompts(Prompts(PROMPTS, "query"))
+    pipeline = embedder.with_model(embedder.model).with_prompts(TextPrompts(PROMPTS, "query"))
     expected = {name: embedder.embed([text + line for line in TEXTS]) for name, text in
                 {**PROMPTS, "": ""}.items()}  # fmt: skip
     return pipeline, {**expected, None: expected["query"]}

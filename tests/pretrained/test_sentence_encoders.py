@@ -15,7 +15,7 @@ import roberta_folders
 from keras_transformer import Embedder, from_pretrained
 from keras_transformer.pretrained.read import read_checkpoint
 from keras_transformer.tasks import open_run
-from keras_transformer.text.prompts import Prompts
+from keras_transformer.text.prompts import TextPrompts
 from keras_transformer.training.converted import write_converted
 
 KIND = "sentence_transformers.models."
@@ -149,9 +149,9 @@ def test_prompts_are_kept_in_the_run(tmp_path):
     settings = {"prompts": texts, "default_prompt_name": None}
     (folder / CONFIG).write_text(json.dumps(settings))
     checkpoint = read_checkpoint(folder)
-    assert checkpoint.prompts == Prompts(texts)
+    assert checkpoint.prompts == TextPrompts(texts)
     run = write_converted(checkpoint, tmp_path / "run")
-    assert run.read_prompts() == Prompts(texts)
+    assert run.read_prompts() == TextPrompts(texts)
     pipeline = Embedder.from_run(run.path)
     expected = pipeline.embed(["the film is good", "the film is bad"])
     found = pipeline.embed(["is good", "is bad"], prompt="query")

@@ -1,4 +1,4 @@
-"""Prompts of sentence encoders: texts in front of a text, in the pipeline and in a run."""
+"""TextPrompts of sentence encoders: texts in front of a text, in the pipeline and in a run."""
 
 import numpy as np
 import pipelines
@@ -8,7 +8,7 @@ import tensorflow as tf
 from keras_transformer import Embedder
 from keras_transformer.tasks.embedding.embedder import VectorCodec
 from keras_transformer.tasks.run import Run
-from keras_transformer.text.prompts import Prompts
+from keras_transformer.text.prompts import TextPrompts
 
 LINES = [*pipelines.LINES, ""]
 PROMPTS = {"query": pipelines.LINES[0] + " ", "passage": pipelines.LINES[1] + " ", "none": ""}
@@ -21,7 +21,7 @@ def plain():
 
 @pytest.fixture(scope="module")
 def prompted(plain):
-    return plain.with_model(plain.model).with_prompts(Prompts(PROMPTS))
+    return plain.with_model(plain.model).with_prompts(TextPrompts(PROMPTS))
 
 
 def with_text(name):
@@ -64,9 +64,9 @@ def test_each_text_of_a_request_may_have_its_own_prompt(prompted):
 def test_metadata_of_files_contain_the_prompts(prompted):
     codec = prompted.with_settings(prompt="query").codec
     again = VectorCodec.from_metadata(codec.metadata(), codec.tokenizer)
-    assert again.choices == codec.choices == Prompts(PROMPTS, "query")
+    assert again.choices == codec.choices == TextPrompts(PROMPTS, "query")
     assert VectorCodec.of_lines(codec.line_metadata()).choices == codec.choices
-    assert VectorCodec.of_lines({}).choices == Prompts()
+    assert VectorCodec.of_lines({}).choices == TextPrompts()
     assert codec.guide("x").notes[-1].endswith("or an empty string for none.")
 
 
@@ -78,19 +78,19 @@ def test_wrong_prompts_are_named(plain, prompted):
     with pytest.raises(TypeError, match="`prompt` must be a string"):
         prompted.with_settings(prompt=1)
     with pytest.raises(ValueError, match="`prompts` must be texts by name"):
-        Prompts({"": "x"})
+        TextPrompts({"": "x"})
     with pytest.raises(ValueError, match="`default` must be a. Received: 'b'"):
-        Prompts({"a": "x"}, "b")
+        TextPrompts({"a": "x"}, "b")
     with pytest.raises(ValueError, match="`default` must be no name, because there are no prompts"):
-        Prompts({}, "b")
+        TextPrompts({}, "b")
 
 
 def test_a_run_keeps_them(tmp_path, plain):
     run = Run(pipelines.write_run(plain, tmp_path / "run"))
     assert run.read_prompts() is None
-    run.write_prompts(Prompts(PROMPTS, "query"))
+    run.write_prompts(TextPrompts(PROMPTS, "query"))
     pipeline = Embedder.from_run(run.path)
-    assert pipeline.codec.choices == Prompts(PROMPTS, "query")
+    assert pipeline.codec.choices == TextPrompts(PROMPTS, "query")
     np.testing.assert_allclose(pipeline.embed(LINES), plain.embed(with_text("query")), atol=1e-5)
     run.prompts.write_text('{"texts": 3}')
     with pytest.raises(ValueError, match="prompts.json"):

@@ -13,7 +13,7 @@ from keras_transformer.models.embedder import TextEmbedder
 from keras_transformer.tasks.single_pass.codec import Guide, Result
 from keras_transformer.tasks.single_pass.text import MODULES, RULE, TextCodec, TextPass, quoted
 from keras_transformer.tensors import Tensor
-from keras_transformer.text.prompts import Prompts
+from keras_transformer.text.prompts import TextPrompts
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,7 +55,7 @@ class VectorCodec(TextCodec):
 
     Args:
         tokenizer, max_length: See `TextCodec`.
-        choices: The `Prompts` of the model. `None`: it has none.
+        choices: The `TextPrompts` of the model. `None`: it has none.
     """
 
     verb = "embed"
@@ -63,7 +63,7 @@ class VectorCodec(TextCodec):
     nothing = {"vector": 0.0}
     max_score_loss = {"none": 0.0, "float16": 0.001, "int8": 0.02, "int4": 0.06}
     score_unit = "of cosine distance"
-    choices = Prompts()
+    choices = TextPrompts()
 
     def __init__(self, tokenizer, max_length, choices=None):
         super().__init__(tokenizer, max_length)
@@ -72,7 +72,7 @@ class VectorCodec(TextCodec):
             self.option_specs = {"prompt": tf.TensorSpec([None], tf.string, name="prompt")}
 
     def with_choices(self, choices) -> "VectorCodec":
-        """Returns a codec that differs in its `Prompts`."""
+        """Returns a codec that differs in its `TextPrompts`."""
         return type(self)(self.tokenizer, self.longest, choices)
 
     def options(self, examples) -> dict[str, Tensor]:  # noqa: D102
@@ -92,10 +92,10 @@ class VectorCodec(TextCodec):
 
     @classmethod
     def of_lines(cls, metadata) -> type["VectorCodec"]:
-        """Returns the class with the `Prompts` of a SavedModel, which may have none."""
+        """Returns the class with the `TextPrompts` of a SavedModel, which may have none."""
         if "prompts" not in metadata:
             return cls
-        return type(cls.__name__, (cls,), {"choices": Prompts.from_dict(metadata["prompts"])})
+        return type(cls.__name__, (cls,), {"choices": TextPrompts.from_dict(metadata["prompts"])})
 
     def line_metadata(self) -> dict[str, Any]:  # noqa: D102
         return {"prompts": self.choices.to_dict()} if self.choices.texts else {}
@@ -105,7 +105,7 @@ class VectorCodec(TextCodec):
 
     @classmethod
     def from_metadata(cls, metadata, tokenizers) -> "VectorCodec":  # noqa: D102
-        prompts = Prompts.from_dict(metadata.get("prompts", {}))
+        prompts = TextPrompts.from_dict(metadata.get("prompts", {}))
         return cls(tokenizers, metadata["max_length"], prompts)
 
     def outputs(self, prediction) -> dict[str, Tensor]:
@@ -182,8 +182,8 @@ class Embedder(TextPass):
     def with_model(self, model) -> "Embedder":  # noqa: D102
         return super().with_model(model).with_prompts(self.codec.choices)
 
-    def with_prompts(self, prompts: Prompts | None) -> "Embedder":
-        """Returns this pipeline after giving it the `Prompts` of its run; `None`: it has none."""
+    def with_prompts(self, prompts: TextPrompts | None) -> "Embedder":
+        """Returns this pipeline after giving it `TextPrompts`; `None`: it has none."""
         self.codec = self.codec.with_choices(prompts)
         return self
 
