@@ -172,14 +172,18 @@ class Embedder(TextPass):
         self._prompted = lambda prompt: prompted(prompt)
 
     @classmethod
-    def with_files_of(cls, run, model, max_length=None) -> "Embedder":  # noqa: D102
+    def with_files_of(  # noqa: D102
+        cls, run: Any, model: Any, max_length: int | None = None
+    ) -> "Embedder":
         return super().with_files_of(run, model, max_length).with_prompts(run.read_prompts())
 
     @classmethod
-    def of_checkpoint(cls, checkpoint, max_length=None) -> "Embedder":  # noqa: D102
+    def of_checkpoint(  # noqa: D102
+        cls, checkpoint: Any, max_length: int | None = None
+    ) -> "Embedder":
         return super().of_checkpoint(checkpoint, max_length).with_prompts(checkpoint.prompts)
 
-    def with_model(self, model) -> "Embedder":  # noqa: D102
+    def with_model(self, model: Any) -> "Embedder":  # noqa: D102
         return super().with_model(model).with_prompts(self.codec.choices)
 
     def with_prompts(self, prompts: TextPrompts | None) -> "Embedder":
