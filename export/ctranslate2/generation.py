@@ -10,7 +10,7 @@ from keras_transformer.decoding import Beam, Greedy
 from keras_transformer.decoding.hypotheses import NONE
 from keras_transformer.export.ctranslate2.engine import load_ctranslate2, open_engine
 from keras_transformer.export.ctranslate2.folder import read_folder
-from keras_transformer.export.ctranslate2.metadata import GREEDY, MAX_LENGTH
+from keras_transformer.export.ctranslate2.metadata import ENDS, GREEDY, MAX_LENGTH
 from keras_transformer.export.ctranslate2.searches import check_beam, options_of_search
 from keras_transformer.export.runtime import OpenGenerator, check_threads
 
@@ -71,6 +71,9 @@ class CTranslate2Generator(OpenGenerator):
             longest = min(longest, self.metadata.get(GREEDY) or longest)
         self._limit = int(search.limit(self.max_length, longest))
         common = {"return_end_token": True, "return_scores": True}
+        if self.metadata[ENDS]:
+            ends = self.tokenizers.target.eos_id, *self.metadata[ENDS]
+            common["end_token"] = [self._target_pieces[token] for token in ends]
         self._options = {**options, **common, **self._limits()}
 
     @property
@@ -97,7 +100,7 @@ class CTranslate2Generator(OpenGenerator):
         for rows, row_scores, (outputs, given) in zip(tokens, scores, hypotheses, strict=True):
             row_scores[: len(given)] = given
             for row, pieces in zip(rows, outputs, strict=False):  # there may be fewer
-                ids = self._ended([self._ids[piece] for piece in pieces])
+                ids = self._ended(self._with_one_end([self._ids[piece] for piece in pieces]))
                 row[: len(ids)] = ids
         return tokens, scores
 
@@ -122,6 +125,11 @@ class CTranslate2Generator(OpenGenerator):
     def _search(self, sources, n):
         """Returns the hypotheses of each source, as lists of tokens, and their scores."""
         raise NotImplementedError
+
+    def _with_one_end(self, ids):
+        """Returns the ids of a hypothesis, with `eos_id` in place of any other end token."""
+        ends = ids[-1:] and ids[-1] in self.metadata[ENDS]
+        return [*ids[:-1], self.tokenizers.target.eos_id] if ends else ids
 
     def _ended(self, ids):
         """Returns the ids of a hypothesis as this package's searches return them."""

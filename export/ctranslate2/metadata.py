@@ -12,10 +12,11 @@ FORCED = "forced_eos_id"  # for this and the following keys see `TransformerConf
 FIRST = "forced_bos_id"
 NGRAM = "no_repeat_ngram"
 LANGUAGES = "language_codes"
+ENDS = "end_ids"
 HIDDEN = "hides_start"  # whether outputs are computed without the token that begins them
 # Rules of a model for its outputs, with the values that have no effect. They are also those of
 # folders in which a rule is missing.
-RULES = {FORCED: None, FIRST: None, NGRAM: 0, LANGUAGES: "none"}
+RULES = {FORCED: None, FIRST: None, NGRAM: 0, LANGUAGES: "none", ENDS: ()}
 
 
 def metadata_of(config, max_length, greedy_length) -> dict[str, Any]:

@@ -88,6 +88,7 @@ def unexpressed(config) -> tuple[str, str] | None:
         "forced_eos_id": None,
         "language_codes": "none",
         "no_repeat_ngram": 0,
+        "end_ids": (),
         "embedding_norm": False,
         "final_norm": None,
         "num_key_value_heads": None,

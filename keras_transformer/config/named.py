@@ -93,7 +93,7 @@ class LanguageModelConfig(ModelConfig):
     """Configuration of a `LanguageModel`.
 
     Args:
-        **options: Options of `TokenInput`, `StackConfig`, `BlockConfig` and `NextTokenHead`.
+        **options: Options of `TokenInput`, `StackConfig`, `BlockConfig` and `GeneratingHead`.
 
     Example:
         >>> from keras_transformer import LanguageModelConfig
@@ -104,7 +104,7 @@ class LanguageModelConfig(ModelConfig):
     description = {
         "input": Part(inputs.TokenInput(), leave_out=OF_TEXTS),
         "decoder": LANGUAGE_MODEL,
-        "head": Part(heads.NextTokenHead()),
+        "head": Part(heads.GeneratingHead()),
     }
 
 

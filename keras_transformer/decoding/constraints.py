@@ -76,6 +76,8 @@ class Rules:
         size, self.pad_id, bos_id, self.eos_id, *_ = vocabulary
         silent = {self.pad_id, bos_id, *vocabulary.silent_ids} - {self.eos_id}
         self.words = [token not in silent for token in range(size)]  # [V]
+        further = {*vocabulary.end_ids}
+        self.ends = [token in further for token in range(size)] if further else None  # [V]
         begin = {*vocabulary.first_silent_ids}
         self.first_words = [token not in begin for token in range(size)] if begin else None  # [V]
         beginning = Beginning.of(vocabulary, None) if beginning is None else beginning
@@ -147,6 +149,9 @@ class Rules:
             allowed = tf.logical_and(allowed, tf.logical_or(self.first_words, ~begins))
         if self.timestamps is not None:
             allowed = self.timestamps.apply(allowed, logits, tokens, index)
+        if self.ends is not None:  # where `eos_id` is not allowed, no other token ends an output
+            may = allowed[..., self.eos_id : self.eos_id + 1]
+            allowed = tf.logical_and(allowed, tf.logical_or(may, tf.logical_not(self.ends)))
         stuck = tf.logical_not(tf.reduce_any(allowed, axis=-1, keepdims=True))
         allowed = tf.logical_or(allowed, tf.logical_and(stuck, end))
         # A predictor may allow a single token only, as `DecoderOnly` does within the prompt.

@@ -74,7 +74,8 @@ def check_no_prompt(vocabulary, inputs=None) -> None:
 def _without_others(log_probs, vocabulary):
     """Returns log-probabilities `[..., V]` with `NEVER` for tokens that are not labels of CTC."""
     never = np.zeros(vocabulary.size, np.float32)
-    others = (vocabulary.bos_id, vocabulary.eos_id, *vocabulary.banned_ids, *vocabulary.silent_ids)
+    ends = vocabulary.eos_id, *vocabulary.end_ids
+    others = (vocabulary.bos_id, *ends, *vocabulary.banned_ids, *vocabulary.silent_ids)
     never[[token for token in others if token != vocabulary.pad_id]] = NEVER
     return log_probs + never
 

@@ -21,6 +21,7 @@ class Generation:
         prompt_ids, first_silent_ids: See `SpeechTransformerConfig`.
         timestamp_id, max_first_timestamp, no_timestamps_id: See `SpeechTransformerConfig`.
         language_ids, task_ids, detect_language: See `SpeechTransformerConfig`.
+        end_ids: See `TransformerConfig` and `LanguageModelConfig`.
         start_id: Token that begins an output, if it is not the `bos_id` of the tokenizer. `None`:
             it is.
         notes: Strings that describe settings of the checkpoint that no search supports.
@@ -40,6 +41,7 @@ class Generation:
     language_ids: tuple = ()
     task_ids: tuple = ()
     detect_language: bool = False
+    end_ids: tuple = ()
     language_codes: str = "none"
     start_id: int | None = None
     notes: tuple = ()

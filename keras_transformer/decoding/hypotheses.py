@@ -121,10 +121,13 @@ def best_continuations(
     else:
         allowed = Blocks(tf.cast(allowed, tf.float32))
     # Special tokens are removed only after the selection, so select that many more.
-    count = min(beam_size + len(special), vocab_size)
+    count = min(beam_size + len(special) + len(vocabulary.end_ids), vocab_size)
     best, tokens = allowed.top_k(count)  # [B, N, count]
     for token in special:
         best = tf.where(tf.equal(tokens, token), NONE, best)
+    if vocabulary.end_ids:  # `eos_id` stands for the most probable one
+        further = vocabulary.is_further_end(tokens, allowed.column(vocabulary.eos_id))
+        best = tf.where(further, NONE, best)
     base = tf.expand_dims(scores, 2)  # [B, N, 1]
     total = log_sum_exp(logits)  # [B, N, 1]
     # Rounding must not make it positive: early stopping relies on that.

@@ -12,11 +12,11 @@ from keras_transformer.tensors import Tensor
 
 # Logit of a forbidden token. Finite, so that LiteRT can compute with it.
 NEVER = -1e9
-# Fields that configurations of encoder-decoders have and other configurations do not.
+# Fields that configurations of models with outputs may have and other configurations do not.
 GENERATION_IDS = (
     *("banned_ids", "silent_ids", "forced_bos_id", "forced_eos_id", "no_repeat_ngram"),
     *("prompt_ids", "first_silent_ids", "timestamp_id", "max_first_timestamp"),
-    *("no_timestamps_id", "language_ids", "task_ids", "detect_language"),
+    *("no_timestamps_id", "language_ids", "task_ids", "detect_language", "end_ids"),
 )
 
 
@@ -42,6 +42,7 @@ class Vocabulary(typing.NamedTuple):
     detect_language: bool = (
         False  # whether the most probable language replaces that of `prompt_ids`
     )
+    end_ids: tuple = ()  # further tokens that end an output, in which they become `eos_id`
 
     @classmethod
     def of(cls, config: Any) -> "Vocabulary":
@@ -72,6 +73,8 @@ class Vocabulary(typing.NamedTuple):
     ) -> Tensor:
         """Returns logits `[B, N, V]` that give the forced tokens probability 1 at both ends.
 
+        Where `eos_id` is possible, the logit of the most probable end token is in its place.
+
         Args:
             logits: Logits of the tokens at a position.
             first: Boolean, `[]`, `[B]` or `[B, N]`: `True` if it is the first position of an
@@ -81,9 +84,38 @@ class Vocabulary(typing.NamedTuple):
             detects: Whether the most probable of `language_ids` is also forced at the first
                 position, where the logits allow languages.
         """
+        logits = self._with_best_end(logits)
         if detects:
             logits = self._with_language(logits, _spread(first))
         return self._only(self.forced_eos_id, self._only(self.forced_bos_id, logits, first), last)
+
+    def is_further_end(self, tokens: Tensor, logit: Tensor) -> Tensor:
+        """Returns the mask of the tokens that are `end_ids` and end an output.
+
+        Args:
+            tokens: Token ids `[B, ...]`.
+            logit: Logit of `eos_id`, which fits their shape. Where it is `NEVER`, as within a
+                prompt, no token ends an output.
+        """
+        among = tf.reduce_any(tf.equal(tf.expand_dims(tokens, -1), [*self.end_ids]), axis=-1)
+        return tf.logical_and(among, logit > NEVER / 2)
+
+    def _with_best_end(self, logits):
+        """Returns the logits, those of `eos_id` and of the most probable end token exchanged."""
+        if not self.end_ids:
+            return logits
+        ends = [self.eos_id, *self.end_ids]
+        values = tf.gather(logits, ends, axis=-1)  # [B, N, number of ends]
+        own, best = values[..., :1], tf.reduce_max(values, axis=-1, keepdims=True)
+        chosen = tf.expand_dims(tf.argmax(values, axis=-1, output_type=tf.int32), -1)
+        places = tf.range(len(ends))
+        swapped = tf.where(tf.equal(places, chosen), own, values)
+        swapped = tf.where(tf.equal(places, 0), best, swapped)
+        swapped = tf.where(own > NEVER / 2, swapped, values)
+        for place, token in enumerate(ends):
+            here = tf.equal(tf.range(self.size), token)
+            logits = tf.where(here, swapped[..., place : place + 1], logits)
+        return logits
 
     def _only(self, token, logits, here):
         if token is None:

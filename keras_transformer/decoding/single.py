@@ -132,7 +132,7 @@ class _Loop:
         first, last = tf.equal(index, 0), index + 1 >= limit
         wide = vocabulary.with_forced(step.logits, first, last, self.detects)  # [B, 1, V]
         logits = Blocks(tf.squeeze(wide, 1))  # of [B, V]
-        best, logit = self.choose(self._allowed(wide, logits, state), index)  # [B] each
+        best, logit = self._choose(self._allowed(wide, logits, state), index)  # [B] each
         gain = tf.cast(logit - tf.squeeze(self.predictor.log_sum_exp(logits), 1), tf.float32)  # [B]
         gain = tf.where(ended, 0.0, gain)
         token = tf.where(ended, vocabulary.pad_id, best)
@@ -152,6 +152,16 @@ class _Loop:
             attention=_attended(state.attention, here, ended, step.weights),
         )
         return (state,)
+
+    def _choose(self, logits, index):
+        """Returns the next token `[B]`, `eos_id` for any end token, and its logit `[B]`."""
+        best, logit = self.choose(logits, index)
+        if not self.predictor.vocabulary.end_ids:
+            return best, logit
+        eos_id = self.predictor.vocabulary.eos_id
+        end = tf.squeeze(logits.column(eos_id), 1)  # [B]
+        ends = self.predictor.vocabulary.is_further_end(best, end)
+        return tf.where(ends, eos_id, best), tf.where(ends, end, logit)
 
     def _allowed(self, wide, logits, state):
         """Returns the `Blocks` with `NEVER` for forbidden tokens; `wide` is `[B, 1, V]`."""

@@ -7,10 +7,12 @@ from typing import Any
 import numpy as np
 
 from keras_transformer.config import LanguageModelConfig
+from keras_transformer.decoding.generation import Generation
 from keras_transformer.models.language_model import LanguageModel
 from keras_transformer.pretrained.added_tokens import OPTIONS, token_name
 from keras_transformer.pretrained.byte_bpe import VOCABULARY, read_byte_bpe
 from keras_transformer.pretrained.family import Family
+from keras_transformer.pretrained.generation import ends_of, rules_of_ends
 from keras_transformer.pretrained.names import Layout, Weight, layers
 from keras_transformer.pretrained.post_processor import begins_with_token
 from keras_transformer.pretrained.rotations import LONGEST, positive, rotations
@@ -166,6 +168,9 @@ class CausalDecoder(Family):
     def tokenizers(self, config) -> Tokenizers:  # noqa: D102
         return Tokenizers.of(self._tokenizer)
 
+    def generation(self) -> Generation | None:  # noqa: D102
+        return rules_of_ends(self.settings, self.generation_settings, self._tokenizer.vocab_size)
+
     def _check_classes(self):
         known = [f"{self.classes}ForCausalLM", f"{self.classes}Model"]
         named = self.settings.get("architectures") or known[:1]
@@ -237,23 +242,12 @@ class CausalDecoder(Family):
             )
         if (self.folder.json(OPTIONS) or {}).get("add_eos_token"):
             self.notes.append("`add_eos_token` is not carried over: no prompt ends in that token")
-        ends = [self.settings.get("eos_token_id"), self.generation_settings.get("eos_token_id")]
-        ends = [end for value in ends for end in (value if isinstance(value, list) else [value])]
-        others = dict.fromkeys(str(end) for end in ends if end not in (None, tokenizer.eos_id))
-        if others:
-            self.notes.append(
-                f"`eos_token_id`: {tokenizer.eos_id} ends a text, but not {', '.join(others)}"
-            )
         return tokenizer
 
     def _special(self, pieces):
         """Returns the tokens that begin and end a text."""
-        settings, ends = self.settings, self.settings.get("eos_token_id")
-        if isinstance(ends, list) and ends:
-            first = {"eos_token_id": ends[0]}
-            settings = CheckpointSettings({**settings.content, **first}, settings.path)
-        eos = settings.token("eos_token_id", len(pieces))
-        bos = settings.token("bos_token_id", len(pieces), default=eos)
+        eos, _ = ends_of(self.settings, self.generation_settings, len(pieces))
+        bos = self.settings.token("bos_token_id", len(pieces), default=eos)
         return {"bos": pieces[bos], "eos": pieces[eos], "unk": pieces[eos]}
 
     def _padding(self, pieces, unknown=None):
@@ -262,7 +256,8 @@ class CausalDecoder(Family):
         options = self.folder.json(OPTIONS) or {}
         named = token_name(options.get("pad_token"))
         own = pieces[number] if number is not None else named
-        others = {*self._special(pieces).values(), unknown}
+        _, further = ends_of(self.settings, self.generation_settings, len(pieces))
+        others = {*self._special(pieces).values(), *(pieces[end] for end in further), unknown}
         return own if own in pieces and own not in others else PADDING
 
     @functools.cached_property

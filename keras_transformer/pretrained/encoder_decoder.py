@@ -9,7 +9,7 @@ from keras_transformer.config import TransformerConfig
 from keras_transformer.decoding.generation import Generation
 from keras_transformer.models.transformer import Transformer
 from keras_transformer.pretrained.family import Family
-from keras_transformer.pretrained.generation import read_generation, special_ids
+from keras_transformer.pretrained.generation import ends_of, read_generation, special_ids
 from keras_transformer.pretrained.names import ROW, TRANSPOSED, Layout, Weight, layers
 from keras_transformer.pretrained.settings import ACTIVATIONS
 from keras_transformer.pretrained.ties import is_tied
@@ -117,8 +117,7 @@ class EncoderDecoderFamily(Family):
 
     def generation(self) -> Generation:  # noqa: D102
         settings, size = self.generation_settings, self.settings.count("vocab_size")
-        eos_id = settings.token("eos_token_id", size, default=self.settings.get("eos_token_id"))
-        return read_generation(settings, eos_id, size)
+        return read_generation(settings, ends_of(self.settings, settings, size), size)
 
     def _tie(self):
         """Returns the tying of weights.

@@ -24,12 +24,42 @@ WITHOUT_EFFECT = {
 }
 
 
-def read_generation(settings, eos_id, size, carried=()) -> Generation:
+def ends_of(settings, generation, size) -> tuple[int, tuple[int, ...]]:
+    """Returns the id of the token that ends a text, and those that also end an output.
+
+    Args:
+        settings: The `CheckpointSettings` of `config.json`.
+        generation: The `CheckpointSettings` for outputs; its end tokens take precedence.
+        size: Number of tokens of the vocabulary.
+
+    Raises:
+        ValueError: If an id is not valid; the error names it.
+    """
+    own = settings.tokens("eos_token_id", size)
+    ends = generation.tokens("eos_token_id", size) or own or [settings.token("eos_token_id", size)]
+    first = next((token for token in own if token in ends), ends[0])
+    return first, tuple(token for token in dict.fromkeys(ends) if token != first)
+
+
+def rules_of_ends(settings, generation, size) -> Generation | None:
+    """Returns the `Generation` of a language model, `None` if one token ends all outputs.
+
+    Args:
+        settings, generation, size: See `ends_of`.
+
+    Raises:
+        ValueError: See `ends_of`.
+    """
+    _, further = ends_of(settings, generation, size)
+    return Generation(end_ids=further) if further else None
+
+
+def read_generation(settings, ends, size, carried=()) -> Generation:
     """Returns the `Generation` that Hugging Face's settings describe.
 
     Args:
         settings: The `CheckpointSettings` of `generation_config.json`, or of `config.json`.
-        eos_id: Id of the end token of an output.
+        ends: Result of `ends_of`.
         size: Size of the vocabulary of outputs.
         carried: Names of settings that the family carries over itself.
 
@@ -51,10 +81,11 @@ def read_generation(settings, eos_id, size, carried=()) -> Generation:
     ]
     return Generation(
         search,
-        **{banned: _banned(settings, eos_id, size)},
+        **{banned: _banned(settings, {ends[0], *ends[1]}, size)},
         forced_bos_id=settings.token("forced_bos_token_id", size, optional=True),
         forced_eos_id=settings.token("forced_eos_token_id", size, optional=True),
         no_repeat_ngram=settings.count("no_repeat_ngram_size", 0, least=0),
+        end_ids=ends[1],
         notes=tuple(notes),
     )
 
@@ -73,15 +104,14 @@ def special_ids(settings, generation, size) -> dict[str, Any]:
     """
     pad_id = settings.token("pad_token_id", size)
     start = settings.token("decoder_start_token_id", size, default=pad_id)
-    eos_id = settings.token("eos_token_id", size)
     return {
         "pad_id": pad_id,
         "bos_id": generation.token("decoder_start_token_id", size, default=start),
-        "eos_id": generation.token("eos_token_id", size, default=eos_id),
+        "eos_id": ends_of(settings, generation, size)[0],
     }
 
 
-def _banned(settings, eos_id, size):
+def _banned(settings, ends, size):
     """Returns the token ids in `bad_words_ids`; sequences of several tokens are refused.
 
     Without `renormalize_logits`, banned tokens keep their share of the probability.
@@ -93,8 +123,8 @@ def _banned(settings, eos_id, size):
     )
     if not single:
         raise settings.wrong("bad_words_ids", f"a list of lists of one of the {size} token ids")
-    # `generate` also removes the end token from the list.
-    return tuple(sorted({word[0] for word in words} - {eos_id}))
+    # `generate` also removes the end tokens from the list.
+    return tuple(sorted({word[0] for word in words} - ends))
 
 
 def _search(settings, notes):

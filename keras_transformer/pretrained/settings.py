@@ -90,6 +90,18 @@ class CheckpointSettings:
             raise self.wrong(name, f"one of the {size} token ids")
         return value
 
+    def tokens(self, name, size) -> list[int]:
+        """Returns the token ids below `size` of a setting, one or a list; empty if it is missing.
+
+        Raises:
+            ValueError: If it is neither.
+        """
+        value = self.get(name)
+        ids = value if isinstance(value, list) else [] if value is None else [value]
+        if value == [] or not all(is_integer(token) and 0 <= token < size for token in ids):
+            raise self.wrong(name, f"one or more of the {size} token ids")
+        return ids
+
     def check_one_label(self, item) -> None:
         """Refuses heads that do not choose one of several labels, by the kind that they are.
 

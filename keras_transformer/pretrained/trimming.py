@@ -92,6 +92,7 @@ def restrict(checkpoint, source, target) -> Trimmed:
     config, rules = checkpoint.model.config, checkpoint.generation
     options = {**_ids(config.to_flat()), **_ids({} if rules is None else vars(rules))}
     single = {number for name, number in options.items() if name.endswith(ONE)}
+    single |= {*options.get("end_ids", ())}
     special = {getattr(config, name) for name in SPECIAL}
     special |= {getattr(side, name) for side in checkpoint.tokenizers for name in SPECIAL}
     special |= {side.mask_id for side in checkpoint.tokenizers} - {None}

@@ -142,7 +142,7 @@ def test_windows_of_some_layers_are_refused_unless_they_are_as_long_as_texts(tmp
 
 
 def test_special_tokens(tmp_path):
-    """A token of its own pads, unless it also ends or begins texts; the first end is the end."""
+    """A token of its own pads, unless it also ends or begins texts; several tokens may end them."""
     write_folder(tmp_path, "smollm", pad_token_id=SIZES["eos_token_id"])
     assert read_checkpoint(tmp_path).model.config.pad_id == len(PIECES)
     write_folder(tmp_path, "smollm", pad_token_id=SIZES["bos_token_id"], bos_token_id=None)
@@ -153,7 +153,18 @@ def test_special_tokens(tmp_path):
     (tmp_path / "generation_config.json").write_text(json.dumps({"eos_token_id": [eos, 7, 9]}))
     checkpoint = read_checkpoint(tmp_path)
     assert checkpoint.model.config.eos_id == eos
-    assert checkpoint.notes == [f"`eos_token_id`: {eos} ends a text, but not 7, 9"]
+    assert checkpoint.model.config.end_ids == (7, 9) and checkpoint.notes == []
+    write_folder(tmp_path, "smollm", eos_token_id=[eos, 7], pad_token_id=9)
+    assert read_checkpoint(tmp_path).model.config.pad_id == len(PIECES)  # 9 also ends texts
+    edit(tmp_path / "generation_config.json", eos_token_id=[7, 9])
+    config = read_checkpoint(tmp_path).model.config
+    assert config.eos_id == 7 and config.end_ids == (9,)
+    for wrong in ([], "x", [eos, len(PIECES)]):
+        edit(tmp_path / "generation_config.json", eos_token_id=wrong)
+        with pytest.raises(
+            ValueError, match=r"`eos_token_id` must be one or more of the \d+ token"
+        ):
+            read_checkpoint(tmp_path)
 
 
 def test_added_tokens_that_are_not_special_are_found_in_texts(tmp_path):

@@ -1,10 +1,12 @@
 """Converted Llamas and Qwens in CTranslate2: the run's tokens, greedily and with a beam."""
 
+import dataclasses
+
 import llama_folders
 import numpy as np
 import pytest
 
-from keras_transformer import Beam, from_pretrained
+from keras_transformer import Beam, Greedy, from_pretrained
 from keras_transformer.export import ExportError, export_ctranslate2, open_ctranslate2
 from keras_transformer.export.ctranslate2 import stacks
 from keras_transformer.installation import install_hint
@@ -84,3 +86,25 @@ def test_positions_without_their_scaling_are_detected(tmp_path, monkeypatch):
     with pytest.raises(ExportError, match="differ from those of the model in memory"):
         export_ctranslate2(pipeline, tmp_path / "m", TEXTS)
     assert not (tmp_path / "m").exists()
+
+
+def test_each_of_several_end_tokens_ends_an_output(tmp_path):
+    pipeline = generator_of(tmp_path / "hf", "llama3", {})
+    rows = pipeline.greedy(pipeline.model, pipeline.source_tokenizer.encode(TEXTS).to_tensor(0))
+    words = np.bincount(rows.tokens.numpy().ravel(), minlength=pipeline.model.config.vocab_size)
+    words[[getattr(pipeline.model.config, name) for name in ("pad_id", "bos_id", "eos_id")]] = 0
+    further = int(words.argmax())  # the most frequent word
+    config = dataclasses.replace(pipeline.model.config, end_ids=(further,))
+    model = type(pipeline.model)(config)
+    model.set_weights(pipeline.model.get_weights())
+    ended = pipeline.with_model(model)
+    assert export_ctranslate2(ended, tmp_path / "m", TEXTS)["agreement"] == 1
+    found = open_ctranslate2(tmp_path / "m", search=Greedy())
+    ids = pipeline.source_tokenizer.encode(TEXTS).to_list()
+    tokens, scores = found.decode(ids)
+    padded = pipeline.source_tokenizer.encode(TEXTS).to_tensor(config.pad_id)
+    ours = Greedy()(model, padded)
+    plain = Greedy()(pipeline.model, padded).tokens
+    assert (tokens[:, 0] != plain[:, 0].numpy()).any()
+    np.testing.assert_array_equal(tokens[:, 0], ours.tokens[:, 0])
+    np.testing.assert_allclose(scores[:, 0], ours.scores[:, 0], rtol=0, atol=1e-3)

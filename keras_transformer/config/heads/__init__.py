@@ -1,5 +1,6 @@
 """Configurations of prediction heads, one kind of output per file."""
 
+from keras_transformer.config.heads.generating import GeneratingHead
 from keras_transformer.config.heads.labels import ImageLabelsHead, LabelsHead, TokenLabelsHead
 from keras_transformer.config.heads.masked_token import MaskedTokenHead
 from keras_transformer.config.heads.next_token import NextTokenHead
@@ -10,6 +11,7 @@ from keras_transformer.config.heads.transcript import TranscriptHead
 from keras_transformer.config.heads.vector import VectorHead
 
 __all__ = [
+    "GeneratingHead",
     "ImageLabelsHead",
     "LabelsHead",
     "MaskedTokenHead",

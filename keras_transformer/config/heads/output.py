@@ -6,12 +6,12 @@ from typing import Annotated, Any, Literal
 
 from keras_transformer.checks import check_count, is_integer
 from keras_transformer.config.arguments import documented, option
-from keras_transformer.config.heads.next_token import NextTokenHead
+from keras_transformer.config.heads.generating import GeneratingHead
 
 
 @documented
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class OutputHead(NextTokenHead):
+class OutputHead(GeneratingHead):
     """Configuration of a head that predicts the tokens of an output, for which there is a source.
 
     Args:
@@ -54,11 +54,7 @@ class OutputHead(NextTokenHead):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("banned_ids", "silent_ids"):  # tuples become lists in JSON
-            ids = getattr(self, name)
-            if not isinstance(ids, tuple | list):
-                raise TypeError(f"`{name}` must be a list of ids. Received: {name}={ids!r}.")
-            object.__setattr__(self, name, tuple(ids))
+        self._freeze("banned_ids", "silent_ids")
 
     has_languages = starts_with_language = forces_language = False
 

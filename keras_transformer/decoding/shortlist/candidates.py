@@ -38,6 +38,7 @@ class Lists:
     def __init__(self, shortlist, vocabulary, source_size, shared):
         shortlist.check_sizes(source_size, vocabulary.size)
         special = {vocabulary.pad_id, vocabulary.bos_id, vocabulary.eos_id, *vocabulary.silent_ids}
+        special |= {*vocabulary.end_ids}
         special |= {vocabulary.forced_bos_id, vocabulary.forced_eos_id} - {None}
         first = set(range(shortlist.first)) - set(vocabulary.banned_ids)
         self.front = sorted(first | special)
@@ -163,6 +164,7 @@ def _vocabulary(whole, front, size):
         forced_bos_id=begin,
         forced_eos_id=end,
         no_repeat_ngram=whole.no_repeat_ngram,
+        end_ids=tuple(front.index(token) for token in whole.end_ids),
     )
 
 

@@ -6,12 +6,14 @@ from collections.abc import Iterator
 import numpy as np
 
 from keras_transformer.config import LanguageModelConfig
+from keras_transformer.decoding.generation import Generation
 from keras_transformer.models.language_model import LanguageModel
 from keras_transformer.pretrained.added_tokens import MAP, OPTIONS, token_name
 from keras_transformer.pretrained.byte_bpe import read_byte_bpe
 from keras_transformer.pretrained.family import Family
+from keras_transformer.pretrained.generation import rules_of_ends
 from keras_transformer.pretrained.names import SAME, Layout, Weight, layers
-from keras_transformer.pretrained.settings import ACTIVATIONS
+from keras_transformer.pretrained.settings import ACTIVATIONS, CheckpointSettings
 from keras_transformer.text.tokenizers import Tokenizers
 
 CLASSES = ("GPT2LMHeadModel", "GPT2Model")
@@ -49,6 +51,12 @@ class GPT2(Family):
     name, model_type, task = "gpt2", "gpt2", "language_modelling"
     reader, model_class = "AutoModelForCausalLM", LanguageModel
     ignored = (r"(transformer\.)?h\.\d+\.attn\.(masked_)?bias",)
+
+    def generation(self) -> Generation | None:  # noqa: D102
+        tokenizer = self._tokenizer
+        defaults = {"eos_token_id": tokenizer.eos_id, **self.settings.content}
+        settings = CheckpointSettings(defaults, self.settings.path)
+        return rules_of_ends(settings, self.generation_settings, tokenizer.vocab_size)
 
     def config(self) -> LanguageModelConfig:  # noqa: D102
         settings, tokenizer = self.settings, self._tokenizer

@@ -24,7 +24,7 @@ from keras_transformer.pretrained.encoder_decoder import (
     sizes_and_dropout,
 )
 from keras_transformer.pretrained.family import Family
-from keras_transformer.pretrained.generation import read_generation, special_ids
+from keras_transformer.pretrained.generation import ends_of, read_generation, special_ids
 from keras_transformer.pretrained.names import ROW, TRANSPOSED, Layout, Weight, layers
 from keras_transformer.pretrained.piece_vocabulary import read_model
 from keras_transformer.pretrained.pieces import read_ids, sentencepiece_tokenizer
@@ -164,8 +164,7 @@ class OpusMT(Family):
 
     def generation(self) -> Generation:  # noqa: D102
         settings, (_, size) = self.generation_settings, self._vocabularies()
-        eos_id = settings.token("eos_token_id", size, default=self.settings.get("eos_token_id"))
-        return read_generation(settings, eos_id, size)
+        return read_generation(settings, ends_of(self.settings, settings, size), size)
 
     @property
     def _shared(self):

@@ -10,7 +10,7 @@ from keras_transformer.decoding.generation import Generation
 from keras_transformer.models.transformer import Transformer
 from keras_transformer.pretrained.added_tokens import with_added_tokens
 from keras_transformer.pretrained.family import Family
-from keras_transformer.pretrained.generation import read_generation, special_ids
+from keras_transformer.pretrained.generation import ends_of, read_generation, special_ids
 from keras_transformer.pretrained.names import TRANSPOSED, Weight
 from keras_transformer.pretrained.piece_vocabulary import check_ids_agree, read_pieces
 from keras_transformer.pretrained.pieces import check_ids, sentencepiece_tokenizer
@@ -142,8 +142,7 @@ class T5(Family):
 
     def generation(self) -> Generation:  # noqa: D102
         settings, size = self.generation_settings, self.settings.count("vocab_size")
-        eos_id = settings.token("eos_token_id", size, default=self.settings.get("eos_token_id"))
-        return read_generation(settings, eos_id, size)
+        return read_generation(settings, ends_of(self.settings, settings, size), size)
 
     def _depths(self, config):
         return {"encoder": config.num_layers, "decoder": config.decoder_layers}

@@ -21,7 +21,7 @@ from keras_transformer.pretrained.encoder_decoder import (
     sizes_and_dropout,
 )
 from keras_transformer.pretrained.family import CONFIG, Family
-from keras_transformer.pretrained.generation import read_generation
+from keras_transformer.pretrained.generation import ends_of, read_generation
 from keras_transformer.pretrained.names import TRANSPOSED, Weight, layers
 from keras_transformer.pretrained.settings import CheckpointSettings
 from keras_transformer.pretrained.ties import is_tied
@@ -175,16 +175,15 @@ class Whisper(Family):
         )
 
     def _ids(self, size):
-        """Returns the ids of the tokens that end and begin an output."""
-        end = self.settings.token("eos_token_id", size)
+        """Returns the result of `ends_of`, and the id of the token that begins an output."""
         start = self.settings.token("decoder_start_token_id", size)
         own = self.generation_settings
         start = own.token("decoder_start_token_id", size, default=start)
-        return own.token("eos_token_id", size, default=end), start
+        return ends_of(self.settings, own, size), start
 
     def _special(self, pieces):
         """Returns the special tokens of a vocabulary by their roles."""
-        end, start = self._ids(len(pieces))
+        (end, _), start = self._ids(len(pieces))
         pad = self.settings.token("pad_token_id", len(pieces), default=end)
         names = [pieces[pad]] if pad not in (end, start) else [p for p in PADDING if p in pieces]
         if not names:
@@ -194,16 +193,16 @@ class Whisper(Family):
 
     def _no_text(self, pieces):
         """Returns the end token and those after it, and ids without a token."""
-        end, _ = self._ids(len(pieces))
+        (end, _), _ = self._ids(len(pieces))
         return [*(p for p in pieces[:end] if PLACEHOLDER.fullmatch(p)), *pieces[end:]]
 
     def generation(self) -> Generation:  # noqa: D102
         settings, size = self.generation_settings, self._tokenizer.vocab_size
-        end, _ = self._ids(size)
-        rules = read_generation(settings, end, size, CARRIED)
+        ends, _ = self._ids(size)
+        rules = read_generation(settings, ends, size, CARRIED)
         prompt = self._prompt.rules()
         self._check_names()
-        silent = {*rules.silent_ids, *self._list_of_ids("suppress_tokens", size)} - {end}
+        silent = {*rules.silent_ids, *self._list_of_ids("suppress_tokens", size)} - {ends[0]}
         return dataclasses.replace(
             rules,
             search=self._search(rules.search, len(prompt["prompt_ids"])),
