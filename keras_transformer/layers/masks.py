@@ -196,3 +196,47 @@ class PaddingMask(keras.Layer):
 
     def get_config(self) -> dict[str, Any]:  # noqa: D102
         return {**super().get_config(), "pad_id": self.pad_id}
+
+
+@keras.saving.register_keras_serializable(package="keras_transformer")
+class TokenMask(keras.Layer):
+    """Attaches the mask of the tokens that are not padding to a tensor with a row for each token.
+
+    The tensor itself is unchanged. Keras's losses and metrics leave out the positions that the mask
+    hides.
+
+    Args:
+        pad_id: Id of the padding token.
+        keeps_first: Whether the first position of each text counts even if its token is `pad_id`,
+            as in models whose outputs begin with that token.
+        **kwargs: `name`, `dtype` and `trainable` as in every Keras layer.
+
+    Call arguments:
+        inputs: A list of the tensor `[B, T, ...]` and the token ids `[B, T]`, integer.
+
+    Returns:
+        The tensor, with a mask, boolean `[B, T]`.
+    """
+
+    def __init__(self, pad_id: int = 0, keeps_first: bool = False, **kwargs: Any):
+        super().__init__(**kwargs)
+        self.pad_id, self.keeps_first = pad_id, keeps_first
+        self.supports_masking = self.built = True
+
+    def call(self, inputs: list[Tensor]) -> Tensor:  # noqa: D102
+        return inputs[0]
+
+    def compute_mask(self, inputs: list[Tensor], previous_mask: Any = None) -> Tensor:  # noqa: D102
+        tokens = inputs[1]
+        real = ops.not_equal(tokens, self.pad_id)  # [B, T]
+        if not self.keeps_first:
+            return real
+        first = ops.equal(ops.cumsum(ops.ones_like(tokens), axis=1), 1)  # [B, T]
+        return ops.logical_or(real, first)
+
+    def compute_output_spec(self, inputs: list[Tensor]) -> Any:  # noqa: D102
+        return keras.KerasTensor(inputs[0].shape, dtype=inputs[0].dtype)
+
+    def get_config(self) -> dict[str, Any]:  # noqa: D102
+        own = {"pad_id": self.pad_id, "keeps_first": self.keeps_first}
+        return {**super().get_config(), **own}

@@ -65,7 +65,7 @@ class EncoderDecoderModel(TokenOutput, ConfiguredModel):
 
     def connect(self, parts: Any, inputs: Any) -> Tensor:
         """Returns the logits for both sides, as in Fig. 1."""
-        return parts.head(_states(parts, inputs)[0])  # [B, T, V]
+        return parts.head(_states(parts, inputs)[0], inputs["target"])  # [B, T, V]
 
     def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Tensor:
         """Checks shape and dtype of both sides, with errors of one line, and calls the model."""

@@ -81,7 +81,7 @@ class LanguageModel(TokenOutput, ConfiguredModel):
         return {**own, **parts.head.layers}
 
     def connect(self, parts: Any, inputs: Any) -> Tensor:  # noqa: D102
-        return parts.head(parts.decoder(parts.input(inputs)))  # [B, T, V]
+        return parts.head(parts.decoder(parts.input(inputs)), inputs)  # [B, T, V]
 
     def hidden_states(
         self,

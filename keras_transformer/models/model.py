@@ -53,7 +53,10 @@ class Prediction(typing.NamedTuple):
 class ConfiguredModel(keras.Model):
     """A functional model that is fully described by a configuration and a dtype policy.
 
-    `compile`, `fit`, `summary`, `save` and `clone_model` work as for every Keras model.
+    `compile`, `fit`, `summary` and `save` work as for every Keras model. Logits of tokens carry the
+    mask of padding. `type(model).from_config(model.get_config())` returns a copy with new weights;
+    `keras.models.clone_model` returns a plain functional model, without the methods that searches
+    and exports need.
 
     Args:
         config: An instance of `config_class`, or the name of a preset. `None`: the defaults.

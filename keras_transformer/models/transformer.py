@@ -13,7 +13,10 @@ from keras_transformer.models.inputs.tokens import EmbeddedTokens
 class Transformer(EncoderDecoderModel):
     """The model of Fig. 1: embeddings, encoder, decoder and output weights.
 
-    An ordinary functional model: `compile`, `fit`, `summary`, `save` and `clone_model` work.
+    An ordinary functional model: `compile`, `fit`, `summary` and `save` work. The logits carry the
+    mask of target tokens that are not padding, which Keras's losses and metrics apply. A copy for
+    searches and exports is `Transformer.from_config(model.get_config())`; `clone_model` returns a
+    plain functional model.
 
     Args:
         config: A `TransformerConfig`, or the name of a preset.

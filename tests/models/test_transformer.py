@@ -242,11 +242,6 @@ def test_the_rates_of_the_config_reach_every_layer():
     assert rates == {0.11: 1 + 2 + 3, 0.22: 2 + 2 * 3, 0.33: 2 + 3}
 
 
-def test_logits_carry_no_implicit_mask(small_model):
-    """Otherwise Keras would mask and rescale the loss by itself."""
-    assert getattr(small_model()(batch()), "_keras_mask", None) is None
-
-
 def test_a_source_of_one_token_gives_no_warning(small_model):
     """Keras's softmax takes an axis of length 1 for a mistake and warns at every call."""
     with warnings.catch_warnings():

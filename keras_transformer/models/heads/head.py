@@ -8,6 +8,7 @@ from keras_transformer import activations
 from keras_transformer.layers.dropout import Dropout
 from keras_transformer.layers.inputs.embedding import OutputBias
 from keras_transformer.layers.layer_group import LayerGroup
+from keras_transformer.layers.masks import TokenMask
 from keras_transformer.layers.normalization import make_norm
 from keras_transformer.tensors import Tensor
 
@@ -108,3 +109,21 @@ def make_logits(policy, bias=False) -> keras.Layer:
     if bias:
         return OutputBias(dtype=dtype, name="logits")
     return keras.layers.Activation("linear", dtype=dtype, name="logits")
+
+
+def with_mask(logits, tokens, config) -> Tensor:
+    """Returns logits with the mask of padding, which Keras's losses and metrics leave out.
+
+    Args:
+        logits: `[B, T, C]`.
+        tokens: The token ids that the model reads, `[B, T]`.
+        config: The configuration of the model.
+    """
+    ids = config.tokens
+    layer = TokenMask(
+        ids.pad_id,
+        keeps_first=ids.bos_id == ids.pad_id,
+        dtype=logits.dtype,
+        name="token_mask",
+    )
+    return layer([logits, tokens])

@@ -5,7 +5,7 @@ from typing import Any
 import keras
 
 from keras_transformer import activations
-from keras_transformer.models.heads.head import LinearHead
+from keras_transformer.models.heads.head import LinearHead, with_mask
 from keras_transformer.models.heads.pooling import Pooling
 from keras_transformer.tensors import Tensor
 
@@ -16,9 +16,15 @@ class TokenLabelLogits(LinearHead):
     def units(self, config) -> int:  # noqa: D102
         return config.num_labels
 
+    def __call__(self, hidden, inputs=None, allowed=None) -> Tensor:  # noqa: D102
+        return with_mask(self.classified(hidden), inputs, self.config)  # [B, S, C]
 
-class LabelLogits(TokenLabelLogits):
+
+class LabelLogits(LinearHead):
     """Pooling over the encoder's output and a linear classifier of the result."""
+
+    def units(self, config) -> int:  # noqa: D102
+        return config.num_labels
 
     def make_layers(self, config, policy, kernels) -> dict[str, Any]:  # noqa: D102
         # The class token comes first.

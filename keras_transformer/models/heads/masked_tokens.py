@@ -29,7 +29,7 @@ class MaskedTokenLogits(NextTokenLogits):
         return transformed(hidden, self.layers)
 
     def __call__(self, hidden, inputs=None, allowed=None) -> Tensor:  # noqa: D102
-        return super().__call__(self.before_weights(hidden))  # [B, S, V]
+        return super().__call__(self.before_weights(hidden), inputs)  # [B, S, V]
 
     @property
     def drawn(self) -> tuple[keras.Layer, ...]:  # noqa: D102

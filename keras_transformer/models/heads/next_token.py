@@ -4,7 +4,7 @@ from typing import Any
 
 import keras
 
-from keras_transformer.models.heads.head import Head, make_logits
+from keras_transformer.models.heads.head import Head, make_logits, with_mask
 from keras_transformer.models.heads.output_weights import OwnWeights, TiedWeights
 from keras_transformer.tensors import Tensor
 
@@ -33,4 +33,4 @@ class NextTokenLogits(Head):
         return {"output_layer": output, "logits": logits}
 
     def __call__(self, hidden, inputs=None, allowed=None) -> Tensor:  # noqa: D102
-        return self.weights.project(hidden)  # [B, T, V]
+        return with_mask(self.weights.project(hidden), inputs, self.config)  # [B, T, V]

@@ -1,0 +1,133 @@
+"""Ordinary Keras losses and metrics of whole models: padding does not count."""
+
+import keras
+import numpy as np
+import pytest
+from support import randomise, sentences, small_config, small_fields, to_numpy
+
+import keras_transformer as kt
+
+V = 19
+TOKENS = sentences([11, 5, 8, 3], first=2)  # begins with bos_id; padding is 0
+SOURCE = sentences([13, 6, 9, 2], seed=1)
+FRAMES = np.random.default_rng(2).normal(size=(4, 12, 5)).astype("float32")
+
+
+def _of(config_class, **changes):
+    return config_class(**small_fields(config_class), **changes)
+
+
+MODELS = {
+    "Transformer": (lambda: kt.Transformer(small_config()), {"source": SOURCE, "target": TOKENS}),
+    "LanguageModel": (lambda: kt.LanguageModel(_of(kt.LanguageModelConfig)), TOKENS),
+    "MaskedLanguageModel": (
+        lambda: kt.MaskedLanguageModel(_of(kt.MaskedLanguageModelConfig)),
+        TOKENS,
+    ),
+    "TokenClassifier": (
+        lambda: kt.TokenClassifier(_of(kt.TokenClassifierConfig, labels=tuple("abcdefg"))),
+        TOKENS,
+    ),
+    "SpeechTransformer": (
+        lambda: kt.SpeechTransformer(
+            _of(kt.SpeechTransformerConfig, num_mel_filters=5, max_seconds=1.0)
+        ),
+        {"source": FRAMES, "target": TOKENS},
+    ),
+}
+each_model = pytest.mark.parametrize("name", MODELS)
+
+
+def compiled(model):
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    model.compile(loss=loss, metrics=["accuracy"], run_eagerly=True)  # one batch: no graph
+    return model
+
+
+def labels_for(logits, real):
+    """Returns random labels of which half are the most probable ones, at padding none of them."""
+    rng = np.random.default_rng(3)
+    best = logits.argmax(-1)
+    other = (best + rng.integers(1, logits.shape[-1], best.shape)) % logits.shape[-1]
+    return np.where(real & (rng.random(best.shape) < 0.5), best, other).astype("int32")
+
+
+def expected(logits, labels, real):
+    """Returns the mean cross-entropy and the accuracy of the real tokens, in float64."""
+    logits = logits.astype("float64")
+    log_p = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
+    losses = -np.take_along_axis(log_p, labels[..., None], axis=-1)[..., 0]
+    return losses[real].mean(), (logits.argmax(-1) == labels)[real].mean()
+
+
+@each_model
+def test_loss_and_accuracy_are_those_of_real_tokens(name):
+    make, inputs = MODELS[name]
+    model = compiled(randomise(make()))
+    real = TOKENS != 0
+    logits = to_numpy(model(inputs))
+    labels = labels_for(logits, real)
+    loss, accuracy = expected(logits, labels, real)
+    measured = model.evaluate(inputs, labels, batch_size=4, verbose=0)
+    np.testing.assert_allclose(measured, [loss, accuracy], rtol=1e-5)
+    others = np.where(real, labels, (labels + 1) % logits.shape[-1])
+    np.testing.assert_allclose(
+        model.evaluate(inputs, others, batch_size=4, verbose=0), measured, rtol=1e-6
+    )
+
+
+@each_model
+def test_copies_of_a_model_attach_the_mask_as_well(name, tmp_path):
+    make, inputs = MODELS[name]
+    model = make()
+    model.save(tmp_path / "model.keras")
+    around = keras.Model(model.inputs, keras.layers.Identity()(model.output))
+    for other in (
+        model,
+        keras.saving.load_model(tmp_path / "model.keras"),
+        keras.models.clone_model(model),
+        around,
+    ):
+        np.testing.assert_array_equal(other(inputs)._keras_mask, TOKENS != 0)
+
+
+def test_a_transformer_and_its_layers_in_a_keras_model_have_the_same_loss():
+    transformer = randomise(kt.Transformer(small_config()))
+    config = transformer.config
+    source, target = (keras.Input((None,), dtype="int32") for _ in range(2))
+    embedding = kt.PositionalEmbedding(V, config.d_model, max_length=29, pad_id=0)
+    memory = kt.Encoder.from_stack(config.encoder)(embedding(source))
+    hidden = kt.Decoder.from_stack(config.decoder)(embedding(target), memory)
+    layers = compiled(keras.Model([source, target], embedding(hidden, reverse=True)))
+    layers.set_weights(transformer.get_weights())
+    logits = to_numpy(layers([SOURCE, TOKENS]))
+    labels = labels_for(logits, TOKENS != 0)
+    measured = layers.evaluate([SOURCE, TOKENS], labels, batch_size=4, verbose=0)
+    inputs = {"source": SOURCE, "target": TOKENS}
+    again = compiled(transformer).evaluate(inputs, labels, batch_size=4, verbose=0)
+    np.testing.assert_allclose(again, measured, rtol=1e-5)
+
+
+def test_the_first_token_counts_if_outputs_begin_with_padding():
+    """As in Marian's models, whose decoder starts with `pad_id`."""
+    target = TOKENS.copy()
+    target[:, 0] = 0
+    model = compiled(randomise(kt.Transformer(small_config(bos_id=0))))
+    inputs = {"source": SOURCE, "target": target}
+    logits, real = to_numpy(model(inputs)), TOKENS != 0
+    labels = labels_for(logits, real)
+    measured = model.evaluate(inputs, labels, batch_size=4, verbose=0)
+    np.testing.assert_allclose(measured, expected(logits, labels, real), rtol=1e-5)
+
+
+def test_logits_stay_float32_in_mixed_precision():
+    logits = kt.Transformer(small_config(), dtype="mixed_bfloat16").output
+    assert logits.dtype == "float32"
+    assert logits._keras_mask.dtype == "bool"
+
+
+def test_token_mask_round_trip():
+    layer = kt.layers.masks.TokenMask(7, keeps_first=True)
+    again = type(layer).from_config(layer.get_config())
+    assert again.get_config() == layer.get_config()
+    assert (again.pad_id, again.keeps_first) == (7, True)
