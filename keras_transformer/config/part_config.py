@@ -5,8 +5,12 @@ from typing import Any, TypeVar
 
 from keras_transformer.checks import check_fields
 from keras_transformer.config.arguments import options_of
+from keras_transformer.variants import plain, restored
 
 Part = TypeVar("Part", bound="PartConfig")
+
+# Options that may be objects, and what their objects are.
+VARIANTS = {"position": "position", "attention_position": "position", "score": "score"}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -19,6 +23,10 @@ class PartConfig:
     """
 
     def __post_init__(self) -> None:
+        for name in VARIANTS:
+            if hasattr(self, name):  # from a file
+                value = restored(VARIANTS[name], getattr(self, name))
+                object.__setattr__(self, name, value)
         check_fields(self)
 
     def check_with(self, config: Any) -> None:
@@ -38,7 +46,7 @@ class PartConfig:
         return cls(**options)
 
     def to_flat(self) -> dict[str, Any]:
-        """Returns the options as a dictionary of plain values."""
+        """Returns the options by name: plain values, positions and scores."""
         return dataclasses.asdict(self)
 
     @classmethod
@@ -59,4 +67,4 @@ class PartConfig:
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the options as a dictionary of plain values."""
-        return dataclasses.asdict(self)
+        return plain(dataclasses.asdict(self))

@@ -1,6 +1,9 @@
 """Options of position encodings: the encodings they apply to, and their checks."""
 
+from typing import Any
+
 from keras_transformer.checks import check_count
+from keras_transformer.variants import own_class
 
 # Shaw et al. (2018), section 4.1, base model.
 RELATIVE_DISTANCE = 16
@@ -43,7 +46,7 @@ def check_position(stack) -> None:
         ValueError: If an option has no effect, or two options do not fit together.
     """
     acting = stack.position_in_attention
-    if stack.attention_position != "none" and stack.position not in EMBEDDED:
+    if stack.attention_position != "none" and acts_in_attention(stack.position):
         raise ValueError(
             "`attention_position` must be 'none' unless `position` is one of "
             f"{', '.join(EMBEDDED)}: other positions act in self-attention themselves. "
@@ -51,7 +54,8 @@ def check_position(stack) -> None:
         )
     for name, positions in OPTIONS.items():
         value = getattr(stack, name)
-        if value is not None and acting not in positions:
+        shared = name == "share_positions" and own_class("position", acting) is not None
+        if value is not None and acting not in positions and not shared:
             names = " and ".join(filter(None, [", ".join(positions[:-1]), positions[-1]]))
             raise ValueError(
                 f"`{name}` has an effect only on {names} positions. "
@@ -59,15 +63,25 @@ def check_position(stack) -> None:
             )
     waves = stack.rotary_short_wave, stack.rotary_long_wave
     check_waves(stack.rotary_factor, *waves, stack.rotary_log_ramp, "rotary_")
-    if acting in BUCKETS:
+    if isinstance(acting, str) and acting in BUCKETS:
         buckets, distance = BUCKETS[acting]
         check_buckets(
             stack.relative_buckets or buckets, stack.relative_distance or distance, "relative_"
         )
     if acting in ("relative", "disentangled"):
-        check_linear(stack.block.score != "additive", stack.block.score)
+        check_linear(stack.block.score_is("is_linear"), stack.block.score)
     if acting == "disentangled":
         check_one_key_for_each_query(stack.block.num_heads, stack.block.num_key_value_heads)
+
+
+def acts_in_attention(position: Any) -> bool:
+    """Returns whether a position acts in self-attention, perhaps in addition to the embeddings.
+
+    Args:
+        position: A name, or a `Position`.
+    """
+    own = own_class("position", position)
+    return position not in EMBEDDED if own is None else own.attends
 
 
 def check_recurrent(config) -> None:
@@ -76,7 +90,7 @@ def check_recurrent(config) -> None:
     Raises:
         ValueError: If the position acts in self-attention, or there is a window.
     """
-    if config.position_in_attention not in EMBEDDED:
+    if acts_in_attention(config.position_in_attention):
         name = "position" if config.attention_position == "none" else "attention_position"
         raise ValueError(
             f"`{name}` must be one of {', '.join(EMBEDDED)} for a decoder with SSRUs: other "

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from keras_transformer.checks import check_positive
 from keras_transformer.config.arguments import documented, option, options_of
-from keras_transformer.config.block import BlockConfig, Count, OptionalCount, Rate, Score
+from keras_transformer.config.block import BlockConfig, Count, OptionalCount, Rate, ScoreOption
 from keras_transformer.config.part_config import PartConfig
 
 Cells = Literal["lstm", "gru", "lstm_attention", "gru_attention"]
@@ -47,7 +47,7 @@ class RecurrentConfig(PartConfig):
     d_v: OptionalCount = option(None, _help("d_v"))
     attention_dropout: Rate = option(0.0, _help("attention_dropout"))
     attention_bias: bool = option(False, _help("attention_bias"))
-    score: Score = option("scaled_dot_product", _help("score"))
+    score: ScoreOption = option("scaled_dot_product", _help("score"))
     layer_norm_epsilon: Annotated[float, check_positive] = option(1e-6, _help("layer_norm_epsilon"))
 
     def __post_init__(self) -> None:

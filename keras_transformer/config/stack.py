@@ -7,13 +7,13 @@ from typing import Annotated, Any, Literal
 from keras_transformer.checks import check_count, check_positive
 from keras_transformer.config.arguments import documented, option, options_of
 from keras_transformer.config.block import (
-    AttentionPosition,
+    AttentionPositionOption,
     Autoregression,
     BlockConfig,
     Count,
     OptionalCount,
     OptionalFlag,
-    Position,
+    PositionOption,
     head_sizes,
 )
 from keras_transformer.config.part_config import PartConfig
@@ -65,16 +65,17 @@ class StackConfig(PartConfig):
         """Normalises the input of a stack, the sum of embedding and position, before dropout, as in
         BART (Lewis et al., 2020). Encoder and decoder have separate normalisations.""",
     )
-    position: Position = option(
+    position: PositionOption = option(
         "sinusoidal",
         """Position encoding: `"sinusoidal"` (section 3.5), `"learned"` (Table 3, row E),
         `"binary"` (digits of 1 and -1), `"rotary"` (Su et al., 2021), `"relative"` (Shaw et al.,
         2018), `"alibi"` (Press et al., 2022), `"t5"` (Raffel et al., 2020), `"disentangled"` (He et
         al., 2021; bidirectional self-attention only) or `"none"`. The first
         three are added to the embedding; the next five act in self-attention. With ALiBi, an
-        encoder-decoder cannot distinguish a source from its reverse.""",
+        encoder-decoder cannot distinguish a source from its reverse. Or the name of a class
+        registered with Keras, such as `"my_package>MyPosition"`; in Python also a `Position`.""",
     )
-    attention_position: AttentionPosition = option(
+    attention_position: AttentionPositionOption = option(
         "none",
         """Position encoding that acts in self-attention in addition to a `position` that is added
         to the embedding: `"t5"` in MPNet (Song et al., 2020). `"none"`: there is only

@@ -7,6 +7,7 @@ import keras
 from keras import ops
 
 from keras_transformer.activations import gelu_tanh, silu
+from keras_transformer.layers.gradients import custom_gradient
 from keras_transformer.tensors import Tensor
 
 
@@ -36,7 +37,7 @@ def in_training(
 def _with_slope(value_and_slope):
     """Returns a function of one tensor from a function that returns its value and its slope."""
 
-    @ops.custom_gradient
+    @custom_gradient
     def fast(x):
         wide = ops.cast(x, keras.backend.result_type(x.dtype, "float32"))
         value, slope = (ops.cast(tensor, x.dtype) for tensor in value_and_slope(wide))

@@ -97,7 +97,7 @@ class MultiHeadSelfAttention(MultiHeadAttention):
                 f"Received: hides_start={hides_start}, causal={causal}."
             )
         self.causal, self.window, self.hides_start = causal, window, hides_start
-        self.position = positions.get("none" if position is None else position)
+        self.position = positions.for_attention("none" if position is None else position)
 
     def build(self, x_shape: Shape, allowed_shape: Shape | None = None) -> None:  # noqa: D102
         self._build_projections(x_shape, x_shape)

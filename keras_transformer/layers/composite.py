@@ -120,11 +120,14 @@ class CompositeLayer(keras.Layer):
         """
         return {}
 
-    def __getattr__(self, name) -> list[Any]:
+    def __getattr__(self, name) -> Any:
         # `summary(expand_nested=True)` descends into everything that has `layers`. With a property
         # of this name, Keras would also save the weights under its name.
         if name == "layers":
             return list(self.__dict__.get("_layers", ()))
+        inherited = getattr(super(), "__getattr__", None)  # of PyTorch's modules
+        if inherited is not None:
+            return inherited(name)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 import keras
 from keras import ops
 
+from keras_transformer.layers.gradients import custom_gradient
 from keras_transformer.layers.kernels import similarity
 from keras_transformer.tensors import Tensor
 
@@ -115,7 +116,7 @@ def _trained_weights(scores, dtype, allowed, bias):
         scores = scores + ops.cast(ops.where(allowed, 0.0, FORBIDDEN), scores.dtype)
         some = ops.cast(ops.any(allowed, axis=-1, keepdims=True), scores.dtype)  # [B, 1, T, 1]
 
-    @ops.custom_gradient
+    @custom_gradient
     def softmax(scores, some):  # an argument, because JAX allows no closure over its arrays here
         weights = _softmax(scores)  # [B, H, T, S]
         if allowed is not None:

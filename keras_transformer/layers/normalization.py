@@ -7,6 +7,7 @@ from keras import ops
 
 from keras_transformer.checks import check_positive
 from keras_transformer.config.block import BlockConfig
+from keras_transformer.layers.gradients import custom_gradient
 from keras_transformer.tensors import Tensor
 
 
@@ -160,7 +161,7 @@ REDUCTIONS = (_mean, _sum)
 
 
 def _normalize(epsilon, mean, total):
-    @ops.custom_gradient
+    @custom_gradient
     def normalize(x, gamma, beta):
         dtype = keras.backend.result_type(x.dtype, "float32")
         x32, scale, offset = (ops.cast(tensor, dtype) for tensor in (x, gamma, beta))

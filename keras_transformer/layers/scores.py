@@ -2,6 +2,7 @@
 
 To add a score, write a class (in its own file if it is long) and add its name to `KINDS` here and
 to the choices of `BlockConfig.score`, which must not import this module because it imports Keras.
+Scores of users are objects, or the names of classes that are registered with Keras.
 """
 
 import math
@@ -10,12 +11,13 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_transformer.checks import check_choice
+from keras_transformer import variants
 from keras_transformer.layers.dot_product import at_least_float32, scaled
 from keras_transformer.tensors import Tensor
+from keras_transformer.variants import Variant
 
 
-class AttentionScore:
+class AttentionScore(Variant):
     """Base class of attention scores: `compare(prepare_query(q), prepare_key(k))`.
 
     `prepare_query` and `prepare_key` compute the terms that depend on only one of the two, once per
@@ -35,6 +37,7 @@ class AttentionScore:
             heads can share a key head.
     """
 
+    option = "score"
     is_linear = is_product = False
 
     def build(self, attention: keras.Layer) -> None:
@@ -66,15 +69,6 @@ class AttentionScore:
 
         Q and K are the results of `prepare_query` and `prepare_key`.
         """
-
-    def get_config(self) -> dict[str, Any]:
-        """Returns the constructor's arguments."""
-        return {}
-
-    @classmethod
-    def from_config(cls, config: dict[str, Any]) -> "AttentionScore":
-        """Returns the score that `get_config` described."""
-        return cls(**config)
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
@@ -182,19 +176,19 @@ def get(identifier: AttentionScore | str | dict[str, Any]) -> AttentionScore:
     """Returns an `AttentionScore`.
 
     Args:
-        identifier: An `AttentionScore`, a name in `KINDS`, or the result of `serialize`.
+        identifier: An `AttentionScore`, a name in `KINDS`, the name of a registered class, or the
+            result of `serialize`.
 
     Raises:
         ValueError: If the name is unknown.
     """
-    if isinstance(identifier, AttentionScore):
-        return identifier
-    if isinstance(identifier, dict):
-        return keras.saving.deserialize_keras_object(identifier)
-    check_choice("score", identifier, KINDS)
-    return KINDS[identifier]()
+    score = variants.restored("score", identifier)
+    if isinstance(score, AttentionScore):
+        return score
+    variants.check_variant("score", KINDS, "score", score)
+    return (KINDS.get(score) or variants.own_class("score", score))()
 
 
 def serialize(score: AttentionScore) -> dict[str, Any]:
     """Returns an `AttentionScore` as a dictionary of plain values."""
-    return keras.saving.serialize_keras_object(score)
+    return variants.plain(score)

@@ -78,7 +78,7 @@ def test_a_distance_beyond_the_range_of_float16():
 
 
 def test_an_embedding_refuses_it():
-    with pytest.raises(ValueError, match="alibi positions act in self-attention"):
+    with pytest.raises(ValueError, match='"alibi" acts in self-attention'):
         PositionalEmbedding(19, D, position="alibi")
 
 

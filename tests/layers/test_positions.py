@@ -170,10 +170,10 @@ def test_wrong_arguments_are_refused():
     message = rf"`position` must be one of {names}. Received: .*'spiral'"
     with pytest.raises(ValueError, match=message):
         PositionalEmbedding(V, D, position="spiral")
-    with pytest.raises(ValueError, match="rotary positions act in self-attention"):
+    with pytest.raises(ValueError, match='"rotary" acts in self-attention'):
         PositionalEmbedding(V, D, position="rotary")
     for position in ("sinusoidal", "binary", Learned()):
-        message = r"must rotate its heads or add to its scores.*Received by 'a': position="
+        message = r"must act in self-attention, but .* is added to embeddings"
         with pytest.raises(ValueError, match=message):
             MultiHeadSelfAttention(H, d_k=K, d_v=5, position=position, name="a")(normal(B, T, D))
     with pytest.raises(ValueError, match=r"`d_k` must be even for rotary .*Received: d_k=5"):

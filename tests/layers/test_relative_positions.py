@@ -198,11 +198,11 @@ REFUSED = [
     ),
     (
         lambda: PositionalEmbedding(19, D, position="relative"),
-        'relative positions act in self-attention.*`position="relative"`',
+        '"relative" acts in self-attention.*`position="relative"`',
     ),
     (
         lambda: PositionalEmbedding(19, D, position="t5"),
-        "t5 positions act in self-attention",
+        '"t5" acts in self-attention',
     ),
 ]
 

@@ -159,3 +159,35 @@ def test_the_page_of_the_layers_lists_every_argument():
         for name, option in OPTIONS.items()
     }
     assert rows == {**expected, "causal": "`False`"}
+
+
+@keras.saving.register_keras_serializable("tests")
+class BlockWithOwnAttention(kt.EncoderBlock):
+    """Sets sublayers in the constructor, with names of their own."""
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.self_attention = kt.MultiHeadSelfAttention(
+            H, d_k=6, d_v=5, position="relative", name="with_distances"
+        )
+        self.feed_forward_norm = keras.layers.UnitNormalization(name="unit")
+
+
+@pytest.mark.parametrize("norm", ["post", "pre"])
+def test_build_keeps_the_sublayers_that_a_constructor_has_set(norm, tmp_path):
+    block = BlockWithOwnAttention(H, F, dropout=0.0, norm=norm)
+    own, x = block.self_attention, normal(B, T, D)
+    inputs = keras.Input((None, D))
+    model = keras.Model(inputs, block(inputs))
+    assert block.self_attention is own
+    paths = [weight.path.split("/", 1)[1] for weight in block.weights]
+    assert sorted(paths) == sorted({*paths})
+    assert {path.split("/")[0] for path in paths} == {
+        *("with_distances", "self_attention_norm", "feed_forward")
+    }
+    expected = to_numpy(randomise(model)(x))
+    reverse = to_numpy(model(x[:, ::-1]))[:, ::-1]
+    assert np.abs(expected - reverse).max() > 1e-3  # it has distances
+    model.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras")
+    np.testing.assert_allclose(loaded(x), expected, rtol=0, atol=1e-5)

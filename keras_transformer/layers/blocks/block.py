@@ -36,6 +36,10 @@ class CachedOutput(NamedTuple):
 class Block(ConfiguredLayer):
     """Self-attention or an SSRU, cross-attention if `cross`, and a feed-forward network.
 
+    The constructor of a subclass may set `self_attention`, `cross_attention` or `feed_forward`, or
+    the norm of one of them, such as `self_attention_norm`; `build` makes the layers that are not
+    set.
+
     Args:
         config: The `StackConfig` of the stack that the block belongs to.
         causal: Whether each position attends only to itself and earlier positions. `None`: the
@@ -86,33 +90,49 @@ class Block(ConfiguredLayer):
     def _build(self, x_shape, memory_shape=None):
         shapes = {"x": x_shape, "memory": memory_shape} if self.cross else {"x": x_shape}
         self.check_shapes(**shapes)
-        self._add(self._make_history(), self._make_first_norm, x_shape)
+        self._add(self._history_role(), self._make_history, self._make_first_norm, x_shape)
         if self.cross:
-            attention = MultiHeadCrossAttention(**self._attention_arguments("cross_attention"))
-            self._add(attention, self._make_norm, x_shape, memory_shape)
-        self._add(self._make_feed_forward(), self._make_norm, x_shape)
+            self._add("cross_attention", self._make_cross, self._make_norm, x_shape, memory_shape)
+        self._add("feed_forward", self._make_feed_forward, self._make_norm, x_shape)
         self.dropout = Dropout(self.config.block.dropout, dtype=self.dtype_policy, name="dropout")
 
-    def _add(self, sublayer, norm_of, x_shape, *memory_shape):
-        """Builds a sublayer and its norm, and makes both attributes of the block by their names."""
-        norm = norm_of(f"{sublayer.name}_norm")
-        sublayer.build(x_shape, *memory_shape)
-        norm.build(x_shape)
-        for layer in (sublayer, norm):
-            setattr(self, layer.name, layer)
+    def _add(self, role, make, make_norm, x_shape, *memory_shape):
+        """Builds a sublayer and its norm, which are attributes of the block.
 
-    def _make_history(self):
+        Args:
+            role: Name of the attribute and, unless a subclass has set it, of the sublayer.
+            make, make_norm: Functions from a name to a layer.
+            x_shape, *memory_shape: Shapes of the inputs.
+        """
+        norm = f"{role}_norm"
+        for name, factory, shapes in (
+            (role, make, (x_shape, *memory_shape)),
+            (norm, make_norm, (x_shape,)),
+        ):
+            if getattr(self, name, None) is None:
+                setattr(self, name, factory(name))
+            layer = getattr(self, name)
+            if not layer.built:
+                layer.build(*shapes)
+
+    def _history_role(self):
+        return "ssru" if self.config.is_recurrent else "self_attention"
+
+    def _make_history(self, name):
         if self.config.is_recurrent:
-            return SSRU(dtype=self.dtype_policy, kernels=self.kernels, name="ssru")
+            return SSRU(dtype=self.dtype_policy, kernels=self.kernels, name=name)
         return MultiHeadSelfAttention(
             causal=self.causal,
             position=self.position,
             window=self.window,
             hides_start=self.config.hides_start,
-            **self._attention_arguments("self_attention"),
+            **self._attention_arguments(name),
         )
 
-    def _make_feed_forward(self):
+    def _make_cross(self, name):
+        return MultiHeadCrossAttention(**self._attention_arguments(name))
+
+    def _make_feed_forward(self, name):
         block = self.config.block
         return FeedForward(
             block.d_ff,
@@ -122,7 +142,7 @@ class Block(ConfiguredLayer):
             block.is_gated,
             dtype=self.dtype_policy,
             kernels=self.kernels,
-            name="feed_forward",
+            name=name,
         )
 
     def _attention_arguments(self, name):
@@ -156,11 +176,15 @@ class Block(ConfiguredLayer):
         It has the methods `empty_cache`, `extended_cache` and `step`. This is not a property,
         because Keras would save the weights under the property's name.
         """
-        return self.ssru if self.config.is_recurrent else self.self_attention
+        return getattr(self, self._history_role())
 
-    def residual(self, sublayer: keras.Layer) -> Residual:
-        """Returns the `Residual` of a sublayer, with its norm and the block's dropout."""
-        norm = getattr(self, f"{sublayer.name}_norm")
+    def residual(self, role: str) -> Residual:
+        """Returns the `Residual` of a sublayer, with its norm and the block's dropout.
+
+        Args:
+            role: Name of the attribute with the sublayer, such as `"feed_forward"`.
+        """
+        sublayer, norm = getattr(self, role), getattr(self, f"{role}_norm")
         return Residual(sublayer, norm, self.dropout, self.config.block.is_pre_norm)
 
     def _run(
@@ -180,13 +204,13 @@ class Block(ConfiguredLayer):
         options = {"training": training, "mask": mask}
         if not self.config.is_recurrent:
             options.update(with_weights)
-        x, weights["self_attention"] = self.residual(self.history())(x, allowed, **options)
+        x, weights["self_attention"] = self.residual(self._history_role())(x, allowed, **options)
         if self.cross:
             options = {"training": training, "memory_mask": memory_mask, **with_weights}
-            x, weights["cross_attention"] = self.residual(self.cross_attention)(
+            x, weights["cross_attention"] = self.residual("cross_attention")(
                 x, memory, memory_allowed, **options
             )
-        x, _ = self.residual(self.feed_forward)(x, training=training)  # [B, T, D]
+        x, _ = self.residual("feed_forward")(x, training=training)  # [B, T, D]
         weights = {name: tensor for name, tensor in weights.items() if tensor is not None}
         return (x, weights) if return_weights else x
 
@@ -205,10 +229,10 @@ class Block(ConfiguredLayer):
         Returns:
             The output `[B, T, D]`, and the key and value heads, see `MultiHeadSelfAttention.read`.
         """
-        x, heads = self.residual(self.self_attention).read(x)  # [B, T, D]
+        x, heads = self.residual("self_attention").read(x)  # [B, T, D]
         if self.cross:
-            x, _ = self.residual(self.cross_attention).step(x, memory_heads, memory_allowed)
-        x, _ = self.residual(self.feed_forward)(x, training=False)
+            x, _ = self.residual("cross_attention").step(x, memory_heads, memory_allowed)
+        x, _ = self.residual("feed_forward")(x, training=False)
         return x, heads
 
     def step(
@@ -239,10 +263,10 @@ class Block(ConfiguredLayer):
             A `CachedOutput`.
         """
         weights = None
-        x, cache = self.residual(self.history()).step(x, cache, index, allowed)  # [B, N, D]
+        x, cache = self.residual(self._history_role()).step(x, cache, index, allowed)  # [B, N, D]
         if self.cross:
-            x, weights = self.residual(self.cross_attention).step(
+            x, weights = self.residual("cross_attention").step(
                 x, memory_heads, memory_allowed, return_weights
             )
-        x, _ = self.residual(self.feed_forward).step(x)  # [B, N, D]
+        x, _ = self.residual("feed_forward").step(x)  # [B, N, D]
         return CachedOutput(x, cache, weights)

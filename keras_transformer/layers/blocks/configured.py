@@ -2,8 +2,12 @@
 
 from typing import Any, ClassVar
 
+from keras_transformer.config.positions import acts_in_attention
 from keras_transformer.config.stack import StackConfig
 from keras_transformer.layers.attending import AttendingLayer
+from keras_transformer.layers.positions.doubled import warn_if_doubled
+from keras_transformer.layers.positions.position import Position
+from keras_transformer.variants import plain
 
 
 class ConfiguredLayer(AttendingLayer):
@@ -11,13 +15,20 @@ class ConfiguredLayer(AttendingLayer):
 
     Attributes:
         config: The `StackConfig`.
+        position: The `Position` of the self-attention of the block, or of the first one.
         causal: Whether each position attends only to itself and earlier positions.
         options: Names of the options that the constructor takes as keyword arguments.
     """
 
     config: StackConfig
+    position: Position
     causal: bool = False
     options: ClassVar[tuple[str, ...]] = ()
+
+    def checked_arguments(self, given: dict[str, Any]) -> dict[str, Any]:  # noqa: D102
+        if self.config.attention_position == "none":  # otherwise two positions are intended
+            warn_if_doubled(given.get("x"), self.position, self.name)
+        return super().checked_arguments(given)
 
     def _build(self, x_shape, memory_shape=None):
         raise NotImplementedError
@@ -28,5 +39,7 @@ class ConfiguredLayer(AttendingLayer):
 
     def get_config(self) -> dict[str, Any]:
         """Returns the constructor's arguments."""
-        flat = self.config.to_flat()
+        flat = plain(self.config.to_flat())
+        if not acts_in_attention(self.config.position):
+            flat["position"] = "none"  # in a model, the embedding adds it
         return {**super().get_config(), **{name: flat[name] for name in self.options}}

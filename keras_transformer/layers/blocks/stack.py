@@ -49,6 +49,7 @@ class Stack(ConfiguredLayer):
                 config, **shared, number=number, position=position, name=f"block_{number}"
             )
             self.blocks.append(block)
+        self.position = self.blocks[0].position
         self.norm = self.embedding_norm = None
         if config.has_final_norm:
             self.norm = make_norm(config.block, self.dtype_policy, "norm")

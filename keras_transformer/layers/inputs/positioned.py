@@ -8,6 +8,7 @@ from keras_transformer.checks import check_count, check_rate
 from keras_transformer.layers import positions
 from keras_transformer.layers.composite import CompositeLayer
 from keras_transformer.layers.dropout import Dropout
+from keras_transformer.layers.positions.doubled import mark
 from keras_transformer.tensors import Tensor
 
 
@@ -39,7 +40,7 @@ class PositionedEmbedding(CompositeLayer):
         check_count("d_model", d_model)
         check_rate("dropout", dropout)
         self.d_model, self.dropout_rate = d_model, dropout
-        self.position = positions.get(position)
+        self.position = positions.for_embedding(position)
         if self.is_linear:
             # Inputs of variance 1 get outputs of variance 1, like token embeddings. With Keras's
             # default weights, outputs of few inputs would be small compared with the positions.
@@ -50,6 +51,12 @@ class PositionedEmbedding(CompositeLayer):
                 name="projection",
             )
         self.dropout = Dropout(dropout, dtype=self.dtype_policy, name="dropout")
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Tensor:
+        """Calls the layer, and notes on its output which position it added."""
+        outputs = super().__call__(*args, **kwargs)
+        mark(outputs, self.position)
+        return outputs
 
     def with_position(self, x: Tensor, training: bool | None = None) -> Tensor:
         """Returns embeddings `[B, T, D]` plus the positions from 0 on, after dropout."""

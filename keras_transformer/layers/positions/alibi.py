@@ -6,12 +6,12 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_transformer.layers.positions.position import AttentionPosition, distances
+from keras_transformer.layers.positions.position import Position, distances
 from keras_transformer.tensors import Tensor
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
-class Alibi(AttentionPosition):
+class Alibi(Position):
     """Subtracts the distance of query and key, times a slope for each head, from every score.
 
     `softmax(q_i K^T / sqrt(d_k) - m_h |i - j|)`. It has no weights and no maximum length.
@@ -24,8 +24,6 @@ class Alibi(AttentionPosition):
     Reference: Press et al. (2022), "Train Short, Test Long: Attention with Linear Biases Enables
         Input Length Extrapolation", section 3.
     """
-
-    kind = "alibi"
 
     def bias(self, attention: keras.Layer, heads: Tensor, queries: Tensor, keys: Tensor) -> Tensor:  # noqa: D102
         queries = attention.kernels.positions(queries, heads)

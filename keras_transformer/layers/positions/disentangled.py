@@ -14,12 +14,12 @@ from keras_transformer.config.positions import (
     check_linear,
     check_one_key_for_each_query,
 )
-from keras_transformer.layers.positions.position import AttentionPosition, Position, distances
+from keras_transformer.layers.positions.position import Position, distances
 from keras_transformer.tensors import Tensor
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
-class Disentangled(AttentionPosition):
+class Disentangled(Position):
     """Compares queries and keys with learned vectors for the bucket of their distance as well.
 
     `e_ij = (q_i k_j + q_i (P W^K)_b + (P W^Q)_b k_j) / sqrt(d_k)`, where b is the bucket of `i - j`
@@ -40,8 +40,6 @@ class Disentangled(AttentionPosition):
     Reference: He et al. (2021), "DeBERTa: Decoding-enhanced BERT with Disentangled Attention",
         section 3.1; the buckets of DeBERTaV3's code.
     """
-
-    kind = "disentangled"
 
     def __init__(
         self,

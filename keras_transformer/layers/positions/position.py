@@ -7,15 +7,24 @@ import numpy as np
 from keras import ops
 
 from keras_transformer.tensors import Tensor
+from keras_transformer.variants import Variant
+
+# The methods by which a position acts on embeddings, and in self-attention.
+OF_EMBEDDINGS = ("embed",)
+OF_ATTENTION = ("rotate", "bias", "key_bias", "values")
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
-class Position:
+class Position(Variant):
     """Base class of position encodings; by itself it encodes no positions.
 
     An embedding adds the result of `embed`. Each self-attention passes its query and key heads
     through `rotate`, adds the results of `bias` and `key_bias` to its scores and the result of
-    `values` to its values. Each method may do nothing.
+    `values` to its values. Each method may do nothing. A position may act in both places; a layer
+    refuses one that cannot act in it.
+
+    In self-attention, a position must depend on distances alone if rows of a batch hold several
+    texts, as in the training of language models.
 
     A position holds no weights. If it needs weights, it adds them to the layer that it is given, in
     `build` to the embedding or in `build_attention` to a self-attention, and reads them from there.
@@ -29,17 +38,33 @@ class Position:
             far = ops.minimum(ops.abs(distances(queries, keys)), self.farthest)  # [T, S]
             rows = ops.take(attention.distances, far, axis=0)  # [T, S, H]
             return ops.moveaxis(rows, -1, 0)  # [H, T, S]
+
+    Attributes:
+        embeds: Whether it acts on embeddings: its class overrides `embed`.
+        attends: Whether it acts in self-attention: its class overrides one of the other methods.
     """
+
+    option = "position"
+    embeds = attends = False
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        cls.embeds = any(
+            getattr(cls, name) is not getattr(Position, name) for name in OF_EMBEDDINGS
+        )
+        cls.attends = any(
+            getattr(cls, name) is not getattr(Position, name) for name in OF_ATTENTION
+        )
 
     @classmethod
     def of_embedding(cls, config: Any) -> "Position":
-        """Returns the `Position` of the embedding that a `TransformerConfig` describes."""
+        """Returns the `Position` of the embedding that a `StackConfig` with its name describes."""
         return cls()
 
     @classmethod
     def of_attention(cls, config: Any) -> "Position":
-        """Returns the `Position` of the self-attention that a `BlockConfig` describes."""
-        return Position()
+        """Returns the `Position` of the attention that a `StackConfig` with its name describes."""
+        return cls()
 
     def check(self, embedding: keras.Layer) -> None:
         """Raises `ValueError` if it does not fit a `PositionalEmbedding`."""
@@ -140,15 +165,6 @@ class Position:
         """
         return SharedPosition(block)
 
-    def get_config(self) -> dict[str, Any]:
-        """Returns the constructor's arguments."""
-        return {}
-
-    @classmethod
-    def from_config(cls, config: Any) -> "Position":
-        """Returns the position that `get_config` described."""
-        return cls(**config)
-
 
 def distances(queries, keys) -> Tensor:
     """Returns the signed distances `query - key`, positive for keys before the query, `[T, S]`.
@@ -158,30 +174,6 @@ def distances(queries, keys) -> Tensor:
         keys: Positions `[S]`.
     """
     return ops.reshape(queries, (-1, 1)) - keys
-
-
-class AttentionPosition(Position):
-    """Base class of position encodings that act in self-attention and not on embeddings.
-
-    Attributes:
-        kind: Name in `KINDS`.
-    """
-
-    kind = None
-
-    @classmethod
-    def of_embedding(cls, config: Any) -> Position:  # noqa: D102
-        return Position()
-
-    @classmethod
-    def of_attention(cls, config: Any) -> Position:  # noqa: D102
-        return cls()
-
-    def check(self, embedding: keras.Layer) -> None:  # noqa: D102
-        raise ValueError(
-            f"`position` of an embedding must be added to it, but {self.kind} positions act in "
-            f'self-attention. Give the blocks `position="{self.kind}"`, and the embedding "none".'
-        )
 
 
 class SharedPosition(Position):
@@ -200,6 +192,12 @@ class SharedPosition(Position):
     ) -> Tensor | None:
         owner = self.block.self_attention
         return owner.position.bias(owner, heads, queries, keys)
+
+    def key_bias(  # noqa: D102
+        self, attention: keras.Layer, heads: Tensor, queries: Tensor, keys: Tensor
+    ) -> Tensor | None:
+        owner = self.block.self_attention
+        return owner.position.key_bias(owner, heads, queries, keys)
 
     def values(self, attention: keras.Layer, queries: Tensor, keys: Tensor) -> Tensor | None:  # noqa: D102
         owner = self.block.self_attention

@@ -10,12 +10,12 @@ from keras_transformer.checks import check_count
 from keras_transformer.config.positions import RELATIVE_DISTANCE, check_linear
 from keras_transformer.layers.dot_product import for_every_position
 from keras_transformer.layers.kernels import look_up
-from keras_transformer.layers.positions.position import AttentionPosition, distances
+from keras_transformer.layers.positions.position import Position, distances
 from keras_transformer.tensors import Tensor
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
-class Relative(AttentionPosition):
+class Relative(Position):
     """Adds a learned vector for the distance of query and key to the key, and one to the value.
 
     `e_ij = q_i (k_j + a^K_ij) / sqrt(d_k)` and `z_i = sum_j softmax(e_i)_j (v_j + a^V_ij)` with
@@ -35,8 +35,6 @@ class Relative(AttentionPosition):
     Reference: Shaw et al. (2018), "Self-Attention with Relative Position Representations",
         sections 3.1 to 3.3.
     """
-
-    kind = "relative"
 
     def __init__(self, distance: int = RELATIVE_DISTANCE):
         check_count("distance", distance)

@@ -10,7 +10,7 @@ from keras import ops
 from keras_transformer.checks import check_positive
 from keras_transformer.config.positions import ROTARY_BASE, check_waves
 from keras_transformer.layers.constants import shared
-from keras_transformer.layers.positions.position import AttentionPosition
+from keras_transformer.layers.positions.position import Position
 from keras_transformer.layers.positions.tables import rows_or_nan
 from keras_transformer.tensors import Tensor
 
@@ -18,7 +18,7 @@ ROWS = 1024  # of a table; for more positions, two tables are multiplied
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
-class Rotary(AttentionPosition):
+class Rotary(Position):
     """Rotates query and key heads, so that their dot products depend only on distances.
 
     The features i and i + K / 2 of a head are a point in the plane, which is rotated by the angle
@@ -43,8 +43,6 @@ class Rotary(AttentionPosition):
         Language Models via Positional Interpolation"; Peng et al. (2023), "YaRN: Efficient Context
         Window Extension of Large Language Models", sections 3.2 to 3.4.
     """
-
-    kind = "rotary"
 
     def __init__(
         self,

@@ -9,12 +9,12 @@ from keras import ops
 
 from keras_transformer.config.positions import T5_BUCKETS, T5_DISTANCE, check_buckets
 from keras_transformer.layers.kernels import look_up
-from keras_transformer.layers.positions.position import AttentionPosition, distances
+from keras_transformer.layers.positions.position import Position, distances
 from keras_transformer.tensors import Tensor
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
-class T5Bias(AttentionPosition):
+class T5Bias(Position):
     """Adds a learned bias to each score; it depends on the head and on the distance's bucket.
 
     Short distances have a bucket each; longer ones share buckets whose width grows logarithmically,
@@ -32,8 +32,6 @@ class T5Bias(AttentionPosition):
     Reference: Raffel et al. (2020), "Exploring the Limits of Transfer Learning with a Unified
         Text-to-Text Transformer", section 2.1; the buckets of the authors' code.
     """
-
-    kind = "t5"
 
     def __init__(self, distance: int = T5_DISTANCE, buckets: int = T5_BUCKETS):
         check_buckets(buckets, distance)

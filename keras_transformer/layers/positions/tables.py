@@ -64,18 +64,7 @@ def sinusoids(
     return table
 
 
-class AddedPosition(Position):
-    """Base class of position encodings that are added to embeddings and not used in attention."""
-
-    def build_attention(self, attention: keras.Layer) -> None:  # noqa: D102
-        raise ValueError(
-            "`position` of a self-attention must rotate its heads or add to its scores. Give "
-            f"{type(self).__name__}() to a `PositionalEmbedding`. "
-            f"Received by {attention.name!r}: position={type(self).__name__}()."
-        )
-
-
-class FixedPosition(AddedPosition):
+class FixedPosition(Position):
     """Base class of position encodings that are added to embeddings and have no weights."""
 
     def table(self, length: int, d_model: int) -> np.ndarray:
@@ -125,7 +114,7 @@ class Sinusoidal(FixedPosition):
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
-class Learned(AddedPosition):
+class Learned(Position):
     """Adds a learned vector for each position up to `max_length` (Table 3, row E)."""
 
     def build(self, embedding: keras.Layer) -> None:  # noqa: D102

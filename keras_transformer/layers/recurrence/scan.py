@@ -3,6 +3,7 @@
 import keras
 from keras import ops
 
+from keras_transformer.layers.gradients import custom_gradient
 from keras_transformer.tensors import Tensor
 
 
@@ -25,7 +26,7 @@ def linear_recurrence(keep, add) -> Tensor:
     return _recurrence(keep, add)
 
 
-@ops.custom_gradient
+@custom_gradient
 def _recurrence(keep, add):
     states = _doubled(keep, add, 1)  # [B, T, D]
 

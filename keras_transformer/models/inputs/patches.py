@@ -4,8 +4,8 @@ from typing import Any
 
 import keras
 
+from keras_transformer.layers import positions
 from keras_transformer.layers.inputs.patches import PatchEmbedding, check_images
-from keras_transformer.layers.positions import Learned
 from keras_transformer.layers.positions.grid import SinusoidalGrid
 from keras_transformer.models.inputs.model_input import ModelInput
 from keras_transformer.tensors import Tensor
@@ -46,4 +46,4 @@ def _position(stack):
     """Returns the `Position` of the embedding; positions in attention belong to the blocks."""
     if stack.position == "sinusoidal":
         return SinusoidalGrid(stack.sinusoid_layout, stack.sinusoid_endpoint, stack.position_offset)
-    return Learned() if stack.position == "learned" else "none"
+    return positions.of_embedding(stack)

@@ -146,5 +146,4 @@ def make_embedding(
 def embeds_alike(stack, other) -> bool:
     """Returns `True` if two stacks can share an embedding, including positions and dropout."""
     ours, theirs = ((positions.of_embedding(s), s.max_length) for s in (stack, other))
-    same = positions.serialize(ours[0]) == positions.serialize(theirs[0])
-    return same and ours[1] == theirs[1] and stack.embedding_dropout == other.embedding_dropout
+    return ours == theirs and stack.embedding_dropout == other.embedding_dropout

@@ -1,0 +1,87 @@
+"""Positions without effect are refused, and two kinds of them do not go unnoticed."""
+
+import warnings
+
+import keras
+import numpy as np
+import pytest
+from support import D, F, H, T, normal, randomise, small_config, to_numpy
+
+import keras_transformer as kt
+
+IDS = np.array([[4, 7, 2, 9, 0]])
+SIZES = {"d_k": 6, "d_v": 5, "dropout": 0.0}
+DOUBLED = "has Rotary positions, and its input already has Sinusoidal positions"
+
+
+def block(**options):
+    return kt.EncoderBlock(H, F, **SIZES, **options)
+
+
+class Subclassed(keras.Model):
+    def __init__(self, embedding, layer):
+        super().__init__()
+        self.embedding, self.layer = embedding, layer
+
+    def call(self, tokens, training=None):
+        return self.layer(self.embedding(tokens))
+
+
+def functional(embedding, layer):
+    tokens = keras.Input((None,), dtype="int32")
+    return keras.Model(tokens, layer(embedding(tokens)))
+
+
+BUILD = {
+    "functional": lambda *layers: functional(*layers),
+    "subclassed": lambda *layers: Subclassed(*layers)(IDS),
+    "fitted": lambda *layers: Subclassed(*layers).predict(IDS, verbose=0),
+}
+LAYERS = {"block": block, "stack": lambda **o: kt.Encoder(2, H, F, **SIZES, **o)}
+each_way = pytest.mark.parametrize("build", BUILD.values(), ids=BUILD)
+each_layer = pytest.mark.parametrize("make", LAYERS.values(), ids=LAYERS)
+
+
+@each_way
+@each_layer
+def test_two_kinds_of_positions_give_a_warning(build, make):
+    with pytest.warns(UserWarning, match=DOUBLED):
+        build(kt.PositionalEmbedding(19, D), make(position="rotary"))
+
+
+@each_way
+@each_layer
+@pytest.mark.parametrize(
+    "position, options",
+    [
+        ("sinusoidal", {}),
+        ("none", {"position": "rotary"}),
+        ("learned", {"attention_position": "t5"}),  # both are intended, as in MPNet
+    ],
+)
+def test_one_kind_or_two_intended_ones_give_none(build, make, position, options):
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", "The self-attention of")
+        build(kt.PositionalEmbedding(19, D, position=position), make(**options))
+
+
+@pytest.mark.parametrize("position", ["sinusoidal", "rotary", "alibi"])
+def test_whole_models_give_none(position):
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", "The self-attention of")
+        model = kt.Transformer(small_config(position=position, d_k=6))
+        model({"source": IDS, "target": IDS})
+
+
+def test_a_block_on_keras_embedding_has_no_positions_unless_it_states_them():
+    """The default is honest: "none" in the signature, and a permuted input is a permuted output."""
+    x = normal(2, T, D)
+    order = np.random.default_rng(0).permutation(T)
+    plain, alibi = block(), block(position="alibi")
+    for layer in (plain, alibi):
+        layer(x)
+        randomise(layer)
+    assert plain.get_config()["position"] == "none"
+    difference = to_numpy(plain(x))[:, order] - to_numpy(plain(x[:, order]))
+    assert np.abs(difference).max() < 1e-5
+    assert np.abs(to_numpy(alibi(x))[:, order] - to_numpy(alibi(x[:, order]))).max() > 1e-3

@@ -1,0 +1,248 @@
+"""Positions and scores of users: objects and registered names, wherever one can be given."""
+
+import functools
+import json
+
+import keras
+import numpy as np
+import pytest
+import reference
+from keras import ops
+from support import D, F, H, S, T, normal, randomise, sentences, small_config, to_numpy
+
+import keras_transformer as kt
+from keras_transformer.config import BlockConfig
+from keras_transformer.layers.positions import distances
+from keras_transformer.training.settings.toml import load_settings
+
+SAME = {"rtol": 0, "atol": 1e-5}
+
+
+@keras.saving.register_keras_serializable("tests")
+class Near(kt.Position):
+    """A learned bias for each head and distance up to `farthest`."""
+
+    def __init__(self, farthest=3):
+        self.farthest = farthest
+
+    def build_attention(self, attention):
+        attention.near = attention.add_weight(
+            shape=(2 * self.farthest + 1, attention.num_heads), name="near"
+        )
+
+    def bias(self, attention, heads, queries, keys):
+        far = ops.clip(distances(queries, keys), -self.farthest, self.farthest) + self.farthest
+        return ops.moveaxis(ops.take(attention.near, ops.cast(far, "int32"), axis=0), -1, 0)
+
+    def get_config(self):
+        return {"farthest": self.farthest}
+
+
+@keras.saving.register_keras_serializable("tests")
+class Ramp(kt.Position):
+    """Adds the position itself to every feature of an embedding."""
+
+    def embed(self, embedding, start, tokens):
+        places = ops.cast(start, "float32") + ops.arange(ops.shape(tokens)[1], dtype="float32")
+        return 0.1 * ops.expand_dims(places, axis=1) + ops.zeros((1, embedding.d_model))
+
+
+@keras.saving.register_keras_serializable("tests")
+class Distance(kt.AttentionScore):
+    """The negative squared distance of query and key."""
+
+    is_product = True
+
+    def __init__(self, slope=0.5):
+        self.slope = slope
+
+    def compare(self, attention, query, key):
+        far = ops.expand_dims(query, 3) - ops.expand_dims(key, 2)  # [B, H, T, S, K]
+        return -self.slope * ops.sum(far * far, axis=-1)
+
+    def get_config(self):
+        return {"slope": self.slope}
+
+
+class Unregistered(Near):
+    """Cannot be saved."""
+
+
+POSITIONS = {
+    "object": Near(2),
+    "name": "tests>Near",
+    "built-in object": kt.Rotary(base=500.0),
+    "built-in name": "alibi",
+}
+SCORES = {"object": Distance(0.25), "name": "tests>Distance", "built-in object": kt.Additive()}
+LAYERS = {
+    "EncoderBlock": (lambda **o: kt.EncoderBlock(H, F, d_k=6, d_v=5, dropout=0.0, **o), 1),
+    "DecoderBlock": (lambda **o: kt.DecoderBlock(H, F, d_k=6, d_v=5, dropout=0.0, **o), 2),
+    "Encoder": (lambda **o: kt.Encoder(2, H, F, d_k=6, d_v=5, dropout=0.0, **o), 1),
+    "Decoder": (lambda **o: kt.Decoder(2, H, F, d_k=6, d_v=5, dropout=0.0, **o), 2),
+}
+each_layer = pytest.mark.parametrize("make, inputs", LAYERS.values(), ids=LAYERS)
+
+
+@each_layer
+@pytest.mark.parametrize(
+    "options",
+    [
+        *({"position": position} for position in POSITIONS.values()),
+        *({"score": score} for score in SCORES.values()),
+    ],
+    ids=[*POSITIONS, *(f"score, {name}" for name in SCORES)],
+)
+def test_layers_take_and_save_objects_and_names(make, inputs, options):
+    values = [normal(2, T, D), normal(2, S, D, seed=1)][:inputs]
+    layer = make(**options)
+    expected = to_numpy(randomise_after(layer, values))
+    plain = make()
+    plain(*values)
+    different = randomise(plain)(*values)
+    assert np.abs(expected - to_numpy(different)).max() > 1e-3  # it has an effect
+    config = json.loads(json.dumps(layer.get_config()))
+    again = type(layer).from_config(config)
+    again(*values)
+    again.set_weights(layer.get_weights())
+    np.testing.assert_allclose(again(*values), expected, **SAME)
+
+
+def randomise_after(layer, values):
+    layer(*values)
+    return randomise(layer)(*values)
+
+
+@pytest.fixture(scope="module")
+def own_model():
+    return randomise(kt.Transformer(small_config(position=Near(2), score="tests>Distance")))
+
+
+def logits_of(model):
+    return lambda source, target: model({"source": source, "target": target}, training=False)
+
+
+def test_greedy_search_with_an_own_position_and_score_equals_the_search_without_a_cache(own_model):
+    source = sentences([S, 5, 1], seed=3)
+    tokens, scores = kt.greedy_decode(own_model, source, 6)
+    expected = reference.greedy(logits_of(own_model), source, 6, 2, 3, 0)
+    np.testing.assert_array_equal(tokens, expected[0])
+    np.testing.assert_allclose(scores, expected[1], rtol=0, atol=1e-4)
+
+
+@pytest.mark.slow
+def test_a_beam_with_an_own_position_and_score_equals_the_search_without_a_cache(own_model):
+    source, size, limit = sentences([7, 3], seed=3), 3, 6
+    tokens, scores = kt.beam_decode(
+        own_model, source, size, size, max_length=limit, normalization="average"
+    )
+    normalize = functools.partial(reference.normalized, normalization="average", length_penalty=0)
+    for row, line in enumerate(source):
+        expected = reference.beam(logits_of(own_model), line, size, normalize, 1, limit, 2, 3, 0)
+        for place, (score, wanted) in enumerate(expected[:size]):
+            padded = [*wanted, *[0] * (limit - len(wanted))]
+            np.testing.assert_array_equal(tokens[row, place], padded)
+            np.testing.assert_allclose(scores[row, place], score, rtol=0, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    "changes", [{"position": Near(2), "score": Distance()}, {"position": Ramp()}]
+)
+def test_models_are_saved_with_their_objects(changes, tmp_path):
+    model = randomise(kt.Transformer(small_config(**changes)))
+    inputs = {"source": sentences([13, 6]), "target": sentences([7, 5], first=2)}
+    expected = to_numpy(model(inputs))
+    model.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras")
+    assert loaded.config == model.config
+    assert hash(loaded.config) == hash(model.config)
+    np.testing.assert_allclose(loaded(inputs), expected, **SAME)
+
+
+def test_a_position_acts_where_it_can():
+    near, ramp = (kt.Transformer(small_config(position=position)) for position in (Near(), Ramp()))
+    paths = [weight.path for weight in near.weights]
+    assert sum(path.endswith("self_attention/near") for path in paths) == 3  # one for each block
+    assert type(near.encoder.blocks[0].self_attention.position) is Near
+    assert type(near.input_embedding.position) is kt.Position
+    assert type(ramp.encoder.blocks[0].self_attention.position) is kt.Position
+    assert type(ramp.input_embedding.position) is Ramp
+    both = kt.Transformer(small_config(position=Ramp(), attention_position=Near(2)))
+    assert type(both.input_embedding.position) is Ramp
+    assert both.decoder.blocks[1].self_attention.position == Near(2)
+
+
+def test_blocks_share_the_weights_of_an_own_position():
+    encoder = kt.Encoder(3, H, F, d_k=6, d_v=5, position=Near(2), share_positions=True)
+    encoder(normal(2, T, D))
+    assert sum(weight.path.endswith("/near") for weight in encoder.weights) == 1
+
+
+def test_presets_and_one_stack_take_objects():
+    config = kt.TransformerConfig.preset("tiny", decoder={"position": Near(2)}, vocab_size=19)
+    assert config.decoder.position == Near(2)
+    assert config.encoder.position == "sinusoidal"
+    assert kt.TransformerConfig.from_dict(json.loads(json.dumps(config.to_dict()))) == config
+
+
+def test_a_registered_name_in_a_file_of_settings(tmp_path):
+    path = tmp_path / "own.toml"
+    path.write_text(
+        '[data]\nsource = "cldr"\n[model]\nposition = "tests>Near"\nscore = "tests>Distance"\n'
+    )
+    settings = load_settings(path)
+    assert settings.model.options() == {"position": "tests>Near", "score": "tests>Distance"}
+
+
+def test_values_are_equal_if_class_and_arguments_are():
+    assert Near(2) == Near(2) != Near(3)
+    assert Near(2) != Unregistered(2)
+    assert hash(Near(2)) == hash(Near(2))
+    assert repr(Near(2)) == "Near(farthest=2)"
+
+
+@pytest.mark.parametrize(
+    "make, message",
+    [
+        (lambda: kt.EncoderBlock(H, F, position="nearest"), "`position` must be one of sinusoidal"),
+        (lambda: kt.EncoderBlock(H, F, position="tests>Far"), "registered with Keras and imported"),
+        (lambda: kt.EncoderBlock(H, F, score=Near()), "`score` must be one of scaled_dot_product"),
+        (lambda: kt.EncoderBlock(H, F, position=Unregistered()), "`position` must be of a regis"),
+        (lambda: BlockConfig(score=3), "`score` must be one of scaled_dot_product"),
+        (lambda: kt.PositionalEmbedding(19, D, position=Near()), "`position` of an embedding must"),
+        (lambda: kt.MultiHeadSelfAttention(H, position=Ramp()), r"Ramp\(\) is added to embeddings"),
+        (lambda: small_config(position=Near(), decoder="ssru"), "for a decoder with SSRUs"),
+        (
+            lambda: small_config(position=Near(), attention_position="t5"),
+            "`attention_position` must be 'none' unless",
+        ),
+        (
+            lambda: small_config(position=kt.Rotary(), rotary_base=5.0),
+            "`rotary_base` has an effect",
+        ),
+        (
+            lambda: kt.MultiHeadSelfAttention(
+                H, position={"class_name": "tests>Gone", "config": {}}
+            ),
+            "needs the class 'tests>Gone', which is not registered",
+        ),
+    ],
+)
+def test_refused_values(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+@pytest.mark.parametrize("name", ["sinusoidal", "learned", "binary"])
+@each_layer
+def test_a_block_refuses_positions_of_embeddings(make, inputs, name):
+    with pytest.raises(ValueError, match=f'`position` of a block .*, but "{name}" is added to emb'):
+        make(position=name)
+
+
+def test_a_stack_of_a_model_can_be_made_again_from_its_configuration():
+    model = kt.Transformer(small_config(position="learned", attention_position="t5"))
+    config = model.encoder.get_config()
+    assert (config["position"], config["attention_position"]) == ("none", "t5")
+    again = kt.Encoder.from_config(config)
+    assert type(again.blocks[0].position) is kt.T5Bias
