@@ -11,6 +11,7 @@ import keras
 import rich.console
 import tensorflow as tf
 
+from keras_transformer.backends import require_tensorflow
 from keras_transformer.files import remove_stale_drafts, replacing
 from keras_transformer.tasks.run import Run
 from keras_transformer.text.vectors import check_vectors
@@ -94,6 +95,7 @@ def train(
             finished and saved; immediately before the first and after the last update. Its argument
             is the number of the signal.
     """
+    require_tensorflow("runs and their training")
     run = Run(run_dir)
     workers = Workers(strategy or tf.distribute.get_strategy())
     console = console or rich.console.Console(stderr=True)

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from keras_transformer.backends import require_tensorflow
 from keras_transformer.decoding.predictor import Predictor, Vocabulary, count_tokens
 from keras_transformer.models.parts import stacks_of
 from keras_transformer.tensors import Tensor
@@ -63,6 +64,7 @@ def predictor_of(model, alignment=None) -> Predictor:
         TypeError: If `model` is neither a model with a decoder nor an object with that method.
         ValueError: If the model or predictor does not have this layer and head.
     """
+    require_tensorflow("searches")
     if hasattr(model, "predictor"):
         return model.predictor(alignment)
     kinds = ModelPredictor.kinds
@@ -70,6 +72,17 @@ def predictor_of(model, alignment=None) -> Predictor:
         names = ", ".join(sorted(kind.example for kind in kinds.values()))
         raise TypeError(
             f"`model` must be one of {names}, or a predictor, such as an Ensemble. "
-            f"Received: model of type {type(model).__name__}."
+            f"Received: model of type {type(model).__name__}.{_remedy(model)}"
         )
     return kinds[stacks_of(model)](model, alignment)
+
+
+def _remedy(model):
+    """Returns a sentence for a plain functional model, such as a clone of one of ours."""
+    if type(model).__name__ != "Functional":
+        return ""
+    return (
+        " `keras.models.clone_model` returns a plain functional model: copy a model with "
+        "`copy = type(model).from_config(model.get_config())` and "
+        "`copy.set_weights(model.get_weights())`."
+    )

@@ -10,13 +10,15 @@ from keras_transformer.layers.masks import masks_fit
 from keras_transformer.tensors import Tensor
 
 
-def check_ids(value: Tensor, name: str, layer: keras.Layer) -> None:
+def check_ids(value: Tensor, name: str, layer: keras.Layer, size: int) -> None:
     """Requires token ids `[B, T]`. Floating ids are accepted: `keras.Input` is float32 by default.
 
     Args:
         value: A tensor or an array. Anything else is left to Keras.
         name: Name of the argument.
         layer: The layer that is called.
+        size: Size of the vocabulary. Ids are compared with it if their values are known here:
+            arrays and eager tensors, but not while a graph is built.
     """
     dtype, shape = described(value)
     if shape is None:
@@ -29,6 +31,22 @@ def check_ids(value: Tensor, name: str, layer: keras.Layer) -> None:
         )
     if len(shape) != 2:
         raise ValueError(f"`{name}` must be token ids [batch, positions]. {received}")
+    values = _known_values(value)
+    if values is not None and values.size and not (values.min() >= 0 and values.max() < size):
+        wrong = values[(values < 0) | (values >= size)][0]
+        raise ValueError(
+            f"`{name}` must be token ids from 0 to {size - 1}: the vocabulary has {size} tokens. "
+            f"Received by {layer.name!r}: {wrong}."
+        )
+
+
+def _known_values(value):
+    """Returns the values of an array or an eager tensor of TensorFlow, otherwise `None`."""
+    if isinstance(value, np.ndarray):
+        return value
+    if keras.backend.backend() == "tensorflow" and keras.ops.is_tensor(value):
+        return value.numpy() if hasattr(value, "numpy") else None
+    return None
 
 
 def check_positions(value: Tensor, name: str, layer: keras.Layer, ndim: int | None = None) -> None:

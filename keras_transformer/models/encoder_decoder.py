@@ -74,7 +74,7 @@ class EncoderDecoderModel(TokenOutput, ConfiguredModel):
                 if side == "source":
                     self.parts.input.check(tensor, self)
                 else:
-                    check_ids(tensor, side, self)
+                    check_ids(tensor, side, self, self.config.output_size)
             check_same_batch(inputs, self)
         return keras.Model.__call__(self, inputs, *args, **kwargs)
 

@@ -8,6 +8,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from keras_transformer.backends import require_tensorflow
 from keras_transformer.checks import is_integer
 from keras_transformer.pretrained.read import open_checkpoint
 from keras_transformer.tasks.attention import Attention, attentions
@@ -52,6 +53,7 @@ class Pipeline(tf.Module):
     generates = has_source = False
 
     def __init__(self, model: keras.Model | Sequence[keras.Model]):
+        require_tensorflow("pipelines and exports")
         super().__init__(name=type(self).__name__.lower())
         models = tuple(model) if isinstance(model, (list, tuple)) else (model,)
         for one in models or [model]:

@@ -10,7 +10,14 @@ import keras
 import numpy as np
 import pytest
 from conformance.rows import ROWS, inputs_of, random_model
-from support import to_numpy
+from support import sentences, small_config, to_numpy
+
+import keras_transformer as kt
+from keras_transformer.backends import BackendError
+from keras_transformer.tasks.translator import Translator
+from keras_transformer.training.losses.cross_entropy import LabelSmoothedCrossEntropy
+from keras_transformer.training.losses.metrics import TokenAccuracy
+from keras_transformer.training.train import train
 
 TESTS = pathlib.Path(__file__).resolve().parent.parent
 
@@ -43,3 +50,32 @@ def test_layers_and_models_compute_the_same_and_can_be_trained(backend, expected
     assert finished.returncode == 0, finished.stdout + finished.stderr[-2000:]
     assert f"{len(ROWS)} of {len(ROWS)} rows" in finished.stdout
     assert keras.backend.backend() == "tensorflow"  # of this process
+
+
+NEED_TENSORFLOW = {
+    "searches": lambda model: kt.greedy_decode(model, sentences([5]), 3),
+    "pipelines and exports": lambda model: Translator(model, None),
+    "runs and their training": lambda model: train(None, "run"),
+    "the losses and metrics": lambda model: LabelSmoothedCrossEntropy(),
+    "losses and metrics of this package": lambda model: TokenAccuracy(),
+}
+
+
+@pytest.mark.parametrize("what", NEED_TENSORFLOW)
+def test_what_needs_tensorflow_says_so_in_one_line(what, monkeypatch):
+    model = kt.Transformer(small_config())
+    monkeypatch.setattr(keras.backend, "backend", lambda: "jax")
+    with pytest.raises(BackendError, match=f"{what}.* need TensorFlow.*work on jax") as caught:
+        NEED_TENSORFLOW[what](model)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_search_says_how_to_copy_a_model():
+    model = kt.Transformer(small_config())
+    clone = keras.models.clone_model(model)
+    with pytest.raises(TypeError, match=r"type Functional.*`copy = type\(model\)\.from_config"):
+        kt.greedy_decode(clone, sentences([5]), 3)
+    copy = type(model).from_config(model.get_config())
+    copy.set_weights(model.get_weights())
+    expected = kt.greedy_decode(model, sentences([5]), 3)
+    np.testing.assert_array_equal(kt.greedy_decode(copy, sentences([5]), 3)[0], expected[0])

@@ -114,6 +114,32 @@ def test_too_many_rotary_positions_are_never_silently_wrong(jit_compile):
         assert not jit_compile  # only the processor's look-up checks the range
 
 
+@pytest.mark.parametrize("position", ["rotary", "learned"])
+def test_a_known_length_beyond_the_limit_is_one_clear_error(position):
+    message = f"`max_length` {position} positions must cover .*: max_length=7, 8 positions"
+    config = small_config(position=position, d_k=K, d_v=5, max_length=7)
+    with pytest.raises(ValueError, match=message):
+        Transformer(config)({"source": sentences([8]), "target": sentences([8], first=2)})
+    attention = MultiHeadSelfAttention(H, d_k=K, d_v=5, position=Rotary(7))
+    attention(normal(B, 7, D))
+    with pytest.raises(ValueError, match="rotary positions must cover"):
+        tf.function(attention, input_signature=[tf.TensorSpec([None, 8, D])])(normal(B, 8, D))
+
+
+@pytest.mark.parametrize("wrong", [V, -1])
+def test_ids_outside_the_vocabulary_are_one_clear_error(wrong):
+    ids = np.array([[3, wrong, 4]], "int32")
+    message = f"must be token ids from 0 to 18: the vocabulary has 19 tokens. .*: {wrong}\\."
+    for given in (ids, tf.constant(ids)):
+        with pytest.raises(ValueError, match=f"^`inputs` {message}"):
+            PositionalEmbedding(V, D)(given)
+        model = Transformer(small_config())
+        for side in ("source", "target"):
+            inputs = {"source": sentences([3]), "target": sentences([3], first=2), side: given}
+            with pytest.raises(ValueError, match=f"^`{side}` {message}"):
+                model(inputs)
+
+
 @each_kind
 def test_a_step_at_a_time_equals_the_whole_sentence(changes):
     model = randomise(Transformer(small_config(**changes)))

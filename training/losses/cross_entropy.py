@@ -5,6 +5,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from keras_transformer.backends import require_tensorflow
 from keras_transformer.tensors import Tensor
 from keras_transformer.training.losses.weights import labels_of, position_weights
 
@@ -116,6 +117,7 @@ class LabelSmoothedCrossEntropy(keras.losses.Loss):
     """
 
     def __init__(self, label_smoothing: float = 0.1, pad_id: int = 0, name: str = "loss"):
+        require_tensorflow("the losses and metrics of this package")
         super().__init__(name=name, reduction="sum")
         if not 0 <= label_smoothing < 1:
             raise ValueError(

@@ -5,6 +5,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_transformer.backends import require_tensorflow
 from keras_transformer.tensors import Tensor
 from keras_transformer.training.losses.cross_entropy import smoothed_cross_entropy
 from keras_transformer.training.losses.weights import labels_of, position_weights
@@ -37,6 +38,7 @@ class Perplexity(keras.metrics.Mean):
     """
 
     def __init__(self, pad_id: int = 0, name: str = "perplexity", **kwargs: Any):
+        require_tensorflow("the losses and metrics of this package")
         super().__init__(name=name, **kwargs)
         self.pad_id = pad_id
 
@@ -62,6 +64,7 @@ class TokenAccuracy(keras.metrics.Mean):
     """
 
     def __init__(self, pad_id: int = 0, name: str = "token_accuracy", **kwargs: Any):
+        require_tensorflow("the losses and metrics of this package")
         super().__init__(name=name, **kwargs)
         self.pad_id = pad_id
 

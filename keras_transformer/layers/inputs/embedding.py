@@ -105,7 +105,7 @@ class PositionalEmbedding(PositionedEmbedding):
         if given.get("reverse"):
             check_positions(given.get("inputs"), "inputs", self, ndim=3)
         else:
-            check_ids(given.get("inputs"), "inputs", self)
+            check_ids(given.get("inputs"), "inputs", self, self.vocab_size)
             check_kept(given.get("kept"), given.get("inputs"), self)
         start: Any = given.get("start")
         # Keras would convert a NumPy integer to a tensor, whose value is unknown in a graph.

@@ -11,7 +11,7 @@ from keras_transformer.checks import check_positive
 from keras_transformer.config.positions import ROTARY_BASE, check_waves
 from keras_transformer.layers.constants import shared
 from keras_transformer.layers.positions.position import Position
-from keras_transformer.layers.positions.tables import rows_or_nan
+from keras_transformer.layers.positions.tables import check_length, rows_or_nan
 from keras_transformer.tensors import Tensor
 
 ROWS = 1024  # of a table; for more positions, two tables are multiplied
@@ -25,8 +25,9 @@ class Rotary(Position):
     `pos / base^(2i / K)`. Differs from the paper, which adds positions to the embeddings.
 
     Args:
-        max_length: Maximum number of positions. Heads at later positions are NaN, or an error on
-            devices that check indices.
+        max_length: Maximum number of positions. More are an error if their number is known when
+            the graph is built; otherwise, heads at later positions are NaN, or an error on devices
+            that check indices.
         base: Base of the wavelengths. A larger base, as in newer models for long texts, rotates the
             last features more slowly.
         factor: Number that angles are divided by, so that texts may be longer than those that a
@@ -76,6 +77,7 @@ class Rotary(Position):
                 "`d_k` must be even for rotary positions, which rotate pairs of features. "
                 f"Received: d_k={size}."
             )
+        check_length("rotary", self.max_length, _known_length(positions))
         scale = 1.0 if self.scale is None else self.scale
         sine, cosine = (
             ops.cast(scale * rows_or_nan(waves, positions, self.max_length), heads.dtype)
@@ -102,6 +104,11 @@ class Rotary(Position):
     def get_config(self) -> dict[str, Any]:  # noqa: D102
         names = ("max_length", "base", "factor", "short_wave", "long_wave", "log_ramp", "scale")
         return {name: getattr(self, name) for name in names}
+
+
+def _known_length(positions):
+    """Returns the number of positions `[T]` if it is known statically, otherwise `None`."""
+    return positions.shape[0] if len(getattr(positions, "shape", ())) == 1 else None
 
 
 def _rows(places, *arguments):

@@ -125,12 +125,7 @@ class Learned(Position):
         )
 
     def embed(self, embedding: keras.Layer, start: Tensor, tokens: Tensor) -> Tensor:  # noqa: D102
-        known = _known_length(start, tokens)
-        if known is not None and known > embedding.max_length:
-            raise ValueError(
-                "`max_length` learned positions must cover the input. "
-                f"Received: max_length={embedding.max_length}, {known} positions."
-            )
+        check_length("learned", embedding.max_length, _known_length(start, tokens))
         return _rows(embedding, embedding.positions, start, tokens)
 
 
@@ -138,6 +133,21 @@ def _known_length(start, tokens):
     """Returns the number of positions if it is known statically, otherwise `None`."""
     known = is_integer(start) and tokens.shape[1]
     return tokens.shape[1] + int(start) if known else None
+
+
+def check_length(kind, max_length, known) -> None:
+    """Raises `ValueError` for more positions than a table has.
+
+    Args:
+        kind: Name of the positions.
+        max_length: Number of positions of the table.
+        known: Number of positions of the input, or `None` if it is not known yet.
+    """
+    if known is not None and known > max_length:
+        raise ValueError(
+            f"`max_length` {kind} positions must cover the input. "
+            f"Received: max_length={max_length}, {known} positions."
+        )
 
 
 def token_places(start, length) -> Tensor:

@@ -75,7 +75,8 @@ class EmbeddedTokens(ModelInput):
         return keras.Input((None,), dtype="int32", name=self.side.strip("_") or "tokens")
 
     def check(self, inputs, model) -> None:  # noqa: D102
-        check_ids(inputs, self.side.strip("_") or "tokens", model)
+        name = self.side.strip("_") or "tokens"
+        check_ids(inputs, name, model, self.config.input.vocab_size)
 
     def read(self, inputs) -> Tensor:
         """Returns the token ids in the order in which they are embedded, `[B, S]`."""
