@@ -75,6 +75,9 @@ LONG = (
 def pytest_collection_modifyitems(items):
     """Marks variants, and moves slow files to the front: the last to be distributed are short."""
     mark_variants(items)
+    for item in items:
+        if item.get_closest_marker("slow"):  # these show warnings, the fast ones fail with them
+            item.add_marker(pytest.mark.filterwarnings("default"))
     items.sort(key=lambda item: not (scope_of(item.nodeid) + "/").startswith(SHARED + LONG))
 
 
