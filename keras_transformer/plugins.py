@@ -11,7 +11,7 @@ import importlib
 import importlib.metadata
 import os
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection
 
 GROUP = "keras_transformer"  # of entry points
 REMEDY = (
@@ -20,7 +20,7 @@ REMEDY = (
 )
 
 
-def import_plugins(modules: Iterable[str], warn: Callable[[str], None]) -> None:
+def import_plugins(modules: Collection[str], warn: Callable[[str], None]) -> None:
     """Imports the modules that installed packages name as entry points, and some others.
 
     Args:

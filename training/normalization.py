@@ -7,7 +7,7 @@ import os
 import sys
 import tempfile
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Generator
 
 from keras_transformer.text.code_points import members
 from keras_transformer.text.sentencepiece_package import sentencepiece, sentencepiece_model_pb2
@@ -31,7 +31,7 @@ _IGNORABLE = members(
 
 
 @contextlib.contextmanager
-def rules_file(dropped="") -> Iterator[str]:
+def rules_file(dropped="") -> Generator[str]:
     """Yields the path of a file with the rules, which is deleted afterwards.
 
     Args:

@@ -31,7 +31,7 @@ def shared(array: np.ndarray) -> Any:
     if tf.executing_eagerly():
         return array
     array = np.ascontiguousarray(array)
-    key = array.shape, array.dtype.str, hashlib.sha256(array).digest()
+    key = array.shape, array.dtype.str, hashlib.sha256(array.tobytes()).digest()
     tensor = KNOWN.get(key)
     if tensor is None:
         with tf.init_scope():

@@ -186,7 +186,8 @@ def get(identifier: AttentionScore | str | dict[str, Any]) -> AttentionScore:
     if isinstance(score, AttentionScore):
         return score
     variants.check_variant("score", KINDS, "score", score)
-    return (KINDS.get(score) or variants.own_class("score", score))()
+    kind: Any = KINDS.get(score) or variants.own_class("score", score)
+    return kind()
 
 
 def serialize(score: AttentionScore) -> dict[str, Any]:

@@ -80,7 +80,12 @@ VALUES = {
     **{"attention_position": "alibi", "transform": True, "transform_activation": "relu"},
 }
 # Other values where these are the defaults.
-OWN_VALUES = {("SpanPredictor", "segments"): "none"}
+OWN_VALUES = {
+    ("SpanPredictor", "segments"): "none",
+    **dict.fromkeys(
+        [("MaskedLanguageModel", name) for name in ("output_bias", "transform")], False
+    ),
+}
 # Options that affect searches, data and answers but not the model's computation.
 ELSEWHERE = {
     **{"bos_id": "data, searches", "eos_id": "data, searches", "banned_ids": "searches"},

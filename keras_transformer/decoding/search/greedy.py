@@ -30,7 +30,7 @@ class Greedy(GreedySettings, Search):
     """
 
     @property
-    def inputs(self) -> tuple[tf.TensorSpec, ...]:
+    def inputs(self) -> tuple[tf.TensorSpec, ...]:  # ty: ignore[incompatible-property-override]
         """The limit, unless there is none: one graph then serves all limits, and one no limit."""
         return () if self.max_length is None else inputs_of(GreedySettings)
 
