@@ -81,7 +81,7 @@ def test_copies_of_a_model_attach_the_mask_as_well(name, tmp_path):
     make, inputs = MODELS[name]
     model = make()
     model.save(tmp_path / "model.keras")
-    around = keras.Model(model.inputs, keras.layers.Identity()(model.output))
+    around = keras.Model(model.input, keras.layers.Identity()(model.output))
     for other in (
         model,
         keras.saving.load_model(tmp_path / "model.keras"),
