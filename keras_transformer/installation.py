@@ -16,12 +16,17 @@ def install_hint(extra: str) -> str:
     Args:
         extra: Name of an extra in `pyproject.toml`, such as `"plot"`.
     """
+    return install_command(_requirement(extra))
+
+
+def install_command(requirement: str) -> str:
+    """Returns the command that installs a package, quoted for a shell, into this environment."""
     pip = shutil.which("pip")
     if pip is None or pathlib.Path(pip).parent != pathlib.Path(sys.executable).parent:
         pip = f"{sys.executable} -m pip"  # `pip` would install into another environment
     else:
         pip = "pip"
-    return f"{pip} install {_requirement(extra)}"
+    return f"{pip} install {requirement}"
 
 
 def _requirement(extra: str) -> str:

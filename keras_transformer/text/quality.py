@@ -7,7 +7,11 @@ from typing import Any
 
 import sacrebleu
 
+from keras_transformer.installation import install_command
 from keras_transformer.text.scripts import TOKENIZERS, tokenizer_for
+
+# Extras of sacreBLEU with the dictionaries of some tokenizers.
+EXTRAS = {"ja-mecab": "ja", "ko-mecab": "ko"}
 
 
 def score(
@@ -86,10 +90,10 @@ def _bleu(lowercase, tokenize):
     try:
         return sacrebleu.BLEU(lowercase=lowercase, tokenize=tokenize, force=True)
     except Exception as error:  # sacreBLEU prints a page, or fails to download a vocabulary
-        remedy = {
-            "ja-mecab": '`pip install "sacrebleu[ja]"` installs it',
-            "ko-mecab": '`pip install "sacrebleu[ko]"` installs it',
-        }.get(tokenize, "sacreBLEU downloads its vocabulary, which needs a connection")
+        remedy = "sacreBLEU downloads its vocabulary, which needs a connection"
+        if tokenize in EXTRAS:
+            command = install_command(f'"sacrebleu[{EXTRAS[tokenize]}]"')
+            remedy = f"`{command}` installs it"
         raise ValueError(
             f"BLEU's tokenizer {tokenize} is not available: {remedy}; or choose char."
         ) from error
