@@ -108,7 +108,7 @@ def test_a_learned_vocabulary_has_a_mask_that_no_text_is_split_into():
     assert (plain.mask_id, masked.mask_id, masked.vocab_size) == (None, 4, 30)
     assert 4 not in masked.encode(["<mask> a"]).to_list()[0]
     assert masked.encode_masked(["<mask> a"]).to_list()[0][0] == 4
-    with pytest.raises(ValueError, match="must contain text to learn"):
+    with pytest.raises(ValueError, match="must have text to learn"):
         learn_vocabulary([""], settings, "<mask>")
 
 
