@@ -364,7 +364,13 @@ def test_litert_needs_builtin_operators_only_and_returns_the_same():
         assert_same(run(source=batch(), **inputs(name)), expected)
 
 
-@pytest.mark.parametrize("search", [greedy_decode, beam_decode, sample_decode])
+@pytest.mark.parametrize(
+    "search",
+    [
+        greedy_decode,
+        *(pytest.param(s, marks=pytest.mark.slow) for s in (beam_decode, sample_decode)),
+    ],
+)
 def test_a_ragged_prefix_is_padded_and_has_no_end(search):
     """`Tokenizer.encode` returns ragged rows and appends the end token to each."""
     ragged = tf.ragged.constant([[4, EOS], [], [5, 7, 6, EOS]], dtype="int32")

@@ -102,7 +102,7 @@ def test_rotary_scores_depend_on_distances_only():
     assert np.abs(np.asarray(near) - np.asarray(far)).max() > 0.5
 
 
-@pytest.mark.parametrize("jit_compile", [False, True])
+@pytest.mark.parametrize("jit_compile", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_too_many_rotary_positions_are_never_silently_wrong(jit_compile):
     layer = EncoderBlock(H, F, d_k=K, d_v=5, position="rotary", max_length=7)
     signature = [tf.TensorSpec([None, None, D], tf.float32)]
