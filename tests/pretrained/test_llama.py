@@ -219,7 +219,7 @@ def test_added_tokens_that_are_not_special_are_found_in_texts(tmp_path):
         ({"max_position_embeddings": 10**11}, "`max_position_embeddings` must be at most 4194304"),
         ({"vocab_size": 10**9}, r"embed_tokens\.weight must have 1000000000 rows"),
         ({"head_dim": 10**10}, r"q_proj\.weight must have the shape \[6"),
-        ({"eos_token_id": 10**9}, r"`eos_token_id` must be one of the \d+ token ids"),
+        ({"eos_token_id": 10**9}, r"`eos_token_id` must be one or more of the \d+ token ids"),
         ({"eos_token_id": 40}, "must not be a piece of text"),
         ({"attention_bias": True}, r"q_proj\.bias is missing"),
     ],
