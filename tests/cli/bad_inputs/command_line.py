@@ -17,7 +17,7 @@ WORDS = [
     usage("train CONFIG.toml --output NEW --strategy mirored", "'mirored' is not one of.*mirrored"),
     usage("translate", "Missing argument 'MODEL... \\[FILE\\]...'"),
     fails("translate nowhere", "nowhere does not exist: MODEL is a run or an export"),
-    usage(
+    fails(
         "translate Helsinki-NLP/opus-mt-en-de",
         "`hf download Helsinki-NLP/opus-mt-en-de --local-dir opus-mt-en-de` downloads it, and "
         "`keras-transformer convert hf opus-mt-en-de RUN` converts it to a run",
