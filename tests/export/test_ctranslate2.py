@@ -203,7 +203,7 @@ def test_a_harmful_quantisation_is_detected(translator, sentences, tmp_path, mon
     random = np.random.default_rng(0)
     of_a_changed_model(monkeypatch, lambda table: table + 0.1 * random.normal(size=table.shape))
     with pytest.raises(
-        ExportError, match="x: .* by .* per token, but at most 0.03 is allowed; .*% of"
+        ExportError, match="x: .* by .* nats per token, but at most 0.03 is allowed .*; .*% of the"
     ):
         export_ctranslate2(translator, tmp_path / "x", sentences, "int8")
     assert listing(tmp_path) == []
