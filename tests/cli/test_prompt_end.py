@@ -12,7 +12,10 @@ from keras_transformer import files
 from keras_transformer.cli import prompt_end
 
 PROGRAM = """
-import hashlib, pathlib, sys
+import hashlib, pathlib, signal, sys
+
+# A shell lets its background processes ignore Ctrl-C.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 from keras_transformer.cli.command import start
 from keras_transformer.cli.prompt_end import ends_promptly
 from keras_transformer.files import draft_of
@@ -53,9 +56,13 @@ def test_a_block_that_ends_in_time_decides_about_the_end(tmp_path):
     """The exception of the signal's handler passes on, and the signals are as before."""
     before = signal.set_wakeup_fd(-1)
     signal.set_wakeup_fd(before)
-    with pytest.raises(KeyboardInterrupt), prompt_end.ends_promptly(tmp_path, seconds=0.1):
-        os.kill(os.getpid(), signal.SIGINT)
-        time.sleep(10)
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt), prompt_end.ends_promptly(tmp_path, seconds=0.1):
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(10)
+    finally:
+        signal.signal(signal.SIGINT, handler)
     time.sleep(0.2)  # longer than the time for an orderly end
     after = signal.set_wakeup_fd(before)
     assert after == before

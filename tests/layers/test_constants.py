@@ -72,7 +72,8 @@ def test_a_table_is_stored_once_and_outside_of_the_loops(make, tmp_path):
 
 def test_equal_tables_share_a_tensor_that_is_freed_with_its_graphs():
     def use(table):
-        return tf.function(lambda: constants.shared(table) + 0.0).get_concrete_function()
+        function = tf.function(lambda: constants.shared(table) + 0.0, autograph=False)
+        return function.get_concrete_function()
 
     def known():
         return [tensor.shape for tensor in constants.KNOWN.values() if tensor.shape == [999]]

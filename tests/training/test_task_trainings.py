@@ -421,7 +421,7 @@ def test_runs_with_two_vocabularies_can_be_averaged_and_started_from(finished, c
         assert (output / name).read_bytes() == (folder / name).read_bytes()
     settings = start_from(folder, corpus / "translation.toml")
     tuned, shown = run_quietly(settings, tmp_path / "run")
-    assert "Learning" not in shown
+    assert "Learning two" not in shown
     assert tuned["validation"]["loss"] == pytest.approx(figures["validation"]["loss"], rel=1e-5)
 
 

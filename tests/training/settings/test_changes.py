@@ -154,8 +154,8 @@ def impatient(configured, tmp_path_factory):
     """A run that learns nothing and stops early, after update 4."""
     folder = tmp_path_factory.mktemp("impatient") / "run"
     overrides = (
-        "training.validate_every=2", "training.best_by=bleu", "training.validate_sentences=3",
-        "schedule.peak=1e-9",
+        "training.validate_every=2", "training.best_by=perplexity", "training.validate_sentences=3",
+        "schedule.peak=1e-30",
     )  # fmt: skip
     run_quietly(configured("training.patience=1", *overrides), folder)
     return folder, overrides
@@ -176,7 +176,7 @@ def test_more_patience_resumes_a_run(impatient, configured, tmp_path):
 @pytest.mark.slow
 def test_another_metric_restarts_the_search_for_the_best(impatient, configured, tmp_path):
     folder = shutil.copytree(impatient[0], tmp_path / "run")
-    overrides = ["training.patience=1", *impatient[1], "training.best_by=perplexity"]
+    overrides = ["training.patience=1", *impatient[1], "training.best_by=loss"]
     figures, shown = run_quietly(configured(*overrides, "training.updates=6"), folder)
     assert "The search for the best validation starts again: its metric has changed." in shown
     assert (figures["updates"], figures["best_update"]) == (6, 6)
