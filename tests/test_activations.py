@@ -59,9 +59,10 @@ def test_no_activation_keeps_the_graph_that_it_was_used_in():
         layer = FeedForward(F, activation="relu")
         layer.build((B, S, D))
         layer.inner.activation = activation
-        graph = tf.function(layer, autograph=False).get_concrete_function(tf.TensorSpec([B, S, D])).graph
+        function = tf.function(layer, autograph=False)
+        graph = function.get_concrete_function(tf.TensorSpec([B, S, D])).graph
         kept = weakref.ref(graph)
-        del graph, layer
+        del graph, function, layer
         gc.collect()
         return kept() is not None
 

@@ -244,7 +244,7 @@ def test_a_run_with_a_copied_vocabulary_is_trained_and_resumed_alone(folder, tmp
     settings = taking(copy, '"special.model"', "[training]\nupdates = 2\nvalidate_sentences = 3")
     figures, shown = run_quietly(settings, tmp_path / "run")
     assert figures["updates"] == 2 and "Using the vocabulary of " in shown
-    assert "Learning" not in shown
+    assert "Learning a vocabulary" not in shown
     (copy / "special.model").unlink()
     longer = load_settings(Run(tmp_path / "run").config, ["training.updates=3"])
     figures, shown = run_quietly(longer, tmp_path / "run")
