@@ -5,9 +5,22 @@ make, and it changes the order of sums. Sessions are not affected, so SavedModel
 Grappler; `make test-avx2` runs all tests with it.
 """
 
+import contextlib
 import os
 
 import tensorflow as tf
 
 if not os.environ.get("TEST_WITH_GRAPPLER"):
     tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": True})
+
+
+@contextlib.contextmanager
+def on():
+    """Turns it on in a block, as in a process without this module: that of an exported model."""
+    before = tf.config.optimizer.get_experimental_options()
+    tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": False})
+    try:
+        yield
+    finally:
+        off = before.get("disable_meta_optimizer", False)
+        tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": off})
