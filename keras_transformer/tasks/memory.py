@@ -28,13 +28,14 @@ def beam_memory(config, batch, beam_size, length) -> float:
     layers = config.decoder_layers
     head = config.d_model // config.num_heads
     widths = (config.d_k or head) + (config.d_v or head)
+    stored = (config.num_key_value_heads or config.num_heads) * widths  # for each position
     rows = batch * beam_size
-    memory = layers * config.num_heads * widths * length * batch * has_source
+    memory = layers * stored * length * batch * has_source
     if config.decoder.is_recurrent:
         cache = memory + layers * CACHES * rows * config.d_model
         scores = SCORES * config.num_heads * rows * length  # of the memory
     else:
-        cache = memory + layers * config.num_heads * widths * length * CACHES * rows
+        cache = memory + layers * stored * length * CACHES * rows
         # A hypothesis attends to the cache of all hypotheses of its sentence: rows are not moved.
         scores = SCORES * config.num_heads * rows * beam_size * length
     count = min(beam_size + 3, config.output_size)

@@ -199,6 +199,17 @@ def test_a_language_model_stores_no_source():
     assert translating - writing == 4 * heads
 
 
+@pytest.mark.parametrize("config", [TransformerConfig, LanguageModelConfig])
+def test_the_memory_of_grouped_heads_is_that_of_their_keys_and_values(config):
+    """A cache holds the 2 heads of keys and values, not the 8 heads of queries."""
+    fields = {"num_layers": 3, "vocab_size": 100, "num_heads": 8, "d_model": 512}
+    every, grouped = (
+        beam_memory(config(**fields, num_key_value_heads=heads), 5, 4, 100) for heads in (None, 2)
+    )
+    copies = 2 * 4 + (config is TransformerConfig)  # two for each hypothesis; one of the source
+    assert every - grouped == 4 * 3 * copies * 5 * 100 * (8 - 2) * 2 * 64
+
+
 def test_the_memory_of_a_recurrent_decoder_depends_on_its_sources_only():
     configs = [TransformerConfig(num_layers=2, decoder=name) for name in ("self_attention", "ssru")]
     attending, recurrent = (
