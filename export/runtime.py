@@ -10,11 +10,20 @@ import numpy as np
 import tensorflow as tf
 
 from keras_transformer.checks import is_integer
+from keras_transformer.tasks.graphs import STRINGS, traced_once
 from keras_transformer.tasks.results import Translation, to_best, to_n_best
-from keras_transformer.tasks.strings import generate_strings
+from keras_transformer.tasks.strings import read_strings, write_strings
 
 # Beginnings of lines that TensorFlow writes before the message of an error in a graph.
 PLACES = ("Graph execution error:", "Detected at node", "<stack traces unavailable>", "  File ")
+
+# Inputs of `write_strings` after the tokenizer.
+OUTPUTS = (
+    tf.TensorSpec([None, None, None], tf.int32),
+    tf.TensorSpec([None, None], tf.float32),
+    tf.TensorSpec([None], tf.bool),
+    tf.TensorSpec([None], tf.bool),
+)
 
 
 class OpenGenerator:
@@ -28,6 +37,7 @@ class OpenGenerator:
     """
 
     result, blank, n_best = Translation, True, 1
+    _graphs = None  # of `tokenizers`, traced on first use
     more = "export again with a larger --n-best for more"
 
     def translate_batch(self, sentences: list[str]) -> list[Translation]:
@@ -50,12 +60,13 @@ class OpenGenerator:
     def _generate(self, sentences, n=1, **options):
         """Returns the result of `generate_strings`; `options` are passed to `decode`."""
         check_strings(sentences)
-
-        def decode(ids):
-            return self.decode(ids.to_list(), n=n, **options)
-
-        batch = tf.constant(sentences, tf.string, [len(sentences)])
-        return generate_strings(self.tokenizers, self.max_length, decode, batch, self.blank)
+        graphs = self._graphs
+        if graphs is None or graphs.tokenizers is not self.tokenizers:
+            self._graphs = graphs = StringGraphs(self.tokenizers, self.max_length, self.blank)
+        read = graphs.read(tf.constant(sentences, tf.string, [len(sentences)]))
+        found = self.decode(read["source"].to_list(), n=n, **options)
+        written = graphs.write(*found[:2], read["empty"], read.pop("valid"))
+        return {**written, **read, "found": found}
 
     def choose_languages(self, source: str | None = None, target: str | None = None) -> None:
         """Replaces the default languages of a multilingual model; `None` keeps one.
@@ -73,6 +84,41 @@ class OpenGenerator:
             n: Number of outputs that are needed for each source; M may be more.
         """
         raise NotImplementedError
+
+
+class StringGraphs:
+    """Graphs of `read_strings` and `write_strings`, traced on first use.
+
+    Eagerly, the operations of a tokenizer take several times as long as a small model.
+
+    Args:
+        tokenizers: The `Tokenizers`.
+        max_length, blank: See `generate_strings`.
+    """
+
+    def __init__(self, tokenizers, max_length, blank):
+        self.tokenizers, self._max_length, self._blank = tokenizers, max_length, blank
+        self._reader, self._writer = map(traced_once, (self._trace_reader, self._trace_writer))
+
+    def read(self, sentences) -> dict[str, Any]:
+        """Returns the result of `read_strings` for strings `[B]`."""
+        return self._reader()(sentences)
+
+    def write(self, tokens, scores, empty, valid) -> dict[str, tf.Tensor]:
+        """Returns the result of `write_strings`."""
+        return self._writer()(tf.constant(tokens), tf.constant(scores), empty, valid)
+
+    def _trace_reader(self):
+        def read(sentences):
+            return read_strings(self.tokenizers.source, self._max_length, sentences, self._blank)
+
+        return tf.function(read, input_signature=[STRINGS], autograph=False)
+
+    def _trace_writer(self):
+        def write(*outputs):
+            return write_strings(self.tokenizers.target, *outputs)
+
+        return tf.function(write, input_signature=OUTPUTS, autograph=False)
 
 
 class Pool:

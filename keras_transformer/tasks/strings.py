@@ -110,21 +110,47 @@ def generate_strings(tokenizers, max_length, decode, sentences, blank=True) -> d
         `empty`, boolean `[B]`, and `source`, ragged, the results of `encode`; and `found`, the
         result of `decode`.
     """
+    read = read_strings(tokenizers.source, max_length, sentences, blank)
+    result = decode(read["source"])
+    written = write_strings(tokenizers.target, *result[:2], read["empty"], read.pop("valid"))
+    return {**written, **read, "found": result}
+
+
+def read_strings(tokenizer, max_length, sentences, blank=True) -> dict[str, Any]:
+    """Encodes strings for a search: the first half of `generate_strings`.
+
+    Args:
+        tokenizer: The `Tokenizer` of inputs.
+        max_length, sentences, blank: See `generate_strings`.
+
+    Returns:
+        Dictionary of `source`, `truncated` and `empty`, see `generate_strings`; and `valid`,
+        boolean `[B]`: whether a string is UTF-8.
+    """
     valid = is_utf8(sentences)  # [B]
     sentences = tf.where(valid, sentences, "")
-    source, truncated, empty = encode(tokenizers.source, sentences, max_length)
+    source, truncated, empty = encode(tokenizer, sentences, max_length)
     empty = empty & blank | ~valid
-    result = decode(source)
-    tokens, scores = result[:2]
-    texts = tokenizers.target.decode(tf.reshape(tokens, [-1, tokens.shape[-1]]))
+    return {"source": source, "truncated": truncated, "empty": empty, "valid": valid}
+
+
+def write_strings(tokenizer, tokens, scores, empty, valid) -> dict[str, Tensor]:
+    """Decodes the outputs of a search: the second half of `generate_strings`.
+
+    Args:
+        tokenizer: The `Tokenizer` of outputs.
+        tokens: Token ids, int32 `[B, M, L]`.
+        scores: Scores, float32 `[B, M]`.
+        empty, valid: Results of `read_strings`.
+
+    Returns:
+        Dictionary of `text` and `score`; see `generate_strings`.
+    """
+    texts = tokenizer.decode(tf.reshape(tokens, [-1, tokens.shape[-1] or tf.shape(tokens)[-1]]))
     nothing = tf.expand_dims(empty, 1)  # [B, 1]
     return {
         "text": tf.where(nothing, "", tf.reshape(texts, tf.shape(scores))),
         "score": tf.where(nothing, tf.expand_dims(tf.where(valid, 0.0, NONE), 1), scores),
-        "truncated": truncated,
-        "empty": empty,
-        "source": source,
-        "found": result,
     }
 
 
