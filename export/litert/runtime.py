@@ -156,12 +156,19 @@ class LiteRTTranslator(LiteRTFile, OpenGenerator):
         """`True` if sources begin with tokens of languages."""
         return self.tokenizers.source.languages is not None
 
-    def align(self, sentences: list[str], batch_size: int = 64) -> list[Alignment]:
+    def align(
+        self,
+        sentences: list[str],
+        batch_size: int = 64,
+        progress: Callable[[int], object] | None = None,
+    ) -> list[Alignment]:
         """Returns an `Alignment` for each of a list of strings, by greedy search.
 
         Args:
             sentences: List of strings.
             batch_size: Number of sentences translated at a time.
+            progress: Function that is called after each batch with the number of finished
+                sentences. `None`: no progress is shown.
 
         Raises:
             ValueError: If the file was exported without `alignment`, or has languages.
@@ -171,7 +178,7 @@ class LiteRTTranslator(LiteRTFile, OpenGenerator):
                 "Alignments need a file for one pair of languages that was exported with "
                 "--alignment, and greedy search."
             )
-        return map_sorted(self._align, sentences, batch_size)
+        return map_sorted(self._align, sentences, batch_size, progress=progress)
 
     def _align(self, sentences):
         read = self._generate(sentences, weights=(weights := []))

@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+from collections.abc import Callable
 
 import numpy as np
 import tensorflow as tf
@@ -113,12 +114,19 @@ class SavedModelTranslator(OpenGenerator):
         """`True` if requests choose languages."""
         return "languages" in self._model.signatures
 
-    def align(self, sentences: list[str], batch_size: int = 64) -> list[Alignment]:
+    def align(
+        self,
+        sentences: list[str],
+        batch_size: int = 64,
+        progress: Callable[[int], object] | None = None,
+    ) -> list[Alignment]:
         """Returns an `Alignment` for each of a list of strings, by greedy search.
 
         Args:
             sentences: List of strings.
             batch_size: Number of sentences translated at a time.
+            progress: Function that is called after each batch with the number of finished
+                sentences. `None`: no progress is shown.
 
         Raises:
             ValueError: If the model was exported without `alignment`.
@@ -138,7 +146,7 @@ class SavedModelTranslator(OpenGenerator):
             )
             return [_alignment(*row) for row in zip(*columns, results, strict=True)]
 
-        return map_sorted(align, sentences, batch_size)
+        return map_sorted(align, sentences, batch_size, progress=progress)
 
     def _generate(self, sentences, n=None):
         """Returns the outputs of the signature `n_best`; without `n` those of the default one.

@@ -1,8 +1,9 @@
 """Functions that answer numbered lines, and the format of their answers.
 
-Each function takes the numbers of the lines, their texts and a batch size. For each line it returns
-a list of results, such as `Translation`s or one `Alignment`, or the `ValueError` that explains why
-there is none. `streaming.answer_stream` lists its optional attributes.
+Each function takes the numbers of the lines, their texts, a batch size, and a function that is
+called after each batch with the number of texts so far. For each line it returns a list of results,
+such as `Translation`s or one `Alignment`, or the `ValueError` that explains why there is none.
+`streaming.answer_stream` lists its optional attributes.
 """
 
 import dataclasses
@@ -38,9 +39,9 @@ class OwnSearch(Translating):
         translator: An object with a method `translate_batch`.
     """
 
-    def __call__(self, numbers, texts, batch_size) -> list:
+    def __call__(self, numbers, texts, batch_size, progress=None) -> list:
         """Returns a list of one `Translation` for each line."""
-        results = map_sorted(self.translator.translate_batch, texts, batch_size)
+        results = map_sorted(self.translator.translate_batch, texts, batch_size, progress=progress)
         return [[result] for result in results]
 
 
@@ -55,10 +56,10 @@ class Several(Translating):
 
     n: int
 
-    def __call__(self, numbers, texts, batch_size) -> list:
+    def __call__(self, numbers, texts, batch_size, progress=None) -> list:
         """Returns a list of at most `n` `Translation`s for each line."""
         n_best = functools.partial(self.translator.n_best_batch, n=self.n)
-        return map_sorted(n_best, texts, batch_size)
+        return map_sorted(n_best, texts, batch_size, progress=progress)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,10 +75,11 @@ class Searched(Translating):
     search: typing.Any
     n: int = 1
 
-    def __call__(self, numbers, texts, batch_size) -> list:
+    def __call__(self, numbers, texts, batch_size, progress=None) -> list:
         """Returns a list of at most `n` `Translation`s for each line."""
         places = [number - 1 for number in numbers]  # indices in a list of all lines
-        return self.translator.n_best(texts, self.n, self.search, batch_size, places)
+        search = self.search
+        return self.translator.n_best(texts, self.n, search, batch_size, places, progress)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -99,10 +101,11 @@ class Answered:
         """Returns the example in a line; raises a `ValueError` for a bad line."""
         return self.model.codec.parse(line)
 
-    def __call__(self, numbers, examples, batch_size) -> list:
+    def __call__(self, numbers, examples, batch_size, progress=None) -> list:
         """Returns for each line a list of one `Result`, or the `ValueError` of its example."""
-        size = self.model.codec.size
-        results = map_sorted(self._answer, examples, batch_size, size)
+        codec = self.model.codec
+        batch_size = min(batch_size, codec.together or batch_size)
+        results = map_sorted(self._answer, examples, batch_size, codec.size, progress)
         return [result if isinstance(result, ValueError) else [result] for result in results]
 
     def _answer(self, batch):
@@ -138,9 +141,10 @@ class Aligned:
 
     translator: typing.Any
 
-    def __call__(self, numbers, texts, batch_size) -> list:
+    def __call__(self, numbers, texts, batch_size, progress=None) -> list:
         """Returns a list of one `Alignment` for each line."""
-        return [[result] for result in self.translator.align(texts, batch_size=batch_size)]
+        how = {"batch_size": batch_size, "progress": progress}
+        return [[result] for result in self.translator.align(texts, **how)]
 
 
 @dataclasses.dataclass(frozen=True)

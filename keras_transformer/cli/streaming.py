@@ -27,7 +27,6 @@ def answer_stream(
     *,
     window=2048,
     form=PLAIN,
-    progress=lambda count: None,
     **how,
 ) -> int:
     """Writes the answers to a stream of lines to another stream, in the same order.
@@ -38,7 +37,6 @@ def answer_stream(
         search, source, warn, window: See `outcomes`.
         target: Binary stream to write, flushed after each window.
         form: The `Format` of the output.
-        progress: Function that is called with the number of lines answered so far.
         **how: See `outcomes`.
 
     Returns:
@@ -53,7 +51,6 @@ def answer_stream(
             for line in form.lines(number, outcome):
                 target.write(line.encode() + b"\n")
             count += 1
-            progress(count)
             if count % window == 0:
                 target.flush()
     finally:
@@ -71,6 +68,7 @@ def outcomes(
     strict=False,
     bounds=None,
     fate="left empty",
+    progress=lambda count: None,
 ) -> Iterator[tuple[int, Any]]:
     """Yields the number of each line and its results, or `None` for an empty or a bad line.
 
@@ -94,6 +92,8 @@ def outcomes(
         bounds: First line, from 0, and end of the range of lines to answer. Lines keep the numbers
             that they have in the whole stream. `None`: all lines.
         fate: What becomes of a bad line, for the warning.
+        progress: Function that is called after each batch with the number of lines answered so
+            far. Empty and bad lines count as answered.
 
     Raises:
         ValueError: For a bad line if `strict`; the error names its number.
@@ -104,7 +104,13 @@ def outcomes(
     count, source = begin, itertools.islice(without_mark(source), begin, end)
     while lines := list(itertools.islice(source, window)):
         numbers = range(count + 1, count + 1 + len(lines))
-        answered = _answer(search, dict(zip(numbers, lines, strict=True)), batch_size, strict)
+        answered = _answer(
+            search,
+            dict(zip(numbers, lines, strict=True)),
+            batch_size,
+            strict,
+            lambda done, before=count - begin: progress(before + done),
+        )
         for number in numbers:
             outcome = answered.get(number)
             if isinstance(outcome, ValueError):
@@ -119,7 +125,7 @@ def outcomes(
         count += len(lines)
 
 
-def _answer(search, lines, batch_size, strict):
+def _answer(search, lines, batch_size, strict, progress):
     """Returns a dictionary from line numbers to results, or to the errors of bad lines.
 
     Lines that stay empty are missing.
@@ -127,10 +133,16 @@ def _answer(search, lines, batch_size, strict):
     Args:
         search, batch_size, strict: See `outcomes`.
         lines: Dictionary from numbers to bytes.
+        progress: Function that is called with the number of these lines answered so far.
     """
     todo, errors = _read(lambda line: _example(search, line), lines, strict)
     todo = {number: example for number, example in todo.items() if example is not None}
-    results = search(list(todo), list(todo.values()), batch_size) if todo else []
+    others = len(lines) - len(todo)
+    results = []
+    if todo:
+        texts = list(todo.values())
+        results = search([*todo], texts, batch_size, lambda done: progress(others + done))
+    progress(len(lines))
     return {**errors, **dict(zip(todo, results, strict=True))}
 
 

@@ -1,7 +1,7 @@
 """A `Transformer` in use: texts generated for a source, scores of texts, and alignments."""
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import keras
@@ -141,6 +141,7 @@ class ConditionalGenerator(Generator):
         layer: int = -1,
         head: int | None = None,
         batch_size: int = 64,
+        progress: Callable[[int], object] | None = None,
     ) -> list[Alignment]:
         """Generates outputs by greedy search, with the attention of each token to the source.
 
@@ -152,6 +153,7 @@ class ConditionalGenerator(Generator):
             head: Number of the attention head, which every model must have. `None`: the mean over
                 all heads.
             batch_size: Number of sentences decoded at a time.
+            progress: See `n_best`.
 
         Returns:
             List of `Alignment`.
@@ -168,7 +170,7 @@ class ConditionalGenerator(Generator):
             rows = zip(*columns, to_best(outputs, self.result), strict=True)
             return [self._alignment(*row) for row in rows]
 
-        return map_sorted(align, check_sentences(sentences), batch_size)
+        return map_sorted(align, check_sentences(sentences), batch_size, progress=progress)
 
     def reading(self, sentence: str) -> tuple[Any, dict[str, tuple[list[str], list[str]]], bool]:
         """Returns the sentence and the output of greedy search; see `TextPipeline.reading`.

@@ -287,6 +287,7 @@ class Generator(TextPipeline):
         search: Any = None,
         batch_size: int = 64,
         numbers: Sequence[int] | None = None,
+        progress: Callable[[int], object] | None = None,
     ) -> list[list]:
         """Returns the `n` best outputs for each string of a list, the best first.
 
@@ -299,6 +300,8 @@ class Generator(TextPipeline):
             batch_size: Number of sentences decoded at a time; it does not change the outputs.
             numbers: For a `Sample`, one integer of 32 bits for each sentence, which replaces its
                 index in the list.
+            progress: Function that is called after each batch with the number of finished
+                sentences. `None`: no progress is shown.
 
         Returns:
             List of lists of `result`, such as `Translation`.
@@ -325,7 +328,7 @@ class Generator(TextPipeline):
         if not isinstance(search, Beam):
             batch_size = min(batch_size, self._affordable(search))
         numbered = list(zip(numbers, sentences, strict=True))
-        return map_sorted(translate, numbered, batch_size, key=lambda pair: len(pair[1]))
+        return map_sorted(translate, numbered, batch_size, lambda pair: len(pair[1]), progress)
 
 
 def signature_of_ids(function, config, tokenizer=None, longest=None, search=None) -> Signature:

@@ -154,7 +154,7 @@ def write_strings(tokenizer, tokens, scores, empty, valid) -> dict[str, Tensor]:
     }
 
 
-def map_sorted(function, sentences, batch_size, key=len) -> list:
+def map_sorted(function, sentences, batch_size, key=len, progress=None) -> list:
     """Calls a function with batches of sentences of similar length.
 
     Args:
@@ -162,6 +162,8 @@ def map_sorted(function, sentences, batch_size, key=len) -> list:
         sentences: List of sentences.
         batch_size: Maximum number of sentences in a batch.
         key: Function that returns the length of a sentence.
+        progress: Function that is called after each batch with the number of sentences so far, or
+            `None`.
 
     Returns:
         List of the results in the order of `sentences`.
@@ -174,4 +176,6 @@ def map_sorted(function, sentences, batch_size, key=len) -> list:
         batch = [sentences[number] for number in numbers]
         for number, result in zip(numbers, function(batch), strict=True):
             results[number] = result
+        if progress is not None:
+            progress(begin + len(batch))
     return results

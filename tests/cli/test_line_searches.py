@@ -1,16 +1,20 @@
 """Output of `translate` with each of its options, from a run with an untrained model."""
 
+import dataclasses
 import io
+import types
 
 import numpy as np
 import pytest
 import sentencepiece
 from click.testing import CliRunner
+from pipelines import speech_recognizer
 from uncertain_models import talkative
 
 from keras_transformer import (
     Alignment,
     Beam,
+    Greedy,
     LanguageModelConfig,
     Sample,
     SentencePieceTokenizer,
@@ -18,7 +22,7 @@ from keras_transformer import (
     Translation,
     Translator,
 )
-from keras_transformer.cli.line_searches import Format
+from keras_transformer.cli.line_searches import Aligned, Answered, Format, Searched, Several
 from keras_transformer.cli.main import cli
 from keras_transformer.tasks.memory import beam_memory
 
@@ -177,6 +181,43 @@ def test_an_output_file_is_complete_or_unchanged(translate, translator, tmp_path
         translate(*files)
     assert (tmp_path / "out.txt").read_text() == "older\n"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["config.toml", "in.txt", "out.txt"]
+
+
+@pytest.mark.parametrize(("together", "counts"), [(None, [3, 5]), (2, [2, 4, 5]), (9, [3, 5])])
+def test_progress_moves_with_each_batch_of_recordings(together, counts):
+    """A batch of Whisper's windows is full with fewer recordings than `batch_size`."""
+    codec = types.SimpleNamespace(size=len, together=together)
+    model = types.SimpleNamespace(codec=codec, answer_batch=lambda batch: [*batch])
+    seen = []
+    answers = Answered(model)(range(5), ["a", "b", "c", "d", "e"], 3, seen.append)
+    assert seen == counts and answers == [["a"], ["b"], ["c"], ["d"], ["e"]]
+    padded, own = (speech_recognizer(pad_to_max_seconds=pad).codec for pad in (True, False))
+    assert (padded.together, own.together) == (4, None)
+
+
+@pytest.mark.parametrize(
+    "search",
+    [Searched(None, Greedy()), Aligned(None), Several(None, 2)],
+    ids=["any", "aligned", "several"],
+)
+def test_searches_pass_progress_on(search):
+    """The counts come from the function that makes the batches."""
+
+    class Pipeline:
+        def n_best(self, texts, n, search, batch_size, numbers, progress):
+            progress(len(texts))
+            return [[text] for text in texts]
+
+        def align(self, texts, batch_size, progress):
+            progress(len(texts))
+            return texts
+
+        def n_best_batch(self, texts, n):
+            return [[text] for text in texts]
+
+    seen, made = [], dataclasses.replace(search, translator=Pipeline())
+    assert made([1, 2], ["a", "b"], 2, seen.append) == [["a"], ["b"]]
+    assert seen == [2]
 
 
 def test_a_beam_that_does_not_fit_in_memory_is_an_error_with_its_size(translator, monkeypatch):

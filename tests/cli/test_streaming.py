@@ -43,6 +43,14 @@ def test_similar_lengths_share_a_batch():
     assert batches == [["b", "d"], ["cccccc", "aaaaaaa"]]
 
 
+def test_progress_moves_with_each_batch_and_counts_skipped_lines():
+    counts = []
+    lines = [b"skipped", b"one", b"", b"two", b"\xff", b"three", b"four", b"five"]
+    how = {"batch_size": 2, "bounds": (1, 8), "progress": counts.append}
+    run(b"\n".join(lines), window=5, **how)
+    assert counts == [4, 5, 5, 7, 7], "2 of 3 texts and 2 skipped lines; the window; the second"
+
+
 def test_bytes_that_are_not_utf8_are_reported_and_the_rest_continues():
     _, output, warnings, _ = run(b"one\n\nab\xffc\ntwo\n")
     assert output == b"ONE\n\n\nTWO\n"
@@ -84,7 +92,7 @@ class Digits:
             raise ValueError(f"must be a number. Received: {line!r}.")
         return int(line)
 
-    def __call__(self, numbers, examples, batch_size):
+    def __call__(self, numbers, examples, batch_size, progress):
         odd = ValueError("must be even.")
         return [odd if n % 2 else [Translation(str(n // 2), -n, False)] for n in examples]
 
@@ -117,7 +125,7 @@ def test_a_single_pass_search_gets_every_line_and_stops_at_a_bad_one():
         blank, strict = False, True
         total = 0
 
-        def __call__(self, numbers, texts, batch_size):
+        def __call__(self, numbers, texts, batch_size, progress):
             results = []
             for number, text in zip(numbers, texts, strict=True):
                 value = text.split(",")[0]

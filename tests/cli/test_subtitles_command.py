@@ -14,7 +14,7 @@ def transcript(text, truncated=False):
     return Transcript(text, -1.0, 3, truncated, segments=(Segment(0.5, 2.0, text),))
 
 
-def search(numbers, paths, batch_size):
+def search(numbers, paths, batch_size, progress):
     """A search whose transcripts are the paths; those of missing files are errors."""
     return [
         ValueError(f"{path}: does not exist.")

@@ -77,6 +77,13 @@ def test_a_batch_has_as_many_texts_as_fit_into_memory_at_any_length(monkeypatch)
     assert sizes == [1] * len(PROMPTS)
 
 
+def test_progress_moves_with_each_batch(monkeypatch):
+    made, counts = generator(), []
+    monkeypatch.setattr(made, "n_best_batch", lambda texts, *_: [["answer"]] * len(texts))
+    made.n_best(PROMPTS, 1, Greedy(), batch_size=4, progress=counts.append)
+    assert counts == [4, 6]
+
+
 @pytest.mark.slow
 def test_a_beam_equals_beam_decoding_and_continues_its_prompt():
     best = generator().n_best(PROMPTS, 3, Beam(3, normalization="none", extra_length=None))

@@ -66,7 +66,7 @@ class SeriesLines:
         """Number of filled steps."""
         return self._reader.filled
 
-    def __call__(self, numbers, texts, batch_size=None) -> list[list[LineAnswer]]:
+    def __call__(self, numbers, texts, batch_size=None, progress=None) -> list[list[LineAnswer]]:
         answers, rows, places = [], [], []
         for number, text in zip(numbers, texts, strict=True):
             if number == 1 and self._reader.read_header(text):

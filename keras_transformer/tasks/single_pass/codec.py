@@ -163,6 +163,8 @@ class Codec(abc.ABC):
         padding: Dictionary from the inputs to the numbers that pad them.
         suffixes: Suffixes of the files that examples are the paths of, such as `".png"`.
         most: Maximum number of examples that a SavedModel answers at a time. `None`: no limit.
+        together: Number of examples with which a batch is full, whatever their sizes. `None`: no
+            such number.
     """
 
     verb, example, number = "answer", "example", "number"
@@ -171,7 +173,7 @@ class Codec(abc.ABC):
     max_score_loss = {"none": 0.0, "float16": 0.01, "int8": 0.1, "int4": 0.2}
     score_unit = "nats"
     blank = True
-    signature = longest = most = None
+    signature = longest = most = together = None
     own_metadata = suffixes = ()
     request_specs = {}
     option_specs = {}

@@ -35,7 +35,7 @@ class SpeechCodec(Codec):
 
     verb, example, number = "transcribe", "recording", "score"
     score_unit = "nats per token"
-    most = 4  # windows of 30 seconds; more of them need more memory and no less time
+    most = together = 4  # windows of 30 seconds; more of them need more memory and no less time
     signature, suffixes = "samples", SUFFIXES
     request_specs = {"recordings": tf.TensorSpec([None], tf.string, name="recordings")}
     padding = {"samples": 0.0, "lengths": 0}
@@ -47,6 +47,7 @@ class SpeechCodec(Codec):
         self.choices = self.choices if choices is None else choices
         self.option_specs = self.choices.request_specs()
         self.longest = speech.max_samples
+        self.together = self.most if speech.pad_to_max_seconds else None
         self.nothing = {"tokens": self.tokenizer.pad_id, "score": NONE, "length": 0}
         self._rules = SpeechRules(speech, self.choices)
 
