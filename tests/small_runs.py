@@ -1,14 +1,18 @@
 """Training runs of a second: their data, their commands, and comparisons of their ends."""
 
+import contextlib
 import functools
 import io
 import json
+from unittest import mock
 
 import keras
 import numpy as np
 import rich.console
 
+from keras_transformer.plots.figure import new_figure
 from keras_transformer.tasks.run import Run
+from keras_transformer.training.loop import curve
 from keras_transformer.training.loop.checkpoint import Checkpoints
 from keras_transformer.training.settings.toml import load_settings
 from keras_transformer.training.train import train
@@ -77,11 +81,18 @@ class At(keras.callbacks.Callback):
             self.action()
 
 
-def run_quietly(settings, folder, callbacks=()):
+def run_quietly(settings, folder, callbacks=(), draws=False):
+    """Trains, and returns the result and the messages.
+
+    Unless `draws`, the plot of the learning curve is empty, because drawing it takes as long as
+    several updates.
+    """
     text = io.StringIO()
     console = rich.console.Console(file=text, width=40)
+    empty = mock.patch.object(curve, "curve_figure", lambda history, task: new_figure(1, 1))
     try:
-        return train(settings, folder, console=console, callbacks=callbacks), text.getvalue()
+        with contextlib.nullcontext() if draws else empty:
+            return train(settings, folder, console=console, callbacks=callbacks), text.getvalue()
     except KeyboardInterrupt:
         return None, text.getvalue()
 
@@ -95,7 +106,8 @@ def finished_runs(corpus, tmp_path_factory):
     @functools.cache
     def run(kind):
         folder = tmp_path_factory.mktemp(kind) / "run"
-        return folder, run_quietly(load_settings(corpus / f"{kind}.toml"), folder)[0]
+        settings = load_settings(corpus / f"{kind}.toml")
+        return folder, run_quietly(settings, folder, draws=True)[0]
 
     return run
 

@@ -376,7 +376,7 @@ def test_a_ragged_prefix_is_padded_and_has_no_end(search):
     ragged = tf.ragged.constant([[4, EOS], [], [5, 7, 6, EOS]], dtype="int32")
     padded = tf.constant([[4, 0, 0], [0, 0, 0], [5, 7, 6]])
     outputs, expected = (
-        search(model(), batch(), constraints=Constraints(prefix=prefix))
+        search(model(), batch(), max_length=LIMIT, constraints=Constraints(prefix=prefix))
         for prefix in (ragged, padded)
     )
     for received, right in zip(outputs, expected, strict=True):

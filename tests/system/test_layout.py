@@ -93,8 +93,13 @@ def tree_of(path):
     return ast.parse(path.read_text())
 
 
+@functools.cache
 def imports(path):
-    """Yields the full name of every module that a file imports anywhere."""
+    """Returns the full name of every module that a file imports anywhere."""
+    return tuple(_imports(path))
+
+
+def _imports(path):
     package = ["keras_transformer"] if path.parts[len(ROOT.parts)] != "keras_transformer" else []
     package += path.relative_to(ROOT).parent.parts
     for node in ast.walk(tree_of(path)):

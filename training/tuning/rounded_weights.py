@@ -86,6 +86,7 @@ class RoundedWeights:
             _assign(self._variables, trained)
 
 
+@tf.function(autograph=False)  # traced once for all weights of a shape
 def rounded(weights, kind, axes=(1,)) -> Tensor:
     """Returns the numbers that stand for weights in int8 or int4, float32 in their shape.
 
