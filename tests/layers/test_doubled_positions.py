@@ -8,10 +8,42 @@ import pytest
 from support import D, F, H, T, normal, randomise, small_config, to_numpy
 
 import keras_transformer as kt
+from keras_transformer.layers.positions import distances
 
 IDS = np.array([[4, 7, 2, 9, 0]])
 SIZES = {"d_k": 6, "d_v": 5, "dropout": 0.0}
 DOUBLED = "has Rotary positions, and its input already has Sinusoidal positions"
+
+
+LANGUAGE_MODEL = {
+    **{
+        "vocab_size": 19,
+        "num_layers": 1,
+        "d_model": D,
+        "num_heads": H,
+        "d_ff": F,
+        "d_k": 6,
+        "d_v": 5,
+    }
+}
+
+
+@keras.saving.register_keras_serializable("tests")
+class Everywhere(kt.Position):
+    """Adds a number to embeddings, and to the scores of distant keys."""
+
+    def __init__(self, slope=1.0):
+        self.slope = slope
+
+    def embed(self, embedding, start, tokens):
+        return self.slope * keras.ops.ones((1, embedding.d_model))
+
+    def bias(self, attention, heads, queries, keys):
+        near = keras.ops.abs(distances(queries, keys))
+        return -self.slope * keras.ops.cast(near, "float32")[None]
+
+    def get_config(self):
+        return {"slope": self.slope}
 
 
 def block(**options):
@@ -85,3 +117,13 @@ def test_a_block_on_keras_embedding_has_no_positions_unless_it_states_them():
     difference = to_numpy(plain(x))[:, order] - to_numpy(plain(x[:, order]))
     assert np.abs(difference).max() < 1e-5
     assert np.abs(to_numpy(alibi(x))[:, order] - to_numpy(alibi(x[:, order]))).max() > 1e-3
+
+
+def test_one_position_may_act_on_embeddings_and_in_attention():
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", "The self-attention of")
+        for position in (Everywhere(), "tests>Everywhere"):
+            model = kt.LanguageModel(kt.LanguageModelConfig(**LANGUAGE_MODEL, position=position))
+            model(IDS)
+    with pytest.warns(UserWarning, match="has Everywhere positions, and its input already has Eve"):
+        block(position=Everywhere(2.0))(kt.PositionalEmbedding(19, D, position=Everywhere())(IDS))

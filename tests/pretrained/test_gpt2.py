@@ -34,6 +34,7 @@ BUFFERS = {
     "h.0.attn.bias": np.zeros([1, 1, 3, 3], "float32"),
     "h.1.attn.masked_bias": np.zeros([1], "float32"),
 }
+END = SIZES["eos_token_id"]
 KINDS = {
     "language model": {},
     "names of the first release": {"prefix": "", "more": BUFFERS},
@@ -78,6 +79,18 @@ def test_a_checkpoint_may_have_its_own_padding(by_name, tmp_path):
     expected = forward(tensors, settings, ids)[..., :size]
     np.testing.assert_allclose(logits[..., :size], expected, rtol=0, atol=1e-4)
     assert (logits[..., size] < -900).all()
+
+
+@pytest.mark.parametrize(
+    "ends, expected", [(5, (5,)), ([5, 6], (5, 6)), ([END, 5], (5,)), (END, ())]
+)
+def test_every_end_token_of_outputs_is_kept(ends, expected, tmp_path):
+    """`<|endoftext|>` ends texts even if the settings for outputs name other tokens only."""
+    write_folder(tmp_path)
+    (tmp_path / "generation_config.json").write_text(json.dumps({"eos_token_id": ends}))
+    checkpoint = read_checkpoint(tmp_path)
+    config = checkpoint.model.config
+    assert (config.eos_id, config.end_ids) == (END, expected) and checkpoint.notes == []
 
 
 def test_two_kinds_of_padding_are_refused(tmp_path):

@@ -1,14 +1,18 @@
 """TextPrompts of sentence encoders: texts in front of a text, in the pipeline and in a run."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pipelines
 import pytest
 import tensorflow as tf
 
 from keras_transformer import Embedder
+from keras_transformer.tasks import TASKS
 from keras_transformer.tasks.embedding.embedder import VectorCodec
 from keras_transformer.tasks.run import Run
 from keras_transformer.text.prompts import TextPrompts
+from keras_transformer.training.inputs import take_tokenizers
 
 LINES = [*pipelines.LINES, ""]
 PROMPTS = {"query": pipelines.LINES[0] + " ", "passage": pipelines.LINES[1] + " ", "none": ""}
@@ -95,3 +99,27 @@ def test_a_run_keeps_them(tmp_path, plain):
     run.prompts.write_text('{"texts": 3}')
     with pytest.raises(ValueError, match="prompts.json"):
         Embedder.from_run(run.path)
+
+
+def test_one_setting_keeps_the_others(prompted):
+    short = prompted.with_settings(dimensions=3)
+    expected = prompted.embed(LINES, 3, prompt="query")
+    for pipeline in (
+        short.with_settings(prompt="query"),
+        prompted.with_settings(prompt="query").with_settings(dimensions=3),
+        prompted.with_settings(prompt="query", dimensions=3).with_model(prompted.model),
+    ):
+        np.testing.assert_allclose(pipeline.embed(LINES), expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("task", ["embedding", "classification"])
+def test_a_run_that_starts_from_another_one_keeps_the_prompts_of_its_task(tmp_path, plain, task):
+    first = Run(pipelines.write_run(plain, tmp_path / "first"))
+    first.write_prompts(TextPrompts(PROMPTS))
+    start = SimpleNamespace(run=first, tokenizers=plain.tokenizers)
+    settings = SimpleNamespace(
+        task=SimpleNamespace(kind=task, get=lambda: TASKS[task]), data=SimpleNamespace()
+    )
+    (tmp_path / "next").mkdir()
+    take_tokenizers(run := Run(tmp_path / "next"), settings, None, None, start)
+    assert run.read_prompts() == (TextPrompts(PROMPTS) if task == "embedding" else None)

@@ -25,13 +25,15 @@ def mark(embedded: Tensor, position: Position) -> None:
 def warn_if_doubled(x: Tensor, position: Position, name: str) -> None:
     """Warns if a block with a position of its own reads embeddings with another one.
 
+    One position may act in both places.
+
     Args:
         x: The input of the block, `[B, T, D]`.
         position: The `Position` of its self-attention.
         name: Name of the block.
     """
     added = getattr(x, MARK, None)
-    if added is not None and position.attends:
+    if added is not None and position.attends and added != position:
         delattr(x, MARK)  # one warning for a stack and its first block
         warnings.warn(
             f"The self-attention of {name!r} has {type(position).__name__} positions, and its "

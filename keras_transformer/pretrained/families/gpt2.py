@@ -11,7 +11,7 @@ from keras_transformer.models.language_model import LanguageModel
 from keras_transformer.pretrained.added_tokens import MAP, OPTIONS, token_name
 from keras_transformer.pretrained.byte_bpe import read_byte_bpe
 from keras_transformer.pretrained.family import Family
-from keras_transformer.pretrained.generation import rules_of_ends
+from keras_transformer.pretrained.generation import ends_of
 from keras_transformer.pretrained.names import SAME, Layout, Weight, layers
 from keras_transformer.pretrained.settings import ACTIVATIONS, CheckpointSettings
 from keras_transformer.text.tokenizers import Tokenizers
@@ -54,9 +54,11 @@ class GPT2(Family):
 
     def generation(self) -> Generation | None:  # noqa: D102
         tokenizer = self._tokenizer
-        defaults = {"eos_token_id": tokenizer.eos_id, **self.settings.content}
-        settings = CheckpointSettings(defaults, self.settings.path)
-        return rules_of_ends(settings, self.generation_settings, tokenizer.vocab_size)
+        # All texts end in `<|endoftext|>`, whatever ends the outputs of `generate`.
+        own = CheckpointSettings({"eos_token_id": tokenizer.eos_id}, self.settings.path)
+        first, further = ends_of(own, self.generation_settings, tokenizer.vocab_size)
+        further = [end for end in (first, *further) if end != tokenizer.eos_id]
+        return Generation(end_ids=tuple(further)) if further else None
 
     def config(self) -> LanguageModelConfig:  # noqa: D102
         settings, tokenizer = self.settings, self._tokenizer

@@ -168,7 +168,7 @@ class Embedder(TextPass):
     def __init__(self, *arguments: Any):
         super().__init__(*arguments)
         # Hidden in a closure: a SavedModel of this pipeline would contain the others.
-        prompted = functools.cache(self._with_prompt)
+        prompted = functools.cache(lambda prompt: self.with_settings(prompt=prompt))
         self._prompted = lambda prompt: prompted(prompt)
 
     @classmethod
@@ -184,17 +184,14 @@ class Embedder(TextPass):
         return super().of_checkpoint(checkpoint, max_length).with_prompts(checkpoint.prompts)
 
     def with_model(self, model: Any) -> "Embedder":  # noqa: D102
-        return super().with_model(model).with_prompts(self.codec.choices)
+        pipeline = super().with_model(model).with_prompts(self.codec.choices)
+        pipeline.dimensions = self.dimensions
+        return pipeline
 
     def with_prompts(self, prompts: TextPrompts | None) -> "Embedder":
         """Returns this pipeline after giving it `TextPrompts`; `None`: it has none."""
         self.codec = self.codec.with_choices(prompts)
         return self
-
-    def _with_prompt(self, prompt):
-        """Returns a pipeline that differs in its prompt alone."""
-        short = {} if self.dimensions is None else {"dimensions": self.dimensions}
-        return self.with_settings(prompt=prompt, **short)
 
     def _set(self, name, value):
         if name == "prompt":

@@ -41,6 +41,12 @@ def test_every_pair_of_training_is_there_in_both_directions(tmp_path):
         assert pairs_of(data.requests(split)) == PAIRS
 
 
+def test_a_pair_with_an_empty_side_is_left_out_in_both_directions(tmp_path):
+    data = open_source(text_data(tmp_path, [*PAIRS, ("four", "")]))
+    assert (data.count("train"), data.left_out("train")) == (6, 2)
+    assert (data.count("validation"), data.left_out("validation")) == (3, 1)
+
+
 def test_weights_belong_to_both_directions(tmp_path):
     rows = text_data(tmp_path, PAIRS[:2]).train * 2
     data = open_source(text_data(tmp_path, PAIRS[:2], train=rows, train_weights=[0.5, 2]))

@@ -50,7 +50,8 @@ class BothDirections(Source):
         return {"both_directions": identity} if split == "train" else identity
 
     def left_out(self, split) -> int:
-        return self._data.left_out(split)
+        count = self._data.left_out(split)
+        return 2 * count if split == "train" else count
 
     def check(self) -> None:  # noqa: D102
         self._data.check()
