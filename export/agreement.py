@@ -131,10 +131,9 @@ class Agreement:
     def _comparisons(self, search, expected, exported):
         """Returns a list with a `Comparison` for each hypothesis of each sentence."""
         searches = search if isinstance(search, list) else [search] * len(self.samples)
-        longest = self.pipeline.max_length
         columns = searches, self.samples, self.read_sources(), expected, exported
         rows = [
-            ((search, rank, sentence, int(search.limit(len(source), longest))), source, pair)
+            ((search, rank, sentence, self.pipeline.limit(search, len(source))), source, pair)
             for search, sentence, source, *both in zip(*columns, strict=True)
             for rank, pair in enumerate(zip(*both, strict=True))
         ]

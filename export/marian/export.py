@@ -32,7 +32,11 @@ from keras_transformer.pretrained.files.marian.arrays import Quantized
 from keras_transformer.pretrained.files.marian.binary import write_bin
 from keras_transformer.pretrained.files.marian.model_file import read
 from keras_transformer.pretrained.files.marian.npz import write_npz
-from keras_transformer.pretrained.files.marian.settings import as_yaml
+from keras_transformer.pretrained.files.marian.settings import (
+    DEFAULT_LENGTH_FACTOR,
+    LENGTH_FACTOR,
+    as_yaml,
+)
 from keras_transformer.pretrained.read import read_checkpoint
 from keras_transformer.tasks.pipeline import Pipeline
 from keras_transformer.text.sentencepiece_model import SpecialIds
@@ -81,8 +85,8 @@ def export_marian(
     weights are compared, computed in float32; the effect of the engine's products of integers is
     not measured.
 
-    Marian has its own limit for the length of outputs: a `max_length` of the pipeline's search is
-    not exported.
+    The decoders' settings contain the model's `length_factor`, or Marian's own of 3 if it has none.
+    A `max_length` of the pipeline's search is not exported.
 
     Args:
         pipeline: A `Translator` or a `Summarizer`. Its shortlist is exported for the engines, but
@@ -134,11 +138,17 @@ def export_marian(
 
 
 def _quiet(pipeline):
-    """Returns a copy of a pipeline in float32 that emits only tokens that Marian can emit."""
+    """Returns a copy of a pipeline in float32 that emits only what Marian emits.
+
+    These are other tokens and shorter outputs: Marian always limits them by their sources.
+    """
     model = pipeline.model
     unknown = SpecialIds.of(pipeline.target_tokenizer.model).unk_id
     config = dataclasses.replace(
-        model.config, banned_ids=never_emitted(model.config), silent_ids=(unknown,)
+        model.config,
+        banned_ids=never_emitted(model.config),
+        silent_ids=(unknown,),
+        length_factor=model.config.length_factor or DEFAULT_LENGTH_FACTOR,
     )
     quiet = Transformer(config, dtype="float32")
     quiet.set_weights(model.get_weights())
@@ -171,7 +181,7 @@ class _Draft:
         write_npz(folder / MODEL, arrays)
         write_bin(folder / BINARY, arrays)
         vocabularies = _write_vocabularies(folder, pipeline.tokenizers)
-        options = {}
+        options = {LENGTH_FACTOR: pipeline.model.config.length_factor}
         if self.shortlist is not None:
             self.shortlist.write(folder / SHORTLIST)
             options["shortlist"] = [SHORTLIST, False]

@@ -8,6 +8,7 @@ from keras_transformer.cli.help import option
 from keras_transformer.cli.places import check_folder
 from keras_transformer.cli.search_options import line_of
 from keras_transformer.config.arguments import options_of
+from keras_transformer.config.heads.target import LEAST_FACTOR
 from keras_transformer.config.stack import StackConfig
 
 
@@ -100,11 +101,19 @@ def hugging_face(directory, run, **options) -> None:
     help="Function that MODEL calls gelu; sigmoid is x * sigmoid(1.702 x), used before Marian "
     "1.12.3.  [default: depends on the version of Marian in MODEL, otherwise exact]",
 )
+@option(
+    "--length-factor",
+    type=click.FloatRange(min=LEAST_FACTOR),
+    metavar="FACTOR",
+    group="Model",
+    help="End an output that has FACTOR times as many tokens as its source, as Marian's "
+    "max-length-factor; browsers use 2.  [default: as in the .yml files beside MODEL, otherwise 3]",
+)
 @max_length(default=options_of(StackConfig)["max_length"].default, least=2, group="Model")
 @KEEP
 @NAME
 @LICENSE
-def marian(model, run, vocabularies, max_length, gelu, files, license, name) -> None:
+def marian(model, run, vocabularies, max_length, gelu, length_factor, files, license, name) -> None:
     """Convert a model of Marian.
 
     MODEL is a .npz or .bin file with the model's settings inside. The integers of a .bin file in
@@ -113,6 +122,7 @@ def marian(model, run, vocabularies, max_length, gelu, files, license, name) -> 
     if len(vocabularies) > 2:
         raise click.UsageError("--vocab must be given once, or twice: for source and target.")
     options = {"license": license, "name": name, "max_length": max_length, "gelu": gelu}
+    options["length_factor"] = length_factor
     write_run(run, model, files, vocabularies=vocabularies or None, **options)
 
 

@@ -132,7 +132,7 @@ def beam_decode(
         batch, positions = predictor.sizes(source)
         vocabulary = predictor.vocabulary
         beginning = Beginning.of(vocabulary, source)
-        limit = limit_of(max_length, length, batch)
+        limit = limit_of(max_length, length, batch, predictor, source)
         shortest = tf.reshape(tf.cast(min_length, tf.int32), [-1, 1])  # [B or 1, 1]
         step = BeamStep(
             predictor,

@@ -22,6 +22,7 @@ class Generation:
         timestamp_id, max_first_timestamp, no_timestamps_id: See `SpeechTransformerConfig`.
         language_ids, task_ids, detect_language: See `SpeechTransformerConfig`.
         end_ids: See `TransformerConfig` and `LanguageModelConfig`.
+        length_factor: See `TransformerConfig`.
         start_id: Token that begins an output, if it is not the `bos_id` of the tokenizer. `None`:
             it is.
         notes: Strings that describe settings of the checkpoint that no search supports.
@@ -42,6 +43,7 @@ class Generation:
     task_ids: tuple = ()
     detect_language: bool = False
     end_ids: tuple = ()
+    length_factor: float | None = None
     language_codes: str = "none"
     start_id: int | None = None
     notes: tuple = ()

@@ -177,11 +177,30 @@ def check_lengths(longest, min_length=1, max_length=None, cache_length=None) -> 
     return lengths.get("cache_length", lengths.get("max_length", longest))
 
 
-def limit_of(max_length, cache_length, batch) -> Tensor:
-    """Returns the maximum length of the output of each sentence, `[B]`."""
+def limit_of(max_length, cache_length, batch, predictor, inputs) -> Tensor:
+    """Returns the maximum length of the output of each sentence, `[B]`.
+
+    Args:
+        max_length: Integer, or tensor, scalar or `[B]`. `None`: `cache_length`.
+        cache_length: Length of the cache, a Python integer.
+        batch: Number of sentences B, scalar tensor.
+        predictor: The `Predictor`, whose vocabulary may have a `length_factor`.
+        inputs: Inputs of the predictor.
+    """
     limit = tf.cast(cache_length if max_length is None else max_length, tf.int32)
     limit = tf.reshape(tf.minimum(tf.maximum(limit, 1), cache_length), [-1])  # [B] or [1]
-    return limit + tf.zeros([batch], tf.int32)
+    limit += tf.zeros([batch], tf.int32)
+    if not limits_by_source(predictor, inputs):
+        return limit
+    by_source = predictor.vocabulary.limits(predictor.lengths(inputs), cache_length)
+    return tf.minimum(limit, by_source)
+
+
+def limits_by_source(predictor, inputs) -> bool:
+    """Returns whether the length of a source limits its output."""
+    return predictor.vocabulary.length_factor is not None and (
+        predictor.lengths(inputs) is not None
+    )
 
 
 def make_result(

@@ -17,6 +17,7 @@ GENERATION_IDS = (
     *("banned_ids", "silent_ids", "forced_bos_id", "forced_eos_id", "no_repeat_ngram"),
     *("prompt_ids", "first_silent_ids", "timestamp_id", "max_first_timestamp"),
     *("no_timestamps_id", "language_ids", "task_ids", "detect_language", "end_ids"),
+    "length_factor",
 )
 
 
@@ -43,12 +44,29 @@ class Vocabulary(typing.NamedTuple):
         False  # whether the most probable language replaces that of `prompt_ids`
     )
     end_ids: tuple = ()  # further tokens that end an output, in which they become `eos_id`
+    length_factor: float | None = None  # limits outputs to this many times the length of the source
 
     @classmethod
     def of(cls, config: Any) -> "Vocabulary":
         """Returns the output vocabulary of a `ModelConfig`."""
         fields = {name: getattr(config, name) for name in GENERATION_IDS if hasattr(config, name)}
         return cls(config.output_size, config.pad_id, config.bos_id, config.eos_id, **fields)
+
+    def limits(self, lengths: Tensor, longest: int) -> Tensor:
+        """Returns the maximum lengths of outputs by `length_factor`, int32, at most `longest`.
+
+        A table holds them: the products are rounded once, in float32 as in Marian, and a quantised
+        graph computes with integers only.
+
+        Args:
+            lengths: Numbers of tokens of the sources, ends included, int32 of any shape.
+            longest: Maximum length without the factor, a Python integer.
+        """
+        factor = np.float32(self.length_factor)
+        count = 2 + int(longest / factor)  # all longer sources have the limit `longest`
+        table = np.ceil(factor * np.arange(count, dtype=np.float32))
+        table = np.clip(table, 1, longest).astype(np.int32)
+        return tf.gather(tf.constant(table), tf.minimum(lengths, len(table) - 1))
 
     def without_banned(self, logits: Tensor) -> Tensor:
         """Returns logits `[..., V]` with `NEVER` for banned tokens.

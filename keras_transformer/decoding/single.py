@@ -14,6 +14,7 @@ from keras_transformer.decoding.loop import (
     cache_of,
     check_lengths,
     limit_of,
+    limits_by_source,
     make_result,
 )
 from keras_transformer.decoding.predictor import Predictor
@@ -71,7 +72,7 @@ def decode_single(
             predictor=predictor,
             choose=choose,
             length=length,
-            limit=_limit(max_length, length, batch),
+            limit=_limit(max_length, length, batch, predictor, inputs),
             rules=None
             if constraints is None
             else Rules(constraints, vocabulary, length, beginning),
@@ -179,13 +180,12 @@ class _Loop:
         return self.rules.follow(state.runs, tokens, token, state.index)
 
 
-def _limit(max_length, cache_length, batch):
+def _limit(max_length, cache_length, batch, predictor, inputs):
     """Returns the maximum length of each output, `[B]`; `None` if the cache alone limits it."""
-    if max_length is None:
+    fits = isinstance(max_length, numbers.Integral) and max_length == cache_length
+    if (max_length is None or fits) and not limits_by_source(predictor, inputs):
         return None
-    if isinstance(max_length, numbers.Integral) and max_length == cache_length:
-        return None
-    return limit_of(max_length, cache_length, batch)
+    return limit_of(max_length, cache_length, batch, predictor, inputs)
 
 
 def _written(token_scores, here, gain):

@@ -210,6 +210,19 @@ class Generator(TextPipeline):
         """
         search.check(Vocabulary.of(self.model.config), self.max_length, n_best)
 
+    def limit(self, search: Any, source_length: int) -> int:
+        """Returns the maximum length of the output for a source of this many tokens.
+
+        Args:
+            search: The search.
+            source_length: Number of tokens of the source, `eos_id` included.
+        """
+        limit = int(search.limit(source_length, self.max_length))
+        vocabulary = Vocabulary.of(self.model.config)
+        if vocabulary.length_factor is None:
+            return limit
+        return min(limit, int(vocabulary.limits(source_length, self.max_length)))
+
     def graph(self, search: Any = Greedy(), n_best: int = 1) -> Callable[..., dict[str, Tensor]]:
         """Returns the `tf.function` that generates texts for a batch of sentences.
 

@@ -100,7 +100,7 @@ ELSEWHERE = {
     **{"max_seconds": "windows", "prompt_ids": "searches", "first_silent_ids": "searches"},
     **{"timestamp_id": "searches", "max_first_timestamp": "searches"},
     **{"no_timestamps_id": "searches", "language_ids": "searches", "task_ids": "searches"},
-    **{"detect_language": "searches", "end_ids": "searches"},
+    **{"detect_language": "searches", "end_ids": "searches", "length_factor": "searches"},
 }
 # Options that only set a limit: the maximum length, for any position; the padding id of models all
 # of whose tokens attend to earlier ones only.

@@ -1,11 +1,28 @@
 """Configuration of a head that predicts the next token of a target, and of its searches."""
 
 import dataclasses
-from typing import Any, Literal
+import numbers
+from typing import Annotated, Any, Literal
 
+from keras_transformer.checks import is_finite
 from keras_transformer.config.arguments import documented, option
 from keras_transformer.config.block import OptionalCount
 from keras_transformer.config.heads.output import OutputHead
+
+LEAST_FACTOR = 0.1
+
+
+def check_factor(name: str, value: Any) -> None:
+    """Requires a factor of the length of a source, or `None`."""
+    if value is None:
+        return
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise TypeError(f"`{name}` must be a number. Received: {name}={value!r}.")
+    if not is_finite(value) or value < LEAST_FACTOR:
+        raise ValueError(
+            f"`{name}` must be a finite number of at least {LEAST_FACTOR}. "
+            f"Received: {name}={value}."
+        )
 
 
 @documented
@@ -38,6 +55,14 @@ class TargetHead(OutputHead):
         `"after"`, but the first one is not part of an output; it is the first input of the decoder
         in place of `bos_id`, as in the mBART of 25 languages. `"none"`: a source has no such
         tokens.""",
+        set_by="vocabulary",
+    )
+
+    length_factor: Annotated[float | None, check_factor] = option(
+        None,
+        """Searches end an output that has this many times as many tokens as its source, rounded up,
+        ends included, as Marian does by `max-length-factor`. `None`: the length of the source does
+        not limit outputs.""",
         set_by="vocabulary",
     )
 

@@ -165,6 +165,7 @@ def _vocabulary(whole, front, size):
         forced_eos_id=end,
         no_repeat_ngram=whole.no_repeat_ngram,
         end_ids=tuple(front.index(token) for token in whole.end_ids),
+        length_factor=whole.length_factor,
     )
 
 

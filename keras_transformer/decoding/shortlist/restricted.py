@@ -185,6 +185,7 @@ class Masked(Predictor):
         super().__init__(vocabulary, predictor.max_length)
         self._predictor, self._ids = predictor, ids
         self.grows, self.log_sum_exp = predictor.grows, predictor.log_sum_exp
+        self.lengths = predictor.lengths
         # Added instead of selected with `tf.where`: LiteRT's select is a loop over elements.
         self._mask = tf.expand_dims(tf.where(allowed, 0.0, NEVER), 1)  # [B, 1, C]
 

@@ -15,7 +15,7 @@ from keras_transformer.pretrained.family import Family
 from keras_transformer.pretrained.files.marian.arrays import SETTINGS, in_floats
 from keras_transformer.pretrained.files.marian.gelu import SIGMOID, as_swish, form_of
 from keras_transformer.pretrained.files.marian.model_file import READERS, Arrays, read
-from keras_transformer.pretrained.files.marian.settings import read_settings
+from keras_transformer.pretrained.files.marian.settings import read_length_factor, read_settings
 from keras_transformer.pretrained.files.marian.weights import LOGITS, weights_of
 from keras_transformer.pretrained.names import Weight
 from keras_transformer.pretrained.reader import Reader
@@ -74,14 +74,16 @@ class Marian(Family):
             `None`: those beside the model, see `vocabularies_beside`.
         gelu: Which function a file with the activation gelu means: `"exact"`, or `"sigmoid"`, which
             is `x * sigmoid(1.702 x)`. `None`: by the version of Marian that the file names.
+        length_factor: Factor of the length of a source at which an output ends. `None`: that of
+            the model's settings or of its decoder's, see `read_length_factor`.
         **changes: Fields of the `TransformerConfig` that Marian does not know: `max_length`,
             `dropout`.
     """
 
     name, task, model_class = "marian", "translation", Transformer
 
-    def __init__(self, folder, vocabularies=None, gelu=None, **changes):
-        self._gelu, self._changes = gelu, changes
+    def __init__(self, folder, vocabularies=None, gelu=None, length_factor=None, **changes):
+        self._gelu, self._length_factor, self._changes = gelu, length_factor, changes
         super().__init__(folder)
         files = vocabularies_beside(folder.model) if vocabularies is None else vocabularies
         if not 1 <= len(files) <= 2:
@@ -181,8 +183,14 @@ class Marian(Family):
         return Tokenizers.of(source if self._models[0] == self._models[1] else [source, target])
 
     def generation(self) -> Generation:
-        """Returns greedy search that never emits the unknown piece, as in Marian."""
-        return Generation(Greedy(), silent_ids=(self._sides[1].unk_id,))
+        """Returns greedy search that never emits the unknown piece, with Marian's length limit.
+
+        Marian's limit depends on the longest source of a batch; this one is that of a source alone.
+        """
+        factor = self._length_factor
+        if factor is None:
+            factor = read_length_factor(self.folder.model, self.settings.content)
+        return Generation(Greedy(), silent_ids=(self._sides[1].unk_id,), length_factor=factor)
 
     def origin(self) -> dict[str, Any]:  # noqa: D102
         version = str(self.settings.get("version", "")).strip() or None

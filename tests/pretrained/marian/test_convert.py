@@ -97,14 +97,16 @@ def test_searches_equal_those_of_marian(variant, name):
     pad_id = made.model.config.pad_id
     width = max(map(len, rows))
     batch = np.array([row + [pad_id] * (width - len(row)) for row in rows])
+    assert any(3 * len(row) < LIMIT for row in rows)
     tokens, scores = greedy_decode(made.model, batch, LIMIT)
     options = {"normalization": "power", "stopping": "narrow", "max_length": LIMIT}
     beams, ranked = beam_decode(made.model, batch, 3, 3, 0.6, **options)
     for b, row in enumerate(rows):
-        expected, total = marian.greedy(row, LIMIT)
+        limit = min(LIMIT, 3 * len(row))  # Marian's own
+        expected, total = marian.greedy(row, limit)
         assert [token for token in tokens[b].numpy() if token != pad_id] == expected
         assert abs(scores[b] - total) < 1e-4 * len(expected)
-        hypotheses = marian.beam(row, 3, 0.6, LIMIT)
+        hypotheses = marian.beam(row, 3, 0.6, limit)
         for n, (expected, _, score) in enumerate(hypotheses):
             assert tuple(token for token in beams[b, n].numpy() if token != pad_id) == expected
             assert abs(ranked[b, n] - score) < 1e-4
@@ -347,3 +349,58 @@ def test_vocabularies_that_do_not_fit_are_reported(tmp_path):
         read_checkpoint(tmp_path / "model.npz", vocabularies=[large])
     with pytest.raises(ValueError, match="`vocabularies` must be one file"):
         read_checkpoint(tmp_path / "model.npz", vocabularies=[])
+
+
+DECODERS = "model.npz.decoder.yml", "other.yml"
+
+
+def with_decoders(folder, *contents):
+    """Writes a model whose outputs need many tokens, with these files of its decoder."""
+    options = marian_models.settings()
+    write_npz(folder / "model.npz", marian_models.arrays(options))
+    for name, content in zip(DECODERS, contents, strict=False):
+        (folder / name).write_text(content)
+    files = write_vocabularies(folder, options)
+    return functools.partial(read_checkpoint, folder / "model.npz", vocabularies=files)
+
+
+@pytest.mark.parametrize(
+    ("content", "factor"),
+    [
+        (None, 3.0),  # Marian's default
+        ("models: [model.npz]\nmax-length-factor: 2", 2.0),
+        ("models: [/elsewhere/model.npz]\nmax-length-factor: 1.5", 1.5),
+        ("models: [model.npz]", 3.0),
+        ("models: [another.npz]\nmax-length-factor: 2", 3.0),
+        ("models: model.npz\nmax-length-factor: 2", 3.0),
+        ("a: [", 3.0),
+        ("\x00", 3.0),
+    ],
+)
+def test_the_limit_of_outputs_is_that_of_marians_decoder(tmp_path, content, factor):
+    made = with_decoders(tmp_path, *([] if content is None else [content]))()
+    assert made.generation.length_factor == made.model.config.length_factor == factor
+
+
+def test_the_limit_may_be_in_the_model_or_an_option(tmp_path):
+    options = marian_models.settings(max_length_factor=2.5)
+    assert converted(tmp_path, options).generation.length_factor == 2.5
+    vocabularies = write_vocabularies(tmp_path, options)
+    path = tmp_path / "model.npz"
+    made = read_checkpoint(path, vocabularies=vocabularies, length_factor=1.5)
+    assert made.model.config.length_factor == 1.5
+
+
+@pytest.mark.parametrize("value", ["0", "-1", "three", ".inf", "true"])
+def test_a_wrong_limit_is_reported(tmp_path, value):
+    read = with_decoders(tmp_path, f"models: [model.npz]\nmax-length-factor: {value}")
+    with pytest.raises(ValueError, match=r"decoder.yml: max-length-factor must be at least 0.1"):
+        read()
+
+
+def test_files_that_contradict_each_other_are_reported(tmp_path):
+    lines = "models: [model.npz]\nmax-length-factor: {}"
+    read = with_decoders(tmp_path, lines.format(2), lines.format(3))
+    with pytest.raises(ValueError, match=r"npz.decoder.yml and .*other.yml .* 2 and 3.*--length-f"):
+        read()
+    assert read(length_factor=2).model.config.length_factor == 2

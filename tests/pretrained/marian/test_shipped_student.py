@@ -5,12 +5,14 @@ It covers the files that users get.
 
 import dataclasses
 
+import numpy as np
 import pytest
 import tensorflow as tf
 
 from keras_transformer import Beam, Translator
 from keras_transformer.export import export_litert, export_marian, export_saved_model
 from keras_transformer.export.litert.runtime import LiteRTTranslator
+from keras_transformer.export.saved_model.runtime import SavedModelTranslator
 from keras_transformer.pretrained.read import read_checkpoint
 from keras_transformer.tasks.run import Run
 from keras_transformer.training.converted import write_converted
@@ -59,6 +61,31 @@ def test_a_tflite_file(translator, sentences, tmp_path):
     loaded = LiteRTTranslator(tmp_path / "m.tflite")
     texts = [best.text for best in loaded.translate_batch(sentences)]
     assert texts == translator(sentences)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("quantize", ["none", "int8"])
+def test_exports_end_an_output_where_marian_ends_it(run, student, tmp_path, quantize):
+    """Marian cuts one output, after three times the 34 tokens of its source."""
+    longest = 112
+    whole = Translator.from_run(run, max_length=longest)
+    (endless,) = (row for row in student.greedy if len(row[1].split(" ")) == 102)
+    samples = [endless[0], *(text for text, *_ in student.greedy[:3])]
+    options = {"lengths": [longest], "batch_sizes": [2]}
+    report = export_litert(whole, tmp_path / "m.tflite", samples, quantize, **options)
+    assert report["sentences"] == 4
+    exported = [LiteRTTranslator(tmp_path / "m.tflite")]
+    if quantize == "none":
+        assert report["agreement"] == 1
+        export_saved_model(whole, tmp_path / "m", samples)
+        exported.append(SavedModelTranslator(tmp_path / "m"))
+        for loaded in exported:
+            texts = [best.text for best in loaded.translate_batch(samples)]
+            assert texts == whole(samples)
+    ids = whole.source_tokenizer.encode(samples).to_list()
+    tokens, _ = exported[0].decode(ids)
+    counts = np.count_nonzero(tokens[:, 0] != whole.model.config.pad_id, axis=1)
+    assert counts[0] == 102 == 3 * len(ids[0]) and counts.max() == 102
 
 
 @pytest.mark.long

@@ -1,13 +1,18 @@
 """The settings inside a Marian model, `special:model.yml`, which are YAML."""
 
+import pathlib
 from typing import Any
 
 import numpy as np
 import yaml
 
+from keras_transformer.checks import is_finite
+from keras_transformer.config.heads.target import LEAST_FACTOR
 from keras_transformer.pretrained.files.marian.arrays import SETTINGS
 
 LARGEST = 2**16  # bytes; Marian writes about 3,000
+LENGTH_FACTOR = "max-length-factor"
+DEFAULT_LENGTH_FACTOR = 3.0  # of Marian
 
 
 class _Loader(yaml.SafeLoader):
@@ -41,6 +46,54 @@ def read_settings(arrays, path) -> dict[str, Any]:
     if not isinstance(settings, dict):
         raise ValueError(f"{path} is damaged: {SETTINGS} must contain settings by name.")
     return settings
+
+
+def read_length_factor(path, settings) -> float:
+    """Returns the factor of the source's length at which Marian ends an output.
+
+    The settings of a decoder are in YAML files beside the model that name it under `models`, such
+    as `model.npz.decoder.yml`. They may differ from the settings of training in the model itself.
+
+    Args:
+        path: The model.
+        settings: Result of `read_settings`.
+
+    Raises:
+        ValueError: If a factor is no number of at least `LEAST_FACTOR`, or two files name different
+            factors.
+    """
+    files = {
+        file: content[LENGTH_FACTOR]
+        for file in sorted(path.parent.glob("*.yml"))
+        if LENGTH_FACTOR in (content := _decoder_settings(file, path.name))
+    }
+    if not files:
+        files = {path: settings.get(LENGTH_FACTOR, DEFAULT_LENGTH_FACTOR)}
+    (first, factor), *others = files.items()
+    for file, other in others:
+        if other != factor:
+            raise ValueError(
+                f"{first} and {file} name different values of {LENGTH_FACTOR}, {factor} and "
+                f"{other}. Choose one with --length-factor."
+            )
+    if not is_finite(factor) or factor < LEAST_FACTOR:
+        raise ValueError(
+            f"{first}: {LENGTH_FACTOR} must be at least {LEAST_FACTOR}. Received: {factor!r}."
+        )
+    return float(factor)
+
+
+def _decoder_settings(file, model):
+    """Returns the settings of a YAML file that names a model, otherwise an empty dictionary."""
+    try:
+        if file.stat().st_size > LARGEST:
+            return {}
+        settings = yaml.load(file.read_bytes().decode(), _Loader)  # noqa: S506
+    except Exception:  # not readable, or not YAML: it is no file of this model
+        return {}
+    models = settings.get("models") if isinstance(settings, dict) else None
+    names = [name for name in models if isinstance(name, str)] if isinstance(models, list) else []
+    return settings if model in [pathlib.PurePath(name).name for name in names] else {}
 
 
 def settings_array(settings) -> np.ndarray:

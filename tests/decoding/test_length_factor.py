@@ -1,0 +1,126 @@
+"""The limit of an output that depends on the length of its source, as in Marian."""
+
+import dataclasses
+import functools
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from support import small_config
+from uncertain_models import EOS, sources, talkative, unpadded
+
+from keras_transformer import (
+    Beam,
+    Greedy,
+    Sample,
+    Shortlist,
+    Transformer,
+    beam_decode,
+    greedy_decode,
+)
+from keras_transformer.decoding import Ensemble, Shortlisted, Vocabulary
+from keras_transformer.decoding.generation import Generation
+
+LIMIT = 9
+LENGTHS = [6, 10, 3, 2, 13]  # of `sources`, the end included
+SEARCHES = {
+    "greedy": Greedy(),
+    "greedy_with_limit": Greedy(7),
+    "beam": Beam(3, 0.6, extra_length=None),
+    "narrowing": Beam(3, 0.6, "power", extra_length=None, stopping="narrow"),
+    "by_score": Beam(3, 0.6, extra_length=None, stopping="score"),
+    "beam_with_limit": Beam(3, 0.6, extra_length=1, max_length=7),
+    "sample": Sample(temperature=0.7, seed=3),
+}
+
+
+def slow(*values):
+    return pytest.param(*values, marks=pytest.mark.slow)
+
+
+@functools.cache
+def restricted(factor):
+    model = Transformer(dataclasses.replace(talkative().config, length_factor=factor))
+    model.set_weights(talkative().get_weights())
+    return model
+
+
+def expected(factor):
+    """Returns the limits of the sources; Marian computes them in float32."""
+    return [
+        max(1, min(LIMIT, int(np.ceil(np.float32(factor) * np.float32(length)))))
+        for length in LENGTHS
+    ]
+
+
+@pytest.mark.parametrize(
+    ("decode", "factor"), [(greedy_decode, 0.5), (beam_decode, 1.1), slow(beam_decode, 0.5)]
+)
+def test_each_output_has_the_limit_of_its_source(decode, factor):
+    limits = expected(factor)
+    assert len({*limits}) > 2
+    tokens, scores = decode(restricted(factor), sources(), max_length=LIMIT)
+    given, right = decode(
+        talkative(), sources(), max_length=tf.constant(limits), cache_length=LIMIT
+    )
+    np.testing.assert_array_equal(tokens, given)
+    np.testing.assert_array_equal(scores, right)
+    rows = tokens.numpy() if tokens.shape.rank == 2 else tokens.numpy()[:, 0]
+    lengths = [len(unpadded(row)) for row in rows]
+    assert all(length <= limit for length, limit in zip(lengths, limits, strict=True))
+    assert any(row[length - 1] != EOS for row, length in zip(rows, lengths, strict=True))
+
+
+@pytest.mark.parametrize("name", [name if name == "sample" else slow(name) for name in SEARCHES])
+def test_the_smaller_limit_holds(name):
+    found = SEARCHES[name](restricted(0.5), sources(), cache_length=LIMIT)
+    whole = SEARCHES[name](talkative(), sources(), cache_length=LIMIT)
+    counts, longest = (np.count_nonzero(each.tokens[:, 0], axis=1) for each in (found, whole))
+    assert (counts <= expected(0.5)).all() and (counts < longest).any()
+
+
+def test_an_output_does_not_depend_on_its_batch():
+    together = Greedy()(restricted(0.5), sources(), cache_length=LIMIT)
+    for number, source in [*enumerate(sources())][2:4]:
+        alone = Greedy()(restricted(0.5), source[None], cache_length=LIMIT)
+        np.testing.assert_array_equal(together.tokens[number], alone.tokens[0])
+
+
+@pytest.mark.slow
+def test_with_an_ensemble_or_a_shortlist():
+    model, every = restricted(0.5), range(19)
+    shortlist = Shortlist.from_counts([[word, word, 1] for word in every], 19, first=19)
+    right = Greedy()(model, sources(), cache_length=LIMIT).tokens
+    for one in (Ensemble([model, model]), Shortlisted(model, shortlist)):
+        found = Greedy()(one, sources(), cache_length=LIMIT)
+        np.testing.assert_array_equal(found.tokens, right)
+
+
+def test_a_shortlist_with_fewer_candidates_than_tokens():
+    large = Transformer(small_config(vocab_size=64, length_factor=0.5))
+    shortlist = Shortlist.from_counts([[7, 20, 3]], 64, first=8)
+    found = Greedy()(Shortlisted(large, shortlist, (16,)), sources(), cache_length=LIMIT)
+    assert (np.count_nonzero(found.tokens[:, 0], axis=1) <= expected(0.5)).all()
+
+
+def test_no_number_is_rounded_up_twice():
+    """1.1 * 10 is 11 in float32, though 1.1 is slightly larger there."""
+    vocabulary = Vocabulary(9, 0, 1, 2, length_factor=1.1)
+    limits = vocabulary.limits(tf.range(41), 40).numpy().tolist()
+    assert limits[10] == 11 and limits[:3] == [1, 2, 3] and limits[40] == 40
+
+
+@pytest.mark.parametrize("factor", [0, 0.05, float("inf"), float("nan"), -1])
+def test_a_wrong_factor_is_refused(factor):
+    with pytest.raises(ValueError, match="`length_factor` must be a finite number of at least 0.1"):
+        small_config(length_factor=factor)
+
+
+def test_a_factor_of_another_type_is_refused():
+    with pytest.raises(TypeError, match="`length_factor` must be a number. Received: .*'3'"):
+        small_config(length_factor="3")
+
+
+def test_the_rules_of_a_run_hold_it():
+    rules = Generation.from_dict(Generation(length_factor=3.0).to_dict())
+    assert rules.configure(small_config()).length_factor == 3.0
