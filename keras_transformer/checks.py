@@ -49,6 +49,13 @@ def check_share(name: str, value: Any) -> None:
         raise ValueError(f"`{name}` must be from 0 to 1. Received: {name}={value}.")
 
 
+def check_finite(name: str, value: Any) -> None:
+    """Requires a finite number."""
+    _check_number(name, value)
+    if not is_finite(value):
+        raise ValueError(f"`{name}` must be finite. Received: {name}={value}.")
+
+
 def check_positive(name: str, value: Any, optional: bool = False) -> None:
     """Requires a finite number above 0; with `optional`, `None` is accepted as well."""
     if optional and value is None:

@@ -125,6 +125,23 @@ EXAMPLE = """keras-transformer translate runs/base --beam 4 < in.txt > out.txt""
     help="In speech recognition: write the segments of a recording as SubRip or WebVTT. Several "
     "recordings need a folder as --output, where a.wav becomes a.srt or a.vtt.",
 )
+@option(
+    "--no-speech-threshold",
+    type=click.FloatRange(0, 1),
+    metavar="P",
+    group="Answers",
+    help="In speech recognition with Whisper: leave a recording, or a window of a long one, empty "
+    "if the probability that nobody speaks is above P, and the text is improbable. 1: never.  "
+    "[default: that of the checkpoint, mostly 0.6]",
+)
+@option(
+    "--log-probability-threshold",
+    type=float,
+    metavar="X",
+    group="Answers",
+    help="A text is improbable, see --no-speech-threshold, if the mean log-probability of its "
+    "tokens is below X.  [default: that of the checkpoint, mostly -1]",
+)
 @STRICT
 @shard(
     "Answer only part I of N of the lines of --input, I from 0 to N - 1. The outputs of all parts "
@@ -155,6 +172,8 @@ def predict(
     prompt,
     timestamps,
     subtitles,
+    no_speech_threshold,
+    log_probability_threshold,
     **options,
 ) -> None:
     """Answer each input line with one output line, in order.
@@ -185,6 +204,8 @@ def predict(
         "dimensions": dimensions,
         "prompt": prompt,
         "timestamps": True if timestamps or subtitles else None,
+        "no_speech_threshold": no_speech_threshold,
+        "log_probability_threshold": log_probability_threshold,
     }
     form = Format(
         numbers=n_best is not None,

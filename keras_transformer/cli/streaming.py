@@ -6,6 +6,7 @@ from typing import Any
 
 from keras_transformer.cli.line_searches import Format, OwnSearch
 from keras_transformer.tasks.results import Score
+from keras_transformer.tasks.speech_recognition.silence import REPEATED
 from keras_transformer.text.lines import (
     binary_lines,
     count_parallel,
@@ -16,6 +17,7 @@ from keras_transformer.text.lines import (
 PLAIN = Format()
 CUT = "longer than the model's limit; its end was cut off"
 INCOMPLETE = "an output reached its maximum length: text is missing, or the model repeated itself"
+REPEATS = "the text repeats itself: its compression ratio is {:.1f}, above {:g}"
 NOT_SCORED = Score(0.0, 0, False)
 
 
@@ -121,6 +123,10 @@ def outcomes(
                     warn(f"line {number}: {CUT}")
                 if not all(getattr(result, "complete", True) for result in outcome):
                     warn(f"line {number}: {INCOMPLETE}")
+                for result in outcome:
+                    if getattr(result, "repeats", False):
+                        ratio = result.compression_ratio
+                        warn(f"line {number}: {REPEATS.format(ratio, REPEATED)}")
             yield number, outcome
         count += len(lines)
 

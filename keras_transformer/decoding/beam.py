@@ -15,6 +15,7 @@ from keras_transformer.decoding.loop import (
     check_lengths,
     limit_of,
     make_result,
+    mean_of_sums,
 )
 from keras_transformer.decoding.model_predictor import predictor_of
 from keras_transformer.decoding.prompts import prompts_of
@@ -44,6 +45,7 @@ def beam_decode(
     alignment: tuple[int, int | None] | None = None,
     cache_stages: Sequence[int] | None = STAGES,
     beam_sizes: Tensor | None = None,
+    confidence: bool = False,
 ) -> tuple[tf.Tensor, tf.Tensor] | dict[str, tf.Tensor]:
     """Keeps the `beam_size` most probable hypotheses at each step; ranks finished ones by score.
 
@@ -100,6 +102,10 @@ def beam_decode(
         beam_sizes: Beam size of each sentence, integer tensor `[B]` of values from 1 to
             `beam_size`. A sentence gets the result of a beam of its size, which is at most that
             many hypotheses; the time is the same as for `beam_size`. `None`: `beam_size` for all.
+        confidence: Whether to also return numbers that tell whether an output is invented, as in
+            Whisper: the probability that the inputs contain no speech, if the vocabulary has a
+            `no_speech_id`; and the mean log-probability of the tokens after the prompt among those
+            that the rules of the model allow.
 
     Returns:
         Token ids `[B, n_best, L]`, int32, each row ending in `eos_id` and then padding (without
@@ -107,9 +113,9 @@ def beam_decode(
         hypotheses of a sentence are distinct, the best first. If there are fewer than `n_best`, the
         remaining rows are padding with a score of -1e9.
 
-        With `token_scores` or `alignment` a dictionary: `"tokens"` and `"scores"`;
-        `"token_scores"`, float32 `[B, n_best, L]`; `"alignment"`, float32 `[B, n_best, L, S]`.
-        Both are 0 for padding.
+        With `token_scores`, `alignment` or `confidence` a dictionary: `"tokens"` and `"scores"`;
+        `"token_scores"`, float32 `[B, n_best, L]`; `"alignment"`, float32 `[B, n_best, L, S]`, both
+        0 for padding; `"no_speech"` and `"mean_log_probability"`, float32 `[B, n_best]`.
 
     Raises:
         ValueError: If an argument is out of range or unknown, or has the wrong shape.
@@ -154,13 +160,24 @@ def beam_decode(
         prompts = prompts_of(predictor, source, length, step.limit, step.rules)
         state = predictor.begin(source, cache.first(prompts), beam_size)
         read = None if prompts is None else prompts.read(predictor, state)
-        state = step.beginning(batch, positions, kept, state, token_scores, read)
+        no_speech = predictor.no_speech(state) if confidence else None
+        details = {"token_scores": token_scores, "sums": confidence}
+        state = step.beginning(batch, positions, kept, state, details, read)
         state = cache.run(predictor, step.running, step, state, read)
         rows, scores = tf.nest.map_structure(lambda value: value[:, :n_best], step.results(state))
         attention = step.attended(rows, state.attention)
-        return make_result(rows.tokens, scores, rows.token_scores, attention)
+        mean = ()
+        if confidence:
+            mean = mean_of_sums(rows.sums, rows.tokens, vocabulary, beginning.count)
+        no_speech = () if no_speech is None else _for_each(no_speech, n_best)
+        return make_result(rows.tokens, scores, rows.token_scores, attention, no_speech, mean)
 
     return predictor.searched(search, source, constraints)
+
+
+def _for_each(values, count):
+    """Returns values `[B]` for each of several hypotheses, `[B, count]`."""
+    return tf.repeat(tf.expand_dims(values, 1), count, axis=1)
 
 
 def _penalty(length_penalty, normalization, prompt):

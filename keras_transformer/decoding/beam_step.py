@@ -60,24 +60,24 @@ class BeamStep:
     used: tf.Tensor | None = None
     detects: bool = False
 
-    def beginning(
-        self, batch, positions, n_best, predictor_state, token_scores, read=None
-    ) -> BeamState:
+    def beginning(self, batch, positions, n_best, predictor_state, details, read=None) -> BeamState:
         """Returns the state before the first step; for B and S see `Predictor.sizes`.
 
-        With `read`, the `ReadPrompts`, it is the state after the tokens that have been read.
+        `details` are the keyword arguments of `empty_rows` except `places`. With `read`, the
+        `ReadPrompts`, it is the state after the tokens that have been read.
         """
         width, length, vocabulary = self.beam_size, self.length, self.predictor.vocabulary
-        details = (length, vocabulary.pad_id, token_scores, positions is not None)
+        details = {**details, "places": positions is not None}
+        of_rows = (length, vocabulary.pad_id)
         # Start with one hypothesis: N equal ones would have N times the same continuations.
         scores = tf.where(tf.equal(tf.range(width), 0), 0.0, no_scores(batch, width))
         state = BeamState(
             index=tf.constant(0),
             last=tf.fill([batch, width], vocabulary.bos_id),
-            rows=empty_rows(batch, width, *details),
+            rows=empty_rows(batch, width, *of_rows, **details),
             scores=scores,
             predictor_state=predictor_state,
-            ended_rows=empty_rows(batch, n_best, *details),
+            ended_rows=empty_rows(batch, n_best, *of_rows, **details),
             ended_scores=no_scores(batch, n_best),
             ended_count=tf.zeros([batch], tf.int32),
             done=tf.zeros([batch], tf.bool),
@@ -112,6 +112,7 @@ class BeamStep:
             vocabulary,
             self.predictor.log_sum_exp,
             gains=not isinstance(rows.token_scores, tuple),
+            among=not isinstance(rows.sums, tuple),
         )
         best = self._frozen(best, state)
         attention = _attended(state.attention, here, step.weights)
@@ -151,6 +152,7 @@ class BeamStep:
             parents=tf.where(done, tf.range(self.beam_size), best.parents),
             tokens=tf.where(done, self.predictor.vocabulary.pad_id, best.tokens),
             ends=tf.where(done, NONE, ends),
+            among=tf.nest.map_structure(lambda gains: tf.where(done, 0.0, gains), best.among),
         )
 
     def _collect_ended(self, state, rows, best, here):
@@ -159,6 +161,7 @@ class BeamStep:
         rows = rows._replace(
             tokens=tf.where(here, self.predictor.vocabulary.eos_id, rows.tokens),
             token_scores=write(rows.token_scores, here, best.end_gains),
+            sums=_added(rows.sums, best.end_among),
         )
         ended_rows, ended_scores = best_of_both(
             (state.ended_rows, rows),
@@ -182,6 +185,7 @@ class BeamStep:
         rows = rows._replace(
             tokens=write(rows.tokens, here, best.tokens),
             token_scores=write(rows.token_scores, here, best.gains),
+            sums=_added(rows.sums, best.among),
         )
         return state._replace(last=best.tokens, rows=rows, scores=best.scores, runs=runs)
 
@@ -251,6 +255,11 @@ class BeamStep:
 
     def _normalize(self, scores, length):
         return tf.where(exists(scores), scores / self.penalty(length), NONE)
+
+
+def _added(sums, gains):
+    """Returns the sums of both, or `()` if they are not requested."""
+    return () if isinstance(sums, tuple) else sums + gains
 
 
 def _attended(attention, here, weights):

@@ -96,6 +96,17 @@ class EncoderDecoder(ModelPredictor):
         tokens = tf.broadcast_to(tokens, [batch, tf.shape(tokens)[1]])
         return tf.where(tokens < 0, self.vocabulary.pad_id, tokens)
 
+    def no_speech(self, state: Any) -> Tensor | None:  # noqa: D102
+        token = self.vocabulary.no_speech_id
+        if token is None or self.output is not None:
+            return None
+        batch, memory = tf.shape(state.memory_allowed)[0], state[2:4]
+        start = tf.fill([batch, 1], self.vocabulary.bos_id)
+        cache = self.model.decoder.empty_cache(batch, 1, 1)  # of its own, for one position
+        logits = self.model.step(start, cache, tf.constant(0), *memory).logits  # [B, 1, V]
+        logits = tf.cast(tf.squeeze(logits, 1), tf.float32)
+        return tf.exp(logits[:, token] - tf.reduce_logsumexp(logits, axis=1))
+
     def read(self, state: Any, tokens: Tensor) -> Any:  # noqa: D102
         return self.model.read(tokens, state.memory_heads, state.memory_allowed)
 

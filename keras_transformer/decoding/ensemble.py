@@ -80,6 +80,13 @@ class Ensemble(Predictor):
         first, *others = (member.prompts(inputs) for member in self.members)
         return None if any(prompts is None for prompts in others) else first
 
+    def no_speech(self, state: Any) -> Tensor | None:  # noqa: D102
+        members = zip(self.members, state, strict=True)
+        probabilities = [member.no_speech(of_member) for member, of_member in members]
+        if any(values is None for values in probabilities):
+            return None
+        return tf.add_n(probabilities) / len(probabilities)
+
     def read(self, state: Any, tokens: Tensor) -> tuple[Any, ...]:  # noqa: D102
         return tuple(
             member.read(of_member, tokens)

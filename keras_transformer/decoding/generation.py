@@ -6,6 +6,9 @@ from typing import Any
 from keras_transformer.decoding.predictor import GENERATION_IDS
 from keras_transformer.decoding.search import Beam, Greedy, as_dict, from_dict
 
+# Fields of configurations that tell which outputs count as silence.
+THRESHOLDS = ("no_speech_threshold", "log_probability_threshold")
+
 
 @dataclasses.dataclass(frozen=True)
 class Generation:
@@ -21,6 +24,7 @@ class Generation:
         prompt_ids, first_silent_ids: See `SpeechTransformerConfig`.
         timestamp_id, max_first_timestamp, no_timestamps_id: See `SpeechTransformerConfig`.
         language_ids, task_ids, detect_language: See `SpeechTransformerConfig`.
+        no_speech_id, no_speech_threshold, log_probability_threshold: See `SpeechTransformerConfig`.
         end_ids: See `TransformerConfig` and `LanguageModelConfig`.
         length_factor: See `TransformerConfig`.
         start_id: Token that begins an output, if it is not the `bos_id` of the tokenizer. `None`:
@@ -42,6 +46,9 @@ class Generation:
     language_ids: tuple = ()
     task_ids: tuple = ()
     detect_language: bool = False
+    no_speech_id: int | None = None
+    no_speech_threshold: float = 0.6
+    log_probability_threshold: float = -1.0
     end_ids: tuple = ()
     length_factor: float | None = None
     language_codes: str = "none"
@@ -58,7 +65,7 @@ class Generation:
         Raises:
             ValueError: If an id is not in the vocabulary of the model.
         """
-        names = (*GENERATION_IDS, "language_codes")
+        names = (*GENERATION_IDS, *THRESHOLDS, "language_codes")
         ids = {name: getattr(self, name) for name in names if hasattr(config, name)}
         if self.start_id is not None:
             ids["bos_id"] = self.start_id

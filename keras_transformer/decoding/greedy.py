@@ -21,6 +21,7 @@ def greedy_decode(
     token_scores: bool = False,
     alignment: tuple[int, int | None] | None = None,
     cache_stages: Sequence[int] | None = STAGES,
+    confidence: bool = False,
 ) -> tuple[tf.Tensor, tf.Tensor] | dict[str, tf.Tensor]:
     """Takes the most probable token at each step, until every sentence has ended.
 
@@ -46,15 +47,19 @@ def greedy_decode(
             the actual length of the outputs. Empty: one loop instead of several, a smaller graph.
             `None`: the cache grows while the search runs, so that the memory also depends on the
             actual length; neither XLA nor LiteRT can compile this.
+        confidence: Whether to also return numbers that tell whether an output is invented, as in
+            Whisper: the probability that the inputs contain no speech, if the vocabulary has a
+            `no_speech_id`; and the mean log-probability of the tokens after the prompt among those
+            that the rules of the model allow.
 
     Returns:
         Token ids `[B, L]`, int32, each row ending in `eos_id` and then padding (without `eos_id`
         where the maximum length came first), and scores `[B]`, float32: the sum of the
         log-probabilities of the tokens, `eos_id` included.
 
-        With `token_scores` or `alignment` a dictionary: `"tokens"` and `"scores"`;
-        `"token_scores"`, float32 `[B, L]`; `"alignment"`, float32 `[B, L, S]`. Both are 0 for
-        padding.
+        With `token_scores`, `alignment` or `confidence` a dictionary: `"tokens"` and `"scores"`;
+        `"token_scores"`, float32 `[B, L]`; `"alignment"`, float32 `[B, L, S]`, both 0 for padding;
+        `"no_speech"` and `"mean_log_probability"`, float32 `[B]`.
 
     Raises:
         ValueError: If a length is out of range, or another argument has the wrong shape or value.
@@ -73,4 +78,5 @@ def greedy_decode(
         constraints,
         token_scores,
         cache_stages,
+        confidence,
     )

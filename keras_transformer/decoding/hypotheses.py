@@ -20,6 +20,7 @@ class Rows(typing.NamedTuple):
     tokens: tf.Tensor  # [B, N, L]
     token_scores: tf.Tensor  # [B, N, L], log-probabilities
     places: tf.Tensor  # [B, N, L], index on axis N of `BeamState.attention` for each position
+    sums: tf.Tensor  # [B, N], of log-probabilities among the allowed tokens
 
 
 class BeamState(typing.NamedTuple):
@@ -52,9 +53,11 @@ class Continuations(typing.NamedTuple):
     gains: tf.Tensor  # log-probabilities of the tokens; () if not requested
     ends: tf.Tensor  # score of each hypothesis followed by `eos_id`
     end_gains: tf.Tensor  # log-probability of `eos_id` for each hypothesis
+    among: tf.Tensor  # `gains` and `end_gains` among the allowed tokens; () if not requested
+    end_among: tf.Tensor
 
 
-def empty_rows(batch, count, length, pad_id, token_scores, places) -> Rows:
+def empty_rows(batch, count, length, pad_id, token_scores, places, sums) -> Rows:
     """Returns `Rows` of `count` empty hypotheses.
 
     Args:
@@ -64,12 +67,14 @@ def empty_rows(batch, count, length, pad_id, token_scores, places) -> Rows:
         pad_id: The id to fill `tokens` with.
         token_scores: Whether the rows have `token_scores`.
         places: Whether the rows have `places`.
+        sums: Whether the rows have `sums`.
     """
     shape = [batch, count, length]
     return Rows(
         tokens=tf.fill(shape, pad_id),
         token_scores=tf.zeros(shape, tf.float32) if token_scores else (),
         places=tf.zeros(shape, tf.int32) if places else (),
+        sums=tf.zeros([batch, count], tf.float32) if sums else (),
     )
 
 
@@ -94,7 +99,7 @@ def write(values, here, new) -> Tensor:
 
 
 def best_continuations(
-    logits, allowed, scores, vocabulary, log_sum_exp, gains=False
+    logits, allowed, scores, vocabulary, log_sum_exp, gains=False, among=False
 ) -> Continuations:
     """Returns the best continuations of all hypotheses, and the score of each if it ends here.
 
@@ -108,6 +113,7 @@ def best_continuations(
         scores: Sums of log-probabilities `[B, N]`.
         vocabulary, log_sum_exp: Those of the predictor.
         gains: Whether to return the log-probabilities of the tokens.
+        among: Whether to return those among the allowed tokens.
 
     Returns:
         `Continuations`.
@@ -139,6 +145,7 @@ def best_continuations(
     def take(values):
         return tf.gather(tf.reshape(values, [-1, beam_size * count]), chosen, batch_dims=1)
 
+    others = total - log_sum_exp(allowed) if among else ()  # [B, N, 1]
     return Continuations(
         scores=best_scores,
         parents=chosen // count,
@@ -146,6 +153,8 @@ def best_continuations(
         gains=take(gain) if gains else (),
         ends=tf.squeeze(base + end_gain, 2),
         end_gains=tf.squeeze(end_gain, 2),
+        among=take(gain + others) if among else (),
+        end_among=tf.squeeze(end_gain + others, 2) if among else (),
     )
 
 

@@ -203,8 +203,26 @@ def limits_by_source(predictor, inputs) -> bool:
     )
 
 
+def mean_of_sums(sums, tokens, vocabulary, prompt) -> Tensor:
+    """Returns the mean log-probability of the tokens of outputs, `[...]`, as Whisper computes it.
+
+    An output that was cut at its maximum length counts as if an end token followed, as there.
+
+    Args:
+        sums: Sums of log-probabilities, `[...]`.
+        tokens: Token ids `[..., L]`.
+        vocabulary: The `Vocabulary`.
+        prompt: Number of tokens of each prompt, `[B, 1]`, or an integer.
+    """
+    is_word = tf.not_equal(tokens, vocabulary.pad_id) & tf.not_equal(tokens, vocabulary.eos_id)
+    words = tf.reduce_sum(tf.cast(is_word, tf.int32), axis=-1)  # [...]
+    if tf.is_tensor(prompt):
+        prompt = tf.reshape(prompt, [-1] + [1] * (words.shape.rank - 1))
+    return sums / tf.cast(tf.maximum(words - prompt, 0) + 1, tf.float32)
+
+
 def make_result(
-    tokens, scores, token_scores=(), alignment=()
+    tokens, scores, token_scores=(), alignment=(), no_speech=(), mean_log_probability=()
 ) -> tuple[Tensor, Tensor] | dict[str, Tensor]:
     """Returns the pair of tokens and scores, or a dictionary if further results are requested.
 
@@ -213,7 +231,14 @@ def make_result(
         scores: Scores of the outputs.
         token_scores: Log-probabilities of the tokens; `()` if not requested.
         alignment: Attention weights of the source positions; `()` if not requested.
+        no_speech: Probabilities of silence; `()` if not requested.
+        mean_log_probability: Mean log-probabilities of the tokens; `()` if not requested.
     """
-    details = {"token_scores": token_scores, "alignment": alignment}
+    details = {
+        "token_scores": token_scores,
+        "alignment": alignment,
+        "no_speech": no_speech,
+        "mean_log_probability": mean_log_probability,
+    }
     details = {name: value for name, value in details.items() if not isinstance(value, tuple)}
     return {"tokens": tokens, "scores": scores, **details} if details else (tokens, scores)

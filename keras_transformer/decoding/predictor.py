@@ -17,7 +17,7 @@ GENERATION_IDS = (
     *("banned_ids", "silent_ids", "forced_bos_id", "forced_eos_id", "no_repeat_ngram"),
     *("prompt_ids", "first_silent_ids", "timestamp_id", "max_first_timestamp"),
     *("no_timestamps_id", "language_ids", "task_ids", "detect_language", "end_ids"),
-    "length_factor",
+    *("length_factor", "no_speech_id"),
 )
 
 
@@ -45,6 +45,7 @@ class Vocabulary(typing.NamedTuple):
     )
     end_ids: tuple = ()  # further tokens that end an output, in which they become `eos_id`
     length_factor: float | None = None  # limits outputs to this many times the length of the source
+    no_speech_id: int | None = None  # token whose probability at position 0 is that of silence
 
     @classmethod
     def of(cls, config: Any) -> "Vocabulary":
@@ -223,6 +224,17 @@ class Predictor(abc.ABC):
 
         Returns:
             Token ids `[B, S]`, int32; `eos_id` or `pad_id` follows the last one of each prompt.
+        """
+        return None
+
+    def no_speech(self, state: Any) -> Tensor | None:
+        """Returns the probability that the inputs contain no speech, float32 `[B]`.
+
+        It is that of the vocabulary's `no_speech_id` at position 0, before any rule or prompt. The
+        default is `None`: the predictor does not know it.
+
+        Args:
+            state: From `begin`.
         """
         return None
 

@@ -16,6 +16,7 @@ from keras_transformer.decoding.loop import (
     limit_of,
     limits_by_source,
     make_result,
+    mean_of_sums,
 )
 from keras_transformer.decoding.predictor import Predictor
 from keras_transformer.decoding.prompts import prompts_of
@@ -32,6 +33,7 @@ class _SingleState(typing.NamedTuple):
     runs: tf.Tensor  # [B, 1, L], see `Rules.follow`; () without rules
     token_scores: tf.Tensor  # [B, L]; () if not requested
     attention: tf.Tensor  # [B, L, S]; () if the predictor has no weights
+    sums: tf.Tensor  # [B], of log-probabilities among allowed tokens; () if not requested
 
 
 def decode_single(
@@ -43,6 +45,7 @@ def decode_single(
     constraints=None,
     token_scores=False,
     cache_stages=STAGES,
+    confidence=False,
 ) -> tuple[Tensor, Tensor] | dict[str, Tensor]:
     """Emits one token at a time until every sentence has ended.
 
@@ -56,6 +59,7 @@ def decode_single(
         constraints: See `greedy_decode`.
         token_scores: See `greedy_decode`.
         cache_stages: See `greedy_decode`.
+        confidence: See `greedy_decode`.
 
     Returns:
         The result of `greedy_decode`.
@@ -82,9 +86,20 @@ def decode_single(
         prompts = prompts_of(predictor, inputs, length, limit, loop.rules)
         state = predictor.begin(inputs, cache.first(prompts))
         read = None if prompts is None else prompts.read(predictor, state)
-        state = loop.beginning(batch, positions, state, token_scores, read)
+        no_speech = predictor.no_speech(state) if confidence else None
+        state = loop.beginning(batch, positions, state, token_scores, read, confidence)
         state = cache.run(predictor, loop.running, loop.step, state, read)
-        return make_result(state.tokens, state.scores, state.token_scores, state.attention)
+        mean = ()
+        if confidence:
+            mean = mean_of_sums(state.sums, state.tokens, vocabulary, beginning.count)
+        return make_result(
+            state.tokens,
+            state.scores,
+            state.token_scores,
+            state.attention,
+            () if no_speech is None else no_speech,
+            mean,
+        )
 
     return predictor.searched(search, inputs, constraints)
 
@@ -100,7 +115,9 @@ class _Loop:
     rules: Rules | None
     detects: bool
 
-    def beginning(self, batch, positions, predictor_state, token_scores, read=None):
+    def beginning(
+        self, batch, positions, predictor_state, token_scores, read=None, confidence=False
+    ):
         """Returns the state before the first step; for B and S see `Predictor.sizes`.
 
         With `read`, the `ReadPrompts`, it is the state after the tokens that have been read.
@@ -116,6 +133,7 @@ class _Loop:
             runs=() if self.rules is None else self.rules.start(batch, 1),
             token_scores=tf.zeros([batch, length], tf.float32) if token_scores else (),
             attention=() if positions is None else tf.zeros([batch, length, positions]),
+            sums=tf.zeros([batch], tf.float32) if confidence else (),
         )
         if read is None:
             return state
@@ -133,7 +151,8 @@ class _Loop:
         first, last = tf.equal(index, 0), index + 1 >= limit
         wide = vocabulary.with_forced(step.logits, first, last, self.detects)  # [B, 1, V]
         logits = Blocks(tf.squeeze(wide, 1))  # of [B, V]
-        best, logit = self._choose(self._allowed(wide, logits, state), index)  # [B] each
+        allowed = self._allowed(wide, logits, state)
+        best, logit = self._choose(allowed, index)  # [B] each
         gain = tf.cast(logit - tf.squeeze(self.predictor.log_sum_exp(logits), 1), tf.float32)  # [B]
         gain = tf.where(ended, 0.0, gain)
         token = tf.where(ended, vocabulary.pad_id, best)
@@ -151,6 +170,7 @@ class _Loop:
             runs=self._follow(state, token),
             token_scores=_written(state.token_scores, here, gain),
             attention=_attended(state.attention, here, ended, step.weights),
+            sums=self._added(state, allowed, logit),
         )
         return (state,)
 
@@ -172,6 +192,13 @@ class _Loop:
             allowed = self.rules.apply(wide, tokens, state.runs, state.index)
             return Blocks(tf.squeeze(allowed, 1))
         return Blocks(vocabulary.without_silent(logits.values)) if vocabulary.silent_ids else logits
+
+    def _added(self, state, allowed, logit):
+        """Returns the sums with the log-probability of the chosen token among allowed ones."""
+        if isinstance(state.sums, tuple):
+            return ()
+        gain = tf.cast(logit - tf.squeeze(self.predictor.log_sum_exp(allowed), 1), tf.float32)
+        return state.sums + tf.where(state.ended, 0.0, gain)
 
     def _follow(self, state, token):
         if self.rules is None:

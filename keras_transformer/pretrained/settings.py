@@ -56,10 +56,13 @@ class CheckpointSettings:
         return CheckpointSettings(value, self.path)
 
     def flag(self, name, default=False) -> bool | None:
-        """Returns a boolean, or `None` if that is the default."""
+        """Returns a boolean, or `None` if that is the default.
+
+        `null` counts as missing, unless that would mean true.
+        """
         value = self.get(name, default)
-        if value is None and default is None:
-            return None
+        if value is None and not default:
+            return default
         if not isinstance(value, bool):
             raise self.wrong(name, "true or false")
         return value

@@ -53,10 +53,10 @@ def trim(checkpoint, files) -> Trimmed:
     check_files(files)
     if checkpoint.tokenizers is None:
         raise ValueError(f"a model for {checkpoint.task} has no vocabulary to trim.")
-    sides = _with_languages(checkpoint.tokenizers)
+    sides = checkpoint.tokenizers.with_any_languages()
     needed = [_needed(side, files) for side in ([sides.source] if sides.shared else sides)]
     trimmed = restrict(checkpoint, needed[0], needed[-1])
-    smaller = _with_languages(trimmed.checkpoint.tokenizers)
+    smaller = trimmed.checkpoint.tokenizers.with_any_languages()
     for before, after, kept in {*zip(sides, smaller, map(tuple, trimmed.kept), strict=True)}:
         _check_segmentation(before, after, np.array(kept), files)
     names = ", ".join(file.name for file in files)
@@ -150,15 +150,6 @@ def _batches(files) -> Iterator[tuple[Any, int, list[str]]]:
                 lines, first = [], number + 1
         if lines:
             yield file, first, lines
-
-
-def _with_languages(tokenizers):
-    """Returns `Tokenizers` that encode texts even if the model has no default languages."""
-    languages = tokenizers.languages
-    if languages is None:
-        return tokenizers
-    code = next(iter(languages.ids))
-    return tokenizers.with_languages(languages.source or code, languages.target or code)
 
 
 def _needed(tokenizer, files):

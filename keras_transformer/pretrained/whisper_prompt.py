@@ -31,7 +31,12 @@ def lacks_names(settings, others) -> bool:
     """
     if settings.get("lang_to_id") is not None:
         return False
-    return settings.flag("is_multilingual", others.count("vocab_size") != ENGLISH_SIZE)
+    return is_multilingual(settings, others.count("vocab_size") != ENGLISH_SIZE)
+
+
+def is_multilingual(settings, default) -> bool:
+    """Returns the setting `is_multilingual`; `default` if it is missing or `null`."""
+    return default if settings.get("is_multilingual") is None else settings.flag("is_multilingual")
 
 
 def with_names(settings, pieces, start) -> CheckpointSettings:
@@ -114,7 +119,7 @@ class WhisperPrompt:
     def languages(self) -> Languages | None:
         """The `Languages` of recordings, or `None` for a checkpoint that has no choice."""
         settings = self._settings
-        if settings.get("lang_to_id") is None or not settings.flag("is_multilingual", True):
+        if settings.get("lang_to_id") is None or not is_multilingual(settings, True):
             return None
         ids = self._named_ids("lang_to_id")
         return Languages({name.removeprefix("<|").removesuffix("|>"): ids[name] for name in ids})

@@ -35,6 +35,7 @@ class ConditionalGenerator(Generator):
 
     model_class = Transformer
     blank = has_source = True
+    _graphs = ("_searcher", "_scorer", "_aligner")
 
     def __init__(
         self,
@@ -75,16 +76,20 @@ class ConditionalGenerator(Generator):
         return self._with(self._given(), shortlist)
 
     def with_search(self: Kind, search: Any) -> Kind:  # noqa: D102
-        return self._with(self._given(), self.shortlist, search)
+        return self._shared_with(self._with(self._given(), self.shortlist, search))
 
     def with_languages(self: Kind, source: str | None = None, target: str | None = None) -> Kind:
-        """Returns a pipeline that differs in its languages; `None` keeps one.
+        """Returns a pipeline that differs in its languages, with the same graphs.
+
+        Args:
+            source, target: Codes of languages; `None` keeps one.
 
         Raises:
             ValueError: If the model does not have a language, or no languages to choose from.
         """
         tokenizers = self.tokenizers.with_languages(source, target)
-        return type(self)(self._given(), tokenizers, self.max_length, self.shortlist, self.search)
+        given = (self._given(), tokenizers, self.max_length, self.shortlist, self.search)
+        return self._shared_with(type(self)(*given))
 
     def _check_languages(self):
         """Raises `ValueError` if only one of model and tokenizers has tokens of languages."""
@@ -128,7 +133,8 @@ class ConditionalGenerator(Generator):
             )
 
         def score(pairs):
-            outputs = self._scorer()(*(tf.constant(side) for side in zip(*pairs, strict=True)))
+            sides = (tf.constant(side) for side in zip(*pairs, strict=True))
+            outputs = self._scorer()(*sides, *self.front(len(pairs)))
             columns = (outputs[name].numpy().tolist() for name in ("score", "tokens", "truncated"))
             return [Score(*row) for row in zip(*columns, strict=True)]
 
@@ -165,7 +171,9 @@ class ConditionalGenerator(Generator):
             check_alignment((layer, head), model.config)
 
         def align(batch):
-            outputs = self._aligner(layer, head)(tf.constant(batch))
+            graph = self._aligner(self.greedy.kind, layer, head)
+            values = self.greedy.values(range(len(batch)))
+            outputs = graph(tf.constant(batch), *self.front(len(batch)), *values)
             columns = (outputs[name].numpy() for name in ("source", "target", "weights"))
             rows = zip(*columns, to_best(outputs, self.result), strict=True)
             return [self._alignment(*row) for row in rows]

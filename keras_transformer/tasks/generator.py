@@ -29,6 +29,7 @@ from keras_transformer.tasks.strings import (
 )
 from keras_transformer.tasks.token_rows import checked_ids, empty_where_invalid, valid_rows
 from keras_transformer.tensors import Tensor
+from keras_transformer.text.languages import with_front
 from keras_transformer.text.tokenizers import Tokenizer
 
 Kind = TypeVar("Kind", bound="Generator")
@@ -61,6 +62,7 @@ class Generator(TextPipeline):
     shortlist = None
     search = Greedy()
     generates = True
+    _graphs = ("_searcher",)
 
     def __init__(
         self,
@@ -100,8 +102,15 @@ class Generator(TextPipeline):
         return self.whole
 
     def with_search(self: Kind, search: Any) -> Kind:
-        """Returns a pipeline that differs in its default search."""
-        return type(self)(self._given(), self.tokenizers, self.max_length, search=search)
+        """Returns a pipeline that differs in its default search, with the same graphs."""
+        other = type(self)(self._given(), self.tokenizers, self.max_length, search=search)
+        return self._shared_with(other)
+
+    def _shared_with(self, other):
+        """Returns a pipeline after giving it the graphs of this one, for the same model."""
+        for name in self._graphs:
+            setattr(other, name, getattr(self, name))
+        return other
 
     def _given(self):
         """Returns the constructor's argument `model`: the model, or a list of several."""
@@ -184,15 +193,26 @@ class Generator(TextPipeline):
             languages: Token ids of the languages in front of each source, int32 `[B, 2]`, instead
                 of the default ones. `None`: the defaults.
         """
-        pad_id = self.source_tokenizer.pad_id
+        pad_id, tokenizers = self.source_tokenizer.pad_id, self.tokenizers
+        if languages is not None:
+            tokenizers = tokenizers.with_any_languages()
 
         def decode(ids):
-            if languages is not None:
-                front = tf.RaggedTensor.from_tensor(languages)
-                ids = tf.concat([front, ids[:, languages.shape[1] :]], axis=1)
+            ids = ids if languages is None else with_front(ids, languages)
             return find(ids.to_tensor(pad_id))
 
-        return generate_strings(self.tokenizers, self.max_length, decode, sentences, self.blank)
+        return generate_strings(tokenizers, self.max_length, decode, sentences, self.blank)
+
+    def front(self, count: int) -> list[Tensor]:
+        """Returns the default languages of `count` sentences for `graph`, a list.
+
+        It holds token ids, int32 `[count, N]`, or nothing for a model without languages.
+
+        Raises:
+            ValueError: If a language has no default.
+        """
+        languages = self.tokenizers.languages
+        return [] if languages is None else [tf.tile([languages.prefix], [count, 1])]
 
     def count_truncated(self, sentences: Sequence[str], batch_size: int = 1024) -> int:
         """Returns the number of strings in a list that are longer than `max_length` tokens."""
@@ -234,10 +254,10 @@ class Generator(TextPipeline):
             n_best: Number M of outputs of each sentence.
 
         Returns:
-            A function with the arguments `sentences`, string `[B]`, UTF-8, and the `inputs` of the
-            search. It returns a dictionary with `text`, string `[B, M]`; `score`, float32 `[B, M]`;
-            and `truncated`, boolean `[B]`. A sentence longer than `max_length` tokens is cut; an
-            empty one stays empty if `blank`.
+            A function with the arguments `sentences`, string `[B]`, UTF-8; the result of `front`,
+            if the model has languages; and the `inputs` of the search. It returns a dictionary with
+            `text`, string `[B, M]`; `score`, float32 `[B, M]`; and `truncated`, boolean `[B]`. A
+            sentence longer than `max_length` tokens is cut; an empty one stays empty if `blank`.
         """
         return self._searcher(search.kind, n_best)
 
@@ -254,7 +274,8 @@ class Generator(TextPipeline):
         batch = tf.constant(sentences, tf.string, [len(sentences)])
         self._check_memory(search, batch)
         values = search.values(range(len(sentences)) if numbers is None else numbers)
-        return to_n_best(self.graph(search, n)(batch, *values), n, self.result)
+        outputs = self.graph(search, n)(batch, *self.front(len(sentences)), *values)
+        return to_n_best(outputs, n, self.result)
 
     def _affordable(self, search):
         """Returns the number of sentences whose keys and values fit into memory at any length."""

@@ -13,7 +13,8 @@ import tensorflow as tf
 from keras_transformer.decoding import score
 from keras_transformer.decoding.loop import stages_for
 from keras_transformer.tasks.results import COLUMNS
-from keras_transformer.tasks.strings import encode, generate_strings
+from keras_transformer.tasks.strings import encode
+from keras_transformer.text.languages import with_front
 
 STRINGS = tf.TensorSpec([None], tf.string)
 # Shared by all pipelines: a process crashed when threads traced several graphs at the same time.
@@ -45,24 +46,28 @@ def traced_once(trace) -> Callable:
 
 
 def trace_search(translator, search, n_best) -> Callable:
-    """Returns a function of sentences and of the `inputs` of a search."""
+    """Returns a function of sentences, their languages if any, and the `inputs` of a search."""
+    front = _front(translator)
 
     def translate(sentences, *values):
-        outputs = _translate(translator, sentences, search.with_values(values), n_best=n_best)
+        languages, values = values[: len(front)], values[len(front) :]
+        chosen = search.with_values(values)
+        outputs = _translate(translator, sentences, chosen, *languages, n_best=n_best)
         return {name: outputs[name] for name in COLUMNS}
 
-    signature = [tf.TensorSpec([None], tf.string, name="sentences"), *search.inputs]
+    signature = [tf.TensorSpec([None], tf.string, name="sentences"), *front, *search.inputs]
     return tf.function(translate, input_signature=signature, autograph=False)
 
 
 def trace_score(translator) -> Callable:
-    """Returns a function of sentences and their translations."""
+    """Returns a function of sentences, their translations, and the languages if any."""
 
-    def score_pairs(sources, targets):
+    def score_pairs(sources, targets, *front):
         pad_id, longest = translator.model.config.pad_id, translator.max_length
-        (source, source_cut, _), (target, target_cut, _) = (
-            encode(tokenizer, texts, longest)  # ragged [B, (S)] or [B, (T)]; [B]
-            for tokenizer, texts in zip(translator.tokenizers, (sources, targets), strict=True)
+        tokenizers = translator.tokenizers.with_any_languages()
+        (source, source_cut), (target, target_cut) = (
+            _encoded(tokenizer, texts, longest, front)  # ragged [B, (S)] or [B, (T)]; [B]
+            for tokenizer, texts in zip(tokenizers, (sources, targets), strict=True)
         )
         source, target = source.to_tensor(pad_id), _padded(_whole(target, target_cut), pad_id)
         _, scores = score(translator.whole, source, target)
@@ -73,20 +78,44 @@ def trace_score(translator) -> Callable:
             "truncated": tf.logical_or(source_cut, target_cut),
         }
 
-    return tf.function(score_pairs, input_signature=[STRINGS, STRINGS], autograph=False)
+    signature = [STRINGS, STRINGS, *_front(translator)]
+    return tf.function(score_pairs, input_signature=signature, autograph=False)
 
 
-def trace_alignment(translator, layer, head) -> Callable:
-    """Returns a function that translates sentences greedily and also returns attention weights.
+def _encoded(tokenizer, texts, longest, front):
+    """Returns ragged ids with the languages in `front` in place of the defaults, and the cuts."""
+    ids, cut, _ = encode(tokenizer, texts, longest)
+    if front and tokenizer.languages is not None:
+        ids = with_front(ids, front[0][:, : len(tokenizer.languages.sides)])
+    return ids, cut
+
+
+def _front(translator):
+    """Returns the specification of the ids of languages in front of a source, a list."""
+    languages = translator.tokenizers.languages
+    if languages is None:
+        return []
+    return [tf.TensorSpec([None, len(languages.sides)], tf.int32, name="languages")]
+
+
+def trace_alignment(translator, search, layer, head) -> Callable:
+    """Returns a function of the same arguments as that of `trace_search`, for one translation each.
+
+    It also returns the attention weights of the translations.
 
     Args:
         translator: A `Translator`.
+        search: A `Greedy`.
         layer: Number of the decoder's layer whose attention to the source is returned.
         head: Number of its head; `None` is the mean of all heads.
     """
+    front = _front(translator)
 
-    def align(sentences):
-        outputs = _translate(translator, sentences, translator.greedy, alignment=(layer, head))
+    def align(sentences, *values):
+        languages, values = values[: len(front)], values[len(front) :]
+        options = {"alignment": (layer, head)}
+        chosen = search.with_values(values)
+        outputs = _translate(translator, sentences, chosen, *languages, **options)
         pad_id, target = translator.model.config.pad_id, tf.squeeze(outputs["found"].tokens, 1)
         return {
             **{name: outputs[name] for name in COLUMNS},
@@ -95,19 +124,19 @@ def trace_alignment(translator, layer, head) -> Callable:
             "weights": tf.squeeze(outputs["found"].alignment, 1),  # [B, L, S]
         }
 
-    return tf.function(align, input_signature=[STRINGS], autograph=False)
+    signature = [STRINGS, *front, *search.inputs]
+    return tf.function(align, input_signature=signature, autograph=False)
 
 
-def _translate(translator, sentences, search, **options):
-    """Returns the outputs of a search with the translator's model; see `generate_strings`."""
+def _translate(translator, sentences, search, languages=None, **options):
+    """Returns the outputs of a search with the translator's model; see `Generator.generate`."""
     model, longest = translator.model, translator.max_length
 
-    def decode(ids):
-        source = ids.to_tensor(model.config.pad_id)  # [B, S]
+    def find(source):  # [B, S]
         stages = {"cache_stages": stages_for(model)}
         return search(translator.searched, source, cache_length=longest, **stages, **options)
 
-    return generate_strings(translator.tokenizers, longest, decode, sentences, translator.blank)
+    return translator.generate(sentences, find, languages)
 
 
 def trace_text_score(generator) -> Callable:

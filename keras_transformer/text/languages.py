@@ -106,6 +106,16 @@ class Languages:
         return look_up({**self.ids, **({} if default is None else {"": self.ids[default]})}, codes)
 
 
+def with_front(ids, front) -> tf.RaggedTensor:
+    """Returns ragged token ids `[B, (S)]` with other ids `[B, N]` in place of the first N.
+
+    Args:
+        ids: Ragged token ids, each row with at least N.
+        front: Ids of languages, int32 `[B, N]`.
+    """
+    return tf.concat([tf.RaggedTensor.from_tensor(front), ids[:, tf.shape(front)[1] :]], axis=1)
+
+
 def look_up(numbers, names) -> tuple[Tensor, Tensor]:
     """Returns the numbers of names in the graph, `[B]`, and which names are known, `[B]`.
 

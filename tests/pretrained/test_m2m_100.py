@@ -10,10 +10,11 @@ import sentencepiece
 import seq2seq_folders
 from seq2seq_folders import NLLB_CODES, pieces, write_folder
 
-from keras_transformer import Beam, Shortlist, TransformerConfig, from_pretrained
+from keras_transformer import Beam, Greedy, Shortlist, TransformerConfig, from_pretrained
 from keras_transformer.decoding.generation import Generation
 from keras_transformer.pretrained.families.m2m_100 import LANGUAGES
 from keras_transformer.pretrained.read import read_checkpoint
+from keras_transformer.tasks import graphs
 
 PAD, END = 1, 2
 ENGLISH = {"m2m100": "en", "nllb": "eng_Latn", "nllb_legacy": "eng_Latn"}
@@ -102,6 +103,38 @@ def test_a_language_is_chosen_when_it_is_needed(tmp_path):
     assert (chosen.source, chosen.target) == ("eng_Latn", "deu_Latn")
     with pytest.raises(ValueError, match=r"A shortlist is for one pair of languages"):
         german.with_shortlist(Shortlist(1, 1, [0] * (settings["vocab_size"] + 1), []))
+
+
+@pytest.mark.slow
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["m2m100", "nllb_legacy"])
+def test_one_graph_serves_all_languages_and_limits(name, tmp_path, monkeypatch):
+    """Translators that differ in languages or limits trace no graphs of their own."""
+    write_folder(tmp_path, name)
+    translator, traces, lines = from_pretrained(tmp_path), [], ["a dog runs", "", "the cat"]
+    codes = [*translator.tokenizers.languages.ids]
+    translate, score = graphs._translate, graphs.score
+    monkeypatch.setattr(
+        graphs, "_translate", lambda *a, **b: traces.append(1) or translate(*a, **b)
+    )
+    monkeypatch.setattr(graphs, "score", lambda *a, **b: traces.append(1) or score(*a, **b))
+    outputs = {}
+    for number in range(100):
+        pair = codes[number % len(codes)], codes[7 * number // 3 % len(codes)]
+        search = Greedy(max_length=5 + number % 3)
+        chosen = translator.with_languages(*pair).with_search(search)
+        (aligned, *_), scores = chosen.align(lines), chosen.score(lines, lines)
+        outputs[(*pair, search)] = chosen(lines), aligned.target, scores
+    assert len(traces) == 3
+    assert len({str(value) for value in outputs.values()}) > 10
+    for source, target, search in [*outputs][:2]:
+        tokenizers = translator.tokenizers.with_languages(source, target)
+        alone = type(translator)(translator.model, tokenizers, search=search)
+        texts, aligned, scores = outputs[source, target, search]
+        assert alone(lines) == texts and alone.align(lines)[0].target == aligned
+        for one, other in zip(alone.score(lines, lines), scores, strict=True):
+            assert one.score == pytest.approx(other.score, abs=1e-5)
+            assert one.tokens == other.tokens
 
 
 def test_a_model_without_languages_refuses_them(tmp_path):

@@ -235,9 +235,14 @@ CHOICES = {
         {"source_language": "auto"},
         ("en", "transcribe", "notimestamps"),
     ),
+    "null": (
+        {"is_multilingual": None, "return_timestamps": None},
+        {},
+        ("en", "transcribe", "notimestamps"),
+    ),
     "detected, translated": ({}, {"target_language": "en"}, ("en", "translate", "notimestamps")),
 }
-DETECTED = ("default", "old", "detected", "detected, translated")
+DETECTED = ("default", "old", "null", "detected", "detected, translated")
 
 
 @pytest.mark.parametrize("name", CHOICES)
@@ -447,8 +452,8 @@ def without_settings(folder, *names):
 
 def test_languages_that_only_the_vocabulary_names(checkpoint, tmp_path):
     """Checkpoints that were fine-tuned in 2022 and 2023 have no `lang_to_id`."""
-    whisper_folders.write_folder(tmp_path)
-    names = "lang_to_id", "task_to_id", "is_multilingual", "no_timestamps_token_id"
+    whisper_folders.write_folder(tmp_path, {"is_multilingual": None})
+    names = "lang_to_id", "task_to_id", "no_timestamps_token_id"
     without_settings(tmp_path, *names)
     read, whole = read_checkpoint(tmp_path, source_language="german"), checkpoint[0].generation
     ours = read.generation

@@ -4,12 +4,14 @@ import dataclasses
 import functools
 from typing import Annotated, Any
 
-from keras_transformer.checks import check_count, is_integer
+from keras_transformer.checks import check_count, check_finite, check_share, is_integer
 from keras_transformer.config.arguments import documented, option
 from keras_transformer.config.heads.output import OutputHead
 from keras_transformer.config.vocabulary import VocabularyOptions
 
 LISTS = ("prompt_ids", "first_silent_ids", "language_ids", "task_ids")
+Probability = Annotated[float, check_share]
+Finite = Annotated[float, check_finite]
 OptionalNumber = Annotated[int | None, functools.partial(check_count, least=0, optional=True)]
 
 
@@ -71,6 +73,24 @@ class TranscriptHead(OutputHead, VocabularyOptions):
         for every recording.""",
         set_by="vocabulary",
     )
+    no_speech_id: OptionalNumber = option(
+        None,
+        """Token id whose probability at the first position is that of a recording without speech,
+        as in Whisper. `None`: the model does not compute it.""",
+        set_by="vocabulary",
+    )
+    no_speech_threshold: Probability = option(
+        0.6,
+        """With `no_speech_id`: probability of no speech above which a recording has an empty
+        transcript, if the output is also improbable. 1: never.""",
+        set_by="vocabulary",
+    )
+    log_probability_threshold: Finite = option(
+        -1.0,
+        """With `no_speech_id`: mean log-probability of a token, in nats, below which an output is
+        improbable.""",
+        set_by="vocabulary",
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -119,6 +139,12 @@ class TranscriptHead(OutputHead, VocabularyOptions):
             raise ValueError(
                 "`prompt_ids` must contain one of `task_ids` after the first token. "
                 f"Received: prompt_ids={prompt}, task_ids={self.task_ids}."
+            )
+        silence = self.no_speech_id
+        if silence is not None and silence >= size:
+            raise ValueError(
+                f"`no_speech_id` must be one of the {size} token ids. "
+                f"Received: no_speech_id={silence}."
             )
         if self.detect_language and not self.language_ids:
             raise ValueError("`detect_language` has no effect without `language_ids`.")

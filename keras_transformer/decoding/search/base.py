@@ -21,6 +21,8 @@ class Found(typing.NamedTuple):
     scores: tf.Tensor  # [B, M], float32
     token_scores: tf.Tensor | None = None  # [B, M, L], float32, if requested
     alignment: tf.Tensor | None = None  # [B, M, L, S], float32, if requested
+    no_speech: tf.Tensor | None = None  # [B, M], float32, see `greedy_decode`
+    mean_log_probability: tf.Tensor | None = None  # [B, M], float32
 
 
 @dataclasses.dataclass(frozen=True)

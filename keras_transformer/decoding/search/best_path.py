@@ -5,13 +5,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from keras_transformer.decoding.ctc import check_no_prompt, ctc_decode
-from keras_transformer.decoding.search.base import Found, Search, smaller
-from keras_transformer.search_settings import GreedySettings
+from keras_transformer.decoding.search.base import Found
+from keras_transformer.decoding.search.limited import Limited
 from keras_transformer.tensors import Tensor
 
 
 @dataclasses.dataclass(frozen=True)
-class BestPath(GreedySettings, Search):
+class BestPath(Limited):
     """Takes the most probable label of CTC at each position of the encoder: see `ctc_decode`.
 
     Only for models that were trained with CTC (`training.ctc_weight`).
@@ -51,9 +51,6 @@ class BestPath(GreedySettings, Search):
 
     def terms(self, tokens: Tensor, positions: Tensor) -> Tensor:  # noqa: D102
         return positions
-
-    def limit(self, source_length: Tensor, longest: Tensor) -> Tensor:  # noqa: D102
-        return smaller(self.max_length, longest)
 
     def check(self, vocabulary: Any, longest: int, n_best: int = 1) -> None:  # noqa: D102
         super().check(vocabulary, longest, n_best)

@@ -1,18 +1,13 @@
 """Greedy search as a value."""
 
 import dataclasses
-from typing import Any
-
-import tensorflow as tf
 
 from keras_transformer.decoding.greedy import greedy_decode
-from keras_transformer.decoding.search.base import Search, inputs_of, smaller
-from keras_transformer.search_settings import UNLIMITED, GreedySettings
-from keras_transformer.tensors import Tensor
+from keras_transformer.decoding.search.limited import Limited
 
 
 @dataclasses.dataclass(frozen=True)
-class Greedy(GreedySettings, Search):
+class Greedy(Limited):
     """Takes the most probable token at each step: see `greedy_decode`.
 
     Args:
@@ -28,21 +23,6 @@ class Greedy(GreedySettings, Search):
         >>> Greedy(max_length=5)(model, [[7, 8, 3]], cache_length=9).tokens.shape
         TensorShape([1, 1, 9])
     """
-
-    @property
-    def inputs(self) -> tuple[tf.TensorSpec, ...]:  # ty: ignore[incompatible-property-override]
-        """The limit, unless there is none: one graph then serves all limits, and one no limit."""
-        return () if self.max_length is None else inputs_of(GreedySettings)
-
-    @property
-    def kind(self) -> "Greedy":  # noqa: D102
-        return self if self.max_length is None else Greedy(UNLIMITED)
-
-    def values(self, numbers: Tensor) -> list[Any]:  # noqa: D102
-        return [min(length, UNLIMITED) for length in super().values(numbers)]
-
-    def limit(self, source_length: Tensor, longest: Tensor) -> Tensor:  # noqa: D102
-        return smaller(self.max_length, longest)
 
     def _decode(self, predictor, source, n_best, longest, options):
         options = {"max_length": self.limit(None, longest), **options}

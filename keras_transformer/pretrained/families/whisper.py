@@ -45,8 +45,14 @@ FEATURES = {
     "do_normalize": (False,),
 }
 LONGEST_WINDOW = 4096  # samples; of real checkpoints 400
-# Tokens that no search emits, either of which stands for padding: Whisper pads with the end token.
+# Tokens that no search emits. Either is trained to be probable where nobody speaks, and stands for
+# padding: Whisper pads with the end token.
 PADDING = ("<|nospeech|>", "<|nocaptions|>")
+# Thresholds of silence: our names, and Hugging Face's.
+THRESHOLDS = {
+    "no_speech_threshold": "no_speech_threshold",
+    "log_probability_threshold": "logprob_threshold",
+}
 # Settings of generation that this file carries over.
 CARRIED = ("suppress_tokens", "begin_suppress_tokens")
 
@@ -200,7 +206,7 @@ class Whisper(Family):
         settings, size = self.generation_settings, self._tokenizer.vocab_size
         ends, _ = self._ids(size)
         rules = read_generation(settings, ends, size, CARRIED)
-        prompt = self._prompt.rules()
+        prompt = {**self._prompt.rules(), **self._silence(size)}
         self._check_names()
         silent = {*rules.silent_ids, *self._list_of_ids("suppress_tokens", size)} - {ends[0]}
         return dataclasses.replace(
@@ -219,6 +225,21 @@ class Whisper(Family):
         if isinstance(search, Greedy):
             return search
         return dataclasses.replace(search, min_length=max(1, search.min_length - count))
+
+    def _silence(self, size):
+        """Returns fields of a `Generation` about silence: a token and the thresholds of OpenAI."""
+        settings, pieces = self.generation_settings, self._tokenizer.pieces(range(size))
+        names = [piece for piece in PADDING if piece in pieces]
+        if not names:
+            return {}
+        thresholds = {
+            ours: settings.number(theirs, None)
+            for ours, theirs in THRESHOLDS.items()
+            if settings.get(theirs) is not None
+        }
+        if not 0 <= thresholds.get("no_speech_threshold", 0) <= 1:
+            raise settings.wrong("no_speech_threshold", "a probability, from 0 to 1")
+        return {"no_speech_id": pieces.index(names[0]), **thresholds}
 
     def _check_names(self):
         """Requires that languages and tasks are the tokens by whose names they are chosen."""

@@ -1,5 +1,6 @@
 """The codec of speech recognition."""
 
+import dataclasses
 import os
 from typing import Any
 
@@ -15,8 +16,9 @@ from keras_transformer.tasks.speech_recognition.choices import Choices
 from keras_transformer.tasks.speech_recognition.guide import guide_of
 from keras_transformer.tasks.speech_recognition.rules import SpeechRules
 from keras_transformer.tasks.speech_recognition.samples import content_of, samples_of
-from keras_transformer.tasks.speech_recognition.timestamps import read_segments, segments_in
-from keras_transformer.tasks.speech_recognition.transcript import Transcript
+from keras_transformer.tasks.speech_recognition.silence import NUMBERS, Silence
+from keras_transformer.tasks.speech_recognition.timestamps import segments_in
+from keras_transformer.tasks.speech_recognition.transcript import Transcript, read_transcripts
 from keras_transformer.tensors import Tensor
 from keras_transformer.text.tokenizers import Tokenizers
 
@@ -31,6 +33,7 @@ class SpeechCodec(Codec):
         tokenizer: The `Tokenizer`, or a pair of them, of which the second is used.
         max_length: Maximum length of an output in tokens, for the metadata of files.
         choices: The `Choices` of the model, whose prompt is not part of a text.
+        silence: The `Silence` of the model, or `None`.
     """
 
     verb, example, number = "transcribe", "recording", "score"
@@ -41,14 +44,16 @@ class SpeechCodec(Codec):
     padding = {"samples": 0.0, "lengths": 0}
     choices = Choices()
 
-    def __init__(self, speech, tokenizer, max_length, choices=None):
+    def __init__(self, speech, tokenizer, max_length, choices=None, silence=None):
         self.speech, self.tokenizers = speech, Tokenizers.of(tokenizer)
         self.tokenizer, self.max_length = self.tokenizers.target, max_length
         self.choices = self.choices if choices is None else choices
+        self.silence = silence
         self.option_specs = self.choices.request_specs()
         self.longest = speech.max_samples
         self.together = self.most if speech.pad_to_max_seconds else None
         self.nothing = {"tokens": self.tokenizer.pad_id, "score": NONE, "length": 0}
+        self.nothing |= {"no_speech": 0.0, "mean_log_probability": NONE}
         self._rules = SpeechRules(speech, self.choices)
 
     @classmethod
@@ -96,7 +101,7 @@ class SpeechCodec(Codec):
 
     def with_choices(self, choices) -> "SpeechCodec":
         """Returns a codec that differs in the defaults of its `Choices`."""
-        return type(self)(self.speech, self.tokenizers, self.max_length, choices)
+        return type(self)(self.speech, self.tokenizers, self.max_length, choices, self.silence)
 
     def options(self, examples) -> dict[str, Tensor]:
         """Returns a request for the defaults, of which every second one is left out."""
@@ -200,31 +205,51 @@ class SpeechCodec(Codec):
         return encode_wav(samples[: self.longest], rate)
 
     def outputs(self, prediction) -> dict[str, Tensor]:
-        """Returns `tokens` `[B, L]`, `score` `[B]` and `length` `[B]` of a `Found`."""
+        """Returns `tokens` `[B, L]`, `score` `[B]` and `length` `[B]` of a `Found`.
+
+        Also the numbers of a `Silence`, `[B]`, if the search has computed them.
+        """
         tokens = tf.squeeze(prediction.tokens, 1)  # [B, L], the best output
         real = tf.not_equal(tokens, self.tokenizer.pad_id)
         length = tf.reduce_sum(tf.cast(real, tf.int32), axis=1)
-        return {"tokens": tokens, "score": tf.squeeze(prediction.scores, 1), "length": length}
+        outputs = {"tokens": tokens, "score": tf.squeeze(prediction.scores, 1), "length": length}
+        numbers = {name: getattr(prediction, name) for name in NUMBERS}
+        known = {name: values for name, values in numbers.items() if values is not None}
+        return outputs | {name: tf.squeeze(values, 1) for name, values in known.items()}
 
-    def named(self, outputs) -> dict[str, Tensor]:
-        """Adds `transcript`, `[B]`, the text of the tokens after the prompt, and `language`."""
-        tokens, begin = tf.convert_to_tensor(outputs["tokens"]), len(self.choices.prompt)
+    def named(self, outputs, silence=None) -> dict[str, Tensor]:
+        """Adds `transcript`, `[B]`, the text of the tokens after the prompt, and `language`.
+
+        Args:
+            outputs: See `outputs`.
+            silence: The `Silence`, whose thresholds may be tensors. `None`: that of the model.
+        """
+        tokens, begin = self._spoken(outputs, silence), len(self.choices.prompt)
         named = {**outputs, "transcript": self.tokenizer.decode(tokens[:, begin:])}
         if self.choices.languages:
-            named["language"] = self.choices.language_names(tokens)
+            named["language"] = self.choices.language_names(tf.convert_to_tensor(outputs["tokens"]))
         return named
 
-    def answers(self, outputs, rest) -> dict[str, Tensor]:  # noqa: D102
-        named = {**self.named(outputs), "truncated": rest["truncated"]}
+    def _spoken(self, outputs, silence=None):
+        """Returns the tokens `[B, L]`, of which those of silence are padding."""
+        tokens = tf.convert_to_tensor(outputs["tokens"])
+        if "no_speech" not in outputs:
+            return tokens
+        is_silent = tf.expand_dims((silence or self.silence).holds(outputs), 1)  # [B, 1]
+        return tf.where(is_silent, self.tokenizer.pad_id, tokens)
+
+    def answers(self, outputs, rest, silence=None) -> dict[str, Tensor]:  # noqa: D102
+        named = {**self.named(outputs, silence), "truncated": rest["truncated"]}
         del named["tokens"]
         if self.choices.timestamp_id is None:
             return named
-        return {**named, **self._segments(tf.convert_to_tensor(outputs["tokens"]), rest)}
+        has = self.choices.has_timestamps(tf.convert_to_tensor(outputs["tokens"]))
+        return {**named, **self._segments(self._spoken(outputs, silence), has, rest)}
 
-    def _segments(self, tokens, rest):
-        """Returns the segments of outputs; see `segments_in`."""
-        has = tf.expand_dims(self.choices.has_timestamps(tokens), 1)
-        tokens, speech = tf.where(has, tokens, self.tokenizer.pad_id), self.speech
+    def _segments(self, tokens, has, rest):
+        """Returns the segments of outputs, of those that have timestamps; see `segments_in`."""
+        tokens = tf.where(tf.expand_dims(has, 1), tokens, self.tokenizer.pad_id)
+        speech = self.speech
         step = speech.conv_stride * speech.hop_length / speech.sample_rate
         first = self.choices.timestamp_id
         return segments_in(tokens, first, step, rest["seconds"], self.tokenizer)
@@ -232,24 +257,7 @@ class SpeechCodec(Codec):
     @classmethod
     def results(cls, answers) -> list[Transcript]:
         """Returns a `Transcript` for each recording."""
-        columns = [answers[name] for name in ("transcript", "score", "length", "truncated")]
-        languages = [code.decode() for code in answers.get("language", ())]
-        columns.append(languages or [None] * len(columns[0]))
-        columns.append(read_segments(answers) or [()] * len(columns[0]))
-        columns.append(answers.get("complete", [True] * len(columns[0])))
-        columns.append(answers.get("terms", columns[2]))
-        return [
-            Transcript(
-                text.decode("utf-8", "replace"),
-                float(score),
-                int(length),
-                bool(cut),
-                *rest,
-                complete=bool(complete),
-                terms=float(terms),
-            )
-            for text, score, length, cut, *rest, complete, terms in zip(*columns, strict=True)
-        ]
+        return read_transcripts(answers)
 
     def checked(self, samples, lengths, **choices) -> dict[str, Tensor]:  # noqa: D102
         return self._rules.checked(samples, lengths, **choices)
@@ -278,6 +286,7 @@ class SpeechCodec(Codec):
             "max_length": self.max_length,
             "speech": self.speech.to_dict(),
             "choices": self.choices.to_dict(),
+            "silence": None if self.silence is None else dataclasses.asdict(self.silence),
             "samples": self._rules.text,
         }
 
@@ -285,7 +294,9 @@ class SpeechCodec(Codec):
     def from_metadata(cls, metadata, tokenizers) -> "SpeechCodec":  # noqa: D102
         speech = SpeechInput(**metadata["speech"])
         choices = Choices.from_dict(metadata["choices"])
-        return cls(speech, tokenizers, metadata["max_length"], choices)
+        silence = metadata["silence"]
+        silence = None if silence is None else Silence(**silence)
+        return cls(speech, tokenizers, metadata["max_length"], choices, silence)
 
     def guide(self, example) -> Guide:  # noqa: D102
         rate = self.speech.sample_rate

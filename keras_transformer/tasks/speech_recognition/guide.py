@@ -35,6 +35,7 @@ def guide_of(codec: Any, encoded: bytes) -> Guide:
             "L: maximum number of tokens. `score`: the natural logarithm of the probability "
             "of the transcript, or with CTC of the best path.",
             *_notes(codec.choices, codec.signature),
+            *_notes_on_silence(codec.silence),
         ],
         modules=MODULES,
         arguments={"recordings": f'tf.stack([tf.io.read_file("{FILE}")])'},
@@ -59,4 +60,15 @@ def _notes(choices, signature) -> Iterator[str]:
         yield (
             "K: maximum number of segments of a recording with timestamps, the texts between "
             "two times in seconds; -1 and empty texts fill the rows."
+        )
+
+
+def _notes_on_silence(silence) -> Iterator[str]:
+    """Yields a sentence about a `Silence`, unless it is `None`."""
+    if silence is not None:
+        yield (
+            "`no_speech`: the probability that nobody speaks. `mean_log_probability`: that of a "
+            f"token, in nats. `transcript` is empty if the first is above "
+            f"{silence.no_speech_threshold:g} and the second below "
+            f"{silence.log_probability_threshold:g}."
         )

@@ -9,7 +9,7 @@ import numpy as np
 from keras_transformer.audio import windows
 from keras_transformer.tasks.speech_recognition.choices import DETECT, Choices
 from keras_transformer.tasks.speech_recognition.segments import joined_segments
-from keras_transformer.tasks.speech_recognition.transcript import Transcript
+from keras_transformer.tasks.speech_recognition.transcript import Transcript, Window
 from keras_transformer.text.languages import DETECTED
 
 OVERLAP = 5.0  # seconds that two windows of a long recording share, at most a third of a window
@@ -53,13 +53,14 @@ class LongRecordings:
         """
         results = self._transcripts([*map(self.windows, recordings)], choices, batch_size)
         return [
-            joined(of_windows, [begin / self._rate for begin in self._begins(recording)])
+            joined(of_windows, self._times(recording))
             for of_windows, recording in zip(results, recordings, strict=True)
         ]
 
-    def _begins(self, samples):
-        """Returns the number of the first sample of each window, a list."""
-        return [window.start for window in windows.split(range(len(samples)), *self.window)]
+    def _times(self, samples):
+        """Returns the beginning and the end of each window in seconds, a list of pairs."""
+        parts = windows.split(range(len(samples)), *self.window)
+        return [(part.start / self._rate, part.stop / self._rate) for part in parts]
 
     def _transcripts(self, pieces, choices, batch_size):
         """Returns a list of `Transcript`s for each list of windows, given those of each recording.
@@ -100,16 +101,18 @@ class LongRecordings:
         return results
 
 
-def joined(results: list[Transcript], begins: list[float]) -> Transcript:
+def joined(results: list[Transcript], times: list[tuple[float, float]]) -> Transcript:
     """Returns one `Transcript` for the windows of a recording.
 
     Args:
         results: The `Transcript` of each window.
-        begins: Time of the beginning of each window, in seconds.
+        times: Beginning and end of each window, in seconds.
     """
     if len(results) == 1:
         return results[0]
     words = windows.merge([windows.words_of(result.transcript) for result in results])
+    begins = [begin for begin, _ in times]
+    knows = all(result.no_speech is not None for result in results)
     return Transcript(
         "".join(words).strip(),
         sum(result.log_probability for result in results),
@@ -118,4 +121,20 @@ def joined(results: list[Transcript], begins: list[float]) -> Transcript:
         segments=joined_segments([result.segments for result in results], begins),
         complete=all(result.complete for result in results),
         terms=sum(result.terms for result in results),
+        no_speech=min(result.no_speech for result in results) if knows else None,
+        mean_log_probability=_mean(results) if knows else None,
+        windows=tuple(
+            Window(*pair, one.text, one.no_speech, one.mean_log_probability)
+            for pair, one in zip(times, results, strict=True)
+        ),
+    )
+
+
+def _mean(results):
+    """Returns the mean log-probability of the tokens of all windows."""
+    return float(
+        np.average(
+            [result.mean_log_probability for result in results],
+            weights=[max(result.length, 1) for result in results],
+        )
     )

@@ -25,6 +25,8 @@ from keras_transformer.tasks.speech_recognition.codec import SpeechCodec
 from keras_transformer.tasks.speech_recognition.features import frames_of
 from keras_transformer.tasks.speech_recognition.long_recordings import LongRecordings
 from keras_transformer.tasks.speech_recognition.rescoring import log_probabilities as rescored
+from keras_transformer.tasks.speech_recognition.silence import NAMES as THRESHOLDS
+from keras_transformer.tasks.speech_recognition.silence import Silence
 from keras_transformer.tasks.speech_recognition.stream import TranscriptStream
 from keras_transformer.tasks.speech_recognition.transcript import Transcript
 from keras_transformer.tensors import Tensor
@@ -53,6 +55,8 @@ class SpeechRecognizer(SinglePass, TextPipeline):
             it, as in Hugging Face's `generate`.
         language, task, timestamps: Defaults of the arguments of `transcribe`. `None`: those of the
             model.
+        no_speech_threshold, log_probability_threshold: See `Silence`, for models that compute the
+            probability of silence, such as Whisper. `None`: those of the model.
 
     Attributes:
         settings: Names of the settings that `with_settings` replaces.
@@ -61,7 +65,7 @@ class SpeechRecognizer(SinglePass, TextPipeline):
         TypeError: If an argument has the wrong type.
         ValueError: If `max_length` is above the model's or the prompt has as many tokens, tokenizer
             and model do not belong together, the search does not fit the model, or the model does
-            not have a language, a task or timestamps.
+            not have a language, a task, timestamps or a probability of silence.
 
     Example:
         from keras_transformer import SpeechRecognizer
@@ -84,6 +88,8 @@ class SpeechRecognizer(SinglePass, TextPipeline):
         language: str | None = None,
         task: str | None = None,
         timestamps: bool | None = None,
+        no_speech_threshold: float | None = None,
+        log_probability_threshold: float | None = None,
     ):
         super().__init__(model, tokenizer, max_length)
         config = self.model.config
@@ -91,7 +97,9 @@ class SpeechRecognizer(SinglePass, TextPipeline):
         choices = own.replaced(language=language, task=task, timestamps=timestamps)
         self._is_own = choices == own
         _check_limit(self.max_length, choices.longest_prompt)
-        self.codec = SpeechCodec(config.input, self.tokenizers, self.max_length, choices)
+        thresholds = (no_speech_threshold, log_probability_threshold)
+        silence = Silence.of(config, **dict(zip(THRESHOLDS, thresholds, strict=True)))
+        self.codec = SpeechCodec(config.input, self.tokenizers, self.max_length, choices, silence)
         self.check_models()
         if search is not None:
             check_search(search, Greedy, Beam, BestPath)
@@ -114,29 +122,43 @@ class SpeechRecognizer(SinglePass, TextPipeline):
         return self._with(model=model)
 
     def with_search(self: Kind, search: Any) -> Kind:
-        """Returns a pipeline that differs in its search."""
+        """Returns a pipeline that differs in its search.
+
+        Pipelines that differ in numbers of a search or in settings share their graphs.
+        """
         return self._with(search=search)
 
     def with_settings(self: Kind, **settings: Any) -> Kind:
-        """Returns a pipeline that differs in the defaults of `language`, `task` or `timestamps`.
+        """Returns a pipeline that differs in some of its `settings`; see the arguments.
 
         Raises:
             TypeError, ValueError: If the model does not have a choice or a value.
         """
-        self.codec.choices.replaced(**settings)
+        thresholds = () if self.codec.silence is None else THRESHOLDS
+        choices = {name: value for name, value in settings.items() if name not in thresholds}
+        self.codec.choices.replaced(**choices)
         return self._with(**settings)
 
     @property
     def settings(self) -> tuple[str, ...]:
         """Names of the settings of answers, which depend on the model."""
-        return self.codec.choices.names
+        thresholds = () if self.codec.silence is None else THRESHOLDS
+        return (*self.codec.choices.names, *thresholds)
 
     def _with(self, **changes):
         choices = self.codec.choices
         model = self.model if len(self.models) == 1 else list(self.models)
         own = {"model": model, "tokenizer": self.tokenizers, "max_length": self.max_length}
         chosen = {name: getattr(choices, name) for name in choices.names}
-        return type(self)(**{**own, "search": self.search, **chosen, **changes})
+        chosen |= self._thresholds()
+        other = type(self)(**{**own, "search": self.search, **chosen, **changes})
+        if "model" not in changes:  # all that differs is an input of the graphs
+            other._transcriber = self._transcriber
+        return other
+
+    def _thresholds(self):
+        silence = self.codec.silence
+        return {} if silence is None else dataclasses.asdict(silence)
 
     @property
     def reads_text(self) -> bool:
@@ -184,22 +206,28 @@ class SpeechRecognizer(SinglePass, TextPipeline):
         """
         return None if isinstance(self.search, BestPath) else rescored(self, example, results)
 
-    def predict(self, samples: Tensor, lengths: Tensor, **choices: Tensor) -> dict[str, Tensor]:
+    def predict(
+        self, samples: Tensor, lengths: Tensor, search: Any = None, **choices: Tensor
+    ) -> dict[str, Tensor]:
         """Returns the tokens that the search finds, in a graph; see `SpeechCodec.outputs`.
 
         Args:
             samples, lengths: See `SpeechCodec`.
+            search: A search. `None`: that of the pipeline.
             **choices: The numbers of all `Choices`. Without them, outputs begin with the model's
                 own prompt, for which the graph is smaller.
         """
-        inputs, search = frames_of(self.model.config.input, samples, lengths), self.search
+        inputs = frames_of(self.model.config.input, samples, lengths)
+        search = self.search if search is None else search
         if choices:
             prompts = self.codec.choices.prompts(**choices)
             inputs = Prompted(inputs, prompts)
             search = _limited(search, prompts, self.model.config)
         searched = self.model if self._ensemble() is None else self._ensemble()
-        lengths = {"cache_length": self.max_length, "cache_stages": stages_for(self.model)}
-        return self.codec.outputs(search(searched, inputs, **lengths))
+        options = {"cache_length": self.max_length, "cache_stages": stages_for(self.model)}
+        if self.codec.silence is not None and not isinstance(search, BestPath):
+            options["confidence"] = True
+        return self.codec.outputs(search(searched, inputs, **options))
 
     def respond(self, **request: Tensor) -> dict[str, Tensor]:  # noqa: D102
         inputs, rest = self.codec.encode(**request)
@@ -207,18 +235,27 @@ class SpeechRecognizer(SinglePass, TextPipeline):
             inputs = {name: inputs[name] for name in SOUND}
         return self.codec.answers(self.predict(**inputs), rest)
 
-    def _trace_samples(self, *choices):
-        def transcribe(samples, lengths, **choices):
-            outputs = self.predict(samples, lengths, **choices)
+    def _trace_samples(self, search, *choices):
+        """Returns the graph for all values of the inputs of a search, choices and thresholds."""
+
+        def transcribe(samples, lengths, **numbers):
+            chosen = search.with_values([numbers[spec.name] for spec in search.inputs])
+            own = {name: numbers[name] for name in choices}
+            outputs = self.predict(samples, lengths, chosen, **own)
+            silence = {name: numbers[name] for name in self._thresholds()}
+            silence = Silence(**silence) if silence else None
+            answers = self.codec.answers(outputs, self.codec.rest(lengths), silence)
             ends = tf.equal(outputs["tokens"], self.model.config.eos_id)
-            answers = self.codec.answers(outputs, self.codec.rest(lengths))
             tokens = tf.cast(outputs["length"], tf.float32)
-            terms = self.search.terms(tokens, self.codec.speech.positions(lengths))
+            terms = chosen.terms(tokens, self.codec.speech.positions(lengths))
             return {**answers, "complete": tf.reduce_any(ends, axis=1), "terms": terms}
 
         specs = self.codec.input_specs()
+        specs = {name: specs[name] for name in (*SOUND, *choices)}
+        specs |= {spec.name: spec for spec in search.inputs}
+        specs |= {name: tf.TensorSpec([], tf.float32, name=name) for name in self._thresholds()}
         function = tf.function(transcribe, autograph=False)
-        return function.get_concrete_function(**{name: specs[name] for name in (*SOUND, *choices)})
+        return function.get_concrete_function(**specs)
 
     def transcribe(
         self,
@@ -302,7 +339,13 @@ class SpeechRecognizer(SinglePass, TextPipeline):
     def _of_batch(self, rows, choices):
         """Returns a `Transcript` for each of a list of windows; see `LongRecordings`."""
         inputs, rest = self.codec.tensors(rows, choices)
-        answers = {**self._transcriber(*choices)(**inputs), "truncated": rest["truncated"]}
+        search = self.search
+        for spec, value in zip(search.inputs, search.values(range(len(rows))), strict=True):
+            inputs[spec.name] = tf.convert_to_tensor(value, spec.dtype)
+        for name, value in self._thresholds().items():
+            inputs[name] = tf.constant(value, tf.float32)
+        answers = self._transcriber(search.kind, *choices)(**inputs)
+        answers = {**answers, "truncated": rest["truncated"]}
         return self.codec.results({name: value.numpy() for name, value in answers.items()})
 
 
@@ -315,9 +358,11 @@ def _limited(search, prompts, config):
         config: The configuration of the model. As in `generate`, the start counts as one of its
             positions, and a limit that they set does not depend on the prompt.
     """
-    if search.max_length is None or search.max_length >= config.decoder.max_length - 1:
+    limit, most = search.max_length, config.decoder.max_length - 1
+    if limit is None or not tf.is_tensor(limit) and limit >= most:
         return search
-    limit = prompt_lengths(prompts) + (search.max_length - len(config.prompt_ids))  # [B]
+    own = prompt_lengths(prompts) + (limit - len(config.prompt_ids))  # [B]
+    limit = tf.where(tf.convert_to_tensor(limit) >= most, limit, own)
     return dataclasses.replace(search, max_length=limit)
 
 

@@ -7,6 +7,25 @@ import numpy as np
 
 from keras_transformer.tasks.single_pass.codec import Choice
 from keras_transformer.tasks.speech_recognition.segments import Segment
+from keras_transformer.tasks.speech_recognition.silence import REPEATED, compression_ratio
+from keras_transformer.tasks.speech_recognition.timestamps import read_segments
+
+
+@dataclasses.dataclass(frozen=True)
+class Window:
+    """A window of a recording that is longer than a model's limit.
+
+    Args:
+        start, end: Time in the recording, in seconds.
+        text: The text, of which the next window may repeat the end.
+        no_speech, mean_log_probability: See `Transcript`.
+    """
+
+    start: float
+    end: float
+    text: str
+    no_speech: float | None = None
+    mean_log_probability: float | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,6 +48,12 @@ class Transcript(Choice):
             it.
         terms: How many log-probabilities `log_probability` adds up, over the length penalty: see
             `Search.terms`. `None`: it is `length`, as for exports, which do not report it.
+        no_speech: Probability that nobody speaks, from 0 to 1, before the first token; in several
+            windows, the smallest one. `None`: the model does not compute it.
+        mean_log_probability: Mean log-probability of a token, in nats, among the tokens that the
+            rules of the model allow; in several windows, of all tokens. A window for which it is
+            below a threshold while `no_speech` is above another has no text. `None`: as above.
+        windows: A `Window` for each window of a recording that has several, in order.
     """
 
     transcript: str
@@ -39,6 +64,9 @@ class Transcript(Choice):
     segments: tuple[Segment, ...] = ()
     complete: bool = dataclasses.field(default=True, compare=False)
     terms: float | None = dataclasses.field(default=None, compare=False)
+    no_speech: float | None = dataclasses.field(default=None, compare=False)
+    mean_log_probability: float | None = dataclasses.field(default=None, compare=False)
+    windows: tuple[Window, ...] = dataclasses.field(default=(), compare=False)
 
     def __post_init__(self) -> None:
         if self.terms is None:
@@ -48,6 +76,17 @@ class Transcript(Choice):
     def text(self) -> str:
         """The text, as `predict` writes it."""
         return self.transcript
+
+    @property
+    def compression_ratio(self) -> float:
+        """Bytes of the text over those of the compressed text; the largest of several windows."""
+        texts = [window.text for window in self.windows] or [self.transcript]
+        return max(map(compression_ratio, texts))
+
+    @property
+    def repeats(self) -> bool:
+        """Whether the text repeats itself: `compression_ratio` is above 2.4, as in Whisper."""
+        return self.compression_ratio > REPEATED
 
     @property
     def score(self) -> float:
@@ -74,3 +113,36 @@ class Transcript(Choice):
     def is_tied(self, other: Any, tolerance: float) -> bool:
         """Returns whether the two scores differ by at most twice the tolerance; see `gap`."""
         return self.gap(other) <= 2 * tolerance
+
+
+def read_transcripts(answers: dict[str, np.ndarray]) -> list[Transcript]:
+    """Returns a `Transcript` for each row of answers, see `SpeechCodec.answers`, in arrays."""
+    count = len(answers["transcript"])
+    columns = [answers[name] for name in ("transcript", "score", "length", "truncated")]
+    languages = [code.decode() for code in answers.get("language", ())]
+    columns.append(languages or [None] * count)
+    columns.append(read_segments(answers) or [()] * count)
+    columns.append(answers.get("complete", [True] * count))
+    columns.append(answers.get("terms", answers["length"]))
+    numbers = [_floats(answers.get(name), count) for name in ("no_speech", "mean_log_probability")]
+    return [
+        Transcript(
+            text.decode("utf-8", "replace"),
+            float(score),
+            int(length),
+            bool(cut),
+            language,
+            segments,
+            complete=bool(complete),
+            terms=float(terms),
+            no_speech=no_speech,
+            mean_log_probability=mean,
+        )
+        for text, score, length, cut, language, segments, complete, terms, no_speech, mean in zip(
+            *columns, *numbers, strict=True
+        )
+    ]
+
+
+def _floats(values, count):
+    return [None] * count if values is None else np.asarray(values).tolist()

@@ -93,6 +93,17 @@ class Tokenizers(typing.NamedTuple):
             sides[1] = self.target.with_languages(source, target)
         return Tokenizers(*sides)
 
+    def with_any_languages(self) -> "Tokenizers":
+        """Returns tokenizers that encode texts even if the model has no default languages.
+
+        The first language takes the place of a default that is missing.
+        """
+        languages = self.languages
+        if languages is None:
+            return self
+        code = next(iter(languages.ids))
+        return self.with_languages(languages.source or code, languages.target or code)
+
     def files(self) -> dict[str, bytes]:
         """Returns the files to store the tokenizers in, a dictionary from names to bytes."""
         return {
