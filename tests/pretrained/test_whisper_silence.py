@@ -85,6 +85,7 @@ def recognizer(tmp_path_factory):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_silence_has_no_text(recognizer):
     sounds = [*recordings(2240, 2000, 1800)]
     before = recognizer.transcribe(sounds)
@@ -208,6 +209,7 @@ def test_one_graph_serves_all_numbers(recognizer, monkeypatch):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_options_of_predict(tmp_path):
     run, (sound,) = tmp_path / "run", recordings(2240)
     write_varied(tmp_path / "hf")
