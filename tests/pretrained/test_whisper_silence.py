@@ -125,6 +125,10 @@ def test_a_long_recording_has_the_numbers_of_its_windows(recognizer):
     assert min(means) <= result.mean_log_probability <= max(means)
 
 
+def always(result):
+    return lambda *_: [[result]]
+
+
 def test_a_text_that_repeats_itself_is_reported():
     text = "and so on " * 30
     content = text.encode()
@@ -136,8 +140,7 @@ def test_a_text_that_repeats_itself_is_reported():
     assert Transcript("a cat", -1.0, 9, windows=windows).repeats
     warnings = []
     for result in (looped, Transcript("a cat", -1.0, 4)):
-        function = lambda numbers, texts, size, result=result: [[result]]  # noqa: E731
-        [*outcomes(function, io.BytesIO(b"a.wav\n"), warnings.append)]
+        [*outcomes(always(result), io.BytesIO(b"a.wav\n"), warnings.append)]
     assert len(warnings) == 1 and warnings[0].startswith("line 1: the text repeats itself")
 
 
