@@ -22,6 +22,9 @@ COMPUTING := $(addprefix tests/,conformance decoding export models training/loss
 AVX2 := ONEDNN_MAX_CPU_ISA=AVX2 CT2_FORCE_CPU_ISA=AVX2 XLA_FLAGS=--xla_cpu_max_isa=AVX2 \
 	PYTHONPATH=$(abspath $(VENV))/avx2$${PYTHONPATH:+:$$PYTHONPATH} TEST_WITH_GRAPPLER=1
 
+# Tests start many processes, and each would otherwise compile the package again.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-slow test-avx2 test-all test-real test-versions lint types format example-pages docs release-check repository clean
 
