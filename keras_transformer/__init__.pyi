@@ -101,7 +101,9 @@ from .tasks.images.recognizer import ImageRecognizer as ImageRecognizer
 from .tasks.series.simulator import SeriesSimulator as SeriesSimulator
 from .tasks.speech_recognition.recognizer import SpeechRecognizer as SpeechRecognizer
 from .tasks.speech_recognition.transcript import Transcript as Transcript
-from .tasks.labelling.labeller import Labelling as Labelling, TokenLabeller as TokenLabeller
+from .tasks.labelling.codec import Labelling as Labelling
+from .tasks.labelling.entities import Entity as Entity, TextEntities as TextEntities
+from .tasks.labelling.labeller import TokenLabeller as TokenLabeller
 from .tasks.embedding.embedder import Embedder as Embedder, TextVector as TextVector
 from .tasks.question_answering.answerer import QuestionAnswerer as QuestionAnswerer
 from .tasks.question_answering.codec import Answer as Answer

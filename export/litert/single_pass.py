@@ -34,12 +34,15 @@ class LiteRTSinglePass(LiteRTFile):
         self._encoder = traced_once(self._trace_encoder)
 
     def choose(self, **settings) -> None:
-        """Replaces the defaults of settings that the `choices` of the codec have.
+        """Replaces settings of the codec, or the defaults of those that its `choices` have.
 
         Raises:
             TypeError, ValueError: If the model does not have a choice or a value.
         """
-        self.codec = self.codec.with_choices(self.codec.choices.replaced(**settings))
+        if self.codec.settings:
+            self.codec = self.codec.changed(**settings)
+        else:
+            self.codec = self.codec.with_choices(self.codec.choices.replaced(**settings))
         self._encoder = traced_once(self._trace_encoder)
 
     def answer_batch(self, examples, signature=None) -> list:

@@ -157,12 +157,14 @@ class Format:
         alignments: Whether pairs such as `0-1` come after the text; see `Alignment.words`.
         timestamps: Whether a result has a line for each of its segments, with the number of its
             input line, the start and the end in seconds, and the text.
+        nothing: Text for a line that is empty or bad.
     """
 
     numbers: bool = False
     scores: bool = False
     alignments: bool = False
     timestamps: bool = False
+    nothing: str = ""
 
     def lines(self, number, results) -> list[str]:
         """Returns the output lines for one input line.
@@ -187,7 +189,7 @@ class Format:
         fields = [str(number)] if self.numbers else []
         if self.scores:
             fields.append(f"{translation.score if translation else 0:.5f}")
-        text = one_line(translation.text) if translation else ""
+        text = one_line(translation.text) if translation else self.nothing
         fields.append(text if self == Format() else text.replace("\t", " "))
         if self.alignments:
             pairs = result.words() if result else []

@@ -9,7 +9,7 @@ MODEL_KINDS = "a run, a SavedModel, a .tflite file or a folder for CTranslate2"
 LANGUAGES = ("source_language", "target_language")
 # Settings of answers, see `TextPass.with_settings`.
 SILENCE = ("no_speech_threshold", "log_probability_threshold")  # see `Silence`
-ANSWERS = ("no_answer", "dimensions", "prompt", "timestamps", *SILENCE)
+ANSWERS = ("no_answer", "dimensions", "prompt", "timestamps", "spans", *SILENCE)
 TIMES = ("timestamps", "subtitles")  # options that need timestamps
 # Options that a run supports, depending on its task.
 ALL = {*SEARCHES, "max_length", "alignments", "shortlist", *LANGUAGES, *ANSWERS, *TIMES}

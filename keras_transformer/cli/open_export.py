@@ -58,7 +58,8 @@ def open_litert(path, search, n_best, languages, answers, alignments=False) -> A
     _check_file(path)
     kind, beam = origin_of(path)
     if not kind.generates:
-        return _opened(LiteRTSinglePass(path), languages, answers, path)
+        model = LiteRTSinglePass(path)
+        return _opened(model, languages, answers, path, model.codec.settings)
     opened_with = FORMATS["litert"].opened_with
     _refuse_all_but(opened_with, path)
     # Settings that no option changes come from the export.
@@ -106,10 +107,10 @@ def open_ctranslate2_folder(path, search, n_best, languages, answers) -> Any:
     return _exported(path, translator, n_best)
 
 
-def _opened(model, languages, answers, path):
+def _opened(model, languages, answers, path, settings=()):
     """Returns the lines of an export of single answers, with its languages and settings."""
     choices = getattr(model.codec, "choices", None)
-    _refuse_all_but(getattr(choices, "command_options", ()), path)
+    _refuse_all_but((*getattr(choices, "command_options", ()), *settings), path)
     if any(languages):
         check_choice("language", choices, LANGUAGES, path)
         answers = {**choices.for_languages(*languages), **answers}

@@ -112,6 +112,13 @@ EXAMPLE = """keras-transformer translate runs/base --beam 4 < in.txt > out.txt""
     "empty string for none.  [default: that of the checkpoint, mostly none]",
 )
 @option(
+    "--spans",
+    is_flag=True,
+    group="Answers",
+    help="In token classification of raw texts: write the entities of each line as a list in JSON, "
+    "with label, start and end in characters of the line, score and text.",
+)
+@option(
     "--timestamps",
     is_flag=True,
     group="Answers",
@@ -170,6 +177,7 @@ def predict(
     no_answer,
     dimensions,
     prompt,
+    spans,
     timestamps,
     subtitles,
     no_speech_threshold,
@@ -203,6 +211,7 @@ def predict(
         "no_answer": no_answer,
         "dimensions": dimensions,
         "prompt": prompt,
+        "spans": True if spans else None,
         "timestamps": True if timestamps or subtitles else None,
         "no_speech_threshold": no_speech_threshold,
         "log_probability_threshold": log_probability_threshold,
@@ -212,6 +221,7 @@ def predict(
         scores=scores or n_best is not None,
         alignments=alignments,
         timestamps=timestamps,
+        nothing="[]" if spans else "",
     )
     models, files = _split(models)
     _check_files_of(source, target, files, shard, stream, subtitles)

@@ -16,7 +16,7 @@ from keras_transformer.export.limits import Limits
 from keras_transformer.export.litert.single_pass import LiteRTSinglePass
 from keras_transformer.export.saved_model.loaders import SessionModel
 from keras_transformer.export.saved_model.runtime import SavedModelSinglePass
-from keras_transformer.tasks.labelling.labeller import Labelling, LabellingCodec
+from keras_transformer.tasks.labelling.codec import Labelling, LabellingCodec
 
 TEXTS = ["in 3 days", "after 12 hours and 30 minutes", "weeks", "", "Grüße aus Köln", "x " * 40]
 LABELS = ("O", "B-X", "I-X", "B-Y")
@@ -150,3 +150,19 @@ def test_the_comparison_of_a_labeller():
     assert report["score_error"] == pytest.approx(-np.log(0.4) / 2, abs=1e-5)
     with pytest.raises(ExportError, match="the span_f1 falls from 100.0 to 0.0"):
         judge(worse, "int8", max_score_loss=1, references=["O B-X"])
+
+
+@pytest.mark.slow
+def test_a_file_returns_the_entities_of_the_run(labeller, file, tmp_path):
+    texts = ["in 3 days, weeks", "Grüße  aus\tKöln!", ""]
+    loaded = LiteRTSinglePass(file["path"])
+    loaded.choose(spans=True)
+    for result, wanted in zip(loaded.answer_batch(texts), labeller.entities(texts), strict=True):
+        places = [(one.label, one.start, one.end) for one in result.entities]
+        assert places == [(one.label, one.start, one.end) for one in wanted.entities]
+    source = tmp_path / "in.txt"
+    source.write_text("in 3 days, weeks\n\n", encoding="utf-8")
+    result = CliRunner().invoke(
+        cli, ["predict", str(file["path"]), "--spans", "--input", str(source)]
+    )
+    assert result.stdout.splitlines()[1] == "[]", result.output

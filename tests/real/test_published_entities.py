@@ -8,7 +8,7 @@ import onnx_file
 import pytest
 import safetensors.numpy
 from bert_oracle import Bert
-from forms import FORMS, Forms
+from forms import FORMS, Forms, command
 from packages import RAMPART
 
 pytestmark = pytest.mark.real
@@ -72,6 +72,18 @@ def test_labels_of_words_are_those_of_the_checkpoint(form, checkpoint, forms):
         assert [r for r, s in zip(received, sure, strict=True) if s] == [
             e for e, s in zip(expected, sure, strict=True) if s
         ]
+
+
+@pytest.mark.parametrize("form", ["run", "litert", "ctranslate2"])
+def test_entities_of_raw_text_have_offsets_of_characters(form, forms):
+    """Punctuation, accents, emoji and white space of raw text; the labels are the oracle's."""
+    text = "My name is José  García-Lorca,\tI live at 12 Main St., Boston. 😀 JOSE\u0301!"
+    found = json.loads(command("predict", forms.path(form), "--spans", text=f"{text}\n"))
+    assert [(one["label"], one["text"]) for one in found] == [
+        ("GIVEN_NAME", "José"), ("SURNAME", "García-Lorca"), ("BUILDING_NUMBER", "12"),
+        ("STREET_NAME", "Main St."), ("CITY", "Boston"), ("GIVEN_NAME", "JOSE\u0301"),
+    ]  # fmt: skip
+    assert all(text[one["start"] : one["end"]] == one["text"] for one in found)
 
 
 def test_the_licence_of_the_folder_is_noticed(forms):

@@ -12,7 +12,7 @@ from reader_cases import VOCABULARIES, answers, members_of, rows, texts, vocabul
 from test_word_patterns import split
 
 from keras_transformer.tasks.classification.classifier import ClassificationCodec
-from keras_transformer.tasks.labelling.labeller import LabellingCodec
+from keras_transformer.tasks.labelling.codec import LabellingCodec
 from keras_transformer.text import word_patterns
 from keras_transformer.text.code_points import CODE_POINTS
 

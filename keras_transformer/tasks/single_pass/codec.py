@@ -162,6 +162,7 @@ class Codec(abc.ABC):
             ensemble, such as `"scale"`, or `"table.filled"` for a field of a dictionary.
         padding: Dictionary from the inputs to the numbers that pad them.
         suffixes: Suffixes of the files that examples are the paths of, such as `".png"`.
+        settings: Names of the settings of `changed`.
         most: Maximum number of examples that a SavedModel answers at a time. `None`: no limit.
         together: Number of examples with which a batch is full, whatever their sizes. `None`: no
             such number.
@@ -174,7 +175,7 @@ class Codec(abc.ABC):
     score_unit = "nats"
     blank = True
     signature = longest = most = together = None
-    own_metadata = suffixes = ()
+    own_metadata = suffixes = settings = ()
     request_specs = {}
     option_specs = {}
     rule = ""
@@ -262,6 +263,10 @@ class Codec(abc.ABC):
     def options(self, examples: Sequence[Any]) -> dict[str, Tensor]:
         """Returns tensors of `option_specs` that stand for the defaults, one for each example."""
         return {}
+
+    def changed(self: Kind, **settings: Any) -> Kind:
+        """Returns a codec with other values of its `settings`, for the same model."""
+        raise NotImplementedError
 
     # In a graph
 
