@@ -67,7 +67,13 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if item.get_closest_marker("slow"):  # these show warnings, the fast ones fail with them
             item.add_marker(pytest.mark.filterwarnings("default"))
-    items.sort(key=lambda item: not (scope_of(item.nodeid) + "/").startswith(SHARED + LONG))
+    items.sort(key=_later)
+
+
+def _later(item):
+    """Returns the key by which tests are sorted: those of files that take long have the lowest."""
+    scope = scope_of(item.nodeid) + "/"
+    return not scope.startswith(SHARED + LONG), not scope.startswith("tests/training/")
 
 
 @pytest.hookimpl(optionalhook=True)
