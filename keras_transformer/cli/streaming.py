@@ -121,7 +121,7 @@ def outcomes(
             elif outcome:
                 if _is_cut(outcome):
                     warn(f"line {number}: {CUT}")
-                if not all(getattr(result, "complete", True) for result in outcome):
+                if any(_is_incomplete(result) for result in outcome):
                     warn(f"line {number}: {INCOMPLETE}")
                 for result in outcome:
                     if getattr(result, "repeats", False):
@@ -195,6 +195,10 @@ def _report(number, error, strict, warn, fate):
 
 def _is_cut(results):
     return any(getattr(result, "translation", result).truncated for result in results)
+
+
+def _is_incomplete(result):
+    return getattr(getattr(result, "translation", result), "complete", None) is False
 
 
 def score_files(

@@ -256,7 +256,8 @@ class Generator(TextPipeline):
         Returns:
             A function with the arguments `sentences`, string `[B]`, UTF-8; the result of `front`,
             if the model has languages; and the `inputs` of the search. It returns a dictionary with
-            `text`, string `[B, M]`; `score`, float32 `[B, M]`; and `truncated`, boolean `[B]`. A
+            `text`, string `[B, M]`; `score`, float32 `[B, M]`; `truncated`, boolean `[B]`; and
+            `complete`, boolean `[B, M]`, see `Generated`. A
             sentence longer than `max_length` tokens is cut; an empty one stays empty if `blank`.
         """
         return self._searcher(search.kind, n_best)

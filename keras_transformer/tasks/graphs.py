@@ -12,7 +12,8 @@ import tensorflow as tf
 
 from keras_transformer.decoding import score
 from keras_transformer.decoding.loop import stages_for
-from keras_transformer.tasks.results import COLUMNS
+from keras_transformer.decoding.predictor import Vocabulary
+from keras_transformer.tasks.results import COLUMNS, COMPLETE
 from keras_transformer.tasks.strings import encode
 from keras_transformer.text.languages import with_front
 
@@ -53,7 +54,7 @@ def trace_search(translator, search, n_best) -> Callable:
         languages, values = values[: len(front)], values[len(front) :]
         chosen = search.with_values(values)
         outputs = _translate(translator, sentences, chosen, *languages, n_best=n_best)
-        return {name: outputs[name] for name in COLUMNS}
+        return {name: outputs[name] for name in (*COLUMNS, COMPLETE)}
 
     signature = [tf.TensorSpec([None], tf.string, name="sentences"), *front, *search.inputs]
     return tf.function(translate, input_signature=signature, autograph=False)
@@ -118,7 +119,7 @@ def trace_alignment(translator, search, layer, head) -> Callable:
         outputs = _translate(translator, sentences, chosen, *languages, **options)
         pad_id, target = translator.model.config.pad_id, tf.squeeze(outputs["found"].tokens, 1)
         return {
-            **{name: outputs[name] for name in COLUMNS},
+            **{name: outputs[name] for name in (*COLUMNS, COMPLETE)},
             "source": translator.model.read_source(outputs["source"].to_tensor(pad_id)),  # [B, S]
             "target": tf.where(tf.expand_dims(outputs["empty"], 1), pad_id, target),  # [B, L]
             "weights": tf.squeeze(outputs["found"].alignment, 1),  # [B, L, S]
@@ -136,7 +137,26 @@ def _translate(translator, sentences, search, languages=None, **options):
         stages = {"cache_stages": stages_for(model)}
         return search(translator.searched, source, cache_length=longest, **stages, **options)
 
-    return translator.generate(sentences, find, languages)
+    outputs = translator.generate(sentences, find, languages)
+    lengths = tf.cast(outputs["source"].row_lengths(), tf.int32)  # [B]
+    is_complete = _complete(model.config, search, outputs["found"].tokens, lengths, longest)
+    return {**outputs, COMPLETE: tf.expand_dims(outputs["empty"], 1) | is_complete}
+
+
+def _complete(config, search, tokens, lengths, longest):
+    """Returns which outputs `[B, M, L]` ended before their maximum length, boolean `[B, M]`.
+
+    Where an end is forced at the maximum length, an output of this length counts as cut.
+    """
+    ended = tf.reduce_any(tf.equal(tokens, config.eos_id), axis=2)
+    vocabulary = Vocabulary.of(config)
+    if vocabulary.forced_eos_id is None:
+        return ended
+    limits = tf.minimum(search.limit(lengths, longest), longest)  # [] or [B]
+    if vocabulary.length_factor is not None:
+        limits = tf.minimum(limits, vocabulary.limits(lengths, longest))
+    counts = tf.reduce_sum(tf.cast(tf.not_equal(tokens, config.pad_id), tf.int32), axis=2)
+    return ended & (counts < tf.reshape(limits, [-1, 1]))
 
 
 def trace_text_score(generator) -> Callable:

@@ -7,6 +7,7 @@ import numpy as np
 from keras_transformer.decoding.hypotheses import exists
 
 COLUMNS = ("text", "score", "truncated")
+COMPLETE = "complete"  # a further column of searches of models in memory
 SPACE, END = "\u2581", "</s>"  # in SentencePiece's notation
 
 
@@ -19,11 +20,14 @@ class Generated:
         score: Sum of the log-probabilities of the tokens, including the end token. In beam search,
             the sum is divided by the length penalty.
         truncated: Whether the input was longer than the model's limit and was cut.
+        complete: Whether the output ended before its maximum length. `False`: text is missing, or
+            the model repeated itself. `None`: not known, as for an exported model.
     """
 
     text: str
     score: float
     truncated: bool
+    complete: bool | None = dataclasses.field(default=None, compare=False)
 
 
 class Translation(Generated):
@@ -94,17 +98,19 @@ def to_n_best(outputs, n, kind=Translation) -> list[list]:
 
     Args:
         outputs: Dictionary of the tensors `text` and `score`, `[B, M]`, the best first, and
-            `truncated`, `[B]`.
+            `truncated`, `[B]`; optionally `complete`, boolean `[B, M]`.
         n: Maximum number of results of an input; there is at least one.
         kind: Class of the results, `Generated` or a subclass.
     """
     results = []
-    for texts, scores, truncated in zip(*(outputs[name].numpy() for name in COLUMNS), strict=True):
-        distinct = {}
-        for text, score in zip(texts, scores, strict=True):
+    columns = [outputs[name].numpy() for name in COLUMNS]
+    whole = outputs[COMPLETE].numpy().tolist() if COMPLETE in outputs else None
+    for number, (texts, scores, truncated) in enumerate(zip(*columns, strict=True)):
+        distinct, ends = {}, [None] * len(texts) if whole is None else whole[number]
+        for text, score, end in zip(texts, scores, ends, strict=True):
             if exists(score) or not distinct:  # the search may have found fewer
                 text = text.decode("utf-8", "replace")
-                distinct.setdefault(text, kind(text, float(score), bool(truncated)))
+                distinct.setdefault(text, kind(text, float(score), bool(truncated), end))
         results.append(list(distinct.values())[:n])
     return results
 
