@@ -1,6 +1,7 @@
 """The tables of variants name tests that exist, and the variants that are kept are spread."""
 
 import ast
+import functools
 import pathlib
 
 import pytest
@@ -20,11 +21,16 @@ class Item:
         self.markers.append(marker)
 
 
+@functools.cache
+def functions_of(file):
+    tree = ast.parse((ROOT / file).read_text("utf-8"))
+    return {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+
+
 @pytest.mark.parametrize("name", sorted({*FAST_VARIANTS, *CI_VARIANTS, *SLOW_VARIANTS}))
 def test_every_entry_is_a_test(name):
     file, _, function = name.partition("::")
-    tree = ast.parse((ROOT / file).read_text("utf-8"))
-    assert function in {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+    assert function in functions_of(file)
 
 
 def test_variants_at_equal_distances_stay_fast(monkeypatch):
