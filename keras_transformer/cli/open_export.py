@@ -7,6 +7,7 @@ import click
 
 from keras_transformer.checkpoint_hints import hint
 from keras_transformer.cli.command import given, refuse
+from keras_transformer.cli.fixed_options import refuse_fixed
 from keras_transformer.cli.model_options import (
     ALL,
     ANSWERS,
@@ -34,13 +35,14 @@ def open_saved_model(path, search, n_best, languages, answers, alignments=False)
 
     kind = pipeline_class_of(path)
     if kind is not None and not kind.generates:
-        return _opened(SavedModelSinglePass(path), languages, answers, path)
-    _refuse_all_but(FORMATS["saved-model"].opened_with, path)
+        return _opened(SavedModelSinglePass(path), languages, answers, path, "saved-model", kind)
+    beam = read_beam(newest_version(path))
+    refuse_fixed(FORMATS["saved-model"].opened_with, path, "saved-model", kind, beam)
     if any(languages) and (search is not None or n_best is not None):
         refuse(LANGUAGES, f"has no effect beside --beam and --n-best with {path}.")
     if not given("beam"):
         refuse(["length_penalty"], f"needs --beam with {path}.")
-    if search is not None and (beam := read_beam(newest_version(path))) is not None:
+    if search is not None and beam is not None:
         if not beam.has_exponent:
             refuse(["length_penalty"], f"has no effect on {path}: see its README.md.")
         values = {"length_penalty": search.length_penalty} if given("length_penalty") else {}
@@ -59,9 +61,9 @@ def open_litert(path, search, n_best, languages, answers, alignments=False) -> A
     kind, beam = origin_of(path)
     if not kind.generates:
         model = LiteRTSinglePass(path)
-        return _opened(model, languages, answers, path, model.codec.settings)
+        return _opened(model, languages, answers, path, "litert", kind, model.codec.settings)
     opened_with = FORMATS["litert"].opened_with
-    _refuse_all_but(opened_with, path)
+    refuse_fixed(opened_with, path, "litert", kind, beam)
     # Settings that no option changes come from the export.
     taken = {name: OPTIONS[name]["beam"] for name in opened_with if name in BEAMS}
     if not given("beam"):
@@ -107,10 +109,11 @@ def open_ctranslate2_folder(path, search, n_best, languages, answers) -> Any:
     return _exported(path, translator, n_best)
 
 
-def _opened(model, languages, answers, path, settings=()):
+def _opened(model, languages, answers, path, command, kind, settings=()):
     """Returns the lines of an export of single answers, with its languages and settings."""
     choices = getattr(model.codec, "choices", None)
-    _refuse_all_but((*getattr(choices, "command_options", ()), *settings), path)
+    taken = *getattr(choices, "command_options", ()), *settings
+    refuse_fixed(taken, path, command, kind)
     if any(languages):
         check_choice("language", choices, LANGUAGES, path)
         answers = {**choices.for_languages(*languages), **answers}
@@ -149,10 +152,6 @@ def _exported(path, translator, n_best):
             f"outputs. Export the run again with --n-best {n_best}."
         )
     return Several(translator, n_best)
-
-
-def _refuse_all_but(taken, path):
-    refuse(sorted(ALL - {*taken}), f"has no effect on {path}: its searches are part of the export.")
 
 
 def _search_of_ctranslate2(path, search):

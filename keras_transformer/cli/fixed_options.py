@@ -1,0 +1,62 @@
+"""Options of `predict` that an export cannot follow: what it was written with, or what it lacks."""
+
+from typing import Any
+
+import click
+
+from keras_transformer.cli.command import given
+from keras_transformer.cli.model_options import ALL, ANSWERS, LANGUAGES, TIMES
+from keras_transformer.cli.search_options import SEARCHES
+
+OF_GENERATION = {*SEARCHES, *LANGUAGES, "alignments", "shortlist"}
+
+
+def refuse_fixed(taken, path, command, kind, written=None) -> None:
+    """Refuses options that an export does not take.
+
+    Args:
+        taken: Names of the options that it takes.
+        path: Path of the export.
+        command: Name of the command that wrote it, such as `"litert"`.
+        kind: Class of its pipeline; `None`: unknown.
+        written: The `Beam` that it was written with, or `None`.
+
+    Raises:
+        click.UsageError: If the command line sets another option. The message says what the export
+            was written with, or which option or model would have an effect.
+    """
+    name = given(*sorted(ALL - {*taken}))
+    if name is None:
+        return
+    option = f"--{name.replace('_', '-')}"
+    task = getattr(kind, "task", None)
+    if kind is not None and not _fits(name, kind):
+        reason = f"has no effect on {path}, a model for {task}."
+    elif name in _written_by(command):
+        settings = "its own search" if written is None else str(written)
+        reason = (
+            f"has no effect on {path}: the export was written with {settings}. Export the run "
+            f"again with {option}."
+        )
+    elif name in {*ANSWERS, *TIMES}:
+        reason = f"has no effect on {path}: an export has its run's settings. Open the run."
+    else:
+        reason = f"has no effect on {path}: no export has this option. Open the run."
+    raise click.UsageError(f"{option} {reason}")
+
+
+def _fits(name, kind):
+    """Returns whether a run of a kind of pipeline takes an option."""
+    if name in OF_GENERATION:
+        return kind.search is not None
+    settings = getattr(kind, "settings", ())
+    if name in TIMES:
+        return "timestamps" in settings
+    return name not in ANSWERS or name in settings
+
+
+def _written_by(command) -> set[Any]:
+    """Returns the names of the options of `export COMMAND`."""
+    from keras_transformer.cli.export import export
+
+    return {parameter.name for parameter in export.commands[command].params}

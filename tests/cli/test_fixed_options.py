@@ -1,0 +1,71 @@
+"""Options that an export cannot follow: the message says what it holds and what would help."""
+
+import click
+import pytest
+
+from keras_transformer import (
+    Beam,
+    Classifier,
+    QuestionAnswerer,
+    SpeechRecognizer,
+    TokenLabeller,
+    Translator,
+)
+from keras_transformer.cli.fixed_options import refuse_fixed
+from keras_transformer.cli.predict import predict
+
+BEAM = Beam(4, length_penalty=0.6)
+
+
+def refusal(*words, **of_export):
+    """Returns the message of `refuse_fixed` for the options of a `predict`."""
+    context = predict.make_context("predict", ["x", *words])
+    with context, pytest.raises(click.UsageError) as caught:
+        refuse_fixed(path="x", **of_export)
+    return caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("words", "kind", "written", "message"),
+    [
+        (
+            ("--stopping", "score"), Translator, BEAM,
+            "--stopping has no effect on x: the export was written with beam 4, gnmt 0.6. Export "
+            "the run again with --stopping.",
+        ),
+        (
+            ("--max-output", "5"), Translator, None,
+            "--max-output has no effect on x: the export was written with its own search. Export "
+            "the run again with --max-output.",
+        ),
+        (
+            ("--greedy",), None, None,
+            "--greedy has no effect on x: the export was written with its own search. Export the "
+            "run again with --greedy.",
+        ),
+        (
+            ("--sample",), Translator, BEAM,
+            "--sample has no effect on x: no export has this option. Open the run.",
+        ),
+        (
+            ("--no-answer",), QuestionAnswerer, None,
+            "--no-answer has no effect on x: an export has its run's settings. Open the run.",
+        ),
+        (
+            ("--spans",), TokenLabeller, None,
+            "--spans has no effect on x: an export has its run's settings. Open the run.",
+        ),
+        (("--spans",), Classifier, None, "--spans has no effect on x, a model for classification."),
+        (("--beam", "2"), Classifier, None, "--beam has no effect on x, a model for classificat"),
+        (("--ctc",), SpeechRecognizer, None, "--ctc has no effect on x: the export was written wi"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("command", ["saved-model", "litert"])
+def test_the_message_says_what_the_export_holds(command, words, kind, written, message):
+    received = refusal(*words, taken=("n_best",), command=command, kind=kind, written=written)
+    assert received.startswith(message)
+
+
+def test_options_that_the_export_takes_are_not_refused():
+    with predict.make_context("predict", ["x", "--n-best", "2"]):
+        refuse_fixed(("n_best",), "x", "litert", Translator)
