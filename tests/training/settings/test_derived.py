@@ -21,7 +21,7 @@ from keras_transformer.training.settings.derived import (
     left_out,
 )
 from keras_transformer.training.settings.schema import Settings
-from keras_transformer.training.settings.toml import SettingsError, load_settings
+from keras_transformer.training.settings.toml import SettingsError, load_settings, save_settings
 
 BASE = 512  # d_model
 
@@ -195,6 +195,20 @@ def test_a_given_rate_replaces_that_of_fine_tuning():
     one = derive(settings({"updates": 1}, **TUNED), 3, BASE)  # nothing to rise and fall
     assert one.schedule.kind == "constant"
     make_schedule(one.schedule, BASE, 1)
+
+
+def test_saved_settings_leave_the_rate_of_fine_tuning_open(tmp_path):
+    """A run that was interrupted before its first update has the settings as they were written."""
+    written = {"vocabulary": {"size": 4000}, "model": {"start_from": "run", "preset": "tiny"}}
+    for schedule in ({}, {"warmup_steps": 7}, {"kind": "inverse_sqrt"}):
+        ours = settings({"updates": 500}, schedule, **written)
+        save_settings(ours, tmp_path / "config.toml")
+        again = load_settings(tmp_path / "config.toml")
+        assert again.schedule == ours.schedule and left_out(again) == left_out(ours)
+        derived = derive(ours, 3, BASE, 4000)
+        assert derive(again, 3, BASE, 4000).schedule == derived.schedule
+        save_settings(derived, tmp_path / "config.toml")
+        assert load_settings(tmp_path / "config.toml").schedule == derived.schedule
 
 
 def test_a_fine_tuning_resumes_with_the_rate_that_it_began_with():
