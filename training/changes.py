@@ -2,7 +2,6 @@
 
 from keras_transformer.training.loop.checkpoint import Checkpoints
 from keras_transformer.training.schedule import make_schedule
-from keras_transformer.training.settings.derived import is_tuning
 from keras_transformer.training.settings.fields import Section
 from keras_transformer.training.settings.toml import SettingsError, differences
 
@@ -76,7 +75,7 @@ def describe_derived(settings, derived) -> str:
         settings: The `Settings` as they were written.
         derived: The result of `derive` for them.
     """
-    hidden = {"schedule.kind", "schedule.peak"} if is_tuning(settings) else set()
+    hidden = {"schedule.kind", "schedule.peak"} if settings.is_tuning else set()
     keys = [key for key in differences(settings, derived) if key not in hidden]
     numbers = ", ".join(f"{key} = {_value(derived, key)}" for key in keys)
     return f"Settings chosen from the size of the data: {numbers}." if numbers else ""

@@ -33,8 +33,6 @@ WARMUP = 4_000
 INTERVAL = 1_000
 VOCABULARY = 4_000  # tokens
 LORA = 10  # times the rate of all weights, because adapters begin without an effect
-# A given one decides about the learning rate, and so about the others.
-RATES = {"kind", "peak", "scale", "final"}
 KEYS = {
     "training": ("updates", "validate_every", "checkpoint_every"),
     "schedule": ("kind", "warmup_steps", "peak"),
@@ -53,12 +51,6 @@ def left_out(settings) -> list[str]:
     ]
 
 
-def is_tuning(settings) -> bool:
-    """Returns whether a run starts from another one and leaves its learning rate open."""
-    given = settings.schedule.model_fields_set
-    return settings.model.start_from is not None and not RATES & given
-
-
 def derive(settings, steps, d_model, vocab_size=None) -> "Settings":
     """Returns `Settings` with all numbers that depend on the data.
 
@@ -74,7 +66,7 @@ def derive(settings, steps, d_model, vocab_size=None) -> "Settings":
     interval = min(math.ceil(updates / 10), INTERVAL)
     warmup = min(max(updates // 10, 1), WARMUP)
     peak = float(f"{(d_model * WARMUP) ** -0.5:.3g}") if warmup < WARMUP else None
-    if is_tuning(settings):
+    if settings.is_tuning:
         times = 1 if settings.training.lora is None else LORA
         peak = settings.task.get().tuning_rate * times
     return _filled(
@@ -148,7 +140,7 @@ def _filled(settings, numbers, names):
 def _is_missing(settings, section, key):
     """Returns `True` if a key is not given."""
     if (section, key) == ("schedule", "kind"):  # whose default is not `None`
-        return is_tuning(settings)
+        return settings.is_tuning
     return getattr(getattr(settings, section), key) is None
 
 
@@ -160,7 +152,7 @@ def _matters(settings, section, key):
         return settings.training.checkpoint_epochs is None
     schedule = settings.schedule
     if key == "peak":  # with a given warm-up, the peak follows from Eq. 3
-        return is_tuning(settings) or (
+        return settings.is_tuning or (
             schedule.kind == "inverse_sqrt"
             and schedule.warmup_steps is None
             and schedule.scale is None

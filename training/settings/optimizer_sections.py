@@ -46,6 +46,10 @@ class OptimizerSettings(Section):
         return self
 
 
+# A given one decides about the learning rate, and so about the others.
+RATES = {"kind", "peak", "scale", "final"}
+
+
 class ScheduleSettings(Section):
     """The learning rate, which rises linearly in the warm-up and then falls or stays constant.
 

@@ -32,6 +32,7 @@ from keras_transformer.training.settings.model_sections import (
     model_settings,
 )
 from keras_transformer.training.settings.optimizer_sections import (
+    RATES,
     OptimizerSettings,
     ScheduleSettings,
 )
@@ -215,6 +216,11 @@ class Settings(Section):
                     "it."
                 )
 
+    @property
+    def is_tuning(self) -> bool:
+        """Whether a run starts from another one and leaves its learning rate open."""
+        return self.model.start_from is not None and not RATES & self.schedule.model_fields_set
+
     def used(self) -> dict[str, Any]:
         """Returns all values that have an effect on the task, as nested dictionaries."""
         unused = {}
@@ -224,6 +230,8 @@ class Settings(Section):
                 unused.setdefault(section, set()).add(key)
             else:
                 unused[section] = True
+        if self.is_tuning:  # the default would read as a choice of another rate
+            unused.setdefault("schedule", set()).add("kind")
         return self.model_dump(exclude_none=True, exclude=unused)
 
     def _check_vocabulary(self, task):

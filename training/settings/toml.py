@@ -12,7 +12,6 @@ import tomlkit
 from tomlkit.exceptions import ParseError, TOMLKitError
 
 from keras_transformer.tasks import TASKS
-from keras_transformer.training.settings.derived import is_tuning
 from keras_transformer.training.settings.fields import section_in
 from keras_transformer.training.settings.inheritance import inherit
 from keras_transformer.training.settings.model_sections import model_settings
@@ -84,8 +83,6 @@ def save_settings(settings: Settings, path: str | os.PathLike) -> None:
         path: The TOML file to write.
     """
     values, folder = settings.used(), os.path.abspath(Path(path).parent) + os.sep
-    if is_tuning(settings):  # the default would read as a choice of another rate
-        del values["schedule"]["kind"]
     for section, keys in _path_keys().items():
         table = values.get(section, {})
         for key in keys & set(table):

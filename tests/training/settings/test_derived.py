@@ -202,6 +202,7 @@ def test_saved_settings_leave_the_rate_of_fine_tuning_open(tmp_path):
     written = {"vocabulary": {"size": 4000}, "model": {"start_from": "run", "preset": "tiny"}}
     for schedule in ({}, {"warmup_steps": 7}, {"kind": "inverse_sqrt"}):
         ours = settings({"updates": 500}, schedule, **written)
+        assert ours.is_tuning == ("kind" not in ours.used()["schedule"]) == ("kind" not in schedule)
         save_settings(ours, tmp_path / "config.toml")
         again = load_settings(tmp_path / "config.toml")
         assert again.schedule == ours.schedule and left_out(again) == left_out(ours)
