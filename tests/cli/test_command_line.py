@@ -189,6 +189,7 @@ def test_a_beam_and_its_penalty_reach_the_search(monkeypatch, tmp_path):
         max_length = 9
         model = types.SimpleNamespace(config=small_config())
         models = (model,)
+        tokenizers = types.SimpleNamespace(languages=None)
 
         def __init__(self):
             self.searches = []
