@@ -135,6 +135,10 @@ _FAST_BY_FILE = {
         "test_options_that_marian_does_not_have_are_refused_by_name": 8,
         "test_the_file_computes_in_marian_what_the_model_computes": 0,
     },
+    "tests/export/test_packed_encoders.py": {
+        "test_models_have_the_same_outputs": 2,
+        "test_real_tokens_have_the_same_states": 2,
+    },
     "tests/layers/test_alibi.py": {
         "test_a_custom_position_may_have_weights": 1,
     },
@@ -367,6 +371,9 @@ _FAST_BY_FILE = {
         "test_the_length_settings_of_a_beam_have_an_effect": 1,
         "test_the_settings_of_a_run_name_the_task_of_its_model": 1,
     },
+    "tests/tasks/test_whole_word_masking.py": {
+        "test_words_are_hidden_as_a_whole_and_as_many_tokens_as_without_words": 1,
+    },
     "tests/text/test_wordpiece.py": {
         "test_ids_equal_those_of_the_algorithm": 1,
     },
@@ -527,10 +534,6 @@ _FAST_REST_IN_CI_BY_FILE = {
     "tests/export/test_marian.py": {
         "test_an_export_with_other_weights_is_not_kept": 0,
     },
-    "tests/export/test_packed_encoders.py": {
-        "test_models_have_the_same_outputs": 2,
-        "test_real_tokens_have_the_same_states": 2,
-    },
     "tests/export/test_shortlists.py": {
         "test_copies_of_a_translator_keep_the_shortlist_or_get_another": 0,
     },
@@ -624,9 +627,6 @@ _FAST_REST_IN_CI_BY_FILE = {
         "test_one_graph_serves_every_length_and_penalty": 0,
         "test_one_graph_serves_every_limit_of_greedy_search": 0,
         "test_scores_of_pairs_equal_those_of_the_function_for_any_batch_size": 0,
-    },
-    "tests/tasks/test_whole_word_masking.py": {
-        "test_words_are_hidden_as_a_whole_and_as_many_tokens_as_without_words": 1,
     },
     "tests/text/test_byte_bpe.py": {
         "test_it_works_in_a_saved_model_that_python_does_not_load": 0,
@@ -745,6 +745,9 @@ _SLOW_BY_FILE = {
     "tests/cli/test_bad_inputs.py": {
         "test_a_closed_stream_is_reported": 1,
     },
+    "tests/cli/test_bad_lines.py": {
+        "test_a_bad_line_gets_the_fields_of_an_empty_line": 1,
+    },
     "tests/cli/test_command_line.py": {
         "test_importing_the_package_registers_its_layers": 1,
         "test_the_highest_log_level_is_silent": 0,
@@ -760,6 +763,9 @@ _SLOW_BY_FILE = {
     },
     "tests/cli/test_several_runs.py": {
         "test_an_evaluation_names_its_runs_and_does_not_change_them": 0,
+    },
+    "tests/cli/test_shortlist_command.py": {
+        "test_a_sample_takes_pairs_at_equal_distances": 1,
     },
     "tests/conformance/test_conformance.py": {
         "test_dtype_of_one_layer": 6,
@@ -871,6 +877,7 @@ _SLOW_BY_FILE = {
         "test_a_process_that_ran_other_models_before_gives_the_same": 0,
         "test_builtin_operators_only_and_no_output_comes_from_a_loop": 1,
         "test_int8_is_small": 0,
+        "test_quantised_files_lose_little": 2,
         "test_signatures_are_named_and_of_fixed_shape": 0,
         "test_the_scales_of_a_large_table_are_stored_twice_and_not_rounded": 0,
     },
@@ -879,11 +886,11 @@ _SLOW_BY_FILE = {
         "test_a_wrong_second_hypothesis_is_detected": 1,
         "test_n_best_tokens_equal_those_of_the_model": 1,
     },
+    "tests/export/litert/test_litert_refusals.py": {
+        "test_a_model_that_needs_other_operators_is_refused_by_name": 1,
+    },
     "tests/export/litert/test_source_ids.py": {
         "test_valid_ids_give_bitwise_the_outputs_without_the_check": 0,
-    },
-    "tests/export/litert/test_stand_ins.py": {
-        "test_the_file_equals_the_one_that_the_converter_writes": 1,
     },
     "tests/export/litert/test_static_int8.py": {
         "test_a_wrong_calibration_fails": 1,
@@ -902,8 +909,14 @@ _SLOW_BY_FILE = {
     "tests/export/programs/test_browser.py": {
         "test_the_first_translation_is_as_fast_as_later_ones": 0,
     },
+    "tests/export/saved_model/test_output_matrix.py": {
+        "test_the_logits_are_those_of_the_table": 8,
+    },
     "tests/export/saved_model/test_readmes.py": {
         "test_without_the_import_loading_names_that_operation": 1,
+    },
+    "tests/export/saved_model/test_saved_model.py": {
+        "test_a_string_that_is_not_utf8_is_translated_as_by_translate": 1,
     },
     "tests/export/saved_model/test_saved_model_jit.py": {
         "test_an_empty_batch_and_odd_sentences": 0,
@@ -913,20 +926,28 @@ _SLOW_BY_FILE = {
     },
     "tests/export/saved_model/test_saved_model_refusals.py": {
         "test_an_alignment_of_another_layer_is_detected": 0,
-        "test_every_output_of_an_alignment_is_checked": 2,
+        "test_every_output_of_an_alignment_is_checked": 1,
         "test_every_signature_is_checked": 1,
+    },
+    "tests/export/test_apart.py": {
+        "test_a_process_that_is_killed_leaves_no_export": 1,
     },
     "tests/export/test_array_tasks.py": {
         "test_a_quantised_series": 1,
-        "test_a_series_in_a_tflite_file": 2,
-        "test_images_are_resized_as_in_the_run": 1,
+        "test_a_series_in_a_tflite_file": 1,
+        "test_images_are_resized_as_in_the_run": 0,
         "test_images_in_a_tflite_file": 1,
+        "test_snow_accounting_in_both_exports": 0,
+    },
+    "tests/export/test_ctranslate2.py": {
+        "test_quantised_models_are_smaller_and_lose_little": 1,
+        "test_the_tied_table_is_stored_once": 1,
     },
     "tests/export/test_ctranslate2_models.py": {
         "test_a_beam_after_a_forced_token_gives_the_same": 1,
-        "test_a_beam_gives_the_same": 2,
+        "test_a_beam_gives_the_same": 1,
         "test_every_kind_of_language_model_gives_the_same": 1,
-        "test_every_kind_of_model_gives_the_same": 2,
+        "test_every_kind_of_model_gives_the_same": 1,
     },
     "tests/export/test_embedding_exports.py": {
         "test_exports_have_the_prompts": 1,
@@ -945,8 +966,12 @@ _SLOW_BY_FILE = {
         "test_an_int8_file_scores_as_the_model": 1,
         "test_an_output_bias_in_quantised_files": 0,
     },
+    "tests/export/test_format_declarations.py": {
+        "test_the_signatures_of_a_generator_equal_its_own_outputs": 1,
+    },
     "tests/export/test_marian.py": {
-        "test_the_file_computes_in_marian_what_the_model_computes": 2,
+        "test_the_file_computes_in_marian_what_the_model_computes": 1,
+        "test_the_multipliers_come_from_the_largest_activations": 1,
     },
     "tests/export/test_packed_encoders.py": {
         "test_models_have_the_same_outputs": 2,
@@ -954,6 +979,10 @@ _SLOW_BY_FILE = {
     },
     "tests/export/test_shortlists.py": {
         "test_a_file_translates_as_the_run_does_with_the_same_shortlist": 1,
+    },
+    "tests/export/test_speech_exports.py": {
+        "test_a_saved_model_takes_files_or_samples": 1,
+        "test_a_tflite_file_emits_the_tokens_of_the_run": 1,
     },
     "tests/layers/test_other_models.py": {
         "test_an_encoder": 3,
@@ -992,7 +1021,9 @@ _SLOW_BY_FILE = {
         "test_ids_equal_those_of_the_package_tokenizers": 1,
     },
     "tests/pretrained/test_encoders_in_ctranslate2.py": {
-        "test_the_folder_of_ctranslate2s_own_converter_has_the_same_states": 2,
+        "test_a_head_that_differs_is_detected": 1,
+        "test_quantised_vectors_point_in_nearly_the_same_direction": 1,
+        "test_the_folder_of_ctranslate2s_own_converter_has_the_same_states": 1,
     },
     "tests/pretrained/test_families.py": {
         "test_a_checkpoint_becomes_a_run_that_computes_the_same": 1,
@@ -1007,17 +1038,33 @@ _SLOW_BY_FILE = {
     "tests/pretrained/test_masked_heads.py": {
         "test_exports_predict_the_words_of_the_checkpoint": 1,
     },
+    "tests/pretrained/test_piece_vocabulary.py": {
+        "test_a_folder_without_the_model_has_the_same_ids": 1,
+    },
     "tests/pretrained/test_question_answering.py": {
         "test_exports_answer_as_the_checkpoint": 0,
     },
+    "tests/pretrained/test_roberta.py": {
+        "test_texts_get_the_labels_of_the_checkpoint": 1,
+    },
+    "tests/pretrained/test_sentencepiece_bpe.py": {
+        "test_texts_go_on_as_in_numpy_in_a_run_as_well": 1,
+    },
     "tests/pretrained/test_ties.py": {
-        "test_weights_in_the_file_are_used_although_the_settings_tie_them": 2,
+        "test_output_weights_that_are_missing_are_those_of_the_embedding": 1,
+        "test_weights_in_the_file_are_used_although_the_settings_tie_them": 1,
     },
     "tests/pretrained/test_trained_here.py": {
         "test_its_int8_file_passes_the_agreement_check": 0,
     },
     "tests/pretrained/test_unigram.py": {
         "test_exports_answer_as_the_checkpoint": 0,
+    },
+    "tests/pretrained/test_whisper.py": {
+        "test_beams_follow_the_rules_and_prompts_do_not_count": 1,
+    },
+    "tests/pretrained/test_whisper_choices.py": {
+        "test_the_detected_language_is_the_most_probable_one": 1,
     },
     "tests/pretrained/test_whisper_exports.py": {
         "test_a_saved_model": 1,
@@ -1032,7 +1079,7 @@ _SLOW_BY_FILE = {
         "test_a_saved_model_of_a_recurrent_decoder_translates_as_the_run": 0,
     },
     "tests/system/test_documents.py": {
-        "test_the_python_of_a_page_runs": 6,
+        "test_the_python_of_a_page_runs": 4,
     },
     "tests/system/test_examples.py": {
         "test_without_its_data_an_example_tells_in_a_line_how_to_get_them": 1,
@@ -1045,7 +1092,7 @@ _SLOW_BY_FILE = {
         "test_single_pass_models": 1,
     },
     "tests/tasks/test_translator.py": {
-        "test_a_beam_translates_as_beam_decoding": 2,
+        "test_a_beam_translates_as_beam_decoding": 1,
     },
     "tests/tasks/test_whole_word_masking.py": {
         "test_words_are_hidden_as_a_whole_and_as_many_tokens_as_without_words": 3,
