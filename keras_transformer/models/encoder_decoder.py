@@ -67,8 +67,8 @@ class EncoderDecoderModel(TokenOutput, ConfiguredModel):
         """Returns the logits for both sides, as in Fig. 1."""
         return parts.head(_states(parts, inputs)[0], inputs["target"])  # [B, T, V]
 
-    def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Tensor:
-        """Checks shape and dtype of both sides, with errors of one line, and calls the model."""
+    def check_inputs(self, inputs: Any) -> None:
+        """Checks shape, dtype and, where they are known, values of both sides."""
         if isinstance(inputs, dict):
             for side, tensor in inputs.items():
                 if side == "source":
@@ -76,7 +76,6 @@ class EncoderDecoderModel(TokenOutput, ConfiguredModel):
                 else:
                     check_ids(tensor, side, self, self.config.output_size)
             check_same_batch(inputs, self)
-        return keras.Model.__call__(self, inputs, *args, **kwargs)
 
     @fitting_masks()  # the masks are computed from the same tokens as the embeddings
     def call(self, inputs: Any, training: bool | None = None, mask: Tensor | None = None) -> Tensor:  # noqa: D102

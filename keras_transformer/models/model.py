@@ -4,6 +4,7 @@ import typing
 from typing import Any
 
 import keras
+import numpy as np
 
 from keras_transformer.config.model import ModelConfig
 from keras_transformer.layers.kernels import DEFAULT, Kernels
@@ -139,10 +140,38 @@ class ConfiguredModel(keras.Model):
         """Returns `call`: in a `keras.RematScope`, the layers are recomputed one by one."""
         return layer_call
 
+    def check_inputs(self, inputs: Any) -> None:
+        """Checks shape, dtype and, where they are known, values of inputs; errors have one line."""
+        self.parts.input.check(inputs, self)
+
     def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Tensor:
         """Checks shape and dtype of the inputs, with errors of one line, and calls the model."""
-        self.parts.input.check(inputs, self)
+        self.check_inputs(inputs)
         return super().__call__(inputs, *args, **kwargs)
+
+    # A graph does not know the values of its inputs: a wrong token id would be an error without the
+    # name of the model, and on a GPU silently a zero. Therefore, arrays are checked once, before.
+
+    def fit(self, x: Any = None, *args: Any, **kwargs: Any) -> Any:
+        """Checks inputs that are arrays, and trains the model: see `keras.Model.fit`."""
+        self._check_arrays(x, *(kwargs.get("validation_data") or ())[:1])
+        return super().fit(x, *args, **kwargs)
+
+    def evaluate(self, x: Any = None, *args: Any, **kwargs: Any) -> Any:
+        """Checks inputs that are arrays, and evaluates the model: see `keras.Model.evaluate`."""
+        self._check_arrays(x)
+        return super().evaluate(x, *args, **kwargs)
+
+    def predict(self, x: Any, *args: Any, **kwargs: Any) -> Any:
+        """Checks inputs that are arrays, and predicts: see `keras.Model.predict`."""
+        self._check_arrays(x)
+        return super().predict(x, *args, **kwargs)
+
+    def _check_arrays(self, *inputs):
+        for one in inputs:
+            tensors = one.values() if isinstance(one, dict) else [one]
+            if all(isinstance(t, np.ndarray) or keras.ops.is_tensor(t) for t in tensors):
+                self.check_inputs(one)
 
     @property
     def columns(self) -> tuple[FigureColumn, ...]:

@@ -72,6 +72,20 @@ def test_broken_labels_give_the_spans_of_seqeval(labels, expected):
 
 
 @pytest.mark.parametrize(
+    ("labels", "scheme", "expected"),
+    [
+        ("MY-TYPE MY-TYPE O I-MY-TYPE", "IO", [Span(0, 2, "MY-TYPE"), Span(3, 4, "MY-TYPE")]),
+        ("E-MAIL E-MAIL O E-MAIL-I", "IO", [Span(0, 2, "E-MAIL"), Span(3, 4, "E-MAIL")]),
+        ("VITAMIN-B I-VITAMIN-B", "IO", [Span(0, 2, "VITAMIN-B")]),
+        ("S-BAHN-B S-BAHN-I", "BIO", [Span(0, 2, "S-BAHN")]),
+    ],
+)
+def test_only_the_letters_of_the_scheme_are_letters(labels, scheme, expected):
+    assert spans_of(labels.split(), scheme) == expected
+    assert find_problem(labels.split(), scheme) is None
+
+
+@pytest.mark.parametrize(
     ("labels", "scheme", "place", "message"),
     [
         ("O I-X", "BIO", 1, "I-X must follow B-X or I-X. Received: I-X after O."),

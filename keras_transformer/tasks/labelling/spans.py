@@ -35,7 +35,7 @@ class Span:
     type: str
 
 
-def spans_of(labels) -> list[Span]:
+def spans_of(labels, scheme=None) -> list[Span]:
     """Returns the list of `Span`s that labels encode, in order.
 
     Labels that break the scheme are read as in the CoNLL evaluation and in seqeval: a span ends
@@ -43,10 +43,11 @@ def spans_of(labels) -> list[Span]:
 
     Args:
         labels: List of strings.
+        scheme: See `parts_of`.
     """
     spans, begin, before = [], None, (OUTSIDE, "")
     for place, label in enumerate([*labels, OUTSIDE]):
-        prefix, kind = parts_of(label)
+        prefix, kind = parts_of(label, scheme)
         if begin is not None and _ends(before, prefix, kind):
             spans.append(Span(begin, place, before[1]))
             begin = None
@@ -66,32 +67,38 @@ def words_of(text) -> list[str]:
     return [word.decode() for word in text.encode().split()]
 
 
-def parts_of(label) -> tuple[str, str]:
+def parts_of(label, scheme=None) -> tuple[str, str]:
     """Returns the letter of a label, as in BIOES, and its type.
 
     For `O`, they are `O` and an empty string; for a label without a letter, `I` and the label.
+
+    Args:
+        label: The label.
+        scheme: One of `SCHEMES`, whose letters alone are letters: in IO, `E-MAIL` is a type.
+            `None`: those of all schemes are.
     """
     if label == OUTSIDE:
         return OUTSIDE, ""
-    letter, kind = _split(label)
+    letter, kind = _split(label, scheme)
     return LETTERS.get(letter, "I"), kind
 
 
-def letter_of(label) -> str:
+def letter_of(label, scheme=None) -> str:
     """Returns the letter of a label as it is written, an empty string if it has none."""
-    return OUTSIDE if label == OUTSIDE else _split(label)[0]
+    return OUTSIDE if label == OUTSIDE else _split(label, scheme)[0]
 
 
-def _split(label):
+def _split(label, scheme):
     """Returns the letter of a label, which may be its prefix or its suffix, and its type.
 
     The letter is empty if the label has none.
     """
+    letters = [*LETTERS] if scheme is None else [*SCHEMES[scheme]]
     prefix, dash, kind = label.partition("-")
-    if dash and prefix in LETTERS:
+    if dash and prefix in letters:
         return prefix, kind
     kind, dash, suffix = label.rpartition("-")
-    return (suffix, kind) if dash and suffix in LETTERS else ("", label)
+    return (suffix, kind) if dash and suffix in letters else ("", label)
 
 
 def labels_of(spans, count, scheme="BIO") -> list[str]:
@@ -121,9 +128,11 @@ def find_problem(labels, scheme="BIO") -> tuple[int, str] | None:
     """
     before = OUTSIDE, ""
     for place, label in enumerate(labels):
-        prefix, kind = parts_of(label)
+        prefix, kind = parts_of(label, scheme)
         letters = ["", "I"] if scheme == "IO" else [*SCHEMES[scheme]]
-        if label != OUTSIDE and (letter_of(label) not in letters or not kind):
+        is_bio = scheme == "IO" and label.startswith("B-")  # not a type such as E-MAIL
+        known = letter_of(label, scheme) in letters and not is_bio
+        if label != OUTSIDE and not (known and kind):
             forms = ", ".join(f"{letter}-TYPE" for letter in SCHEMES[scheme])
             return place, f"the label must be O or one of {forms} in {scheme}. Received: {label}."
         is_open = before[0] in ("B", "I")

@@ -119,7 +119,7 @@ def _labels(path, begin, labels, scheme, known):
             what += ' If spans begin with I-, as in CoNLL-2003, set `scheme = "IOB1"`.'
         raise ValueError(f"{path}, line {begin + place}: {what}")
     if scheme in CONVERTED:
-        labels = labels_of(spans_of(labels), len(labels))
+        labels = labels_of(spans_of(labels, scheme), len(labels))
     for number, label in enumerate(labels, start=begin):
         if known is not None and label not in known:
             raise ValueError(

@@ -1,0 +1,51 @@
+"""Token ids beyond the vocabulary in arrays given to `fit`, `evaluate` and `predict`."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keras_transformer import (
+    ClassifierConfig,
+    LanguageModel,
+    LanguageModelConfig,
+    TextClassifier,
+    Transformer,
+    TransformerConfig,
+)
+
+SIZES = {"num_layers": 1, "d_model": 8, "d_ff": 8, "num_heads": 2, "vocab_size": 8}
+GOOD, BAD = np.full((2, 3), 7), np.array([[4, 7, 3], [4, 8, 3]])
+METHODS = ("fit", "evaluate", "predict")
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("convert", [np.asarray, tf.constant])
+def test_one_line_names_the_id(method, convert):
+    model = LanguageModel(LanguageModelConfig(**SIZES))
+    message = "`tokens` must be token ids from 0 to 7: .* Received by 'language_model': 8"
+    with pytest.raises(ValueError, match=message):
+        getattr(model, method)(convert(BAD))
+
+
+@pytest.mark.parametrize("side", ["source", "target"])
+@pytest.mark.parametrize("method", METHODS)
+def test_both_sides_of_a_transformer_are_checked(method, side):
+    model = Transformer(TransformerConfig(**SIZES))
+    inputs = {"source": GOOD, "target": GOOD, side: BAD}
+    with pytest.raises(ValueError, match=f"`{side}` must be token ids from 0 to 7"):
+        getattr(model, method)(inputs)
+
+
+def test_the_data_of_a_validation_are_checked():
+    model = TextClassifier(ClassifierConfig(**SIZES, labels=("a", "b")))
+    with pytest.raises(ValueError, match="must be token ids from 0 to 7"):
+        model.fit(GOOD, np.zeros(2), validation_data=(BAD, np.zeros(2)))
+
+
+def test_known_ids_and_data_sets_reach_keras():
+    model = LanguageModel(LanguageModelConfig(**SIZES))
+    assert model.predict(GOOD, verbose=0).shape == (2, 3, 8)
+    with pytest.raises(ValueError, match="compile"):
+        model.fit(tf.data.Dataset.from_tensors((BAD, BAD)))
+    with pytest.raises(ValueError, match="compile"):
+        model.evaluate(GOOD, GOOD)
