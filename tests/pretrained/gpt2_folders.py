@@ -64,6 +64,9 @@ def tensors_of(settings, prefix="transformer.", seed=0):
             add(f"h.{number}.{name}.bias", outputs, scale=0.3)
     add("ln_f.weight", width, mean=1.0, scale=0.3)
     add("ln_f.bias", width, scale=0.3)
+    if not settings.get("tie_word_embeddings", True):
+        shape = settings["vocab_size"], width
+        tensors["lm_head.weight"] = (0.4 * rng.normal(size=shape)).astype("float32")
     return tensors
 
 
@@ -121,7 +124,8 @@ def forward(weights, settings, ids):
         inner = _linear(weights, f"{name}.mlp.c_fc", normed)
         inner = ACTIVATIONS[settings["activation_function"]](inner)
         x = x + _linear(weights, f"{name}.mlp.c_proj", inner)
-    return layer_norm(weights, "ln_f", x, epsilon) @ weights["wte.weight"].T
+    output = weights.get("lm_head.weight", weights["wte.weight"])
+    return layer_norm(weights, "ln_f", x, epsilon) @ output.T
 
 
 def _linear(weights, name, x):

@@ -42,6 +42,7 @@ KINDS = {
     "an inner width": {"n_inner": 34},
     "float16": {"dtype": "float16"},
     "relu": {"activation_function": "relu"},
+    "output weights of its own": {"tie_word_embeddings": False},
 }
 CASES = {
     "small": {**{k: SIZES[k] for k in SIZES if k not in ("model_type", "architectures")}},
@@ -143,7 +144,6 @@ def test_texts_go_on_as_in_numpy_in_a_run_as_well(tmp_path):
         ({"architectures": ["GPT2ForTokenClassification"]}, "`architectures` must be one of GPT2L"),
         ({"scale_attn_by_inverse_layer_idx": True}, "`scale_attn_by_inverse_layer_idx` must be fa"),
         ({"add_cross_attention": True}, "`add_cross_attention` must be false"),
-        ({"tie_word_embeddings": False}, "`tie_word_embeddings` must be true"),
         ({"activation_function": "gelu_fast"}, "`activation_function` must be one of relu, "),
         ({"eos_token_id": 3}, r"`eos_token_id` must be \d+, the id of <\|endoftext\|>"),
         ({"n_layer": 10**9}, r"h\.9+\.mlp\.c_fc\.weight is missing"),
@@ -166,9 +166,6 @@ def test_settings_that_cannot_be_expressed_are_named(changes, message, tmp_path)
 def test_tensors_that_do_not_fit_are_named(tmp_path):
     write_folder(tmp_path, more={"transformer.strange": np.zeros(3, "float32")})
     with pytest.raises(ValueError, match=r"Unused: transformer\.strange\."):
-        read_checkpoint(tmp_path)
-    write_folder(tmp_path, more={"lm_head.weight": np.zeros([len(PIECES), 24], "float32")})
-    with pytest.raises(ValueError, match=r"wte\.weight and lm_head\.weight must be equal"):
         read_checkpoint(tmp_path)
 
 

@@ -2,6 +2,7 @@
 
 import json
 
+import gpt2_folders
 import llama_folders
 import numpy as np
 import opus_folders
@@ -13,6 +14,7 @@ import whisper_folders
 from keras_transformer.pretrained.read import read_checkpoint
 
 WRITERS = {
+    "gpt2": gpt2_folders.write_folder,
     "llama": llama_folders.write_folder,
     "t5": t5_folders.write_folder,
     "bart": lambda folder, **changes: seq2seq_folders.write_folder(folder, "bart", **changes),
@@ -20,7 +22,7 @@ WRITERS = {
     "whisper": whisper_folders.write_folder,
 }
 OUTPUT = {"whisper": "proj_out.weight"}
-FAST = ("llama", "t5")
+FAST = ("gpt2", "llama", "t5")
 CASES = [
     pytest.param(name, marks=() if name in FAST else pytest.mark.slow, id=name) for name in WRITERS
 ]

@@ -14,6 +14,7 @@ from keras_transformer.pretrained.family import Family
 from keras_transformer.pretrained.generation import ends_of
 from keras_transformer.pretrained.names import SAME, Layout, Weight, layers
 from keras_transformer.pretrained.settings import ACTIVATIONS, CheckpointSettings
+from keras_transformer.pretrained.ties import is_tied
 from keras_transformer.text.tokenizers import Tokenizers
 
 CLASSES = ("GPT2LMHeadModel", "GPT2Model")
@@ -23,8 +24,8 @@ EXPRESSIBLE = {
     "scale_attn_weights": (True,),
     "scale_attn_by_inverse_layer_idx": (False,),
     "add_cross_attention": (False,),
-    "tie_word_embeddings": (True,),
 }
+TABLE, OUTPUT = "wte.weight", "lm_head.weight"
 END, PADDING = "<|endoftext|>", "<|pad|>"
 SILENT = -1000.0  # bias of padding, which gets no probability
 SPECIAL = {"pad": PADDING, "unk": END, "bos": END, "eos": END}
@@ -89,20 +90,24 @@ class GPT2(Family):
             position="learned",
             norm="pre",
             attention_bias=True,
-            tie="all",
+            tie="all" if is_tied(self, OUTPUT, [self._prefix + TABLE]) else "none",
             output_bias=True,
         )
 
     def sizes(self, config) -> Iterator[tuple[str, tuple[int, ...]]]:  # noqa: D102
         prefix, width = self._prefix, config.d_model
         yield f"{prefix}h.{config.num_layers - 1}.mlp.c_fc.weight", (width, config.d_ff)
-        yield f"{prefix}wte.weight", (self.settings.count("vocab_size"), width)
+        yield f"{prefix}{TABLE}", (self.settings.count("vocab_size"), width)
         yield f"{prefix}wpe.weight", (config.max_length, width)
 
     def names(self, config) -> Iterator[Weight]:  # noqa: D102
         prefix, entries = self._prefix, self.settings.count("vocab_size")
-        layout = Layout(entries=entries)
-        yield Weight((f"{prefix}wte.weight", "lm_head.weight"), "embedding.table", layout)
+        table, layout = f"{prefix}{TABLE}", Layout(entries=entries)
+        if config.tie == "none":
+            yield Weight(table, "embedding.table", layout)
+            yield Weight(OUTPUT, "output_layer.kernel", layout._replace(transposed=True))
+        else:
+            yield Weight((table, OUTPUT), "embedding.table", layout)
         yield Weight(f"{prefix}wpe.weight", "embedding.positions")
         bias = np.zeros(config.vocab_size, "float32")
         bias[config.pad_id] = SILENT
@@ -122,7 +127,7 @@ class GPT2(Family):
 
     @functools.cached_property
     def _tokenizer(self):
-        self.tensors.check_rows(f"{self._prefix}wte.weight", self.settings, "vocab_size")
+        self.tensors.check_rows(f"{self._prefix}{TABLE}", self.settings, "vocab_size")
         options = {"starts_with_bos": False, "padding": self._padding}
         return read_byte_bpe(self.folder, self.settings, SPECIAL, **options)
 
