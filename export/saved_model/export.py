@@ -129,6 +129,10 @@ def export_saved_model(
     model = model_name(directory)
 
     def write(draft):
+        for name, function in contents.functions.items():
+            if isinstance(function, tf.types.experimental.PolymorphicFunction):
+                progress(f"tracing {name}")
+                function.get_concrete_function()
         progress("writing the graphs")
         module = tf.Module()
         module.weights = contents.weights

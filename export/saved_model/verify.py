@@ -76,7 +76,7 @@ def verify(path, name, endpoints, sentences, requests, expected, progress=silent
     for load, program in loaders_for(endpoints[0].pipeline.model):
         return_free_memory()  # that of the searches in memory, or of the model loaded before
         where = f"as {program} loads it"
-        progress(f"calling every signature {where}")
+        progress(f"loading the version {where}")
         ours = requests if program == SERVING else ()
         try:
             with load(path) as model:
@@ -84,6 +84,7 @@ def verify(path, name, endpoints, sentences, requests, expected, progress=silent
         except tf.errors.OpError as error:
             raise ExportError(f"{name}: {program} could not run it: {reason(error)}") from error
         del model  # with its weights
+        progress("comparing the answers")
         reports = _judge(name, endpoints, agreement, answers, exported)
     return reports[0]
 
@@ -94,6 +95,8 @@ def _exported(model, endpoints, sentences, requests, progress, where):
         _answers(endpoint, functools.partial(model.run, endpoint.name), sentences, progress, where)
         for endpoint in endpoints
     ]
+    if requests:
+        progress(f"answering {len(requests)} requests of the warm-up {where}")
     for request in requests:
         model.run(request.signature, **request.inputs)
     return answers
@@ -156,6 +159,7 @@ def _answers(endpoint, call, sentences, progress, where):
         return _rows(tokenizer, call(**endpoint.example(batch)))
 
     what = f"calling {endpoint.name} {where}"
+    progress(what)  # the first call of a large model optimises its graph, which takes minutes
     return map_sorted(counted(answer, progress, what, len(sentences)), sentences, BATCH_SIZE)
 
 

@@ -38,7 +38,7 @@ class SpeechCodec(Codec):
 
     verb, example, number = "transcribe", "recording", "score"
     score_unit = "nats per token"
-    most = together = 4  # windows of 30 seconds; more of them need more memory and no less time
+    most = together = 4  # windows of 30 seconds; more of them need more memory
     signature, suffixes = "samples", SUFFIXES
     request_specs = {"recordings": tf.TensorSpec([None], tf.string, name="recordings")}
     padding = {"samples": 0.0, "lengths": 0}

@@ -13,8 +13,9 @@ from keras_transformer.tasks.speech_recognition.transcript import Transcript, Wi
 from keras_transformer.text.languages import DETECTED
 
 OVERLAP = 5.0  # seconds that two windows of a long recording share, at most a third of a window
-# Sound in a batch, with padding. Whisper tiny.en transcribes 22 recordings with 4 of its windows of
-# 30 seconds in a batch as fast as with 64, in 1.6 instead of 3.1 GB.
+# Sound in a batch, with padding. Whisper tiny.en transcribes 22 recordings in 1.6 GB with 4 of its
+# windows of 30 seconds in a batch, and in 3.1 GB with 64. Their times were not compared under equal
+# conditions.
 BATCH_SECONDS = 120.0
 
 

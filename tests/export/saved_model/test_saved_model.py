@@ -283,3 +283,18 @@ def test_an_error_message_omits_the_place_in_the_graph():
         error = ValueError(f"{places}{trace}It is wrong.\n\t [[{{{{node X}}}}]]")
         assert reason(error) == "It is wrong."
     assert reason(ValueError("")) == ""
+
+
+@pytest.mark.slow
+def test_each_signature_is_shown_before_it_is_traced_and_called(light, sentences, tmp_path):
+    stages = []
+    report = export_saved_model(light, tmp_path / "m", sentences[:3], progress=stages.append)
+    wheres = [f"as {program} loads it" for _, program in LOADERS]
+    for name in report["signatures"]:
+        assert stages.index(f"tracing {name}") < stages.index("writing the graphs")
+        for where in wheres:
+            begin = stages.index(f"calling {name} {where}")
+            assert stages[begin + 1] == f"calling {name} {where}: 3 of 3 texts"
+    (warm_up,) = (stage for stage in stages if stage.startswith("answering"))
+    assert re.fullmatch(f"answering [1-9][0-9]* requests of the warm-up {wheres[0]}", warm_up)
+    assert stages[-1] == "comparing the answers"
