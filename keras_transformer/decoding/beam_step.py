@@ -104,7 +104,8 @@ class BeamStep:
         vocabulary = self.predictor.vocabulary
         step = self.predictor.step(state.last, state.predictor_state, state.index)
         first, last = tf.equal(state.index, 0), state.index + 1 >= self.limit
-        logits = vocabulary.with_forced(step.logits, first, last, self.detects)
+        banned = None if self.rules is None else self.rules.banned
+        logits = vocabulary.with_forced(step.logits, first, last, self.detects, banned)
         best = best_continuations(
             logits,
             self._allowed(logits, state),

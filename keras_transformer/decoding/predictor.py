@@ -88,7 +88,12 @@ class Vocabulary(typing.NamedTuple):
         return tf.where(tf.constant(which), tf.cast(NEVER, logits.dtype), logits)
 
     def with_forced(
-        self, logits: Tensor, first: Tensor, last: Tensor, detects: bool = False
+        self,
+        logits: Tensor,
+        first: Tensor,
+        last: Tensor,
+        detects: bool = False,
+        banned: Tensor | None = None,
     ) -> Tensor:
         """Returns logits `[B, N, V]` that give the forced tokens probability 1 at both ends.
 
@@ -102,8 +107,10 @@ class Vocabulary(typing.NamedTuple):
                 forced.
             detects: Whether the most probable of `language_ids` is also forced at the first
                 position, where the logits allow languages.
+            banned: Boolean `[V]` or `[B, 1, V]`: tokens that are not emitted, and if they are among
+                `end_ids` do not end an output. `None`: none.
         """
-        logits = self._with_best_end(logits)
+        logits = self._with_best_end(logits, banned)
         if detects:
             logits = self._with_language(logits, _spread(first))
         return self._only(self.forced_eos_id, self._only(self.forced_bos_id, logits, first), last)
@@ -119,14 +126,18 @@ class Vocabulary(typing.NamedTuple):
         among = tf.reduce_any(tf.equal(tf.expand_dims(tokens, -1), [*self.end_ids]), axis=-1)
         return tf.logical_and(among, logit > NEVER / 2)
 
-    def _with_best_end(self, logits):
+    def _with_best_end(self, logits, banned):
         """Returns the logits, those of `eos_id` and of the most probable end token exchanged."""
         if not self.end_ids:
             return logits
         ends = [self.eos_id, *self.end_ids]
         values = tf.gather(logits, ends, axis=-1)  # [B, N, number of ends]
-        own, best = values[..., :1], tf.reduce_max(values, axis=-1, keepdims=True)
-        chosen = tf.expand_dims(tf.argmax(values, axis=-1, output_type=tf.int32), -1)
+        possible = values
+        if banned is not None:
+            never = tf.cast(NEVER, values.dtype)
+            possible = tf.where(tf.gather(banned, ends, axis=-1), never, values)
+        own, best = values[..., :1], tf.reduce_max(possible, axis=-1, keepdims=True)
+        chosen = tf.expand_dims(tf.argmax(possible, axis=-1, output_type=tf.int32), -1)
         places = tf.range(len(ends))
         swapped = tf.where(tf.equal(places, chosen), own, values)
         swapped = tf.where(tf.equal(places, 0), best, swapped)

@@ -149,7 +149,8 @@ class _Loop:
         step = self.predictor.step(tf.expand_dims(state.last, 1), state.predictor_state, index)
         limit = self.length if self.limit is None else self.limit
         first, last = tf.equal(index, 0), index + 1 >= limit
-        wide = vocabulary.with_forced(step.logits, first, last, self.detects)  # [B, 1, V]
+        banned = None if self.rules is None else self.rules.banned
+        wide = vocabulary.with_forced(step.logits, first, last, self.detects, banned)  # [B, 1, V]
         logits = Blocks(tf.squeeze(wide, 1))  # of [B, V]
         allowed = self._allowed(wide, logits, state)
         best, logit = self._choose(allowed, index)  # [B] each

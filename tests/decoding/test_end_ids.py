@@ -160,6 +160,26 @@ def test_samples_end_with_the_probability_of_all_ends():
     np.testing.assert_allclose(np.unique(found.scores), np.log([0.25, 0.5]), rtol=1e-5)
 
 
+@pytest.mark.parametrize("search", [Greedy(), Beam(2, length_penalty=0.0)])
+@pytest.mark.parametrize("per_row", [False, True])
+def test_a_banned_end_does_not_end_an_output(search, per_row):
+    """Its probability is not that of `eos_id`: banned tokens keep their share."""
+    predictor = Fixed(np.log([1e-9, 1e-9, 0.01, 0.36, 0.03, 0.6]))
+    cut = ([3, 3], 0.36**2)  # a beam search returns hypotheses with an end first
+    for banned, (tokens, probability) in (
+        ([], ([2, 0], 0.6)),
+        ([5], cut if isinstance(search, Greedy) else ([2, 0], 0.03)),
+        ([3, 5], ([2, 0], 0.03)),
+        ([3, 4, 5], ([2, 0], 0.01)),
+    ):
+        mask = np.isin(np.arange(6), banned)
+        mask = np.stack([mask, ~mask])[:1] if per_row else mask
+        rules = Constraints(banned=mask)
+        found = search(predictor, np.full([1, 1], 2), cache_length=2, constraints=rules)
+        assert found.tokens[0, 0].numpy().tolist() == tokens
+        np.testing.assert_allclose(found.scores[0, 0], np.log(probability), rtol=1e-4)
+
+
 def test_wrong_ids_are_refused():
     options = {"vocab_size": 19, "num_layers": 1, "d_model": 8, "d_ff": 8, "num_heads": 1}
     for ids in ((19,), (-1,), ("a",)):
