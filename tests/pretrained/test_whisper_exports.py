@@ -35,6 +35,10 @@ def check_same(ours, theirs):
     for one, other in zip(ours, theirs, strict=True):
         assert one == dataclasses.replace(other, log_probability=one.score)
         assert one.score == pytest.approx(other.score, abs=1e-4)
+        if one.no_speech is None:  # as in a .tflite file
+            continue
+        assert one.no_speech == pytest.approx(other.no_speech, abs=1e-5)
+        assert one.mean_log_probability == pytest.approx(other.mean_log_probability, abs=1e-4)
 
 
 @pytest.fixture(scope="module", params=["text", "timestamps", "beam"])
@@ -119,3 +123,18 @@ def test_a_tflite_file(pipeline, quantize, tmp_path):
                 one.language if language == "auto" else language for one in ours
             ]
             assert [bool(one.segments) for one in ours] == [timestamps] * len(files)
+
+
+@pytest.mark.long
+def test_silence_has_no_text_in_a_saved_model(tmp_path):
+    whisper_folders.write_folder(tmp_path / "hf", {"return_timestamps": True})
+    files = [*recordings()]
+    pipeline = SpeechRecognizer.of_checkpoint(read_checkpoint(tmp_path / "hf"))
+    middle = float(np.median([one.mean_log_probability for one in pipeline.transcribe(files)]))
+    pipeline = pipeline.with_settings(no_speech_threshold=0.0, log_probability_threshold=middle)
+    export_saved_model(pipeline, tmp_path / "m", files)
+    results = SavedModelSinglePass(tmp_path / "m").answer_batch(files)
+    expected = pipeline.transcribe(files)
+    assert all(one.no_speech is not None for one in results)
+    check_same(results, expected)
+    assert len({bool(one.text) for one in expected}) == 2
