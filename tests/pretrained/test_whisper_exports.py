@@ -130,7 +130,8 @@ def test_silence_has_no_text_in_a_saved_model(tmp_path):
     whisper_folders.write_folder(tmp_path / "hf", {"return_timestamps": True})
     files = [*recordings()]
     pipeline = SpeechRecognizer.of_checkpoint(read_checkpoint(tmp_path / "hf"))
-    middle = float(np.median([one.mean_log_probability for one in pipeline.transcribe(files)]))
+    means = sorted(one.mean_log_probability for one in pipeline.transcribe(files))
+    middle = (means[1] + means[2]) / 2
     pipeline = pipeline.with_settings(no_speech_threshold=0.0, log_probability_threshold=middle)
     export_saved_model(pipeline, tmp_path / "m", files)
     results = SavedModelSinglePass(tmp_path / "m").answer_batch(files)
