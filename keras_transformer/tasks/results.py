@@ -27,7 +27,7 @@ class Generated:
     text: str
     score: float
     truncated: bool
-    complete: bool | None = dataclasses.field(default=None, compare=False)
+    complete: bool | None = dataclasses.field(default=None, compare=False, kw_only=True)
 
 
 class Translation(Generated):
@@ -110,7 +110,7 @@ def to_n_best(outputs, n, kind=Translation) -> list[list]:
         for text, score, end in zip(texts, scores, ends, strict=True):
             if exists(score) or not distinct:  # the search may have found fewer
                 text = text.decode("utf-8", "replace")
-                distinct.setdefault(text, kind(text, float(score), bool(truncated), end))
+                distinct.setdefault(text, kind(text, float(score), bool(truncated), complete=end))
         results.append(list(distinct.values())[:n])
     return results
 

@@ -53,7 +53,8 @@ def test_results_hold_it_if_it_is_known():
 def test_a_warning_names_the_line():
     def search(numbers, texts, batch_size, progress):
         return [
-            [Translation(text, 0.0, False, {"a": True, "b": False}.get(text))] for text in texts
+            [Translation(text, 0.0, False, complete={"a": True, "b": False}.get(text))]
+            for text in texts
         ]
 
     warnings, out = [], io.BytesIO()
