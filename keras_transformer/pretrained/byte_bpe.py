@@ -28,6 +28,7 @@ OFFICIAL = (
     "of transformers saves, may follow it."
 )
 SPLIT = {"type": "Split", "behavior": "Isolated", "invert": False}
+CAPITALS = r"\p{Lu}"  # capital letters, in a pattern
 DIGITS = {"type": "Digits", "individual_digits": True}
 
 
@@ -218,7 +219,7 @@ def _pattern(whole):
     *before, last = steps or [{}]
     step = before[0] if len(before) == 1 else {}
     uses_regex = last.get("use_regex", True)
-    name = None
+    name = regex = None
     if not before or DIGITS.items() <= step.items():
         name = "gpt2_digits" if before else "gpt2"
     elif SPLIT.items() <= step.items() and uses_regex is False:
@@ -227,10 +228,13 @@ def _pattern(whole):
         name, uses_regex = next((n for n, p in PATTERNS.items() if p.regex == regex), None), True
     spaced = before and last.get("add_prefix_space", True) is not False
     if last.get("type") != "ByteLevel" or uses_regex is not True or name is None or spaced:
-        raise whole.wrong(
-            "pre_tokenizer",
-            "of the type ByteLevel with the pattern of GPT-2, Llama 3, Qwen2 or SmolLM",
-        )
+        rule = "of the type ByteLevel with the pattern of GPT-2, Llama 3, Qwen2 or SmolLM"
+        if isinstance(regex, str) and CAPITALS in regex:
+            rule += (
+                ". Patterns that split words before capital letters, such as Tekken's (Mistral "
+                f"Nemo), are not supported; this one contains {CAPITALS}"
+            )
+        raise whole.wrong("pre_tokenizer", rule)
     return name
 
 

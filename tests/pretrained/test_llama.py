@@ -263,6 +263,11 @@ ENDING = {
     [
         (split_at(LLAMA3_REGEX.replace("{1,3}", "{1,2}")), PATTERN),
         (split_at(LLAMA3_REGEX, use_regex=True), PATTERN),
+        (
+            split_at(r"\p{Lu}*\p{Ll}+|\p{N}|\s+"),
+            r"before capital letters, such as Tekken's \(Mistral Nemo\), are not supported; this "
+            r"one contains \\p\{Lu\}\. Received: \{'type': 'Sequence'",
+        ),
         (split_at(LLAMA3_REGEX, add_prefix_space=True), PATTERN),
         (of(pre_tokenizer={"type": "Metaspace"}), PATTERN),
         (of(pre_tokenizer={"type": "Sequence", "pretokenizers": [3]}), PATTERN),
