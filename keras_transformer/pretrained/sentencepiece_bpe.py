@@ -5,7 +5,7 @@ from keras_transformer.pretrained.byte_bpe import EXPRESSIBLE, OPTIONS, VOCABULA
 from keras_transformer.pretrained.pieces import pieces_of_ids
 from keras_transformer.pretrained.post_processor import check_marks
 from keras_transformer.pretrained.settings import CheckpointSettings
-from keras_transformer.text.byte_pairs import NO_UTF_8, check_merges, merge_ranks
+from keras_transformer.text.byte_pairs import NO_UTF_8, check_merges, merge_ranks, merged
 from keras_transformer.text.piece_table import PieceTable
 from keras_transformer.text.sentencepiece_model import messages, processor_of
 from keras_transformer.text.smaller_model import PLACEHOLDER
@@ -114,6 +114,9 @@ def _moved_prefix(proto):
 def _model_of_merges(pieces, merges, special, unknown):
     """Returns the model that merges as Hugging Face's tokenizers do.
 
+    A token of several characters that no merge makes occurs in no text, but a model may emit it.
+    SentencePiece decodes unused pieces; it merges them after all others, and splits them again.
+
     Args:
         pieces: The tokens in the order of their ids.
         merges: Pairs of them.
@@ -128,8 +131,14 @@ def _model_of_merges(pieces, merges, special, unknown):
             f"{len(needed)} are missing, such as {needed[0]!r}."
         )
     ranks = merge_ranks(pieces, merges)
-    check_merges(merges, ranks)
-    proto, of_bytes = messages.ModelProto(), {*BYTES}
+    of_bytes = {*BYTES}
+    unmade = {
+        piece: len(merges)
+        for piece in pieces
+        if len(piece) > 1 and not (piece in ranks or piece in special or piece in of_bytes)
+    }
+    _check_unmade(check_merges(merges, ranks), ranks, unmade)
+    proto = messages.ModelProto()
     proto.trainer_spec.model_type = messages.TrainerSpec.BPE
     proto.trainer_spec.byte_fallback = True
     proto.normalizer_spec.name = "identity"
@@ -142,16 +151,30 @@ def _model_of_merges(pieces, merges, special, unknown):
                 raise ValueError(f"special tokens must not be text. Received: {piece!r}.")
         elif piece in of_bytes:
             kind = KINDS.BYTE
-        elif piece in ranks or len(piece) == 1:
-            kind = KINDS.NORMAL
         else:
-            raise ValueError(
-                f"each token of several characters must be made by a merge. Received: {piece!r}."
-            )
-        proto.pieces.add(piece=piece, score=-float(ranks.get(piece, -1) + 1), type=kind)
+            kind = KINDS.UNUSED if piece in unmade else KINDS.NORMAL
+        rank = ranks.get(piece, unmade.get(piece, -1))
+        proto.pieces.add(piece=piece, score=-float(rank + 1), type=kind)
     for byte in missing:  # SentencePiece needs all of them
         proto.pieces.add(piece=BYTES[byte], type=KINDS.BYTE)
     return proto
+
+
+def _check_unmade(never_made, ranks, unmade):
+    """Refuses merges of tokens that no merge makes, which only SentencePiece would follow.
+
+    Args:
+        never_made: The pieces that `check_merges` returned; others need no such merge.
+        ranks: What `merge_ranks` returned.
+        unmade: Ranks of the tokens that no merge makes, above all others.
+    """
+    for piece in never_made:
+        for pair in merged(piece, {**ranks, **unmade})[1]:
+            if "".join(pair) in ranks and not unmade.keys().isdisjoint(pair):
+                raise ValueError(
+                    f"`merges` must also make the pieces that they merge. Received: {pair}, one of "
+                    "which no merge makes."
+                )
 
 
 def _tokenizer(proto, size, roles, prefix):

@@ -61,6 +61,25 @@ def test_ids_and_texts(kind, tmp_path):
     assert tokenizer.pad_id == len(pieces()) == tokenizer.vocab_size - 1
 
 
+def test_tokens_that_no_merge_makes_are_decoded_and_in_no_text(tmp_path):
+    """Pairs of tokens of the text are among them, and tokens that such pairs would form."""
+    tokens = ["☃▁", "☃▁ca", "☃x", "☃x☃x", "▁☃", "a☃", "a☃☃", "☃☃", "☃☃☃", "毛泽东", "</h1>", "bx"]
+    size, plain = (
+        len(pieces()),
+        ["☃", "☃☃", "☃☃☃☃", "☃ ca", "☃x☃x☃", "a☃☃☃ca", "毛泽东</h1>☃x", "bxbbxx"],
+    )
+    write_folder(tmp_path, vocab_size=size + len(tokens))
+    (tmp_path / "tokenizer.json").write_text(json.dumps(with_unmade(*tokens)))
+    tokenizer, texts = read(tmp_path), [*TEXTS, *plain]
+    assert tokenizer.tokenize(texts).to_list() == ids_of(texts)
+    ids = tf.range(size, size + len(tokens))
+    assert tokenizer.pieces(ids.numpy()) == tokens
+    decoded = tokenizer.decode(ids[:, None]).numpy().tolist()
+    assert [text.decode() for text in decoded] == [
+        token.replace("▁", " ").removeprefix(" ") for token in tokens
+    ]
+
+
 @pytest.mark.parametrize("kind", ["model", "prepend"])
 def test_invalid_utf8_and_long_texts(kind, tmp_path):
     write_folder(tmp_path, kind)
@@ -183,6 +202,14 @@ def split(**changes):
     return of(prefix="first", pre_tokenizer={**PREFIXES["first"]["pre_tokenizer"], **changes})
 
 
+def with_unmade(*tokens, merges=()):
+    """The content with tokens at the end of the vocabulary that its own merges do not make."""
+    model = of()["model"]
+    more = {token: len(model["vocab"]) + number for number, token in enumerate(tokens)}
+    vocab, pairs = {**model["vocab"], **more}, [*model["merges"], *merges]
+    return of(model={**model, "vocab": vocab, "merges": pairs})
+
+
 PREPENDED = PREFIXES["prepend"]["normalizer"]["normalizers"]
 RULE = "`normalizer` must be one that writes ▁ for a space"
 
@@ -206,7 +233,10 @@ RULE = "`normalizer` must be one that writes ▁ for a space"
         (of_model(dropout=0.1), "`dropout` must be null"),
         (of_model(merges=3), "`merges` must be a list of pairs"),
         (of_model(merges=[["a", "☃"]]), "`merges` must be pairs of pieces"),
-        (of_model(merges=of()["model"]["merges"][:9]), "each token of several characters must"),
+        (
+            with_unmade("x☃", "x☃a", merges=[["x☃", "a"]]),
+            r"must also make the .*\('x☃', 'a'\), one",
+        ),
         (without("<0x41>"), "must have the token of each byte.*1 are missing.*'<0x41>'"),
         (of(added_tokens=[{"id": 2, "content": "<x>"}]), "every token must have a different id"),
         (of(added_tokens=[{"id": 2, "content": "</s>", "special": False}]), "must be special tok"),
