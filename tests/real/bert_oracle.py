@@ -1,4 +1,4 @@
-"""Checkpoints of BERT in float64 NumPy, with BERT's own tokenizer in Python.
+"""Checkpoints of BERT and MPNet in float64 NumPy, with BERT's own tokenizer in Python.
 
 It shares no code with the package.
 """
@@ -8,6 +8,7 @@ import pathlib
 
 import bert_in_numpy
 import bert_in_python
+import encoders_in_numpy
 import numpy as np
 import safetensors.numpy
 
@@ -36,6 +37,19 @@ class Bert:
         ids = np.array([ids])
         states, logits = bert_in_numpy.forward(self.weights, self.settings, ids, np.zeros_like(ids))
         return states[0], None if logits is None else logits[0]
+
+
+class MPNet(Bert):
+    """A checkpoint of MPNet, whose tokenizer differs from BERT's in its special tokens."""
+
+    def __init__(self, folder):
+        super().__init__(folder)
+        self.ids |= {"[CLS]": self.ids["<s>"], "[SEP]": self.ids["</s>"]}
+
+    def states(self, ids):
+        """Returns hidden states [S, D], and `None`."""
+        states, logits = encoders_in_numpy.forward(self.weights, self.settings, np.array([ids]))
+        return states[0], logits
 
 
 def log_softmax(logits):

