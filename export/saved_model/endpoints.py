@@ -9,6 +9,7 @@ from keras_transformer.decoding import Found
 from keras_transformer.export.saved_model.inputs import with_checked_shapes
 from keras_transformer.export.searches import RequestedSearch
 from keras_transformer.tasks.generator import SENTENCES, SOURCE
+from keras_transformer.tasks.graphs import complete_outputs
 from keras_transformer.tasks.token_rows import assertions
 from keras_transformer.tensors import Tensor
 
@@ -79,7 +80,9 @@ class Sentences(Endpoint):
       and `text` for a language model;
     - `score`, float32, of the same shape;
     - `truncated`, boolean `[B]`: whether the sentence had more than `max_length` tokens and was
-      truncated.
+      truncated;
+    - `complete`, boolean, of the shape of the score: whether the output ended before its maximum
+      length.
 
     The translation of an empty sentence is empty. If a search finds fewer than M outputs, the
     others are empty with a score of -1e9. A string that is not valid UTF-8 has only such outputs
@@ -95,11 +98,22 @@ class Sentences(Endpoint):
         """Returns the outputs of `Generator.generate` with the search."""
         return self.pipeline.generate(sentences, lambda ids: self._find(ids, *settings))
 
-    def _written(self, outputs):
+    def _written(self, outputs, search=None):
+        """Returns the outputs of the signature; `search` is that of the request, if it sets one."""
+        lengths = tf.cast(outputs["source"].row_lengths(), tf.int32)  # [B]
+        complete = complete_outputs(
+            self.pipeline.model.config,
+            self.search.search if search is None else search,
+            outputs["found"].tokens,
+            lengths,
+            self.pipeline.max_length,
+        )
+        complete |= tf.expand_dims(outputs["empty"], 1)
         return {
             self.pipeline.output: self._answers(outputs["text"]),
             "score": self._answers(outputs["score"]),
             "truncated": outputs["truncated"],
+            "complete": self._answers(complete),
         }
 
     def example(self, sentences) -> dict[str, Tensor]:  # noqa: D102
@@ -122,7 +136,8 @@ class SentencesAndSettings(Sentences):
         settings = beam_size, length_penalty, max_length
         with tf.control_dependencies(self._checks(sentences, *settings)):
             sentences = tf.identity(sentences)
-        return self._written(self._translate(sentences, *settings))
+        search = self.search.requested(length_penalty, max_length)
+        return self._written(self._translate(sentences, *settings), search)
 
     def _checks(self, sentences, beam_size, length_penalty, max_length):
         """Returns assertions about the settings."""

@@ -18,7 +18,7 @@ from keras_transformer.export.saved_model.metadata import read_codec
 from keras_transformer.tasks import TASKS
 from keras_transformer.tasks.attention import Attention
 from keras_transformer.tasks.generator import Generator
-from keras_transformer.tasks.results import Alignment, to_best
+from keras_transformer.tasks.results import COMPLETE, Alignment, to_best
 from keras_transformer.tasks.signatures import DEFAULT, OPTIONS
 from keras_transformer.tasks.single_pass.codec import Result
 from keras_transformer.tasks.single_pass.pipeline import SinglePass
@@ -138,12 +138,9 @@ class SavedModelTranslator(OpenGenerator):
             outputs = self._model.signatures["alignment"](sentences=tf.constant(batch))
             names = ("source_pieces", "target_pieces", "alignment")
             columns = (outputs.pop(name).numpy() for name in names)
-            texts = {name: outputs[name] for name in ("score", "truncated")}
-            texts = {"text": outputs[self._kind.output], **texts}
-            results = to_best(
-                {**texts, **{name: tf.expand_dims(texts[name], 1) for name in ("text", "score")}},
-                self.result,
-            )
+            outputs["text"] = outputs[self._kind.output]
+            each = {name: tf.expand_dims(outputs[name], 1) for name in ("text", "score", COMPLETE)}
+            results = to_best({**each, "truncated": outputs["truncated"]}, self.result)
             return [_alignment(*row) for row in zip(*columns, results, strict=True)]
 
         return map_sorted(align, sentences, batch_size, progress=progress)
@@ -168,7 +165,7 @@ class SavedModelTranslator(OpenGenerator):
         with refusals(self.path):  # a setting that the export does not allow, an unknown language
             outputs = self._model.signatures[name](sentences=batch, **inputs)
         if outputs["score"].shape.rank == 1:
-            for key in (self._kind.output, "score"):
+            for key in (self._kind.output, "score", COMPLETE):
                 outputs[key] = tf.expand_dims(outputs[key], 1)  # [B, M=1]
         # Results call the texts "text".
         return {"text" if key == self._kind.output else key: outputs[key] for key in outputs}

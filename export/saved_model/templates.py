@@ -81,8 +81,9 @@ NOTES = string.Template("""\
   maximum output length in tokens, from $shortest to $max_length. Settings out of range are an
   error.
 - Strings are UTF-8. A sentence of more than $max_length tokens is truncated, and `truncated` is
-  true. A string that is not valid UTF-8 has empty outputs with a score of -1e9. $empty Token ids
-  that are invalid are an error.
+  true. `complete` is false for an output that reached its maximum length: text is missing, or the
+  model repeated itself. A string that is not valid UTF-8 has empty outputs with a score of -1e9.
+  $empty Token ids that are invalid are an error.
 $languages$alignment
 Searches of the signatures:
 

@@ -60,7 +60,12 @@ def verify(path, name, endpoints, sentences, requests, expected, progress=silent
         ExportError: If an answer differs by more than rounding, or a call fails.
     """
     translations = [
-        [EndpointOutput(translation.text, translation.score, translation.truncated)]
+        [
+            EndpointOutput(
+                *(translation.text, translation.score, translation.truncated),
+                others={"complete": np.array([translation.complete])},
+            )
+        ]
         for translation in expected
     ]
     answers = [
@@ -170,16 +175,23 @@ def _rows(tokenizer, outputs):
     count = len(scores)
     scores = scores.reshape(count, -1)  # [B, M]
     truncated = outputs.pop("truncated", np.zeros(count, bool))
+    # Not among the others: it belongs to a hypothesis, and near ties exchange hypotheses.
+    complete = outputs.pop("complete", np.full(scores.shape, None)).reshape(scores.shape)
     texts, tokens = _texts(tokenizer, outputs, scores)
     rows = []
     for number, (cut, *columns) in enumerate(
-        zip(truncated.tolist(), texts, scores.tolist(), tokens, strict=True)
+        zip(truncated.tolist(), texts, scores.tolist(), tokens, complete, strict=True)
     ):
         others = {name: value[number] for name, value in outputs.items()}
         rows.append(
             [
-                EndpointOutput(text.decode("utf-8", "replace"), score, cut, ids, others=others)
-                for text, score, ids in zip(*columns, strict=True)
+                EndpointOutput(
+                    text.decode("utf-8", "replace"),
+                    *(score, cut),
+                    tokens=ids,
+                    others={**others, **({} if whole is None else {"complete": np.array([whole])})},
+                )
+                for text, score, ids, whole in zip(*columns, strict=True)
             ]
         )
     return rows

@@ -139,14 +139,21 @@ def _translate(translator, sentences, search, languages=None, **options):
 
     outputs = translator.generate(sentences, find, languages)
     lengths = tf.cast(outputs["source"].row_lengths(), tf.int32)  # [B]
-    is_complete = _complete(model.config, search, outputs["found"].tokens, lengths, longest)
+    is_complete = complete_outputs(model.config, search, outputs["found"].tokens, lengths, longest)
     return {**outputs, COMPLETE: tf.expand_dims(outputs["empty"], 1) | is_complete}
 
 
-def _complete(config, search, tokens, lengths, longest):
+def complete_outputs(config, search, tokens, lengths, longest):
     """Returns which outputs `[B, M, L]` ended before their maximum length, boolean `[B, M]`.
 
     Where an end is forced at the maximum length, an output of this length counts as cut.
+
+    Args:
+        config: Configuration of the model.
+        search: The search.
+        tokens: Token ids of the outputs.
+        lengths: Number of tokens of each source, int32 `[B]`.
+        longest: Maximum number of tokens of an output.
     """
     ended = tf.reduce_any(tf.equal(tokens, config.eos_id), axis=2)
     vocabulary = Vocabulary.of(config)

@@ -9,7 +9,7 @@ from support import small_config
 
 from keras_transformer import Beam, Greedy
 from keras_transformer.cli.streaming import INCOMPLETE, answer_stream
-from keras_transformer.tasks.graphs import _complete
+from keras_transformer.tasks.graphs import complete_outputs
 from keras_transformer.tasks.results import Translation, to_n_best
 
 ENDED, CUT, LAST = [7, 3, 0, 0], [7, 8, 9, 7], [7, 8, 9, 3]
@@ -19,7 +19,7 @@ ENDED, CUT, LAST = [7, 3, 0, 0], [7, 8, 9, 7], [7, 8, 9, 3]
 def test_an_output_without_an_end_or_with_a_forced_one_is_cut(forced):
     config = small_config(forced_eos_id=forced)
     tokens = tf.constant([[ENDED, CUT], [LAST, CUT]])
-    found = _complete(config, Greedy(), tokens, tf.constant([9, 9]), 4)
+    found = complete_outputs(config, Greedy(), tokens, tf.constant([9, 9]), 4)
     np.testing.assert_array_equal(found, [[True, False], [forced is None, False]])
 
 
@@ -35,8 +35,8 @@ def test_an_output_without_an_end_or_with_a_forced_one_is_cut(forced):
 def test_every_limit_counts_where_an_end_is_forced(search, changes):
     config = small_config(forced_eos_id=3, **changes)
     tokens, lengths = tf.constant([[ENDED], [ENDED]]), tf.constant([3, 4])
-    assert not _complete(config, search, tokens, lengths, 4).numpy().any()
-    assert _complete(config, Greedy(), tokens, lengths * 4, 4).numpy().all()
+    assert not complete_outputs(config, search, tokens, lengths, 4).numpy().any()
+    assert complete_outputs(config, Greedy(), tokens, lengths * 4, 4).numpy().all()
 
 
 def test_results_hold_it_if_it_is_known():

@@ -101,7 +101,8 @@ def test_strings_in_strings_and_scores_out(serve):
     inputs = serve.structured_input_signature[1]
     assert inputs == {"sentences": tf.TensorSpec([None], tf.string, "sentences")}
     dtypes = {name: spec.dtype for name, spec in serve.structured_outputs.items()}
-    assert dtypes == {"translation": tf.string, "score": tf.float32, "truncated": tf.bool}
+    flags = {"truncated": tf.bool, "complete": tf.bool}
+    assert dtypes == {"translation": tf.string, "score": tf.float32, **flags}
 
 
 @pytest.fixture(scope="module")
@@ -124,6 +125,7 @@ def test_a_server_without_our_package_gives_the_same(answers, translator, senten
     texts = [bytes.fromhex(text).decode() for text in answer["translation"]]
     assert texts == [output.text for output in ours]
     assert answer["truncated"] == [output.truncated for output in ours]
+    assert answer["complete"] == [output.complete for output in ours]
     assert answer["score"] == pytest.approx([output.score for output in ours], abs=1e-4)
 
 

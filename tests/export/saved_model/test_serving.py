@@ -69,6 +69,7 @@ def test_strings_over_grpc_are_translated_as_in_memory(predict, translator, sent
     ours = translator.translate_batch(sentences)
     assert texts_of(answer["translation"]) == [output.text for output in ours]
     assert answer["truncated"].tolist() == [output.truncated for output in ours]
+    assert answer["complete"].tolist() == [output.complete for output in ours]
     assert answer["score"].tolist() == pytest.approx([output.score for output in ours], abs=1e-4)
 
 
