@@ -21,7 +21,8 @@ class Generated:
             the sum is divided by the length penalty.
         truncated: Whether the input was longer than the model's limit and was cut.
         complete: Whether the output ended before its maximum length. `False`: text is missing, or
-            the model repeated itself. `None`: not known, as for an exported model.
+            the model repeated itself. `None`: not known, as for an export to LiteRT or
+            CTranslate2.
     """
 
     text: str
