@@ -297,6 +297,6 @@ def test_training_states_how_many_pairs_with_an_empty_side_are_left_out(tmp_path
     for _ in range(2):  # the second time from the store
         assert take_survey(stores, task, open_source(options), {}).sentences == expected
     both = BothDirections(open_source(options))
-    assert both.left_out("train") == 2 and both.left_out("validation") == 0
+    assert both.left_out("train") == 4 and both.left_out("validation") == 0
     with pytest.raises(ValueError, match="`split` must be one of train, the splits"):
         MemoryData({"train": [("a", "A")], "validation": []}, "pairs").left_out("test")
