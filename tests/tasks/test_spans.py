@@ -155,6 +155,13 @@ def test_the_scheme_is_found_from_the_labels(labels, scheme):
     assert scheme_of(["O", *labels.split()]) == scheme
 
 
+@pytest.mark.parametrize("labels", ["B_X I_X", "b-x i-x", "B I", "B:X I:X"])
+def test_letters_in_another_form_are_refused_by_name(labels):
+    begin, inside = labels.split()
+    with pytest.raises(ValueError, match=f"B-TYPE and I-TYPE. Received: {begin} and {inside}"):
+        scheme_of(["O", inside, begin])
+
+
 @pytest.mark.parametrize("labels", ["B-X MISC", "B-X L-X S-X", "PER-B LOC"])
 def test_mixed_schemes_are_refused_by_name(labels):
     with pytest.raises(ValueError, match=f"one scheme.*Received: .*{labels.split()[-1]}"):

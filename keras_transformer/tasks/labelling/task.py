@@ -124,8 +124,17 @@ def scheme_of(labels) -> str:
         labels: All labels of the data, or of a model.
 
     Raises:
-        ValueError: If they mix schemes. The message names labels.
+        ValueError: If they mix schemes, or write the letters in another way, such as `B_PER`. The
+            message names labels.
     """
+    known = {*labels}
+    for begin in labels:
+        inside = {"B": "I", "b": "i"}.get(begin[:1], "") + begin[1:]
+        if begin[:2] != "B-" and not begin[1:2].isalnum() and inside != begin and inside in known:
+            raise ValueError(
+                "labels of spans must be written as B-TYPE and I-TYPE. "
+                f"Received: {begin} and {inside}."
+            )
     by_letter = {letter_of(label): label for label in labels if label != OUTSIDE}
     letters = {*by_letter}
     if letters <= {"I"} or letters == {""}:
