@@ -221,6 +221,10 @@ def test_the_search_is_read_from_the_files(tmp_path):
         "start_id": None,
         "silent_ids": (),
         "forced_eos_id": None,
+        "length_factor": None,
+        "no_speech_id": None,
+        "no_speech_threshold": 0.6,
+        "log_probability_threshold": -1.0,
         "notes": tuple(checkpoint.notes),
     }
 
