@@ -23,14 +23,25 @@ def pytest_configure(config):
     if config.getoption("numprocesses", None) and not hasattr(config, "workerinput"):
         return
     import grappler  # noqa: F401 - before anything is computed
-    import quick
 
-    quick.take_shortcuts()
+    _share_one_stack()
 
     # Graphs consist of many objects; searching all of them for garbage again and again takes a
     # fifth of the time.
     gc.freeze()
     gc.set_threshold(100_000, 20, 20)
+
+
+def _share_one_stack():
+    """Gives every operation of a graph the same stack of Python calls.
+
+    TensorFlow records where each was created, for the messages of errors, which takes one twentieth
+    of the time.
+    """
+    from tensorflow.python.util import tf_stack
+
+    stack = tf_stack.extract_stack()
+    tf_stack.extract_stack = lambda stacklevel=1: stack
 
 
 # Folders whose files share exports that take long to make: one process runs each folder.

@@ -198,7 +198,8 @@ def _is_cut(results):
 
 
 def _is_incomplete(result):
-    return getattr(getattr(result, "translation", result), "complete", None) is False
+    result = getattr(result, "translation", result)
+    return getattr(result, "complete", None) is False and getattr(result, "needs_end", True)
 
 
 def score_files(

@@ -1,6 +1,7 @@
 """Results of models that generate text."""
 
 import dataclasses
+from typing import ClassVar
 
 import numpy as np
 
@@ -23,8 +24,13 @@ class Generated:
         complete: Whether the output ended before its maximum length. `False`: text is missing, or
             the model repeated itself. `None`: not known, as for an export to LiteRT or
             CTranslate2.
+
+    Attributes:
+        needs_end: Whether text is missing in an output that is not complete. A text that continues
+            another one may stop anywhere.
     """
 
+    needs_end: ClassVar[bool] = False
     text: str
     score: float
     truncated: bool
@@ -34,9 +40,13 @@ class Generated:
 class Translation(Generated):
     """A `Generated` text that translates the input."""
 
+    needs_end = True
+
 
 class Summary(Generated):
     """A `Generated` text that summarises the input."""
+
+    needs_end = True
 
 
 @dataclasses.dataclass(frozen=True)

@@ -10,7 +10,7 @@ from support import small_config
 from keras_transformer import Beam, Greedy
 from keras_transformer.cli.streaming import INCOMPLETE, answer_stream
 from keras_transformer.tasks.graphs import complete_outputs
-from keras_transformer.tasks.results import Translation, to_n_best
+from keras_transformer.tasks.results import Generated, Summary, Translation, to_n_best
 
 ENDED, CUT, LAST = [7, 3, 0, 0], [7, 8, 9, 7], [7, 8, 9, 3]
 
@@ -50,13 +50,20 @@ def test_results_hold_it_if_it_is_known():
     assert [result.complete for result in to_n_best(outputs, 2)[0]] == [True, False]
 
 
-def test_a_warning_names_the_line():
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        (Translation, [f"line 3: {INCOMPLETE}"]),
+        (Summary, [f"line 3: {INCOMPLETE}"]),
+        (Generated, []),
+    ],
+)
+def test_a_warning_names_the_line_unless_the_text_may_stop_anywhere(kind, expected):
     def search(numbers, texts, batch_size, progress):
         return [
-            [Translation(text, 0.0, False, complete={"a": True, "b": False}.get(text))]
-            for text in texts
+            [kind(text, 0.0, False, complete={"a": True, "b": False}.get(text))] for text in texts
         ]
 
     warnings, out = [], io.BytesIO()
     answer_stream(search, io.BytesIO(b"a\n\nb\nc\n"), out, warnings.append)
-    assert warnings == [f"line 3: {INCOMPLETE}"] and out.getvalue() == b"a\n\nb\nc\n"
+    assert warnings == expected and out.getvalue() == b"a\n\nb\nc\n"
