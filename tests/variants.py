@@ -458,6 +458,7 @@ _FAST_REST_IN_CI_BY_FILE = {
     },
     "tests/cli/test_line_searches.py": {
         "test_alignments_come_after_the_text": 0,
+        "test_every_input_line_gets_one_output_line": 0,
         "test_n_best_lists_have_the_number_of_their_line": 0,
         "test_scores_come_before_the_text": 0,
         "test_the_maximum_length_limits_the_output": 0,
@@ -545,6 +546,9 @@ _FAST_REST_IN_CI_BY_FILE = {
         "test_a_wrong_weight_of_a_language_model_is_detected": 0,
         "test_forced_tokens_do_not_hide_a_wrong_score": 0,
     },
+    "tests/fields/test_fields.py": {
+        "test_a_text_without_tokens_is_empty_whatever_its_special_tokens": 0,
+    },
     "tests/layers/test_embedding.py": {
         "test_positions_after_the_table_in_a_compiled_loop": 2,
     },
@@ -593,6 +597,9 @@ _FAST_REST_IN_CI_BY_FILE = {
         "test_a_package_index_accepts_both": 0,
         "test_the_metadata_is_that_of_the_project": 0,
     },
+    "tests/tasks/test_answering.py": {
+        "test_an_answer_is_the_best_span_of_any_window": 0,
+    },
     "tests/tasks/test_classifying.py": {
         "test_a_run_is_opened_as_the_pipeline_of_its_task": 0,
     },
@@ -634,6 +641,7 @@ _FAST_REST_IN_CI_BY_FILE = {
     },
     "tests/text/test_byte_bpe.py": {
         "test_it_works_in_a_saved_model_that_python_does_not_load": 0,
+        "test_texts_may_be_normalised_and_split_at_another_pattern": 0,
         "test_texts_of_long_tokens_are_read_to_their_end": 0,
     },
     "tests/text/test_javascript_readers.py": {
