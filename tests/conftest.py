@@ -99,18 +99,22 @@ def pytest_xdist_make_scheduler(config, log):
     return Groups(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
-def pytest_runtest_setup(item):
-    """Skips tests of bfloat16 if oneDNN is restricted to an older processor: TensorFlow aborts.
+HALF = {"bfloat16", "mixed_bfloat16", "float16", "mixed_float16"}
 
-    TensorFlow checks the real processor for products in bfloat16, but oneDNN then lacks a kernel.
-    A real processor without bfloat16 computes them in another way, and these tests run there.
+
+def pytest_runtest_setup(item):
+    """Skips tests of half precision if oneDNN is restricted to an older processor.
+
+    TensorFlow checks the real processor for products in bfloat16 and float16, but oneDNN then lacks
+    a kernel, and TensorFlow aborts. A real processor without them computes them in another way, and
+    these tests run there.
     """
     values = item.callspec.params.values() if hasattr(item, "callspec") else ()
-    computes = item.get_closest_marker("bfloat16") or {"bfloat16", "mixed_bfloat16"} & {
+    computes = item.get_closest_marker("bfloat16") or HALF & {
         value for value in values if isinstance(value, str)
     }
     if computes and os.environ.get("ONEDNN_MAX_CPU_ISA"):
-        pytest.skip("ONEDNN_MAX_CPU_ISA: TensorFlow aborts at a product in bfloat16")
+        pytest.skip("ONEDNN_MAX_CPU_ISA: TensorFlow aborts at a product in half precision")
 
 
 class DataDir:
