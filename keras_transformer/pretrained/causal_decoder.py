@@ -4,8 +4,6 @@ import functools
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
-
 from keras_transformer.config import LanguageModelConfig
 from keras_transformer.decoding.generation import Generation
 from keras_transformer.models.language_model import LanguageModel
@@ -13,7 +11,7 @@ from keras_transformer.pretrained.added_tokens import OPTIONS, token_name
 from keras_transformer.pretrained.byte_bpe import VOCABULARY, read_byte_bpe
 from keras_transformer.pretrained.family import Family
 from keras_transformer.pretrained.generation import ends_of, rules_of_ends
-from keras_transformer.pretrained.names import Layout, Weight, layers
+from keras_transformer.pretrained.names import Weight, layers
 from keras_transformer.pretrained.post_processor import begins_with_token
 from keras_transformer.pretrained.rotations import LONGEST, positive, rotations
 from keras_transformer.pretrained.sentencepiece_bpe import (
@@ -21,7 +19,7 @@ from keras_transformer.pretrained.sentencepiece_bpe import (
     read_sentencepiece_bpe,
 )
 from keras_transformer.pretrained.settings import ACTIVATIONS, CheckpointSettings
-from keras_transformer.pretrained.ties import is_tied
+from keras_transformer.pretrained.ties import is_tied, token_weights
 from keras_transformer.text.tokenizers import Tokenizers
 
 # Settings that change what a model computes, with the values that a `LanguageModel` has. A setting
@@ -32,7 +30,6 @@ EXPRESSIBLE = {
 }
 FULL, LOCAL = "full_attention", "sliding_attention"  # values of `layer_types`
 PADDING = "<|pad|>"
-SILENT = -1000.0  # bias of padding, which gets no probability
 TABLE, OUTPUT = "embed_tokens.weight", "lm_head.weight"
 BLOCK = {
     "self_attn.q_proj": "self_attention.query",
@@ -148,15 +145,7 @@ class CausalDecoder(Family):
 
     def names(self, config) -> Iterator[Weight]:  # noqa: D102
         prefix, entries = self._prefix, self.settings.count("vocab_size")
-        table, layout = f"{prefix}{TABLE}", Layout(entries=entries)
-        if config.tie == "none":
-            yield Weight(table, "embedding.table", layout)
-            yield Weight(OUTPUT, "output_layer.kernel", layout._replace(transposed=True))
-        else:
-            yield Weight((table, OUTPUT), "embedding.table", layout)
-        bias = np.zeros(config.vocab_size, "float32")
-        bias[config.pad_id] = SILENT
-        yield Weight((), "logits.bias", default=bias)
+        yield from token_weights(f"{prefix}{TABLE}", OUTPUT, config, entries)
         norms = NORMS if config.query_key_norm == "none" else {**NORMS, **HEAD_NORMS}
         for number in range(config.num_layers):
             theirs, ours = f"{prefix}layers.{number}.", f"decoder.blocks.{number}."

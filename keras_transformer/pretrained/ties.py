@@ -1,8 +1,13 @@
 """Output weights that are those of the embedding: the rule for all families."""
 
+from collections.abc import Iterator
+
 import numpy as np
 
+from keras_transformer.pretrained.names import Layout, Weight
+
 TIE = "tie_word_embeddings"
+SILENT = -1000.0  # bias of padding, which gets no probability
 
 
 def is_tied(family, output, tables, default=True) -> bool:
@@ -44,3 +49,23 @@ def is_tied(family, output, tables, default=True) -> bool:
         "file, as in transformers 5"
     )
     return False
+
+
+def token_weights(table, output, config, entries) -> Iterator[Weight]:
+    """Yields embedding and output weights of a language model that never emits padding.
+
+    Args:
+        table: Name of the tensor of the embedding.
+        output: Name of the tensor of the output weights.
+        config: The `LanguageModelConfig`, whose `tie` is `"none"` or `"all"`.
+        entries: Number of tokens in the file.
+    """
+    layout = Layout(entries=entries)
+    if config.tie == "none":
+        yield Weight(table, "embedding.table", layout)
+        yield Weight(output, "output_layer.kernel", layout._replace(transposed=True))
+    else:
+        yield Weight((table, output), "embedding.table", layout)
+    bias = np.zeros(config.vocab_size, "float32")
+    bias[config.pad_id] = SILENT
+    yield Weight((), "logits.bias", default=bias)

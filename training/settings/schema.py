@@ -218,7 +218,7 @@ class Settings(Section):
 
     @property
     def is_tuning(self) -> bool:
-        """Whether a run starts from another one and leaves its learning rate open."""
+        """`True` if a run starts from another one and leaves its learning rate open."""
         return self.model.start_from is not None and not RATES & self.schedule.model_fields_set
 
     def used(self) -> dict[str, Any]:

@@ -3,8 +3,6 @@
 import functools
 from collections.abc import Iterator
 
-import numpy as np
-
 from keras_transformer.config import LanguageModelConfig
 from keras_transformer.decoding.generation import Generation
 from keras_transformer.models.language_model import LanguageModel
@@ -14,7 +12,7 @@ from keras_transformer.pretrained.family import Family
 from keras_transformer.pretrained.generation import ends_of
 from keras_transformer.pretrained.names import SAME, Layout, Weight, layers
 from keras_transformer.pretrained.settings import ACTIVATIONS, CheckpointSettings
-from keras_transformer.pretrained.ties import is_tied
+from keras_transformer.pretrained.ties import is_tied, token_weights
 from keras_transformer.text.tokenizers import Tokenizers
 
 CLASSES = ("GPT2LMHeadModel", "GPT2Model")
@@ -27,7 +25,6 @@ EXPRESSIBLE = {
 }
 TABLE, OUTPUT = "wte.weight", "lm_head.weight"
 END, PADDING = "<|endoftext|>", "<|pad|>"
-SILENT = -1000.0  # bias of padding, which gets no probability
 SPECIAL = {"pad": PADDING, "unk": END, "bos": END, "eos": END}
 # The layers of a block, whose kernels are `[in, out]` like ours. The first one joins three layers
 # of ours.
@@ -102,16 +99,8 @@ class GPT2(Family):
 
     def names(self, config) -> Iterator[Weight]:  # noqa: D102
         prefix, entries = self._prefix, self.settings.count("vocab_size")
-        table, layout = f"{prefix}{TABLE}", Layout(entries=entries)
-        if config.tie == "none":
-            yield Weight(table, "embedding.table", layout)
-            yield Weight(OUTPUT, "output_layer.kernel", layout._replace(transposed=True))
-        else:
-            yield Weight((table, OUTPUT), "embedding.table", layout)
+        yield from token_weights(f"{prefix}{TABLE}", OUTPUT, config, entries)
         yield Weight(f"{prefix}wpe.weight", "embedding.positions")
-        bias = np.zeros(config.vocab_size, "float32")
-        bias[config.pad_id] = SILENT
-        yield Weight((), "logits.bias", default=bias)
         for number in range(config.num_layers):
             theirs, ours = f"{prefix}h.{number}.", f"decoder.blocks.{number}."
             yield from layers(NORMS, theirs, ours)

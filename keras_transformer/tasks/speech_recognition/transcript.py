@@ -85,7 +85,7 @@ class Transcript(Choice):
 
     @property
     def repeats(self) -> bool:
-        """Whether the text repeats itself: `compression_ratio` is above 2.4, as in Whisper."""
+        """`True` if the text repeats itself: `compression_ratio` is above 2.4, as in Whisper."""
         return self.compression_ratio > REPEATED
 
     @property
