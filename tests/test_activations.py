@@ -106,6 +106,7 @@ def test_in_a_layer(activation):
     np.testing.assert_array_equal(again(x), layer(x))
 
 
+@pytest.mark.slow_variants(1)
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
 @pytest.mark.parametrize("name", [NAME, "gelu_tanh"])

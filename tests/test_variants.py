@@ -1,66 +1,58 @@
-"""The tables of variants name tests that exist, and the variants that are kept are spread."""
-
-import ast
-import functools
-import pathlib
+"""The variants that markers keep are spread, and the others get the right marks."""
 
 import pytest
-from variants import CI_VARIANTS, FAST_VARIANTS, SLOW_VARIANTS, mark_variants
-
-ROOT = pathlib.Path(__file__).parents[1]
+from variants import mark_variants
 
 
 class Item:
     def __init__(self, nodeid, *markers):
-        self.nodeid, self.markers = nodeid, [*markers]
+        self.nodeid, self.markers = nodeid, [marker.mark for marker in markers]
 
     def get_closest_marker(self, name):
         return next((marker for marker in self.markers if marker.name == name), None)
 
     def add_marker(self, marker):
-        self.markers.append(marker)
+        self.markers.append(marker.mark)
+
+    @property
+    def marks(self):
+        return {marker.name for marker in self.markers} & {"slow", "long"}
 
 
-@functools.cache
-def functions_of(file):
-    tree = ast.parse((ROOT / file).read_text("utf-8"))
-    return {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+def items_of(test, *markers, count=7):
+    return [Item(f"tests/test_x.py::{test}[{number}]", *markers) for number in range(count)]
 
 
-@pytest.mark.parametrize("name", sorted({*FAST_VARIANTS, *CI_VARIANTS, *SLOW_VARIANTS}))
-def test_every_entry_is_a_test(name):
-    file, _, function = name.partition("::")
-    assert function in functions_of(file)
+def test_variants_at_equal_distances_stay_fast():
+    items = items_of("test_some", pytest.mark.fast_variants(2))
+    others = items_of("test_all")
+    mark_variants([*items, *others])
+    assert [number for number, item in enumerate(items) if not item.marks] == [3, 6]
+    assert items[0].marks == {"slow", "long"}
+    assert not any(item.marks for item in others)
 
 
-def test_variants_at_equal_distances_stay_fast(monkeypatch):
-    name = "tests/layers/test_keras_masks.py::test_self_attention"
-    monkeypatch.setitem(FAST_VARIANTS, name, 2)
-    items = [Item(f"{name}[{number}]") for number in range(7)] + [Item("tests/x.py::test_y[a]")]
+def test_the_other_variants_can_be_left_to_ci():
+    items = items_of("test_some", pytest.mark.fast_variants(1, others="slow"), count=2)
     mark_variants(items)
-    assert [number for number, item in enumerate(items) if not item.markers] == [3, 6, 7]
-    assert {marker.name for marker in items[0].markers} == {"slow", "long"}
+    assert [item.marks for item in items] == [{"slow"}, set()]
 
 
-def test_no_test_is_in_both_tables_of_fast_ones():
-    assert not FAST_VARIANTS.keys() & CI_VARIANTS.keys()
-
-
-def test_a_fast_test_can_be_left_to_ci(monkeypatch):
-    name = "tests/layers/test_dropout.py::test_dtypes_and_xla"
-    monkeypatch.delitem(FAST_VARIANTS, name)
-    monkeypatch.setitem(CI_VARIANTS, name, 0)
-    item = Item(name)
-    mark_variants([item])
-    assert [marker.name for marker in item.markers] == ["slow"]
-
-
-def test_slow_variants_at_equal_distances_stay_in_ci(monkeypatch):
-    name = (
-        "tests/decoding/test_cached_kinds.py::test_greedy_search_equals_the_search_without_a_cache"
+def test_slow_variants_at_equal_distances_stay_in_ci():
+    kept = pytest.mark.slow_variants(7)
+    items = items_of("test_some", pytest.mark.slow, kept, count=14)
+    fast, long = (
+        Item("tests/test_x.py::test_some[fast]", kept),
+        Item("tests/test_x.py::test_some[a]", kept, pytest.mark.slow, pytest.mark.long),
     )
-    monkeypatch.setitem(SLOW_VARIANTS, name, 7)
-    items = [Item(f"{name}[{number}]", pytest.mark.slow) for number in range(14)]
-    mark_variants([*items, Item(f"{name}[fast]"), Item(f"{name}[long]", pytest.mark.long)])
-    kept = [number for number, item in enumerate(items) if not item.get_closest_marker("long")]
-    assert kept == list(range(1, 14, 2))
+    mark_variants([*items, fast, long])
+    assert [number for number, item in enumerate(items) if "long" not in item.marks] == list(
+        range(1, 14, 2)
+    )
+    assert not fast.marks
+
+
+def test_more_variants_than_there_are_are_all_kept():
+    items = items_of("test_some", pytest.mark.fast_variants(9), count=2)
+    mark_variants(items)
+    assert not any(item.marks for item in items)

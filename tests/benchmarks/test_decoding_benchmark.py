@@ -133,6 +133,7 @@ def test_all_our_variants_return_the_same_tokens(peers, searches, cores, tmp_pat
         assert len(best) == 1 and best < set(THEIRS.split(","))
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("beam_size", [1, 4])
 def test_the_model_stops_at_its_length_and_does_not_repeat_itself(beam_size):

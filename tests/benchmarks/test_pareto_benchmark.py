@@ -64,6 +64,7 @@ def test_the_table_has_the_results_of_the_page():
     assert len({line.count("|") for line in lines.splitlines()}) == 1
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_page_prefers_greedy_search(tmp_path):
     (tmp_path / "run").mkdir()

@@ -149,6 +149,7 @@ TINY = (
 )  # fmt: skip
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_settings_are_chosen_without_the_test_period(river, tmp_path, monkeypatch):
     import runoff

@@ -85,6 +85,7 @@ def sim_cut(x, table, wanted, share, weight, smoothing):
     return value, *tape.gradient(value, [x, table])
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_jax_computes_what_this_package_computes(tmp_path):
     write_small_corpus(tmp_path)

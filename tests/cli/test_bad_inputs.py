@@ -142,6 +142,7 @@ def prepared(materials, tmp_path, monkeypatch):
     return prepare
 
 
+@pytest.mark.fast_variants(40, others="slow")
 @pytest.mark.parametrize("case", [marked(case) for case in CASES], ids=lambda case: case.id)
 def test_a_bad_input_is_reported_in_one_line_and_leaves_no_file(case, prepared, capfd):
     folder = prepared(case)
@@ -197,6 +198,7 @@ def test_a_signal_ends_a_command_silently(number, status):
     assert (process.returncode, stderr.strip()) == (status, "")
 
 
+@pytest.mark.slow_variants(1)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "closed, message",

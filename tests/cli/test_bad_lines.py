@@ -51,6 +51,7 @@ def call(*arguments, lines):
     return CliRunner().invoke(cli, ["predict", *map(str, arguments)], input=data)
 
 
+@pytest.mark.fast_variants(1)
 @pytest.mark.parametrize("batch_size", [1, 2, 64])
 def test_a_bad_image_does_not_affect_the_other_answers(runs, images, batch_size):
     done = call(runs["image_classification"], "--batch-size", batch_size, lines=images)
@@ -64,11 +65,13 @@ def test_a_bad_image_does_not_affect_the_other_answers(runs, images, batch_size)
     ]
 
 
+@pytest.mark.slow
 def test_a_bad_image_gets_the_fields_of_an_empty_line(runs, images):
     lines = call(runs["image_classification"], "--scores", lines=images[:2]).stdout.splitlines()
     assert lines[0].endswith(f"\t{recognizer()(images[:1])[0]}") and lines[1] == "0.00000\t"
 
 
+@pytest.mark.slow
 def test_strict_writes_the_labels_before_the_first_bad_image(runs, images):
     lines = [images[0], images[2], images[5], images[1]]
     done = call(runs["image_classification"], "--strict", lines=lines)
@@ -78,6 +81,7 @@ def test_strict_writes_the_labels_before_the_first_bad_image(runs, images):
     assert done.stderr == message
 
 
+@pytest.mark.slow
 def test_strict_leaves_no_output_file(runs, images, tmp_path):
     file = tmp_path / "labels.txt"
     arguments = runs["image_classification"], "--output", file
@@ -87,6 +91,7 @@ def test_strict_leaves_no_output_file(runs, images, tmp_path):
     assert len(file.read_text().splitlines()) == len(images)
 
 
+@pytest.mark.slow
 def test_a_line_without_a_passage_does_not_affect_the_other_answers(runs):
     lines = [*QUESTIONS, b"a \xff\tcat\n", QUESTIONS[0]]
     done = call(runs["question_answering"], lines=lines)
@@ -118,6 +123,7 @@ def test_a_bad_pair_is_not_scored(runs, tmp_path):
     assert done.stdout.count("\n") == 1
 
 
+@pytest.mark.slow_variants(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("options", [["--n-best", "2"], ["--alignments", "--scores"]])
 def test_a_bad_line_gets_the_fields_of_an_empty_line(runs, options):

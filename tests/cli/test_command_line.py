@@ -70,6 +70,7 @@ def test_only_exports_and_conversions_return_free_memory(arguments, before, expe
     assert seen == [expected] and len(calls) == (expected is not None)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_highest_log_level_is_silent(tmp_path):
     """Runs in a process of its own because TensorFlow prints messages when it is imported."""
@@ -93,6 +94,7 @@ def test_help_does_not_import_tensorflow(tmp_path):
         assert f"\n  {name} ".encode() in done.stdout
 
 
+@pytest.mark.slow_variants(1)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("order", "program"),

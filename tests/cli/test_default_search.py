@@ -115,6 +115,7 @@ def test_the_search_of_the_run_is_printed(run):
     assert done.stdout.splitlines() == expected and "searched" not in done.stderr
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_another_search_replaces_it_as_a_whole(run):
     done = call("translate", run.path, "--beam", 2)

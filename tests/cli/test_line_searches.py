@@ -65,12 +65,14 @@ def rows(lines):
     return [line.split("\t") for line in lines]
 
 
+@pytest.mark.slow
 def test_every_input_line_gets_one_output_line(translate, translator):
     assert len(set(translate())) > 2
     assert translate() == translator(LINES)
     assert translate("--batch-size", 2) == translator(LINES)
 
 
+@pytest.mark.slow
 def test_scores_come_before_the_text(translate, translator):
     expected = [best.score for (best,) in translator.n_best(LINES, 1, Sample(temperature=0))]
     lines = rows(translate("--scores"))
@@ -78,6 +80,7 @@ def test_scores_come_before_the_text(translate, translator):
     np.testing.assert_allclose([float(score) for score, _ in lines], expected, atol=2e-5)
 
 
+@pytest.mark.slow
 def test_n_best_lists_have_the_number_of_their_line(translate, translator):
     expected = [
         [str(number), f"{result.score:.5f}", result.text]
@@ -98,6 +101,7 @@ def test_every_beam_option_reaches_the_beam(translate, translator):
     assert translate("--beam", 3, "--normalization", "average") == expected
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_samples_equal_those_of_python_for_any_batch_size(translate, translator):
     options = {"temperature": 1.5, "top_k": 9, "top_p": 0.9, "seed": 3}
@@ -118,11 +122,13 @@ def test_line_numbers_seed_the_samples_instead_of_the_order(translator):
         translator.n_best(LINES, 1, search, numbers=[0])
 
 
+@pytest.mark.slow
 def test_the_maximum_length_limits_the_output(translate, translator):
     short = Translator(translator.model, translator.tokenizers, max_length=4)
     assert translate("--max-length", 4) == short(LINES) != translator(LINES)
 
 
+@pytest.mark.slow
 def test_alignments_come_after_the_text(translate, translator):
     lines = rows(translate("--alignments"))
     assert [text for text, _ in lines] == translator(LINES)

@@ -75,6 +75,7 @@ PIPELINES = {
 }
 
 
+@pytest.mark.fast_variants(1)
 @pytest.mark.parametrize("task", PIPELINES)
 def test_attention_of_a_run(runs, drawn, task, tmp_path):
     pipeline, kinds = PIPELINES[task]
@@ -155,6 +156,7 @@ def test_attention_of_a_recording(drawn, tmp_path):
     assert done.exit_code == 1 and "kind='sound'" in done.stderr.splitlines()[-1]
 
 
+@pytest.mark.slow
 def test_a_page_and_a_figure_are_written_together(runs, tmp_path):
     picture, page = tmp_path / "new" / "x.pdf", tmp_path / "new" / "x.html"
     done = draw("attention", runs["translation"], SENTENCE, "--output", picture, "--html", page)

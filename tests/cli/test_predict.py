@@ -65,6 +65,7 @@ def error(status, *arguments):
 # Predict
 
 
+@pytest.mark.fast_variants(1)
 @pytest.mark.parametrize("command", ["predict", "translate"])
 def test_a_classifier_writes_a_label_for_each_line(runs, command):
     """An empty line stays empty."""
@@ -87,6 +88,7 @@ def test_the_score_of_a_label_is_its_log_probability(runs):
             assert (score, label) == ("0.00000", "")
 
 
+@pytest.mark.slow
 def test_a_truncated_text_is_reported(runs):
     lines = ["dog", "the big dog and the cat and a dog and the big cat runs"]
     for kind in runs:
@@ -106,6 +108,7 @@ def test_a_language_model_continues_each_line(runs):
     assert texts[1] != ""
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_every_search_reaches_a_language_model(runs):
     run = runs["language_modelling"]
@@ -177,6 +180,7 @@ def test_translation_commands_name_the_kind_of_run_they_got(runs, tmp_path):
 # Evaluate
 
 
+@pytest.mark.slow
 def test_a_classifier_is_evaluated_on_its_data_and_on_files(runs, tmp_path):
     run = runs["classification"]
     texts, labels = zip(*(line.split("\t") for line in TEXTS[run.name].splitlines()), strict=True)
@@ -197,6 +201,7 @@ def test_a_classifier_is_evaluated_on_its_data_and_on_files(runs, tmp_path):
     assert {**again, "seconds": 0} == {**figures, "seconds": 0}
 
 
+@pytest.mark.slow
 def test_a_language_model_is_evaluated_on_its_data_and_on_a_file(runs):
     run = runs["language_modelling"]
     figures = json.loads("".join(output("evaluate", run, "--split", "validation")))

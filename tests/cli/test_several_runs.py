@@ -74,6 +74,7 @@ def test_an_ensemble_scores(call):
     np.testing.assert_allclose(scores, [score.score for score in expected], atol=2e-5)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_an_evaluation_names_its_runs_and_does_not_change_them(call, folder):
     figures = json.loads(call("evaluate one two --greedy").stdout)
@@ -95,6 +96,7 @@ REFUSED = {
 }
 
 
+@pytest.mark.fast_variants(2)
 @pytest.mark.parametrize("command", REFUSED)
 def test_runs_that_do_not_fit_are_reported_in_one_line(call, command):
     done = call(command, fails=True)

@@ -59,6 +59,7 @@ def test_it_is_learned_from_the_training_data(folder, tmp_path):
     assert f"{file}: 5 pairs; " in done.stdout and "reading 5 pairs" in done.stderr
 
 
+@pytest.mark.slow
 def test_exchanged_pairs_are_not_among_those_of_a_run_in_both_directions(folder, tmp_path):
     run = tmp_path / "run"
     shutil.copytree(folder / "translation", run)
@@ -70,6 +71,7 @@ def test_exchanged_pairs_are_not_among_those_of_a_run_in_both_directions(folder,
     same(tmp_path / "lex.bin", learn_shortlist(translator(), SOURCES, TARGETS, 4, 2))
 
 
+@pytest.mark.slow_variants(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("files", [True, False])
 def test_a_sample_takes_pairs_at_equal_distances(folder, tmp_path, files):

@@ -109,6 +109,7 @@ def import_path():
     return [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]
 
 
+@pytest.mark.fast_variants(8)
 @each_row
 def test_outputs_depend_on_every_argument(models, name):
     """Otherwise the equalities below would show nothing about masks and memories."""
@@ -121,6 +122,7 @@ def test_outputs_depend_on_every_argument(models, name):
         assert np.abs(to_numpy(model(changed)) - expected).max() > 1e-2, argument
 
 
+@pytest.mark.fast_variants(12)
 @each_row
 def test_a_symbolic_output_matches_the_computed_one(models, name):
     """Layers declare it without being traced: a wrong declaration would mislead the next layer."""
@@ -132,6 +134,7 @@ def test_a_symbolic_output_matches_the_computed_one(models, name):
         assert symbolic in (None, real)
 
 
+@pytest.mark.fast_variants(12)
 @each_row
 def test_config_round_trip(name):
     layer = ROWS[name].make()
@@ -158,6 +161,7 @@ def test_config_holds_every_argument_of_the_constructor(name):
                 assert set(options) <= set(config), parameter.name
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @each_row
 def test_keras_file_in_a_fresh_process(models, fresh_process, name):
@@ -165,6 +169,7 @@ def test_keras_file_in_a_fresh_process(models, fresh_process, name):
         np.testing.assert_allclose(loaded[name], models[name][1], **SAME)
 
 
+@pytest.mark.fast_variants(12)
 @each_row
 def test_weights_file(models, name, tmp_path):
     model, expected = models[name]
@@ -174,6 +179,7 @@ def test_weights_file(models, name, tmp_path):
     np.testing.assert_allclose(other(inputs_of(name)), expected, **SAME)
 
 
+@pytest.mark.fast_variants(12)
 @each_row
 def test_clone_model(models, name):
     model, expected = models[name]
@@ -184,6 +190,7 @@ def test_clone_model(models, name):
     np.testing.assert_allclose(clone(inputs_of(name)), expected, **SAME)
 
 
+@pytest.mark.fast_variants(4)
 @each_row
 def test_tf_function_of_any_length(models, name):
     model, expected = models[name]
@@ -199,6 +206,8 @@ def test_tf_function_of_any_length(models, name):
     np.testing.assert_allclose(function(one), expected[:1], **SAME)
 
 
+@pytest.mark.fast_variants(1)
+@pytest.mark.slow_variants(2)
 @each_compiled_row
 def test_xla(models, name):
     model, expected = models[name]
@@ -210,6 +219,8 @@ def test_xla(models, name):
 ROUNDING = {"mixed_bfloat16": 0.03, "mixed_float16": 0.004}
 
 
+@pytest.mark.fast_variants(17)
+@pytest.mark.slow_variants(13)
 @pytest.mark.parametrize("policy_name", ROUNDING)
 @each_computing_row
 def test_mixed_precision(models, name, policy_name):
@@ -229,6 +240,8 @@ def test_mixed_precision(models, name, policy_name):
     assert 0 < error < ROUNDING[policy_name]
 
 
+@pytest.mark.fast_variants(8)
+@pytest.mark.slow_variants(6)
 @pytest.mark.bfloat16
 @each_computing_row
 def test_dtype_of_one_layer(models, name):
@@ -243,6 +256,8 @@ def test_dtype_of_one_layer(models, name):
     np.testing.assert_array_equal(to_numpy(one(inputs_of(name))), to_numpy(every(inputs_of(name))))
 
 
+@pytest.mark.fast_variants(8)
+@pytest.mark.slow_variants(6)
 @each_computing_row
 def test_mixed_float16_gradients_are_finite(name):
     keras.config.set_dtype_policy("mixed_float16")
@@ -254,6 +269,7 @@ def test_mixed_float16_gradients_are_finite(name):
         assert np.all(np.isfinite(to_numpy(tf.convert_to_tensor(gradient)))), variable.path
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @each_row
 def test_two_replicas(models, fresh_process, name):
@@ -273,6 +289,7 @@ def test_two_replicas(models, fresh_process, name):
             assert moved > 1e-5 or weight.path.endswith("key/bias"), weight.path
 
 
+@pytest.mark.slow_variants(3)
 @pytest.mark.slow
 @each_row
 def test_saved_model(models, name, tmp_path):
@@ -290,6 +307,7 @@ def test_saved_model(models, name, tmp_path):
         np.testing.assert_allclose(session.run(output.name, feed), expected, **SAME)
 
 
+@pytest.mark.fast_variants(12)
 @each_row
 def test_summary_names_every_sublayer(models, name):
     """Each sublayer has a line with the name from its constructor, not a generated one."""
@@ -310,6 +328,7 @@ def test_summary_names_every_sublayer(models, name):
     ]
 
 
+@pytest.mark.fast_variants(11)
 @each_layer
 def test_a_layer_called_on_arrays_is_the_layer_in_a_model(models, name):
     """It is built on its first call, without a `keras.Input`."""

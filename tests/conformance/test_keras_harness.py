@@ -88,6 +88,7 @@ def test_the_layer_test_of_keras(harness, name):
     run_layer_test(harness, name, run_training_check=False)
 
 
+@pytest.mark.slow_variants(7)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "name", [*LAYERS, *(pytest.param(name, marks=pytest.mark.long) for name in VARIANTS)]
@@ -126,11 +127,13 @@ def test_the_layer_test_of_kerashub(name):
     )
 
 
+@pytest.mark.slow_variants(6)
 @each_model
 def test_the_serialization_test_of_keras(harness, name):
     harness.run_class_serialization_test(HARNESS_ROWS[name].make())
 
 
+@pytest.mark.slow_variants(9)
 @for_each_layer([*LAYERS, *VARIANTS])
 def test_the_computed_output_shape_matches_the_output(name):
     """The layer is not built yet; unknown sizes stay unknown."""
@@ -142,6 +145,7 @@ def test_the_computed_output_shape_matches_the_output(name):
         assert tuple(layer.compute_output_shape((None, None, *value.shape[2:])))[:1] == (None,)
 
 
+@pytest.mark.slow_variants(6)
 @pytest.mark.parametrize("length", [pytest.param(3, marks=pytest.mark.slow), None])
 @for_each_layer(ONE_ARGUMENT, cheap=("EncoderBlock",))
 def test_time_distributed(name, length):

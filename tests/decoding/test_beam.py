@@ -97,6 +97,8 @@ def scoring(normalization="gnmt", length_penalty=0.6):
     )
 
 
+@pytest.mark.fast_variants(1)
+@pytest.mark.slow_variants(2)
 @pytest.mark.parametrize("min_length", [1, pytest.param(3, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("normalization, length_penalty", SCORINGS)
 def test_a_wide_beam_equals_exhaustive_search(normalization, length_penalty, min_length):
@@ -115,6 +117,7 @@ def test_a_wide_beam_equals_exhaustive_search(normalization, length_penalty, min
         assert np.all(tokens[b, count:] == PAD) and np.all(scores[b, count:] == -1e9)
 
 
+@pytest.mark.fast_variants(1)
 @pytest.mark.parametrize("norm, beam_size", [("pre", 2), ("post", 5)])
 @pytest.mark.parametrize("normalization, length_penalty", SCORINGS)
 def test_cached_is_uncached(norm, beam_size, normalization, length_penalty):
@@ -142,6 +145,7 @@ def test_cached_is_the_reference_without_a_cache():
         assert_ranked((tokens[b], scores[b]), beam_of(logits, row, 3, scoring())[:3])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("norm", [pytest.param("pre", marks=pytest.mark.slow), "post"])
 def test_a_beam_of_one_is_greedy(norm):
     model, source = talkative(norm), sources()
@@ -181,6 +185,7 @@ def test_a_sentence_alone_is_the_same_sentence_in_a_batch():
     np.testing.assert_allclose(backward_scores[::-1], scores, **SCORES)
 
 
+@pytest.mark.slow_variants(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("jit_compile", [False, True])
 def test_compiled_is_eager(jit_compile):
@@ -230,6 +235,7 @@ def test_litert_needs_builtin_operators_only_and_returns_the_same():
         np.testing.assert_allclose(outputs["scores"], scores, **SCORES)
 
 
+@pytest.mark.slow_variants(2)
 @pytest.mark.slow
 @pytest.mark.parametrize("normalization, length_penalty", SCORINGS)
 def test_n_best_are_distinct_and_sorted_and_have_their_own_scores(normalization, length_penalty):
@@ -284,6 +290,7 @@ def test_sentences_are_well_formed_and_forbidden_tokens_are_never_emitted():
         assert ends == [length - 1] or (ends == [] and length == LIMIT)
 
 
+@pytest.mark.slow_variants(2)
 @pytest.mark.slow
 @pytest.mark.parametrize("norm, n_best", [("pre", 4), ("post", 1)])
 @pytest.mark.parametrize("normalization, length_penalty", SCORINGS)
@@ -406,6 +413,7 @@ def test_another_end_token_and_a_start_token_that_is_the_end_or_padding():
             assert_ranked((tokens.numpy()[b], scores[b]), expected[:3])
 
 
+@pytest.mark.slow_variants(1)
 @pytest.mark.slow
 def test_an_empty_source_stays_finite(policy, small_model):
     """Nothing can be attended to, but there is an output, and its neighbour is unaffected."""

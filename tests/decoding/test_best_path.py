@@ -176,6 +176,7 @@ def test_a_run_may_have_the_search_as_its_own(tmp_path):
     assert texts == [text.decode() for text in decoded.numpy()]
 
 
+@pytest.mark.slow
 def test_the_command_searches_runs_with_ctc_only(tmp_path):
     (tmp_path / "a.wav").write_bytes(encode_wav(RECORDINGS[0], RATE))
 

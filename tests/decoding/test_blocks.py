@@ -42,6 +42,7 @@ def test_forbidden_values_are_taken_before_the_padding_of_a_block(size):
     check(top_k(tf.constant(values), 5), values, 5)
 
 
+@pytest.mark.fast_variants(8)
 @pytest.mark.parametrize("log_sum_exp", [kernels.log_sum_exp, litert_kernels.log_sum_exp])
 @pytest.mark.parametrize("jit_compile", [False, True])
 @pytest.mark.parametrize("size", SIZES)

@@ -54,6 +54,7 @@ def logits_of(model):
     return lambda source, target: model({"source": source, "target": target}, training=False)
 
 
+@pytest.mark.slow_variants(3)
 @pytest.mark.slow  # `tests/layers` tests every layer in this way
 @each_kind
 def test_a_step_at_a_time_is_the_whole_sentence(changes, small_model):
@@ -67,6 +68,8 @@ def test_a_step_at_a_time_is_the_whole_sentence(changes, small_model):
         np.testing.assert_allclose(logits[:, 0], expected[:, t], rtol=0, atol=1e-4)
 
 
+@pytest.mark.fast_variants(0)
+@pytest.mark.slow_variants(2)
 @slow_but_for("relative")
 @each_stages
 def test_greedy_search_equals_the_search_without_a_cache(changes, stages, small_model):
@@ -78,6 +81,8 @@ def test_greedy_search_equals_the_search_without_a_cache(changes, stages, small_
     np.testing.assert_allclose(scores, expected_scores, rtol=0, atol=1e-4)
 
 
+@pytest.mark.fast_variants(0)
+@pytest.mark.slow_variants(2)
 @slow_but_for("relative", "ssru")
 @each_stages
 def test_a_beam_equals_the_search_without_a_cache(changes, stages, small_model):

@@ -140,12 +140,14 @@ def assert_is_greedy(outputs, rules):
         np.testing.assert_allclose(score, total(b, words), **SCORES)
 
 
+@pytest.mark.fast_variants(1)
 @pytest.mark.parametrize("rules", CASES)
 def test_greedy_takes_the_best_allowed_token(rules):
     outputs = greedy_decode(model(), batch(), LIMIT, constraints=constraints_of(rules))
     assert_is_greedy(outputs, rules)
 
 
+@pytest.mark.slow_variants(5)
 @pytest.mark.parametrize(
     "rules",
     [
@@ -165,6 +167,7 @@ def test_a_beam_of_one_takes_the_best_allowed_token(rules):
     assert_is_greedy((tokens[:, 0], scores[:, 0]), rules)
 
 
+@pytest.mark.fast_variants(1)
 @pytest.mark.parametrize("rules", [RULES[name] for name in ("all of them", "no word twice")])
 @pytest.mark.parametrize("min_length", [1, 3])
 def test_a_wide_beam_finds_every_allowed_sentence(rules, min_length):
@@ -186,6 +189,7 @@ def test_a_wide_beam_finds_every_allowed_sentence(rules, min_length):
         assert ended == sorted(ended, reverse=True)
 
 
+@pytest.mark.slow_variants(6)
 @pytest.mark.slow
 @pytest.mark.parametrize("rules", CASES)
 def test_a_narrow_beam_equals_the_search_in_plain_python(rules):
@@ -227,6 +231,7 @@ def plain_beam(rules, b, width, min_length):
     return sorted(ended, reverse=True)[:width]
 
 
+@pytest.mark.slow_variants(6)
 @pytest.mark.slow
 @pytest.mark.parametrize("rules", CASES)
 def test_samples_are_allowed_sentences(rules):
@@ -256,6 +261,7 @@ def test_samples_are_allowed_sentences(rules):
         assert len(np.unique(tokens[b::3, 0])) >= min(len(first), 4)
 
 
+@pytest.mark.fast_variants(1)
 @pytest.mark.parametrize("name", ["all of them", "banned of each"])
 def test_a_sentence_alone_is_the_same_sentence_in_a_batch(name):
     rules = RULES[name]
@@ -332,6 +338,7 @@ def assert_same(outputs, expected):
 CHANGES = ["all of them", "banned of each", "no word twice", "nothing"]
 
 
+@pytest.mark.slow_variants(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("jit_compile", [False, True])
 def test_compiled_is_eager_and_constraints_are_inputs(jit_compile):
@@ -348,6 +355,7 @@ def test_compiled_is_eager_and_constraints_are_inputs(jit_compile):
     assert len(traces) == 1
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_litert_needs_builtin_operators_only_and_returns_the_same():
     specs = {

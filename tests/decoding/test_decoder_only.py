@@ -95,6 +95,7 @@ def test_greedy_search_equals_a_loop_in_python():
     np.testing.assert_allclose(scores, expected_scores, **SCORES)
 
 
+@pytest.mark.fast_variants(1)
 @pytest.mark.parametrize("beam_size", [1, 4])
 def test_a_beam_equals_a_loop_in_python(beam_size):
     prompts = text_prompts()
@@ -113,6 +114,7 @@ def forced_alone(prompt):
     return lambda _, prefixes: forced([prompt] * len(prefixes), prefixes)
 
 
+@pytest.mark.slow
 @each_search
 def test_an_output_begins_with_its_prompt_which_does_not_count_in_the_score(name):
     """The score of the output is the score of the continuation, by one pass of the whole model."""
@@ -128,6 +130,7 @@ def test_an_output_begins_with_its_prompt_which_does_not_count_in_the_score(name
         assert all(len({tuple(row) for row in rows.tolist()}) == 3 for rows in tokens.numpy())
 
 
+@pytest.mark.fast_variants(1)
 @each_search
 def test_steps_with_a_cache_equal_the_whole_model(name):
     """Checks the logits after each position, prompts included, and the token scores of `score`."""
@@ -147,6 +150,7 @@ def test_steps_with_a_cache_equal_the_whole_model(name):
         np.testing.assert_allclose(sums[b], sum(expected), **SCORES)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["greedy", "beam"])
 def test_prompts_of_different_lengths_equal_each_of_them_alone(name):
     prompts = text_prompts()
@@ -180,6 +184,7 @@ def test_a_prompt_longer_than_the_output_is_truncated():
     np.testing.assert_array_equal(tokens[0], prompts[0, :3])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["greedy", "beam"])
 def test_a_state_that_grows_in_stages_gives_the_same(name):
     prompts = text_prompts()
@@ -205,6 +210,7 @@ def test_samples_differ_and_temperature_zero_is_greedy():
     np.testing.assert_array_equal(tokens, expected)
 
 
+@pytest.mark.slow_variants(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("jit_compile", [False, True], ids=["graph", "xla"])
 @pytest.mark.parametrize("name", SEARCHES)
@@ -221,6 +227,7 @@ def test_compiled_is_eager(name, jit_compile):
     np.testing.assert_allclose(scores, expected[1], **SCORES)
 
 
+@pytest.mark.fast_variants(1)
 @pytest.mark.parametrize("name", ["greedy", "beam"])
 def test_banned_tokens_do_not_follow_prompts(name):
     prompts = text_prompts()
@@ -247,6 +254,7 @@ def test_another_model_and_an_alignment_are_refused():
         greedy_decode("model", sources())
 
 
+@pytest.mark.fast_variants(1)
 @each_search
 def test_a_prompt_is_kept_even_if_its_tokens_are_forbidden(name):
     """Constraints apply to the tokens after the prompt."""

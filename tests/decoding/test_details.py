@@ -36,6 +36,8 @@ def shifted(tokens):
     return np.insert(tokens[:, :-1], 0, BOS, axis=1)
 
 
+@pytest.mark.fast_variants(1)
+@pytest.mark.slow_variants(2)
 @pytest.mark.parametrize("search", SEARCHES)
 @pytest.mark.parametrize("norm", ["pre", pytest.param("post", marks=pytest.mark.slow)])
 def test_token_scores_are_those_of_the_model_and_add_up_to_the_score(search, norm):
@@ -55,6 +57,7 @@ def test_token_scores_are_those_of_the_model_and_add_up_to_the_score(search, nor
     np.testing.assert_allclose(rows["token_scores"].sum(1), rows["scores"], **SCORES)
 
 
+@pytest.mark.slow_variants(4)
 @pytest.mark.slow
 @pytest.mark.parametrize("search", SEARCHES)
 @pytest.mark.parametrize("layer, head", [(0, 2), (-1, None), (1, -3)])
@@ -84,6 +87,7 @@ def test_hypotheses_change_their_places_in_the_beam():
     assert np.mean(differ[both]) > 0.1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("search", SEARCHES)
 def test_extra_outputs_do_not_change_the_others(search):
     model, source = talkative(), sources()
@@ -95,6 +99,7 @@ def test_extra_outputs_do_not_change_the_others(search):
     np.testing.assert_allclose(outputs["scores"], scores, **SCORES)
 
 
+@pytest.mark.slow_variants(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("search", SEARCHES)
 @pytest.mark.parametrize("jit_compile", [False, True])
@@ -122,6 +127,7 @@ def variables_and_operations(search, **options):
     return len(loop.outputs), count
 
 
+@pytest.mark.fast_variants(1)
 @pytest.mark.parametrize("search", ["greedy", "beam"])
 def test_outputs_that_are_not_requested_are_not_in_the_graph(search):
     variables, operations = variables_and_operations(search)
@@ -130,6 +136,7 @@ def test_outputs_that_are_not_requested_are_not_in_the_graph(search):
         assert more[0] > variables and more[1] > operations
 
 
+@pytest.mark.slow_variants(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("search", ["greedy", "beam"])
 def test_litert_needs_builtin_operators_only_and_returns_the_same(search):

@@ -90,6 +90,7 @@ def test_a_beam(size):
         np.testing.assert_allclose(found.scores[b], [total for total, _ in expected], **SCORES)
 
 
+@pytest.mark.fast_variants(2)
 @pytest.mark.parametrize(
     "search", [Greedy(), Beam(3, normalization="none"), Sample(seed=2)], ids=str
 )
@@ -101,6 +102,7 @@ def test_scores_are_those_of_a_single_pass(search):
     assert not np.isin(found.tokens, FURTHER).any()
 
 
+@pytest.mark.fast_variants(2)
 @pytest.mark.parametrize("cache_stages", [(), None])
 @pytest.mark.parametrize("search", [greedy_decode, beam_decode])
 def test_an_end_within_a_prompt_does_not_end_it(search, cache_stages):

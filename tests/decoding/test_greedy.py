@@ -113,6 +113,7 @@ def uncached(logits, config, source, limit=LIMIT):
     )
 
 
+@pytest.mark.fast_variants(1)
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_cached_is_uncached(variant):
     """Compares the cache with the model itself, which recomputes every prefix."""
@@ -126,6 +127,7 @@ def test_cached_is_uncached(variant):
     np.testing.assert_allclose(scores, expected_scores, **SCORES)
 
 
+@pytest.mark.fast_variants(1)
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_cached_is_the_reference_without_a_cache(variant):
     model, source = talkative(variant), sources()[:3]
@@ -209,6 +211,7 @@ def test_max_length_defaults_to_the_config():
     np.testing.assert_allclose(scores, expected_scores, **SCORES)
 
 
+@pytest.mark.slow_variants(2)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("variant", "jit_compile"),
@@ -266,6 +269,7 @@ def test_decoding_applies_no_dropout(small_model):
     np.testing.assert_array_equal(scores, expected_scores)
 
 
+@pytest.mark.slow_variants(1)
 @pytest.mark.slow
 def test_an_empty_source_stays_finite(policy, small_model):
     """Nothing can be attended to, but there is an output, and its neighbour is unaffected."""

@@ -59,6 +59,7 @@ def narrowing_beam(source, size, exponent, silent):
     return [(total, prefix[1:]) for total, prefix in sorted(ended, reverse=True)]
 
 
+@pytest.mark.slow_variants(4)
 @pytest.mark.parametrize(
     ("size", "exponent", "silent"),
     [
@@ -80,6 +81,7 @@ def test_a_beam_that_narrows(size, exponent, silent):
         np.testing.assert_allclose(scores, [total for total, _ in expected], **SCORES)
 
 
+@pytest.mark.slow
 def test_it_differs_from_a_beam_of_constant_width():
     outcomes = [
         beam_decode(talkative(), sources(), 6, 6, max_length=LIMIT, stopping=stopping)[0].numpy()
@@ -88,6 +90,7 @@ def test_it_differs_from_a_beam_of_constant_width():
     assert (outcomes[0] != outcomes[1]).any()
 
 
+@pytest.mark.slow
 def test_narrowing_beams_of_several_sizes_in_a_batch_equal_each_alone():
     source, sizes = sources(), [1, 2, 5, 3, 4]
     options = {"max_length": LIMIT, "stopping": "narrow"}

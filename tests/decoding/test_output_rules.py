@@ -54,6 +54,7 @@ def searched(search, model, **options):
     return outcome.tokens.numpy(), outcome.scores.numpy()
 
 
+@pytest.mark.fast_variants(1)
 @pytest.mark.parametrize("forced", [pytest.param(None, marks=pytest.mark.slow), EOS, 9])
 @pytest.mark.parametrize("banned", [(), BANNED])
 def test_greedy_search(banned, forced):
@@ -76,6 +77,8 @@ def test_the_test_sentences_show_every_rule():
     assert any(ends) and not all(ends)
 
 
+@pytest.mark.fast_variants(1)
+@pytest.mark.slow_variants(2)
 @pytest.mark.parametrize("size", [pytest.param(1, marks=pytest.mark.slow), 2, 5])
 @pytest.mark.parametrize("exponent", [pytest.param(0.0, marks=pytest.mark.slow), 0.6, 2.0])
 @pytest.mark.parametrize(
@@ -97,6 +100,7 @@ def test_a_beam_that_stops_by_score(banned, forced, exponent, size):
         np.testing.assert_allclose(scores[b], [total for total, _ in expected], **SCORES)
 
 
+@pytest.mark.slow
 def test_the_best_of_a_beam_does_not_depend_on_the_number_returned():
     search = Beam(4, 1.0, normalization="power", stopping="score")
     every, scores = searched(search, model_of(BANNED, EOS), n_best=4)
@@ -120,6 +124,7 @@ def test_beams_of_several_sizes_in_a_batch_stop_as_each_alone_does():
         np.testing.assert_allclose(scores[b], alone_scores[0], **SCORES)
 
 
+@pytest.mark.slow
 def test_power_with_the_exponent_1_is_the_average():
     options = {"max_length": LIMIT, "beam_size": 3}
     powers = beam_decode(
@@ -235,6 +240,7 @@ def rules_of(**rules):
     return model
 
 
+@pytest.mark.slow
 def test_a_forced_first_token_and_ngrams_that_do_not_repeat():
     """Rules of a model equal the constraints of a search; a forced token has probability 1."""
     model, free = rules_of(forced_bos_id=9, no_repeat_ngram=2), talkative()

@@ -61,6 +61,7 @@ def built_outside_of_graphs():
         predictor_and_reference(name)
 
 
+@pytest.mark.fast_variants(1)
 @each_predictor
 def test_greedy_search_equals_a_loop_in_python(name):
     predictor, inputs, logits = predictor_and_reference(name)
@@ -72,6 +73,8 @@ def test_greedy_search_equals_a_loop_in_python(name):
     assert len(set(lengths)) > 1 and np.any(expected == EOS), "some end earlier than others"
 
 
+@pytest.mark.fast_variants(1)
+@pytest.mark.slow_variants(2)
 @each_predictor
 @pytest.mark.parametrize("beam_size", [pytest.param(1, marks=pytest.mark.slow), 4])
 def test_a_beam_equals_a_loop_in_python(name, beam_size):
@@ -86,6 +89,7 @@ def test_a_beam_equals_a_loop_in_python(name, beam_size):
         np.testing.assert_allclose(scores[b, : len(best)], [total for total, _ in best], **SCORES)
 
 
+@pytest.mark.slow
 @each_predictor
 def test_hypotheses_change_their_places_in_these_beams(name, monkeypatch):
     """Otherwise the test above would pass even if the state were not reordered."""
@@ -103,6 +107,8 @@ def test_hypotheses_change_their_places_in_these_beams(name, monkeypatch):
     assert np.any(beam_decode(predictor, inputs, 4, 4, max_length=LIMIT)[0] != tokens)
 
 
+@pytest.mark.fast_variants(1)
+@pytest.mark.slow_variants(2)
 @pytest.mark.slow
 @each_predictor
 def test_steps_equal_one_pass_over_the_output(name):
@@ -125,6 +131,7 @@ def test_steps_equal_one_pass_over_the_output(name):
     np.testing.assert_allclose(gains, np.where(tokens == PAD, 0, chosen), **SCORES)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @each_predictor
 def test_a_state_that_grows_in_stages_gives_the_same(name):
@@ -136,6 +143,7 @@ def test_a_state_that_grows_in_stages_gives_the_same(name):
         np.testing.assert_allclose(outputs[1], expected[1], **SCORES)
 
 
+@pytest.mark.slow_variants(1)
 @pytest.mark.slow
 @each_predictor
 @pytest.mark.parametrize("jit_compile", [False, pytest.param(True, marks=pytest.mark.long)])
@@ -152,6 +160,7 @@ def test_compiled_is_eager(name, jit_compile):
         np.testing.assert_allclose(scores, expected[1], **SCORES)
 
 
+@pytest.mark.fast_variants(1)
 @pytest.mark.parametrize("name", ["greedy", "beam", "sample"])
 def test_a_model_and_its_predictor_give_the_same(name):
     searches = {"greedy": greedy_decode, "beam": beam_decode, "sample": sample_decode}
@@ -184,6 +193,7 @@ def test_an_ensemble_differs_from_each_of_its_models():
         assert np.any(greedy_decode(model, source, LIMIT)[0] != tokens)
 
 
+@pytest.mark.slow_variants(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("search", [greedy_decode, beam_decode, sample_decode])
 def test_an_ensemble_of_a_model_with_itself_is_the_model(search):

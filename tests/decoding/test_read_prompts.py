@@ -80,6 +80,7 @@ def require_equal(found, expected):
         np.testing.assert_allclose(found[name], expected[name], rtol=0, atol=1e-4)
 
 
+@pytest.mark.fast_variants(4)
 @pytest.mark.parametrize(
     ("name", "lengths"),
     [
@@ -108,6 +109,7 @@ def model_of(kind):
     return randomise(LanguageModel(LanguageModelConfig(**fields, **own)))
 
 
+@pytest.mark.fast_variants(1)
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_of_attention_reads_prompts(kind):
     model, prompts = model_of(kind), prompts_of([7, 9, 11])
@@ -117,6 +119,8 @@ def test_every_kind_of_attention_reads_prompts(kind):
         require_equal(search(model, prompts, **options), expected)
 
 
+@pytest.mark.slow
+@pytest.mark.slow_variants(2)
 @pytest.mark.parametrize(
     ("name", "shape"),
     [
@@ -138,6 +142,7 @@ def test_graphs_of_any_and_of_fixed_shape_read_prompts(name, shape):
     require_equal(traced(prompts), SEARCHES[name](StepByStep(model), prompts, **options))
 
 
+@pytest.mark.slow
 def test_limits_of_single_outputs_end_within_the_prompt():
     prompts = prompts_of([7, 9, 11])
     for search in (greedy_decode, BEAM):
@@ -183,6 +188,7 @@ def test_rules_that_follow_every_token_read_nothing_in_advance(constraints):
     assert int(found.steps[0]) == 5
 
 
+@pytest.mark.fast_variants(1)
 @pytest.mark.parametrize("search", [greedy_decode, BEAM])
 def test_prompts_may_contain_tokens_that_are_never_emitted(search):
     """Such tokens are in the part that is read in one pass, and in the rest of a longer prompt."""
@@ -203,6 +209,7 @@ def test_no_prompts_at_all():
         assert tokens.shape[0] == 0
 
 
+@pytest.mark.slow
 def test_what_follows_the_end_of_a_prompt_is_not_read():
     """Tokens after `eos_id` belong to no prompt."""
     assert (BOS, EOS, PAD) == (2, 3, 0)

@@ -75,6 +75,7 @@ def test_top_k_keeps_the_first_of_equal_tokens():
     assert draw_token(many, tf.constant([[1 - 2.0**-24]])) == 998
 
 
+@pytest.mark.fast_variants(1)
 @pytest.mark.parametrize("controls", [{}, {"temperature": 1.7, "top_k": 3, "top_p": 0.9}])
 def test_pairs_of_tokens_occur_with_their_probabilities(controls):
     """Chi-square over all pairs; the probabilities are those of the model without a cache."""
@@ -120,6 +121,7 @@ def test_scores_are_those_of_the_model_whatever_the_truncation():
         assert EOS not in unpadded(row)[:-1]
 
 
+@pytest.mark.slow
 def test_low_temperature_is_greedy():
     """At 0 and just above, for any seed."""
     model, source = talkative(), sources()
@@ -147,6 +149,7 @@ def test_a_sample_depends_only_on_its_sentence_and_seed():
     np.testing.assert_array_equal(alone[0, :LIMIT], tokens[2])
 
 
+@pytest.mark.slow
 def test_equal_sentences_get_equal_samples_with_one_seed_and_different_ones_with_many():
     model, source = talkative(), np.repeat(sources()[:1], 9, axis=0)
     same, _ = sample_decode(model, source, seed=(8, 1), max_length=LIMIT)
@@ -157,6 +160,7 @@ def test_equal_sentences_get_equal_samples_with_one_seed_and_different_ones_with
     np.testing.assert_array_equal(different[1], same[0])
 
 
+@pytest.mark.slow_variants(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("jit_compile", [False, True])
 def test_compiled_is_eager_and_the_controls_are_inputs(jit_compile):
@@ -205,6 +209,7 @@ def test_wrong_arguments_are_errors(wrong, message):
         sample_decode(talkative(), sources(), **wrong)
 
 
+@pytest.mark.fast_variants(2)
 @pytest.mark.parametrize("temperature", [0, 0.0, tf.constant(0.0), tf.constant([0.0, 0.0, 1.0])])
 def test_without_temperature_the_first_of_equal_tokens_is_taken_for_any_draw(temperature):
     """As greedy search does; it used to draw among them."""

@@ -41,6 +41,7 @@ def test_scores_are_those_of_the_reference():
         np.testing.assert_allclose(sums[b], sum(expected), **SCORES)
 
 
+@pytest.mark.fast_variants(1)
 @pytest.mark.parametrize("norm", ["pre", "post"])
 def test_a_search_output_scores_as_in_its_search(norm):
     """Includes sentences that end and sentences that the limit truncates."""
@@ -64,6 +65,7 @@ def test_neighbours_and_padding_change_nothing():
     np.testing.assert_allclose(backward_sums[::-1], sums, **SCORES)
 
 
+@pytest.mark.slow_variants(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("jit_compile", [False, True])
 def test_compiled_is_eager(jit_compile):
@@ -75,6 +77,7 @@ def test_compiled_is_eager(jit_compile):
         np.testing.assert_allclose(values, expected, **SCORES)
 
 
+@pytest.mark.slow_variants(2)
 @pytest.mark.slow
 def test_dropout_is_off_and_half_precision_scores_in_float32(policy, small_model):
     source, target = sources(), targets()

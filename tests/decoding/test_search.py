@@ -56,6 +56,7 @@ def test_greedy_search_ends_at_its_limit_or_at_the_end_of_the_cache(model):
     assert Greedy(3).limit(None, 9) == 3 and Greedy().limit(None, 9) == 9
 
 
+@pytest.mark.fast_variants(1)
 @pytest.mark.parametrize("extra_length, max_length", [(2, None), (None, 6), (3, 7), (None, None)])
 def test_a_beam_equals_the_function_with_the_limit_of_each_sentence(
     model, lengths, extra_length, max_length
@@ -85,6 +86,7 @@ def test_a_beam_equals_the_function_with_the_limit_of_each_sentence(
     assert_found(outputs, tokens, scores)
 
 
+@pytest.mark.slow
 def test_a_sample_is_seeded_by_the_number_of_its_row(model):
     outputs = Sample(1.5, top_k=9, top_p=0.9, seed=7)(model, sources(), cache_length=LIMIT)
     seeds = tf.constant([(7, row) for row in range(5)])
@@ -92,6 +94,7 @@ def test_a_sample_is_seeded_by_the_number_of_its_row(model):
     assert_found(outputs, tokens[:, None], scores[:, None])
 
 
+@pytest.mark.fast_variants(1)
 @pytest.mark.parametrize("search", [Greedy(), Beam(3), Sample()], ids=str)
 def test_token_scores_and_alignments_have_the_same_axes(model, search):
     outputs = search(model, sources(), cache_length=LIMIT, token_scores=True, alignment=(-1, None))
@@ -100,6 +103,7 @@ def test_token_scores_and_alignments_have_the_same_axes(model, search):
     assert np.ptp(outputs.alignment) > 0.1
 
 
+@pytest.mark.slow
 def test_one_graph_serves_all_numbers(model):
     """It returns what the search returns eagerly, also for numbers above 32 bits."""
     beams = [Beam(2, 0.6, extra_length=1), Beam(2, 2, min_length=3), Beam(2, extra_length=10**12)]

@@ -175,6 +175,7 @@ def test_one_table_is_one_vocabulary_whether_or_not_both_sizes_are_given():
 SIZES = [None, (24,), (8, 16, 24), (32,)]  # too few for this batch, and enough
 
 
+@pytest.mark.fast_variants(1)
 @pytest.mark.parametrize(("kind", "sizes"), [("shared", None), *((kind, (32,)) for kind in KINDS)])
 def test_greedy_takes_the_most_probable_candidate(kind, sizes):
     restricted = Shortlisted(model(kind), shortlist(kind), sizes)
@@ -187,6 +188,8 @@ def test_greedy_takes_the_most_probable_candidate(kind, sizes):
     assert free.numpy().tolist() != tokens.numpy().tolist(), "the shortlist forbids nothing"
 
 
+@pytest.mark.fast_variants(1, others="slow")
+@pytest.mark.slow_variants(2)
 @pytest.mark.parametrize(
     ("kind", "sizes"),
     [
@@ -230,6 +233,7 @@ def test_the_tokens_are_those_of_a_search_in_which_all_others_are_banned():
     assert np.abs(gain).max() > 0.1
 
 
+@pytest.mark.slow_variants(1)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "search",
@@ -254,6 +258,7 @@ def test_neither_the_sizes_nor_the_batch_change_a_result(search):
         np.testing.assert_allclose(found.scores[0], results[0].scores[number], atol=1e-4)
 
 
+@pytest.mark.fast_variants(1)
 @pytest.mark.parametrize("search", [Greedy(), Beam(3)], ids=str)
 def test_a_token_that_a_model_never_emits_is_no_candidate(search):
     """The search of all tokens, with a mask, applies these rules to the original ids."""
@@ -275,6 +280,7 @@ def test_a_token_that_a_model_never_emits_is_no_candidate(search):
     assert free.tolist() != greedy_decode(restricted, sources("outputs"), 3)[0].numpy().tolist()
 
 
+@pytest.mark.slow_variants(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("sizes", [None, pytest.param((24,), marks=pytest.mark.slow), (32,)])
 def test_constraints_still_apply(sizes):
@@ -348,6 +354,7 @@ def graph(restricted, batch, jit_compile=False):
     return tf.function(search, signature, autograph=False, jit_compile=jit_compile)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("sizes", [None, (24,)])
 @pytest.mark.parametrize("runtime", ["XLA", "LiteRT"])

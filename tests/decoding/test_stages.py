@@ -38,6 +38,7 @@ def test_the_states_of_a_recurrent_decoder_need_no_stages():
     assert not Ensemble([recurrent]).grows and Ensemble([recurrent, attending]).grows
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("jit_compile", [False, pytest.param(True, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
@@ -98,6 +99,8 @@ SOURCES = {
 }
 
 
+@pytest.mark.fast_variants(1)
+@pytest.mark.slow_variants(1)
 @pytest.mark.parametrize("kind", SOURCES)
 @pytest.mark.parametrize("name", ["greedy", "beam", pytest.param("sample", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("in_graph", [pytest.param(False, marks=pytest.mark.slow), True])
@@ -120,6 +123,7 @@ def test_a_cache_that_grows_while_it_is_needed_gives_the_same(name, kind, in_gra
         np.testing.assert_allclose(found[key], expected[key], rtol=0, atol=1e-4)
 
 
+@pytest.mark.fast_variants(2)
 @pytest.mark.parametrize("kind", SOURCES)
 def test_the_graph_of_a_growing_cache_holds_few_steps_however_long_outputs_may_be(kind):
     """With fixed stages there are up to six, and the last one allocates the whole cache."""
@@ -148,6 +152,7 @@ def test_stages_that_do_not_increase_are_an_error(wrong):
         greedy_decode(talkative(), sources(), LIMIT, cache_stages=wrong)
 
 
+@pytest.mark.slow_variants(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("search", ["greedy", "beam"])
 def test_litert_finds_the_same_in_three_stages(search):

@@ -182,6 +182,7 @@ def test_an_engine_ends_when_its_parent_is_killed(file):
     assert until(lambda: not files._runs(number, start))
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_saved_model_apart_answers_like_one_in_this_process(translator, large, tmp_path):
     module = Doubling()
@@ -210,6 +211,7 @@ def without_path(report):
     return {name: value for name, value in report.items() if name not in ("path", "bytes")}
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_report_of_a_file_is_the_same(unigram_translator, sentences, tmp_path, monkeypatch):
     options = {"searches": [Beam(2)], "beam_only": True, "batch_sizes": (2,), "tokenizer": True}
@@ -232,6 +234,7 @@ def test_the_report_of_a_version_is_the_same(light, sentences, tmp_path, monkeyp
     assert without_path(reports[0]) == without_path(reports[1])
 
 
+@pytest.mark.slow_variants(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["litert", "saved-model"])
 def test_a_process_that_is_killed_leaves_no_export(

@@ -86,6 +86,7 @@ def test_images_in_a_saved_model(runs, corpus, tmp_path, monkeypatch):
         SavedModelSinglePass(directory).answer_batch([large.numpy()])
 
 
+@pytest.mark.slow_variants(1)
 @pytest.mark.parametrize("quantize", ["none", "float16", "int8"])
 def test_images_in_a_tflite_file(runs, corpus, tmp_path, quantize):
     folder, file = runs("image_classification"), tmp_path / "digits.tflite"
@@ -128,6 +129,7 @@ def test_a_bad_image_does_not_affect_the_other_answers_of_an_export(runs, corpus
         assert "line 5: " in damaged and "bad.png: is not a readable PNG or JPEG" in damaged
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("steps", [[], ["data.interpolation=lanczos", "data.resize_to=[6]"]])
 def test_images_are_resized_as_in_the_run(corpus, tmp_path, steps):
     overrides = ["data.image_size=[4, 4]", "training.updates=1", "training.final_model=last"]
@@ -183,6 +185,7 @@ def test_a_saved_model_of_a_series_answers_lines_as_the_run_does(runs, corpus, t
     assert "has no assets.extra/metadata.json, which contains the names of columns" in line
 
 
+@pytest.mark.slow_variants(1)
 @pytest.mark.parametrize("encoder", ENCODERS)
 def test_a_series_in_a_tflite_file(runs, corpus, tmp_path, encoder):
     """It uses LiteRT's builtin operators only, also for recurrent layers."""
@@ -197,6 +200,7 @@ def test_a_series_in_a_tflite_file(runs, corpus, tmp_path, encoder):
     np.testing.assert_allclose(list(map(float, lines[1:])), simulator(rows), rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.long
 def test_snow_accounting_in_both_exports(runs, corpus, tmp_path):
     model = SeriesSimulator.from_run(runs("time_series")).model
     changes = {"encoder": "gru", "snow": ("rain", "warmth")}
@@ -249,6 +253,7 @@ def test_lines_have_the_format_of_the_training_data(corpus, tmp_path):
     assert metrics["nse"] == pytest.approx(nash_sutcliffe(observed, expected[known]), abs=1e-4)
 
 
+@pytest.mark.slow_variants(1)
 @pytest.mark.parametrize("quantize", ["float16", "int8"])
 def test_a_quantised_series(runs, corpus, tmp_path, quantize):
     file = tmp_path / "x.tflite"

@@ -115,6 +115,7 @@ def codes_of(table):
     return codes
 
 
+@pytest.mark.slow_variants(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("quantize", ["none", "float16", "int8"])
 def test_the_tied_table_is_stored_once(exported, translator, quantize):
@@ -124,6 +125,7 @@ def test_the_tied_table_is_stored_once(exported, translator, quantize):
     assert content.count(stored[quantize].tobytes()) == 1
 
 
+@pytest.mark.slow_variants(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("quantize", ["float16", "int8"])
 def test_quantised_models_are_smaller_and_lose_little(exported, quantize):

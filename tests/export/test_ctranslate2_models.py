@@ -96,6 +96,7 @@ def pieces_of(tokens, config):
     return [[PIECES[token] for token in row[:end]] for row, end in zip(rows, ends, strict=True)]
 
 
+@pytest.mark.slow_variants(1)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "changes",
@@ -199,6 +200,7 @@ LANGUAGE_MODELS = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow_variants(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("changes", LANGUAGE_MODELS, ids=["gpt2", "llama", "alibi", "relative"])
 def test_every_kind_of_language_model_gives_the_same(changes, tmp_path):
@@ -219,6 +221,7 @@ def test_every_kind_of_language_model_gives_the_same(changes, tmp_path):
     assert len(np.unique(np.round(scores, 3))) > 20  # they depend on the prompt
 
 
+@pytest.mark.slow_variants(1)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("normalization", "length_penalty"), [("average", 1), ("none", 1e-9)], ids=str
@@ -244,6 +247,7 @@ def test_a_beam_gives_the_same(seed, eos, norm, normalization, length_penalty, t
             assert exported_scores[row] == pytest.approx(float(scores[row, 0]), abs=1e-5)
 
 
+@pytest.mark.slow_variants(1)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("normalization", "length_penalty"), [("average", 1), ("none", 1e-9)], ids=str
@@ -303,6 +307,7 @@ def test_the_defaults_for_special_tokens_are_those_of_the_model(tmp_path):
     assert config["add_source_eos"] and config["layer_norm_epsilon"] == 1e-6
 
 
+@pytest.mark.fast_variants(8)
 @pytest.mark.parametrize(
     ("changes", "message"),
     [

@@ -53,6 +53,7 @@ def in_batches(answer, source):
     return np.concatenate(tokens).reshape(len(source), -1), np.concatenate(scores).reshape(-1)
 
 
+@pytest.mark.slow_variants(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("search", SEARCHES)
 def test_the_same_tokens_everywhere(translator, serving, file, source, search):
@@ -87,6 +88,7 @@ def test_the_same_tokens_everywhere(translator, serving, file, source, search):
         np.testing.assert_allclose(sums, scores, atol=1e-4, err_msg=name)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_same_sample_everywhere(translator, source, tmp_path):
     """Exports do not sample: these graphs are made here from the function of `Translator`."""

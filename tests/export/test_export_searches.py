@@ -22,6 +22,7 @@ def assert_same_scores(outputs, expected):
     np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.slow_variants(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("length_penalty", [0, 1.5])
 def test_a_saved_model_searches_with_the_given_beam(serving, translator, sentences, length_penalty):

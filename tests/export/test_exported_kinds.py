@@ -66,6 +66,7 @@ def sources(translator, sentences):
     return tf.constant([[*row, *[0] * (LIMIT - len(row))] for row in ids])
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @each_kind
 def test_a_saved_model_gives_the_same(kind, translators, sentences, tmp_path):
@@ -83,6 +84,7 @@ def test_a_saved_model_gives_the_same(kind, translators, sentences, tmp_path):
         assert len(np.unique(np.round(scores, 3))) > 25  # they depend on the source
 
 
+@pytest.mark.slow_variants(1)
 @pytest.mark.slow
 @each_kind
 def test_a_litert_file_gives_the_same(kind, translators, sentences, tmp_path):
@@ -107,6 +109,7 @@ def test_a_litert_file_gives_the_same(kind, translators, sentences, tmp_path):
             )
 
 
+@pytest.mark.slow_variants(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["alibi", "relative", "t5", "binary", "ssru"])
 def test_an_int8_file_scores_as_the_model(kind, translators, sentences, tmp_path):
@@ -130,6 +133,7 @@ def light_with_bias(light):
     return Translator(model, light.source_tokenizer)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("quantize", ["float16", "int8", "int8_static"])
 def test_an_output_bias_in_quantised_files(

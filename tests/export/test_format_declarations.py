@@ -108,6 +108,7 @@ def test_a_beam_that_a_format_cannot_hold_is_reported(beam, message):
     FORMATS["saved-model"].beams.check(beam)
 
 
+@pytest.mark.slow_variants(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("make", [translator, generator])
 def test_the_signatures_of_a_generator_equal_its_own_outputs(make):
@@ -141,6 +142,7 @@ def test_the_signatures_of_a_classifier_equal_its_own_outputs():
     np.testing.assert_array_equal(strict["probabilities"], lenient["probabilities"])
 
 
+@pytest.mark.fast_variants(1)
 @pytest.mark.parametrize("make", [classifier, generator, translator])
 def test_an_invalid_row_is_an_error_or_gives_an_empty_output(make):
     pipeline = make()

@@ -93,6 +93,7 @@ def test_the_session_loader_labels_words_and_tokens(labeller, version):
         )
 
 
+@pytest.mark.slow
 def test_rows_of_wrong_ids_have_no_label(file):
     loaded = LiteRTSinglePass(file["path"])
     right = loaded.tokenizers.source.encode(["in 3"]).to_list()[0]
@@ -106,6 +107,7 @@ def test_rows_of_wrong_ids_have_no_label(file):
         np.testing.assert_array_equal(answer["probabilities"][0], answer["probabilities"][2])
 
 
+@pytest.mark.slow
 def test_predict_opens_the_files(labeller, version, file, tmp_path):
     lines = tmp_path / "in.txt"
     lines.write_text("\n".join(TEXTS) + "\n")
@@ -118,6 +120,7 @@ def test_predict_opens_the_files(labeller, version, file, tmp_path):
         assert counts == [len(text.split()) for text in TEXTS]
 
 
+@pytest.mark.slow
 def test_the_readme_names_labels_and_axes(version):
     with open(f"{version['path']}/README.md", encoding="utf-8") as file:
         text = file.read()

@@ -34,6 +34,7 @@ def same(outputs, expected):
     assert [output.score for output in outputs] == pytest.approx(scores, abs=1e-4)
 
 
+@pytest.mark.slow
 def test_it_translates_as_the_model_in_memory(loaded, translator, sentences):
     expected = translator.translate_batch(sentences)
     assert any(output.truncated for output in expected)
@@ -56,6 +57,7 @@ def test_odd_batches(loaded, translator):
         same(loaded.translate_batch(batch), translator.translate_batch(batch))
 
 
+@pytest.mark.slow
 def test_a_surrogate_is_an_error_that_names_it(loaded):
     with pytest.raises(ValueError, match="unicode string"):
         loaded.translate_batch(["in 3 weeks", "\udcff"])
@@ -187,6 +189,7 @@ def parts(file):
     return file.read_bytes()[:start], vocabulary, metadata
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("share", [0.01, 0.5, 0.99])
 def test_a_truncated_file_is_reported(file, tmp_path, share):
     content = file.read_bytes()

@@ -72,6 +72,8 @@ def settings_of(path):
     return arrays, yaml.safe_load(text[:-1])
 
 
+@pytest.mark.slow
+@pytest.mark.slow_variants(1)
 @pytest.mark.parametrize(
     "name",
     [
@@ -178,6 +180,7 @@ def test_marian_can_read_a_shortlist_without_the_tokens_that_it_lacks():
     assert cut.ids.tolist() == [7, 9, 0] and Shortlist.from_bytes(cut.to_bytes()).best == 2
 
 
+@pytest.mark.slow_variants(1)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "decoder", ["ssru", pytest.param("self_attention", marks=pytest.mark.slow)]
@@ -213,6 +216,7 @@ def test_the_emulated_engine_nearly_equals_the_float_model(tmp_path):
     assert 0 < error.max() < 0.5, error.max()
 
 
+@pytest.mark.fast_variants(8)
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -283,6 +287,7 @@ def test_wrong_arguments_are_reported(tmp_path):
         export_marian(translator(), tmp_path / "m", SENTENCES)
 
 
+@pytest.mark.slow
 def test_an_export_with_other_weights_is_not_kept(tmp_path, monkeypatch):
     def wrong(model, tokenizers):
         arrays = make(model, tokenizers)

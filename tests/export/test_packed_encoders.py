@@ -50,6 +50,8 @@ def lengths_mask(*lengths):
     return (np.arange(T) < np.array(lengths)[:, None])[:, None]  # [B, 1, T]
 
 
+@pytest.mark.fast_variants(2)
+@pytest.mark.slow_variants(2)
 @pytest.mark.parametrize("kind", KINDS)
 def test_real_tokens_have_the_same_states(kind):
     plain, packed = encoders(kind)
@@ -121,6 +123,8 @@ def test_every_form_of_padding_has_the_methods_of_the_default():
     assert names == {name for name in vars(RealTokens) if not name.startswith("_")}
 
 
+@pytest.mark.fast_variants(2)
+@pytest.mark.slow_variants(2)
 @pytest.mark.parametrize(
     ("model", "config", "options"),
     [

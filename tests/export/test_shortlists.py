@@ -56,6 +56,7 @@ def test_a_translator_searches_among_the_candidates(light, restricted):
     assert score == light.score(SENTENCES[:1], free[:1])[0], "given outputs: among all pieces"
 
 
+@pytest.mark.slow
 def test_copies_of_a_translator_keep_the_shortlist_or_get_another(light, restricted):
     assert restricted.with_model(light.model).shortlist is restricted.shortlist
     assert restricted.with_shortlist(None).shortlist is light.shortlist is None
@@ -83,6 +84,7 @@ def test_a_shortlist_of_another_vocabulary_is_refused(light):
         Translator(light.model, light.tokenizers, shortlist=other)
 
 
+@pytest.mark.slow_variants(1)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "quantize", ["none", "int8", "int4", pytest.param("int8_static", marks=pytest.mark.long)]

@@ -36,6 +36,7 @@ def command(*arguments, data=b""):
     return done.stdout
 
 
+@pytest.mark.slow_variants(1)
 @pytest.mark.parametrize("search", [None, Beam(3, length_penalty=0.6)], ids=["greedy", "beam"])
 def test_a_saved_model_takes_files_or_samples(files, tmp_path, search, monkeypatch):
     pipeline = speech_recognizer()
@@ -68,6 +69,7 @@ def test_a_saved_model_takes_files_or_samples(files, tmp_path, search, monkeypat
         model.signatures["samples"](**{**inputs, "lengths": inputs["lengths"] - 1})
 
 
+@pytest.mark.slow_variants(1)
 @pytest.mark.parametrize("options", [{}, {"pad_to_max_seconds": True, "prompt_ids": (7, 9)}])
 def test_a_tflite_file_emits_the_tokens_of_the_run(files, tmp_path, options):
     pytest.importorskip("ai_edge_litert")
@@ -135,6 +137,7 @@ def test_exports_of_the_best_path_contain_neither_decoder_nor_loop(files, tmp_pa
     assert "WHILE" not in {operation["op_name"] for operation in interpreter._get_ops_details()}
 
 
+@pytest.mark.long
 def test_exports_of_the_best_path_keep_its_maximum_length(files, tmp_path):
     pytest.importorskip("ai_edge_litert")
     run = write_run(speech_recognizer(), tmp_path / "run", "[training]\nctc_weight = 0.3\n")

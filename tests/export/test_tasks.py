@@ -144,6 +144,7 @@ def test_texts_from_strings_begin_with_their_prompts(generator, generator_files)
     assert expected[2][0], "an empty prompt begins a text"
 
 
+@pytest.mark.slow
 def test_a_wrong_weight_of_a_language_model_is_detected(tokenizer, tmp_path, monkeypatch):
     config = LanguageModelConfig(**sizes(tokenizer))
     generator = TextGenerator(randomise(LanguageModel(config)), tokenizer)
@@ -161,6 +162,7 @@ def test_a_wrong_weight_of_a_language_model_is_detected(tokenizer, tmp_path, mon
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_forced_tokens_do_not_hide_a_wrong_score(generator):
     """Masked logits do not affect the allowed rounding error."""
     from keras_transformer.export.scorer import Scorer

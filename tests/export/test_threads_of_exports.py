@@ -98,6 +98,7 @@ def translator_jobs(folder):
         yield "CTranslate2Translator", [model], {"num_parallel_calls": calls}, SENTENCES
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "jobs_of", [translator_jobs, pytest.param(single_pass_jobs, marks=pytest.mark.long)]

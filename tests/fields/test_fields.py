@@ -74,6 +74,7 @@ def test_a_truncated_text_keeps_its_end_token():
     assert field.files() == {".model": tokenizer().model}
 
 
+@pytest.mark.slow
 def test_a_text_without_tokens_is_empty_whatever_its_special_tokens():
     special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"]
     field = Tokens(WordPieceTokenizer([*special, "a"]))

@@ -60,6 +60,7 @@ def pair(make, *shapes):
     return layer, other, fused
 
 
+@pytest.mark.fast_variants(2)
 @pytest.mark.parametrize("score", ["scaled_dot_product", "dot_product", "general"])
 @pytest.mark.parametrize("position", [None, "rotary", "alibi", "t5"])
 def test_a_fused_self_attention(position, score):
@@ -139,6 +140,7 @@ def test_weights_are_computed_on_request_only(weights_asked, name):
     np.testing.assert_array_equal(same, out)
 
 
+@pytest.mark.fast_variants(1)
 @pytest.mark.parametrize("decode", [greedy_decode, beam_decode])
 def test_searches_request_weights_only_for_an_alignment(weights_asked, decode):
     model = randomise(Transformer(small_config()))

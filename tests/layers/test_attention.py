@@ -68,6 +68,7 @@ def test_scores_are_scaled_before_they_overflow_float16():
     np.testing.assert_array_equal(out, [[[[1]]]])
 
 
+@pytest.mark.fast_variants(2)
 @pytest.mark.parametrize("jit_compile", [False, True])
 @pytest.mark.parametrize(("dtype", "digits"), [("bfloat16", 8), ("float16", 11)])
 def test_the_softmax_is_not_taken_in_16_bits(dtype, digits, jit_compile):

@@ -103,6 +103,7 @@ def options_of(kind, norm):
     }
 
 
+@pytest.mark.fast_variants(5)
 @each_kind
 @each_norm
 def test_an_encoder_stack(kind, norm):
@@ -119,6 +120,7 @@ def test_an_encoder_stack(kind, norm):
     np.testing.assert_array_equal(encoder(x, allowed=mask), out)
 
 
+@pytest.mark.fast_variants(1)
 @each_kind
 @each_norm
 def test_a_decoder_stack_and_its_steps(kind, norm):
@@ -141,6 +143,7 @@ def test_a_decoder_stack_and_its_steps(kind, norm):
         cache = step.cache
 
 
+@pytest.mark.fast_variants(1)
 @each_kind
 @pytest.mark.parametrize("width", [1, 3])
 def test_a_cache_in_two_parts(kind, width):
@@ -191,6 +194,7 @@ def test_compiled(kind):
     np.testing.assert_allclose(compiled(x, memory), decoder(x, memory), **LAYER)
 
 
+@pytest.mark.fast_variants(2)
 @each_kind
 def test_saved_and_loaded(kind, tmp_path):
     inputs = keras.Input((None, D))

@@ -48,6 +48,7 @@ def sinusoidal_steps():
     return steps, tf.TensorSpec([None, 1], tf.int32), sinusoids(500, 8)
 
 
+@pytest.mark.fast_variants(1)
 @pytest.mark.parametrize("make", [rotary_steps, sinusoidal_steps])
 def test_a_table_is_stored_once_and_outside_of_the_loops(make, tmp_path):
     steps, spec, table = make()

@@ -74,6 +74,7 @@ each_way = pytest.mark.parametrize("build", BUILD.values(), ids=BUILD)
 each_layer = pytest.mark.parametrize("make", LAYERS.values(), ids=LAYERS)
 
 
+@pytest.mark.fast_variants(3)
 @each_way
 @each_layer
 def test_two_kinds_of_positions_give_a_warning(build, make):
@@ -81,6 +82,7 @@ def test_two_kinds_of_positions_give_a_warning(build, make):
         build(kt.PositionalEmbedding(19, D), make(position="rotary"))
 
 
+@pytest.mark.fast_variants(6)
 @each_way
 @each_layer
 @pytest.mark.parametrize(

@@ -55,6 +55,7 @@ def test_exact_sinusoids_are_the_formula():
     )
 
 
+@pytest.mark.fast_variants(1)
 @pytest.mark.parametrize("d_model", [2, D, 512])
 def test_sinusoids_at_positions_0_to_5000(d_model):
     table = sinusoids(5001, d_model)
@@ -183,6 +184,7 @@ def test_too_long_an_input_is_never_silently_wrong(position, jit_compile):
         function(np.ones((B, 8), "int32"))
 
 
+@pytest.mark.fast_variants(2, others="slow")
 @pytest.mark.parametrize("position", ["sinusoidal", "learned", "binary"])
 @pytest.mark.parametrize("length", [1, 3])
 def test_positions_after_the_table_in_a_compiled_loop(position, length):

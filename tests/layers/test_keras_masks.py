@@ -86,6 +86,7 @@ def functional(embedding, *layers, inputs=1):
     return keras.Model(ids, x)
 
 
+@pytest.mark.fast_variants(1)
 @pytest.mark.parametrize("name", ATTENDING)
 @each_embedding
 def test_self_attention(embedding, name):
@@ -101,6 +102,7 @@ def find(model):
     return next(x for x in model.layers if isinstance(x, keras.layers.Embedding))
 
 
+@pytest.mark.fast_variants(1)
 @pytest.mark.parametrize("name", TO_MEMORY)
 @each_embedding
 def test_attention_to_a_memory(embedding, name):
@@ -131,6 +133,7 @@ def test_masks_of_features():
     np.testing.assert_allclose(to_numpy(model(wide))[:, :6], model(x), **SAME)
 
 
+@pytest.mark.fast_variants(1)
 @each_embedding
 def test_saved_and_loaded_and_cloned(embedding, tmp_path):
     layers = [DecoderBlock(**BLOCK, name="one"), Decoder(1, **BLOCK, name="two")]
@@ -151,6 +154,7 @@ def test_keras_attention_removes_masks_from_the_tensors_of_its_caller():
     assert memory._keras_mask is None
 
 
+@pytest.mark.fast_variants(1)
 @each_embedding
 def test_keras_attention_on_the_same_memory_in_a_functional_model(embedding):
     """It comes before and between blocks that share the memory; the mask is part of the graph."""

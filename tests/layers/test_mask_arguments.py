@@ -64,6 +64,7 @@ def real_keys(length):
     return np.arange(length) < np.array([[length], [length - 4], [2]])
 
 
+@pytest.mark.fast_variants(1)
 @each_mask
 def test_a_mask_of_two_axes_is_sentences_and_keys(layer, name, length):
     made, inputs = make(layer)
@@ -148,6 +149,7 @@ def fitting(length):
     }
 
 
+@pytest.mark.fast_variants(1)
 @each_mask
 def test_masks_are_checked_when_the_graph_runs(layer, name, length):
     made, inputs, concrete = at_run_time(layer, name)
@@ -166,6 +168,7 @@ def test_masks_are_checked_when_the_graph_runs(layer, name, length):
             concrete(mask)(inputs, mask)
 
 
+@pytest.mark.fast_variants(1)
 @pytest.mark.parametrize("kind", ["one key", "one key for each query", "other keys"])
 def test_xla_also_refuses_them(kind):
     """XLA drops assertions."""

@@ -59,6 +59,7 @@ def test_both_masks_combined():
     np.testing.assert_array_equal(allowed, expected)
 
 
+@pytest.mark.fast_variants(1)
 @pytest.mark.parametrize("jit_compile", [False, True])
 def test_length_known_only_at_run_time(jit_compile):
     @tf.function(input_signature=[tf.TensorSpec([None, None], tf.int32)], jit_compile=jit_compile)

@@ -84,6 +84,7 @@ LAYERS = {
 each_layer = pytest.mark.parametrize("make, inputs", LAYERS.values(), ids=LAYERS)
 
 
+@pytest.mark.fast_variants(9)
 @each_layer
 @pytest.mark.parametrize(
     "options",

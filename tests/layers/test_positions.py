@@ -102,6 +102,7 @@ def test_rotary_scores_depend_on_distances_only():
     assert np.abs(np.asarray(near) - np.asarray(far)).max() > 0.5
 
 
+@pytest.mark.fast_variants(1)
 @pytest.mark.parametrize("jit_compile", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_too_many_rotary_positions_are_never_silently_wrong(jit_compile):
     layer = EncoderBlock(H, F, d_k=K, d_v=5, position="rotary", max_length=7)
@@ -140,6 +141,7 @@ def test_ids_outside_the_vocabulary_are_one_clear_error(wrong):
                 model(inputs)
 
 
+@pytest.mark.fast_variants(1)
 @each_kind
 def test_a_step_at_a_time_equals_the_whole_sentence(changes):
     model = randomise(Transformer(small_config(**changes)))
@@ -152,6 +154,7 @@ def test_a_step_at_a_time_equals_the_whole_sentence(changes):
         np.testing.assert_allclose(logits[:, 0], expected[:, t], rtol=0, atol=1e-4)
 
 
+@pytest.mark.slow_variants(2)
 @pytest.mark.slow
 @each_kind
 def test_it_is_saved_in_a_file(changes, tmp_path):
@@ -165,6 +168,7 @@ def test_it_is_saved_in_a_file(changes, tmp_path):
     assert loaded.config == model.config
 
 
+@pytest.mark.fast_variants(2)
 @each_kind
 def test_every_option_has_an_effect(changes):
     inputs = {"source": sentences([S, 5]), "target": sentences([T, 7], first=2)}

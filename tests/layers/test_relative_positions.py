@@ -100,6 +100,7 @@ def test_buckets_of_the_paper():
     assert one[:16].tolist() == [*range(16)] and one[113:].tolist() == [31] * 16
 
 
+@pytest.mark.fast_variants(5)
 @each_direction
 @each_position
 def test_every_dtype_follows_the_formula_with_dense_gradients(name, causal, policy):

@@ -59,6 +59,8 @@ def gradients(layer, tensors, options, graph):
 FAST = ("encoder", "full", False), ("decoder", "full", True)
 
 
+@pytest.mark.fast_variants(1)
+@pytest.mark.slow_variants(5)
 @pytest.mark.parametrize(
     ("kind", "mode", "graph"),
     [

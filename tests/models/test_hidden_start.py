@@ -68,6 +68,7 @@ def log_probabilities(logits):
     return logits - np.logaddexp.reduce(logits, axis=-1, keepdims=True)
 
 
+@pytest.mark.fast_variants(2)
 @pytest.mark.parametrize("position", POSITIONS)
 def test_a_text_is_computed_as_without_its_start(position):
     hidden, seen = models(position)
@@ -113,6 +114,7 @@ def test_greedy_search_equals_a_loop_without_the_start():
         assert [token for token in row if token != PAD] == text
 
 
+@pytest.mark.fast_variants(1)
 @pytest.mark.parametrize("stages", [(), (3, 5)])
 def test_the_score_of_a_beam_is_that_of_its_continuation(stages):
     hidden, seen = models()
@@ -162,6 +164,7 @@ def with_tokenizer():
     return *models(vocab_size=tokenizer.vocab_size, max_length=30, **special), tokenizer
 
 
+@pytest.mark.slow
 def test_the_order_of_an_ensemble_does_not_change_its_scores():
     hidden, seen, tokenizer = with_tokenizer()
     one, other = (
@@ -172,6 +175,7 @@ def test_the_order_of_an_ensemble_does_not_change_its_scores():
     np.testing.assert_allclose(one.score, other.score, rtol=1e-5)
 
 
+@pytest.mark.fast_variants(1)
 @pytest.mark.parametrize("is_packed", [False, True])
 def test_training_counts_the_tokens_that_a_score_counts(is_packed):
     """The sums of the losses and of the scores are equal, also for parts of a row."""

@@ -47,6 +47,7 @@ def patches(images):
     return np.stack([cut.reshape(len(images), 12) for cut in cuts], axis=1)
 
 
+@pytest.mark.fast_variants(4)
 @pytest.mark.parametrize("norm", ["post", "pre"])
 @pytest.mark.parametrize("pooling", ["class", "mean", "max", "attention"])
 def test_logits_equal_the_reference(pooling, norm):
@@ -70,6 +71,7 @@ def test_logits_equal_the_reference(pooling, norm):
     np.testing.assert_allclose(to_numpy(model(pixels())), expected, **MODEL)
 
 
+@pytest.mark.fast_variants(2)
 @pytest.mark.parametrize(
     ("tokens", "classifiers", "pooler"), [(2, 2, False), (2, 1, False), (3, 2, True)]
 )

@@ -22,6 +22,7 @@ each_kind = pytest.mark.parametrize("changes", KINDS.values(), ids=KINDS)
 MODEL = {"rtol": 0, "atol": 1e-4}
 
 
+@pytest.mark.fast_variants(1)
 @each_kind
 def test_logits_and_every_attention_weight(changes):
     model = randomise(Transformer(small_config(**changes)))
@@ -34,6 +35,7 @@ def test_logits_and_every_attention_weight(changes):
         np.testing.assert_allclose(weights, record[side][block][attention], rtol=0, atol=1e-5)
 
 
+@pytest.mark.fast_variants(1)
 @each_kind
 def test_logits_of_a_language_model(changes):
     model = randomise(LanguageModel(lm_config(**changes)))

@@ -70,6 +70,7 @@ def logits_of_the_reference(model, tokens, record=None):
     return x @ (table["table"].T if config.tie == "all" else weights["output/kernel"])
 
 
+@pytest.mark.fast_variants(3)
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_logits_equal_the_reference(variant):
     model = model_of(variant)
@@ -101,6 +102,7 @@ def test_a_future_token_changes_no_earlier_logit(variant):
     assert np.all(np.abs(after[:, 4:] - before[:, 4:]).max(-1) > 1e-3)
 
 
+@pytest.mark.fast_variants(3)
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_padding_and_neighbours_change_nothing(variant):
     """A text alone equals the same text in a batch, and in a wider batch."""
@@ -116,6 +118,7 @@ def test_padding_and_neighbours_change_nothing(variant):
         np.testing.assert_allclose(wider[b, :length], alone, **SAME)
 
 
+@pytest.mark.fast_variants(1)
 @pytest.mark.parametrize("variant", ["paper", "untied", "learned_positions"])
 def test_one_step_at_a_time_equals_the_whole_text(variant):
     """Two hypotheses of each text share a cache but not a prefix."""
@@ -160,6 +163,7 @@ def test_every_weight_has_a_gradient():
         assert np.abs(to_numpy(tf.convert_to_tensor(gradient))).max() > 1e-2, variable.path
 
 
+@pytest.mark.fast_variants(3)
 @pytest.mark.parametrize("norm", ["post", "pre"])
 def test_texts_of_only_padding_stay_finite(policy, norm):
     model = randomise(LanguageModel(lm_config(norm=norm)))

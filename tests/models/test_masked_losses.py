@@ -60,6 +60,7 @@ def expected(logits, labels, real):
     return losses[real].mean(), (logits.argmax(-1) == labels)[real].mean()
 
 
+@pytest.mark.fast_variants(2)
 @each_model
 def test_loss_and_accuracy_are_those_of_real_tokens(name):
     make, inputs = MODELS[name]
@@ -76,6 +77,7 @@ def test_loss_and_accuracy_are_those_of_real_tokens(name):
     )
 
 
+@pytest.mark.fast_variants(2)
 @each_model
 def test_copies_of_a_model_attach_the_mask_as_well(name, tmp_path):
     make, inputs = MODELS[name]

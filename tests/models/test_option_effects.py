@@ -194,6 +194,8 @@ def row_of(kind, context, name):
     return pytest.param(kind, context, name, marks=marks, id=f"{kind}-{[*context.values()]}-{name}")
 
 
+@pytest.mark.fast_variants(20)
+@pytest.mark.slow_variants(8)
 @pytest.mark.parametrize(("kind", "context", "name"), [row_of(*row) for row in ROWS])
 def test_an_option_has_an_effect_or_is_refused(kind, context, name):
     base = {**KINDS[kind][0], **context}

@@ -18,6 +18,7 @@ def inputs():
     return {"source": sentences([S, 5]), "target": sentences([T, 7], first=2)}
 
 
+@pytest.mark.fast_variants(1)
 @each_tie
 def test_it_is_added_to_the_logits(changes, small_model, policy):
     model, plain = small_model(output_bias=True, **changes), Transformer(small_config(**changes))
@@ -46,6 +47,7 @@ def test_it_starts_at_zero_and_is_trained(changes):
     assert np.abs(tape.gradient(loss, model.output_bias)).min() > 0
 
 
+@pytest.mark.fast_variants(1)
 @each_tie
 def test_it_is_saved_in_a_file(changes, small_model, tmp_path):
     model = small_model(output_bias=True, **changes)

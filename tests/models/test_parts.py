@@ -92,6 +92,7 @@ def test_the_parts_contain_all_weights(tie):
         np.testing.assert_array_equal(weight.numpy(), other.numpy(), err_msg=weight.path)
 
 
+@pytest.mark.fast_variants(2)
 @pytest.mark.parametrize(
     ("changes", "part", "reason"),
     [
@@ -123,6 +124,7 @@ def test_parts_have_names():
         copy_parts(classifier(), classifier(), ["body"])
 
 
+@pytest.mark.fast_variants(1)
 @pytest.mark.parametrize(
     "changes",
     [
@@ -263,6 +265,7 @@ def test_an_option_of_two_parts_is_refused():
         )
 
 
+@pytest.mark.fast_variants(2)
 @pytest.mark.parametrize(
     ("here", "there", "kept"),
     [(1, 2, [0]), (2, 3, [0, 2]), (3, 12, [0, 6, 11]), (6, 12, [0, 2, 4, 7, 9, 11])],

@@ -120,6 +120,7 @@ def _language_config(**changes):
     return kt.LanguageModelConfig(**fields)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_exports_refuse_it_by_name():
     model = kt.TextClassifier(classifier().model.config)

@@ -89,6 +89,7 @@ def test_the_lstm_equals_the_reference(encoder):
     np.testing.assert_allclose(to_numpy(model(series())), ended(weights, x), **MODEL)
 
 
+@pytest.mark.fast_variants(2)
 @pytest.mark.parametrize("encoder", ENCODERS)
 def test_no_step_sees_a_later_one(encoder):
     model, one = model_of(encoder), series()

@@ -140,6 +140,7 @@ def test_the_mask_has_a_position_for_every_centre(stride):
     assert FrameMask(stride)(spec).shape == (None, 1, mask.shape[2])
 
 
+@pytest.mark.slow
 def test_searches_score_their_outputs_as_the_model_does():
     model, frames = model_of(), recordings(13, 8, 3)
     for search in (Greedy(), Beam(3, length_penalty=0.0)):
@@ -150,6 +151,7 @@ def test_searches_score_their_outputs_as_the_model_does():
         np.testing.assert_allclose(scores, expected, **MODEL)
 
 
+@pytest.mark.slow
 def test_a_recording_alone_gets_the_tokens_that_it_gets_in_a_batch():
     model, lengths = model_of(), (13, 8, 3)
     frames = recordings(*lengths)
@@ -179,6 +181,7 @@ PROMPT = (7, 5, 9)
 OWN = [(7, 5, NO_TOKEN), (9, 4, 7), (6, 8, 10)]
 
 
+@pytest.mark.fast_variants(1)
 @pytest.mark.parametrize("own", [False, True])
 @pytest.mark.parametrize("size", [1, pytest.param(3, marks=pytest.mark.slow)])
 def test_prompts_are_read_in_one_pass_as_they_are_read_step_by_step(size, own, monkeypatch):
@@ -225,6 +228,7 @@ def test_prompts_are_not_read_where_it_would_save_or_lose_something():
         assert predictor_of(model, alignment).prompts(frames) is None
 
 
+@pytest.mark.slow
 def test_a_minimum_length_does_not_count_the_prompt():
     frames = recordings(13, 8, 3)
     model = randomise(

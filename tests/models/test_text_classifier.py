@@ -89,6 +89,7 @@ def test_an_unknown_pooling_is_refused():
         Pooling("last")
 
 
+@pytest.mark.fast_variants(4)
 @pytest.mark.parametrize("norm", ["post", "pre"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_logits_equal_the_reference(kind, norm):
@@ -118,6 +119,7 @@ def test_logits_equal_the_reference(kind, norm):
         np.testing.assert_allclose(of_layer, record[block][attention], **SAME)
 
 
+@pytest.mark.fast_variants(1)
 @pytest.mark.parametrize("pad_id", [0, 7])
 @pytest.mark.parametrize("kind", KINDS)
 def test_padding_and_neighbours_change_nothing(kind, pad_id):
@@ -136,6 +138,7 @@ def test_padding_and_neighbours_change_nothing(kind, pad_id):
     assert np.abs(after[0] - together[0]).max() > 0.1
 
 
+@pytest.mark.fast_variants(4)
 @pytest.mark.parametrize("kind", KINDS)
 def test_texts_of_only_padding_stay_finite(policy, kind):
     model = randomise(TextClassifier(classifier_config(pooling=kind)))
@@ -167,6 +170,7 @@ def test_dropout_is_active_in_training_only():
     assert rates.count(0.4) == 1 + 2 + 1  # for the embedding, for each block, for the pooling
 
 
+@pytest.mark.fast_variants(2)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_saved_model_is_the_same_with_its_labels(tmp_path, kind):
     model, tokens = model_of(kind), batch()

@@ -47,6 +47,7 @@ def batch(pad_id=0, seed=0):
     }
 
 
+@pytest.mark.fast_variants(2)
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_logits_and_every_attention_weight_equal_the_reference(variant):
     model = model_of(variant)
@@ -93,6 +94,7 @@ def widened(inputs, pad_id, source=0, target=0):
     }
 
 
+@pytest.mark.fast_variants(2)
 @pytest.mark.parametrize("more", [{"source": 5}, {"target": 5}, {"source": 1, "target": 7}])
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_added_padding_changes_no_logit_of_a_real_position(variant, more):
@@ -105,6 +107,7 @@ def test_added_padding_changes_no_logit_of_a_real_position(variant, more):
     np.testing.assert_allclose(after[:, :length], before, **SAME)
 
 
+@pytest.mark.fast_variants(2)
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_a_sentence_alone_equals_the_same_sentence_in_a_batch(variant):
     """Without neighbours, and without the padding that longer neighbours cause."""
@@ -132,6 +135,7 @@ def test_other_sentences_change_nothing(small_model):
     assert np.abs(after[0] - before[0]).max() > 0.1
 
 
+@pytest.mark.fast_variants(4)
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_future_target_tokens_change_nothing(variant):
     model = model_of(variant)
@@ -154,6 +158,7 @@ def test_the_pad_id_determines_the_masks(small_model):
     assert np.abs(to_numpy(padder(zeros)) - to_numpy(padder(shorter))).max() > 1e-2
 
 
+@pytest.mark.fast_variants(1)
 @pytest.mark.parametrize("norm", ["post", "pre"])
 def test_sentences_of_only_padding_stay_finite(policy, small_model, norm):
     """Outputs and gradients; a real sentence next to the empty ones keeps its logits."""

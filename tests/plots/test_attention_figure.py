@@ -74,6 +74,7 @@ def test_an_export_has_one_matrix():
         attention_figure(export, layers=True)
 
 
+@pytest.mark.fast_variants(2)
 @pytest.mark.parametrize(
     ("layers", "heads", "pieces"), [(6, 8, 30), (1, 1, 1), (2, 16, 3), (12, 16, 60)]
 )
@@ -95,6 +96,7 @@ def test_a_kind_is_chosen_and_the_first_is_the_default():
         choose({"cross": one}, "decoder")
 
 
+@pytest.mark.fast_variants(1)
 @pytest.mark.parametrize(
     ("suffix", "magic"), [(".png", b"\x89PNG"), (".pdf", b"%PDF"), (".SVG", b"<?xml")]
 )

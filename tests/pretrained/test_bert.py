@@ -89,6 +89,7 @@ def assert_equal_to_numpy(model, settings, tensors):
         np.testing.assert_allclose(ours[every], logits[every], rtol=0, atol=1e-5)
 
 
+@pytest.mark.fast_variants(4)
 @pytest.mark.parametrize("kind", KINDS)
 def test_states_and_logits(kind, tmp_path):
     settings, tensors = write_folder(tmp_path, **KINDS[kind])
@@ -112,6 +113,7 @@ def test_tensorflow_names_of_norms_are_read(tmp_path):
     assert_equal_to_numpy(read_checkpoint(tmp_path).model, settings, tensors)
 
 
+@pytest.mark.fast_variants(1)
 @pytest.mark.parametrize("lines", [True, False])
 def test_texts_get_the_labels_of_the_checkpoint(lines, tmp_path):
     settings, tensors = write_folder(tmp_path, lines=lines)
@@ -128,6 +130,7 @@ def test_texts_get_the_labels_of_the_checkpoint(lines, tmp_path):
         assert found.label == ["NEGATIVE", "NEUTRAL", "POSITIVE"][shares.argmax()]
 
 
+@pytest.mark.slow
 def test_words_get_the_labels_of_the_checkpoint(tmp_path):
     """Each has the label of its first token, in a pipeline and in a run."""
     settings, tensors = write_folder(tmp_path / "hf", **TAGGER)
@@ -271,6 +274,7 @@ def test_special_added_tokens_are_read(tmp_path):
     assert tokenizer.pieces([SIZES["vocab_size"] + 1]) == ["<e>"]
 
 
+@pytest.mark.slow
 def test_options_decide_about_lower_case(tmp_path):
     """As in `transformers`, against `tokenizer.json`, where there is an option."""
     write_folder(tmp_path, lines=False)
@@ -326,6 +330,7 @@ def test_a_saved_model_of_strings_and_a_tflite_file_of_ids(tmp_path):
     assert report["agreement"] == 1
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_exports_of_a_labeller(tmp_path):
     write_folder(tmp_path / "hf", **TAGGER)
@@ -340,6 +345,7 @@ def test_exports_of_a_labeller(tmp_path):
     assert export_litert(labeller, tmp_path / "m.tflite", texts)["agreement"] == 1
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_new_head_is_trained_on_its_encoder(tmp_path):
     write_folder(tmp_path / "hf", **PLAIN)

@@ -25,6 +25,7 @@ SENTENCES = [
 ]  # fmt: skip
 
 
+@pytest.mark.fast_variants(1)
 @pytest.mark.parametrize(
     "options",
     [

@@ -41,6 +41,7 @@ def write_config(folder, lines, updates, **model):
     return folder / "c.toml"
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_converted_checkpoint_is_trained_further(tmp_path):
     write_masked(tmp_path / "hf", "bert")

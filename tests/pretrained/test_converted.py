@@ -37,6 +37,7 @@ KINDS = {
 }
 
 
+@pytest.mark.fast_variants(1)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_run_contains_the_model_its_vocabulary_and_its_provenance(kind, tmp_path):
     settings, _ = write_folder(tmp_path / "hf", **KINDS[kind])
@@ -78,6 +79,7 @@ def test_the_rules_for_outputs_come_from_the_file_in_the_run(tmp_path):
     assert other.read_origin() == run.read_origin()
 
 
+@pytest.mark.fast_variants(1)
 @pytest.mark.parametrize(
     ("content", "message"),
     [
@@ -209,6 +211,7 @@ def test_without_weights_the_configuration_of_a_run_can_be_read(tmp_path):
     assert run.read_model_config() is None
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_fine_tuning_lowers_the_loss_and_keeps_the_settings_of_the_checkpoint(tmp_path):
     write_folder(tmp_path / "hf", codes=CODES)
@@ -242,6 +245,7 @@ def test_fine_tuning_lowers_the_loss_and_keeps_the_settings_of_the_checkpoint(tm
     assert Run(average_checkpoints(tmp_path / "tuned", 2)).read_origin() == run.read_origin()
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["shared", "separate"])
 def test_a_student_of_it_inherits_its_tokens_its_rules_and_its_licence(kind, tmp_path):

@@ -105,6 +105,7 @@ def test_a_missing_distillation_token_is_named(tmp_path):
         read_checkpoint(tmp_path)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_run_its_exports_and_plots_agree(tmp_path):
     """Images of the model's size and others are resized and cropped everywhere."""

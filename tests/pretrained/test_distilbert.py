@@ -29,6 +29,7 @@ KINDS = {
 }
 
 
+@pytest.mark.fast_variants(2)
 @pytest.mark.parametrize("kind", KINDS)
 def test_states_and_logits(kind, tmp_path):
     settings, tensors = write_folder(tmp_path, **KINDS[kind])
@@ -44,6 +45,7 @@ def test_states_and_logits(kind, tmp_path):
         np.testing.assert_allclose(ours[every], logits[every], rtol=0, atol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lines", [True, False])
 def test_texts_get_the_labels_of_the_checkpoint(lines, tmp_path):
     settings, tensors = write_folder(tmp_path, lines=lines)
@@ -59,6 +61,7 @@ def test_texts_get_the_labels_of_the_checkpoint(lines, tmp_path):
         assert found.label == settings["id2label"][str(shares.argmax())]
 
 
+@pytest.mark.slow
 def test_words_get_labels(tmp_path):
     write_folder(tmp_path, **TAGGER)
     labeller = from_pretrained(tmp_path)

@@ -25,6 +25,7 @@ KINDS = {
 }
 
 
+@pytest.mark.fast_variants(2)
 @pytest.mark.parametrize("kind", KINDS)
 def test_states_and_logits(kind, tmp_path):
     settings, tensors = write_folder(tmp_path, **KINDS[kind])
@@ -65,6 +66,7 @@ def test_settings_that_cannot_be_expressed_are_named(changes, message, tmp_path)
     assert "\n" not in str(error.value) and str(tmp_path) in str(error.value)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_exports_answer_as_the_checkpoint(tmp_path):
     write_folder(tmp_path / "hf")

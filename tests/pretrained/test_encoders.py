@@ -35,6 +35,7 @@ KINDS = {  # every fourth one is fast
 }  # fmt: skip
 
 
+@pytest.mark.fast_variants(3)
 @pytest.mark.parametrize("kind", KINDS)
 def test_states_and_logits(kind, tmp_path):
     family, head, changes = KINDS[kind]
@@ -81,6 +82,7 @@ def newer(content):
     content["normalizer"] = NEWER
 
 
+@pytest.mark.slow_variants(1)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("family", "change"),
@@ -116,6 +118,7 @@ def test_tokens_are_found_and_words_are_quotes(tmp_path):
     )
 
 
+@pytest.mark.fast_variants(2)
 @pytest.mark.parametrize(
     ("family", "changes", "message"),
     [
@@ -157,6 +160,7 @@ def test_settings_that_cannot_be_expressed_are_named(family, changes, message, t
     assert "\n" not in str(error.value) and str(tmp_path) in str(error.value)
 
 
+@pytest.mark.fast_variants(1)
 @pytest.mark.parametrize(
     ("family", "change", "message"),
     [
@@ -180,6 +184,7 @@ def test_vocabularies_that_cannot_be_expressed_are_named(family, change, message
     assert "\n" not in str(error.value) and str(tmp_path) in str(error.value)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("family", CLASSES)
 def test_exports_answer_as_the_checkpoint(family, tmp_path):

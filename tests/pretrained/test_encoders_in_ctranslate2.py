@@ -65,6 +65,7 @@ def rows_of(ids, real, types):
     return rows, None if types is None else types.tolist()
 
 
+@pytest.mark.fast_variants(1)
 @pytest.mark.parametrize("family", FAMILIES)
 def test_ctranslate2_alone_returns_the_states_of_the_checkpoint(family, tmp_path):
     """Rows of several lengths, each with the second text of a pair where the family has types."""
@@ -125,6 +126,7 @@ def assert_same(results, expected, atol=1e-5):
         np.testing.assert_allclose(result.numbers, wanted.numbers, rtol=0, atol=atol)
 
 
+@pytest.mark.fast_variants(1)
 @pytest.mark.parametrize("name", MAKERS)
 def test_every_task_answers_as_the_run_does(name, tmp_path):
     pipeline, examples = MAKERS[name](), examples_of(name)
@@ -156,6 +158,7 @@ def test_a_program_without_this_package_pools_the_states_itself(tmp_path, monkey
     np.testing.assert_allclose(vectors, embedder.embed(["a dog", "cat"]), atol=1e-5)
 
 
+@pytest.mark.slow_variants(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("quantize", ["float16", "int8"])
 def test_quantised_vectors_point_in_nearly_the_same_direction(quantize, tmp_path):
@@ -173,6 +176,7 @@ def test_quantised_vectors_point_in_nearly_the_same_direction(quantize, tmp_path
     assert stored["in_float32"] == report["in_float32"]
 
 
+@pytest.mark.slow_variants(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("quantize", ["none", "int8"])
 def test_a_head_that_differs_is_detected(quantize, tmp_path, monkeypatch):
@@ -343,6 +347,7 @@ def test_the_commands_export_and_embed(tmp_path):
     np.testing.assert_allclose(found, embedder.embed(["a cat runs"], 3)[0], atol=1e-3)
 
 
+@pytest.mark.fast_variants(1)
 @pytest.mark.parametrize(
     ("family", "message"),
     [
@@ -369,6 +374,7 @@ def test_the_command_refuses_a_run_before_its_weights_are_read(tmp_path, monkeyp
     assert done.exit_code == 1 and "cannot express embeddings with a width" in done.stderr
 
 
+@pytest.mark.slow_variants(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES)
 def test_the_folder_of_ctranslate2s_own_converter_has_the_same_states(family, tmp_path):

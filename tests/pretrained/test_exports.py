@@ -46,6 +46,7 @@ def translator(tmp_path_factory):
     return translator
 
 
+@pytest.mark.long
 def test_a_saved_model_in_a_session_and_in_python(translator, tmp_path):
     """`export_saved_model` compares every signature with the model in memory in both."""
     report = export_saved_model(translator, tmp_path / "m", SENTENCES, search=BEAM, origin=ORIGIN)

@@ -279,6 +279,7 @@ def test_every_family_has_a_row():
     assert {family.name for family in families()} == {*ROWS}
 
 
+@pytest.mark.slow_variants(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ROWS)
 def test_a_checkpoint_becomes_a_run_that_computes_the_same(name, tmp_path):

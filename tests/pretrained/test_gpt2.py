@@ -56,6 +56,7 @@ CASES = {
 }
 
 
+@pytest.mark.fast_variants(3)
 @pytest.mark.parametrize("kind", KINDS)
 def test_logits(kind, tmp_path):
     settings, tensors = write_folder(tmp_path, **KINDS[kind])

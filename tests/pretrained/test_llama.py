@@ -48,6 +48,7 @@ def edit(path, **changes):
     path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
 
 
+@pytest.mark.fast_variants(2)
 @pytest.mark.parametrize("kind", KINDS)
 def test_hidden_states_and_logits(kind, tmp_path):
     settings, tensors = write_folder(tmp_path, kind)
@@ -183,6 +184,7 @@ def test_added_tokens_that_are_not_special_are_found_in_texts(tmp_path):
     assert tokenizer.tokenize(["a 1<tool>b"]).to_list() == [before + found + after]
 
 
+@pytest.mark.fast_variants(8, others="slow")
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -301,6 +303,7 @@ def search_of(generator, prompts, search):
     return [[int(token) for token in row if token != config.pad_id] for row in tokens]
 
 
+@pytest.mark.slow_variants(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["qwen3", "mistral", "yarn"])
 def test_texts_go_on_as_in_numpy_in_a_run_as_well(kind, tmp_path):
@@ -339,6 +342,7 @@ def test_a_saved_model_of_strings(kind, tmp_path):
     assert texts == generator(TEXTS, search=search)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_ctranslate2_without_a_token_that_begins_texts(tmp_path):
     """It has no such token in its cache; the score of a beam is still that of the continuation."""

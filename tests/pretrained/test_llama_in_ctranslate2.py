@@ -54,6 +54,7 @@ def generator_of(folder, kind, changes):
     return pipeline
 
 
+@pytest.mark.slow_variants(1)
 @pytest.mark.parametrize("name", CASES)
 def test_tokens_are_those_of_the_run(name, tmp_path):
     pipeline = generator_of(tmp_path / "hf", *CASES[name])
@@ -73,6 +74,7 @@ def test_tokens_are_those_of_the_run(name, tmp_path):
     assert sum(same) >= report["beam_sentences"]
 
 
+@pytest.mark.long
 def test_the_folder_of_a_llama_in_int8(tmp_path):
     pipeline = generator_of(tmp_path / "hf", *CASES["llama3"])
     report = export_ctranslate2(pipeline, tmp_path / "m", TEXTS, "int8", max_score_loss=0.2)

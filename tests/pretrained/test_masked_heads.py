@@ -39,6 +39,7 @@ ROWS = [
 ]  # fmt: skip
 
 
+@pytest.mark.fast_variants(3)
 @pytest.mark.parametrize(("kind", "tied", "changes"), ROWS)
 def test_logits(kind, tied, changes, tmp_path):
     settings, tensors = write_folder(tmp_path, kind, tied, **changes)
@@ -75,6 +76,7 @@ def test_a_copy_of_the_table_may_be_in_the_file(tmp_path):
     np.testing.assert_array_equal(kernel, table + 1)
 
 
+@pytest.mark.fast_variants(1)
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_tensor_of_the_head_is_needed_and_no_other_is_there(kind, tmp_path):
     write_folder(tmp_path, kind, more={f"{NAMES[kind].dense}.strange": np.zeros(3, "float32")})
@@ -85,6 +87,7 @@ def test_every_tensor_of_the_head_is_needed_and_no_other_is_there(kind, tmp_path
         read_checkpoint(tmp_path)
 
 
+@pytest.mark.fast_variants(1)
 @pytest.mark.parametrize(("kind", "value"), [("deberta", False), ("deberta, newer", True)])
 def test_the_setting_must_name_the_head_in_the_file(kind, value, tmp_path):
     settings, _ = write_folder(tmp_path, kind)
@@ -146,6 +149,7 @@ def test_the_commands_convert_and_print_words(tmp_path):
     assert [x for x in done.stderr.splitlines() if "line" in x] == [warning]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["albert", "mpnet", "modernbert", "deberta, newer", "deberta"])
 def test_exports_predict_the_words_of_the_checkpoint(kind, tmp_path):
@@ -173,6 +177,7 @@ def mask_entry(**flags):
             "normalized": False, "special": True, **flags}  # fmt: skip
 
 
+@pytest.mark.fast_variants(1)
 @pytest.mark.parametrize(
     ("place", "strips"),
     [("mask_token", True), ("added_tokens_decoder", True), ("added_tokens_decoder", False)],

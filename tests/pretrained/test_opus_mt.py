@@ -94,6 +94,7 @@ KINDS = {
 }  # fmt: skip
 
 
+@pytest.mark.fast_variants(1)
 @pytest.mark.parametrize(
     ("kind", "left"), [*((kind, False) for kind in KINDS), ("shared", True), ("separate", True)]
 )
@@ -169,6 +170,7 @@ def test_a_table_of_positions_of_another_length_is_reported_with_the_setting(tmp
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", ["docs/pretrained.md", "docs/migrating.md"])
 def test_the_python_of_the_page_runs(page, tmp_path, monkeypatch):
     write_folder(tmp_path / "opus-mt-en-de")
@@ -287,6 +289,7 @@ def test_characters_known_only_to_the_vocabulary_are_looked_up_as_in_hugging_fac
         assert all({vocab["ж"], vocab["€"]} <= set(row) for row in sampled)
 
 
+@pytest.mark.slow
 def test_such_characters_are_looked_up_in_a_saved_model_and_from_exported_files(tmp_path):
     """A server has no Python, so the SavedModel is loaded as a server loads it."""
     with_unknown_pieces(tmp_path / "hf")

@@ -70,6 +70,7 @@ def write_nllb(folder):
 SLOW = [pytest.param(write, marks=pytest.mark.slow) for write in (write_pegasus, write_nllb)]
 
 
+@pytest.mark.slow_variants(1)
 @pytest.mark.parametrize("write", [write_t5, *SLOW])
 def test_a_folder_without_the_model_has_the_same_ids(tmp_path, write):
     name = write(tmp_path)

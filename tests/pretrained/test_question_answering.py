@@ -114,6 +114,7 @@ def by_hand(example, settings, tensors, words, make_row, states, longest=21):
     return scores or {(0, 0): 1.0}, none
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", ["bert", pytest.param("distilbert", marks=pytest.mark.slow),
                                     pytest.param("roberta", marks=pytest.mark.slow)])  # fmt: skip
 def test_answers_are_the_best_spans_of_the_checkpoint(family, tmp_path):
@@ -134,6 +135,7 @@ def test_answers_are_the_best_spans_of_the_checkpoint(family, tmp_path):
     assert open_run(run.path)(EXAMPLES) == [result.text for result in results]
 
 
+@pytest.mark.fast_variants(1)
 @pytest.mark.parametrize("layout", ["bert", "separator"])
 def test_a_passage_may_have_no_answer(layout):
     """The answer is empty if that is more probable than every span, in every window."""
@@ -199,6 +201,7 @@ def test_a_limit_that_is_too_small_for_the_marks_is_refused(tmp_path):
         QuestionAnswerer(answerer.model, answerer.tokenizers, max_length=8)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("family", ["bert", "roberta"])
 def test_exports_answer_as_the_checkpoint(family, tmp_path):

@@ -34,6 +34,7 @@ KINDS = {
 }
 
 
+@pytest.mark.fast_variants(2)
 @pytest.mark.parametrize("kind", KINDS)
 def test_states_and_logits(kind, tmp_path):
     settings, tensors = write_folder(tmp_path, **KINDS[kind])
@@ -50,6 +51,7 @@ def test_states_and_logits(kind, tmp_path):
         np.testing.assert_allclose(ours[every], logits[every], rtol=0, atol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("prefix_space", [False, True])
 def test_words_get_the_labels_of_the_checkpoint(prefix_space, tmp_path):
     """Each has that of its first token; a word has the space before it, but the first of a text."""
@@ -74,6 +76,7 @@ def test_words_get_the_labels_of_the_checkpoint(prefix_space, tmp_path):
     assert len(labels) > 1
 
 
+@pytest.mark.slow_variants(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("lines", [True, False])
 def test_texts_get_the_labels_of_the_checkpoint(lines, tmp_path):
@@ -181,6 +184,7 @@ def test_a_saved_model_of_strings_and_a_tflite_file_of_ids(tmp_path):
     assert export_litert(classifier, tmp_path / "m.tflite", TEXTS)["agreement"] == 1
 
 
+@pytest.mark.fast_variants(1)
 @pytest.mark.parametrize("inside", [True, False])
 @pytest.mark.parametrize("option", [True, False, None])
 def test_the_options_decide_about_the_first_space(inside, option, tmp_path):

@@ -141,6 +141,7 @@ def test_the_limit_may_be_that_of_the_tokenizer(tmp_path, of_module, of_tokenize
     assert read_checkpoint(folder).model.config.max_length == (expected or whole)
 
 
+@pytest.mark.slow
 def test_prompts_are_kept_in_the_run(tmp_path):
     folder = tmp_path / "checkpoint"
     bert(folder)

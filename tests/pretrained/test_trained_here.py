@@ -140,6 +140,7 @@ def test_it_translates_as_the_run_does_token_for_token(trained, converted):
         np.testing.assert_allclose(one.scores, other.scores, atol=1e-4)
 
 
+@pytest.mark.long
 def test_its_int8_file_passes_the_agreement_check(trained, converted, tmp_path):
     _, lines, references = trained
     options = {"references": references, "lengths": [20], "searches": [Greedy()]}

@@ -91,6 +91,7 @@ def whole_of(name, tmp_path):
     return read_checkpoint(tmp_path / "hf/model.npz" if name == "marian" else tmp_path / "hf")
 
 
+@pytest.mark.fast_variants(1)
 @pytest.mark.parametrize("name", FOLDERS)
 def test_texts_logits_and_rules_are_those_of_the_checkpoint(name, tmp_path):
     whole = whole_of(name, tmp_path)
@@ -179,6 +180,7 @@ def check_model(before, after, kept):
     np.testing.assert_allclose(new[possible], old[possible], rtol=0, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_the_command_writes_a_run_and_its_provenance(tmp_path):
     roberta_folders.write_folder(tmp_path / "hf")
     files = [lines_of(tmp_path, LINES[:1], "one.txt"), lines_of(tmp_path, LINES[1:], "two.txt")]
@@ -199,6 +201,7 @@ def test_the_command_writes_a_run_and_its_provenance(tmp_path):
         np.testing.assert_allclose(ours.probabilities, theirs.probabilities, rtol=0, atol=1e-6)
 
 
+@pytest.mark.fast_variants(2)
 @pytest.mark.parametrize(
     ("content", "message"),
     [

@@ -20,6 +20,7 @@ def probabilities(logits):
     return shares / shares.sum(axis=-1, keepdims=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("family", "as_json"), [("xlm-roberta", True), ("camembert", False)])
 def test_texts_get_the_labels_of_the_checkpoint(family, as_json, tmp_path):
     settings, tensors = write_folder(tmp_path / "hf", family, as_json)
@@ -122,6 +123,7 @@ def test_files_that_do_not_fit_are_named(tmp_path):
         read_checkpoint(tmp_path)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("head", ["SequenceClassification", "QuestionAnswering"])
 def test_exports_answer_as_the_checkpoint(head, tmp_path):

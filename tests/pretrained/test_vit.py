@@ -55,6 +55,7 @@ CASES = {
 }
 
 
+@pytest.mark.fast_variants(4)
 @pytest.mark.parametrize("kind", KINDS)
 def test_states_and_logits(kind, tmp_path):
     settings, tensors = write_folder(tmp_path, **KINDS[kind])
@@ -93,6 +94,7 @@ def test_images_get_the_labels_of_the_checkpoint_in_a_run_as_well(tmp_path):
         from_pretrained(tmp_path / "hf", max_length=3)
 
 
+@pytest.mark.fast_variants(4)
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [

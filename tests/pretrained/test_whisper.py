@@ -153,6 +153,7 @@ def test_greedy_search_follows_the_rules(timestamps, tmp_path):
         assert (output[len(expected) :] == read.model.config.pad_id).all()
 
 
+@pytest.mark.slow_variants(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("timestamps", [False, True])
 def test_beams_follow_the_rules_and_prompts_do_not_count(timestamps, tmp_path):

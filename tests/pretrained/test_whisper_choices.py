@@ -154,6 +154,7 @@ def test_beams_of_rows_are_those_of_the_row_alone(opened):
         assert float(value[0]) == pytest.approx(float(total[0]) / length, abs=1e-4)
 
 
+@pytest.mark.slow_variants(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("size", [1, 3])
 def test_the_detected_language_is_the_most_probable_one(size, opened):
@@ -538,6 +539,7 @@ def test_the_example_of_the_page(run, files, tmp_path, monkeypatch, capsys):
     assert (tmp_path / "a.vtt").read_text("utf-8").startswith("WEBVTT\n\n00:00:00.")
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_predict_with_exports_takes_languages_and_writes_timestamps(pipeline, files, tmp_path):
     pytest.importorskip("ai_edge_litert")

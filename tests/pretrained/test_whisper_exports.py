@@ -58,6 +58,7 @@ def pipeline(request, tmp_path_factory):
     return pipeline
 
 
+@pytest.mark.slow_variants(1)
 def test_a_saved_model(pipeline, tmp_path):
     files = [*recordings()]
     report = export_saved_model(pipeline, tmp_path / "m", files)
@@ -98,6 +99,7 @@ def test_a_saved_model(pipeline, tmp_path):
             )
 
 
+@pytest.mark.slow_variants(1)
 @pytest.mark.parametrize("quantize", ["none", "int8"])
 def test_a_tflite_file(pipeline, quantize, tmp_path):
     pytest.importorskip("ai_edge_litert")

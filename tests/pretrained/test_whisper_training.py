@@ -54,6 +54,7 @@ def write_recordings(folder):
         (folder / f"{split}.tsv").write_text("".join(lines))
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_converted_checkpoint_is_fine_tuned_and_exported(tmp_path):
     whisper_folders.write_folder(tmp_path / "hf")

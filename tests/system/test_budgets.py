@@ -20,6 +20,7 @@ RESULTS = {
 SHOWN = {"new_task": "['even', 'odd'] True", "new_input": "64 True True"}
 
 
+@pytest.mark.slow_variants(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("name", RESULTS)
 def test_a_new_task_and_a_new_input_train(name, tmp_path):

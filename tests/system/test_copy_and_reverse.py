@@ -83,6 +83,7 @@ def trained(tmp_path_factory):
     return of
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("decoder", ["self_attention", "ssru"])
 def test_a_model_learns_to_copy_and_to_reverse(decoder, trained):
@@ -100,6 +101,7 @@ def lines(folder, name):
     return (folder / name).read_text().splitlines()
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("jit", [False, pytest.param(True, marks=pytest.mark.long)])
 def test_a_saved_model_of_a_recurrent_decoder_translates_as_the_run(jit, trained, tmp_path):
@@ -115,6 +117,7 @@ def test_a_saved_model_of_a_recurrent_decoder_translates_as_the_run(jit, trained
     assert np.mean([one == two for one, two in zip(outputs, targets, strict=True)]) > 0.95
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "quantize",

@@ -129,6 +129,8 @@ def test_the_examples_of_docstrings_run(name):
 UNMARKED = [page for page in PAGES if any(not b.needs for b in blocks(page, "python"))]
 
 
+@pytest.mark.slow
+@pytest.mark.slow_variants(5)
 @pytest.mark.parametrize(
     "page",
     [

@@ -72,6 +72,7 @@ def test_an_example_begins_with_how_to_run_it_and_ends_with_what_to_read_next(na
     assert last.startswith("Read next\n") and "](" in last
 
 
+@pytest.mark.slow_variants(1)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "missing"),

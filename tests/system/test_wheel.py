@@ -103,6 +103,7 @@ def test_a_package_index_accepts_both(distributions):
     assert done.returncode == 0 and done.stdout.count("PASSED") == 2, done.stdout + done.stderr
 
 
+@pytest.mark.slow
 def test_the_metadata_is_that_of_the_project(wheel):
     with zipfile.ZipFile(wheel) as archive:
         (name,) = [name for name in archive.namelist() if name.endswith(".dist-info/METADATA")]

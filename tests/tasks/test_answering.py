@@ -112,6 +112,7 @@ def by_hand(model, question, passage, longest=11, max_answer=4):
     return scores or {(0, 0): 0.0}
 
 
+@pytest.mark.slow
 def test_an_answer_is_the_best_span_of_any_window():
     examples = [(question, passage) for passage in PASSAGES for question in ("a cat", "dog")]
     examples += [("", PASSAGES[0]), (LONG, PASSAGES[2])]
@@ -147,6 +148,7 @@ def answer_of(codec, encoded, first, last):
     return result, len(segment), whole.any()
 
 
+@pytest.mark.fast_variants(1)
 @pytest.mark.parametrize("stride", [None, 2, 3])
 def test_every_answer_is_whole_in_some_window(stride):
     """Holds for answers up to one segment longer than the overlap of two windows."""

@@ -21,6 +21,7 @@ KINDS = {
 LONG = "the big dog and the cat and a dog and the big cat runs"
 
 
+@pytest.mark.fast_variants(2)
 @pytest.mark.parametrize("pipeline", KINDS)
 def test_kinds_layers_and_heads_are_those_of_the_model(pipeline):
     config = pipeline().model.config
@@ -79,6 +80,7 @@ def test_a_language_model_reads_the_start_token_and_the_text():
     np.testing.assert_array_equal(attention.weights, np.tril(attention.weights))
 
 
+@pytest.mark.fast_variants(2)
 @pytest.mark.parametrize("pipeline", KINDS)
 def test_a_long_text_is_truncated_and_marked(pipeline):
     for attention in pipeline().attention(LONG).values():

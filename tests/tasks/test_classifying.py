@@ -20,6 +20,7 @@ def probabilities(text):
     return np.exp(logits) / np.exp(logits).sum()
 
 
+@pytest.mark.fast_variants(1)
 @pytest.mark.parametrize("batch_size", [1, 2, 64])
 def test_a_result_has_the_probabilities_of_the_model(batch_size):
     results = classifier().classify(TEXTS, batch_size)
@@ -73,6 +74,7 @@ def test_another_model_tokenizer_or_length_is_refused():
         Classifier(model, tokenizer(), max_length="9")
 
 
+@pytest.mark.slow
 def test_a_run_is_opened_as_the_pipeline_of_its_task(tmp_path):
     for pipeline in (classifier(), generator()):
         run = Run(tmp_path / pipeline.task)

@@ -88,6 +88,7 @@ def probabilities_of_translations(model, source, target):
 # Models that generate text
 
 
+@pytest.mark.slow
 def test_a_score_uses_the_mean_of_the_probabilities():
     ours = translators()[0].score(SOURCES[:2], TARGETS[:2])
     for score, source, target in zip(ours, SOURCES, TARGETS, strict=False):
@@ -187,6 +188,7 @@ def test_a_shortlist_can_be_used_with_several_models():
 # Single-pass models
 
 
+@pytest.mark.slow
 def test_probabilities_of_labels_are_means():
     texts = ["a cat", "the big dog runs", "", LONG]
     rows = [
@@ -343,6 +345,7 @@ def runs(tmp_path_factory):
     return {name: write_run(one, folder / name) for name, one in made.items()}
 
 
+@pytest.mark.slow
 def test_several_runs_answer_as_an_ensemble(runs):
     both = [runs["one"], runs["two"]]
     opened = open_run(both)

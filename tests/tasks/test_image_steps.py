@@ -68,6 +68,7 @@ def graph_of(kind, channels=3):
     return tf.function(size.decode, autograph=False)
 
 
+@pytest.mark.fast_variants(6)
 @pytest.mark.parametrize("channels", [1, 3])
 @pytest.mark.parametrize("name", NAMES)
 def test_pixels_are_those_of_pillow(name, channels):
@@ -80,6 +81,7 @@ def test_pixels_are_those_of_pillow(name, channels):
         np.testing.assert_array_equal(resample(image, size, begin, part, name), rows)
 
 
+@pytest.mark.fast_variants(2)
 @pytest.mark.parametrize("kind", STEPS)
 def test_steps_are_the_same_for_arrays_files_and_graphs(kind, tmp_path):
     steps = steps_of(kind)

@@ -93,6 +93,7 @@ def test_words_are_the_same_in_the_graph_and_in_python(white):
     assert len(first.to_list()[0]) == len(words_of(text)) == 3
 
 
+@pytest.mark.fast_variants(1)
 @pytest.mark.parametrize("batch_size", [1, 3, 64])
 def test_labels_are_the_most_probable_of_the_model(batch_size):
     results = labeller().answer([*TEXTS, LONG], batch_size)
@@ -107,6 +108,7 @@ def test_labels_are_the_most_probable_of_the_model(batch_size):
     assert labeller()(TEXTS, batch_size) == [result.text for result in results[:-1]]
 
 
+@pytest.mark.slow
 def test_a_lower_limit_truncates_more():
     result = labeller(max_length=3).answer(["a cat and a dog"])[0]
     labels, *_ = labels_by_hand("a cat and a dog", longest=3)

@@ -41,6 +41,7 @@ def counted_by_hand(head):
     return shares, frequency
 
 
+@pytest.mark.fast_variants(1)
 @pytest.mark.parametrize(("head", "best"), [(None, 7), (1, 5), (None, 2)])
 def test_the_shortlist_has_the_tokens_with_most_attention(head, best):
     seen = []

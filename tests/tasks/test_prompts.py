@@ -43,6 +43,7 @@ def test_a_prompt_is_text_in_front(plain, prompted):
     np.testing.assert_allclose(short, prompted.embed(LINES, 3, prompt="query"), atol=1e-6)
 
 
+@pytest.mark.slow
 def test_the_default_applies_unless_another_prompt_is_chosen(plain, prompted):
     default = prompted.with_settings(prompt="query")
     expected = plain.embed(with_text("query"))

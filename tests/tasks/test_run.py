@@ -161,6 +161,7 @@ def test_metrics_are_added_and_replaced(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["metrics.json"]
 
 
+@pytest.mark.slow_variants(1)
 @pytest.mark.parametrize(
     "order",
     [pytest.param(order, marks=pytest.mark.slow) for order in ("tensorflow, keras", "keras")],

@@ -100,6 +100,7 @@ DATA = '[data]\nsource = "text"\ntrain = "none.tsv"\nvalidation = "none.tsv"\n'
 PAIRS = [(TEXTS[0], TEXTS[0]), (TEXTS[1], TEXTS[2]), (TEXTS[2], TEXTS[1])]
 
 
+@pytest.mark.slow
 def test_a_run_is_evaluated_with_pairs_or_with_scores(run, tmp_path):
     assert isinstance(open_run(run), Embedder)
     (tmp_path / "pairs.tsv").write_text("".join(f"{a}\t{b}\n" for a, b in PAIRS))

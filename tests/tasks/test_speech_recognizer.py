@@ -61,6 +61,7 @@ def numbered(monkeypatch, pipeline):
     monkeypatch.setattr(pipeline, "_of_batch", transcribe)
 
 
+@pytest.mark.fast_variants(1)
 @pytest.mark.parametrize("batch_size", [2, 64])
 def test_a_transcript_is_the_search_over_the_frames_of_the_recording(batch_size):
     pipeline = speech_recognizer()
@@ -86,6 +87,7 @@ def test_other_searches(search):
         assert (result.text, result.score) == (text, pytest.approx(score, abs=1e-4))
 
 
+@pytest.mark.slow
 def test_a_prompt_is_not_part_of_the_text():
     pipeline = speech_recognizer(prompt_ids=(7, 9))
     (result,) = pipeline.transcribe(RECORDINGS[:1])
@@ -103,6 +105,7 @@ def test_a_prompt_leaves_tokens_for_a_text():
         pipeline.with_search(Greedy(max_length=1))
 
 
+@pytest.mark.slow
 def test_silence_up_to_the_maximum_in_place_of_a_mask():
     pipeline = speech_recognizer(pad_to_max_seconds=True)
     short = RECORDINGS[1]
@@ -211,6 +214,7 @@ def test_rows_that_break_the_rules_have_no_output():
             signature.strict(samples=samples[[0, row]], lengths=lengths[[0, row]])
 
 
+@pytest.mark.slow
 def test_samples_after_the_end_are_ignored_whatever_they_are():
     pipeline = speech_recognizer()
     inputs, _ = pipeline.codec.tensors([RECORDINGS[0], RECORDINGS[1]])
@@ -317,6 +321,7 @@ def run(tmp_path_factory):
     return write_run(speech_recognizer(), tmp_path_factory.mktemp("run") / "run")
 
 
+@pytest.mark.slow
 def test_predict_reads_files_on_the_command_line_and_on_stdin(run, tmp_path):
     paths = [tmp_path / f"{number}.wav" for number in range(2)]
     for path, samples in zip(paths, RECORDINGS, strict=False):
@@ -361,6 +366,7 @@ def test_a_stream_takes_integers_of_16_bits():
         stream.add(samples.astype("float32"))
 
 
+@pytest.mark.slow
 def test_predict_reads_raw_samples_from_stdin(run):
     samples = np.round(np.tile(RECORDINGS[0], 3)[:1100] * 32768).astype("<i2")
     pipeline, words = open_run(run), []

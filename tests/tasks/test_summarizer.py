@@ -59,6 +59,7 @@ def test_truncated_texts_are_marked_and_counted(summarizer):
     assert summarizer.count_truncated(LINES, batch_size=1) == 1
 
 
+@pytest.mark.fast_variants(1)
 @pytest.mark.parametrize("size", [1, 3])
 def test_the_length_settings_of_a_beam_have_an_effect(summarizer, size):
     """For any weights: limits hold for every hypothesis, penalties order them."""
@@ -72,6 +73,7 @@ def test_the_length_settings_of_a_beam_have_an_effect(summarizer, size):
             assert lengths.max() <= 4
 
 
+@pytest.mark.fast_variants(1)
 @pytest.mark.parametrize("penalty", [0.5, 2.0])
 def test_a_score_is_divided_by_the_length_penalty(summarizer, penalty):
     source = summarizer.encode([line for line in LINES if line])[0]
@@ -84,6 +86,7 @@ def test_a_score_is_divided_by_the_length_penalty(summarizer, penalty):
     np.testing.assert_allclose(found.scores[:, 0], expected, rtol=1e-4)
 
 
+@pytest.mark.slow
 def test_evaluation_prints_rouge(summarizer):
     pytest.importorskip("rouge_score")
     references = summarizer(LINES)
@@ -100,6 +103,7 @@ def test_evaluation_prints_rouge(summarizer):
     assert set(measured) == {name for name, figure in TASK.metrics.items() if figure.of_texts}
 
 
+@pytest.mark.fast_variants(1)
 @pytest.mark.parametrize(
     ("kind", "pipeline_class"), [("summarization", Summarizer), ("translation", Translator)]
 )

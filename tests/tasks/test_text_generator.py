@@ -97,6 +97,7 @@ def test_a_beam_equals_beam_decoding_and_continues_its_prompt():
         assert all(type(output) is Generated for output in outputs)
 
 
+@pytest.mark.slow
 def test_samples_continue_their_prompts_for_any_batch_size():
     search = Sample(temperature=2.0, seed=3)
     drawn = generator()(PROMPTS, search)

@@ -44,6 +44,8 @@ def fresh(make):
 FAST = "classification"
 
 
+@pytest.mark.slow
+@pytest.mark.slow_variants(2)
 @pytest.mark.parametrize(
     "task",
     [FAST, *(pytest.param(task, marks=pytest.mark.slow) for task in TASKS if task != FAST)],
@@ -56,6 +58,7 @@ def test_single_pass_models(task):
     assert len({str(answer) for answer in answers[0]}) > 1
 
 
+@pytest.mark.slow_variants(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", SEARCHES)
 def test_searches(kind):

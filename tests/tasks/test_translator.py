@@ -191,6 +191,7 @@ def test_one_graph_serves_every_batch(translator):
     assert translator.graph().experimental_get_tracing_count() == 1
 
 
+@pytest.mark.slow_variants(1)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "extra_length", [2, *(pytest.param(extra, marks=pytest.mark.slow) for extra in (0, 50, None))]
@@ -209,6 +210,7 @@ def test_a_beam_translates_as_beam_decoding(translator, extra_length):
         assert translation == tokenizer.decode(tokens[:, 0])[0].numpy().decode()
 
 
+@pytest.mark.slow
 def test_a_beam_has_the_papers_settings_by_default(translator):
     paper = Beam()
     assert (paper.size, paper.length_penalty, paper.extra_length) == (4, 0.6, 50)
@@ -242,6 +244,7 @@ def test_n_best_are_the_distinct_texts_of_beam_decoding(translator):
     assert len(translator.n_best(["dog"], 6)[0]) > 4, "the beam is as wide as n at least"
 
 
+@pytest.mark.slow
 def test_one_graph_serves_every_length_and_penalty(translator):
     for count, length_penalty, min_length, extra_length in [(1, 0.6, 1, 5), (4, 2, 3, None)]:
         options = {"length_penalty": length_penalty, "min_length": min_length}
@@ -250,6 +253,7 @@ def test_one_graph_serves_every_length_and_penalty(translator):
     assert translator.graph(Beam(2)) is not translator.graph(Beam(2, normalization="none"))
 
 
+@pytest.mark.slow
 def test_one_graph_serves_every_limit_of_greedy_search(translator):
     """A service may ask for another maximum length each time; a graph was never freed."""
     graphs = {id(translator.graph(Greedy(limit))) for limit in range(1, 101)}
@@ -339,6 +343,7 @@ def test_samples_equal_those_of_sample_decoding_for_any_batch_size(translator):
     assert sample([]) == []
 
 
+@pytest.mark.slow
 def test_scores_of_pairs_equal_those_of_the_function_for_any_batch_size(translator):
     targets = ["dog", "", "the cat runs", "a a a", "cat", "the", "big big"]
     scores = translator.score(SENTENCES, targets, batch_size=3)

@@ -79,6 +79,8 @@ def seeds(count, seed=1):
     return seeds_from(tf.constant(np.random.default_rng(seed).random((count, 2)), tf.float32))
 
 
+@pytest.mark.fast_variants(1)
+@pytest.mark.slow_variants(3)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("rate", [0.15, 0.5])
 def test_words_are_hidden_as_a_whole_and_as_many_tokens_as_without_words(kind, rate):

@@ -174,6 +174,7 @@ def test_ids_become_text():
     assert bare.num_marks == 1 and bare.encode(["", "a"])[0].numpy().tolist() == [2]
 
 
+@pytest.mark.slow
 def test_it_works_in_a_saved_model_that_python_does_not_load(tmp_path):
     module = tf.Module()
     module.tokenizer = made()
@@ -306,6 +307,7 @@ def test_a_word_may_be_a_token_that_merges_would_split():
         ByteBPETokenizer(pieces, pairs, whole_words=["uvw"])
 
 
+@pytest.mark.slow
 def test_texts_may_be_normalised_and_split_at_another_pattern():
     tokenizer = made(pattern="qwen2", normalization="nfc")
     texts = [*LINES, "e\u0323\u0302 12'S", *quoted(200, 7)]
@@ -396,6 +398,7 @@ def test_ids_are_those_of_the_package_tokenizers(data_dir):
     assert_equal(tokens, texts, theirs.decode_batch(tokens))
 
 
+@pytest.mark.slow
 def test_texts_of_long_tokens_are_read_to_their_end():
     """GPT-2 has tokens of 128 spaces: 20 of them are not too long for a model of 21 tokens."""
     pairs = [("a" * 2**n, "a" * 2**n) for n in range(7)]

@@ -30,6 +30,7 @@ def written(members, folder):
     return {name: str(folder / name) for name in members}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", VOCABULARIES)
 def test_ids_offsets_and_texts_are_those_of_the_tokenizer(name, tmp_path):
     program("node")
@@ -99,6 +100,7 @@ def test_the_portable_pattern_finds_the_words_of_the_graph(pattern):
     assert_equal(texts(), found, split(pattern, texts()))
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_portable_pattern_knows_every_code_point():
     portable = re.compile(word_patterns.get("llama3").portable())
@@ -118,6 +120,7 @@ def metadata(codec, task, lengths):
     return {**codec.metadata(), "task": task, "signatures": signatures}
 
 
+@pytest.mark.fast_variants(2, others="slow")
 @pytest.mark.parametrize("name", ["found", "wordpiece", "qwen2"])
 def test_texts_are_classified_as_in_python(name, tmp_path):
     """The probabilities of the model here depend on the sum of the ids."""
@@ -145,6 +148,7 @@ def test_texts_are_classified_as_in_python(name, tmp_path):
     assert [answer["cut"] for answer in found["answers"]] == cut and {*cut} == {True, False}
 
 
+@pytest.mark.fast_variants(2, others="slow")
 @pytest.mark.parametrize("name", ["found", "wordpiece", "qwen2"])
 def test_words_are_labelled_as_in_python(name, tmp_path):
     """The label of a token here depends on its id."""

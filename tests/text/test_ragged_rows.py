@@ -31,6 +31,7 @@ def test_values_are_repeated(counts):
     np.testing.assert_array_equal(found, np.repeat(values, counts))
 
 
+@pytest.mark.slow_variants(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["wordpiece", "byte-bpe"])
 def test_one_long_text_does_not_widen_the_others(kind):

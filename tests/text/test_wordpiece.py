@@ -50,6 +50,7 @@ def make_tokenizer(ids, lowercase):
     return WordPieceTokenizer(list(ids), BertNormalizer(lowercase=lowercase))
 
 
+@pytest.mark.fast_variants(1)
 @pytest.mark.parametrize("lowercase", [True, False])
 def test_ids_equal_those_of_the_algorithm(lowercase):
     ids = vocabulary(LINES, lowercase)

@@ -92,6 +92,7 @@ def weights_of(model):
     return [weight.numpy() for weight in model.trainable_variables]
 
 
+@pytest.mark.slow_variants(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("clip", [None, 0.1])
 @each_tie
@@ -104,6 +105,7 @@ def test_a_plain_transformer(tie, clip):
     assert_dense_adam(weights_of(model), tie, clip)
 
 
+@pytest.mark.slow_variants(2)
 @pytest.mark.parametrize(
     ("clip", "accumulate"),
     [

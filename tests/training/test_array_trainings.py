@@ -42,6 +42,7 @@ def command(*arguments, data=b""):
     return done.stdout
 
 
+@pytest.mark.fast_variants(1)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_run_is_self_contained(finished, kind):
     folder, figures = finished(kind)
@@ -58,6 +59,7 @@ def test_a_run_is_self_contained(finished, kind):
     assert run.history.is_file()
 
 
+@pytest.mark.fast_variants(1)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_run_keeps_the_settings_it_was_started_with(finished, corpus, kind):
     assert load_settings(finished(kind)[0] / "config.toml") == load_settings(
@@ -81,6 +83,7 @@ def test_a_resumed_run_ends_like_an_uninterrupted_one(finished, corpus, tmp_path
     assert_same_end(tmp_path / "run", finished(kind))
 
 
+@pytest.mark.fast_variants(1)
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_evaluation_equals_the_validation(finished, kind):
     folder, figures = finished(kind)
@@ -100,6 +103,7 @@ def test_an_evaluation_equals_the_validation(finished, kind):
         assert figures["model_update"] == figures["best_update"]
 
 
+@pytest.mark.fast_variants(1)
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_average_is_a_run(finished, tmp_path, kind):
     output = average_checkpoints(finished(kind)[0], 2, tmp_path / "average")
@@ -108,6 +112,7 @@ def test_an_average_is_a_run(finished, tmp_path, kind):
     )
 
 
+@pytest.mark.fast_variants(1)
 @pytest.mark.parametrize("kind", KINDS)
 def test_training_is_not_resumed_with_a_changed_corpus(finished, corpus, tmp_path, kind):
     folder = shutil.copytree(finished(kind)[0], tmp_path / "run")
@@ -128,6 +133,7 @@ def test_training_is_not_resumed_with_a_changed_corpus(finished, corpus, tmp_pat
     assert path and key
 
 
+@pytest.mark.slow_variants(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_training_can_start_from_the_weights_of_a_run(finished, corpus, tmp_path, kind):
@@ -139,6 +145,7 @@ def test_training_can_start_from_the_weights_of_a_run(finished, corpus, tmp_path
     assert tuned["validation"]["loss"] == pytest.approx(figures["validation"]["loss"], rel=1e-5)
 
 
+@pytest.mark.slow
 def test_weights_do_not_fit_other_labels(finished, corpus, tmp_path):
     copy = shutil.copytree(corpus, tmp_path / "corpus")
     for split in ("train", "validation"):
@@ -182,6 +189,7 @@ def test_paths_of_images_are_predicted(finished, corpus, tmp_path):
     assert results["accuracy"] == evaluate_split(folder, "validation")["accuracy"]
 
 
+@pytest.mark.fast_variants(1, others="slow")
 @pytest.mark.parametrize(
     ("kind", "line", "message"),
     [
@@ -206,6 +214,7 @@ def test_a_wrong_line_is_reported_in_one_line(finished, tmp_path, monkeypatch, k
     assert done.exit_code == 1 and done.stderr.count("\n") == 1 and message in done.stderr
 
 
+@pytest.mark.fast_variants(1, others="slow")
 def test_wrong_images_are_reported(finished):
     recognizer = ImageRecognizer.from_run(finished("image_classification")[0])
     good = np.zeros((4, 6, 1), "uint8")
@@ -230,6 +239,7 @@ def test_lines_of_a_series_are_predicted(finished, corpus):
     assert lines == ["flow", *(f"{value:.6g}" for value in expected)]
 
 
+@pytest.mark.slow
 def test_bytes_of_an_unused_column_change_nothing(finished, corpus, tmp_path):
     """In `predict`, `evaluate` and training; a missing line would change all later ones."""
     folder = finished("time_series")[0]

@@ -34,6 +34,7 @@ def mean_of_archives(folder, updates):
     }
 
 
+@pytest.mark.fast_variants(1)
 @pytest.mark.parametrize("last", [1, 2, 3])
 def test_the_weights_are_the_mean_of_the_archives(folder, last):
     before = Run(folder).model.read_bytes()
@@ -59,6 +60,7 @@ def command(*arguments, data=None):
     return done.stdout
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_new_run_is_used_like_any_other(folder, tmp_path):
     new = tmp_path / "new" / "average"
@@ -99,6 +101,7 @@ def test_a_checkpoint_may_be_removed_while_the_run_is_trained(folder, monkeypatc
     assert metrics["averaged"] == [f"update-0000000{n}.npz" for n in (4, 6, 8)]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("accumulate", [1, 2])
 def test_the_ends_of_epochs_are_averaged(six_updates, tmp_path, accumulate):

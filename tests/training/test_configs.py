@@ -32,6 +32,7 @@ def test_french_differs_from_german_only_in_its_data(size):
     assert french == german
 
 
+@pytest.mark.slow_variants(1)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "name",

@@ -183,6 +183,7 @@ def test_silence_is_stored_up_to_the_maximum():
     np.testing.assert_allclose(batch[0]["source"], frames, atol=1e-3)  # stored with 16 bits
 
 
+@pytest.mark.slow
 def test_masks_depend_on_seed_and_epoch_and_keep_padding():
     rows = [(samples(length, length), TEXTS[0]) for length in (400, 133)]
     settings = {"time_masks": 2, "max_time_mask": 9, "frequency_masks": 1, "max_frequency_mask": 3}

@@ -152,6 +152,7 @@ CLASSES = {
 
 # Translations are trained in test_train.py, and summaries like them. Words are labelled like whole
 # texts, and masked language models are trained like causal ones.
+@pytest.mark.fast_variants(1)
 @pytest.mark.parametrize(
     "kind",
     [pytest.param(k, marks=pytest.mark.slow if k in LIKE_OTHERS else ()) for k in KINDS],
@@ -196,11 +197,13 @@ def test_a_resumed_run_ends_like_an_uninterrupted_one(finished, corpus, tmp_path
 # Classification
 
 
+@pytest.mark.slow
 def test_examples_seen_are_counted(finished, corpus):
     """An epoch has 40 texts; six updates of at most 90 tokens see each text at least once."""
     assert 40 <= finished("classification")[1]["examples_seen"] < 6 * 90 / 3
 
 
+@pytest.mark.slow
 def test_the_best_accuracy_becomes_the_model(finished, corpus):
     folder, figures = finished("classification")
     measured = [float(row["validation/accuracy"]) for row in table(folder)]
@@ -281,6 +284,7 @@ def test_a_classifier_can_start_with_the_weights_of_another(finished, corpus, tm
     assert tuned["validation"]["loss"] == pytest.approx(figures["validation"]["loss"], rel=1e-5)
 
 
+@pytest.mark.slow
 def test_the_weights_of_a_classifier_with_other_labels_are_refused(finished, corpus, tmp_path):
     folder, _ = finished("classification")
     texts, labels = columns(corpus, "classification", "train")
@@ -310,6 +314,7 @@ def test_the_weights_of_another_task_are_refused(finished, corpus, tmp_path):
 # Language models
 
 
+@pytest.mark.slow
 def test_the_perplexity_of_a_validation_equals_an_evaluation(finished, corpus, tmp_path):
     """The learner's without smoothing; `evaluate`'s on the split and on the split as a file."""
     folder, figures = finished("language_modelling")
@@ -374,6 +379,7 @@ def test_a_summarization_run_is_evaluated_by_rouge(finished):
     assert results["truncated"] == 0 and results["summaries"] == 9  # the model reads 20 tokens
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_resumed_packed_training_ends_like_an_uninterrupted_one(corpus, tmp_path):
     overrides = ["data.packed=true", "data.max_length=6", "data.batch_tokens=24"]
@@ -392,6 +398,7 @@ def test_a_resumed_packed_training_ends_like_an_uninterrupted_one(corpus, tmp_pa
 # Two vocabularies
 
 
+@pytest.mark.slow
 def test_source_and_target_have_vocabularies_of_their_own(finished, corpus):
     folder, figures = finished("translation")
     run = Run(folder)
@@ -425,6 +432,7 @@ def test_runs_with_two_vocabularies_can_be_averaged_and_started_from(finished, c
     assert tuned["validation"]["loss"] == pytest.approx(figures["validation"]["loss"], rel=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["source.model", "target.model"])
 def test_a_missing_one_of_two_vocabularies_is_reported(finished, tmp_path, name):
     folder = shutil.copytree(finished("translation")[0], tmp_path / "run")
@@ -433,6 +441,7 @@ def test_a_missing_one_of_two_vocabularies_is_reported(finished, tmp_path, name)
         Run(folder).load_tokenizers()
 
 
+@pytest.mark.fast_variants(1, others="slow")
 @pytest.mark.parametrize(
     ("kind", "module", "folder"),
     [

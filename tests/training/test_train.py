@@ -97,6 +97,7 @@ def test_a_finished_run_is_left_unchanged(finished, settings):
     assert {path: path.stat().st_mtime_ns for path in folder.rglob("*")} == before
 
 
+@pytest.mark.slow
 def test_ctrl_c_saves_and_prints_how_to_resume(stopped):
     folder, shown = stopped
     assert "Stopped after update 5 of 11; everything is saved. The same command resumes" in shown

@@ -90,6 +90,7 @@ def test_text_is_normalised_to_nfc_with_plain_spaces_and_no_further(text, expect
     assert pieces.decode(pieces.encode(text)) == expected
 
 
+@pytest.mark.slow
 def test_every_unicode_character_is_composed_as_in_python():
     pieces = processor()
     characters = [

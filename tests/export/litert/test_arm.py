@@ -85,6 +85,7 @@ def local_outputs(arguments):
     return json.loads(done.stdout)[1]
 
 
+@pytest.mark.slow_variants(1)
 @pytest.mark.parametrize("processor", PROCESSORS)
 def test_arm_gives_the_same_tokens_and_scores(arm, files, arguments, local_outputs, processor):
     machine, there = json.loads(arm.python(processor, PROGRAM, "AUTO", *arguments))
@@ -100,6 +101,7 @@ def test_arm_gives_the_same_tokens_and_scores(arm, files, arguments, local_outpu
             )  # fmt: skip
 
 
+@pytest.mark.slow_variants(1)
 @pytest.mark.parametrize("processor", PROCESSORS[:2])
 def test_int4_gives_the_same_tokens_without_xnnpack(
     arm, files, arguments, local_outputs, processor

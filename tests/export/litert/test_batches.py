@@ -102,6 +102,7 @@ def file(translator, tmp_path_factory):
     return path
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_command_translates_a_file_of_32_lines_in_one_call(
     file, translator, tmp_path, monkeypatch

@@ -69,6 +69,7 @@ def test_a_beam_of_another_kind_than_the_files_is_refused():
         check_beam(NARROW, STRINGS)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("beam", KINDS, ids=str)
 def test_it_returns_what_the_run_returns(light, tmp_path, beam):
@@ -90,6 +91,7 @@ def test_it_returns_what_the_run_returns(light, tmp_path, beam):
         LiteRTTranslator(path, Beam(4))
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_default_of_the_run_is_the_default_of_its_file(light, tmp_path):
     path = tmp_path / "x.tflite"

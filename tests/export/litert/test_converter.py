@@ -35,6 +35,8 @@ def in_this_process(folder, name, quantize):
     return converter.convert_saved_model(folder / converter.MODEL, [name], quantize)
 
 
+@pytest.mark.slow
+@pytest.mark.slow_variants(2)
 @pytest.mark.parametrize("apart", [False, pytest.param(True, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("quantize", ["int8", pytest.param("none", marks=pytest.mark.slow)])
 def test_the_merged_file_equals_that_of_one_conversion(convert, quantize, apart, monkeypatch):

@@ -313,6 +313,7 @@ def test_a_file_of_phrases(export, translator, sentences):
     assert len({result.text for result in LiteRTTranslator(path).translate_batch(sentences)}) > 25
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_beam_and_batches_share_one_table(translator, sentences, tmp_path):
     path = tmp_path / "x.tflite"
@@ -344,6 +345,7 @@ KINDS = {
 }
 
 
+@pytest.mark.slow_variants(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_of_model(kind, monkeypatch, tmp_path):

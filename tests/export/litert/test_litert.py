@@ -62,6 +62,7 @@ def test_every_signature_gives_the_same(export, sources):
         np.testing.assert_array_equal(ours, tokens[fitting])
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_signatures_are_named_and_of_fixed_shape(export):
     from ai_edge_litert.interpreter import Interpreter
@@ -106,6 +107,7 @@ def test_a_phone_without_tensorflow_gives_the_same(export, sources, python):
     np.testing.assert_array_equal(json.loads(answers), tokens[fitting, 0])
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_process_that_ran_other_models_before_gives_the_same(export, sources):
     """Dynamic shapes under XNNPACK gave tokens that depended on leftover memory."""
@@ -137,6 +139,7 @@ def test_the_compiled_model_api_gives_the_same(export, sources):
     np.testing.assert_array_equal(ours.ravel(), tokens[row, 0])
 
 
+@pytest.mark.slow_variants(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("quantize", ["none", "float16", "int8"])
 def test_builtin_operators_only_and_no_output_comes_from_a_loop(export, quantize):
@@ -186,6 +189,7 @@ def test_an_export_does_not_change_the_model(
     assert [weight.numpy().tobytes() for weight in model.weights] == weights
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_model_can_translate_in_another_thread_during_its_export(translator, sentences, tmp_path):
     expected, over, answers = translator.translate_batch(sentences[:4]), threading.Event(), []
@@ -259,6 +263,7 @@ def test_the_file_contains_its_vocabulary_and_metadata(export, translator):
     assert "differences" not in metadata["agreement"]  # the file contains no sentences
 
 
+@pytest.mark.slow_variants(2)
 @pytest.mark.slow
 @pytest.mark.parametrize("quantize", ["float16", "int8", "int8_static"])
 def test_quantised_files_lose_little(export, quantize):
@@ -338,6 +343,7 @@ def in_int8(preset, vocab_size, **changes):
     return model, conversion.convert(translator_of(model), signatures, "int8")
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_scales_of_a_large_table_are_stored_twice_and_not_rounded(tmp_path):
     """Once for the embedding, once to describe the table in the bodies of all loops.
@@ -354,6 +360,7 @@ def test_the_scales_of_a_large_table_are_stored_twice_and_not_rounded(tmp_path):
     assert [scales.tobytes()] == tables(tmp_path / "x.tflite", (2000, 1))
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("preset", "vocab_size", "megabytes"),

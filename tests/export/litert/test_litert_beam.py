@@ -91,6 +91,7 @@ def test_the_report_states_the_agreement_of_both_searches(beam_export, sentences
     assert "differences" not in metadata["agreement"]["beam"]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("length_penalty, extra_length", [(0.6, 50), (0, 50), (2.5, 1)])
 def test_n_best_tokens_equal_those_of_the_model(
@@ -208,6 +209,7 @@ def test_wrong_searches_are_refused(deep, tmp_path, monkeypatch):
     assert listing(tmp_path) == []
 
 
+@pytest.mark.slow_variants(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("normalization", ["gnmt", "power"])
 def test_a_minimum_length_is_part_of_the_file(normalization, deep, sentences, tmp_path):
@@ -248,6 +250,7 @@ def test_a_beam_that_disagrees_is_detected(deep, sentences, tmp_path, monkeypatc
     assert listing(tmp_path) == []
 
 
+@pytest.mark.slow_variants(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("wrong", ["order", "score"])
 def test_a_wrong_second_hypothesis_is_detected(

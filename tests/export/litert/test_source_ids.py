@@ -112,6 +112,7 @@ def is_nothing(outputs, row):
     return "alignment" not in outputs or not outputs["alignment"][row].any()
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_valid_ids_give_bitwise_the_outputs_without_the_check(checked, unchecked):
     batches = {"1": [[row] for row in RIGHT], "3": [RIGHT]}
@@ -124,6 +125,7 @@ def test_valid_ids_give_bitwise_the_outputs_without_the_check(checked, unchecked
             assert outputs["length"].all() and (outputs["score"] > -100).all()
 
 
+@pytest.mark.fast_variants(1)
 @pytest.mark.parametrize("kind", WRONG)
 def test_wrong_ids_give_an_empty_output(checked, kind):
     for name in checked.keys() & {"greedy_1", "beam_1"}:

@@ -58,6 +58,7 @@ def tried(monkeypatch):
     return numbers
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("quantize", ["none", "int8", "int4"])
 def test_the_file_equals_the_one_that_the_converter_writes(pipeline, quantize, theirs, tried):
     """The scale of the attention scores, which is no power of 2, is part of query kernels."""
@@ -103,6 +104,7 @@ def test_norms_without_an_offset_do_not_change_the_weights_after_them(tried):
     assert sizes.count(101 * 24) == 1
 
 
+@pytest.mark.slow
 def test_a_weight_that_is_not_found_is_converted_as_a_variable(
     pipeline, theirs, tried, monkeypatch
 ):

@@ -60,6 +60,7 @@ def test_the_file_records_how_it_was_calibrated(export):
     assert "calibration" not in LiteRTTranslator(export("int8")[0]).metadata
 
 
+@pytest.mark.slow_variants(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("wrong", WRONG)
 def test_a_wrong_calibration_fails(wrong, translator, sentences, tmp_path, monkeypatch):
@@ -262,6 +263,7 @@ def test_with_a_beam(translator, sentences, calibration, tmp_path):
     assert report["beam"]["token_agreement"] >= 0.95
 
 
+@pytest.mark.slow_variants(1)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "changes",

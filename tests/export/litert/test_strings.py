@@ -112,6 +112,7 @@ def test_every_signature_gives_the_same(string_export, unigram_translator, sente
         same(loaded.translate_batch(short, signature), expected)
 
 
+@pytest.mark.slow_variants(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("options", [{}, {"length_penalty": 1.5, "extra_length": 2}])
 def test_the_beam_gives_the_same(string_export, unigram_translator, sentences, options):
@@ -124,6 +125,7 @@ def test_the_beam_gives_the_same(string_export, unigram_translator, sentences, o
     )
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_phone_gives_the_same(string_export, unigram_translator, sentences, python):
     answers = json.loads(python(STRING_PHONE, string_export()[0], json.dumps(sentences)))
@@ -165,6 +167,7 @@ def test_without_the_operators_the_compiled_model_api_runs_the_others(
     assert text.decode() == unigram_translator(["in 17 weeks"])[0]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("quantize", ["float16", "int8", "int4"])
 def test_quantised_files_give_the_same_from_strings_as_from_ids(string_export, sentences, quantize):
@@ -175,6 +178,7 @@ def test_quantised_files_give_the_same_from_strings_as_from_ids(string_export, s
     assert report["strings"]["token_agreement"] == report["token_agreement"]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_process_that_ran_other_models_before_gives_the_same(string_export, sentences):
     loaded = {
@@ -243,6 +247,7 @@ def skip_conversion(string_export, monkeypatch):
     monkeypatch.setattr(generated, "convert", lambda *args, **kwargs: content)
 
 
+@pytest.mark.slow_variants(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("wrong", ["all", "edges"])
 def test_strings_that_are_translated_differently_are_detected(

@@ -133,6 +133,7 @@ def test_the_project_builds(export, tmp_path):
         assert any(name.endswith(".so") for name in archive.namelist())  # LiteRT's native library
 
 
+@pytest.mark.slow_variants(2)
 @pytest.mark.slow
 @pytest.mark.skipif(without_kotlin(), reason="needs kotlinc and java")
 @pytest.mark.parametrize(

@@ -94,6 +94,7 @@ def test_many_sentences_are_translated_in_batches(browser, site, translator, sen
     assert sizes == [4] * (filled // 4) + [1] * (filled % 4) and filled % 4
 
 
+@pytest.mark.slow_variants(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("options", [{"n_best": 1}, {"n_best": 2, "batch_sizes": [1, 4]}])
 def test_a_file_with_only_a_beam_is_searched_with_it(browser, site, translator, sentences, options):
@@ -147,6 +148,7 @@ def labels_of(method, tokenizer, path, texts):
     return LiteRTSinglePass(path).answer_batch(texts)
 
 
+@pytest.mark.slow_variants(2)
 @pytest.mark.slow
 @pytest.mark.parametrize("tokenizer", [letters, all_bytes, pipelines.tokenizer])
 @pytest.mark.parametrize("method", KINDS)
@@ -230,6 +232,7 @@ def test_the_attention_is_drawn_if_the_model_returns_it(page, site):
     assert not page.translate("")["attention"]
 
 
+@pytest.mark.slow
 def test_the_attention_is_that_of_the_model_in_memory(browser, site, translator, sentences):
     path = site / "aligned.tflite"
     export_litert(translator, path, sentences, lengths=[20], alignment=(-1, None))
@@ -373,6 +376,7 @@ def test_the_model_is_warmed_up_when_it_is_loaded(page, site):
     assert {*map(tuple, calls)} == {("greedy_1x16", 1, True, True)}
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_first_translation_is_as_fast_as_later_ones(page, site, tmp_path):
     """In a freshly started browser; without warm-up it takes 3 to 20 times as long."""

@@ -64,6 +64,7 @@ def with_standard_normalization():
     return model.getvalue()
 
 
+@pytest.mark.fast_variants(2)
 @pytest.mark.parametrize(
     "model",
     [

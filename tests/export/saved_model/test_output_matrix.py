@@ -18,6 +18,7 @@ def _transformer(vocab_size=4200, **changes):
     )
 
 
+@pytest.mark.slow_variants(8)
 @pytest.mark.slow
 @pytest.mark.parametrize("compiled", [False, True], ids=["plain", "xla"])
 @pytest.mark.parametrize(

@@ -203,6 +203,7 @@ def test_version_numbers_increase_and_mixed_precision_becomes_float32(light, sen
 BROKEN = b"in \xff weeks"
 
 
+@pytest.mark.slow_variants(1)
 @pytest.mark.slow
 @pytest.mark.parametrize(("load", "program"), LOADERS)
 def test_a_string_that_is_not_utf8_is_translated_as_by_translate(serving, load, program):
@@ -287,6 +288,7 @@ def test_an_error_message_omits_the_place_in_the_graph():
     assert reason(ValueError("")) == ""
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_each_signature_is_shown_before_it_is_traced_and_called(light, sentences, tmp_path):
     stages = []

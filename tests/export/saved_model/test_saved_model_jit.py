@@ -48,6 +48,7 @@ def model(version):
         yield model
 
 
+@pytest.mark.long
 @slow
 def test_tokens_equal_those_of_the_search_without_a_compiler(model, compiled, translator):
     sentences = [source for source, _ in phrases()[4480:4580]]
@@ -69,6 +70,7 @@ def test_tokens_equal_those_of_the_search_without_a_compiler(model, compiled, tr
                 np.testing.assert_array_equal(answer[name], value)
 
 
+@pytest.mark.long
 @slow
 def test_an_empty_batch_and_odd_sentences(model, compiled, translator):
     for batch in ([], [""], ["in 3 weeks", " ", "x" * 5000, ""]):
@@ -94,6 +96,7 @@ def test_all_is_compiled_when_the_model_is_loaded_and_nothing_later(
     assert counts == [0] + [10] * 9
 
 
+@pytest.mark.long
 @slow
 def test_the_readme_gives_the_shapes_and_the_start_of_the_server(version):
     text = (version / "README.md").read_text("utf-8")
@@ -102,6 +105,7 @@ def test_the_readme_gives_the_shapes_and_the_start_of_the_server(version):
     assert "allowed_batch_sizes: 2\n" in (version / "batching_parameters.txt").read_text("utf-8")
 
 
+@pytest.mark.long
 @slow
 def test_every_search_is_compiled(version):
     functions = (

@@ -124,6 +124,7 @@ def test_a_model_that_only_python_can_load_is_detected(light, tmp_path, monkeypa
     assert listing(tmp_path) == []
 
 
+@pytest.mark.slow_variants(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SIGNATURES)
 def test_every_signature_is_checked(serving, translator, sentences, name, monkeypatch):
@@ -142,6 +143,7 @@ def test_every_signature_is_checked(serving, translator, sentences, name, monkey
         verify(serving[0] / "1", "serving", make_endpoints(translator), sentences[:6], [], expected)
 
 
+@pytest.mark.slow_variants(1)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "name, change",
@@ -167,6 +169,7 @@ def test_every_output_of_an_alignment_is_checked(serving, translator, sentences,
         verify(serving[0] / "1", "x", endpoints, sentences[:5], [], expected)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_an_alignment_of_another_layer_is_detected(deep, sentences, tmp_path, monkeypatch):
     def make(translator, search, n_best, graph_of=None, alignment=None):

@@ -75,6 +75,7 @@ def sources(made):
     return made.tokenizers.source.encode(marian_models.sentences()).to_list()
 
 
+@pytest.mark.fast_variants(1)
 @pytest.mark.parametrize("name", VARIANTS)
 def test_log_probabilities_equal_those_of_marian(variant, name):
     made, marian = variant(name)
@@ -90,6 +91,7 @@ def test_log_probabilities_equal_those_of_marian(variant, name):
             assert (ours[index, len(expected) :] < -900).all()
 
 
+@pytest.mark.fast_variants(1)
 @pytest.mark.parametrize("name", VARIANTS)
 def test_searches_equal_those_of_marian(variant, name):
     made, marian = variant(name)

@@ -77,6 +77,7 @@ def test_rows_stay_together():
         np.testing.assert_array_equal(images, columns()[0][labels.numpy()])
 
 
+@pytest.mark.fast_variants(1)
 @pytest.mark.parametrize("skip", [0, 1, 2, 3, 5, 7])
 def test_a_training_resumes_with_the_next_batch(skip):
     epochs = corpus(vary=noisy).epochs(BATCH, 5)
@@ -98,6 +99,7 @@ def noisy(draws, columns):
     return {**columns, "images": columns["images"] + tf.reshape(draws[:, 0], (-1, 1, 1))}
 
 
+@pytest.mark.slow
 def test_augmentation_depends_on_example_seed_and_epoch():
     def added(epoch, seed=5, size=BATCH):
         found = {}

@@ -161,6 +161,7 @@ def test_amounts_are_in_current_currencies():
     assert not {"German Mark", "French Franc"} & names
 
 
+@pytest.mark.fast_variants(3)
 @pytest.mark.parametrize("language", ["aa", "chr", "cch", "en_Shaw", "pt_BR", "zh_Hant", "ar_EG"])
 def test_a_locale_with_few_words_has_fewer_kinds_of_phrases(language):
     """Some locales lack names, units, currencies or whole formats."""
@@ -173,6 +174,7 @@ def test_a_locale_with_few_words_has_fewer_kinds_of_phrases(language):
         assert len(book.phrases(300, seed=1)) == 300
 
 
+@pytest.mark.slow
 def test_more_phrases_than_possible_are_refused(book):
     few = PhraseBook(Locale("en"), Locale("de"))
     few._kinds = [few.relative_time]
@@ -263,6 +265,7 @@ def test_an_interrupted_build_leaves_nothing_and_can_be_repeated(tmp_path, monke
     assert len(pairs_of(open_source(settings(tmp_path)))["train"]) == 240
 
 
+@pytest.mark.slow
 def test_two_processes_may_build_at_once(tmp_path, monkeypatch):
     """One of them finishes while the other is in the middle."""
     generate, others = cldr.CldrPhrases._generate_examples, []

@@ -174,6 +174,7 @@ def test_a_row_is_the_source_the_shifted_target_and_the_labels(corpus, expected)
     assert not left
 
 
+@pytest.mark.fast_variants(1)
 @pytest.mark.parametrize("shuffle", [False, True])
 @pytest.mark.parametrize("batch_tokens", [41, 200, 5000, 100_000])
 def test_an_epoch_has_every_pair_once(corpus, expected, shuffle, batch_tokens):
@@ -198,6 +199,7 @@ def test_padding_is_counted_correctly(corpus):
         assert corpus.padding(batch_tokens, buckets) == pytest.approx(pads / places)
 
 
+@pytest.mark.slow
 def test_seed_and_epoch_determine_the_order(corpus):
     def epoch(**options):
         return arrays(corpus.batches(200, **options))
@@ -246,6 +248,7 @@ def test_skipping_batches_leaves_the_rest_unchanged(corpus, shuffle):
         assert same(rest, whole[skip:])
 
 
+@pytest.mark.slow
 def test_the_epochs_of_a_training_are_the_shuffled_batches(corpus):
     epochs = corpus.epochs(200, seed=5)
     assert epochs.steps == corpus.steps(200)
@@ -310,6 +313,7 @@ def test_padding_and_speed_on_real_sentences(multi30k):
     assert speed > 100_000
 
 
+@pytest.mark.slow
 def test_validation_drops_no_real_sentence(multi30k):
     data, tokenizer = multi30k
     training = TranslationTraining(tokenizer)

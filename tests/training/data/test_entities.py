@@ -50,5 +50,6 @@ def test_no_content_is_in_two_splits_or_occurs_twice():
     assert len(set(every)) == len(every) == 400
 
 
+@pytest.mark.slow
 def test_the_seed_determines_the_sentences():
     assert draw_sentences(50, 3) == draw_sentences(50, 3) != draw_sentences(50, 4)

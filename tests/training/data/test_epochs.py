@@ -82,6 +82,7 @@ each_kind = pytest.mark.parametrize("kind", KINDS)
 each_way = pytest.mark.parametrize("sampled", [False, True], ids=["usual", "sampled"])
 
 
+@pytest.mark.fast_variants(1)
 @each_way
 @each_kind
 def test_every_epoch_has_as_many_batches_in_its_own_order(epochs, kind, sampled):
@@ -92,6 +93,7 @@ def test_every_epoch_has_as_many_batches_in_its_own_order(epochs, kind, sampled)
     assert orders[0] != orders[1] != orders[3] != orders[0]
 
 
+@pytest.mark.slow_variants(1)
 @pytest.mark.slow
 @each_way
 def test_batches_are_skipped_and_shared_out(epochs, sampled):
@@ -122,6 +124,7 @@ def test_an_endless_stream_is_one_epoch_after_another(epochs, sampled):
     assert plain(update) == whole[4:6]
 
 
+@pytest.mark.fast_variants(3)
 @each_way
 @each_kind
 def test_the_columns_of_an_example_stay_together(epochs, tokenizer, kind, sampled):

@@ -43,6 +43,7 @@ def test_it_resumes_at_any_batch(corpus):
         assert take(corpus, 4, skip=skip) == whole[skip : skip + 4] or skip > 3 * steps - 4
 
 
+@pytest.mark.slow
 def test_another_seed_gives_another_order(corpus):
     one = endless_batches(corpus.epochs(BATCH_TOKENS, seed=5)).take(3)
     two = endless_batches(corpus.epochs(BATCH_TOKENS, seed=6)).take(3)

@@ -140,6 +140,7 @@ def test_batches_contain_the_drawn_pairs(tokenizer):
     assert 0 < weighted.padding(200) < 0.5
 
 
+@pytest.mark.slow
 def test_weights_of_one_change_only_the_order(tokenizer):
     weighted, plain = corpus(tokenizer, np.ones(len(text_pairs()))), corpus(tokenizer, None)
     options = {"shuffle": True, "seed": 3, "epoch": 2}

@@ -116,6 +116,7 @@ def test_a_finished_student_stays_finished_and_may_be_moved(folder, student, tmp
         moved.path.rename(student.run.path)
 
 
+@pytest.mark.slow
 def test_several_teachers_search_as_an_ensemble(folder):
     teachers = open_teachers([folder / "one", folder / "two"], settings_of(folder).task.get())
     both, alone = Searcher(teachers), Searcher(teachers[1:])
@@ -145,6 +146,7 @@ def test_several_teachers_search_with_the_mean_of_their_probabilities(folder):
     assert [best.text for best, *_ in alone] != [best.text for best, *_ in outputs]
 
 
+@pytest.mark.slow
 def test_sources_too_long_for_the_teacher_are_left_out(folder, tmp_path, reader):
     file = tmp_path / "more"
     file.write_text(f"{LONG}\n\nthe cat\n")
@@ -162,6 +164,7 @@ def test_sources_too_long_for_the_teacher_are_left_out(folder, tmp_path, reader)
     ]
 
 
+@pytest.mark.fast_variants(1)
 @pytest.mark.parametrize("stop", [1, 3, 4])
 def test_an_interrupted_call_resumes_where_it_stopped(folder, tmp_path, reader, stop):
     """Parts of four sentences: stops after the first, third or fourth batch of two."""
@@ -194,6 +197,7 @@ class Disk:
         return self._replacing(path)
 
 
+@pytest.mark.slow
 def test_a_call_that_fails_at_any_write_resumes_there(folder, tmp_path, reader, monkeypatch):
     disk, texts = Disk(files.replacing), module.Texts.read(settings_of(folder))
     monkeypatch.setattr(module.Texts, "read", lambda *arguments: texts)  # generating once is enough
@@ -282,6 +286,7 @@ def test_the_configuration_is_written_after_the_vocabulary(folder, tmp_path, mon
     assert not run.vocabulary() and not run.config.exists()
 
 
+@pytest.mark.slow
 def test_an_unfinished_student_keeps_its_vocabulary(folder, tmp_path, reader):
     """Even if the settings of both are the same."""
     run = tmp_path / "run"
@@ -307,6 +312,7 @@ CHANGES = {
 }
 
 
+@pytest.mark.fast_variants(1)
 @pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize("complete", [True, False])
 def test_texts_generated_differently_are_not_mixed(
@@ -345,6 +351,7 @@ def test_the_checksum_of_a_teacher_covers_model_and_vocabulary(folder):
     assert one.digest() != other.digest()
 
 
+@pytest.mark.slow
 def test_damaged_files_are_reported(folder, tmp_path, reader):
     reader.stop = 5
     with pytest.raises(KeyboardInterrupt):
@@ -458,6 +465,7 @@ def test_texts_are_lines(tmp_path):
     assert translations.one_line("a\r\nb\nc\u2028d") == "a  b c\u2028d"
 
 
+@pytest.mark.slow
 def test_shards_search_their_parts_and_a_call_without_a_shard_continues(folder, tmp_path, reader):
     """In any order and into one folder; the texts equal those of a call for everything."""
     whole, parts = Run(tmp_path / "whole"), Run(tmp_path / "parts")

@@ -47,6 +47,7 @@ def predicted(folder):
     return pairs, Predictions(teachers, K, 4)(pairs)
 
 
+@pytest.mark.slow
 def test_probabilities_are_the_mean_of_those_that_teachers_give_to_each_prefix(folder, predicted):
     """One prefix at a time, without padding, with the models themselves."""
     pairs, arrays = predicted
@@ -77,6 +78,7 @@ def test_pairs_too_long_for_a_teacher_have_no_probabilities(predicted):
     assert fits[-2:] == [False] * 2 and sum(fits) > 8
 
 
+@pytest.mark.slow
 def test_predictions_follow_their_examples_into_batches(folder, tmp_path, parts):
     """The batches of a shuffled epoch have the arrays of each pair, whatever its place."""
     settings = with_predictions(folder, tmp_path / "d")
@@ -142,6 +144,7 @@ def arrays_equal(one, other):
     return all(np.array_equal(first[name], second[name]) for name in first)
 
 
+@pytest.mark.slow
 def test_predictions_that_do_not_belong_to_the_pairs_are_reported(folder, tmp_path, parts):
     place = tmp_path / "d"
     settings = with_predictions(folder, place)
@@ -213,6 +216,7 @@ def test_the_loss_of_a_batch_mixes_labels_and_predictions(static):
     np.testing.assert_allclose(loss(labels, **silent), loss(labels), 1e-6)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_resumed_training_equals_an_uninterrupted_one(folder, tmp_path, parts):
     """Both differ from a training without predictions."""

@@ -47,6 +47,7 @@ def test_losses_of_evaluate_are_means_over_tokens_of_unequal_batches(tiny_model)
     np.testing.assert_allclose(figures["token_accuracy"], np.concatenate(right).mean(), rtol=1e-6)
 
 
+@pytest.mark.slow_variants(2)
 @pytest.mark.slow
 @pytest.mark.parametrize(("rows", "jit_compile"), [(1, False), (4, False), (100, False), (4, True)])
 def test_evaluate_returns_the_metrics_of_compile(tiny_model, monkeypatch, rows, jit_compile):
@@ -80,6 +81,7 @@ def test_a_batch_of_padding_changes_no_metric(tiny_model):
     assert figures[0] == figures[1]
 
 
+@pytest.mark.slow
 def test_no_tensor_of_a_validation_contains_all_logits(tiny_model, monkeypatch):
     """XLA knows all shapes: every tensor of logits has the positions of a chunk."""
     model = tiny_model()
@@ -157,6 +159,7 @@ def test_one_update_equals_that_of_plain_keras(tiny_model):
         np.testing.assert_allclose(ours.numpy(), theirs.numpy(), atol=1e-6)
 
 
+@pytest.mark.slow_variants(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("tie", ["all", "none"])
 def test_an_output_bias_is_trained_and_evaluated(small_model, tie):

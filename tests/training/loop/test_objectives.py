@@ -80,6 +80,7 @@ def after_a_plain_step(model, batches):
     return [np.asarray(v) - RATE * np.asarray(tf.convert_to_tensor(g)) for v, g in weights]
 
 
+@pytest.mark.fast_variants(1)
 @pytest.mark.parametrize(
     ("accumulate", "jit_compile"),
     [(1, False), (2, False), pytest.param(1, True, marks=pytest.mark.slow)],
@@ -98,6 +99,7 @@ def test_an_update_equals_a_plain_step(accumulate, jit_compile):
     assert history["examples"] == [int(weights.sum())] == [learner.seen.numpy()]
 
 
+@pytest.mark.slow
 def test_padding_rows_do_not_change_an_update():
     tokens, labels = BATCHES[0]
     models = []

@@ -134,6 +134,7 @@ def perplexity(folder):
     return np.exp(np.mean(losses))
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_moving_average_is_the_same_after_an_interruption(averaged, ema_settings, tmp_path):
     assert run_quietly(ema_settings, tmp_path, [press_ctrl_c(4)])[0] is None
@@ -143,6 +144,7 @@ def test_a_moving_average_is_the_same_after_an_interruption(averaged, ema_settin
     assert_equal(trained(archives(tmp_path)[6]), trained(archives(averaged[0])[6]))
 
 
+@pytest.mark.slow_variants(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("final_model", ["best", "last"])
 def test_the_best_model_is_kept_and_may_be_the_final_one(configured, tmp_path, final_model):
@@ -246,6 +248,7 @@ train(load_settings(sys.argv[1]), sys.argv[2], callbacks=[Kill()])
 """
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_history_grows_row_by_row_after_a_kill(configured, tmp_path):
     settings = configured(updates=8, checkpoint_every=4, log_every=1)
@@ -278,6 +281,7 @@ class Break(At):
         weight.assign(np.full(weight.shape, np.nan))
 
 
+@pytest.mark.slow_variants(1)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("number", "what", "good"),
@@ -328,6 +332,7 @@ def test_a_loss_above_the_first_one_is_a_warning(first, last, warned):
     )
 
 
+@pytest.mark.slow
 def test_the_same_pairs_in_another_order_are_other_data(tmp_path):
     """A resumed run would otherwise see some pairs twice in an epoch and others never."""
     write_small_corpus(tmp_path)

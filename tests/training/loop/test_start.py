@@ -104,6 +104,7 @@ def test_copied_files_are_removed_if_nothing_was_trained(folder, tmp_path):
     assert not run.read_origin() and run.read_search() is None and run.read_generation() is None
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_run_is_complete_without_the_run_it_started_from(folder, tmp_path):
     moved = shutil.copytree(folder, tmp_path / "moved")
@@ -148,6 +149,7 @@ def shrunk(deep, *overrides):
     return tuning(deep, f'model.start_from="{deep / "deep"}"', *overrides)
 
 
+@pytest.mark.slow
 def test_a_smaller_run_begins_with_some_of_the_layers(deep, tmp_path):
     settings = shrunk(deep, "model.num_decoder_layers=1", "model.shrink=true")
     _, shown = run_quietly(settings, tmp_path / "second")
@@ -162,6 +164,7 @@ def test_a_smaller_run_begins_with_some_of_the_layers(deep, tmp_path):
     assert not third.model.shrink and third.model.num_decoder_layers == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("overrides", "message"),
     [
@@ -252,6 +255,7 @@ def test_an_encoder_of_a_translation_model_initialises_a_classifier(folder, labe
     assert load_settings(Run(tmp_path / "run").config).model.parts == ["input", "encoder"]
 
 
+@pytest.mark.fast_variants(1)
 @pytest.mark.parametrize(
     ("override", "message"),
     [

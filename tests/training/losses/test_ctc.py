@@ -64,6 +64,7 @@ def test_loss_and_gradient_are_those_of_all_alignments(jit_compile):
         assert not ours[~allowed[row]].any()
 
 
+@pytest.mark.slow
 def test_long_rows_equal_those_of_tensorflow():
     """Its CPU kernel shares no code; all paths of 200 positions are far below float32's range."""
     random, size, length, count = np.random.default_rng(1), 30, 200, 40
@@ -168,6 +169,7 @@ def by_tensorflow(model):
     return float(loss), [tf.convert_to_tensor(gradient).numpy() for gradient in gradients]
 
 
+@pytest.mark.fast_variants(1)
 @pytest.mark.parametrize("tie", ["all", "none"])
 def test_an_update_adds_ctc_to_the_cross_entropy(expected, tie):
     """The sums of both losses are divided by the number of labels."""
@@ -200,6 +202,7 @@ def test_a_compiled_update_is_the_same(expected):
     assert_same(updated(speech_model(), [recordings()], jit_compile=True), expected["all"])
 
 
+@pytest.mark.slow
 def test_a_text_longer_than_its_recording_counts_in_the_cross_entropy_only():
     short = recordings(rows=[(4, 5, 5, 6)], frames=(8,))  # four positions, of which five are needed
     with_it = updated(speech_model(), [short])

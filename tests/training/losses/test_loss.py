@@ -49,6 +49,7 @@ def batch():
     return labels, rng.normal(scale=3, size=(B, T, V)).astype("float32")
 
 
+@pytest.mark.fast_variants(3)
 @pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.7])
 @pytest.mark.parametrize("jit_compile", [False, True])
 def test_every_position_equals_the_reference(batch, smoothing, jit_compile):
@@ -276,6 +277,7 @@ print(json.dumps([one, two]))
 """
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_two_replicas_of_unequal_length_equal_one_device():
     process = subprocess.run(

@@ -64,6 +64,7 @@ def measure(hidden, table, labels, weights, smoothing, dtype="float32", bias=Non
     return tf.function(loss_and_gradients, **options)(*tensors)
 
 
+@pytest.mark.fast_variants(2)
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 @pytest.mark.parametrize("rows", [1, 4, 6, 22, 23, 100])  # rows of a chunk; 23 is all rows
 def test_loss_and_gradients_follow_the_formula(monkeypatch, rows, smoothing):
@@ -79,6 +80,7 @@ def logits_bias():
     return np.random.default_rng(9).normal(size=V)
 
 
+@pytest.mark.fast_variants(1)
 @pytest.mark.parametrize("jit_compile", [False, True])
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 @pytest.mark.parametrize("rows", [1, 6, 23])

@@ -58,6 +58,7 @@ def measure(hidden, table, labels, weights, smoothing, r_drop, **options):
     return function(tf.constant(hidden, "float32"), tf.constant(table, "float32"))
 
 
+@pytest.mark.slow_variants(3)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "rows, jit_compile", [(1, False), (4, False), (4, True), (10, False), (11, False), (100, False)]
@@ -92,6 +93,7 @@ def trained(model, r_drop, batches, **options):
     return learner.fit(batches, verbose=0, shuffle=False).history
 
 
+@pytest.mark.slow_variants(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("jit_compile", [False, True])
 def test_without_dropout_an_update_is_the_same(small_model, jit_compile):
@@ -105,6 +107,7 @@ def test_without_dropout_an_update_is_the_same(small_model, jit_compile):
         np.testing.assert_allclose(ours.numpy(), theirs.numpy(), atol=1e-5)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_it_makes_passes_agree(small_model):
     """After the same number of updates, two passes with dropout are closer to each other."""

@@ -136,6 +136,7 @@ def test_the_loss_of_a_batch_compares_it_with_the_same_batch_after_the_cutoff(sm
     assert logs["tokens"] == len(real), "labels are counted once"
 
 
+@pytest.mark.slow_variants(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("jit_compile", [False, True])
 def test_without_dropout_and_cutoff_an_update_is_the_same(small_model, jit_compile):
@@ -162,6 +163,7 @@ def test_a_learner_without_it_has_the_same_variables_as_before(small_model):
     assert "token_cutoff" in names[1][-1]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_run_resumes_exactly_and_is_averaged(six_updates, tmp_path):
     """The random numbers of the cutoff continue, and an average takes the weights of the model."""

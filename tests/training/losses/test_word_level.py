@@ -92,6 +92,7 @@ def test_it_is_the_divergence_from_the_mixture(monkeypatch, k, rows, smoothing, 
         np.testing.assert_allclose(gradient, wanted, atol=1e-5)
 
 
+@pytest.mark.fast_variants(2)
 @pytest.mark.parametrize("jit_compile", [False, True])
 @pytest.mark.parametrize("consistency", [RDrop(0.7), SimCut(0.7)], ids=["R-Drop", "SimCut"])
 def test_gradients_are_those_of_automatic_differentiation(monkeypatch, consistency, jit_compile):

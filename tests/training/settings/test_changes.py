@@ -30,6 +30,7 @@ def table(folder):
         return list(csv.DictReader(file))
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_extending_a_finished_run_equals_a_longer_run(folder, configured, tmp_path):
     # A metric as `evaluate` writes it, of the model that will be replaced.

@@ -83,6 +83,7 @@ def learned(tmp_path, source, target, **vocabulary):
     return sizes, console.file.getvalue().splitlines()
 
 
+@pytest.mark.slow
 def test_the_default_vocabulary_size_fits_the_text(tmp_path):
     numbers = [str(n) for n in range(100)]
     (size, same), shown = learned(tmp_path / "few", numbers, numbers[::-1])

@@ -78,6 +78,7 @@ def learner_of(model, kind=None):
     return learner
 
 
+@pytest.mark.slow
 def test_only_adapters_change_and_merged_equals_unmerged():
     learner = learner_of(adapted(dropout=0.1))
     model = learner.model
@@ -160,6 +161,7 @@ def test_random_weights_have_no_adapters(tmp_path):
         load_settings(tmp_path / "config.toml", ["training.lora.rank=4"])
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_run_with_adapters_resumes_and_is_averaged(six_updates, tmp_path):
     tuning = six_updates.corpus / "adapted.toml"

@@ -85,6 +85,7 @@ def test_frozen_parts_do_not_change_and_all_others_do():
     assert len(slots) == 3 * (len(model.weights) - len(frozen))
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_frozen_parts_do_not_change_on_two_devices():
     changed = on_two_devices("""
@@ -183,6 +184,7 @@ def test_a_part_of_another_model_is_refused(unfinished):
         load_settings(config, ['training.freeze=["encoder"]', "task.kind=language_modelling"])
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_run_with_frozen_parts_resumes_and_is_averaged(six_updates, tmp_path):
     tuning = six_updates.corpus / "frozen.toml"

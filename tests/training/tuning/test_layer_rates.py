@@ -142,6 +142,7 @@ print(json.dumps(left))
 """
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_updates_on_two_devices_equal_adam_by_hand():
     assert max(on_two_devices(TWO_DEVICES).values()) < 1e-6
@@ -167,6 +168,7 @@ def test_a_wrong_decay_is_refused_in_one_line(tmp_path, override, message):
         load_settings(tmp_path / "config.toml", [override])
 
 
+@pytest.mark.slow
 def test_recurrent_layers_have_no_decay(monkeypatch):
     monkeypatch.setenv("KERAS_TRANSFORMER_DATA", "/data")
     with pytest.raises(SettingsError, match="layer_decay` needs stacks of blocks: the encoder of "):

@@ -144,6 +144,7 @@ def test_xla_makes_the_same_updates():
         np.testing.assert_allclose(one, two, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_a_moving_average_is_that_of_the_weights_before_rounding():
     model, other = model_of(), model_of()
     optimizer = keras.optimizers.SGD(0.5, use_ema=True, ema_momentum=0.0)
@@ -153,6 +154,7 @@ def test_a_moving_average_is_that_of_the_weights_before_rounding():
         np.testing.assert_allclose(one, two, atol=1e-6)
 
 
+@pytest.mark.fast_variants(1)
 @pytest.mark.parametrize("accumulate", [1, 2])
 def test_gradients_are_those_of_the_rounded_weights(accumulate):
     data = [batch(LENGTHS, seed) for seed in range(accumulate)]
@@ -176,6 +178,7 @@ def test_gradients_are_those_of_the_rounded_weights(accumulate):
     assert moved > 20
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_two_replicas_make_the_same_update():
     script = """
@@ -214,6 +217,7 @@ def matrices(model):
     return [w.numpy().T for w in model.weights if w.name == "kernel" and np.prod(w.shape) >= 1024]
 
 
+@pytest.mark.slow
 def test_the_model_of_a_run_has_rounded_weights_and_its_checkpoints_others(settings, tmp_path):
     metrics, text = run_quietly(settings, tmp_path / "run")
     run = Run(tmp_path / "run")
@@ -236,6 +240,7 @@ def test_the_model_of_a_run_has_rounded_weights_and_its_checkpoints_others(setti
         np.testing.assert_allclose(kernel, stored(kernel, "int4"), rtol=1e-6)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_an_interrupted_run_ends_with_the_same_weights(settings, tmp_path):
     finished = tmp_path / "finished", run_quietly(settings, tmp_path / "finished")[0]
