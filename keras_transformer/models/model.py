@@ -1,5 +1,7 @@
 """Base class of all models, each of which is built from a configuration and consists of parts."""
 
+import contextlib
+import re
 import typing
 from typing import Any
 
@@ -13,6 +15,8 @@ from keras_transformer.models.parts import Parts
 from keras_transformer.tensors import Tensor
 
 Kind = typing.TypeVar("Kind", bound="ConfiguredModel")
+# The text of TensorFlow's error about a row that a table does not have.
+MISSING_ROW = re.compile(r"indices\[[\d,]*\] = (-?\d+) is not in \[0, (\d+)\)")
 
 
 class FigureColumn(typing.NamedTuple):
@@ -150,22 +154,40 @@ class ConfiguredModel(keras.Model):
         return super().__call__(inputs, *args, **kwargs)
 
     # A graph does not know the values of its inputs: a wrong token id would be an error without the
-    # name of the model, and on a GPU silently a zero. Therefore, arrays are checked once, before.
+    # name of the model, and on a GPU silently a zero. Therefore, arrays are checked once, before;
+    # of data sets, whose values nobody knows before, the error is worded.
 
     def fit(self, x: Any = None, *args: Any, **kwargs: Any) -> Any:
         """Checks inputs that are arrays, and trains the model: see `keras.Model.fit`."""
         self._check_arrays(x, *(kwargs.get("validation_data") or ())[:1])
-        return super().fit(x, *args, **kwargs)
+        with self._naming_unknown_ids():
+            return super().fit(x, *args, **kwargs)
 
     def evaluate(self, x: Any = None, *args: Any, **kwargs: Any) -> Any:
         """Checks inputs that are arrays, and evaluates the model: see `keras.Model.evaluate`."""
         self._check_arrays(x)
-        return super().evaluate(x, *args, **kwargs)
+        with self._naming_unknown_ids():
+            return super().evaluate(x, *args, **kwargs)
 
     def predict(self, x: Any, *args: Any, **kwargs: Any) -> Any:
         """Checks inputs that are arrays, and predicts: see `keras.Model.predict`."""
         self._check_arrays(x)
-        return super().predict(x, *args, **kwargs)
+        with self._naming_unknown_ids():
+            return super().predict(x, *args, **kwargs)
+
+    @contextlib.contextmanager
+    def _naming_unknown_ids(self):
+        """Replaces the error of an operation that got an unknown id by one that says so."""
+        try:
+            yield
+        except Exception as error:
+            if (missing := MISSING_ROW.search(str(error))) is None:
+                raise
+            raise ValueError(
+                f"The data contain a token id or a position outside the tables of "
+                f"{self.name!r}: they must be from 0 to {int(missing[2]) - 1}. "
+                f"Received: {missing[1]}. Are the data from another tokenizer?"
+            ) from error
 
     def _check_arrays(self, *inputs):
         for one in inputs:

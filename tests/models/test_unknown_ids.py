@@ -49,3 +49,14 @@ def test_known_ids_and_data_sets_reach_keras():
         model.fit(tf.data.Dataset.from_tensors((BAD, BAD)))
     with pytest.raises(ValueError, match="compile"):
         model.evaluate(GOOD, GOOD)
+
+
+@pytest.mark.filterwarnings("ignore:`shuffle=True` was passed")
+@pytest.mark.parametrize("method", METHODS)
+def test_an_unknown_id_of_a_data_set_is_named(method):
+    """On processors, where TensorFlow reports it."""
+    model = LanguageModel(LanguageModelConfig(**SIZES))
+    model.compile(loss="sparse_categorical_crossentropy")
+    data = tf.data.Dataset.from_tensors((BAD, GOOD))
+    with pytest.raises(ValueError, match="'language_model': they must be from 0 to 7.* 8. Are"):
+        getattr(model, method)(data, verbose=0)
