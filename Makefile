@@ -80,11 +80,8 @@ lint: $(READY) types
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 
-# Checks a copy in which `training/` and `export/` are where they are imported from.
 types: $(READY)
-	@rm -rf .cache/types && mkdir -p .cache/types && cp -R keras_transformer .cache/types
-	@cp -R training export .cache/types/keras_transformer
-	$(VENV)/bin/ty check --python $(VENV) .cache/types
+	$(VENV)/bin/ty check --python $(VENV) keras_transformer keras_transformer/training/ keras_transformer/export/
 
 format: $(READY)
 	$(VENV)/bin/ruff check --fix .

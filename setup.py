@@ -1,4 +1,7 @@
-"""The metadata that needs the repository's address; all other metadata is in pyproject.toml."""
+"""The list of packages, and the metadata that need the repository's address.
+
+All other metadata are in pyproject.toml.
+"""
 
 import pathlib
 import re
@@ -10,6 +13,18 @@ ROOT = pathlib.Path(__file__).parent
 LINK = re.compile(r"(!\[[^]]*)?\]\((?![a-z]+:|#)([^)]*)\)")
 PICTURE = re.compile(r'(<img src=")(?![a-z]+:)([^"]*)')
 CODE = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
+
+
+def packages():
+    """The packages with those of `training/` and `export/`, as installed."""
+    own = setuptools.find_packages(ROOT, include=["keras_transformer", "keras_transformer.*"])
+    inside = ("keras_transformer.training", "keras_transformer.export")  # seen through the links
+    own = [name for name in own if not name.startswith(inside)]
+    others = [
+        f"keras_transformer.{name}"
+        for name in setuptools.find_packages(ROOT, include=["training*", "export*"])
+    ]
+    return sorted([*own, *others, "keras_transformer.training.configs"])  # the last has data only
 
 
 def read(name, pattern):
@@ -50,6 +65,7 @@ def metadata(repository, version):
 
 if __name__ == "__main__":  # as setuptools runs it
     setuptools.setup(
+        packages=packages(),
         long_description_content_type="text/markdown",
         **metadata(
             repository=read("pyproject.toml", r'^repository = "(.*)"$'),

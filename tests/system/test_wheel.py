@@ -18,11 +18,13 @@ from packaging.utils import canonicalize_name
 from keras_transformer import __version__
 
 ROOT = pathlib.Path(__file__).parents[2]
+# They show the two folders where they are imported from.
+LINKS = ("keras_transformer/training", "keras_transformer/export")
 
 
 @pytest.fixture(scope="module")
 def tracked():
-    """The names of the files tracked by git."""
+    """The names of the files tracked by git, without the links."""
     listing = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True)
     if listing.returncode:
         pytest.skip("a git checkout is needed to know which files belong to the package")
@@ -37,6 +39,8 @@ def distributions(tracked, tmp_path_factory):
     source = folder / "source"
     for name in tracked:
         write(source / name, (ROOT / name).read_bytes())
+    for name in LINKS:
+        (source / name).symlink_to(os.readlink(ROOT / name))
     for name in ignored_files():
         write(source / name, b"")
     with DefaultIsolatedEnv() as environment:
@@ -76,6 +80,17 @@ def test_the_source_distribution_contains_the_files_of_the_repository(distributi
     made = {name for name in names if name.startswith("keras_transformer_kit.egg-info/")}
     assert names - made - {"PKG-INFO", "setup.cfg"} == {*tracked} - {".gitignore"}
     assert {"CHANGELOG.md", "docs/serving.md", "tests/conftest.py"} < names
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", LINKS)
+def test_a_checkout_that_is_not_installed_has_every_module(tracked, name):
+    assert os.readlink(ROOT / name) == f"../{pathlib.Path(name).name}"
+    module = name.replace("/", ".")
+    code = f"import sys; del sys.meta_path[3:]; import {module} as m; print(m.__file__)"
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == str(ROOT / name / "__init__.py")
 
 
 @pytest.mark.slow
