@@ -121,7 +121,7 @@ class Comparison:
         return f"its score is {score:.7g}, {rather}; rounding explains {bound:.1g}"
 
     def _wrong_end(self):
-        tokens, limit = self.exported.tokens, self.limit
+        tokens, limit = list(self.exported.tokens), self.limit
         ended = tokens[-1] == self.eos_id
         if len(tokens) > limit or not ended and len(tokens) < limit:
             return f"it stops after {len(tokens)} tokens, but the limit is {limit}"

@@ -122,7 +122,8 @@ class FastTokenizer:
         Raises:
             ExportError: If they differ. The message names the first text with other tokens.
         """
-        processor = sentencepiece.SentencePieceProcessor(model_proto=self._tokenizer.model)
+        processor = sentencepiece.SentencePieceProcessor()
+        processor.LoadFromSerializedProto(self._tokenizer.model)
         pieces = map(processor.id_to_piece, range(self._tokenizer.vocab_size))
         texts = [*sentences, *(f"{piece}{UNKNOWN}".replace(_SPACE, " ") for piece in pieces)]
         expected = self._tokenizer.encode(texts).to_list()

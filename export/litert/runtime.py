@@ -89,11 +89,11 @@ class LiteRTFile:
         for signature in self.signatures:
             if signature.name not in opened[0].signatures:
                 raise ValueError(f"{path} is damaged: its model has no {signature.name}.")
-        self.max_length = self.metadata.get("max_length")
+        self.max_length: Any = self.metadata.get("max_length")
         self.pipeline = TASKS[self.metadata["task"]].pipeline_class()
         if not issubclass(self.pipeline, self.answers):
             raise ValueError(f"{path} holds a model for {self.metadata['task']}.")
-        self.result = getattr(self.pipeline, "result", None)
+        self.result: Any = getattr(self.pipeline, "result", None)
         self.blank = getattr(self.pipeline, "blank", True)
         self.output = self.pipeline.output
 
@@ -225,8 +225,8 @@ class LiteRTTranslator(LiteRTFile, OpenGenerator):
         signatures = self._choices(signature)
         check_source_ids(sources, self.tokenizers.source)
         check_lengths([len(source) for source in sources], signatures)
-        shape = len(sources), signatures[0].n_best
-        tokens = np.full((*shape, self.max_length), self.tokenizers.target.pad_id, np.int32)
+        shape, pad_id = (len(sources), signatures[0].n_best), self.tokenizers.target.pad_id
+        tokens = np.full([*shape, self.max_length], pad_id, np.int32)
         scores = np.zeros(shape, np.float32)
         attention = [None] * len(sources)
         for signature, chosen in plan([len(source) for source in sources], signatures):

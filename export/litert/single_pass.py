@@ -94,7 +94,7 @@ class LiteRTSinglePass(LiteRTFile):
         inputs = {name: np.asarray(value) for name, value in inputs.items()}
         signatures, lengths = self._choices(signature), self.codec.lengths(inputs)
         check_lengths(lengths, signatures)
-        rows = [None] * len(lengths)
+        rows: list[dict[str, np.ndarray]] = [{} for _ in lengths]
         for signature, chosen in plan(lengths, signatures, answer_cost):
             batch = self._batch(signature, inputs, chosen)
             outputs = self.run_signature(signature.name, **batch)

@@ -48,13 +48,13 @@ class ShardType(click.ParamType):
 
     name = "shard"
 
-    def convert(self, value, param, context) -> Shard:  # noqa: D102
+    def convert(self, value, param, ctx) -> Shard:  # noqa: D102
         if isinstance(value, Shard):
             return value
         try:
             return Shard.parse(value)
         except ValueError as error:
-            self.fail(str(error), param, context)
+            self.fail(str(error), param, ctx)
 
 
 def shard(help, group) -> Callable[[Any], Any]:
@@ -115,10 +115,10 @@ class Command(GroupedCommand):
             )
         )
 
-    def invoke(self, context) -> Any:  # noqa: D102
+    def invoke(self, ctx) -> Any:  # noqa: D102
         _start_tensorflow()
-        import_plugins(context.meta[MODULES], warn)
-        return super().invoke(context)
+        import_plugins(ctx.meta[MODULES], warn)
+        return super().invoke(ctx)
 
 
 class Subcommands(Group):
@@ -134,10 +134,10 @@ class LeanCommand(Command):
     conversions make copies of weights only once, and need the memory for something else.
     """
 
-    def invoke(self, context) -> Any:  # noqa: D102
+    def invoke(self, ctx) -> Any:  # noqa: D102
         os.environ.setdefault("TF_ONEDNN_USE_SYSTEM_ALLOCATOR", "1")  # read when TensorFlow starts
         return_large_blocks()
-        return super().invoke(context)
+        return super().invoke(ctx)
 
 
 class LeanSubcommands(Group):
@@ -156,18 +156,18 @@ class Commands(Subcommands):
         with _one_line():
             return super().make_context(*arguments, **options)
 
-    def invoke(self, context) -> Any:  # noqa: D102
+    def invoke(self, ctx) -> Any:  # noqa: D102
         try:
             with _one_line():
-                return super().invoke(context)
+                return super().invoke(ctx)
         except KeyboardInterrupt as error:
             number = error.args[0] if error.args else signal.SIGINT
-            context.exit(128 + number)
+            ctx.exit(128 + number)
         except BrokenPipeError:  # translate ... | head
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            context.exit(1)
+            ctx.exit(1)
         except Exception as error:
-            if context.params.get("traceback") or not _is_expected(error):
+            if ctx.params.get("traceback") or not _is_expected(error):
                 raise
             raise click.ClickException(_line(error)) from error
 

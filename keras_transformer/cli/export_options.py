@@ -26,14 +26,14 @@ class Numbers(click.ParamType):
 
     name = "numbers"
 
-    def convert(self, value, param, context) -> tuple[int, ...]:  # noqa: D102
+    def convert(self, value, param, ctx) -> tuple[int, ...]:  # noqa: D102
         if isinstance(value, tuple):
             return value
         if not re.fullmatch("[0-9]+(,[0-9]+)*", value):
-            self.fail(f"{value!r} is not a list of numbers such as 1,4,16.", param, context)
+            self.fail(f"{value!r} is not a list of numbers such as 1,4,16.", param, ctx)
         numbers = tuple(map(int, value.split(",")))
         if numbers[0] < 1 or list(numbers) != sorted(set(numbers)):
-            self.fail(f"{value!r} must be positive and increasing, as 1,4,16 is.", param, context)
+            self.fail(f"{value!r} must be positive and increasing, as 1,4,16 is.", param, ctx)
         return numbers
 
 

@@ -49,7 +49,7 @@ class _Example(click.Command):
         super().__init__(*arguments, **attributes)
         self.example = example
 
-    def format_epilog(self, context, formatter):  # noqa: D102
+    def format_epilog(self, ctx, formatter):  # noqa: D102
         if self.example is None:
             return
         with formatter.section("Example"):
@@ -60,10 +60,10 @@ class _Example(click.Command):
 class GroupedCommand(_Example):
     """A command whose `--help` lists the options by group."""
 
-    def format_options(self, context, formatter) -> None:  # noqa: D102
+    def format_options(self, ctx, formatter) -> None:  # noqa: D102
         groups = {}
-        for parameter in self.get_params(context):
-            record = parameter.get_help_record(context)
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
             if isinstance(parameter, click.Option) and record is not None:  # arguments have one too
                 groups.setdefault(getattr(parameter, "group", None), []).append(record)
         others = groups.pop(None)  # `--help` at least

@@ -33,7 +33,7 @@ class _Lines:
 
 
 @contextlib.contextmanager
-def shown_progress(console=None, clock=time.monotonic) -> Generator[Callable[[str], None] | None]:
+def shown_progress(console=None, clock=time.monotonic) -> Generator[Callable[[str], None]]:
     """Shows the stages of an export while the block works.
 
     A terminal shows a spinner and the elapsed time. A file or a CI log gets a line for each stage,

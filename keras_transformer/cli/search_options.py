@@ -74,10 +74,10 @@ class OrNone(click.ParamType):
     def __init__(self, numbers):
         self._numbers = numbers
 
-    def convert(self, value, param, context) -> Any:  # noqa: D102
+    def convert(self, value, param, ctx) -> Any:  # noqa: D102
         if value in (NO_LIMIT, math.inf):
             return math.inf
-        return self._numbers.convert(value, param, context)
+        return self._numbers.convert(value, param, ctx)
 
 
 def option_of(name, help=None, default=None) -> Callable[[Any], Any]:
@@ -213,7 +213,7 @@ def make_search(n_best=None, **options) -> "Beam | BestPath | Greedy | Sample | 
     }
     if kind == "beam" and not values:
         return None  # `--n-best` alone: the run's own search, which `search_for` widens
-    shortest, longest = values.get("min_length", 1), values.get("max_length", math.inf)
+    shortest, longest = values.get("min_length") or 1, values.get("max_length") or math.inf
     if shortest > longest:
         raise click.UsageError(
             f"--max-output must be at least --min-length. Received: {longest} and {shortest}."

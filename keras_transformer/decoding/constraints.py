@@ -92,7 +92,7 @@ class Rules:
             raise ValueError(
                 f"`no_repeat_ngram` must be at least 0. Received: no_repeat_ngram={size}."
             )
-        self.size = None if size is None else tf.cast(size, tf.int32)
+        self.size: typing.Any = None if size is None else tf.cast(size, tf.int32)
 
     def start(self, batch, width) -> Tensor:
         """Returns the `runs` before the first token.
@@ -150,7 +150,7 @@ class Rules:
         if self.timestamps is not None:
             allowed = self.timestamps.apply(allowed, logits, tokens, index)
         if self.ends is not None:  # where `eos_id` is not allowed, no other token ends an output
-            may = allowed[..., self.eos_id : self.eos_id + 1]
+            may = tf.gather(allowed, [self.eos_id], axis=-1)
             allowed = tf.logical_and(allowed, tf.logical_or(may, tf.logical_not(self.ends)))
         stuck = tf.logical_not(tf.reduce_any(allowed, axis=-1, keepdims=True))
         allowed = tf.logical_or(allowed, tf.logical_and(stuck, end))

@@ -19,7 +19,8 @@ class EncoderModel(ConfiguredModel):
         head_class: Class of the head, a `Head`.
     """
 
-    input_class = head_class = None
+    input_class: Any = None
+    head_class: Any = None
 
     def make_parts(self, config: Any, policy: Any, kernels: Any) -> Parts:  # noqa: D102
         inputs = self.input_class(config, policy, kernels)

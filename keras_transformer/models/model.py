@@ -78,8 +78,8 @@ class ConfiguredModel(keras.Model):
         parts: The `Parts` of the model.
     """
 
-    config_class = None
-    default_name = None
+    config_class: Any = None
+    default_name: str | None = None
 
     def __init__(
         self,

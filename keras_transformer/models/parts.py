@@ -134,7 +134,7 @@ def copy_parts(
         if kept:
             theirs = _of_layers(theirs, kept)
         reason = _difference(ours, theirs)
-        if reason:
+        if reason or theirs is None:
             new[name] = reason
             continue
         for path, variable in ours.items():

@@ -98,7 +98,7 @@ def read_byte_bpe(
         _check_found(content, path)
     if how.get("whole_words"):  # added tokens are not in the words of texts
         added = {token["content"] for token in (content or {}).get("added_tokens") or []}
-        how["whole_words"] = [piece for piece in how["whole_words"] if piece not in added]
+        how["whole_words"] = [piece for piece in list(how["whole_words"]) if piece not in added]
     ids = {p: n for p, n in ids.items() if not (p in beyond and is_integer(n) and n >= size)}
     ids.pop("", None)  # the last one of GPT-2's pieces in Whisper's vocabulary
     pieces = pieces_of_ids(ids, size, path)

@@ -46,7 +46,6 @@ class Family(abc.ABC):
     """
 
     name = model_type = reader = task = ""
-    model_class = None
     ignored = ()
 
     def __init__(self, folder):

@@ -66,7 +66,9 @@ def _download(name, revision):
 
     what = name if revision is None else f"{name} at the revision {revision}"
     try:
-        folder = huggingface_hub.snapshot_download(name, revision=revision, allow_patterns=FILES)
+        folder = huggingface_hub.snapshot_download(
+            name, revision=revision, allow_patterns=list(FILES)
+        )
     except errors.GatedRepoError as error:
         raise ValueError(
             f"{what} is restricted: accept its conditions on its page, and log in with "

@@ -131,7 +131,7 @@ def _of_json(content, path):
     proto.normalizer_spec.CopyFrom(rules)
     proto.pieces.add(piece=UNKNOWN, type=KINDS.UNKNOWN)
     proto.pieces.add(piece=END, type=KINDS.CONTROL)
-    for name in sorted({*scores} - _not_text(content), key=ids.get):
+    for name in sorted({*scores} - _not_text(content), key=ids.__getitem__):
         proto.pieces.add(piece=name, score=scores[name], type=KINDS.NORMAL)
     spec = proto.trainer_spec
     spec.unk_id, spec.eos_id, spec.bos_id, spec.pad_id = 0, 1, -1, -1

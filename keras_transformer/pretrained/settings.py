@@ -89,7 +89,7 @@ class CheckpointSettings:
             (value,) = value
         if value is None and optional:
             return None
-        if not is_integer(value) or not 0 <= value < size:
+        if value is None or not is_integer(value) or not 0 <= value < size:
             raise self.wrong(name, f"one of the {size} token ids")
         return value
 

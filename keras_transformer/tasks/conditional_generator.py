@@ -188,9 +188,9 @@ class ConditionalGenerator(Generator):
         """
         source, truncated, _ = self.encode(tf.constant([sentence]))  # [1, S]
         limit = self.greedy.limit(None, self.max_length)
-        output, _ = greedy_decode(self.searched, source, limit)  # [1, L]
+        (output, *_), _ = greedy_decode(self.searched, source, limit)  # [L]
         config = self.model.config
-        target = [int(token) for token in output[0].numpy() if token != config.pad_id]  # [T]
+        target = [int(token) for token in output.numpy() if token != config.pad_id]  # [T]
         begin = int(source[0, 0]) if config.head.starts_with_language else config.bos_id
         inputs = [begin, *target[:-1]]
         read = self.source_tokenizer.pieces(self.model.read_source(source)[0].numpy())

@@ -182,7 +182,7 @@ class Pipeline(tf.Module):
                 f"Received: {len(self.models)} models."
             )
 
-    def attention(self, example: Any) -> dict[str, Any]:
+    def attention(self, example: Any, /) -> dict[str, Any]:
         """Returns the attention weights for an example; see `TextPipeline` and `ImageRecognizer`.
 
         Raises:

@@ -49,6 +49,8 @@ class Signature:
 
     def lenient(self, **inputs) -> dict[str, Tensor]:
         """Returns the outputs; an invalid row gets `nothing` and does not affect other rows."""
+        if self.screen is None:
+            raise ValueError(f"the signature {self.name!r} cannot screen its inputs.")
         valid, inputs = self.screen(**inputs)
 
         def or_nothing(name, output):

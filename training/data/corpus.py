@@ -219,7 +219,7 @@ class Corpus:
         given = columns or {}
         names = [name for name in self._training.fields if name not in given]
         rows = {**given, **self.store.gather(numbers, widths, names)}
-        if draws is not None:
+        if draws is not None and self._variation is not None:
             rows = self._variation(draws, rows)
         return self._training.assemble(**rows)
 

@@ -204,7 +204,7 @@ class Encoder:
                 if array is not None:
                     checksum = zlib.crc32(np.ascontiguousarray(array), checksum)
         lengths = [columns[name].lengths for name in self._ragged]
-        longest = np.max(lengths, axis=0) if lengths else np.ones(size, np.int64)
+        longest = np.maximum.reduce(lengths) if lengths else np.ones(size, np.int64)
         order = np.lexsort((own, longest))
         columns = {name: column.take(order) for name, column in columns.items()}
         return Chunk(columns, longest[order], own[order], counts, checksum)

@@ -4,6 +4,8 @@ The order of an epoch of 36 million examples is a function of seed and epoch: no
 is drawn, sorted or kept, and training can resume anywhere in it at no cost.
 """
 
+from typing import Any
+
 import tensorflow as tf
 
 from keras_transformer.tensors import Tensor
@@ -18,9 +20,10 @@ def key_of(*numbers) -> Tensor:
     Args:
         *numbers: Non-negative integers or integer tensors, whose shapes broadcast.
     """
-    key = tf.constant(0, tf.uint64)
+    key: Any = tf.constant(0, tf.uint64)
+    golden = tf.constant(_GOLDEN, tf.uint64)
     for number in numbers:
-        key = _mixed(key + tf.constant(_GOLDEN, tf.uint64) + tf.cast(number, tf.uint64))
+        key = _mixed(key + golden + tf.cast(number, tf.uint64))
     return key
 
 

@@ -7,6 +7,7 @@ import json
 import math
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -228,7 +229,7 @@ class Stores:
             write_json(self._note(key), content)
 
     def _note(self, key):
-        return self.folder / f"data-{digest(key)}.json"
+        return Path(self.folder, f"data-{digest(key)}.json")
 
     def _write(self, folder, writer, make):
         """Writes a store, or waits until another process has written it."""
@@ -252,10 +253,10 @@ class Stores:
 class _Making:
     """Inputs for writing a store: see `Stores.take`."""
 
-    rows: object
-    weights: object
-    console: object
-    total: int | None
+    rows: Callable[[], Any]
+    weights: Callable[[], Any] | None
+    console: Any
+    total: int | Callable[[], int] | None
     split: str
 
     def __call__(self):

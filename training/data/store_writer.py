@@ -149,7 +149,7 @@ class _Merge:
         tokens, longest, offsets = None, None, None
         if ragged:
             tokens, longest = self._write_offsets(folder / f"{name}.offsets", name)
-        ends = np.cumsum(tokens) if ragged else np.cumsum(self._counts.sum(axis=0))
+        ends = np.cumsum(self._counts.sum(axis=0) if tokens is None else tokens)
         items = int(ends[-1])
         path = folder / f"{name}.values"
         with open(path, "wb") as file:

@@ -85,13 +85,13 @@ class Workers:
         except LOST as error:
             if self.count == 1:
                 raise
-            reason = re.search("aborted by: (.*)", error.message) or re.search(
-                "(.*)", error.message
-            )
+            message = str(error.message)
+            first_line, _, _ = message.partition("\n")
+            reason = re.search("aborted by: (.*)", message)
             raise ConnectionError(
                 "another worker has ended or cannot be reached. Start all workers again with the "
                 "same commands: they resume from the newest checkpoint. TensorFlow reports: "
-                f"{reason[1]}"
+                f"{reason[1] if reason else first_line}"
             ) from error
 
     def _on_chief(self, function):

@@ -71,7 +71,7 @@ def generate(run, settings, distillation, work, console) -> dict[str, Any]:
 
 def _plan(work, distillation, cut_source):
     """Returns everything that the outputs depend on, a dictionary of plain values."""
-    plan = {
+    plan: dict[str, Any] = {
         "teachers": [],
         "backward": [],
         "separate": distillation.separate,
@@ -91,7 +91,7 @@ def _plan(work, distillation, cut_source):
 
 def _describe(work, distillation):
     """Returns the metadata that are known before the outputs, a dictionary."""
-    facts = {
+    facts: dict[str, Any] = {
         "teachers": [],
         "search": str(distillation.search),
         "best_of": distillation.best_of,

@@ -33,8 +33,8 @@ class ContrastiveLoss(keras.losses.Loss):
         super().__init__(name=name)
         self.scale, self.symmetric = scale, symmetric
 
-    def call(self, labels, vectors) -> Tensor:
-        vectors = tf.cast(vectors, tf.float32)
+    def call(self, y_true, y_pred) -> Tensor:
+        labels, vectors = y_true, tf.cast(y_pred, tf.float32)
         first, second = tf.split(vectors, 2)  # [B, D]
         similarity = self.scale * tf.matmul(first, second, transpose_b=True)  # [B, B]
         texts = tf.transpose(labels)  # [2, B]

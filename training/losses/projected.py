@@ -103,7 +103,7 @@ def _with_logits(hidden, table, bias, labels, weights, right, consistency, teach
     cut = _Cut(hidden, table.shape[0], passes=1 if consistency is None else 2)
     hidden = cut(tf.cast(hidden, table.dtype))  # [C, R, D]
     weights, labels, right = (cut(x[:, None]) for x in (weights, labels, right))  # [C, R, 1] each
-    tokens, shares = (None, None) if teacher is None else map(cut, teacher)  # [C, R, K] twice
+    teacher = None if teacher is None else [*map(cut, teacher)]  # [C, R, K] twice
 
     def add_chunk(number, total, by_hidden, by_table, *by_bias):
         x, weight = hidden[number], weights[number]  # [R, D], [R, 1]
@@ -120,6 +120,7 @@ def _with_logits(hidden, table, bias, labels, weights, right, consistency, teach
             by_z, at_target = _subtract(p, logits, labels[number], right[number])
         loss = normalizer - at_target  # [R]
         if teacher is not None:
+            tokens, shares = teacher
             by_z, at_target = _subtract(by_z, logits, tokens[number], shares[number])
             loss -= at_target
         if consistency is not None:

@@ -94,7 +94,7 @@ class ImageData(ArrayData):
         if self.image_size is None and (self.interpolation or self.resize_to):
             name = "interpolation" if self.interpolation else "resize_to"
             raise ValueError(f"`{name}` has no effect without `image_size`.")
-        if self.resize_to:
+        if self.resize_to and self.image_size is not None:
             height, width = self.image_size
             PatchInput(
                 image_height=height,

@@ -1,12 +1,12 @@
 """Base class of the sections of a configuration, and types that several sections use."""
 
 import typing
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 Positive = Annotated[int, Field(gt=0)]
-FROM_DATA = {"default_in_words": "depends on the data"}  # see `derived.py`
+FROM_DATA: dict[str, Any] = {"default_in_words": "depends on the data"}  # see `derived.py`
 Rate = Annotated[float, Field(ge=0, lt=1)]
 # `toml.py` makes values of this format absolute paths.
 PathText = Annotated[str, Field(json_schema_extra={"format": "path"})]

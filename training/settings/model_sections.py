@@ -153,7 +153,7 @@ def model_settings(config_class) -> type[ModelSettings]:
     Args:
         config_class: The class of the model's configuration, a `ModelConfig`.
     """
-    fields = {}
+    fields: dict[str, Any] = {}
     for part in config_class.description.values():
         defaults = part.default.to_flat()
         for name, field in part.options().items():

@@ -111,7 +111,7 @@ class ScheduleSettings(Section):
                 f'`final` belongs to `kind = "linear"` or `"cosine"`: with `"{self.kind}"` it has '
                 "no effect; remove it."
             )
-        if self.final > self.peak:
+        if self.peak is not None and self.final > self.peak:
             raise ValueError(
                 "`final` must not exceed `peak`, the highest learning rate. Received: "
                 f"final={self.final}, peak={self.peak}."

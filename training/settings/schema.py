@@ -112,17 +112,17 @@ class Settings(Section):
     training: TrainingSettings = TrainingSettings()
 
     @classmethod
-    def model_validate(cls, values, **kwargs) -> "Settings":
+    def model_validate(cls, obj, **kwargs) -> "Settings":
         """Returns the settings in nested dictionaries; `[model]` has the keys of the task's model.
 
         Raises:
             pydantic.ValidationError: If a key or a value is wrong.
         """
-        task = values.get("task", {})
+        task = obj.get("task", {})
         kind = task.get("kind", "translation") if isinstance(task, dict) else None
         if cls is Settings and isinstance(kind, str) and kind in TASKS:
-            return _settings_for(TASKS[kind].config_class).model_validate(values, **kwargs)
-        return super().model_validate(values, **kwargs)
+            return _settings_for(TASKS[kind].config_class).model_validate(obj, **kwargs)
+        return super().model_validate(obj, **kwargs)
 
     @model_validator(mode="after")
     def _rules_between_sections(self):
@@ -223,7 +223,7 @@ class Settings(Section):
 
     def used(self) -> dict[str, Any]:
         """Returns all values that have an effect on the task, as nested dictionaries."""
-        unused = {}
+        unused: dict[str, Any] = {}
         for name in _unused(self.task.get()):
             section, _, key = name.partition(".")
             if key:

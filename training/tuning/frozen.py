@@ -23,7 +23,7 @@ def freeze_parts(model, names, copied=None) -> None:
             variable.trainable = False
     for name in PARTS if copied else ():
         own = model.parts.weights(name) or {}
-        if name not in copied and not all(variable.trainable for variable in own.values()):
+        if name not in (copied or ()) and not all(variable.trainable for variable in own.values()):
             raise ValueError(
                 f"`training.freeze` would freeze random weights of {name}, whose table "
                 f"{' and '.join(names)} shares: add {name} to `model.parts`. Received: "

@@ -51,11 +51,11 @@ class LayerRates:
         super().__init__(*args, **options)
         self._factor_of, self._factors = factors, ()
 
-    def build(self, variables) -> None:
+    def build(self, var_list) -> None:
         """Creates the variables of the optimizer, and looks up the factors of its variables."""
         if not self.built:
-            self._factors = tuple(self._factor_of[id(variable)] for variable in variables)
-        super().build(variables)
+            self._factors = tuple(self._factor_of[id(variable)] for variable in var_list)
+        super().build(var_list)
 
     def update_step(self, gradient, variable, learning_rate) -> None:
         """Updates one variable, with its weight decay first."""

@@ -37,9 +37,9 @@ class EmbeddedTokens(ModelInput):
         self.embedding = self.layers[f"{side}embedding"]
         self.embeddings = (self.embedding,)
         self.segments = self.layers.get("segments")
-        self.norm, self.dropout, self.projection = (
-            self.layers.get(name) for name in ("embedding_norm", "embedding_dropout", "projection")
-        )
+        self.norm: Any = self.layers.get("embedding_norm")
+        self.dropout: Any = self.layers.get("embedding_dropout")
+        self.projection: Any = self.layers.get("projection")
         self.languages = self.layers.get(f"{side}languages")
 
     def make_layers(self, config, policy, kernels) -> dict[str, Any]:  # noqa: D102

@@ -68,8 +68,8 @@ def orientation(encoded) -> Tensor:
 class _Bytes(typing.NamedTuple):
     """Bytes as numbers; before their beginning and beyond their end they are 0."""
 
-    values: tf.Tensor  # int64 [1 + N + 6], with a 0 at the beginning and several at the end
-    size: tf.Tensor  # N, int64
+    values: typing.Any  # int64 [1 + N + 6], with a 0 at the beginning and several at the end
+    size: typing.Any  # N, int64
 
     @classmethod
     def of(cls, encoded):
@@ -78,7 +78,7 @@ class _Bytes(typing.NamedTuple):
 
     def bytes(self, place, size):
         """Returns the `size` bytes that begin at each place, on a new last axis."""
-        here = tf.expand_dims(tf.cast(place, tf.int64), -1) + np.arange(1, size + 1)
+        here = tf.cast(place, tf.int64)[..., None] + np.arange(1, size + 1)
         return tf.gather(self.values, tf.clip_by_value(here, 0, self.size + 1))
 
     def number(self, place, size, little=False):

@@ -37,10 +37,10 @@ class QuestionAnswerer(TextPass):
         check_flag(name, value)
         self.codec.no_answer = value  # the graph that reads it is traced later
 
-    def reading(self, line: str) -> tuple[Any, dict[str, tuple[list[str], list[str]]], bool]:
+    def reading(self, sentence: str) -> tuple[Any, dict[str, tuple[list[str], list[str]]], bool]:
         """Returns the tokens of the question and the first window; see `TextPipeline.reading`."""
         try:
-            question, passage = self.parse(line)
+            question, passage = self.parse(sentence)
         except ValueError as error:
             raise ValueError(f"`sentence` {error}") from None
         inputs, rest = self.codec.encode(tf.constant([question]), tf.constant([passage]))
@@ -52,7 +52,7 @@ class QuestionAnswerer(TextPass):
     def make_codec(self) -> AnswerCodec:  # noqa: D102
         config = self.model.config
         layout = LAYOUTS[config.pair_layout]
-        if self.max_length < layout.smallest:
+        if self.max_length is not None and self.max_length < layout.smallest:
             raise ValueError(
                 f"`max_length` must be at least {layout.smallest}, for a question, a passage and "
                 f"the marks around them. Received: {self.max_length}."

@@ -138,7 +138,7 @@ def _find_order(path, dates, fill):
     days = list(dict.fromkeys(_TIME_OF_DAY.sub("", date) for date in dates))
     places = {order: _first_wrong(days, order) for order in ORDERS}
     if places["day_first"] != places["month_first"]:
-        return max(ORDERS, key=places.get)
+        return max(ORDERS, key=places.__getitem__)
     series = {order: [parse_date(date, order) for date in dates] for order in ORDERS}
     regular = [
         order for order in ORDERS if None in series[order] or _is_regular(series[order], fill)

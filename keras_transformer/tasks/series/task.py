@@ -53,7 +53,8 @@ class TimeSeriesTask(Task):
         observed = target[np.isfinite(target)]
         if not len(observed):
             raise ValueError("the training split must have at least one step with a known target.")
-        if snow := (facts or {}).get("snow"):
+        facts = facts or {}
+        if snow := facts.get("snow"):
             from keras_transformer.models.snow import SnowAccount
 
             places = [facts["inputs"].index(name) for name in snow]

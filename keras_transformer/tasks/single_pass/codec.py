@@ -174,7 +174,9 @@ class Codec(abc.ABC):
     max_score_loss = {"none": 0.0, "float16": 0.01, "int8": 0.1, "int4": 0.2}
     score_unit = "nats"
     blank = True
-    signature = longest = most = together = None
+    signature: Any = None
+    longest: Any = None
+    most = together = None
     own_metadata = suffixes = settings = ()
     request_specs = {}
     option_specs = {}

@@ -23,7 +23,7 @@ class SinglePass(Pipeline):
             in one pass.
     """
 
-    codec_class = None
+    codec_class: Any = None
     codec = None
     search = None
 
@@ -99,7 +99,7 @@ class SinglePass(Pipeline):
         """Returns the texts of the answers to a list of examples, in order."""
         return [result.text for result in self.answer(examples, batch_size)]
 
-    def answer(self, examples: Sequence[Any], batch_size: int = 64) -> list:
+    def answer(self, examples: Sequence[Any], /, batch_size: int = 64) -> list:
         """Returns a `Result` for each example of a list.
 
         Args:
@@ -113,7 +113,7 @@ class SinglePass(Pipeline):
         codec = self.codec_class
         return map_sorted(self.answer_batch, codec.check(examples), batch_size, codec.size)
 
-    def answer_batch(self, examples: Sequence[Any]) -> list:
+    def answer_batch(self, examples: Sequence[Any], /) -> list:
         """Returns a `Result` for each example of a list, computed as one batch."""
         if not len(examples):  # the graph of some codecs needs a row
             return []

@@ -275,7 +275,7 @@ class Choices:
     def _check_fields(self):
         """Raises a `ValueError` unless the fields fit together."""
         known = {**self.languages, **self.tasks}  # a `TypeError` if they are not dictionaries
-        times = {self.no_timestamps_id, self.timestamp_id} - {None}
+        times = [n for n in (self.no_timestamps_id, self.timestamp_id) if n is not None]
         ids = [*self.prompt, *known.values(), *times]
         fits = all(is_integer(number) and number >= 0 for number in ids)
         fits &= all(isinstance(name, str) for name in known)

@@ -149,7 +149,8 @@ class SpeechCodec(Codec):
         choices = self.choices.rows(len(rows)) if choices is None else choices
         lengths = np.array([len(row) for row in rows], np.int32)
         rest, lengths = self.rest(lengths), np.minimum(lengths, self.longest)
-        samples = np.zeros([len(rows), lengths.max(initial=self.speech.hop_length)], np.float32)
+        longest = int(lengths.max(initial=self.speech.hop_length))
+        samples = np.zeros([len(rows), longest], np.float32)
         for to, row, length in zip(samples, rows, lengths, strict=True):
             to[:length] = row[:length]
         inputs = {"samples": samples, "lengths": lengths, **choices}

@@ -113,6 +113,7 @@ def joined(results: list[Transcript], times: list[tuple[float, float]]) -> Trans
         return results[0]
     words = windows.merge([windows.words_of(result.transcript) for result in results])
     begins = [begin for begin, _ in times]
+    terms = [result.terms for result in results if result.terms is not None]
     knows = all(result.no_speech is not None for result in results)
     return Transcript(
         "".join(words).strip(),
@@ -121,7 +122,7 @@ def joined(results: list[Transcript], times: list[tuple[float, float]]) -> Trans
         language=results[0].language,
         segments=joined_segments([result.segments for result in results], begins),
         complete=all(result.complete for result in results),
-        terms=sum(result.terms for result in results),
+        terms=sum(terms) if len(terms) == len(results) else None,
         no_speech=min(result.no_speech for result in results) if knows else None,
         mean_log_probability=_mean(results) if knows else None,
         windows=tuple(

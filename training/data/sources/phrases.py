@@ -25,8 +25,10 @@ from keras_transformer.training.data.sources.words import Words
 MAX_CHARACTERS = 80  # maximum of each side: about 40 tokens of a vocabulary of 4,000
 
 # Phrases are written as people type them: with plain spaces, and without marks of direction.
-_AS_TYPED = dict.fromkeys(map(ord, "\u00a0\u2007\u2008\u2009\u200a\u202f"), " ")
-_AS_TYPED |= dict.fromkeys(map(ord, "\u00ad\u061c\u200b\u200e\u200f"))
+_AS_TYPED: dict[int, str | None] = {
+    **dict.fromkeys(map(ord, "\u00a0\u2007\u2008\u2009\u200a\u202f"), " "),
+    **dict.fromkeys(map(ord, "\u00ad\u061c\u200b\u200e\u200f")),
+}
 
 _DATE_LENGTHS = ("full", "long", "medium", "short")
 _DATE_SKELETONS = ("yMMMM", "MMMMd", "yQQQQ", "yMMMEd", "MMMEd")
@@ -57,11 +59,12 @@ class PhraseBook:
         pools = (words.countries,) * 6 + (words.languages,) * 7 + (words.weekdays, words.months)
         self._pools = [pool for pool in pools if pool]
         self._denominators = [unit for unit in _DENOMINATORS if unit in words.units]
-        self._dates = [functools.partial(dates.format_date, format=name) for name in _DATE_LENGTHS]
-        self._dates += [
+        lengths = [functools.partial(dates.format_date, format=name) for name in _DATE_LENGTHS]
+        skeletons = [
             functools.partial(dates.format_skeleton, name)
             for name in words.known(_DATE_SKELETONS, "datetime_skeletons")
         ]
+        self._dates = [*lengths, *skeletons]
         self._intervals = words.known([*_INTERVAL_DAYS, "Hm"], "interval_formats")
         self._list_styles = words.known(["standard", "or"], "list_patterns")
         self._compact = bool(words.known(["long"], "compact_decimal_formats"))

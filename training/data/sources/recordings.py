@@ -47,10 +47,10 @@ class Recordings(Source):
 
     def text_rows(self, split) -> tf.data.Dataset:
         self.check_split(split)
-        if self._texts is None:
+        if (texts := self._texts) is None:
             return self.rows(split)
         none = np.zeros(0, np.float32)
-        return ragged_rows(lambda: ((none, text) for text in self._texts(split)))
+        return ragged_rows(lambda: ((none, text) for text in texts(split)))
 
     def count(self, split) -> int:
         self.check_split(split)
