@@ -1,7 +1,7 @@
 """GPT-2's tokenizer as its paper's code has it: the pattern letter by letter, and pairs by rank.
 
 It shares nothing with the package: no table of code points, no TensorFlow, no SentencePiece. The
-patterns of Llama 3 and Qwen2 are regular expressions here.
+patterns of Llama 3, Qwen2 and Mistral Nemo are regular expressions here.
 """
 
 import collections
@@ -21,6 +21,9 @@ REGEXES = {
     r"[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
     "qwen2": r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+"
     r"[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+    "tekken": r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+"
+    r"|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*"
+    r"|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+",
 }
 
 

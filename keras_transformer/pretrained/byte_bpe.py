@@ -228,11 +228,11 @@ def _pattern(whole):
         name, uses_regex = next((n for n, p in PATTERNS.items() if p.regex == regex), None), True
     spaced = before and last.get("add_prefix_space", True) is not False
     if last.get("type") != "ByteLevel" or uses_regex is not True or name is None or spaced:
-        rule = "of the type ByteLevel with the pattern of GPT-2, Llama 3, Qwen2 or SmolLM"
+        rule = "of the type ByteLevel with the pattern of GPT-2, Llama 3, Qwen2, SmolLM or Tekken"
         if isinstance(regex, str) and CAPITALS in regex:
             rule += (
-                ". Patterns that split words before capital letters, such as Tekken's (Mistral "
-                f"Nemo), are not supported; this one contains {CAPITALS}"
+                " (Mistral Nemo). Other patterns that split words before capital letters are not "
+                f"supported; this one contains {CAPITALS}"
             )
         raise whole.wrong("pre_tokenizer", rule)
     return name

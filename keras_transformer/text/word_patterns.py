@@ -13,7 +13,16 @@ import tensorflow as tf
 
 from keras_transformer.checks import check_choice
 from keras_transformer.tensors import Tensor
-from keras_transformer.text.code_points import CODE_POINTS, CodePointTable, latest, shifted
+from keras_transformer.text.cased_words import CodePoints, word_starts
+from keras_transformer.text.code_points import (
+    CODE_POINTS,
+    CodePointTable,
+    latest,
+    members,
+    ranges_of,
+    shifted,
+)
+from keras_transformer.text.unicode_cases import COMBINING, LOWERCASE, UPPERCASE
 from keras_transformer.text.unicode_ranges import LETTERS, NEW_DIGITS, NUMBERS, SPACES
 
 SPACE, LETTER, NUMBER, OTHER, EDGE = range(5)  # classes; the edge of a text is none of its own
@@ -37,7 +46,7 @@ class WordPattern:
 
     @property
     def single(self) -> str:
-        r"""One pattern that matches all words; in it, `\p{D}` are `NUMBERS` and `NEW_DIGITS`."""
+        r"""One pattern that matches all words, with the classes in `NAMED`."""
         return self.regex
 
     def portable(self) -> str:
@@ -188,15 +197,49 @@ def _space_starts(flat, kind, kind_before):
     return tf.where(newline, first & ~attached, first | is_last_line | last)
 
 
+class TekkenWords(WordPattern):
+    """The pattern that splits texts into words for Mistral Nemo, whose tokenizer is named Tekken.
+
+    As `Llama3Words`, but a word of letters also ends before a capital letter that follows a
+    lower-case one, marks are letters, and slashes belong to newlines after punctuation. There are
+    no contractions. A digit is a word.
+    """
+
+    regex = (
+        r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+"
+        r"|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*"
+        r"|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+    )
+
+    @property
+    def single(self) -> str:
+        r"""The pattern with `\p{U}` for letters and marks that are not lower-case, and so on."""
+        cased = self.regex.replace(r"\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}", r"\p{U}")
+        return cased.replace(r"\p{Ll}\p{Lm}\p{Lo}\p{M}", r"\p{l}")
+
+    def starts(self, flat, kind) -> Tensor:  # noqa: D102
+        space, number = tf.equal(kind, SPACE), tf.equal(kind, NUMBER)
+        return word_starts(CodePoints(flat, space, number, _is_newline(flat)))
+
+
 PATTERNS = {
     "gpt2": GPT2Words(),
     "gpt2_digits": GPT2Words(splits_digits=True),
     "llama3": Llama3Words(digits=3),
     "qwen2": Llama3Words(digits=1),
+    "tekken": TekkenWords(),
 }
 
 
-NAMED = {r"\s": SPACES, r"\p{L}": LETTERS, r"\p{N}": NUMBERS, r"\p{D}": (*NUMBERS, *NEW_DIGITS)}
+WORDS = members(LETTERS) | members(COMBINING)
+NAMED = {
+    r"\s": SPACES,
+    r"\p{L}": LETTERS,
+    r"\p{N}": NUMBERS,
+    r"\p{D}": (*NUMBERS, *NEW_DIGITS),
+    r"\p{U}": ranges_of(WORDS - members(LOWERCASE)),
+    r"\p{l}": ranges_of(WORDS - members(UPPERCASE)),
+}
 
 
 def get(name) -> WordPattern:

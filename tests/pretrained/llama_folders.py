@@ -59,6 +59,7 @@ KINDS = {
     },
     "qwen2": {**QWEN2, "num_key_value_heads": 1, "pattern": "qwen2"},
     "mistral": {**MISTRAL, "head_dim": 8, "sliding_window": 4, "pattern": "gpt2_digits"},
+    "nemo": {**MISTRAL, "head_dim": 14, "sliding_window": None, "pattern": "tekken"},
     "yarn": {**LLAMA, "head_dim": 14, "rope_scaling": YARN, "pattern": "llama3"},
     "qwen3": {**QWEN3, "head_dim": 10, "pattern": "qwen2", "tie_word_embeddings": True},
 }

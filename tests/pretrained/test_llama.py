@@ -267,8 +267,8 @@ ENDING = {
         (split_at(LLAMA3_REGEX, use_regex=True), PATTERN),
         (
             split_at(r"\p{Lu}*\p{Ll}+|\p{N}|\s+"),
-            r"before capital letters, such as Tekken's \(Mistral Nemo\), are not supported; this "
-            r"one contains \\p\{Lu\}\. Received: \{'type': 'Sequence'",
+            r"SmolLM or Tekken \(Mistral Nemo\)\. Other patterns that split words before capital "
+            r"letters are not supported; this one contains \\p\{Lu\}\. Received: \{'type': 'Seq",
         ),
         (split_at(LLAMA3_REGEX, add_prefix_space=True), PATTERN),
         (of(pre_tokenizer={"type": "Metaspace"}), PATTERN),

@@ -328,7 +328,7 @@ def test_texts_may_be_normalised_and_split_at_another_pattern():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("pattern", ["gpt2_digits", "llama3", "qwen2"])
+@pytest.mark.parametrize("pattern", ["gpt2_digits", "llama3", "qwen2", "tekken"])
 def test_ids_of_other_patterns_are_those_of_the_package_tokenizers(pattern, data_dir, tmp_path):
     """`KERAS_TRANSFORMER_STRINGS` is the number of random strings, 100,000 by default."""
     tokenizers = pytest.importorskip("tokenizers")

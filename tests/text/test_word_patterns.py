@@ -21,13 +21,18 @@ LINES = [
     " \u00a0a\u00a0!\u00a01\u00a0", "x\u3000\u2028y \u200bz", "!a\nb?\r\nc ...\r\n\r\n d",
 ]  # fmt: skip
 LETTERS = QUOTES + "\r\n\nSTDMſ"
+CASES = "abAB\u01c5\u02b0中\u0301\u0301!!//.\n\r  \t1"
 KOREAN = "".join(map(chr, (*range(0x1100, 0x1113), *range(0x1161, 0x1176), *range(0x11A8, 0x11C3))))
 
 
 def tight(count, seed):
     """Random strings of the characters that the patterns distinguish."""
     rng = random.Random(seed)
-    return ["".join(rng.choices(LETTERS, k=rng.choice((2, 3, 5, 9, 20)))) for _ in range(count)]
+    lengths = (2, 3, 5, 9, 20)
+    return [
+        "".join(rng.choices(rng.choice((LETTERS, CASES)), k=rng.choice(lengths)))
+        for _ in range(count)
+    ]
 
 
 def split(pattern, texts):
