@@ -12,6 +12,8 @@ from keras_transformer.export.parity import SHOWN, difference, shortened
 from keras_transformer.export.processor import describe_processor
 from keras_transformer.tasks.single_pass.codec import Choice, Codec
 
+DIFFERENCE = "_difference"  # ends the names of the numbers in a report
+
 
 @dataclasses.dataclass(frozen=True)
 class AnswerAgreement:
@@ -50,7 +52,7 @@ class AnswerAgreement:
         Returns:
             Dictionary of `sentences`, the number of examples; `identical` and `agreement`, number
             and share of equal answers; `<number>_difference`, such as `probability_difference`, the
-            largest difference of a number; `score_error`, the mean error of the scores, in the
+            largest difference of each number; `score_error`, the mean error of the scores, in the
             codec's `score_unit`; `differences`, the first few answers that differ; `processor`; for
             a quantised model that generates text `score_loss`; and with references the codec's
             metrics, each a dictionary of `in_memory`, `exported` and `difference`.
@@ -72,7 +74,7 @@ class AnswerAgreement:
             "sentences": len(rows),
             "identical": len(rows) - len(others),
             "agreement": 1 - len(others) / len(rows),
-            f"{self.codec.number}_difference": float(np.max([a.gap(b) for _, a, b in rows])),
+            **self._differences(rows),
             "score_error": float(np.mean([a.score_error(b) for _, a, b in rows])),
             "differences": [
                 difference(self.codec.shown(example), a.choice, b.choice)
@@ -93,13 +95,21 @@ class AnswerAgreement:
             report.update(self.limits.compare_quality(*metrics, what))
         return report
 
+    def _differences(self, rows):
+        """Returns the largest difference of each number, by its name in the report."""
+        gaps = {self.codec.number: [a.gap(b) for _, a, b in rows]}
+        for _, a, b in rows:
+            for name, gap in a.further_gaps(b).items():
+                gaps.setdefault(name, []).append(gap)
+        return {f"{name}{DIFFERENCE}": float(np.max(values)) for name, values in gaps.items()}
+
     def _require_same(self, report, others, what):
-        difference = report[f"{self.codec.number}_difference"]
-        if not difference <= self.codec.tolerance:  # also true for NaN
-            raise ExportError(
-                f"{what}: a {self.codec.number} differs from that of the model in memory by "
-                f"{difference:.2g}. The export was not kept."
-            )
+        for key in report:
+            if key.endswith(DIFFERENCE) and not report[key] <= self.codec.tolerance:  # or NaN
+                raise ExportError(
+                    f"{what}: a {key.removesuffix(DIFFERENCE)} differs from that of the model in "
+                    f"memory by {report[key]:.2g}. The export was not kept."
+                )
         for example, ours, theirs in others:  # numbers agree: a tie, or wrong names
             if isinstance(ours, Choice) and not ours.is_tied(theirs, self.codec.tolerance):
                 shown, *texts = map(

@@ -6,6 +6,18 @@ const TASK = "speech_recognition";
 const REFUSED = -1e9; // score of a recording that the model does not accept
 const DETECTED = -1; // in place of the id of a language
 
+/**
+ * Returns whether nobody speaks in a recording, by the thresholds in the metadata of the file.
+ *
+ * @param {object} outputs The outputs of the file.
+ * @param {?object} thresholds `silence` of the metadata; null for a model without these numbers.
+ */
+export function isSilence(outputs, thresholds) {
+  if (!thresholds) return false;
+  return outputs.no_speech[0] > thresholds.no_speech_threshold &&
+    outputs.mean_log_probability[0] < thresholds.log_probability_threshold;
+}
+
 export class Transcriber {
   /**
    * @param {string} url Address of the .tflite file.
@@ -33,7 +45,7 @@ export class Transcriber {
   }
 
   /**
-   * Returns the `text` of a recording and its `score`.
+   * Returns the `text` of a recording, empty if nobody speaks, and its `score`.
    *
    * @param {Float32Array} samples One channel at `sampleRate`, from -1 to 1.
    * @param {object=} choices Some of `language`, a code or "auto", `task`, and `timestamps`, a
@@ -58,6 +70,7 @@ export class Transcriber {
     const outputs = await runArrays(this.file, signature.name, inputs);
     const score = outputs.score[0];
     if (!(score > REFUSED)) throw new Error("The recording has samples that are not numbers.");
+    if (isSilence(outputs, this.metadata.silence)) return { text: "", score };
     const ids = [...outputs.tokens.subarray(this.promptLength(numbers), outputs.length[0])];
     return { text: this.file.vocabularies.target.decode(ids), score };
   }

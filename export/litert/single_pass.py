@@ -34,15 +34,12 @@ class LiteRTSinglePass(LiteRTFile):
         self._encoder = traced_once(self._trace_encoder)
 
     def choose(self, **settings) -> None:
-        """Replaces settings of the codec, or the defaults of those that its `choices` have.
+        """Replaces settings of the codec.
 
         Raises:
-            TypeError, ValueError: If the model does not have a choice or a value.
+            TypeError, ValueError: If the model does not have a setting or a value.
         """
-        if self.codec.settings:
-            self.codec = self.codec.changed(**settings)
-        else:
-            self.codec = self.codec.with_choices(self.codec.choices.replaced(**settings))
+        self.codec = self.codec.changed(**settings)
         self._encoder = traced_once(self._trace_encoder)
 
     def answer_batch(self, examples, signature=None) -> list:

@@ -5,9 +5,10 @@ from typing import Any
 import click
 
 from keras_transformer.cli.command import given
-from keras_transformer.cli.model_options import ALL, ANSWERS, LANGUAGES, TIMES
+from keras_transformer.cli.model_options import ALL, ANSWERS, LANGUAGES, SILENCE, TIMES
 from keras_transformer.cli.search_options import SEARCHES
 
+OF_SPEECH = {*TIMES, *SILENCE}
 OF_GENERATION = {*SEARCHES, *LANGUAGES, "alignments", "shortlist"}
 
 
@@ -50,6 +51,8 @@ def _fits(name, kind):
     if name in OF_GENERATION:
         return kind.search is not None
     settings = getattr(kind, "settings", ())
+    if isinstance(settings, property):  # they depend on the model
+        return name in OF_SPEECH
     if name in TIMES:
         return "timestamps" in settings
     return name not in ANSWERS or name in settings

@@ -10,6 +10,7 @@ from keras_transformer.decoding.ancestors import Ancestors
 from keras_transformer.decoding.beginnings import Beginning, Prompted, source_of
 from keras_transformer.decoding.model_predictor import ModelPredictor
 from keras_transformer.decoding.predictor import NEVER, Step, pick
+from keras_transformer.never import never
 from keras_transformer.tensors import Tensor
 
 
@@ -101,7 +102,9 @@ class EncoderDecoder(ModelPredictor):
         if token is None or self.output is not None:
             return None
         batch, memory = tf.shape(state.memory_allowed)[0], state[2:4]
-        start = tf.fill([batch, 1], self.vocabulary.bos_id)
+        # Otherwise a converter would compute what follows from the start alone, and LiteRT's with
+        # constants in place of the weights: see `StandIns`.
+        start = tf.fill([batch, 1], self.vocabulary.bos_id) + never(state.memory_heads[0][0])
         cache = self.model.decoder.empty_cache(batch, 1, 1)  # of its own, for one position
         logits = self.model.step(start, cache, tf.constant(0), *memory).logits  # [B, 1, V]
         logits = tf.cast(tf.squeeze(logits, 1), tf.float32)

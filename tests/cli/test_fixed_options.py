@@ -55,6 +55,12 @@ def refusal(*words, **of_export):
             ("--spans",), TokenLabeller, None,
             "--spans has no effect on x: an export has its run's settings. Open the run.",
         ),
+        (
+            ("--no-speech-threshold", "0.5"), SpeechRecognizer, None,
+            "--no-speech-threshold has no effect on x: an export has its run's settings. Open the",
+        ),
+        (("--timestamps",), SpeechRecognizer, None, "--timestamps has no effect on x: an export"),
+        (("--spans",), SpeechRecognizer, None, "--spans has no effect on x, a model for speech_r"),
         (("--spans",), Classifier, None, "--spans has no effect on x, a model for classification."),
         (("--beam", "2"), Classifier, None, "--beam has no effect on x, a model for classificat"),
         (("--ctc",), SpeechRecognizer, None, "--ctc has no effect on x: the export was written wi"),

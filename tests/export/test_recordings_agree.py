@@ -71,6 +71,26 @@ def test_a_score_that_is_no_number_is_refused_wherever_it_is(long):
             agreement.judge(results, "a.tflite")
 
 
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"no_speech": 0.0008}, "a no_speech differs from that of the model in memory by 0.78"),
+        ({"no_speech": None}, "a no_speech differs from that of the model in memory by nan"),
+        ({"mean_log_probability": -1.1}, "a mean_log_probability differs .* by 0.1"),
+    ],
+)
+def test_the_numbers_of_silence_agree(changes, message):
+    expected = Transcript("a b", -3.0, 3, no_speech=0.777, mean_log_probability=-1.0)
+    agreement = AnswerAgreement(SpeechCodec, ["a.wav"], [expected])
+    tied = dataclasses.replace(expected, transcript="", mean_log_probability=-7.0)
+    assert agreement.judge([tied], "a.tflite")["agreement"] == 0  # at a threshold
+    with pytest.raises(ExportError, match=message):
+        agreement.judge([dataclasses.replace(expected, **changes)], "a.tflite")
+    quantised = AnswerAgreement(SpeechCodec, ["a.wav"], [expected], Limits("int8"))
+    report = quantised.judge([dataclasses.replace(expected, no_speech=0.7)], "a.tflite")
+    assert report["no_speech_difference"] == pytest.approx(0.077)
+
+
 @pytest.mark.parametrize("pad_to_max_seconds", [False, True])
 def test_short_recordings_have_the_positions_of_their_frames(pad_to_max_seconds):
     pipeline = speech_recognizer(pad_to_max_seconds=pad_to_max_seconds).with_search(BestPath())

@@ -11,9 +11,11 @@ import whisper_folders
 from keras_transformer import SpeechRecognizer
 from keras_transformer.audio.wav import encode_wav
 from keras_transformer.export import export_litert, export_saved_model
+from keras_transformer.export.litert import stand_ins
 from keras_transformer.export.litert.single_pass import LiteRTSinglePass
 from keras_transformer.export.saved_model.runtime import SavedModelSinglePass
 from keras_transformer.pretrained.read import read_checkpoint
+from keras_transformer.tasks.speech_recognition.silence import NUMBERS
 
 pytestmark = pytest.mark.slow
 CHOICES = [
@@ -35,8 +37,6 @@ def check_same(ours, theirs):
     for one, other in zip(ours, theirs, strict=True):
         assert one == dataclasses.replace(other, log_probability=one.score)
         assert one.score == pytest.approx(other.score, abs=1e-4)
-        if one.no_speech is None:  # as in a .tflite file
-            continue
         assert one.no_speech == pytest.approx(other.no_speech, abs=1e-5)
         assert one.mean_log_probability == pytest.approx(other.mean_log_probability, abs=1e-4)
 
@@ -127,17 +127,53 @@ def test_a_tflite_file(pipeline, quantize, tmp_path):
             assert [bool(one.segments) for one in ours] == [timestamps] * len(files)
 
 
-@pytest.mark.long
-def test_silence_has_no_text_in_a_saved_model(tmp_path):
+@pytest.fixture
+def partly_silent(tmp_path):
+    """A recognizer with thresholds by which some of the recordings are silent."""
     whisper_folders.write_folder(tmp_path / "hf", {"return_timestamps": True})
-    files = [*recordings()]
     pipeline = SpeechRecognizer.of_checkpoint(read_checkpoint(tmp_path / "hf"))
-    means = sorted(one.mean_log_probability for one in pipeline.transcribe(files))
+    means = sorted(one.mean_log_probability for one in pipeline.transcribe([*recordings()]))
     middle = (means[1] + means[2]) / 2
-    pipeline = pipeline.with_settings(no_speech_threshold=0.0, log_probability_threshold=middle)
-    export_saved_model(pipeline, tmp_path / "m", files)
-    results = SavedModelSinglePass(tmp_path / "m").answer_batch(files)
-    expected = pipeline.transcribe(files)
+    return pipeline.with_settings(no_speech_threshold=0.0, log_probability_threshold=middle)
+
+
+def check_silence(results, expected):
+    """The numbers are those of the run, and so are the transcripts without a text."""
     assert all(one.no_speech is not None for one in results)
     check_same(results, expected)
     assert len({bool(one.text) for one in expected}) == 2
+
+
+@pytest.mark.long
+def test_silence_has_no_text_in_a_saved_model(partly_silent, tmp_path):
+    files = [*recordings()]
+    report = export_saved_model(partly_silent, tmp_path / "m", files)
+    assert 0 <= report["no_speech_difference"] < 1e-5
+    results = SavedModelSinglePass(tmp_path / "m").answer_batch(files)
+    check_silence(results, partly_silent.transcribe(files))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("quantize", ["none", "int8"])
+def test_silence_has_no_text_in_a_tflite_file(partly_silent, quantize, tmp_path, monkeypatch):
+    """The converter computes nothing with the constants in place of the weights."""
+    pytest.importorskip("ai_edge_litert")
+    monkeypatch.setattr(stand_ins, "SMALLEST", 64)
+    files, path = [*recordings()], tmp_path / "m.tflite"
+    limits = {"max_loss": 100.0, "max_score_loss": 10.0} if quantize == "int8" else {}
+    report = export_litert(partly_silent, path, files, quantize, **limits)
+    loaded = LiteRTSinglePass(path)
+    results = loaded.answer_batch(files)
+    if quantize == "none":
+        assert max(report[f"{name}_difference"] for name in NUMBERS) < 1e-4
+        check_silence(results, partly_silent.transcribe(files))
+    thresholds = loaded.codec.silence
+    for one in results:
+        is_silent = one.mean_log_probability < thresholds.log_probability_threshold
+        assert 0 < one.no_speech < 1 and bool(one.text) == (not is_silent)
+    loaded.choose(no_speech_threshold=1.0)
+    assert all(one.text for one in loaded.answer_batch(files))
+    loaded.choose(no_speech_threshold=0.0, log_probability_threshold=0.0, timestamps=False)
+    assert not any(one.text or one.segments for one in loaded.answer_batch(files))
+    with pytest.raises(ValueError, match="`no_speech_threshold` must be from 0 to 1. Received"):
+        loaded.choose(no_speech_threshold=2.0)

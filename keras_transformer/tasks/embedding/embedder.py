@@ -75,6 +75,10 @@ class VectorCodec(TextCodec):
         """Returns a codec that differs in its `TextPrompts`."""
         return type(self)(self.tokenizer, self.longest, choices)
 
+    def changed(self, **settings: Any) -> "VectorCodec":
+        """Returns a codec that differs in the default of its prompts; see `TextPrompts`."""
+        return self.with_choices(self.choices.replaced(**settings))
+
     def options(self, examples) -> dict[str, Tensor]:  # noqa: D102
         return self.choices.request(len(examples))
 

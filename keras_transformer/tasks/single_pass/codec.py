@@ -70,6 +70,14 @@ class Result(abc.ABC):
             return float("nan")
         return abs(self.score - other.score_of(self))
 
+    def further_gaps(self, other: "Result") -> dict[str, float]:
+        """Returns the differences of numbers besides `numbers`, by name; by default there are none.
+
+        Args:
+            other: Another result for the same example.
+        """
+        return {}
+
     def agrees(self, other: "Result", tolerance: float) -> bool:
         """Returns whether two results have the same answer, by default equal numbers.
 

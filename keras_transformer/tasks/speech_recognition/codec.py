@@ -16,7 +16,7 @@ from keras_transformer.tasks.speech_recognition.choices import Choices
 from keras_transformer.tasks.speech_recognition.guide import guide_of
 from keras_transformer.tasks.speech_recognition.rules import SpeechRules
 from keras_transformer.tasks.speech_recognition.samples import content_of, samples_of
-from keras_transformer.tasks.speech_recognition.silence import NUMBERS, Silence
+from keras_transformer.tasks.speech_recognition.silence import NAMES, NUMBERS, Silence
 from keras_transformer.tasks.speech_recognition.timestamps import segments_in
 from keras_transformer.tasks.speech_recognition.transcript import Transcript, read_transcripts
 from keras_transformer.tensors import Tensor
@@ -99,9 +99,25 @@ class SpeechCodec(Codec):
         encoded = [content_of(example) for example in examples]
         return {"recordings": tf.constant(encoded, tf.string, [len(encoded)])}
 
-    def with_choices(self, choices) -> "SpeechCodec":
-        """Returns a codec that differs in the defaults of its `Choices`."""
-        return type(self)(self.speech, self.tokenizers, self.max_length, choices, self.silence)
+    @property
+    def settings(self) -> tuple[str, ...]:
+        """Names of the settings of `changed`: those choices and thresholds that the model has."""
+        return (*self.choices.names, *(() if self.silence is None else NAMES))
+
+    def changed(self, **settings: Any) -> "SpeechCodec":
+        """Returns a codec with other defaults of choices, and other thresholds.
+
+        Raises:
+            TypeError, ValueError: If the model does not have a choice or a value.
+        """
+        thresholds = () if self.silence is None else NAMES
+        chosen = {name: value for name, value in settings.items() if name not in thresholds}
+        silence = self.silence
+        if len(chosen) < len(settings):
+            values = {name: value for name, value in settings.items() if name in thresholds}
+            silence = dataclasses.replace(silence, **values)
+        choices = self.choices.replaced(**chosen)
+        return type(self)(self.speech, self.tokenizers, self.max_length, choices, silence)
 
     def options(self, examples) -> dict[str, Tensor]:
         """Returns a request for the defaults, of which every second one is left out."""

@@ -134,16 +134,13 @@ class SpeechRecognizer(SinglePass, TextPipeline):
         Raises:
             TypeError, ValueError: If the model does not have a choice or a value.
         """
-        thresholds = () if self.codec.silence is None else THRESHOLDS
-        choices = {name: value for name, value in settings.items() if name not in thresholds}
-        self.codec.choices.replaced(**choices)
+        self.codec.changed(**settings)
         return self._with(**settings)
 
     @property
     def settings(self) -> tuple[str, ...]:
         """Names of the settings of answers, which depend on the model."""
-        thresholds = () if self.codec.silence is None else THRESHOLDS
-        return (*self.codec.choices.names, *thresholds)
+        return self.codec.settings
 
     def _with(self, **changes):
         choices = self.codec.choices
@@ -225,9 +222,7 @@ class SpeechRecognizer(SinglePass, TextPipeline):
             search = _limited(search, prompts, self.model.config)
         searched = self.model if self._ensemble() is None else self._ensemble()
         options = {"cache_length": self.max_length, "cache_stages": stages_for(self.model)}
-        # LiteRT computes another probability of silence: its files do not return the numbers.
-        fits = not isinstance(search, BestPath) and not self.model.kernels.fixed_shapes
-        if self.codec.silence is not None and fits:
+        if self.codec.silence is not None and not isinstance(search, BestPath):
             options["confidence"] = True
         return self.codec.outputs(search(searched, inputs, **options))
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from keras_transformer.tasks.single_pass.codec import Choice
 from keras_transformer.tasks.speech_recognition.segments import Segment
-from keras_transformer.tasks.speech_recognition.silence import REPEATED, compression_ratio
+from keras_transformer.tasks.speech_recognition.silence import NUMBERS, REPEATED, compression_ratio
 from keras_transformer.tasks.speech_recognition.timestamps import read_segments
 
 
@@ -102,6 +102,15 @@ class Transcript(Choice):
         """Returns the difference of two scores, for each log-probability that this one adds up."""
         return super().gap(other) / max(self.terms, 1)
 
+    def further_gaps(self, other: Any) -> dict[str, float]:
+        """Returns the differences of `no_speech` and, for equal texts, `mean_log_probability`."""
+        is_same = (self.transcript, self.length) == (other.transcript, other.length)
+        return {
+            name: _gap(getattr(self, name), getattr(other, name))
+            for name in NUMBERS
+            if name == NUMBERS[0] or is_same
+        }
+
     def score_of(self, other: Any) -> float:
         """Returns this result's own score: it has no score of another text."""
         return self.score
@@ -115,6 +124,13 @@ class Transcript(Choice):
         return self.gap(other) <= 2 * tolerance
 
 
+def _gap(ours, theirs):
+    """Returns the difference of two numbers that may be `None`: NaN if only one of them is."""
+    if ours is None or theirs is None:
+        return 0.0 if ours is theirs else float("nan")
+    return abs(ours - theirs)
+
+
 def read_transcripts(answers: dict[str, np.ndarray]) -> list[Transcript]:
     """Returns a `Transcript` for each row of answers, see `SpeechCodec.answers`, in arrays."""
     count = len(answers["transcript"])
@@ -124,7 +140,7 @@ def read_transcripts(answers: dict[str, np.ndarray]) -> list[Transcript]:
     columns.append(read_segments(answers) or [()] * count)
     columns.append(answers.get("complete", [True] * count))
     columns.append(answers.get("terms", answers["length"]))
-    numbers = [_floats(answers.get(name), count) for name in ("no_speech", "mean_log_probability")]
+    numbers = [_floats(answers.get(name), count) for name in NUMBERS]
     return [
         Transcript(
             text.decode("utf-8", "replace"),

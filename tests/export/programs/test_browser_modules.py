@@ -238,6 +238,27 @@ def test_a_recording_gets_the_shortest_signature_and_its_prompt_is_not_part_of_t
     assert answer["error"] == "This page cannot use a model for translation."
 
 
+@pytest.mark.parametrize(
+    ("no_speech", "mean", "thresholds", "text"),
+    [
+        (0.61, -1.1, (0.6, -1.0), ""),
+        (0.59, -1.1, (0.6, -1.0), "a"),
+        (0.61, -0.9, (0.6, -1.0), "a"),
+        (0.61, -1.1, (1.0, -1.0), "a"),
+        (0.61, -1.1, None, "a"),
+    ],
+)
+def test_a_recording_without_speech_has_no_text(no_speech, mean, thresholds, text, tmp_path):
+    program("node")
+    names = "no_speech_threshold", "log_probability_threshold"
+    silence = thresholds and dict(zip(names, thresholds, strict=True))
+    files, metadata = recognizer_of_bytes(tmp_path, prompt_length=0, silence=silence)
+    request = {"files": files, "metadata": metadata, "tokens": [*ids_of("a"), 2]}
+    numbers = {"no_speech": [no_speech], "mean_log_probability": [mean]}
+    result = call("transcribe", calls=[[9, {}]], numbers=numbers, **request)["result"]
+    assert result["texts"] == [text]
+
+
 def test_choices_are_numbers_and_the_length_of_a_prompt_depends_on_them(tmp_path):
     program("node")
     choices = {

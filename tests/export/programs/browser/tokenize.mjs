@@ -58,7 +58,7 @@ const commands = {
     return { answers, sources };
   },
   /** Returns transcripts, or errors, and the inputs that a model got which emits given tokens. */
-  async transcribe({ files, metadata, tokens, calls }) {
+  async transcribe({ files, metadata, tokens, calls, numbers = {} }) {
     const members = Object.entries(files).map(([name, path]) => [name, readFileSync(path)]);
     const vocabularies = readVocabularies(Object.fromEntries(members));
     const given = [];
@@ -66,7 +66,8 @@ const commands = {
       run(name, inputs) {
         const values = Object.entries(inputs).map(([key, tensor]) => [key, [...tensor.values]]);
         given.push([name, Object.fromEntries(values)]);
-        const outputs = { tokens: Int32Array.from(tokens), length: [tokens.length], score: [-2] };
+        const ids = Int32Array.from(tokens);
+        const outputs = { tokens: ids, length: [tokens.length], score: [-2], ...numbers };
         return Object.fromEntries(Object.entries(outputs).map(([key, x]) => [key, new Tensor(x)]));
       },
     };
