@@ -8,7 +8,8 @@ from keras_transformer.cli.search_options import SEARCHES
 MODEL_KINDS = "a run, a SavedModel, a .tflite file or a folder for CTranslate2"
 LANGUAGES = ("source_language", "target_language")
 # Settings of answers, see `TextPass.with_settings`.
-SILENCE = ("no_speech_threshold", "log_probability_threshold")  # see `Silence`
+# See `Silence`.
+SILENCE = ("no_speech_threshold", "log_probability_threshold", "compression_ratio_threshold")
 ANSWERS = ("no_answer", "dimensions", "prompt", "timestamps", "spans", *SILENCE)
 TIMES = ("timestamps", "subtitles")  # options that need timestamps
 # Options that a run supports, depending on its task.

@@ -149,6 +149,14 @@ EXAMPLE = """keras-transformer translate runs/base --beam 4 < in.txt > out.txt""
     help="A text is improbable, see --no-speech-threshold, if the mean log-probability of its "
     "tokens is below X.  [default: that of the checkpoint, mostly -1]",
 )
+@option(
+    "--compression-ratio-threshold",
+    type=click.FloatRange(0, min_open=True),
+    metavar="R",
+    group="Answers",
+    help="In speech recognition with Whisper: warn of a text that repeats itself if zlib "
+    "compresses it to less than 1/R of its bytes.  [default: that of the checkpoint, mostly 2.4]",
+)
 @STRICT
 @shard(
     "Answer only part I of N of the lines of --input, I from 0 to N - 1. The outputs of all parts "
@@ -182,6 +190,7 @@ def predict(
     subtitles,
     no_speech_threshold,
     log_probability_threshold,
+    compression_ratio_threshold,
     **options,
 ) -> None:
     """Answer each input line with one output line, in order.
@@ -215,6 +224,7 @@ def predict(
         "timestamps": True if timestamps or subtitles else None,
         "no_speech_threshold": no_speech_threshold,
         "log_probability_threshold": log_probability_threshold,
+        "compression_ratio_threshold": compression_ratio_threshold,
     }
     form = Format(
         numbers=n_best is not None,

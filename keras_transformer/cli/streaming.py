@@ -6,7 +6,6 @@ from typing import Any
 
 from keras_transformer.cli.line_searches import Format, OwnSearch
 from keras_transformer.tasks.results import Score
-from keras_transformer.tasks.speech_recognition.silence import REPEATED
 from keras_transformer.text.lines import (
     binary_lines,
     count_parallel,
@@ -125,8 +124,8 @@ def outcomes(
                     warn(f"line {number}: {INCOMPLETE}")
                 for result in outcome:
                     if getattr(result, "repeats", False):
-                        ratio = result.compression_ratio
-                        warn(f"line {number}: {REPEATS.format(ratio, REPEATED)}")
+                        ratios = result.compression_ratio, result.compression_ratio_threshold
+                        warn(f"line {number}: {REPEATS.format(*ratios)}")
             yield number, outcome
         count += len(lines)
 

@@ -6,8 +6,8 @@ from typing import Any
 from keras_transformer.decoding.predictor import GENERATION_IDS
 from keras_transformer.decoding.search import Beam, Greedy, as_dict, from_dict
 
-# Fields of configurations that tell which outputs count as silence.
-THRESHOLDS = ("no_speech_threshold", "log_probability_threshold")
+# Fields of configurations that tell which outputs count as invented.
+THRESHOLDS = ("no_speech_threshold", "log_probability_threshold", "compression_ratio_threshold")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -25,6 +25,7 @@ class Generation:
         timestamp_id, max_first_timestamp, no_timestamps_id: See `SpeechTransformerConfig`.
         language_ids, task_ids, detect_language: See `SpeechTransformerConfig`.
         no_speech_id, no_speech_threshold, log_probability_threshold: See `SpeechTransformerConfig`.
+        compression_ratio_threshold: See `SpeechTransformerConfig`.
         end_ids: See `TransformerConfig` and `LanguageModelConfig`.
         length_factor: See `TransformerConfig`.
         start_id: Token that begins an output, if it is not the `bos_id` of the tokenizer. `None`:
@@ -49,6 +50,7 @@ class Generation:
     no_speech_id: int | None = None
     no_speech_threshold: float = 0.6
     log_probability_threshold: float = -1.0
+    compression_ratio_threshold: float = 2.4
     end_ids: tuple = ()
     length_factor: float | None = None
     language_codes: str = "none"

@@ -102,7 +102,7 @@ ELSEWHERE = {
     **{"no_timestamps_id": "searches", "language_ids": "searches", "task_ids": "searches"},
     **{"detect_language": "searches", "end_ids": "searches", "length_factor": "searches"},
     **{"no_speech_id": "searches", "no_speech_threshold": "answers"},
-    **{"log_probability_threshold": "answers"},
+    **{"log_probability_threshold": "answers", "compression_ratio_threshold": "answers"},
 }
 # Options that only set a limit: the maximum length, for any position; the padding id of models all
 # of whose tokens attend to earlier ones only.

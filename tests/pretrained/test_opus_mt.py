@@ -227,6 +227,7 @@ def test_the_search_is_read_from_the_files(tmp_path):
         "no_speech_id": None,
         "no_speech_threshold": 0.6,
         "log_probability_threshold": -1.0,
+        "compression_ratio_threshold": 2.4,
         "notes": tuple(checkpoint.notes),
     }
 

@@ -285,7 +285,7 @@ def test_models_without_choices_refuse_them(tmp_path):
 def test_a_model_of_english_chooses_timestamps_alone(tmp_path):
     whisper_folders.write_folder(tmp_path, {"is_multilingual": False, "forced_decoder_ids": None})
     english = SpeechRecognizer.of_checkpoint(read_checkpoint(tmp_path))
-    thresholds = "no_speech_threshold", "log_probability_threshold"
+    thresholds = "no_speech_threshold", "log_probability_threshold", "compression_ratio_threshold"
     assert english.settings == ("timestamps", *thresholds)
     with pytest.raises(ValueError, match="`task` is not a choice of the model"):
         english.with_settings(task="translate")

@@ -19,6 +19,8 @@ from keras_transformer.cli.main import cli
 from keras_transformer.cli.streaming import outcomes
 from keras_transformer.decoding import Ensemble
 from keras_transformer.pretrained.read import read_checkpoint
+from keras_transformer.tasks.speech_recognition.codec import SpeechCodec
+from keras_transformer.tasks.speech_recognition.long_recordings import joined
 from keras_transformer.tasks.speech_recognition.silence import NUMBERS, Silence
 from keras_transformer.tasks.speech_recognition.transcript import Window
 
@@ -91,6 +93,8 @@ def test_silence_has_no_text(recognizer):
     before = recognizer.transcribe(sounds)
     assert all(result.text for result in before)
     assert all(0 < result.no_speech < 1 and result.windows == () for result in before)
+    changed = recognizer.with_settings(compression_ratio_threshold=0.1)
+    assert all(result.repeats for result in changed.transcribe(sounds))
     probable, mean = (np.median([getattr(one, name) for one in before]) for name in NUMBERS)
     thresholds = {"no_speech_threshold": float(probable), "log_probability_threshold": float(mean)}
     strict = {"no_speech_threshold": 0.0, "log_probability_threshold": 0.0}
@@ -136,12 +140,39 @@ def test_a_text_that_repeats_itself_is_reported():
     assert looped.compression_ratio == len(content) / len(zlib.compress(content)) > 2.4
     assert looped.repeats and not Transcript("A cat runs to the big dog.", -1.0, 9).repeats
     assert not Transcript("", -1.0, 2).repeats
+    ratio = looped.compression_ratio
+    for threshold in (ratio - 0.1, ratio + 0.1):
+        changed = Transcript(text, -1.0, 90, compression_ratio_threshold=threshold)
+        assert changed.repeats == (threshold < ratio)
     windows = Window(0.0, 1.0, "a cat"), Window(1.0, 2.0, text)
     assert Transcript("a cat", -1.0, 9, windows=windows).repeats
     warnings = []
     for result in (looped, Transcript("a cat", -1.0, 4)):
         [*outcomes(always(result), io.BytesIO(b"a.wav\n"), warnings.append)]
     assert len(warnings) == 1 and warnings[0].startswith("line 1: the text repeats itself")
+    assert warnings[0].endswith(f"its compression ratio is {ratio:.1f}, above 2.4")
+
+
+def test_transcripts_know_the_threshold_of_repetition():
+    """Those of a codec, of the metadata of a SavedModel and of a long recording."""
+    answers = {"transcript": [b"ab" * 9], "score": [-1.0], "length": [9], "truncated": [False]}
+    speech = speech_recognizer().codec
+    codec = SpeechCodec.of(
+        speech.speech, speech.tokenizers, 9, None, Silence(compression_ratio_threshold=1.5)
+    )
+    loaded = SpeechCodec.of_lines(codec.line_metadata())
+    file = SpeechCodec.from_metadata(codec.metadata(), speech.tokenizers)
+    assert SpeechCodec.of_lines({}) is SpeechCodec and speech.line_metadata() == {}
+    changed = codec.changed(compression_ratio_threshold=1.7)
+    for kind, expected in ((speech, 2.4), (codec, 1.5), (loaded, 1.5), (file, 1.5), (changed, 1.7)):
+        (result,) = kind.results(answers)
+        assert result.compression_ratio_threshold == expected
+        whole = joined([result, result], [(0.0, 1.0), (0.5, 1.5)])
+        assert whole.compression_ratio_threshold == expected
+    with pytest.raises(ValueError, match="`repeated` must be above 0 and finite. Received: repea"):
+        SpeechCodec.of_lines({"repeated": 0})
+    with pytest.raises(ValueError, match="`compression_ratio_threshold` must be above 0 and finit"):
+        codec.changed(compression_ratio_threshold=0.0)
 
 
 @pytest.mark.parametrize(
@@ -154,6 +185,7 @@ def test_a_text_that_repeats_itself_is_reported():
             marks=pytest.mark.slow,
         ),
         ({"no_speech_threshold": None, "logprob_threshold": 0.5}, (0.6, 0.5)),
+        ({"compression_ratio_threshold": 1.35}, (0.6, -1.0, 1.35)),
     ],
 )
 def test_thresholds_of_a_checkpoint(given, thresholds, tmp_path):
@@ -161,7 +193,7 @@ def test_thresholds_of_a_checkpoint(given, thresholds, tmp_path):
     read = read_checkpoint(tmp_path)
     assert read.model.config.no_speech_id == NO_SPEECH
     found = Silence.of(read.model.config)
-    assert (found.no_speech_threshold, found.log_probability_threshold) == thresholds
+    assert dataclasses.astuple(found)[: len(thresholds)] == thresholds
 
 
 def test_errors_of_thresholds(recognizer, tmp_path):
@@ -169,6 +201,9 @@ def test_errors_of_thresholds(recognizer, tmp_path):
     with pytest.raises(
         ValueError, match="`no_speech_threshold` must be a probability, from 0 to 1"
     ):
+        read_checkpoint(tmp_path)
+    whisper_folders.write_folder(tmp_path, {"compression_ratio_threshold": 0})
+    with pytest.raises(ValueError, match="`compression_ratio_threshold` must be positive"):
         read_checkpoint(tmp_path)
     with pytest.raises(ValueError, match="`no_speech_threshold` must be from 0 to 1. Received"):
         recognizer.with_settings(no_speech_threshold=1.5)
@@ -225,6 +260,8 @@ def test_options_of_predict(tmp_path):
         assert result.exit_code == 0, result.output
         lines.append(result.stdout)
     assert lines[0].strip() and lines[1] == "\n"
+    words = ["predict", str(run), str(tmp_path / "a.wav"), "--compression-ratio-threshold", "0.1"]
+    assert "the text repeats itself: its compress" in CliRunner().invoke(cli, words).stderr
     plain = write_run(speech_recognizer(), tmp_path / "plain")
     refused = ["predict", str(plain), "--no-speech-threshold", "0.5"]
     result = CliRunner().invoke(cli, refused)

@@ -4,7 +4,13 @@ import dataclasses
 import functools
 from typing import Annotated, Any
 
-from keras_transformer.checks import check_count, check_finite, check_share, is_integer
+from keras_transformer.checks import (
+    check_count,
+    check_finite,
+    check_positive,
+    check_share,
+    is_integer,
+)
 from keras_transformer.config.arguments import documented, option
 from keras_transformer.config.heads.output import OutputHead
 from keras_transformer.config.vocabulary import VocabularyOptions
@@ -12,6 +18,7 @@ from keras_transformer.config.vocabulary import VocabularyOptions
 LISTS = ("prompt_ids", "first_silent_ids", "language_ids", "task_ids")
 Probability = Annotated[float, check_share]
 Finite = Annotated[float, check_finite]
+Positive = Annotated[float, check_positive]
 OptionalNumber = Annotated[int | None, functools.partial(check_count, least=0, optional=True)]
 
 
@@ -89,6 +96,12 @@ class TranscriptHead(OutputHead, VocabularyOptions):
         -1.0,
         """With `no_speech_id`: mean log-probability of a token, in nats, below which an output is
         improbable.""",
+        set_by="vocabulary",
+    )
+    compression_ratio_threshold: Positive = option(
+        2.4,
+        """With `no_speech_id`: ratio of the bytes of a text to those of the text compressed by
+        zlib, above which it repeats itself and is reported.""",
         set_by="vocabulary",
     )
 

@@ -48,10 +48,11 @@ LONGEST_WINDOW = 4096  # samples; of real checkpoints 400
 # Tokens that no search emits. Either is trained to be probable where nobody speaks, and stands for
 # padding: Whisper pads with the end token.
 PADDING = ("<|nospeech|>", "<|nocaptions|>")
-# Thresholds of silence: our names, and Hugging Face's.
+# Thresholds of invented outputs: our names, and Hugging Face's.
 THRESHOLDS = {
     "no_speech_threshold": "no_speech_threshold",
     "log_probability_threshold": "logprob_threshold",
+    "compression_ratio_threshold": "compression_ratio_threshold",
 }
 # Settings of generation that this file carries over.
 CARRIED = ("suppress_tokens", "begin_suppress_tokens")
@@ -239,6 +240,8 @@ class Whisper(Family):
         }
         if not 0 <= thresholds.get("no_speech_threshold", 0) <= 1:
             raise settings.wrong("no_speech_threshold", "a probability, from 0 to 1")
+        if not thresholds.get("compression_ratio_threshold", 1) > 0:
+            raise settings.wrong("compression_ratio_threshold", "positive")
         return {"no_speech_id": pieces.index(names[0]), **thresholds}
 
     def _check_names(self):

@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from keras_transformer.audio.files import SUFFIXES, read_audio
 from keras_transformer.audio.wav import decode_wav, encode_wav
+from keras_transformer.checks import check_positive
 from keras_transformer.config.speech_input import SpeechInput
 from keras_transformer.decoding.hypotheses import NONE
 from keras_transformer.tasks.single_pass.codec import Codec, Guide
@@ -16,7 +17,7 @@ from keras_transformer.tasks.speech_recognition.choices import Choices
 from keras_transformer.tasks.speech_recognition.guide import guide_of
 from keras_transformer.tasks.speech_recognition.rules import SpeechRules
 from keras_transformer.tasks.speech_recognition.samples import content_of, samples_of
-from keras_transformer.tasks.speech_recognition.silence import NAMES, NUMBERS, Silence
+from keras_transformer.tasks.speech_recognition.silence import NAMES, NUMBERS, REPEATED, Silence
 from keras_transformer.tasks.speech_recognition.timestamps import segments_in
 from keras_transformer.tasks.speech_recognition.transcript import Transcript, read_transcripts
 from keras_transformer.tensors import Tensor
@@ -42,7 +43,7 @@ class SpeechCodec(Codec):
     signature, suffixes = "samples", SUFFIXES
     request_specs = {"recordings": tf.TensorSpec([None], tf.string, name="recordings")}
     padding = {"samples": 0.0, "lengths": 0}
-    choices = Choices()
+    choices, repeated = Choices(), REPEATED
 
     def __init__(self, speech, tokenizer, max_length, choices=None, silence=None):
         self.speech, self.tokenizers = speech, Tokenizers.of(tokenizer)
@@ -57,14 +58,33 @@ class SpeechCodec(Codec):
         self._rules = SpeechRules(speech, self.choices)
 
     @classmethod
+    def of(cls, speech, tokenizer, max_length, choices=None, silence=None) -> "SpeechCodec":
+        """Returns a codec whose `results` have the threshold of `silence` for repetition."""
+        repeated = cls.repeated if silence is None else silence.compression_ratio_threshold
+        kind = cls if repeated == cls.repeated else cls._with(repeated=repeated)
+        return kind(speech, tokenizer, max_length, choices, silence)
+
+    @classmethod
+    def _with(cls, **attributes):
+        """Returns a class that differs in attributes that methods of the class read."""
+        return type(cls.__name__, (cls,), attributes)
+
+    @classmethod
     def of_lines(cls, metadata) -> type["SpeechCodec"]:
-        """Returns the class with the `Choices` of a SavedModel, which may have none."""
-        if "choices" not in metadata:
-            return cls
-        return type(cls.__name__, (cls,), {"choices": Choices.from_dict(metadata["choices"])})
+        """Returns the class for a SavedModel, which may have `Choices`; see `line_metadata`."""
+        attributes = {}
+        if "choices" in metadata:
+            attributes["choices"] = Choices.from_dict(metadata["choices"])
+        if "repeated" in metadata:
+            attributes["repeated"] = metadata["repeated"]
+            check_positive("repeated", attributes["repeated"])
+        return cls._with(**attributes) if attributes else cls
 
     def line_metadata(self) -> dict[str, Any]:  # noqa: D102
-        return {"choices": self.choices.to_dict()} if self.choices.names else {}
+        metadata = {"choices": self.choices.to_dict()} if self.choices.names else {}
+        if self.repeated != REPEATED:
+            metadata["repeated"] = self.repeated
+        return metadata
 
     @classmethod
     def check(cls, examples) -> list:  # noqa: D102
@@ -117,7 +137,7 @@ class SpeechCodec(Codec):
             values = {name: value for name, value in settings.items() if name in thresholds}
             silence = dataclasses.replace(silence, **values)
         choices = self.choices.replaced(**chosen)
-        return type(self)(self.speech, self.tokenizers, self.max_length, choices, silence)
+        return self.of(self.speech, self.tokenizers, self.max_length, choices, silence)
 
     def options(self, examples) -> dict[str, Tensor]:
         """Returns a request for the defaults, of which every second one is left out."""
@@ -274,7 +294,7 @@ class SpeechCodec(Codec):
     @classmethod
     def results(cls, answers) -> list[Transcript]:
         """Returns a `Transcript` for each recording."""
-        return read_transcripts(answers)
+        return read_transcripts(answers, cls.repeated)
 
     def checked(self, samples, lengths, **choices) -> dict[str, Tensor]:  # noqa: D102
         return self._rules.checked(samples, lengths, **choices)
@@ -313,7 +333,7 @@ class SpeechCodec(Codec):
         choices = Choices.from_dict(metadata["choices"])
         silence = metadata["silence"]
         silence = None if silence is None else Silence(**silence)
-        return cls(speech, tokenizers, metadata["max_length"], choices, silence)
+        return cls.of(speech, tokenizers, metadata["max_length"], choices, silence)
 
     def guide(self, example) -> Guide:  # noqa: D102
         rate = self.speech.sample_rate

@@ -125,6 +125,7 @@ def joined(results: list[Transcript], times: list[tuple[float, float]]) -> Trans
         terms=sum(terms) if len(terms) == len(results) else None,
         no_speech=min(result.no_speech for result in results) if knows else None,
         mean_log_probability=_mean(results) if knows else None,
+        compression_ratio_threshold=results[0].compression_ratio_threshold,
         windows=tuple(
             Window(*pair, one.text, one.no_speech, one.mean_log_probability)
             for pair, one in zip(times, results, strict=True)

@@ -25,7 +25,6 @@ from keras_transformer.tasks.speech_recognition.codec import SpeechCodec
 from keras_transformer.tasks.speech_recognition.features import frames_of
 from keras_transformer.tasks.speech_recognition.long_recordings import LongRecordings
 from keras_transformer.tasks.speech_recognition.rescoring import log_probabilities as rescored
-from keras_transformer.tasks.speech_recognition.silence import NAMES as THRESHOLDS
 from keras_transformer.tasks.speech_recognition.silence import Silence
 from keras_transformer.tasks.speech_recognition.stream import TranscriptStream
 from keras_transformer.tasks.speech_recognition.transcript import Transcript
@@ -55,8 +54,9 @@ class SpeechRecognizer(SinglePass, TextPipeline):
             it, as in Hugging Face's `generate`.
         language, task, timestamps: Defaults of the arguments of `transcribe`. `None`: those of the
             model.
-        no_speech_threshold, log_probability_threshold: See `Silence`, for models that compute the
-            probability of silence, such as Whisper. `None`: those of the model.
+        no_speech_threshold, log_probability_threshold, compression_ratio_threshold: See `Silence`,
+            for models that compute the probability of silence, such as Whisper. `None`: those of
+            the model.
 
     Attributes:
         settings: Names of the settings that `with_settings` replaces.
@@ -90,6 +90,7 @@ class SpeechRecognizer(SinglePass, TextPipeline):
         timestamps: bool | None = None,
         no_speech_threshold: float | None = None,
         log_probability_threshold: float | None = None,
+        compression_ratio_threshold: float | None = None,
     ):
         super().__init__(model, tokenizer, max_length)
         config = self.model.config
@@ -97,9 +98,14 @@ class SpeechRecognizer(SinglePass, TextPipeline):
         choices = own.replaced(language=language, task=task, timestamps=timestamps)
         self._is_own = choices == own
         _check_limit(self.max_length, choices.longest_prompt)
-        thresholds = (no_speech_threshold, log_probability_threshold)
-        silence = Silence.of(config, **dict(zip(THRESHOLDS, thresholds, strict=True)))
-        self.codec = SpeechCodec(config.input, self.tokenizers, self.max_length, choices, silence)
+        silence = Silence.of(
+            config,
+            no_speech_threshold=no_speech_threshold,
+            log_probability_threshold=log_probability_threshold,
+            compression_ratio_threshold=compression_ratio_threshold,
+        )
+        model_and_limit = config.input, self.tokenizers, self.max_length
+        self.codec = SpeechCodec.of(*model_and_limit, choices, silence)
         self.check_models()
         if search is not None:
             check_search(search, Greedy, Beam, BestPath)

@@ -1,4 +1,4 @@
-"""Silence: outputs that a model invents although nobody speaks; texts that repeat themselves."""
+"""Outputs that a model invents although nobody speaks, and texts that repeat themselves."""
 
 import dataclasses
 import zlib
@@ -6,7 +6,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from keras_transformer.checks import check_finite, check_share
+from keras_transformer.checks import check_finite, check_positive, check_share
 from keras_transformer.tensors import Tensor
 
 REPEATED = 2.4  # compression ratio above which a text repeats itself, as in OpenAI's Whisper
@@ -15,15 +15,18 @@ NUMBERS = ("no_speech", "mean_log_probability")  # outputs of models that know s
 
 @dataclasses.dataclass(frozen=True)
 class Silence:
-    """Thresholds beyond which a window of a recording has an empty transcript.
+    """Thresholds by which the output of a window of a recording counts as invented.
 
-    Both must hold: silence is probable, and the output is not.
+    The transcript is empty if silence is probable and the output is not. A text that repeats itself
+    is reported.
 
     Args:
         no_speech_threshold: Probability of no speech above which it is probable, from 0 to 1. 1:
             every window keeps its text.
         log_probability_threshold: Mean log-probability of a token, in nats, below which the output
             is improbable.
+        compression_ratio_threshold: Ratio of the bytes of a text to those of the text compressed by
+            zlib, above which it repeats itself.
 
     Raises:
         TypeError, ValueError: If a threshold is not such a number.
@@ -34,12 +37,14 @@ class Silence:
 
     no_speech_threshold: float = 0.6
     log_probability_threshold: float = -1.0
+    compression_ratio_threshold: float = REPEATED
 
     def __post_init__(self) -> None:
         if tf.is_tensor(self.no_speech_threshold):
             return
         check_share("no_speech_threshold", self.no_speech_threshold)
         check_finite("log_probability_threshold", self.log_probability_threshold)
+        check_positive("compression_ratio_threshold", self.compression_ratio_threshold)
 
     @classmethod
     def of(cls, config: Any, **chosen: float | None) -> "Silence | None":

@@ -54,6 +54,7 @@ class Transcript(Choice):
             rules of the model allow; in several windows, of all tokens. A window for which it is
             below a threshold while `no_speech` is above another has no text. `None`: as above.
         windows: A `Window` for each window of a recording that has several, in order.
+        compression_ratio_threshold: See `repeats`.
     """
 
     transcript: str
@@ -67,6 +68,7 @@ class Transcript(Choice):
     no_speech: float | None = dataclasses.field(default=None, compare=False)
     mean_log_probability: float | None = dataclasses.field(default=None, compare=False)
     windows: tuple[Window, ...] = dataclasses.field(default=(), compare=False)
+    compression_ratio_threshold: float = dataclasses.field(default=REPEATED, compare=False)
 
     def __post_init__(self) -> None:
         if self.terms is None:
@@ -85,8 +87,8 @@ class Transcript(Choice):
 
     @property
     def repeats(self) -> bool:
-        """`True` if the text repeats itself: `compression_ratio` is above 2.4, as in Whisper."""
-        return self.compression_ratio > REPEATED
+        """`True` if the text repeats itself: `compression_ratio` is above the threshold."""
+        return self.compression_ratio > self.compression_ratio_threshold
 
     @property
     def score(self) -> float:
@@ -131,8 +133,15 @@ def _gap(ours, theirs):
     return abs(ours - theirs)
 
 
-def read_transcripts(answers: dict[str, np.ndarray]) -> list[Transcript]:
-    """Returns a `Transcript` for each row of answers, see `SpeechCodec.answers`, in arrays."""
+def read_transcripts(
+    answers: dict[str, np.ndarray], repeated: float = REPEATED
+) -> list[Transcript]:
+    """Returns a `Transcript` for each row of answers.
+
+    Args:
+        answers: See `SpeechCodec.answers`, in arrays.
+        repeated: The `compression_ratio_threshold` of the transcripts.
+    """
     count = len(answers["transcript"])
     columns = [answers[name] for name in ("transcript", "score", "length", "truncated")]
     languages = [code.decode() for code in answers.get("language", ())]
@@ -153,6 +162,7 @@ def read_transcripts(answers: dict[str, np.ndarray]) -> list[Transcript]:
             terms=float(terms),
             no_speech=no_speech,
             mean_log_probability=mean,
+            compression_ratio_threshold=repeated,
         )
         for text, score, length, cut, language, segments, complete, terms, no_speech, mean in zip(
             *columns, *numbers, strict=True
