@@ -1,4 +1,4 @@
-"""Number of sentences that a check compares, and the progress of the check."""
+"""Number of sentences that a check compares, the time it may take, and its progress."""
 
 import time
 from collections.abc import Callable
@@ -9,6 +9,7 @@ from keras_transformer.export.place import silent
 FEW = 32  # sentences that every check compares, however long they take
 MANY = 64  # up to this number, all sentences are compared without measuring the time
 SECONDS = 30.0  # for one search of all sentences with the model in memory; an export runs many
+CHECK_SECONDS = 600.0  # for all calls of the check of a SavedModel; small models need a few
 
 
 def affordable(generator, sentences, progress=silent, clock=time.monotonic) -> int:
@@ -36,6 +37,54 @@ def affordable(generator, sentences, progress=silent, clock=time.monotonic) -> i
     count = len(sentences) if seconds == 0 else int(SECONDS * FEW / seconds)
     first = next(number for number, sentence in enumerate(sentences) if sentence.strip())
     return min(len(sentences), max(FEW, count, first + 1))
+
+
+class CheckTime:
+    """Time that a check may take, and a list of the calls that it leaves out when that is over.
+
+    A call that has begun is not interrupted.
+
+    Args:
+        seconds: The time, from now on.
+        clock: Function that returns the time in seconds.
+
+    Attributes:
+        left_out: List of the calls that were left out, as phrases.
+    """
+
+    def __init__(self, seconds: float = CHECK_SECONDS, clock=time.monotonic):
+        self.seconds, self._clock, self._begin = seconds, clock, clock()
+        self.left_out = []
+
+    def allows(self, call: str) -> bool:
+        """Returns whether there is time for one more call; otherwise the call is left out."""
+        if self._clock() - self._begin < self.seconds:
+            return True
+        self.left_out.append(call)
+        return False
+
+    def answers(self, answer: Callable[[list], list], sentences: list, share: float) -> list:
+        """Returns the answers to as many sentences, in order, as fit into a share of the time.
+
+        At least those up to the first sentence that is not empty are answered, whose call makes the
+        graph ready, and one more, which is timed.
+
+        Args:
+            answer: Function from a list of sentences to the list of their answers.
+            sentences: List of strings, at least one of which is not empty.
+            share: Part of the time, between 0 and 1.
+        """
+        some = next(number for number, sentence in enumerate(sentences, 1) if sentence.strip())
+        answers = answer(sentences[:some])
+        begin, timed, count = self._clock(), 0, 1
+        while count > 0 and len(answers) < len(sentences):
+            answers += answer(sentences[len(answers) : len(answers) + count])
+            timed += count
+            used = self._clock() - begin
+            count = 2 * timed
+            if used > 0:
+                count = min(count, int((share * self.seconds - used) / used * timed))
+        return answers
 
 
 def counted(function, progress, what, total) -> Callable[[Any], Any]:

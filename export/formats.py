@@ -155,7 +155,9 @@ FORMATS = {
             "saved_model.export:export_saved_model",
             "place_checks:check_place_of_versions",
             of_answers=("references",),
-            of_searches=("search", "n_best", "jit", "batch_sizes", "lengths", "left_out"),
+            of_searches=(
+                *("search", "n_best", "jit", "batch_sizes", "lengths", "left_out", "check_seconds"),
+            ),
             of_sources=("alignment",),
             beams=Beams("a SavedModel"),
             opened_with=(

@@ -6,7 +6,9 @@ from typing import Any
 
 import tensorflow as tf
 
+from keras_transformer.checks import check_positive
 from keras_transformer.decoding import Beam, Greedy
+from keras_transformer.export.extent import CHECK_SECONDS
 from keras_transformer.export.formats import FORMATS
 from keras_transformer.export.parity import in_float32
 from keras_transformer.export.place import place_version, save, silent
@@ -34,6 +36,7 @@ def export_saved_model(
     origin: dict | None = None,
     progress: Callable[[str], object] | None = None,
     left_out: int = 0,
+    check_seconds: float | None = None,
 ) -> dict[str, Any]:
     """Writes the next version of a SavedModel: `directory/1/`, `directory/2/` and so on.
 
@@ -91,21 +94,26 @@ def export_saved_model(
             `print`. `None`: no progress is shown.
         left_out: Number of inputs that are not among `samples` because the check would take too
             long. It appears in the report.
+        check_seconds: Time in seconds after which the check calls no further signature. A call that
+            has begun is not interrupted, and one signature is always called as TensorFlow Serving
+            loads it. The time also limits how many of `samples` are compared. `None`: 600.
 
-    The options from `search` to `alignment` and `left_out` are for models that generate text.
+    The options from `search` to `alignment`, `left_out` and `check_seconds` are for models that
+    generate text.
 
     Returns:
         Dictionary of `path`, `bytes` and `signatures`; `python_needs`, the modules that a Python
         program imports before it loads the version; and the results of `Agreement` or
         `AnswerAgreement` for `serving_default`. With a shortlist, `shortlist` has the results of
-        `shortlist_metrics`.
+        `shortlist_metrics`. If `check_seconds` were not enough, `sentences_left_out` and
+        `not_called` name what was not checked.
 
     Raises:
         ExportError: If the answers differ, or `directory` contains something else.
         TypeError: If `search` is neither a `Greedy` nor a `Beam`.
         ValueError: If `n_best` is not between 1 and the size of the beam, `batch_sizes` or
-            `lengths` are not as described, the layer or head does not exist, or an option has no
-            effect on the model.
+            `lengths` are not as described, `check_seconds` is not positive, the layer or head does
+            not exist, or an option has no effect on the model.
         OSError: If the version cannot be written.
     """
     options = {
@@ -116,8 +124,11 @@ def export_saved_model(
         "lengths": lengths,
         "alignment": alignment,
         "left_out": left_out,
+        "check_seconds": check_seconds,
     }
     FORMATS["saved-model"].check(pipeline, references=references, **options)
+    check_positive("check_seconds", check_seconds, optional=True)
+    options["check_seconds"] = check_seconds or CHECK_SECONDS
     samples = pipeline.check_samples(samples)
     directory = check_place_of_versions(directory)
     pipeline, progress = in_float32(pipeline), progress or silent

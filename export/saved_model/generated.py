@@ -4,6 +4,7 @@ import functools
 import gc
 from typing import Any
 
+from keras_transformer.export.extent import CheckTime
 from keras_transformer.export.parity import copy_pipeline
 from keras_transformer.export.saved_model import guide, templates
 from keras_transformer.export.saved_model.buckets import BucketedSearch, Buckets
@@ -29,7 +30,7 @@ class SavedModelGeneration:
     Args:
         pipeline: A `Generator` in float32.
         samples: List of strings.
-        progress, search, n_best, jit, batch_sizes, lengths, alignment, left_out: See
+        progress, search, n_best, jit, batch_sizes, lengths, alignment, left_out, check_seconds: See
             `export_saved_model`.
 
     Attributes:
@@ -44,10 +45,10 @@ class SavedModelGeneration:
 
     def __init__(
         self, pipeline, samples, progress, search, n_best, jit, batch_sizes, lengths, alignment,
-        left_out,
+        left_out, check_seconds,
     ):  # fmt: skip
         self._pipeline, self._samples, self._progress = pipeline, samples, progress
-        self._jit, self._left_out = jit, left_out
+        self._jit, self._left_out, self._check_seconds = jit, left_out, check_seconds
         self._search = search = pipeline.search if search is None else search
         self.endpoints = make_endpoints(pipeline, search, n_best, alignment=alignment)
         self._buckets = _buckets(pipeline.max_length, lengths, batch_sizes if jit else (1,))
@@ -85,14 +86,11 @@ class SavedModelGeneration:
     def verify(self, draft, name) -> dict[str, Any]:
         """Checks a draft, which errors call `name`, and returns the results."""
         pipeline, samples, progress = self._pipeline, self._samples, self._progress
-        progress(f"{pipeline.participle} {len(samples)} texts with the model in memory")
-        # A pipeline of its own, whose graphs are freed with it.
-        ours = pipeline.with_search(self._search)
-        expected = [best for best, *_ in ours.n_best(samples, 1, self._search)]
-        del ours
-        report = verify(draft, name, self.endpoints, samples, self.requests, expected, progress)
+        time = CheckTime(self._check_seconds)
+        report = verify(draft, name, self.endpoints, samples, self.requests, progress, time)
         if self._left_out:
-            report = {**report, "sentences_left_out": self._left_out}
+            left_out = self._left_out + report.get("sentences_left_out", 0)
+            report = {**report, "sentences_left_out": left_out}
         return {**report, **shortlist_metrics(pipeline, samples, self._search)}
 
 

@@ -10,7 +10,7 @@ import tensorflow as tf
 from keras_transformer.decoding.hypotheses import exists
 from keras_transformer.export.agreement import Agreement
 from keras_transformer.export.errors import ExportError
-from keras_transformer.export.extent import counted
+from keras_transformer.export.extent import CheckTime, counted
 from keras_transformer.export.parity import shortened
 from keras_transformer.export.place import silent
 from keras_transformer.export.reference import Output, tokens_of, with_tokens
@@ -22,6 +22,7 @@ from keras_transformer.tasks import TASKS
 from keras_transformer.tasks.strings import map_sorted
 
 BATCH_SIZE = 32
+FIRST = 0.1  # share of the time for the first signature with the model in memory
 # Names of the outputs with texts.
 TEXTS = {task.pipeline_class().output for task in TASKS.values()}
 # For numbers other than scores, such as attention weights, which lie between 0 and 1.
@@ -39,10 +40,13 @@ class EndpointOutput(Output):
     others: dict = dataclasses.field(default_factory=dict)
 
 
-def verify(path, name, endpoints, sentences, requests, expected, progress=silent) -> dict[str, Any]:
-    """Loads a SavedModel with both loaders and calls every signature.
+def verify(
+    path, name, endpoints, sentences, requests, progress=silent, time=None
+) -> dict[str, Any]:
+    """Loads a SavedModel with both loaders and calls every signature, as far as there is time.
 
-    The graphs of the endpoints are released before it is loaded.
+    As many sentences are compared as fit into a share of the time. The first signature is always
+    called as TensorFlow Serving loads it. The graphs of the endpoints are released before that.
 
     Args:
         path: Its folder.
@@ -50,34 +54,25 @@ def verify(path, name, endpoints, sentences, requests, expected, progress=silent
         endpoints: List of `Endpoint`s, which make requests and compute the expected answers.
         sentences: List of strings.
         requests: `Request`s with which TensorFlow Serving will warm up the model.
-        expected: Outputs of the model in memory for `sentences`, for the first endpoint.
         progress: See `export_saved_model`.
+        time: The `CheckTime`. `None`: the default time, from now on.
 
     Returns:
-        The metrics of the first endpoint: see `Agreement`.
+        The metrics of the first endpoint: see `Agreement`. If time was short, also
+        `sentences_left_out`, the number of sentences that were not compared, and `not_called`, a
+        list of what was left out.
 
     Raises:
         ExportError: If an answer differs by more than rounding, or a call fails.
     """
-    translations = [
-        [
-            EndpointOutput(
-                *(translation.text, translation.score, translation.truncated),
-                others={"complete": np.array([translation.complete])},
-            )
-        ]
-        for translation in expected
-    ]
-    answers = [
-        translations,
-        *(
-            _answers(endpoint, endpoint.function, sentences, progress, "with the model in memory")
-            for endpoint in endpoints[1:]
-        ),
-    ]
+    time = CheckTime() if time is None else time
+    compared, answers = _in_memory(endpoints, sentences, progress, time)
     for endpoint in endpoints:
         endpoint.release()
-    agreement = Agreement(endpoints[0].pipeline, sentences)
+    endpoints = [endpoint for endpoint in endpoints if endpoint.name in answers]
+    left_out = len(sentences) - len(compared)
+    agreement = Agreement(endpoints[0].pipeline, compared, left_out=left_out)
+    reports = []
     for load, program in loaders_for(endpoints[0].pipeline.model):
         return_free_memory()  # that of the searches in memory, or of the model loaded before
         where = f"as {program} loads it"
@@ -85,40 +80,73 @@ def verify(path, name, endpoints, sentences, requests, expected, progress=silent
         ours = requests if program == SERVING else ()
         try:
             with load(path) as model:
-                exported = _exported(model, endpoints, sentences, ours, progress, where)
+                exported = _exported(
+                    model, endpoints, compared, ours, progress, where, time, not reports
+                )
         except tf.errors.OpError as error:
             raise ExportError(f"{name}: {program} could not run it: {reason(error)}") from error
         del model  # with its weights
         progress("comparing the answers")
-        reports = _judge(name, endpoints, agreement, answers, exported)
-    return reports[0]
+        reports += _judge(name, endpoints, agreement, answers, exported)
+    return {**reports[0], **({"not_called": time.left_out} if time.left_out else {})}
 
 
-def _exported(model, endpoints, sentences, requests, progress, where):
-    """Returns the answers of every endpoint of a loaded model, which also answers `requests`."""
-    answers = [
-        _answers(endpoint, functools.partial(model.run, endpoint.name), sentences, progress, where)
-        for endpoint in endpoints
-    ]
+def _in_memory(endpoints, sentences, progress, time):
+    """Returns the compared sentences, and the answers of the model in memory by endpoint.
+
+    The endpoints are called eagerly: those with the same search then share its graph, and with it
+    the time of its first call.
+    """
+    where, first = "with the model in memory", endpoints[0]
+    what = f"calling {first.name} {where}"
+    progress(what)
+    answer = counted(_caller(first, first.answer), progress, what, len(sentences))
+
+    def sorted_answers(some):
+        return map_sorted(answer, some, BATCH_SIZE)
+
+    answers = {first.name: time.answers(sorted_answers, sentences, FIRST)}
+    compared = sentences[: len(answers[first.name])]
+    for endpoint in endpoints[1:]:
+        if time.allows(endpoint.name):
+            answers[endpoint.name] = _answers(endpoint, endpoint.answer, compared, progress, where)
+    return compared, answers
+
+
+def _exported(model, endpoints, sentences, requests, progress, where, time, is_first):
+    """Returns the answers of a loaded model by endpoint; it also answers `requests`.
+
+    The very first call takes place however little time is left.
+    """
+    answers = {}
+    for endpoint in endpoints:
+        if is_first and not answers or time.allows(f"{endpoint.name} {where}"):
+            call = functools.partial(model.run, endpoint.name)
+            answers[endpoint.name] = _answers(endpoint, call, sentences, progress, where)
     if requests:
         progress(f"answering {len(requests)} requests of the warm-up {where}")
     for request in requests:
-        model.run(request.signature, **request.inputs)
+        if time.allows(f"a warm-up request for {request.signature}"):
+            model.run(request.signature, **request.inputs)
     return answers
 
 
 def _judge(name, endpoints, agreement, answers, exported):
-    """Returns the metrics of every endpoint."""
+    """Returns the metrics of every endpoint that was called."""
     tokenizer = agreement.pipeline.target_tokenizer
     known = [
         rows
-        for rows in (*exported, *answers)
+        for rows in (*exported.values(), *answers.values())
         if all(answer.tokens is not None for row in rows for answer in row)
     ]
     reports = []
-    for endpoint, ours, theirs in zip(endpoints, answers, exported, strict=True):
+    for endpoint in endpoints:
+        if endpoint.name not in exported:
+            continue
         what = f"{name}, {endpoint.name}"
-        ours, theirs = (with_tokens(tokenizer, rows, *known) for rows in (ours, theirs))
+        ours, theirs = (
+            with_tokens(tokenizer, rows[endpoint.name], *known) for rows in (answers, exported)
+        )
         searches = map_sorted(endpoint.searches, agreement.samples, BATCH_SIZE)  # as `_answers`
         reports.append(agreement.judge(searches, ours, theirs, what))
         for sentence, *pair in zip(agreement.samples, ours, theirs, strict=True):
@@ -158,14 +186,16 @@ def _same(ours, theirs):
 
 def _answers(endpoint, call, sentences, progress, where):
     """Returns for each sentence a list of `EndpointOutput`s, the best one or the n best."""
-    tokenizer = endpoint.pipeline.target_tokenizer
-
-    def answer(batch):
-        return _rows(tokenizer, call(**endpoint.example(batch)))
-
     what = f"calling {endpoint.name} {where}"
     progress(what)  # the first call of a large model optimises its graph, which takes minutes
-    return map_sorted(counted(answer, progress, what, len(sentences)), sentences, BATCH_SIZE)
+    answer = counted(_caller(endpoint, call), progress, what, len(sentences))
+    return map_sorted(answer, sentences, BATCH_SIZE)
+
+
+def _caller(endpoint, call):
+    """Returns the function from sentences to the rows of an endpoint, which `call` calls."""
+    tokenizer = endpoint.pipeline.target_tokenizer
+    return lambda sentences: _rows(tokenizer, call(**endpoint.example(sentences)))
 
 
 def _rows(tokenizer, outputs):

@@ -4,6 +4,7 @@ import click
 
 from keras_transformer.cli.command import FILE, FOLDER, LeanSubcommands, refuse
 from keras_transformer.cli.export_options import (
+    CHECK_TIME,
     LENGTHS,
     MAX_LENGTH,
     SENTENCES,
@@ -63,6 +64,7 @@ def export() -> None:
 @LENGTHS
 @MAX_LENGTH
 @SENTENCES
+@CHECK_TIME
 def saved_model(run, directory, **options) -> None:
     """Write a SavedModel for TensorFlow Serving.
 

@@ -20,6 +20,15 @@ SENTENCES = option(
     "image.  [default: up to 200 of the run's test data]",
 )
 
+CHECK_TIME = option(
+    "--check-seconds",
+    type=FiniteRange(0, min_open=True),
+    metavar="SECONDS",
+    group=CHECK,
+    help="Time after which the check calls no further signature of a model that generates text. "
+    "The report names what was left out.  [default: 600]",
+)
+
 
 class Numbers(click.ParamType):
     """A parameter that is a list of positive numbers in increasing order, such as 1,4,16."""

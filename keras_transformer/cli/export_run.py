@@ -96,6 +96,7 @@ def export_run(
     if quantize is not None:
         metrics[f"{name}_bytes"] = report["bytes"]
     record(run, **metrics)
+    _warn_of_time(report)
     print_report(report, source)
 
 
@@ -123,6 +124,18 @@ def _check_parameters(pipeline, run, taken):
         known |= {*OF_GREEDY_OR_BEAM}
     others = [name for name in click.get_current_context().params if name not in known]
     refuse(others, f"has no effect on {run}, a run for {pipeline.task}.")
+
+
+def _warn_of_time(report):
+    """Warns if there was no time for a part of the check."""
+    not_called = report.get("not_called")
+    if not_called:
+        most, count = 3, len(not_called)
+        names = ", ".join(not_called[:most]) + (f" and {count - most} more" * (count > most))
+        warn(
+            f"the check compared {report['sentences']} sentences and ended before it had called "
+            f"everything; it left out {names}: increase --check-seconds"
+        )
 
 
 def _is_searched(pipeline):

@@ -8,7 +8,7 @@ from collections.abc import Generator
 
 from keras_transformer.files import remove_own_drafts
 
-SECONDS = 5.0  # for an orderly end
+SECONDS = 1.5  # for an orderly end
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 

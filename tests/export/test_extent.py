@@ -8,9 +8,10 @@ import pytest
 import rich.console
 
 from keras_transformer.cli.progress import shown_progress
-from keras_transformer.export.extent import FEW, MANY, SECONDS, affordable, counted
+from keras_transformer.export.extent import FEW, MANY, SECONDS, CheckTime, affordable, counted
 from keras_transformer.export.parity import LONGEST, compare, shortened
-from keras_transformer.export.saved_model.verify import _answers
+from keras_transformer.export.saved_model.verify import FIRST, _answers, _exported, _in_memory
+from keras_transformer.export.saved_model.warmup import Request
 from keras_transformer.tasks.results import Translation
 from keras_transformer.tasks.strings import map_sorted
 
@@ -27,6 +28,33 @@ class Slow:
 
     def clock(self):
         return self.now
+
+
+class Echo:
+    """An endpoint that answers each sentence with itself, in `seconds` of `clock`."""
+
+    pipeline = types.SimpleNamespace(target_tokenizer=None)
+
+    def __init__(self, name, clock, seconds=0.0):
+        self.name, self.clock, self.seconds = name, clock, seconds
+
+    def example(self, sentences):
+        return {"sentences": sentences}
+
+    def answer(self, sentences):
+        self.clock.now += self.seconds * len(sentences)
+        return {"text": np.array(sentences, object), "score": np.zeros(len(sentences))}
+
+
+class Loaded:
+    """An export of endpoints, which notes what is called."""
+
+    def __init__(self, *endpoints):
+        self.answers, self.calls = {kind.name: kind.answer for kind in endpoints}, []
+
+    def run(self, name, **inputs):
+        self.calls.append(name)
+        return self.answers[name](**inputs)
 
 
 def count(sentences, seconds):
@@ -49,6 +77,49 @@ def test_some_sentences_are_always_compared(seconds):
     assert count(late, seconds)[0] == 101, "one of them has to be a sentence"
 
 
+@pytest.mark.parametrize("seconds, compared", [(0.0, 100), (0.1, 100), (1.0, 11), (60.0, 2)])
+def test_as_many_sentences_are_compared_as_fit_into_the_time(seconds, compared):
+    clock = Slow(0)
+    sentences = [str(number).encode() for number in range(100)]
+    endpoints = [Echo("serving_default", clock, seconds), Echo("n_best", clock)]
+    time = CheckTime(100.0, clock.clock)
+    kept, answers = _in_memory(endpoints, sentences, lambda stage: None, time)
+    assert FIRST == 0.1 and kept == sentences[:compared]
+    for rows in answers.values():
+        assert [row[0].text.encode() for row in rows] == kept
+    assert (time.left_out, [*answers]) == (
+        ([], ["serving_default", "n_best"]) if seconds < 60 else (["n_best"], ["serving_default"])
+    )
+
+
+def test_a_sentence_is_compared_even_if_the_first_ones_are_empty():
+    clock = Slow(0)
+    time = CheckTime(1.0, clock.clock)
+    endpoints = [Echo("serving_default", clock, 9.0)]
+    kept, _ = _in_memory(endpoints, [b" ", b"", b"a", b"b", b"c"], lambda stage: None, time)
+    assert kept == [b" ", b"", b"a", b"b"]
+
+
+def test_what_there_is_no_time_for_is_left_out_and_named():
+    clock = Slow(0)
+    endpoints = [Echo(name, clock, 3.0) for name in ("serving_default", "n_best", "search")]
+    requests = [Request(kind.name, kind.example([b"a"])) for kind in endpoints]
+
+    def called(seconds, is_first=True):
+        model, time = Loaded(*endpoints), CheckTime(seconds, clock.clock)
+        options = [b"a"], requests, lambda stage: None, "here", time, is_first
+        answers = _exported(model, endpoints, *options)
+        return model.calls, [*answers], time.left_out
+
+    names = [kind.name for kind in endpoints]
+    warm_up = [f"a warm-up request for {name}" for name in names]
+    assert called(100.0) == (names * 2, names, [])
+    assert called(10.0) == ([*names, *names[:1]], names, warm_up[1:])
+    assert called(4.0) == (names[:2], names[:2], ["search here", *warm_up])
+    assert called(-1.0)[0] == names[:1], "the first call takes place in any case"
+    assert called(-1.0, is_first=False)[0] == []
+
+
 def test_every_batch_is_counted():
     stages = []
     double = counted(lambda batch: [2 * item for item in batch], stages.append, "doubling", 5)
@@ -60,18 +131,11 @@ def test_a_signature_is_shown_before_its_first_call():
     """Which optimises the graph: for 30 layers that takes minutes."""
     shown = []
 
-    class Endpoint:
-        name = "tokens"
-        pipeline = types.SimpleNamespace(target_tokenizer=None)
-
-        def example(self, sentences):
-            return {"sentences": sentences}
-
     def call(sentences):
         shown.append("called")
         return {"text": np.array(sentences), "score": np.zeros(len(sentences))}
 
-    rows = _answers(Endpoint(), call, [b"a", b"b"], shown.append, "here")
+    rows = _answers(Echo("tokens", None), call, [b"a", b"b"], shown.append, "here")
     assert [row[0].text for row in rows] == ["a", "b"]
     assert shown == ["calling tokens here", "called", "calling tokens here: 2 of 2 texts"]
 
