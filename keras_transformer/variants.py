@@ -6,6 +6,8 @@ from typing import Any, ClassVar
 
 from keras_transformer.checks import check_choice
 
+KERAS_OBJECT = "keras_object"  # key of an object of Keras among the arguments of another object
+
 
 class Variant:
     """Base class of the values of an option that users can extend: a position or a score.
@@ -30,10 +32,10 @@ class Variant:
         return cls(**config)
 
     def __eq__(self, other: object) -> bool:
-        return type(other) is type(self) and other.get_config() == self.get_config()
+        return type(other) is type(self) and _compared(other) == _compared(self)
 
     def __hash__(self) -> int:
-        return hash((type(self), json.dumps(self.get_config(), sort_keys=True, default=repr)))
+        return hash((type(self), json.dumps(_compared(self), sort_keys=True, default=repr)))
 
     def __repr__(self) -> str:
         arguments = ", ".join(f"{key}={value!r}" for key, value in self.get_config().items())
@@ -97,9 +99,13 @@ def registered_name(value: Variant) -> str:
 
 
 def plain(value: Any) -> Any:
-    """Returns a value with dictionaries of plain values in place of objects."""
+    """Returns a value with dictionaries of plain values in place of objects.
+
+    The arguments of an object may themselves be such objects, or objects of Keras.
+    """
     if isinstance(value, Variant):
-        return {"class_name": registered_name(value), "config": value.get_config()}
+        config = _with(_described, value.get_config())
+        return {"class_name": registered_name(value), "config": config}
     if isinstance(value, dict):
         return {key: plain(item) for key, item in value.items()}
     return value
@@ -123,4 +129,53 @@ def restored(option: str, value: Any) -> Any:
             f"`{option}` needs the class {value['class_name']!r}, which is not registered with "
             "Keras: import the module that defines it first."
         )
-    return kind.from_config(value.get("config", {}))
+    return kind.from_config(_with(_original, value.get("config", {})))
+
+
+def _with(change, value):
+    """Returns a nest of values in which `change` has replaced some, or dictionaries of values."""
+    changed = change(value)
+    if changed is not value:
+        return changed
+    if isinstance(value, dict):
+        return {key: _with(change, item) for key, item in value.items()}
+    if type(value) in (list, tuple):
+        return type(value)(_with(change, item) for item in value)
+    return value
+
+
+def _described(value):
+    """Returns an argument of an object as plain values, or unchanged if it is no object."""
+    if isinstance(value, Variant):
+        return plain(value)
+    if _is_configured(value):
+        import keras
+
+        return {KERAS_OBJECT: keras.saving.serialize_keras_object(value)}
+    return value
+
+
+def _original(value):
+    """Returns the object that `_described` described; any other value is returned unchanged."""
+    if not isinstance(value, dict) or {*value} not in ({"class_name", "config"}, {KERAS_OBJECT}):
+        return value
+    import keras
+
+    if KERAS_OBJECT in value:
+        return keras.saving.deserialize_keras_object(value[KERAS_OBJECT])
+    name = value["class_name"]
+    kind = keras.saving.get_registered_object(name) if isinstance(name, str) else None
+    is_variant = isinstance(kind, type) and issubclass(kind, Variant)
+    return restored(kind.option, value) if is_variant else value
+
+
+def _compared(value):
+    """Returns an argument of an object in a form in which equal objects are equal."""
+    if isinstance(value, Variant) or _is_configured(value):
+        return {"class": type(value).__qualname__, "config": _with(_compared, value.get_config())}
+    return value
+
+
+def _is_configured(value):
+    """Returns whether a value is an object with a configuration, such as an initializer."""
+    return hasattr(value, "get_config") and not isinstance(value, type)

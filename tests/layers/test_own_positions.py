@@ -64,6 +64,27 @@ class Distance(kt.AttentionScore):
         return {"slope": self.slope}
 
 
+@keras.saving.register_keras_serializable("tests")
+class Both(Near):
+    """The biases of other positions, times numbers that an initializer makes."""
+
+    def __init__(self, of_others=(), start="ones", names=None):
+        self.of_others, self.start, self.names = of_others, start, names or {}
+
+    def build_attention(self, attention):
+        for position in self.of_others:
+            position.build_attention(attention)
+        shape = (len(self.of_others),)
+        attention.parts = attention.add_weight(shape=shape, initializer=self.start, name="parts")
+
+    def bias(self, attention, heads, queries, keys):
+        biases = [each.bias(attention, heads, queries, keys) for each in self.of_others]
+        return sum(attention.parts[n] * bias for n, bias in enumerate(biases))
+
+    def get_config(self):
+        return {"of_others": self.of_others, "start": self.start, "names": self.names}
+
+
 class Unregistered(Near):
     """Cannot be saved."""
 
@@ -158,6 +179,29 @@ def test_models_are_saved_with_their_objects(changes, tmp_path):
     assert loaded.config == model.config
     assert hash(loaded.config) == hash(model.config)
     np.testing.assert_allclose(loaded(inputs), expected, **SAME)
+
+
+def test_a_position_that_holds_positions_and_objects_of_keras_is_restored(tmp_path):
+    start = keras.initializers.RandomUniform(0.5, 1.5, seed=3)
+    position = Both([Near(2), kt.layers.positions.Alibi()], start)
+    model = randomise(kt.Transformer(small_config(position=position)))
+    inputs = {"source": sentences([13, 6]), "target": sentences([7, 5], first=2)}
+    model.save(tmp_path / "model.keras")
+    again = keras.models.load_model(tmp_path / "model.keras")
+    np.testing.assert_allclose(again(inputs), to_numpy(model(inputs)), **SAME)
+    copy = again.config.encoder.position
+    assert copy == position and hash(copy) == hash(position)
+    assert copy.start.get_config() == start.get_config() and type(copy.start) is type(start)
+    assert copy != Both(position.of_others, keras.initializers.RandomUniform(0.5, 1.4, seed=3))
+
+
+def test_nests_of_positions_are_restored_and_other_dictionaries_are_left_alone():
+    names = {"class_name": "mine", "config": {"near": Near(5)}}
+    position = Both([Both([Near(1)], keras.initializers.Zeros())], names=names)
+    plain = json.loads(json.dumps(kt.layers.positions.serialize(position)))
+    again = kt.layers.positions.get(plain)
+    assert again == position and again != Both([Both([Near(2)])], names=names)
+    assert again.of_others[0].of_others == [Near(1)] and again.names == names
 
 
 def test_a_position_acts_where_it_can():
