@@ -207,8 +207,9 @@ class TokenMask(keras.Layer):
 
     Args:
         pad_id: Id of the padding token.
-        keeps_first: Whether the first position of each text counts even if its token is `pad_id`,
-            as in models whose outputs begin with that token.
+        keeps_first: Whether `pad_id` also begins texts, as in models whose outputs begin with that
+            token. Then the first position of a row counts, and so does a `pad_id` that other tokens
+            follow: it begins a further text of the row.
         **kwargs: `name`, `dtype` and `trainable` as in every Keras layer.
 
     Call arguments:
@@ -232,7 +233,9 @@ class TokenMask(keras.Layer):
         if not self.keeps_first:
             return real
         first = ops.equal(ops.cumsum(ops.ones_like(tokens), axis=1), 1)  # [B, T]
-        return ops.logical_or(real, first)
+        counts = ops.cumsum(ops.cast(real, "int32"), axis=1)  # [B, T]
+        begins = ops.less(counts, counts[:, -1:])  # [B, T], before the last real token
+        return ops.logical_or(ops.logical_or(real, first), begins)
 
     def compute_output_spec(self, inputs: list[Tensor]) -> Any:  # noqa: D102
         return keras.KerasTensor(inputs[0].shape, dtype=inputs[0].dtype)

@@ -11,6 +11,7 @@ import numpy as np
 from keras_transformer.config.model import ModelConfig
 from keras_transformer.layers.kernels import DEFAULT, Kernels
 from keras_transformer.layers.quantization import policy_of, quantize_sublayers, split_policy
+from keras_transformer.models.loss_shapes import check_loss
 from keras_transformer.models.parts import Parts
 from keras_transformer.tensors import Tensor
 
@@ -80,6 +81,7 @@ class ConfiguredModel(keras.Model):
 
     config_class: Any = None
     default_name: str | None = None
+    _checked_loss: Any = None  # the loss that the model was last compiled with and has computed
 
     def __init__(
         self,
@@ -174,6 +176,24 @@ class ConfiguredModel(keras.Model):
         self._check_arrays(x)
         with self._naming_unknown_ids():
             return super().predict(x, *args, **kwargs)
+
+    def compute_loss(
+        self,
+        x: Any = None,
+        y: Any = None,
+        y_pred: Any = None,
+        sample_weight: Any = None,
+        training: bool = True,
+    ) -> Tensor:
+        """Returns the loss: see `keras.Model.compute_loss`.
+
+        Raises:
+            ValueError: If the loss has no value for each position: see `check_loss`.
+        """
+        if self.loss is not self._checked_loss:
+            check_loss(self.loss, y, y_pred)
+            self._checked_loss = self.loss
+        return super().compute_loss(x, y, y_pred, sample_weight, training)
 
     @contextlib.contextmanager
     def _naming_unknown_ids(self):

@@ -14,7 +14,7 @@ FRAMES = np.random.default_rng(2).normal(size=(4, 12, 5)).astype("float32")
 
 
 def _of(config_class, **changes):
-    return config_class(**small_fields(config_class), **changes)
+    return config_class(**{**small_fields(config_class), **changes})
 
 
 MODELS = {
@@ -120,6 +120,67 @@ def test_the_first_token_counts_if_outputs_begin_with_padding():
     labels = labels_for(logits, real)
     measured = model.evaluate(inputs, labels, batch_size=4, verbose=0)
     np.testing.assert_allclose(measured, expected(logits, labels, real), rtol=1e-5)
+
+
+def test_every_text_of_a_row_counts_from_its_first_token_if_texts_begin_with_padding():
+    model = compiled(randomise(kt.LanguageModel(_of(kt.LanguageModelConfig, bos_id=0))))
+    rows = np.array([[0, 5, 6, 0, 7, 8, 0, 9], [0, 4, 0, 3, 0, 0, 0, 0], [0] * 8], "int32")
+    real = np.array([[1] * 8, [1, 1, 1, 1, 0, 0, 0, 0], [1] + [0] * 7], bool)
+    logits = to_numpy(model(rows))
+    labels = labels_for(logits, real)
+    measured = model.evaluate(rows, labels, batch_size=4, verbose=0)
+    np.testing.assert_allclose(measured, expected(logits, labels, real), rtol=1e-5)
+
+
+def of_texts(y, logits):
+    values = keras.losses.sparse_categorical_crossentropy(y, logits, from_logits=True)
+    return keras.ops.mean(values, axis=-1)  # [B]
+
+
+class OfTexts(keras.Loss):
+    def call(self, y, logits):
+        return of_texts(y, logits)
+
+
+class OfBatch(OfTexts):
+    def call(self, y, logits):
+        return keras.ops.mean(super().call(y, logits))
+
+
+class OfPositions(keras.Loss):
+    def call(self, y, logits):
+        return keras.losses.sparse_categorical_crossentropy(y, logits, from_logits=True)
+
+
+@pytest.mark.parametrize("loss", [of_texts, OfTexts(), OfTexts(reduction=None)])
+def test_a_loss_with_a_value_for_each_text_is_refused(loss):
+    model = kt.LanguageModel(_of(kt.LanguageModelConfig))
+    model.compile(loss=loss, run_eagerly=True)
+    with pytest.raises(ValueError, match=r"`loss` must return one value for .*shape \(4,\) for"):
+        model.evaluate(TOKENS, TOKENS, verbose=0)
+
+
+def test_a_loss_with_a_value_for_each_text_is_refused_where_it_could_be_of_positions():
+    model = kt.LanguageModel(_of(kt.LanguageModelConfig))
+    model.compile(loss=OfTexts(), run_eagerly=True)
+    with pytest.raises(ValueError, match=r"`loss` must return one value for each position"):
+        model.evaluate(TOKENS[:, :4], TOKENS[:, :4], verbose=0)
+
+
+def test_own_losses_of_positions_or_of_the_batch():
+    model = randomise(kt.LanguageModel(_of(kt.LanguageModelConfig)))
+    logits, real = to_numpy(model(TOKENS)), TOKENS != 0
+    labels = labels_for(logits, real)
+    losses, _ = expected(logits, labels, real)
+    everywhere, _ = expected(logits, labels, np.ones_like(real))
+    for loss, right in (
+        (OfPositions(), losses),
+        (OfPositions(reduction=None), losses * real.mean()),
+        (OfBatch(), everywhere),
+    ):
+        model.compile(loss=loss, run_eagerly=True)
+        measured = model.evaluate(TOKENS, labels, batch_size=4, verbose=0)
+        np.testing.assert_allclose(measured, right, rtol=1e-5)
 
 
 def test_logits_stay_float32_in_mixed_precision():
