@@ -68,7 +68,7 @@ class EngineApart(contextlib.AbstractContextManager):
     def _begin(self):
         self._trouble = None  # reason why the next answer would not be that of the next call
         self._process = self._start()
-        self._finish = weakref.finalize(self, _end, self._process, self._owner)
+        self._finish = weakref.finalize(self, _end, self._process, self._log, self._owner)
         try:
             fields, _ = self._receive()
         except BaseException:
@@ -79,6 +79,9 @@ class EngineApart(contextlib.AbstractContextManager):
     def _start(self):
         try:
             self._log = tempfile.TemporaryFile()  # noqa: SIM115
+        except OSError as error:
+            raise ExportError(f"{PROCESS} could not start: {error}") from error
+        try:
             return subprocess.Popen(
                 child_process.program(*self._program),
                 stdin=subprocess.PIPE,
@@ -88,6 +91,7 @@ class EngineApart(contextlib.AbstractContextManager):
                 pass_fds=getattr(self._inherited, "descriptors", ()),
             )
         except OSError as error:
+            self._log.close()
             raise ExportError(f"{PROCESS} could not start: {error}") from error
 
     def run(self, name: str, /, **inputs: Any) -> dict[str, np.ndarray]:
@@ -106,8 +110,13 @@ class EngineApart(contextlib.AbstractContextManager):
             raise
         return self._receive()[1]
 
-    def __exit__(self, *error) -> None:
+    def close(self) -> None:
+        """Ends the process; every further call raises an error."""
+        self._restarts = False
         self._finish()
+
+    def __exit__(self, *error) -> None:
+        self.close()
 
     def _prepare(self):
         """Makes sure that the next answer belongs to the next call."""
@@ -150,12 +159,12 @@ class EngineApart(contextlib.AbstractContextManager):
         return child_process.failure(PROCESS, status, self._log.read())
 
 
-def _end(process, owner):
+def _end(process, log, owner):
     """Ends the process of an engine, unless this process was only forked from its owner."""
     if os.getpid() != owner:
         return
     process.kill()  # nothing is lost
-    for stream in (process.stdin, process.stdout):
+    for stream in (process.stdin, process.stdout, log):
         with contextlib.suppress(OSError):  # a request that it did not read any more
             stream.close()
     process.wait()

@@ -3,7 +3,7 @@
 import contextlib
 import queue
 import re
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from typing import Any
 
 import numpy as np
@@ -11,8 +11,8 @@ import tensorflow as tf
 
 from keras_transformer.checks import is_integer
 from keras_transformer.tasks.graphs import STRINGS, traced_once
-from keras_transformer.tasks.results import Translation, to_best, to_n_best
-from keras_transformer.tasks.strings import read_strings, write_strings
+from keras_transformer.tasks.results import Alignment, Translation, to_best, to_n_best
+from keras_transformer.tasks.strings import map_sorted, read_strings, write_strings
 
 # Beginnings of lines that TensorFlow writes before the message of an error in a graph.
 PLACES = ("Graph execution error:", "Detected at node", "<stack traces unavailable>", "  File ")
@@ -67,6 +67,40 @@ class OpenGenerator:
         found = self.decode(read["source"].to_list(), n=n, **options)
         written = graphs.write(*found[:2], read["empty"], read.pop("valid"))
         return {**written, **read, "found": found}
+
+    @property
+    def aligns(self) -> bool:
+        """`True` if it returns attention weights, which depends on the options of the export."""
+        return False
+
+    def align(
+        self,
+        sentences: list[str],
+        batch_size: int = 64,
+        progress: Callable[[int], object] | None = None,
+    ) -> list[Alignment]:
+        """Returns an `Alignment` for each of a list of strings, by greedy search.
+
+        Args:
+            sentences: List of strings.
+            batch_size: Number of sentences translated at a time.
+            progress: Function that is called after each batch with the number of finished
+                sentences. `None`: no progress is shown.
+
+        Raises:
+            ValueError: If the export does not return attention weights.
+        """
+        self._check_alignment()
+        return map_sorted(self._align, sentences, batch_size, progress=progress)
+
+    def _check_alignment(self):
+        """Raises a `ValueError` unless the export returns attention weights."""
+        if not self.aligns:
+            raise ValueError("This export does not return attention weights. Use the run.")
+
+    def _align(self, sentences):
+        """Returns the `Alignment`s of a batch."""
+        raise NotImplementedError
 
     def choose_languages(self, source: str | None = None, target: str | None = None) -> None:
         """Replaces the default languages of a multilingual model; `None` keeps one.
@@ -125,22 +159,35 @@ class Pool:
     """Pool of objects, each of which is used by one thread at a time.
 
     Args:
-        items: List of the objects.
+        items: List of the objects. `close` calls the `close` of those that have one.
     """
 
     def __init__(self, items):
+        self._items, self._is_closed = items, False
         self._free = queue.LifoQueue()  # last in, first out: few threads warm up few objects
         for item in items:
             self._free.put(item)
 
     @contextlib.contextmanager
     def borrow(self) -> Generator[Any]:
-        """Provides an object to the block; waits while other threads use all of them."""
+        """Provides an object to the block; waits while other threads use all of them.
+
+        Raises:
+            ValueError: If the pool is closed.
+        """
+        if self._is_closed:
+            raise ValueError("This export has been closed. Open it again.")
         item = self._free.get()
         try:
             yield item
         finally:
             self._free.put(item)
+
+    def close(self) -> None:
+        """Closes the objects; nothing can be borrowed any more."""
+        self._is_closed = True
+        for item in self._items:
+            getattr(item, "close", lambda: None)()
 
 
 def padded(rows, padding, shape=None) -> np.ndarray:

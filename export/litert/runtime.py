@@ -1,5 +1,6 @@
 """Loaded .tflite files, as `keras-transformer translate` and the checks use them."""
 
+import contextlib
 import os
 import pathlib
 from collections.abc import Callable
@@ -20,11 +21,13 @@ from keras_transformer.export.runtime import OpenGenerator, Pool, check_threads,
 from keras_transformer.tasks import TASKS
 from keras_transformer.tasks.generator import Generator
 from keras_transformer.tasks.results import Alignment, Translation, to_best
-from keras_transformer.tasks.strings import map_sorted
 
 
-class LiteRTFile:
+class LiteRTFile(contextlib.AbstractContextManager):
     """A loaded .tflite file that `export_litert` has written.
+
+    With several parallel calls it may start processes. They end with `close`, with a `with` block
+    around the file, or with this object.
 
     Any number of threads may share it. An engine of LiteRT has one set of buffers: two threads that
     used it at the same time would crash the process or receive each other's tokens. Each call
@@ -97,6 +100,13 @@ class LiteRTFile:
         self.blank = getattr(self.pipeline, "blank", True)
         self.output = self.pipeline.output
 
+    def close(self) -> None:
+        """Ends the processes of the engines, if there are any; further calls raise `ValueError`."""
+        self._engines.close()
+
+    def __exit__(self, *error) -> None:
+        self.close()
+
     def run_signature(self, name: str, **inputs: np.ndarray) -> dict[str, np.ndarray]:
         """Runs a signature on arrays of exactly its shapes.
 
@@ -147,8 +157,7 @@ class LiteRTTranslator(LiteRTFile, OpenGenerator):
         return to_best(self._generate(sentences, signature=signature), self.result)
 
     @property
-    def aligns(self) -> bool:
-        """`True` if the file was exported with `alignment`."""
+    def aligns(self) -> bool:  # noqa: D102
         return all(signature.alignment is not None for signature in self.signatures)
 
     @property
@@ -156,29 +165,12 @@ class LiteRTTranslator(LiteRTFile, OpenGenerator):
         """`True` if sources begin with tokens of languages."""
         return self.tokenizers.source.languages is not None
 
-    def align(
-        self,
-        sentences: list[str],
-        batch_size: int = 64,
-        progress: Callable[[int], object] | None = None,
-    ) -> list[Alignment]:
-        """Returns an `Alignment` for each of a list of strings, by greedy search.
-
-        Args:
-            sentences: List of strings.
-            batch_size: Number of sentences translated at a time.
-            progress: Function that is called after each batch with the number of finished
-                sentences. `None`: no progress is shown.
-
-        Raises:
-            ValueError: If the file was exported without `alignment`, or has languages.
-        """
+    def _check_alignment(self):
         if not self.aligns or self.has_languages:
             raise ValueError(
                 "Alignments need a file for one pair of languages that was exported with "
                 "--alignment, and greedy search."
             )
-        return map_sorted(self._align, sentences, batch_size, progress=progress)
 
     def _align(self, sentences):
         read = self._generate(sentences, weights=(weights := []))

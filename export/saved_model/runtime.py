@@ -2,7 +2,6 @@
 
 import os
 import pathlib
-from collections.abc import Callable
 
 import numpy as np
 import tensorflow as tf
@@ -22,7 +21,7 @@ from keras_transformer.tasks.results import COMPLETE, Alignment, to_best
 from keras_transformer.tasks.signatures import DEFAULT, OPTIONS
 from keras_transformer.tasks.single_pass.codec import Result
 from keras_transformer.tasks.single_pass.pipeline import SinglePass
-from keras_transformer.tasks.strings import check_sentence, map_sorted
+from keras_transformer.tasks.strings import check_sentence
 
 NO_ALIGNMENT = (
     "{} has no signature `alignment`, which returns attention weights. Export the model again with "
@@ -105,8 +104,7 @@ class SavedModelTranslator(OpenGenerator):
         return {"cross": Attention("cross", target, source, weights, False, cut)}
 
     @property
-    def aligns(self) -> bool:
-        """`True` if the model was exported with `alignment`."""
+    def aligns(self) -> bool:  # noqa: D102
         return "alignment" in self._model.signatures
 
     @property
@@ -114,36 +112,18 @@ class SavedModelTranslator(OpenGenerator):
         """`True` if requests choose languages."""
         return "languages" in self._model.signatures
 
-    def align(
-        self,
-        sentences: list[str],
-        batch_size: int = 64,
-        progress: Callable[[int], object] | None = None,
-    ) -> list[Alignment]:
-        """Returns an `Alignment` for each of a list of strings, by greedy search.
-
-        Args:
-            sentences: List of strings.
-            batch_size: Number of sentences translated at a time.
-            progress: Function that is called after each batch with the number of finished
-                sentences. `None`: no progress is shown.
-
-        Raises:
-            ValueError: If the model was exported without `alignment`.
-        """
+    def _check_alignment(self):
         if not self.aligns:
             raise ValueError(NO_ALIGNMENT.format(self.path))
 
-        def align(batch):
-            outputs = self._model.signatures["alignment"](sentences=tf.constant(batch))
-            names = ("source_pieces", "target_pieces", "alignment")
-            columns = (outputs.pop(name).numpy() for name in names)
-            outputs["text"] = outputs[self._kind.output]
-            each = {name: tf.expand_dims(outputs[name], 1) for name in ("text", "score", COMPLETE)}
-            results = to_best({**each, "truncated": outputs["truncated"]}, self.result)
-            return [_alignment(*row) for row in zip(*columns, results, strict=True)]
-
-        return map_sorted(align, sentences, batch_size, progress=progress)
+    def _align(self, sentences):
+        outputs = self._model.signatures["alignment"](sentences=tf.constant(sentences))
+        names = ("source_pieces", "target_pieces", "alignment")
+        columns = (outputs.pop(name).numpy() for name in names)
+        outputs["text"] = outputs[self._kind.output]
+        each = {name: tf.expand_dims(outputs[name], 1) for name in ("text", "score", COMPLETE)}
+        results = to_best({**each, "truncated": outputs["truncated"]}, self.result)
+        return [_alignment(*row) for row in zip(*columns, results, strict=True)]
 
     def _generate(self, sentences, n=None):
         """Returns the outputs of the signature `n_best`; without `n` those of the default one.

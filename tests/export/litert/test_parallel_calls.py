@@ -25,6 +25,8 @@ from keras_transformer.export.litert.engines import (
     InterpretedEngine,
 )
 from keras_transformer.export.litert.parallel import open_engines
+from keras_transformer.export.litert.runtime import LiteRTFile
+from keras_transformer.export.runtime import OpenGenerator, Pool
 
 X = np.array([[1, 2.5, -3]], np.float32)
 
@@ -109,6 +111,36 @@ def test_the_processes_outlive_the_thread_that_opened_the_file(file):
             assert engine.run("product", x=X)["y"].shape == (1, 5)
 
 
+class OpenFile(LiteRTFile):
+    """A file as far as its engines are concerned."""
+
+    def __init__(self, opened):
+        self._engines = Pool(opened)
+
+
+def test_the_processes_end_with_the_block_around_a_file(file):
+    opened = open_engines(file, COMPILED, count=2)
+    running = [(number, files._start(number)) for number in processes(opened)]
+    logs = [engine._log for engine in opened]
+    with OpenFile(opened) as model:
+        assert model.run_signature("product", x=X)["y"].shape == (1, 5)
+        assert all(files._runs(*process) for process in running)
+    assert until(lambda: not any(files._runs(*process) for process in running))
+    assert all(log.closed for log in logs), "an open file would be a ResourceWarning"
+    with pytest.raises(ValueError, match=r"This export has been closed\. Open it again\."):
+        model.run_signature("product", x=X)
+    with pytest.raises(ExportError, match="has been closed"):
+        opened[0].run("product", x=X)  # it does not start again
+
+
+def test_a_file_without_processes_can_be_closed(file):
+    model = OpenFile(open_engines(file, COMPILED))
+    model.close()
+    model.close()
+    with pytest.raises(ValueError, match="has been closed"):
+        model.run_signature("product", x=X)
+
+
 def test_the_processes_end_with_their_engines(file):
     opened = open_engines(file, COMPILED, count=2)
     running = [(number, files._start(number)) for number in processes(opened)]
@@ -186,3 +218,9 @@ def test_a_file_that_litert_cannot_read_is_refused(tmp_path):
     path.write_bytes(b"no model")
     with pytest.raises(RuntimeError):
         open_engines(path, COMPILED, count=2)
+
+
+def test_a_generator_without_attention_weights_refuses_alignments():
+    assert not OpenGenerator().aligns
+    with pytest.raises(ValueError, match=r"This export does not return attention weights\. Use"):
+        OpenGenerator().align(["a"])
