@@ -1,7 +1,8 @@
-"""Constant arrays that all graphs share, so that each is stored once."""
+"""Constant arrays that all graphs share, and results that all layers of a graph share."""
 
 import hashlib
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 import keras
@@ -9,6 +10,7 @@ import numpy as np
 
 # From a digest to the tensor, as long as a graph uses it.
 KNOWN = weakref.WeakValueDictionary()
+RESULTS = "_keras_transformer_results"  # attribute of a graph
 
 
 def shared(array: np.ndarray) -> Any:
@@ -39,3 +41,39 @@ def shared(array: np.ndarray) -> Any:
                 return array
             tensor = KNOWN[key] = tf.constant(array)
     return tensor
+
+
+def once(key: tuple, tensor: Any, compute: Callable[[], Any]) -> Any:
+    """Returns a result that follows from a tensor alone, computed once in a graph.
+
+    A stack calls each of its blocks with the same positions. With TensorFlow, what follows from
+    them is in the graph once instead of once in each block: graphs of deep models take minutes to
+    trace and to optimise.
+
+    Args:
+        key: What the result depends on apart from the tensor, hashable.
+        tensor: The tensor.
+        compute: Function that computes the result.
+
+    Returns:
+        The result of `compute`, or with TensorFlow of an earlier call with the same tensor and an
+        equal key in the same graph.
+    """
+    if keras.backend.backend() != "tensorflow":
+        return compute()
+    import tensorflow as tf  # not needed by other backends
+
+    if tf.executing_eagerly() or not tf.is_tensor(tensor):
+        return compute()
+    graph = tf.compat.v1.get_default_graph()
+    if getattr(tensor, "graph", None) is not graph:
+        return compute()
+    # The graph holds the results, so that they are freed with it. They hold the tensor: otherwise
+    # another one could get its id.
+    results = getattr(graph, RESULTS, None)
+    if results is None:
+        setattr(graph, RESULTS, results := {})
+    key = (*key, id(tensor))
+    if key not in results:
+        results[key] = tensor, compute()
+    return results[key][1]

@@ -87,3 +87,44 @@ def test_equal_tables_share_a_tensor_that_is_freed_with_its_graphs():
     del first, second
     gc.collect()
     assert not known()
+
+
+def lookups(count, *bases):
+    """Returns the number of table look-ups in a graph of steps of `count` layers for each base."""
+    layers = [MultiHeadSelfAttention(2, position=Rotary(9, b)) for b in bases for _ in range(count)]
+    for layer in layers:
+        layer.build((None, None, 8))
+
+    def step(x, index):
+        for layer in layers:
+            x, _ = layer.step(x, layer.empty_cache(tf.shape(x)[0], 7), index)
+        return x
+
+    signature = [tf.TensorSpec([None, 1, 8]), tf.TensorSpec([], tf.int32)]
+    graph = tf.function(step, input_signature=signature, autograph=False).get_concrete_function()
+    x = tf.random.stateless_normal([3, 1, 8], (1, 2))
+    for index in (0, 3):
+        np.testing.assert_allclose(graph(x, index), step(x, index), rtol=0, atol=1e-6)
+    return sum(node.type == "GatherV2" for node in graph.graph.get_operations())
+
+
+def test_all_blocks_look_up_the_rotations_of_their_positions_once():
+    assert lookups(1, 50.0) == lookups(3, 50.0) == 2  # sine and cosine, for queries and keys
+    assert lookups(2, 50.0, 60.0) == 4
+
+
+def test_results_are_shared_only_for_the_same_tensor_of_a_graph():
+    counts = []
+
+    def result(tensor):
+        return constants.once(("name",), tensor, lambda: counts.append(1) or tensor + 1)
+
+    def both(x, y):
+        outer = result(x)
+        (inner,) = tf.while_loop(lambda i: i < 3, lambda i: (result(i) + 0 * result(x),), (x,))
+        return outer + result(x), result(y), inner
+
+    both_of = tf.function(both, autograph=False)
+    assert [int(value) for value in both_of(tf.constant(1), tf.constant(5))] == [4, 6, 3]
+    assert len(counts) == 4, "x and y, in the loop i, and x as the loop captures it"
+    assert result(tf.constant(4)) == 5 and result(np.float32(2)) == 3

@@ -9,7 +9,7 @@ from keras import ops
 
 from keras_transformer.checks import check_positive
 from keras_transformer.config.positions import ROTARY_BASE, check_waves
-from keras_transformer.layers.constants import shared
+from keras_transformer.layers.constants import once, shared
 from keras_transformer.layers.positions.position import Position
 from keras_transformer.layers.positions.tables import check_length, rows_or_nan
 from keras_transformer.tensors import Tensor
@@ -78,13 +78,19 @@ class Rotary(Position):
                 f"Received: d_k={size}."
             )
         check_length("rotary", self.max_length, _known_length(positions))
-        scale = 1.0 if self.scale is None else self.scale
-        sine, cosine = (
-            ops.cast(scale * rows_or_nan(waves, positions, self.max_length), heads.dtype)
-            for waves in self._waves(positions, size)
-        )  # [T, K / 2] or [K / 2] each
+        key = (type(self), size, str(heads.dtype), *self.get_config().values())
+        waves = once(key, positions, lambda: self._scaled_waves(positions, size, heads.dtype))
+        sine, cosine = waves  # [T, K / 2] or [K / 2] each
         one, two = heads[..., : size // 2], heads[..., size // 2 :]  # [B, H, T, K / 2]
         return ops.concatenate([one * cosine - two * sine, two * cosine + one * sine], axis=-1)
+
+    def _scaled_waves(self, positions, size, dtype):
+        """Returns the sines and cosines of the angles, times `scale`; NaN at later positions."""
+        scale = 1.0 if self.scale is None else self.scale
+        return tuple(
+            ops.cast(scale * rows_or_nan(waves, positions, self.max_length), dtype)
+            for waves in self._waves(positions, size)
+        )
 
     def _waves(self, positions, size):
         """Returns the sines and cosines of the angles at positions, float32 `[..., K / 2]` each."""

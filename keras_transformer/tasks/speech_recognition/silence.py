@@ -64,7 +64,8 @@ class Silence:
             (name, value), *_ = chosen.items()
             raise ValueError(
                 f"`{name}` must be None for a model that does not compute the probability of "
-                f"silence (`no_speech_id`). Received: {name}={value!r}."
+                f"silence (`no_speech_id`), as Whisper does if its checkpoint is converted again. "
+                f"Received: {name}={value!r}."
             )
         return None
 
