@@ -104,7 +104,7 @@ class LiteRTFile(contextlib.AbstractContextManager):
         """Ends the processes of the engines, if there are any; further calls raise `ValueError`."""
         self._engines.close()
 
-    def __exit__(self, *error) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def run_signature(self, name: str, **inputs: np.ndarray) -> dict[str, np.ndarray]:
