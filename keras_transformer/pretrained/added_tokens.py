@@ -80,7 +80,8 @@ def read_mask(ids, folder, content, default) -> tuple[str | None, bool]:
         named,
     ]
     entry = next((e for e in entries if isinstance(e, dict) and e.get("content") == mask), {})
-    if entry.get("rstrip") or entry.get("single_word") or entry.get("normalized"):
+    normalized = entry.get("normalized") and (content or {}).get("normalizer") is not None
+    if entry.get("rstrip") or entry.get("single_word") or normalized:
         return None, False
     return mask, entry.get("lstrip") is True
 

@@ -7,6 +7,7 @@ import bert_folders
 import bert_in_python
 import numpy as np
 import pytest
+import roberta_folders
 from bert_folders import PIECES
 from click.testing import CliRunner
 from masked_heads import KINDS, NAMES, forward, masked_texts, random_rows, write_folder
@@ -202,6 +203,20 @@ def test_a_mask_with_other_rules_is_not_one(tmp_path):
     (tmp_path / "tokenizer_config.json").write_text(json.dumps({"added_tokens_decoder": entry}))
     with pytest.raises(ValueError, match="must have a mask token that is found in texts"):
         read_checkpoint(tmp_path)
+
+
+@pytest.mark.parametrize("normalizer", [None, {"type": "NFC"}])
+def test_a_mask_may_be_normalized_where_nothing_is(normalizer, tmp_path):
+    """The published tokenizer.json of RoBERTa says so, and has no normalisation."""
+    settings, _ = write_folder(tmp_path, "roberta")
+    mask = {**mask_entry(lstrip=True, normalized=True), "id": settings["vocab_size"] - 1}
+    content = {**roberta_folders.tokenizer_json(), "normalizer": normalizer, "added_tokens": [mask]}
+    (tmp_path / "tokenizer.json").write_text(json.dumps(content))
+    if normalizer is None:
+        assert read_checkpoint(tmp_path).tokenizers.source.mask == "<mask>"
+    else:
+        with pytest.raises(ValueError, match="must have a mask token that is found in texts"):
+            read_checkpoint(tmp_path)
 
 
 def test_a_text_after_a_mask_must_get_the_space_that_begins_a_text(tmp_path):
