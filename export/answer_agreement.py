@@ -10,7 +10,8 @@ from keras_transformer.export.errors import ExportError
 from keras_transformer.export.limits import Limits
 from keras_transformer.export.parity import SHOWN, difference, shortened
 from keras_transformer.export.processor import describe_processor
-from keras_transformer.tasks.single_pass.codec import Choice, Codec
+from keras_transformer.tasks.single_pass.codec import Codec
+from keras_transformer.tasks.single_pass.result import Choice
 
 DIFFERENCE = "_difference"  # ends the names of the numbers in a report
 

@@ -19,8 +19,8 @@ from keras_transformer.tasks.attention import Attention
 from keras_transformer.tasks.generator import Generator
 from keras_transformer.tasks.results import COMPLETE, Alignment, to_best
 from keras_transformer.tasks.signatures import DEFAULT, OPTIONS
-from keras_transformer.tasks.single_pass.codec import Result
 from keras_transformer.tasks.single_pass.pipeline import SinglePass
+from keras_transformer.tasks.single_pass.result import Result
 from keras_transformer.tasks.strings import check_sentence
 
 NO_ALIGNMENT = (

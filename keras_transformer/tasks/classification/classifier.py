@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from keras_transformer.models.classifier import TextClassifier
-from keras_transformer.tasks.single_pass.codec import Guide
+from keras_transformer.tasks.single_pass.guide import Guide
 from keras_transformer.tasks.single_pass.labels import Classification
 from keras_transformer.tasks.single_pass.text import MODULES, RULE, quoted
 from keras_transformer.tasks.single_pass.text_labels import TextLabelCodec, TextLabelPass

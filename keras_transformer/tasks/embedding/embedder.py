@@ -10,7 +10,8 @@ import tensorflow as tf
 
 from keras_transformer.checks import is_integer
 from keras_transformer.models.embedder import TextEmbedder
-from keras_transformer.tasks.single_pass.codec import Guide, Result
+from keras_transformer.tasks.single_pass.guide import Guide
+from keras_transformer.tasks.single_pass.result import Result
 from keras_transformer.tasks.single_pass.text import MODULES, RULE, TextCodec, TextPass, quoted
 from keras_transformer.tensors import Tensor
 from keras_transformer.text.prompts import TextPrompts

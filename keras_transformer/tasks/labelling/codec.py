@@ -8,7 +8,8 @@ import tensorflow as tf
 
 from keras_transformer.tasks.labelling.spans import OUTSIDE, Span, span_metrics, spans_of, words_of
 from keras_transformer.tasks.labelling.words import encode_words
-from keras_transformer.tasks.single_pass.codec import Choice, Guide, log_of
+from keras_transformer.tasks.single_pass.guide import Guide
+from keras_transformer.tasks.single_pass.result import Choice, log_of
 from keras_transformer.tasks.single_pass.text import MODULES, RULE, quoted
 from keras_transformer.tasks.single_pass.text_labels import TextLabelCodec
 from keras_transformer.tensors import Tensor

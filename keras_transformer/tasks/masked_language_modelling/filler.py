@@ -8,7 +8,8 @@ import tensorflow as tf
 
 from keras_transformer.models.masked_language_model import MaskedLanguageModel
 from keras_transformer.tasks.masked_language_modelling.masking import require_mask
-from keras_transformer.tasks.single_pass.codec import Choice, Guide, log_of
+from keras_transformer.tasks.single_pass.guide import Guide
+from keras_transformer.tasks.single_pass.result import Choice, log_of
 from keras_transformer.tasks.single_pass.text import MODULES, RULE, TextCodec, TextPass, quoted
 from keras_transformer.tasks.strings import encode
 from keras_transformer.tensors import Tensor

@@ -7,7 +7,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_transformer.tasks.masked_language_modelling.masking import hide_tokens
-from keras_transformer.tasks.single_pass.codec import TINY
+from keras_transformer.tasks.single_pass.result import TINY
 from keras_transformer.tasks.strings import encode, map_sorted
 
 

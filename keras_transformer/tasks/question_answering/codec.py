@@ -17,7 +17,8 @@ from keras_transformer.tasks.question_answering.passages import (
     cut_windows,
     read_questions,
 )
-from keras_transformer.tasks.single_pass.codec import Choice, Guide, log_of
+from keras_transformer.tasks.single_pass.guide import Guide
+from keras_transformer.tasks.single_pass.result import Choice, log_of
 from keras_transformer.tasks.single_pass.text import MODULES, TextCodec, quoted
 from keras_transformer.tasks.token_rows import checked_ids, empty_where_invalid, valid_rows
 from keras_transformer.tensors import Tensor

@@ -7,7 +7,8 @@ import numpy as np
 import tensorflow as tf
 
 from keras_transformer.tasks.class_labels import SPACES
-from keras_transformer.tasks.single_pass.codec import Choice, Codec, log_of, mean_of
+from keras_transformer.tasks.single_pass.codec import Codec, mean_of
+from keras_transformer.tasks.single_pass.result import Choice, log_of
 from keras_transformer.tensors import Tensor
 
 

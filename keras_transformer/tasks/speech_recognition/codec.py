@@ -12,7 +12,8 @@ from keras_transformer.audio.wav import decode_wav, encode_wav
 from keras_transformer.checks import check_positive
 from keras_transformer.config.speech_input import SpeechInput
 from keras_transformer.decoding.hypotheses import NONE
-from keras_transformer.tasks.single_pass.codec import Codec, Guide
+from keras_transformer.tasks.single_pass.codec import Codec
+from keras_transformer.tasks.single_pass.guide import Guide
 from keras_transformer.tasks.speech_recognition.choices import Choices
 from keras_transformer.tasks.speech_recognition.guide import guide_of
 from keras_transformer.tasks.speech_recognition.rules import SpeechRules

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from keras_transformer.tasks.signatures import OPTIONS
-from keras_transformer.tasks.single_pass.codec import Guide
+from keras_transformer.tasks.single_pass.guide import Guide
 from keras_transformer.tasks.single_pass.text import MODULES
 from keras_transformer.text.languages import DETECTED
 

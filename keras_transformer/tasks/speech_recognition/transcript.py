@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from keras_transformer.tasks.single_pass.codec import Choice
+from keras_transformer.tasks.single_pass.result import Choice
 from keras_transformer.tasks.speech_recognition.segments import Segment
 from keras_transformer.tasks.speech_recognition.silence import NUMBERS, REPEATED, compression_ratio
 from keras_transformer.tasks.speech_recognition.timestamps import read_segments
