@@ -23,7 +23,9 @@ from keras_transformer.files import draft_of
 start()
 folder = pathlib.Path(sys.argv[1])
 try:
-    with ends_promptly(folder, folder / "none", seconds=0.2):
+    with ends_promptly(folder, folder / "none", folder / "new", seconds=0.2):
+        (folder / "new").mkdir()
+        draft_of(folder / "new" / "export").mkdir()
         draft_of(folder / "export").mkdir()
         draft_of(folder / "file.tflite").write_text("half")
         (folder / "kept").mkdir()
