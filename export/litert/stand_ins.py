@@ -22,6 +22,8 @@ from keras_transformer.layers.kernels import Kernels
 QUANTIZATIONS = ("none", "int8")  # for which weights have stand-ins
 SMALLEST = 2**14  # numbers in a weight that has a stand-in
 TINY = np.float32(1e-6)  # the smallest factor by which weights may be multiplied
+STAND_IN = "stand_in"  # begins the names of the constants
+COMPUTED = {"BatchMatMulV2", "Conv2D", "GatherV2", "MatMul", "ResourceGather"}
 STEP = 2.0**-14  # between the values of stand-ins, which are a little above 1
 
 
@@ -32,7 +34,9 @@ class StandIns:
     from variables. Of a constant whose numbers are equal it stores one number. Every weight has
     another number, by which it is found in the converted model; there it replaces the constant, in
     the form in which the converter would have stored it. The converter also multiplies weights by
-    constant factors, such as the scale of attention scores; such a product is found as well.
+    constant factors, such as the scale of attention scores; such a product is found as well. What
+    it would compute from weights and other constants, such as the state of a first token, cannot be
+    replaced: see `note`.
 
     Args:
         model: The model, in float32.
@@ -43,6 +47,7 @@ class StandIns:
     def __init__(self, model: keras.Model, quantize: str, kinds: Collection[str] = QUANTIZATIONS):
         self._quantize = quantize
         self._weights, self._codes, self._mapping, self._factors = {}, {}, [], {1.0}
+        self._is_computed = False  # whether the converter would compute with stand-ins
         known = {}
         for variable, is_table in _large(model) if quantize in kinds else ():
             key = (_digest(variable), is_table)  # equal weights are stored once
@@ -83,7 +88,7 @@ class StandIns:
         @functools.wraps(function)
         def computed(*args, **inputs):
             constants = [
-                (variable, tf.constant(value, tf.float32, variable.shape))
+                (variable, tf.constant(value, tf.float32, variable.shape, STAND_IN))
                 for variable, value in self._mapping
             ]
             with keras.StatelessScope(constants):
@@ -98,7 +103,12 @@ class StandIns:
         return self._codes.setdefault(path, len(self._codes) + 1)
 
     def note(self, function: Any) -> None:
-        """Notes the constants of a concrete function, by which weights may be multiplied."""
+        """Notes the constants of a concrete function, by which weights may be multiplied.
+
+        Also notes whether it multiplies weights by matrices, or looks up rows of weights, that the
+        converter would compute in advance. `replace` then raises an error.
+        """
+        self._is_computed |= computes_in_advance(function.graph)
         graph = function.graph.as_graph_def()
         for nodes in (graph.node, *(inner.node_def for inner in graph.library.function)):
             for node in nodes:
@@ -117,10 +127,13 @@ class StandIns:
             content: The bytes of the model.
 
         Raises:
-            Unrecognized: If a weight is missing or has another form than expected.
+            Unrecognized: If a weight is missing or has another form than expected, or the converter
+                has computed with its stand-in.
         """
         if not self._weights:
             return content
+        if self._is_computed:
+            raise Unrecognized(self.paths)
         if self._quantize == "none" and isinstance(content, bytes):
             content = bytearray(content)  # whose weights can be changed in place
         model = read_model(content)
@@ -149,6 +162,32 @@ class StandIns:
             for weight in set(self._weights.values())
             for factor in self._factors
         ]
+
+
+def computes_in_advance(graph: tf.Graph) -> bool:
+    """Returns whether products or look-ups of stand-ins in a graph depend on constants alone.
+
+    Args:
+        graph: The graph of a concrete function. Its loops are not read: what their steps compute
+            depends on the step.
+    """
+    constant, stand_ins = set(), set()  # names of operations
+    for operation in graph.get_operations():  # in an order in which inputs come first
+        inputs = {tensor.op.name for tensor in operation.inputs}
+        if operation.type == "Const":
+            constant.add(operation.name)
+            if operation.name.rpartition("/")[2].startswith(STAND_IN):
+                stand_ins.add(operation.name)
+            continue
+        if operation.type == "Shape" and operation.inputs[0].shape.is_fully_defined():
+            constant.add(operation.name)
+        elif inputs and inputs <= constant:
+            constant.add(operation.name)
+            if inputs & stand_ins:
+                stand_ins.add(operation.name)
+                if operation.type in COMPUTED:
+                    return True
+    return False
 
 
 def _large(model):

@@ -4,6 +4,7 @@ import functools
 
 import numpy as np
 import pytest
+import tensorflow as tf
 from litert_files import translator_of
 from stand_in_files import described
 from support import normal, small_config
@@ -13,7 +14,8 @@ from keras_transformer import Transformer
 from keras_transformer.export.litert import convert as conversion
 from keras_transformer.export.litert import stand_ins
 from keras_transformer.export.litert.packed import FixedSignature
-from keras_transformer.export.litert.stored_weights import Uses
+from keras_transformer.export.litert.stored_weights import Unrecognized, Uses
+from keras_transformer.layers.kernels import Kernels
 
 SIGNATURES = [FixedSignature("greedy_2x5", 2, 5, 6)]
 
@@ -102,6 +104,31 @@ def test_norms_without_an_offset_do_not_change_the_weights_after_them(tried):
     buffers = flatbuffer_utils.read_model_from_bytearray(bytearray(content)).buffers
     sizes = [len(buffer.data) for buffer in buffers if buffer.data is not None]
     assert sizes.count(101 * 24) == 1
+
+
+@pytest.mark.parametrize(
+    ("computed", "in_advance"),
+    [
+        (lambda dense, x: dense(tf.ones([2, 24])) + x[0, 0], True),
+        (lambda dense, x: dense(tf.fill([tf.shape(x)[0], 24], 0.5)) * x[0, 0], True),
+        (lambda dense, x: dense(x + tf.ones([2, 24])), False),
+        (lambda dense, x: dense(x) + tf.matmul(tf.ones([2, 1]), tf.ones([1, 10])), False),
+    ],
+)
+def test_nothing_is_computed_with_the_constants_in_place_of_weights(
+    computed, in_advance, pipeline, tried
+):
+    """The converter would compute it in advance, and the file would contain wrong numbers."""
+    ins = stand_ins.StandIns(pipeline.model, "none")
+    copy = ins.copy(pipeline.model, Kernels())
+    dense = next(layer for layer in copy._flatten_layers() if layer.name == "query")
+    function = tf.function(ins.within(lambda x: computed(dense, x)), autograph=False)
+    function = function.get_concrete_function(tf.TensorSpec([2, 24]))
+    assert stand_ins.computes_in_advance(function.graph) == in_advance
+    ins.note(function)
+    if in_advance:
+        with pytest.raises(Unrecognized):
+            ins.replace(b"")
 
 
 @pytest.mark.slow
