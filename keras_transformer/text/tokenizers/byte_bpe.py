@@ -20,6 +20,13 @@ from keras_transformer.text.byte_pairs import (
     text_of,
     utf8_bytes,
 )
+from keras_transformer.text.byte_vocabulary import (
+    check_found,
+    check_no_text,
+    check_special,
+    ids_of,
+    split_words,
+)
 from keras_transformer.text.code_points import decode_with_places
 from keras_transformer.text.found_tokens import FoundTokens
 from keras_transformer.text.nfc import code_points as nfc_code_points
@@ -98,10 +105,7 @@ class ByteBPETokenizer(Tokenizer):
         super().__init__(name=name)
         special, pieces = special or SPECIAL, tuple(pieces)
         merges = tuple(tuple(pair) for pair in merges)
-        ids = {piece: number for number, piece in enumerate(pieces)}
-        if len(ids) < len(pieces):
-            twice = next(piece for number, piece in enumerate(pieces) if ids[piece] != number)
-            raise ValueError(f"`pieces` must not repeat a piece. Received twice: {twice!r}.")
+        ids = ids_of(pieces)
         letters = [letter for letter in CHARACTERS if letter in ids]
         self.dropped_bytes = tuple(
             byte
@@ -109,15 +113,10 @@ class ByteBPETokenizer(Tokenizer):
             if letter not in ids and byte not in NO_UTF_8
         )
         ranks = merge_ranks(pieces, merges, letters)
+        check_special(special, ids, ranks)
         for role, piece in special.items():
-            if piece not in ids:
-                raise ValueError(f"`pieces` must have the piece {piece!r}, which is `{role}`.")
-            if piece in ranks or piece in CHARACTERS:
-                raise ValueError(
-                    f"`{role}` must not be a piece of text. Received: {role}={piece!r}."
-                )
             setattr(self, f"{role}_id", ids[piece])
-        never_made = {*check_merges(merges, ranks)}
+        never_made = check_merges(merges, ranks)
         self._pattern = word_patterns.get(pattern)
         if normalization not in (None, *NORMALIZATIONS):
             raise ValueError(
@@ -125,26 +124,11 @@ class ByteBPETokenizer(Tokenizer):
                 f"Received: normalization={normalization!r}."
             )
         self.pattern, self.normalization = pattern, normalization
-        # Only those that merges would split need a table.
-        whole = [p for p in whole_words if p in never_made or p not in ranks and len(p) > 1]
-        if not {*whole} <= {*ids}:
-            raise ValueError(
-                "`whole_words` must be pieces. "
-                f"Received: {next(piece for piece in whole if piece not in ids)!r}."
-            )
+        whole = split_words(whole_words, ids, ranks, never_made)
         self._whole_words = WholeWords({piece: ids[piece] for piece in whole})
-        self.no_text = tuple(no_text)
-        for piece in self.no_text:
-            if piece not in ids or piece in ranks or piece in CHARACTERS:
-                raise ValueError(
-                    f"`no_text` must be pieces that are no part of a text. Received: {piece!r}."
-                )
-        found = tuple(found)
-        strangers = [x for x in found if not x or x not in ids or x in special.values()]
-        if strangers:
-            raise ValueError(
-                f"`found` must be pieces that are not special. Received: {strangers[0]!r}."
-            )
+        self.no_text, found = tuple(no_text), tuple(found)
+        check_no_text(self.no_text, ids, ranks)
+        check_found(found, ids, special)
         tokens = FoundTokens({piece: ids[piece] for piece in found})
         self._found = lambda: tokens
         model = sentencepiece_model(pieces, ranks, special["unk"])
