@@ -12,7 +12,10 @@ from keras_transformer import (
     beam_decode,
     greedy_decode,
 )
+from keras_transformer.export.extent import CheckTime
+from keras_transformer.export.place import silent
 from keras_transformer.export.saved_model.signatures import make_endpoints
+from keras_transformer.export.saved_model.verify import _in_memory
 
 BEAM = Beam(3, length_penalty=1.5, normalization="average", min_length=4)
 
@@ -123,3 +126,14 @@ def test_the_number_of_translations_follows_the_beam(never_ending):
     assert shapes(never_ending) == (1, 4, 4)
     assert shapes(never_ending, n_best=6) == (1, 6, 6)
     assert shapes(never_ending, search=Beam(2)) == (1, 2, 2)
+
+
+@pytest.mark.slow
+def test_the_check_runs_each_search_in_memory_through_one_graph(translator, sentences):
+    """A first call optimises a graph; it takes half a minute for 30 blocks."""
+    endpoints = make_endpoints(translator)
+    compared, answers = _in_memory(endpoints, sentences[:3], silent, CheckTime())
+    assert compared == sentences[:3] and [*answers] == [endpoint.name for endpoint in endpoints]
+    graphs = {id(endpoint._graph): endpoint._graph for endpoint in endpoints}.values()
+    assert [graph.experimental_get_tracing_count() for graph in graphs] == [1, 1, 1]
+    assert not any(kind.function.experimental_get_tracing_count() for kind in endpoints)
