@@ -262,12 +262,13 @@ def _open(path, wanted):
     """Returns a loaded SavedModel, its default signature, and the class of its pipeline."""
     model = _load(path)
     signature = model.signatures.get(DEFAULT)
-    names = {name for task in TASKS.values() for name in task.pipeline_class().request}
     inputs = None if signature is None else set(signature.structured_input_signature[1])
-    if not inputs or not inputs <= names:
-        takes = " or ".join(f"`{name}`" for name in sorted(names))
-        raise ValueError(f"{path} has no signature `{DEFAULT}` that takes {takes}.")
-    kind = _kind_of(inputs, signature.structured_outputs)
+    kind = _kind_of(inputs, signature.structured_outputs) if inputs else None
+    if kind is None:
+        names = {name for task in TASKS.values() for name in task.pipeline_class().request}
+        if not inputs or not inputs <= names:
+            takes = " or ".join(f"`{name}`" for name in sorted(names))
+            raise ValueError(f"{path} has no signature `{DEFAULT}` that takes {takes}.")
     if kind is None or not issubclass(kind, wanted):
         what = "an unknown task" if kind is None else kind.task
         raise ValueError(f"{path} holds a model for {what}.")

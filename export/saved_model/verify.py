@@ -23,8 +23,6 @@ from keras_transformer.tasks.strings import map_sorted
 
 BATCH_SIZE = 32
 FIRST = 0.1  # share of the time for the first signature with the model in memory
-# Names of the outputs with texts.
-TEXTS = {task.pipeline_class().output for task in TASKS.values()}
 # For numbers other than scores, such as attention weights, which lie between 0 and 1.
 TOLERANCE = 1e-3
 
@@ -232,7 +230,8 @@ def _texts(tokenizer, outputs, scores):
 
     Tokens are `None` for an endpoint that returns texts.
     """
-    written = next((name for name in TEXTS if name in outputs), None)
+    names = {task.pipeline_class().output for task in TASKS.values()}  # of outputs with texts
+    written = next((name for name in names if name in outputs), None)
     if written:
         return outputs.pop(written).reshape(scores.shape), np.full(scores.shape, None)
     ids = outputs.pop("tokens").reshape(*scores.shape, -1)  # [B, M, L]

@@ -3,35 +3,25 @@
 from typing import Any
 
 from keras_transformer.plugins import REMEDY
-from keras_transformer.tasks.classification.task import ClassificationTask
-from keras_transformer.tasks.embedding.task import EmbeddingTask
-from keras_transformer.tasks.images.task import ImageClassificationTask
-from keras_transformer.tasks.labelling.task import LabellingTask
-from keras_transformer.tasks.language_modelling import LanguageModellingTask
-from keras_transformer.tasks.masked_language_modelling.task import MaskedLanguageModellingTask
-from keras_transformer.tasks.question_answering.task import QuestionAnsweringTask
-from keras_transformer.tasks.series.task import TimeSeriesTask
-from keras_transformer.tasks.speech_recognition.task import SpeechRecognitionTask
-from keras_transformer.tasks.summarization.task import SummarizationTask
-from keras_transformer.tasks.translation import TranslationTask
+from keras_transformer.tasks.registry import Tasks
 
 # A new task of this package is added here; `register` adds a task of another package.
-TASKS = {
-    task.name: task
-    for task in (
-        TranslationTask(),
-        SummarizationTask(),
-        ClassificationTask(),
-        EmbeddingTask(),
-        LabellingTask(),
-        QuestionAnsweringTask(),
-        LanguageModellingTask(),
-        MaskedLanguageModellingTask(),
-        ImageClassificationTask(),
-        TimeSeriesTask(),
-        SpeechRecognitionTask(),
-    )
-}
+TASKS = Tasks(
+    __name__,
+    {
+        "translation": "translation:TranslationTask",
+        "summarization": "summarization.task:SummarizationTask",
+        "classification": "classification.task:ClassificationTask",
+        "embedding": "embedding.task:EmbeddingTask",
+        "labelling": "labelling.task:LabellingTask",
+        "question_answering": "question_answering.task:QuestionAnsweringTask",
+        "language_modelling": "language_modelling:LanguageModellingTask",
+        "masked_language_modelling": "masked_language_modelling.task:MaskedLanguageModellingTask",
+        "image_classification": "images.task:ImageClassificationTask",
+        "time_series": "series.task:TimeSeriesTask",
+        "speech_recognition": "speech_recognition.task:SpeechRecognitionTask",
+    },
+)
 
 
 def register(task) -> None:
@@ -88,6 +78,8 @@ def pipeline_class_of(model_class, task=None) -> type[Any]:
         task: Name of the task, if several tasks have models of this class. `None`: the first of
             these tasks.
     """
-    classes = {name: known.pipeline_class() for name, known in TASKS.items()}
-    fitting = {name: kind for name, kind in classes.items() if kind.model_class is model_class}
-    return fitting.get(task) or next(iter(fitting.values()))
+    for name in sorted(TASKS, key=lambda name: name != task):  # stable: `task` first
+        kind = TASKS[name].pipeline_class()
+        if kind.model_class is model_class:
+            return kind
+    raise ValueError(f"`model_class` must be that of a task. Received: {model_class.__name__}.")
