@@ -25,11 +25,13 @@ class Forms:
         checkpoint: A folder in Hugging Face's format.
         folder: An empty folder to work in.
         sentences: Lines that the exports are checked with.
-        options: Options of every export and of `predict`, such as `--greedy`.
+        options: Options of every export, such as `--greedy`.
+        search: Options of `predict` for a run, such as `--greedy`.
     """
 
-    def __init__(self, checkpoint, folder, sentences, options=()):
+    def __init__(self, checkpoint, folder, sentences, options=(), search=()):
         self.folder, self.options = pathlib.Path(folder), tuple(options)
+        self.search = tuple(search)
         self.sentences = self.folder / "sentences.txt"
         self.sentences.write_text("".join(f"{line}\n" for line in sentences), encoding="utf-8")
         self.run = self.folder / "run"
@@ -53,4 +55,5 @@ class Forms:
     def answers(self, form, lines):
         """Returns the answer to each line."""
         text = "".join(f"{line}\n" for line in lines)
-        return command("predict", self.path(form), text=text).splitlines()
+        search = self.search if form == "run" else ()
+        return command("predict", self.path(form), *search, text=text).splitlines()

