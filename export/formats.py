@@ -206,7 +206,7 @@ FORMATS = {
                 "it has no penalty like the paper's and no limit that depends on the source",
             ),
             opened_with=(
-                *("beam", "length_penalty", "normalization", "n_best"),
+                *("greedy", "beam", "length_penalty", "normalization", "n_best", "max_output"),
                 *("source_language", "target_language"),
             ),
             refusal="ctranslate2.expressible:check_run",

@@ -98,10 +98,12 @@ def setting(default, help, **limits) -> Any:
 
 
 def length_limit() -> Any:
-    """Returns the field with the maximum length of an output."""
+    """Returns the field with the maximum number of new tokens of an output."""
     return setting(
         None,
-        "Maximum length of an output, including its end token, however long the source is.",
+        "Maximum number of new tokens of an output, its end token included. Those of a prompt, and "
+        "a language at its beginning, do not count. The model's own length always limits the "
+        "whole.",
         least=1,
         is_optional=True,
         shape=(),
@@ -172,14 +174,14 @@ class BeamSettings(SearchSettings):
     )
     min_length: int = setting(
         1,
-        "Minimum length of an output, including its end token.",
+        "Minimum number of new tokens of an output, counted like --max-output.",
         least=1,
         shape=(),
         metavar="TOKENS",
     )
     extra_length: int | None = setting(
         50,
-        "Number of tokens by which an output may be longer than its source.",
+        "Number of tokens by which the new part of an output may be longer than its source.",
         least=0,
         is_optional=True,
         shape=(),
@@ -235,3 +237,4 @@ class SampleSettings(SearchSettings):
         metavar="SEED",
         rule="an integer of 32 bits",
     )
+    max_length: int | None = length_limit()

@@ -104,8 +104,6 @@ def check_expressible(config, origin=None) -> None:
         reasons.append("a `layer_norm_epsilon` that differs between encoder and decoder")
     if getattr(config.head, "silent_ids", ()):
         reasons.append(_name_of_silent_ids(origin))
-    if getattr(config.head, "length_factor", None) is not None:
-        reasons.append("outputs limited by the length of their source (`length_factor`)")
     if getattr(config.head, "starts_with_zeros", False):
         reasons.append("an output that starts with zeros")
     if reasons:

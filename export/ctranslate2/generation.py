@@ -69,12 +69,12 @@ class CTranslate2Generator(OpenGenerator):
         longest = self.max_length
         if isinstance(search, Greedy):
             longest = min(longest, self.metadata.get(GREEDY) or longest)
-        self._limit = int(search.limit(self.max_length, longest))
+        self._most_new = int(search.limit(self.max_length, longest))  # tokens of an output
         common = {"return_end_token": True, "return_scores": True}
         if self.metadata[ENDS]:
             ends = self.tokenizers.target.eos_id, *self.metadata[ENDS]
             common["end_token"] = [self._target_pieces[token] for token in ends]
-        self._options = {**options, **common, **self._limits()}
+        self._options = {**options, **common, **self._rules()}
 
     @property
     def n_best(self) -> int:
@@ -97,15 +97,45 @@ class CTranslate2Generator(OpenGenerator):
         tokens = np.full((len(sources), n, self.max_length), pad_id, np.int32)
         scores = np.full((len(sources), n), NONE, np.float32)
         hypotheses = self._search(sources, n) if sources else []
-        for rows, row_scores, (outputs, given) in zip(tokens, scores, hypotheses, strict=True):
+        columns = sources, tokens, scores, hypotheses
+        for source, rows, row_scores, (outputs, given) in zip(*columns, strict=True):
             row_scores[: len(given)] = given
+            limit = self.limit(source)
             for row, pieces in zip(rows, outputs, strict=False):  # there may be fewer
-                ids = self._ended(self._with_one_end([self._ids[piece] for piece in pieces]))
+                ids = self._with_one_end([self._ids[piece] for piece in pieces])
+                ids = self._ended(ids, limit)
                 row[: len(ids)] = ids
         return tokens, scores
 
-    def is_cut(self, ids: Sequence[int]) -> bool:
-        """Returns true if an output has ended, if at all, because it reached the limit."""
+    def _search(self, sources, n):
+        """Returns the hypotheses of each source, as lists of tokens, and their scores, in order.
+
+        CTranslate2 has one limit for a batch, so that sources with equal limits form a batch.
+        """
+        limits = [self.limit(source) for source in sources]
+        results = [None] * len(sources)
+        for limit in sorted({*limits}):
+            numbers = [number for number, own in enumerate(limits) if own == limit]
+            found = self._search_together([sources[number] for number in numbers], n, limit)
+            for number, result in zip(numbers, found, strict=True):
+                results[number] = result
+        return results
+
+    def limit(self, source: Sequence[int]) -> int:
+        """Returns the maximum number of tokens of an output, with those that it begins with.
+
+        Args:
+            source: List of token ids, ending in `eos_id`.
+        """
+        return min(self._most_new + self._beginning_length(source), self.max_length)
+
+    def is_cut(self, ids: Sequence[int], source: Sequence[int]) -> bool:
+        """Returns true if an output has ended, if at all, because it reached the limit.
+
+        Args:
+            ids: Token ids of the output.
+            source: See `limit`.
+        """
         return self.tokenizers.target.eos_id not in ids
 
     def dropped_length(self, source: Sequence[int]) -> int | None:
@@ -118,12 +148,16 @@ class CTranslate2Generator(OpenGenerator):
         """
         raise NotImplementedError
 
-    def _limits(self):
-        """Returns those options of CTranslate2 that follow from the model and its limit."""
+    def _rules(self):
+        """Returns those options of CTranslate2 that follow from the rules of the model."""
+        return {}
+
+    def _beginning_length(self, source):
+        """Returns the number of tokens that the output begins with; see `Predictor`."""
         raise NotImplementedError
 
-    def _search(self, sources, n):
-        """Returns the hypotheses of each source, as lists of tokens, and their scores."""
+    def _search_together(self, sources, n, limit):
+        """Returns the result of `_search` for sources whose outputs have the same limit."""
         raise NotImplementedError
 
     def _with_one_end(self, ids):
@@ -131,6 +165,6 @@ class CTranslate2Generator(OpenGenerator):
         ends = ids[-1:] and ids[-1] in self.metadata[ENDS]
         return [*ids[:-1], self.tokenizers.target.eos_id] if ends else ids
 
-    def _ended(self, ids):
+    def _ended(self, ids, limit):
         """Returns the ids of a hypothesis as this package's searches return them."""
         return ids

@@ -6,17 +6,18 @@ from typing import Any
 
 MAX_LENGTH = "max_length"  # of sources and outputs
 TASK, MODEL_CONFIG = "task", "model"  # only encoders have them
-GREEDY = "greedy_max_length"  # maximum output length of greedy search
+GREEDY = "greedy_max_length"  # maximum number of new tokens of greedy search
 PROMPTS = "prompts"  # only sentence encoders may have them
 FORCED = "forced_eos_id"  # for this and the following keys see `TransformerConfig`
 FIRST = "forced_bos_id"
 NGRAM = "no_repeat_ngram"
 LANGUAGES = "language_codes"
 ENDS = "end_ids"
+FACTOR = "length_factor"
 HIDDEN = "hides_start"  # whether outputs are computed without the token that begins them
 # Rules of a model for its outputs, with the values that have no effect. They are also those of
 # folders in which a rule is missing.
-RULES = {FORCED: None, FIRST: None, NGRAM: 0, LANGUAGES: "none", ENDS: ()}
+RULES = {FORCED: None, FIRST: None, NGRAM: 0, LANGUAGES: "none", ENDS: (), FACTOR: None}
 
 
 def metadata_of(config, max_length, greedy_length) -> dict[str, Any]:
@@ -25,7 +26,7 @@ def metadata_of(config, max_length, greedy_length) -> dict[str, Any]:
     Args:
         config: A `TransformerConfig` or a `LanguageModelConfig`.
         max_length: Maximum source and output length in tokens.
-        greedy_length: Maximum output length of greedy search.
+        greedy_length: Maximum number of new tokens of greedy search.
     """
     hidden = {HIDDEN: True} if config.decoder.hides_start else {}
     return {MAX_LENGTH: max_length, GREEDY: greedy_length, **rules_of(config), **hidden}

@@ -27,8 +27,8 @@ class CTranslate2TextGenerator(CTranslate2Generator):
     def dropped_length(self, source: Sequence[int]) -> int | None:  # noqa: D102
         return len(source)  # its end takes the place of the output's
 
-    def _limits(self):
-        return {"max_length": self._limit}
+    def _beginning_length(self, source):
+        return len(source) - 1
 
     def __init__(self, path: Any, search: Greedy | Beam = Greedy(), *args: Any, **kwargs: Any):
         super().__init__(path, search, *args, **kwargs)
@@ -40,21 +40,22 @@ class CTranslate2TextGenerator(CTranslate2Generator):
                 f"search={search!r}."
             )
 
-    def _search(self, sources, n):
+    def _search_together(self, sources, n, limit):
         prompts = [[self._pieces[token] for token in ids[:-1]] for ids in sources]
         if self.metadata.get(HIDDEN):
-            return self._search_without_start(prompts, n)
+            return self._search_without_start(prompts, n, limit)
         begin = self._target_pieces[self.tokenizers.target.bos_id]
         prompts = [[begin, *prompt] for prompt in prompts]
-        results = self._model.generate_batch(prompts, num_hypotheses=n, **self._options)
+        options = {"num_hypotheses": n, "max_length": limit, **self._options}
+        results = self._model.generate_batch(prompts, **options)
         # The prompt is part of the output, but not the token that begins it.
         return [(result.sequences, result.scores) for result in results]
 
-    def _search_without_start(self, prompts, n):
+    def _search_without_start(self, prompts, n, limit):
         """Searches after prompts that no token begins. The output for an empty prompt is empty."""
         full = [prompt for prompt in prompts if prompt]
-        length = max(1, self._limit - 1)  # the first token of a prompt is not counted
-        options = {"num_hypotheses": n, **self._options, "max_length": length}
+        length = max(1, limit - 1)  # the first token of a prompt is not counted
+        options = {"num_hypotheses": n, "max_length": length, **self._options}
         results = iter(self._model.generate_batch(full, **options) if full else [])
         found = [next(results) if prompt else None for prompt in prompts]
         return [([[]], [0.0]) if row is None else (row.sequences, row.scores) for row in found]

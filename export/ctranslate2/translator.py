@@ -2,8 +2,10 @@
 
 from collections.abc import Sequence
 
+from keras_transformer.decoding.predictor import limits_by_factor
 from keras_transformer.export.ctranslate2.generation import CTranslate2Generator
 from keras_transformer.export.ctranslate2.metadata import (
+    FACTOR,
     FIRST,
     FORCED,
     LANGUAGES,
@@ -29,36 +31,44 @@ class CTranslate2Translator(CTranslate2Generator):
 
     engine = "Translator"
 
-    def is_cut(self, ids: Sequence[int]) -> bool:  # noqa: D102
-        forced = self.metadata[FORCED] is not None and len(ids) >= self._limit
-        return super().is_cut(ids) or forced
+    def limit(self, source: Sequence[int]) -> int:  # noqa: D102
+        limit, factor = super().limit(source), self.metadata[FACTOR]
+        if factor is None:
+            return limit
+        limits = limits_by_factor(factor, self.max_length)
+        return min(limit, int(limits[min(len(source), len(limits) - 1)]))
+
+    def is_cut(self, ids: Sequence[int], source: Sequence[int]) -> bool:  # noqa: D102
+        forced = self.metadata[FORCED] is not None and len(ids) >= self.limit(source)
+        return super().is_cut(ids, source) or forced
 
     def dropped_length(self, source: Sequence[int]) -> int | None:  # noqa: D102
         _, first = self._read_source(source)
         return len(first) + 1 if first and not self._starts_with_language else None
 
-    def _limits(self):
-        # CTranslate2 has no forced end, so `_ended` appends it.
-        forced = self.metadata[FORCED] is not None
-        limits = {
-            "min_decoding_length": 0,
-            "max_decoding_length": max(1, self._limit - 1) if forced else self._limit,
-            "max_input_length": 0,
-        }
+    def _beginning_length(self, source):
+        first, languages = self.metadata[FIRST], self.metadata[LANGUAGES]
+        return int(first is not None or languages in ("before", "after"))
+
+    def _rules(self):
+        rules = {"min_decoding_length": 0, "max_input_length": 0}
         if not is_renormalized(self.metadata):
-            return limits
+            return rules
         target = self.tokenizers.target
         # Such a search emits neither padding nor the token that begins an output.
         padding, end = (self._target_pieces[token] for token in (target.pad_id, target.eos_id))
         silent = {padding, self.metadata["decoder_start_token"] or end} - {end}
-        return limits | {
+        return rules | {
             "no_repeat_ngram_size": self.metadata[NGRAM],
             "suppress_sequences": [[piece] for piece in sorted(silent)],
         }
 
-    def _search(self, sources, n):
+    def _search_together(self, sources, n, limit):
         batch, first = map(list, zip(*map(self._read_source, sources), strict=True))
-        results = self._model.translate_batch(batch, first, num_hypotheses=n, **self._options)
+        # CTranslate2 has no forced end, so `_ended` appends it.
+        length = limit if self.metadata[FORCED] is None else max(1, limit - 1)
+        options = {"num_hypotheses": n, "max_decoding_length": length, **self._options}
+        results = self._model.translate_batch(batch, first, **options)
         if not is_renormalized(self.metadata):
             return [(result.hypotheses, result.scores) for result in results]
         hypotheses = [result.hypotheses[0] for result in results]
@@ -102,9 +112,9 @@ class CTranslate2Translator(CTranslate2Generator):
     def _starts_with_language(self):
         return self.metadata[LANGUAGES] == "start"
 
-    def _ended(self, ids):
+    def _ended(self, ids, limit):
         forced = self.metadata[FORCED]
-        if forced is None or len(ids) < self._limit - 1:
+        if forced is None or len(ids) < limit - 1:
             return ids
         ended = ids[-1:] == [self.tokenizers.target.eos_id]
-        return ids if ended else [*ids[: self._limit - 1], forced]
+        return ids if ended else [*ids[: limit - 1], forced]

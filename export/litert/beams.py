@@ -114,8 +114,9 @@ def _check_greedy(search, metadata, path):
         )
     if search.max_length is None:
         return
-    fixed = {signature["target_length"] for signature in greedy}
-    if search.limit(None, metadata["max_length"]) not in fixed:
+    longest = metadata["max_length"]
+    fixed = {signature.get("max_length") or signature["target_length"] for signature in greedy}
+    if search.limit(None, longest) not in fixed:
         raise ValueError(
             f"`max_length` of the greedy search of {path} is {max(fixed)}, which is fixed in the "
             f"export. Received: search={search!r}."

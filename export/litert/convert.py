@@ -281,7 +281,7 @@ def _find(model, beam, grows, signature, source, **numbers):
     the CompiledModel API and browsers return garbage. `Signature.lenient` adds a selection of rows
     at the end of the graph.
     """
-    search = Greedy()
+    search = Greedy(signature.max_length)
     if signature.beam_size is not None:
         numbers = {"extra_length": None, "max_length": None, **numbers}
         search = dataclasses.replace(beam, size=signature.beam_size, **numbers)

@@ -52,11 +52,12 @@ def export_litert(
       int32 `[1, 16]`: token ids that end in `eos_id`, followed by padding. Its outputs are
       `tokens`, int32 `[1, max_length]`, with the result of `greedy_decode`; `score`, float32
       `[1]`; and `length`, int32 `[1]`, the number of tokens before the padding. If the greedy
-      search has its own `max_length`, `tokens` has that length.
+      search has its own `max_length`, `tokens` has that length, with the tokens that every output
+      begins with; for a language model it keeps the model's, because a prompt has any length.
     - `beam4_1x16`, if there is a beam, runs beam search. Further inputs are `max_length`, int32
-      `[1]`, the maximum output length of each sentence, and `length_penalty`, float32 `[1]`. The
-      outputs hold the result of `beam_decode`: `tokens` `[1, n_best, max_length]`, `score` and
-      `length` `[1, n_best]`.
+      `[1]`, the maximum number of new tokens of each sentence, and `length_penalty`, float32
+      `[1]`. The outputs hold the result of `beam_decode`: `tokens` `[1, n_best, max_length]`,
+      `score` and `length` `[1, n_best]`.
     - `translate_1x16`, with `tokenizer`, takes `sentence`, string `[1]`, and returns `translation`,
       string `[1]`, `score`, float32 `[1]`, and `truncated`, boolean `[1]`: true if the sentence has
       more tokens than the signature and was truncated, so that a longer signature may fit.

@@ -3,6 +3,7 @@
 from typing import Any
 
 from keras_transformer.decoding.encoder_decoder import check_alignment
+from keras_transformer.decoding.loop import output_limit
 from keras_transformer.export.agreement import Agreement
 from keras_transformer.export.errors import ExportError
 from keras_transformer.export.litert.apart import engines_for
@@ -57,14 +58,16 @@ class LiteRTGeneration(Contents):
             _check_beam_only(beam, alignment)
         self._agreement = Agreement(pipeline, samples, self.limits, self.progress, left_out)
         lengths, longest = self.lengths, pipeline.max_length
-        limit = None if beam_only else greedy.limit(None, longest)
+        config = pipeline.model.config
+        limit = None if beam_only else int(output_limit(greedy, config, longest, longest))
         limits, size = (longest, limit), getattr(beam, "size", None)
+        most = {} if greedy.max_length is None else {"max_length": greedy.limit(None, longest)}
         self._ids = make_signatures(
-            lengths, self.batch_sizes, *limits, size, self._n_best, alignment
+            lengths, self.batch_sizes, *limits, size, self._n_best, alignment, **most
         )
         self.signatures, self._strings = self._ids, None
         if tokenizer:
-            of_strings = make_signatures(lengths, [1], *limits, size, names=NAMES)
+            of_strings = make_signatures(lengths, [1], *limits, size, names=NAMES, **most)
             self._strings = StringSignatures(pipeline, samples, of_strings)
             self.signatures = self._ids + of_strings
 

@@ -37,6 +37,8 @@ class FixedSignature:
         batch_size: Number of sentences in a batch.
         source_length: Maximum source length in tokens, including `eos_id`.
         target_length: Maximum output length in tokens, including `eos_id`; 1 for a label.
+        max_length: Maximum number of new tokens of greedy search, without those that the output
+            begins with. `None`: only `target_length` limits it.
         beam_size: Number of hypotheses of the beam. `None`: greedy search.
         n_best: Number of hypotheses that are returned.
         alignment: Layer and head of the decoder whose attention is returned, a pair of integers; a
@@ -50,10 +52,12 @@ class FixedSignature:
     beam_size: int | None = None
     n_best: int = 1
     alignment: tuple | None = None
+    max_length: int | None = None
 
     def __post_init__(self) -> None:
         sizes = self.batch_size, self.source_length, self.target_length, self.n_best
-        if not all(isinstance(size, int) and size > 0 for size in (*sizes, self.beam_size or 1)):
+        sizes += self.beam_size or 1, self.max_length or 1
+        if not all(isinstance(size, int) and size > 0 for size in sizes):
             raise ValueError(f"The sizes of a signature must be positive integers: {self}.")
         if self.alignment is not None:  # JSON has lists only
             object.__setattr__(self, "alignment", tuple(self.alignment))
@@ -68,6 +72,7 @@ def make_signatures(
     n_best=1,
     alignment=None,
     names=("greedy", "beam"),
+    max_length=None,
 ) -> list[FixedSignature]:
     """Returns a list of signatures: greedy search for every shape, then the beam.
 
@@ -78,13 +83,20 @@ def make_signatures(
         beam_size: Number of hypotheses of the beam. `None`: there is no beam.
         n_best, alignment: See `FixedSignature`.
         names: Prefixes of the names of signatures with greedy search and with the beam.
+        max_length: See `FixedSignature`.
     """
     greedy, beam = names
     shapes = [(f"{batch}x{length}", batch, length) for length in lengths for batch in batch_sizes]
     signatures = []
     if greedy_length is not None:
         signatures += [
-            FixedSignature(f"{greedy}_{shape}", *sizes, greedy_length, alignment=alignment)
+            FixedSignature(
+                f"{greedy}_{shape}",
+                *sizes,
+                greedy_length,
+                alignment=alignment,
+                max_length=max_length,
+            )
             for shape, *sizes in shapes
         ]
     if beam_size is not None:

@@ -243,7 +243,9 @@ class LiteRTTranslator(LiteRTFile, OpenGenerator):
         batch = padded(sources, pad_id, [signature.source_length]).astype(np.int32)
         controls = {}
         if signature.beam_size is not None:
-            lengths = np.array([len(source) for source in sources], np.int32)
+            # A language model has no source: only the end of a prompt counts.
+            lengths = [len(source) if self.pipeline.has_source else 1 for source in sources]
+            lengths = np.array(lengths, np.int32)
             limits = self.search.limit(lengths, self.max_length)
             controls["max_length"] = np.asarray(limits, np.int32)
             controls["length_penalty"] = np.array([self.search.length_penalty], np.float32)

@@ -125,7 +125,7 @@ class SentencesAndSettings(Sentences):
 
     The inputs are `sentences`, string `[B]`, and for each of them `beam_size`, int32 `[B]`, from 1
     to the size N of the beam; `length_penalty`, float32 `[B]`, see `beam_decode`; and
-    `max_length`, int32 `[B]`, the maximum output length in tokens. The outputs are the same as in
+    `max_length`, int32 `[B]`, the maximum number of new tokens. The outputs are the same as in
     `Sentences`, `[B, M]`, of which at most `beam_size` are filled. Settings that are out of range
     are an error.
     """

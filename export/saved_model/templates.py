@@ -78,8 +78,8 @@ NOTES = string.Template("""\
   penalty.
 - `search` takes settings with each sentence: `beam_size`, the number of hypotheses, from 1 to
   $beam_size (outputs beyond it are empty); `length_penalty`, at least 0; and `max_length`, the
-  maximum output length in tokens, from $shortest to $max_length. Settings out of range are an
-  error.
+  maximum number of new tokens, without those of a prompt, from $shortest to $max_length. An output
+  has at most L tokens. Settings out of range are an error.
 - Strings are UTF-8. A sentence of more than $max_length tokens is truncated, and `truncated` is
   true. `complete` is false for an output that reached its maximum length: text is missing, or the
   model repeated itself. A string that is not valid UTF-8 has empty outputs with a score of -1e9.

@@ -35,12 +35,17 @@ def refuse_fixed(taken, path, command, kind, written=None) -> None:
         reason = f"has no effect on {path}, a model for {task}."
     elif name in _written_by(command):
         settings = "its own search" if written is None else str(written)
+        settings = "its own maximum length" if name == "max_length" else settings
         reason = (
             f"has no effect on {path}: the export was written with {settings}. Export the run "
             f"again with {option}."
         )
     elif name in {*ANSWERS, *TIMES}:
         reason = f"has no effect on {path}: an export has its run's settings. Open the run."
+    elif command == "ctranslate2":
+        lack = "a folder for CTranslate2 has no such option. Open the run."
+        held = "the folder has its run's maximum length. --max-output limits the new tokens."
+        reason = f"has no effect on {path}: {held if name == 'max_length' else lack}"
     else:
         reason = f"has no effect on {path}: no export has this option. Open the run."
     raise click.UsageError(f"{option} {reason}")

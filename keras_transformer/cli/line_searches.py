@@ -11,8 +11,12 @@ import functools
 import typing
 from typing import Any
 
-from keras_transformer.tasks.strings import map_sorted
+import tensorflow as tf
+
+from keras_transformer.tasks.strings import encode, map_sorted
 from keras_transformer.text.lines import one_line
+
+PROMPT = "the prompt nearly fills the model's {} positions{}: at most {} could follow it"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,6 +33,35 @@ class Translating:
     def blank(self) -> bool:
         """`True` if an empty line stays empty."""
         return self.translator.blank
+
+    def warning(self, text, results) -> str | None:
+        """Returns a warning about a prompt after which the model has too few positions.
+
+        Args:
+            text: The prompt.
+            results: Its results.
+
+        Returns:
+            A line of text; `None` if the prompt leaves as many positions as the search may need, or
+            two without a limit, or if the text is no prompt.
+        """
+        longest = getattr(self.translator, "max_length", None)
+        if (
+            getattr(self, "blank", True)
+            or longest is None
+            or all(result.complete for result in results)
+        ):
+            return None
+        search = getattr(self, "search", None) or getattr(self.translator, "search", None)
+        wanted = getattr(search, "max_length", None) or 2
+        if len(text.encode()) + 2 + wanted <= longest:  # a token has at least one byte
+            return None
+        ids, *_ = encode(self.translator.tokenizers.source, tf.constant([text]), longest)
+        left = longest - int(ids.row_lengths()[0]) + 1
+        if left >= wanted:
+            return None
+        new = "1 new token" if left == 1 else f"{left} new tokens"
+        return PROMPT.format(longest, "; its end was cut off" if results[0].truncated else "", new)
 
 
 @dataclasses.dataclass(frozen=True)

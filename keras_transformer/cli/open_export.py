@@ -94,10 +94,7 @@ def open_ctranslate2_folder(path, search, n_best, languages, answers) -> Any:
     if task is not None:
         refuse(sorted(ALL - {*ANSWERS}), f"has no effect on {path}, a model for {task}.")
         return answered(with_answers(open_ctranslate2(path), answers, path), path)
-    refuse(
-        sorted(ALL - {*FORMATS["ctranslate2"].opened_with}),
-        f"has no effect on {path}: it is not an option of CTranslate2's search.",
-    )
+    refuse_fixed(FORMATS["ctranslate2"].opened_with, path, "ctranslate2", None)
     if search is None:
         search = Greedy() if n_best is None else Beam(max(4, n_best))
     if isinstance(search, Beam):

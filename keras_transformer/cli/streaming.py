@@ -79,11 +79,13 @@ def outcomes(
 
     Args:
         search: One of `line_searches`, another function with the same arguments, or an object with
-            a method `translate_batch`. Three attributes are optional. `blank`: whether an empty
-            line stays empty. `parse`: a function that converts a line to the argument of the
-            search, and raises a `ValueError` for a bad line. `strict`: whether all lines form one
-            input, so that a bad line would change the answers to others; such a search receives
-            bytes that are not UTF-8 as lone surrogates, and its `ValueError` ends the stream.
+            a method `translate_batch`. Four attributes are optional. `blank`: whether an empty
+            line stays empty. `warning`: a function of a line and its results, which returns what to
+            report instead of a cut, or `None`. `parse`: a function that converts a line to the
+            argument of the search, and raises a `ValueError` for a bad line. `strict`: whether all
+            lines form one input, so that a bad line would change the answers to others; such a
+            search receives bytes that are not UTF-8 as lone surrogates, and its `ValueError` ends
+            the stream.
         source: Binary stream to read.
         warn: Function that is called with a line of text for each line that is bad or cut.
         batch_size: Number of sentences decoded at a time.
@@ -118,7 +120,10 @@ def outcomes(
                 _report(number, outcome, strict, warn, fate)
                 outcome = None
             elif outcome:
-                if _is_cut(outcome):
+                warning = _warning(search, lines[number - count - 1], outcome)
+                if warning is not None:
+                    warn(f"line {number}: {warning}")
+                elif _is_cut(outcome):
                     warn(f"line {number}: {CUT}")
                 if any(_is_incomplete(result) for result in outcome):
                     warn(f"line {number}: {INCOMPLETE}")
@@ -190,6 +195,13 @@ def _report(number, error, strict, warn, fate):
     if strict:
         raise ValueError(f"{reason}.") from error
     warn(f"{reason}; {fate}")
+
+
+def _warning(search, line, results):
+    """Returns what the search says about its results for a line, or `None`."""
+    if not hasattr(search, "warning"):
+        return None
+    return search.warning(without_end(line).decode(), results)
 
 
 def _is_cut(results):

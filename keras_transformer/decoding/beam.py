@@ -12,10 +12,10 @@ from keras_transformer.decoding.constraints import Constraints, Rules, with_rule
 from keras_transformer.decoding.loop import (
     STAGES,
     cache_of,
-    check_lengths,
     limit_of,
     make_result,
     mean_of_sums,
+    result_length,
 )
 from keras_transformer.decoding.model_predictor import predictor_of
 from keras_transformer.decoding.prompts import prompts_of
@@ -80,12 +80,10 @@ def beam_decode(
         length_penalty: Exponent of `"gnmt"` and `"power"`, at least 0: number, or tensor, scalar or
             `[B]`.
         normalization: `"gnmt"`, `"power"`, `"average"` or `"none"`.
-        min_length: Minimum length of an output in tokens, `eos_id` included, those of a prompt
-            excluded: integer, or tensor, scalar or `[B]`. Constraints can force an earlier end.
-        max_length: Maximum length of an output in tokens, `eos_id` included: integer, or tensor,
-            scalar or `[B]`; a tensor is clipped at `cache_length`. `None`: `cache_length`.
-        cache_length: Length L of the cache and of the result, an integer. `None`: `max_length`
-            if that is an integer, otherwise the model's `max_length`.
+        min_length: Minimum number of new tokens, counted like `max_length`: integer, or tensor,
+            scalar or `[B]`. Constraints can force an earlier end.
+        max_length: See `greedy_decode`.
+        cache_length: See `greedy_decode`.
         stopping: `"count"`, `"score"` or `"narrow"`.
         early_stopping: Whether the search of a sentence is also done when no running hypothesis
             can still be among the best `n_best`. Without it the result is the same but takes
@@ -127,7 +125,7 @@ def beam_decode(
     check_choice("normalization", normalization, NORMALIZATIONS)
     check_choice("stopping", stopping, STOPPINGS)
     predictor = predictor_of(model, alignment)
-    length = check_lengths(predictor.max_length, min_length, max_length, cache_length)
+    length = result_length(predictor, source, min_length, max_length, cache_length)
     cache = cache_of(length, cache_stages, predictor)
     used = None if beam_sizes is None else tf.reshape(tf.cast(beam_sizes, tf.int32), [-1, 1])
 
@@ -139,13 +137,14 @@ def beam_decode(
         vocabulary = predictor.vocabulary
         beginning = Beginning.of(vocabulary, source)
         limit = limit_of(max_length, length, batch, predictor, source)
-        shortest = tf.reshape(tf.cast(min_length, tf.int32), [-1, 1])  # [B or 1, 1]
+        counts = tf.reshape(predictor.beginning_lengths(source), [-1, 1])  # [B or 1, 1]
+        shortest = tf.reshape(tf.cast(min_length, tf.int32), [-1, 1]) + counts
         step = BeamStep(
             predictor,
             beam_size,
             length,
             limit=limit,
-            shortest=tf.minimum(shortest + beginning.count, tf.expand_dims(limit, 1)),  # [B, 1]
+            shortest=tf.minimum(shortest, tf.expand_dims(limit, 1)),  # [B, 1]
             penalty=_penalty(length_penalty, normalization, beginning.count),
             by_score=stopping == "score",
             narrowing=stopping == "narrow",

@@ -8,7 +8,7 @@ import tensorflow as tf
 from keras_transformer.decoding.ancestors import Ancestors
 from keras_transformer.decoding.constraints import NEVER
 from keras_transformer.decoding.model_predictor import ModelPredictor
-from keras_transformer.decoding.predictor import Step
+from keras_transformer.decoding.predictor import Step, count_before_end
 from keras_transformer.tensors import Tensor
 
 
@@ -57,6 +57,12 @@ class DecoderOnly(ModelPredictor):
 
     def prompts(self, inputs: Any) -> Tensor:  # noqa: D102
         return tf.convert_to_tensor(inputs, tf.int32)
+
+    def beginning_lengths(self, inputs: Any) -> Tensor:  # noqa: D102
+        return count_before_end(tf.convert_to_tensor(inputs, tf.int32), self.vocabulary)
+
+    def lengths(self, inputs: Any) -> Tensor:  # noqa: D102
+        return tf.ones_like(self.beginning_lengths(inputs))  # the end; the output has the prompt
 
     def read(self, state: Any, tokens: Tensor) -> Any:  # noqa: D102
         return self.model.read(tokens)

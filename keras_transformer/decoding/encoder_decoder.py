@@ -7,9 +7,9 @@ from typing import Any
 import tensorflow as tf
 
 from keras_transformer.decoding.ancestors import Ancestors
-from keras_transformer.decoding.beginnings import Beginning, Prompted, source_of
+from keras_transformer.decoding.beginnings import Beginning, Prompted, prompt_lengths, source_of
 from keras_transformer.decoding.model_predictor import ModelPredictor
-from keras_transformer.decoding.predictor import NEVER, Step, pick
+from keras_transformer.decoding.predictor import NEVER, Step, pick, prescribed_length
 from keras_transformer.never import never
 from keras_transformer.tensors import Tensor
 
@@ -96,6 +96,11 @@ class EncoderDecoder(ModelPredictor):
         batch = tf.shape(self._source(inputs))[0]
         tokens = tf.broadcast_to(tokens, [batch, tf.shape(tokens)[1]])
         return tf.where(tokens < 0, self.vocabulary.pad_id, tokens)
+
+    def beginning_lengths(self, inputs: Any) -> Tensor | int:  # noqa: D102
+        if isinstance(inputs, Prompted):
+            return prompt_lengths(tf.convert_to_tensor(inputs.prompt, tf.int32))
+        return prescribed_length(self.model.config)
 
     def no_speech(self, state: Any) -> Tensor | None:  # noqa: D102
         token = self.vocabulary.no_speech_id

@@ -61,6 +61,9 @@ class Ensemble(Predictor):
     def lengths(self, inputs: Any) -> Tensor | None:  # noqa: D102
         return self.members[0].lengths(inputs)
 
+    def beginning_lengths(self, inputs: Any) -> Tensor | int:  # noqa: D102
+        return self.members[0].beginning_lengths(inputs)
+
     def begin(self, inputs: Any, length: int, width: int = 1) -> tuple[Any, ...]:  # noqa: D102
         return tuple(member.begin(inputs, length, width) for member in self.members)
 

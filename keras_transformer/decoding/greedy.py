@@ -33,10 +33,13 @@ def greedy_decode(
         model: A `Transformer`, or any `Predictor`, such as an `Ensemble` or a `DecoderOnly`.
         source: Token ids `[B, S]`, integer, each row ending in `eos_id` and then padding; or
             the inputs of the predictor.
-        max_length: Maximum length of an output in tokens, `eos_id` included: integer, or tensor,
-            scalar or `[B]`; a tensor is clipped at `cache_length`. `None`: `cache_length`.
-        cache_length: Length L of the cache and of the result, an integer. `None`: `max_length`
-            if that is an integer, otherwise the model's `max_length`.
+        max_length: Maximum number of new tokens, `eos_id` included: integer, or tensor, scalar or
+            `[B]`. The tokens with which an output begins do not count: its prompt, those of the
+            model's `prompt_ids`, and a `forced_bos_id` or a language. A `prefix` of `constraints`
+            counts. An output is at most `cache_length` long. `None`: only that limits it.
+        cache_length: Length L of the cache and of the result, an integer. `None`: as many as the
+            longest output may have if `max_length` is an integer and the prompts are known when
+            the graph is made, otherwise the model's `max_length`.
         constraints: `Constraints` of the outputs. With constraints, even empty ones, `pad_id` and
             `bos_id` are never emitted.
         token_scores: Whether to also return the log-probability of each token.

@@ -7,6 +7,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from keras_transformer.decoding.predictor import Vocabulary, prescribed_length
 from keras_transformer.tensors import Tensor
 
 # Few stages, because each is a loop of its own in the graph, which takes XLA seconds to compile.
@@ -177,8 +178,59 @@ def check_lengths(longest, min_length=1, max_length=None, cache_length=None) -> 
     return lengths.get("cache_length", lengths.get("max_length", longest))
 
 
+def result_length(predictor, inputs, min_length, max_length, cache_length) -> int:
+    """Checks lengths and returns that of the result, which may be less than `cache_length`.
+
+    Args:
+        predictor: The `Predictor`.
+        inputs: Inputs of the predictor.
+        min_length, max_length, cache_length: Arguments of a search.
+
+    Raises:
+        ValueError: If a length is out of range.
+    """
+    length = check_lengths(predictor.max_length, min_length, max_length, cache_length)
+    if cache_length is not None or not isinstance(max_length, numbers.Integral):
+        return length
+    beginning = predictor.beginning_lengths(inputs)
+    if tf.is_tensor(beginning):
+        beginning = tf.get_static_value(beginning)
+        beginning = predictor.max_length if beginning is None else int(beginning.max(initial=0))
+    return min(length + beginning, predictor.max_length) if beginning else length
+
+
+def output_limit(search, config, lengths, longest) -> Tensor | int:
+    """Returns the maximum length of outputs, with the tokens that they begin with.
+
+    Args:
+        search: The search.
+        config: Configuration of the model.
+        lengths: Number of tokens of each source, end included, an integer or int32 `[B]`. For a
+            language model, of each prompt.
+        longest: Maximum number of tokens that the model or the cache allows.
+    """
+    vocabulary, counted, beginning = Vocabulary.of(config), lengths, lengths - 1
+    if config.encoder is None:
+        counted = lengths - beginning  # the end, see `DecoderOnly.lengths`
+    else:
+        beginning = prescribed_length(config)
+    limit = smaller(search.limit(counted, longest) + beginning, longest)
+    if vocabulary.length_factor is None:
+        return limit
+    return tf.minimum(limit, vocabulary.limits(lengths, longest))
+
+
+def smaller(length, longest) -> Tensor | int:
+    """Returns the smaller of two lengths, the first of which may be a tensor, or `None`: none."""
+    if length is None:
+        return longest
+    return (tf.minimum if tf.is_tensor(length) else min)(length, longest)
+
+
 def limit_of(max_length, cache_length, batch, predictor, inputs) -> Tensor:
     """Returns the maximum length of the output of each sentence, `[B]`.
+
+    It includes the tokens that the output begins with, which `max_length` does not count.
 
     Args:
         max_length: Integer, or tensor, scalar or `[B]`. `None`: `cache_length`.
@@ -189,6 +241,7 @@ def limit_of(max_length, cache_length, batch, predictor, inputs) -> Tensor:
     """
     limit = tf.cast(cache_length if max_length is None else max_length, tf.int32)
     limit = tf.reshape(tf.minimum(tf.maximum(limit, 1), cache_length), [-1])  # [B] or [1]
+    limit = tf.minimum(limit + predictor.beginning_lengths(inputs), cache_length)
     limit += tf.zeros([batch], tf.int32)
     if not limits_by_source(predictor, inputs):
         return limit

@@ -53,6 +53,11 @@ class Vocabulary(typing.NamedTuple):
         fields = {name: getattr(config, name) for name in GENERATION_IDS if hasattr(config, name)}
         return cls(config.output_size, config.pad_id, config.bos_id, config.eos_id, **fields)
 
+    @property
+    def beginning_length(self) -> int:
+        """Number of tokens that every output begins with by `prompt_ids` or `forced_bos_id`."""
+        return max(len(self.prompt_ids), int(self.forced_bos_id is not None))
+
     def limits(self, lengths: Tensor, longest: int) -> Tensor:
         """Returns the maximum lengths of outputs by `length_factor`, int32, at most `longest`.
 
@@ -63,10 +68,7 @@ class Vocabulary(typing.NamedTuple):
             lengths: Numbers of tokens of the sources, ends included, int32 of any shape.
             longest: Maximum length without the factor, a Python integer.
         """
-        factor = np.float32(self.length_factor)
-        count = 2 + int(longest / factor)  # all longer sources have the limit `longest`
-        table = np.ceil(factor * np.arange(count, dtype=np.float32))
-        table = np.clip(table, 1, longest).astype(np.int32)
+        table = limits_by_factor(self.length_factor, longest)
         return tf.gather(tf.constant(table), tf.minimum(lengths, len(table) - 1))
 
     def without_banned(self, logits: Tensor) -> Tensor:
@@ -238,6 +240,17 @@ class Predictor(abc.ABC):
         """
         return None
 
+    def beginning_lengths(self, inputs: Any) -> Tensor | int:
+        """Returns the number of tokens that each output begins with, an integer or int32 `[B]`.
+
+        The search does not choose them, so that maximum and minimum lengths do not count them. The
+        default are the tokens that the vocabulary prescribes.
+
+        Args:
+            inputs: See `begin`.
+        """
+        return self.vocabulary.beginning_length
+
     def no_speech(self, state: Any) -> Tensor | None:
         """Returns the probability that the inputs contain no speech, float32 `[B]`.
 
@@ -324,7 +337,8 @@ class Predictor(abc.ABC):
     def lengths(self, inputs: Any) -> Tensor | None:
         """Returns the number of tokens of each input, `[B]`, int32, for limits of output lengths.
 
-        The default is `None`: the inputs have no length in tokens that could limit outputs.
+        Tokens with which the output begins, see `beginning_lengths`, do not count. The default is
+        `None`: the inputs have no length in tokens that could limit outputs.
 
         Args:
             inputs: See `begin`.
@@ -404,3 +418,34 @@ def count_tokens(ids, pad_id) -> Tensor:
     """Returns the number of tokens in each row of ids `[B, S]`, without padding, `[B]`."""
     real = tf.not_equal(tf.convert_to_tensor(ids, tf.int32), pad_id)  # [B, S]
     return tf.reduce_sum(tf.cast(real, tf.int32), axis=1)  # [B]
+
+
+def count_before_end(prompts, vocabulary) -> Tensor:
+    """Returns the number of tokens of each prompt `[B, S]` before its end or padding, `[B]`."""
+    width = tf.shape(prompts)[1]
+    over = tf.equal(prompts, vocabulary.pad_id) | tf.equal(prompts, vocabulary.eos_id)  # [B, S]
+    places = tf.where(over, tf.range(width), width)
+    return tf.minimum(tf.reduce_min(places, axis=1), width)  # also without any position
+
+
+def limits_by_factor(length_factor, longest) -> np.ndarray:
+    """Returns the maximum lengths of outputs by the lengths of their sources, from 0, int32.
+
+    All longer sources have the last limit, which is `longest`.
+
+    Args:
+        length_factor, longest: See `Vocabulary.limits`.
+    """
+    factor = np.float32(length_factor)
+    count = 2 + int(longest / factor)
+    table = np.ceil(factor * np.arange(count, dtype=np.float32))
+    return np.clip(table, 1, longest).astype(np.int32)
+
+
+def prescribed_length(config) -> int:
+    """Returns the number of tokens with which every output begins by the rules of a model.
+
+    Args:
+        config: Configuration of a model that generates tokens.
+    """
+    return max(Vocabulary.of(config).beginning_length, int(config.head.forces_language))

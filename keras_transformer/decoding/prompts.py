@@ -4,6 +4,7 @@ import typing
 
 import tensorflow as tf
 
+from keras_transformer.decoding.predictor import count_before_end
 from keras_transformer.tensors import Tensor
 
 
@@ -69,9 +70,8 @@ def prompts_of(predictor, inputs, length, limit, rules) -> Prompts | None:
         return None
     prompts = prompts[:, : length - 1]  # the last position is never read: it may force the end
     width = tf.shape(prompts)[1]
-    over = tf.equal(prompts, vocabulary.pad_id) | tf.equal(prompts, vocabulary.eos_id)  # [B, S]
-    shortest = tf.reduce_min(tf.where(over, tf.range(width), width))  # also if there is no prompt
-    count = tf.maximum(tf.minimum(tf.minimum(shortest, width), tf.reduce_min(limit - 1)), 0)
+    shortest = tf.minimum(tf.reduce_min(count_before_end(prompts, vocabulary)), width)
+    count = tf.maximum(tf.minimum(shortest, tf.reduce_min(limit - 1)), 0)
     before = tf.range(width) < count  # [S]
     tokens = tf.where(before, prompts, vocabulary.pad_id)
     start = tf.fill([tf.shape(prompts)[0], 1], vocabulary.bos_id)

@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from keras_transformer.decoding.blocks import top_k as top_k_of
 from keras_transformer.decoding.constraints import NEVER, Constraints
-from keras_transformer.decoding.loop import STAGES, check_lengths
+from keras_transformer.decoding.loop import STAGES, result_length
 from keras_transformer.decoding.model_predictor import predictor_of
 from keras_transformer.decoding.single import decode_single
 from keras_transformer.decoding.threefry import uniforms
@@ -73,7 +73,7 @@ def sample_decode(
     """
     check_numbers(SampleSettings, temperature=temperature, top_k=top_k, top_p=top_p)
     predictor = predictor_of(model, alignment)
-    length = check_lengths(predictor.max_length, 1, max_length, cache_length)
+    length = result_length(predictor, source, 1, max_length, cache_length)
     draws = uniforms(_seeds(seed), length)  # [B or 1, L]
 
     def choose(logits, index):

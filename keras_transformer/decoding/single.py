@@ -12,11 +12,11 @@ from keras_transformer.decoding.constraints import Rules, with_rules_of
 from keras_transformer.decoding.loop import (
     STAGES,
     cache_of,
-    check_lengths,
     limit_of,
     limits_by_source,
     make_result,
     mean_of_sums,
+    result_length,
 )
 from keras_transformer.decoding.predictor import Predictor
 from keras_transformer.decoding.prompts import prompts_of
@@ -64,7 +64,7 @@ def decode_single(
     Returns:
         The result of `greedy_decode`.
     """
-    length = check_lengths(predictor.max_length, 1, max_length, cache_length)
+    length = result_length(predictor, inputs, 1, max_length, cache_length)
 
     def search(predictor, constraints):
         constraints = with_rules_of(predictor.vocabulary, constraints)
@@ -210,7 +210,7 @@ class _Loop:
 
 def _limit(max_length, cache_length, batch, predictor, inputs):
     """Returns the maximum length of each output, `[B]`; `None` if the cache alone limits it."""
-    fits = isinstance(max_length, numbers.Integral) and max_length == cache_length
+    fits = isinstance(max_length, numbers.Integral) and max_length >= cache_length
     if (max_length is None or fits) and not limits_by_source(predictor, inputs):
         return None
     return limit_of(max_length, cache_length, batch, predictor, inputs)

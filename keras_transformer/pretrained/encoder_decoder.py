@@ -117,7 +117,13 @@ class EncoderDecoderFamily(Family):
 
     def generation(self) -> Generation:  # noqa: D102
         settings, size = self.generation_settings, self.settings.count("vocab_size")
-        return read_generation(settings, ends_of(self.settings, settings, size), size)
+        ends, languages = ends_of(self.settings, settings, size), self.forces_language
+        return read_generation(settings, ends, size, languages=languages)
+
+    @property
+    def forces_language(self) -> bool:
+        """`True` if every output begins with the token of its language."""
+        return False
 
     def _tie(self):
         """Returns the tying of weights.

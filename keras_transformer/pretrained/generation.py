@@ -54,7 +54,7 @@ def rules_of_ends(settings, generation, size) -> Generation | None:
     return Generation(end_ids=further) if further else None
 
 
-def read_generation(settings, ends, size, carried=()) -> Generation:
+def read_generation(settings, ends, size, carried=(), languages=False) -> Generation:
     """Returns the `Generation` that Hugging Face's settings describe.
 
     Args:
@@ -62,6 +62,7 @@ def read_generation(settings, ends, size, carried=()) -> Generation:
         ends: Result of `ends_of`.
         size: Size of the vocabulary of outputs.
         carried: Names of settings that the family carries over itself.
+        languages: Whether every output begins with the token of its language.
 
     Raises:
         ValueError: If a setting is not valid; the error names it.
@@ -71,7 +72,8 @@ def read_generation(settings, ends, size, carried=()) -> Generation:
         for name, idle in WITHOUT_EFFECT.items()
         if name not in carried and settings.get(name, idle[0]) not in idle
     ]
-    search = _search(settings, notes)
+    first = settings.token("forced_bos_token_id", size, optional=True)
+    search = _search(settings, notes, counted=1 + (languages or first is not None))
     renormalized = settings.flag("renormalize_logits")
     banned = "banned_ids" if renormalized else "silent_ids"
     notes += [
@@ -82,7 +84,7 @@ def read_generation(settings, ends, size, carried=()) -> Generation:
     return Generation(
         search,
         **{banned: _banned(settings, {ends[0], *ends[1]}, size)},
-        forced_bos_id=settings.token("forced_bos_token_id", size, optional=True),
+        forced_bos_id=first,
         forced_eos_id=settings.token("forced_eos_token_id", size, optional=True),
         no_repeat_ngram=settings.count("no_repeat_ngram_size", 0, least=0),
         end_ids=ends[1],
@@ -127,15 +129,21 @@ def _banned(settings, ends, size):
     return tuple(sorted({word[0] for word in words} - ends))
 
 
-def _search(settings, notes):
-    """Returns the search, and adds unsupported values to the notes."""
+def _search(settings, notes, counted):
+    """Returns the search, and adds unsupported values to the notes.
+
+    Args:
+        settings: See `read_generation`.
+        notes: List of the notes.
+        counted: Number of tokens that Hugging Face counts and our searches do not: the one that
+            starts an output, and one that is forced after it.
+    """
     beams = settings.count("num_beams", 1)
     longest = None
     if settings.get("max_length") is not None:
-        # Hugging Face counts the token that starts an output.
-        longest = max(1, settings.count("max_length") - 1)
-    # Hugging Face counts that token here too, but not the end token that it forbids.
-    shortest = settings.count("min_length", 0, least=0)
+        longest = max(1, settings.count("max_length") - counted)
+    # Hugging Face does not count the end token that it forbids.
+    shortest = settings.count("min_length", 0, least=0) - (counted - 1)
     if beams == 1:
         if shortest > 1:
             notes.append(f"`min_length` = {shortest} is not carried over to greedy search")

@@ -11,7 +11,7 @@ import tensorflow as tf
 from keras_transformer.checks import check_count
 from keras_transformer.decoding import Beam, Ensemble, Greedy, Sample
 from keras_transformer.decoding.hypotheses import NONE
-from keras_transformer.decoding.loop import stages_for
+from keras_transformer.decoding.loop import output_limit, stages_for
 from keras_transformer.decoding.predictor import Vocabulary
 from keras_transformer.decoding.search import check_search
 from keras_transformer.tasks.ensemble import outputs_difference
@@ -233,15 +233,13 @@ class Generator(TextPipeline):
     def limit(self, search: Any, source_length: int) -> int:
         """Returns the maximum length of the output for a source of this many tokens.
 
+        It includes the tokens that the output begins with, such as the prompt.
+
         Args:
             search: The search.
             source_length: Number of tokens of the source, `eos_id` included.
         """
-        limit = int(search.limit(source_length, self.max_length))
-        vocabulary = Vocabulary.of(self.model.config)
-        if vocabulary.length_factor is None:
-            return limit
-        return min(limit, int(vocabulary.limits(source_length, self.max_length)))
+        return int(output_limit(search, self.model.config, source_length, self.max_length))
 
     def graph(self, search: Any = Greedy(), n_best: int = 1) -> Callable[..., dict[str, Tensor]]:
         """Returns the `tf.function` that generates texts for a batch of sentences.
@@ -278,10 +276,13 @@ class Generator(TextPipeline):
         outputs = self.graph(search, n)(batch, *self.front(len(sentences)), *values)
         return to_n_best(outputs, n, self.result)
 
-    def _affordable(self, search):
+    def _affordable(self, search, sentences):
         """Returns the number of sentences whose keys and values fit into memory at any length."""
-        longest = search.limit(self.max_length, self.max_length)
-        return affordable_rows([model.config for model in self.models], longest)
+        configs, length = [model.config for model in self.models], self.max_length
+        if not self.has_source and sentences and search.limit(1, self.max_length) < length:
+            longest = max(sentences, key=len)  # the longest prompt, except for a few tokens
+            length = self.encode(tf.constant([longest]))[0].shape[1]
+        return affordable_rows(configs, output_limit(search, configs[0], length, self.max_length))
 
     def _check_memory(self, search, batch):
         """Refuses a beam that does not fit into memory."""
@@ -361,7 +362,7 @@ class Generator(TextPipeline):
 
         check_count("batch_size", batch_size)
         if not isinstance(search, Beam):
-            batch_size = min(batch_size, self._affordable(search))
+            batch_size = min(batch_size, self._affordable(search, sentences))
         numbered = list(zip(numbers, sentences, strict=True))
         return map_sorted(translate, numbered, batch_size, lambda pair: len(pair[1]), progress)
 

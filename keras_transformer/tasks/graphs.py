@@ -11,7 +11,7 @@ from collections.abc import Callable
 import tensorflow as tf
 
 from keras_transformer.decoding import score
-from keras_transformer.decoding.loop import stages_for
+from keras_transformer.decoding.loop import output_limit, stages_for
 from keras_transformer.decoding.predictor import Vocabulary
 from keras_transformer.tasks.results import COLUMNS, COMPLETE
 from keras_transformer.tasks.strings import encode
@@ -159,9 +159,7 @@ def complete_outputs(config, search, tokens, lengths, longest):
     vocabulary = Vocabulary.of(config)
     if vocabulary.forced_eos_id is None:
         return ended
-    limits = tf.minimum(search.limit(lengths, longest), longest)  # [] or [B]
-    if vocabulary.length_factor is not None:
-        limits = tf.minimum(limits, vocabulary.limits(lengths, longest))
+    limits = output_limit(search, config, lengths, longest)  # [] or [B]
     counts = tf.reduce_sum(tf.cast(tf.not_equal(tokens, config.pad_id), tf.int32), axis=2)
     return ended & (counts < tf.reshape(limits, [-1, 1]))
 

@@ -13,6 +13,7 @@ from keras_transformer import (
 )
 from keras_transformer.cli.fixed_options import refuse_fixed
 from keras_transformer.cli.predict import predict
+from keras_transformer.export.formats import FORMATS
 
 BEAM = Beam(4, length_penalty=0.6)
 
@@ -70,6 +71,27 @@ def refusal(*words, **of_export):
 def test_the_message_says_what_the_export_holds(command, words, kind, written, message):
     received = refusal(*words, taken=("n_best",), command=command, kind=kind, written=written)
     assert received.startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (
+            ("--max-length", "9"),
+            "the folder has its run's maximum length. --max-output limits the new tokens.",
+        ),
+        (
+            ("--min-length", "3"),
+            "a folder for CTranslate2 has no such option. Open the run.",
+        ),
+        (("--alignments",), "a folder for CTranslate2 has no such option. Open the run."),
+        (("--spans",), "an export has its run's settings. Open the run."),
+    ],
+)
+def test_a_folder_for_ctranslate2_holds_an_option_or_lacks_it(words, message):
+    taken = FORMATS["ctranslate2"].opened_with
+    received = refusal(*words, taken=taken, command="ctranslate2", kind=None)
+    assert received == f"{words[0]} has no effect on x: {message}"
 
 
 def test_options_that_the_export_takes_are_not_refused():

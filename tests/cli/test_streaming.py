@@ -1,11 +1,14 @@
 import io
 import os
 import re
+import types
 
 import pytest
 from click.testing import CliRunner
+from pipelines import tokenizer
 
-from keras_transformer.cli.line_searches import Format
+from keras_transformer import Generated, Greedy
+from keras_transformer.cli.line_searches import Format, Searched
 from keras_transformer.cli.main import cli
 from keras_transformer.cli.streaming import answer_stream, score_files
 from keras_transformer.tasks.results import Score, Translation
@@ -55,6 +58,37 @@ def test_bytes_that_are_not_utf8_are_reported_and_the_rest_continues():
     _, output, warnings, _ = run(b"one\n\nab\xffc\ntwo\n")
     assert output == b"ONE\n\n\nTWO\n"
     assert warnings == ["line 3: not UTF-8 (byte 0xff at position 3); left empty"]
+
+
+@pytest.mark.parametrize(
+    ("most", "words", "warning"),
+    [
+        (None, 9, None),
+        (None, 10, "nearly fills the model's 11 positions: at most 1 new token could follow it"),
+        (None, 11, "the model's 11 positions; its end was cut off: at most 1 new token could foll"),
+        (5, 7, "nearly fills the model's 11 positions: at most 4 new tokens could follow it"),
+        (4, 7, None),
+    ],
+)
+def test_a_prompt_that_leaves_few_positions_is_reported(most, words, warning):
+    """The model has 11 positions; each word is a token."""
+    prompt, warnings = " the" * words, []
+    outputs = [[Generated(prompt, -1.0, words > 10, complete=False)]]
+
+    def n_best(texts, *_):
+        return outputs
+
+    sides = types.SimpleNamespace(source=tokenizer())
+    translator = types.SimpleNamespace(
+        n_best=n_best, blank=False, max_length=11, tokenizers=sides, search=None
+    )
+    search, target = Searched(translator, Greedy(most)), io.BytesIO()
+    answer_stream(search, io.BytesIO(prompt.encode()), target, warnings.append)
+    assert len(warnings) == (warning is not None)
+    assert all(line.startswith("line 1: the prompt ") and warning in line for line in warnings)
+    outputs[0] = [Generated(prompt, -1.0, words > 10, complete=True)]
+    answer_stream(search, io.BytesIO(prompt.encode()), target, warnings.append)
+    assert len(warnings) == (warning is not None) + (words > 10), "or its output has ended"
 
 
 def test_a_truncated_line_is_reported():

@@ -17,7 +17,7 @@ from uncertain_models import (
     unpadded,
 )
 
-from keras_transformer import Constraints, beam_decode, greedy_decode, sample_decode, score
+from keras_transformer import Beam, Constraints, beam_decode, greedy_decode, sample_decode, score
 from keras_transformer.decoding import Predictor
 from keras_transformer.decoding.decoder_only import DecoderOnly
 from keras_transformer.decoding.model_predictor import predictor_of
@@ -74,14 +74,14 @@ def continuation(row, prompt):
 
 def test_the_prompts_give_different_texts():
     prompts = text_prompts()
-    tokens = greedy_decode(talkative_text(), prompts, LIMIT)[0].numpy()
+    tokens = greedy_decode(talkative_text(), prompts, cache_length=LIMIT)[0].numpy()
     assert [len(words_of(prompt)) for prompt in prompts] == [3, 1, 6, 4, 0]
     rests = [
         tuple(unpadded(row)[len(words_of(p)) :]) for row, p in zip(tokens, prompts, strict=True)
     ]
     assert len(set(rests)) == 5 and len({len(rest) for rest in rests}) > 1
     assert any(EOS in rest for rest in rests)
-    free = greedy_decode(talkative_text(), np.full((1, 1), EOS), LIMIT)[0].numpy()
+    free = greedy_decode(talkative_text(), np.full((1, 1), EOS), cache_length=LIMIT)[0].numpy()
     assert all(unpadded(row)[:1] != unpadded(free[0])[:1] for row in tokens[:4]), (
         "prompts are forced"
     )
@@ -89,7 +89,7 @@ def test_the_prompts_give_different_texts():
 
 def test_greedy_search_equals_a_loop_in_python():
     prompts = text_prompts()
-    tokens, scores = greedy_decode(talkative_text(), prompts, LIMIT)
+    tokens, scores = greedy_decode(talkative_text(), prompts, cache_length=LIMIT)
     expected, expected_scores = reference.greedy(forced, prompts, LIMIT, **IDS)
     np.testing.assert_array_equal(tokens, expected)
     np.testing.assert_allclose(scores, expected_scores, **SCORES)
@@ -99,7 +99,7 @@ def test_greedy_search_equals_a_loop_in_python():
 @pytest.mark.parametrize("beam_size", [1, 4])
 def test_a_beam_equals_a_loop_in_python(beam_size):
     prompts = text_prompts()
-    outputs = beam_decode(talkative_text(), prompts, beam_size, beam_size, max_length=LIMIT)
+    outputs = beam_decode(talkative_text(), prompts, beam_size, beam_size, cache_length=LIMIT)
     for b, prompt in enumerate(prompts):
         best = reference.beam(forced_alone(prompt), prompt, beam_size, SCORE, 1, LIMIT, **IDS)
         best = [pair for pair in best if np.isfinite(pair[0])][:beam_size]
@@ -120,7 +120,7 @@ def test_an_output_begins_with_its_prompt_which_does_not_count_in_the_score(name
     """The score of the output is the score of the continuation, by one pass of the whole model."""
     prompts = text_prompts()
     options = {"normalization": "none"} if name == "beam" else {}
-    tokens, scores = SEARCHES[name](talkative_text(), prompts, max_length=LIMIT, **options)
+    tokens, scores = SEARCHES[name](talkative_text(), prompts, cache_length=LIMIT, **options)
     for b, prompt in enumerate(prompts):
         words = words_of(prompt)
         for row, total in zip(tokens[b].numpy(), scores[b].numpy(), strict=True):
@@ -136,7 +136,7 @@ def test_steps_with_a_cache_equal_the_whole_model(name):
     """Checks the logits after each position, prompts included, and the token scores of `score`."""
     predictor, prompts = predictor_of(talkative_text()), text_prompts()
     assert isinstance(predictor, DecoderOnly)
-    tokens = SEARCHES[name](predictor, prompts, max_length=LIMIT)[0][:, 0]
+    tokens = SEARCHES[name](predictor, prompts, cache_length=LIMIT)[0][:, 0]
     shifted = tf.concat([tf.fill([5, 1], BOS), tokens[:, :-1]], axis=1)
     steps = Predictor.logits(predictor, prompts, shifted)
     whole = predictor.logits(prompts, shifted)
@@ -154,10 +154,10 @@ def test_steps_with_a_cache_equal_the_whole_model(name):
 @pytest.mark.parametrize("name", ["greedy", "beam"])
 def test_prompts_of_different_lengths_equal_each_of_them_alone(name):
     prompts = text_prompts()
-    tokens, scores = SEARCHES[name](talkative_text(), prompts, max_length=LIMIT)
+    tokens, scores = SEARCHES[name](talkative_text(), prompts, cache_length=LIMIT)
     for b, prompt in enumerate(prompts):
         alone = prompt[None, : np.count_nonzero(prompt)]
-        own, own_scores = SEARCHES[name](talkative_text(), alone, max_length=LIMIT)
+        own, own_scores = SEARCHES[name](talkative_text(), alone, cache_length=LIMIT)
         np.testing.assert_array_equal(tokens[b], own[0])
         np.testing.assert_allclose(scores[b], own_scores[0], **SCORES)
 
@@ -165,7 +165,7 @@ def test_prompts_of_different_lengths_equal_each_of_them_alone(name):
 def test_an_empty_prompt_is_the_beginning_of_any_text():
     """Padding after it changes nothing."""
     outputs = [
-        greedy_decode(talkative_text(), np.array(prompt, "int32"), LIMIT)
+        greedy_decode(talkative_text(), np.array(prompt, "int32"), cache_length=LIMIT)
         for prompt in ([[EOS]], [[EOS, PAD, PAD]])
     ]
     free, _ = reference.greedy(
@@ -178,10 +178,72 @@ def test_an_empty_prompt_is_the_beginning_of_any_text():
 
 def test_a_prompt_longer_than_the_output_is_truncated():
     prompts = text_prompts()
-    tokens, scores = greedy_decode(talkative_text(), prompts, max_length=3)
+    tokens, scores = greedy_decode(talkative_text(), prompts, cache_length=3)
     np.testing.assert_array_equal(tokens[2], prompts[2, :3])
     assert scores[2] == 0.0
     np.testing.assert_array_equal(tokens[0], prompts[0, :3])
+
+
+@pytest.mark.parametrize(
+    "name", ["greedy", *(pytest.param(x, marks=pytest.mark.slow) for x in ("beam", "sample"))]
+)
+def test_the_limit_counts_the_tokens_after_the_prompt(name):
+    """The new tokens are the first ones of those without a limit."""
+    prompts, most = text_prompts(), 3
+    lengths = [len(words_of(prompt)) for prompt in prompts]
+    width = max(lengths) + most
+    tokens, _ = SEARCHES[name](talkative_text(), prompts, max_length=most)
+    free, _ = SEARCHES[name](talkative_text(), prompts, cache_length=width)
+    assert tokens.shape[-1] == width
+    news = []
+    for length, prompt, rows, whole in zip(lengths, prompts, tokens, free, strict=True):
+        for row in rows.numpy():
+            assert unpadded(row)[:length] == words_of(prompt)
+        news.append(len(unpadded(rows[0].numpy())) - length)
+        if name != "beam":  # the best hypothesis of a beam may differ
+            np.testing.assert_array_equal(rows[0, : length + most], whole[0, : length + most])
+    assert max(news) == most and min(news) > 0
+
+
+@pytest.mark.parametrize("name", ["greedy", "beam"])
+def test_each_prompt_has_its_own_limit_as_alone(name):
+    prompts, limits = text_prompts(), [2, 4, 1, 3, 9]
+    options = {"cache_length": 13}  # fewer than the last prompts need
+    tokens, scores = SEARCHES[name](
+        talkative_text(), prompts, max_length=tf.constant(limits), **options
+    )
+    for b, (prompt, limit) in enumerate(zip(prompts, limits, strict=True)):
+        own = SEARCHES[name](talkative_text(), prompt[None], max_length=limit, **options)
+        np.testing.assert_array_equal(tokens[b], own[0][0])
+        np.testing.assert_allclose(scores[b], own[1][0], **SCORES)
+        counts = np.count_nonzero(tokens[b], axis=-1) - len(words_of(prompt))
+        assert 0 < counts.max() <= limit
+
+
+def test_a_graph_of_any_prompts_has_the_same_limits():
+    prompts = text_prompts()
+    expected = greedy_decode(talkative_text(), prompts, max_length=3)
+    traced = tf.function(
+        lambda prompts: greedy_decode(talkative_text(), prompts, max_length=3, cache_stages=()),
+        input_signature=[tf.TensorSpec([None, None], tf.int32)],
+        autograph=False,
+    )
+    tokens, scores = traced(prompts)
+    width = expected[0].shape[1]
+    np.testing.assert_array_equal(tokens[:, :width], expected[0])
+    assert tokens.shape[1] == 29 and not np.any(tokens[:, width:])
+    np.testing.assert_allclose(scores, expected[1], **SCORES)
+
+
+def test_the_other_lengths_of_a_beam_count_the_same_tokens():
+    prompts = text_prompts()
+    lengths = np.array([len(words_of(prompt)) for prompt in prompts])
+    found = Beam(3, extra_length=2)(talkative_text(), prompts, cache_length=LIMIT)
+    limited = Beam(3, extra_length=None, max_length=3)(talkative_text(), prompts, 1, LIMIT)
+    np.testing.assert_array_equal(found.tokens, limited.tokens)
+    longest = Beam(3, extra_length=None, min_length=5)(talkative_text(), prompts, 1, LIMIT)
+    assert (np.count_nonzero(longest.tokens[:, 0], axis=1) >= lengths + 5).all()
+    assert (np.count_nonzero(limited.tokens[:, 0], axis=1) < lengths + 5).all()
 
 
 @pytest.mark.slow
@@ -189,7 +251,7 @@ def test_a_prompt_longer_than_the_output_is_truncated():
 def test_a_state_that_grows_in_stages_gives_the_same(name):
     prompts = text_prompts()
     expected, outputs = (
-        SEARCHES[name](talkative_text(), prompts, max_length=LIMIT, cache_stages=stages)
+        SEARCHES[name](talkative_text(), prompts, cache_length=LIMIT, cache_stages=stages)
         for stages in ((), (2, 5))
     )
     np.testing.assert_array_equal(outputs[0], expected[0])
@@ -200,13 +262,13 @@ def test_a_state_that_grows_in_stages_gives_the_same(name):
 def test_samples_differ_and_temperature_zero_is_greedy():
     prompts = text_prompts()
     drawn = [
-        sample_decode(talkative_text(), prompts, 2.0, seed=(1, seed), max_length=LIMIT)[0]
+        sample_decode(talkative_text(), prompts, 2.0, seed=(1, seed), cache_length=LIMIT)[0]
         for seed in (0, 0, 1)
     ]
     np.testing.assert_array_equal(drawn[0], drawn[1])
     assert all(np.any(drawn[0][b] != drawn[2][b]) for b in range(5))
-    expected = greedy_decode(talkative_text(), prompts, LIMIT)[0]
-    tokens = sample_decode(talkative_text(), prompts, 0.0, max_length=LIMIT)[0]
+    expected = greedy_decode(talkative_text(), prompts, cache_length=LIMIT)[0]
+    tokens = sample_decode(talkative_text(), prompts, 0.0, cache_length=LIMIT)[0]
     np.testing.assert_array_equal(tokens, expected)
 
 
@@ -216,9 +278,9 @@ def test_samples_differ_and_temperature_zero_is_greedy():
 @pytest.mark.parametrize("name", SEARCHES)
 def test_compiled_is_eager(name, jit_compile):
     prompts = text_prompts()
-    expected = SEARCHES[name](talkative_text(), prompts, max_length=7)
+    expected = SEARCHES[name](talkative_text(), prompts, cache_length=7)
     compiled = tf.function(
-        lambda prompts: SEARCHES[name](talkative_text(), prompts, max_length=7),
+        lambda prompts: SEARCHES[name](talkative_text(), prompts, cache_length=7),
         input_signature=[tf.TensorSpec([5, 8] if jit_compile else [None, None], tf.int32)],
         jit_compile=jit_compile,
     )
@@ -231,12 +293,14 @@ def test_compiled_is_eager(name, jit_compile):
 @pytest.mark.parametrize("name", ["greedy", "beam"])
 def test_banned_tokens_do_not_follow_prompts(name):
     prompts = text_prompts()
-    free = SEARCHES[name](talkative_text(), prompts, max_length=LIMIT)[0].numpy()
+    free = SEARCHES[name](talkative_text(), prompts, cache_length=LIMIT)[0].numpy()
     in_prompts = {token for prompt in prompts for token in words_of(prompt)}
     banned = np.isin(np.arange(19), list({*free.flat} - in_prompts - {PAD, EOS}))
     assert banned.any()
     constraints = Constraints(banned=banned)
-    tokens, _ = SEARCHES[name](talkative_text(), prompts, max_length=LIMIT, constraints=constraints)
+    tokens, _ = SEARCHES[name](
+        talkative_text(), prompts, cache_length=LIMIT, constraints=constraints
+    )
     for b, prompt in enumerate(prompts):
         words = words_of(prompt)
         for row in tokens[b].numpy():

@@ -264,6 +264,18 @@ def test_a_forced_first_token_and_ngrams_that_do_not_repeat():
 
 
 @pytest.mark.parametrize(
+    "search", [Greedy(2), Beam(1, max_length=2, extra_length=None), Sample(0.0, max_length=2)]
+)
+@pytest.mark.parametrize("rules", [{"forced_bos_id": 9}, {"language_codes": "before"}], ids=str)
+def test_a_token_that_begins_every_output_is_not_new(rules, search):
+    model = rules_of(**rules)
+    tokens, _ = searched(search, model)
+    whole, _ = searched(Greedy(), model)
+    np.testing.assert_array_equal(tokens[:, 0, :3], whole[:, 0, :3])
+    assert np.any(whole[:, 0, 3:]) and not np.any(tokens[:, 0, 3:])
+
+
+@pytest.mark.parametrize(
     ("rules", "message"),
     [
         ({"forced_bos_id": PAD}, r"`forced_bos_id` must be .*except `pad_id`, or None"),

@@ -90,7 +90,7 @@ def require_equal(found, expected):
     ],
 )
 def test_the_result_is_that_of_steps_and_the_prompt_takes_none(name, lengths):
-    options = {"max_length": LIMIT, "cache_stages": STAGES, "token_scores": True}
+    options = {"cache_length": LIMIT, "cache_stages": STAGES, "token_scores": True}
     prompts = prompts_of(lengths)
     found, expected = (
         (predictor, SEARCHES[name](predictor, prompts, **options))
@@ -114,7 +114,7 @@ def model_of(kind):
 def test_every_kind_of_attention_reads_prompts(kind):
     model, prompts = model_of(kind), prompts_of([7, 9, 11])
     for search in (greedy_decode, BEAM):
-        options = {"max_length": LIMIT, "cache_stages": STAGES, "token_scores": True}
+        options = {"cache_length": LIMIT, "cache_stages": STAGES, "token_scores": True}
         expected = search(StepByStep(model), prompts, **options)
         require_equal(search(model, prompts, **options), expected)
 
@@ -132,7 +132,7 @@ def test_every_kind_of_attention_reads_prompts(kind):
 )
 def test_graphs_of_any_and_of_fixed_shape_read_prompts(name, shape):
     prompts, model = prompts_of([7, 9, 11]), talkative_text()
-    options = {"max_length": LIMIT, "cache_stages": (4, 9), "token_scores": True}
+    options = {"cache_length": LIMIT, "cache_stages": (4, 9), "token_scores": True}
     traced = tf.function(
         lambda source: SEARCHES[name](model, source, **options),
         input_signature=[tf.TensorSpec(shape, tf.int32)],
@@ -143,21 +143,23 @@ def test_graphs_of_any_and_of_fixed_shape_read_prompts(name, shape):
 
 
 @pytest.mark.slow
-def test_limits_of_single_outputs_end_within_the_prompt():
+def test_limits_of_single_outputs_count_from_the_end_of_their_prompts():
     prompts = prompts_of([7, 9, 11])
     for search in (greedy_decode, BEAM):
-        options = {"max_length": tf.constant([5, 12, 3]), "cache_length": LIMIT}
+        options = {"max_length": tf.constant([5, 2, 30]), "cache_length": LIMIT}
         options |= {"cache_stages": STAGES, "token_scores": True}
         found = StepByStep(talkative_text(), True)
         expected = search(StepByStep(talkative_text()), prompts, **options)
         require_equal(search(found, prompts, **options), expected)
-        assert int(found.steps[0]) == 2
+        assert int(found.steps[0]) == 7
+        counts = np.count_nonzero(expected["tokens"], axis=-1).reshape(3, -1)
+        assert (counts <= [[12], [11], [LIMIT]]).all()
 
 
 @pytest.mark.slow
 def test_an_ensemble_reads_with_all_its_members():
     prompts, models = prompts_of([7, 9]), [talkative_text(), model_of("alibi")]
-    options = {"max_length": LIMIT, "cache_stages": STAGES, "token_scores": True}
+    options = {"cache_length": LIMIT, "cache_stages": STAGES, "token_scores": True}
     expected = BEAM(Ensemble([StepByStep(model) for model in models]), prompts, **options)
     members = [StepByStep(model, True) for model in models]
     require_equal(BEAM(Ensemble(members), prompts, **options), expected)
@@ -175,7 +177,7 @@ def test_an_ensemble_reads_with_all_its_members():
 )
 def test_rules_that_follow_every_token_read_nothing_in_advance(constraints):
     prompts = prompts_of([5, 6])
-    options = {"max_length": LIMIT, "constraints": constraints, "token_scores": True}
+    options = {"cache_length": LIMIT, "constraints": constraints, "token_scores": True}
     found = StepByStep(talkative_text(), True)
     expected = greedy_decode(StepByStep(talkative_text()), prompts, **options)
     require_equal(greedy_decode(found, prompts, **options), expected)
@@ -194,7 +196,7 @@ def test_prompts_may_contain_tokens_that_are_never_emitted(search):
     """Such tokens are in the part that is read in one pass, and in the rest of a longer prompt."""
     prompts, lengths = prompts_of([5, 7]), (5, 7)
     prompts[:, 2] = prompts[1, 6] = BOS
-    options = {"max_length": LIMIT, "cache_stages": STAGES, "token_scores": True}
+    options = {"cache_length": LIMIT, "cache_stages": STAGES, "token_scores": True}
     together = search(talkative_text(), prompts, **options)
     for row, length in enumerate(lengths):
         alone = search(talkative_text(), prompts[row : row + 1], **options)
@@ -205,7 +207,7 @@ def test_prompts_may_contain_tokens_that_are_never_emitted(search):
 
 def test_no_prompts_at_all():
     for search in (greedy_decode, BEAM):
-        tokens, _ = search(talkative_text(), np.zeros((0, 4), "int32"), max_length=LIMIT)
+        tokens, _ = search(talkative_text(), np.zeros((0, 4), "int32"), cache_length=LIMIT)
         assert tokens.shape[0] == 0
 
 
@@ -214,14 +216,14 @@ def test_what_follows_the_end_of_a_prompt_is_not_read():
     """Tokens after `eos_id` belong to no prompt."""
     assert (BOS, EOS, PAD) == (2, 3, 0)
     prompts = text_prompts()[:4]
-    expected = greedy_decode(talkative_text(), prompts, LIMIT)
+    expected = greedy_decode(talkative_text(), prompts, cache_length=LIMIT)
     changed = prompts.copy()
     for row in changed:
         row[row.tolist().index(EOS) + 1 :] = 9
     found = StepByStep(talkative_text(), True)
-    tokens, scores = greedy_decode(found, changed, LIMIT)
+    tokens, scores = greedy_decode(found, changed, cache_length=LIMIT)
     assert int(found.steps[0]) == 1
-    steps = greedy_decode(StepByStep(talkative_text()), changed, LIMIT)
+    steps = greedy_decode(StepByStep(talkative_text()), changed, cache_length=LIMIT)
     np.testing.assert_array_equal(tokens, steps[0])
     np.testing.assert_allclose(scores, steps[1], rtol=0, atol=1e-4)
     assert expected[0].shape == tokens.shape

@@ -109,7 +109,7 @@ def test_a_cache_that_grows_while_it_is_needed_gives_the_same(name, kind, in_gra
     monkeypatch.setattr(loop, "GROWTH", 4)
     make, inputs = SOURCES[kind]
     model, inputs = make(), inputs()
-    options = {"max_length": LIMIT, "token_scores": True}
+    options = {"cache_length": LIMIT, "token_scores": True}
 
     def decode(source):
         return SEARCHES[name](model, source, cache_stages=None, **options)

@@ -321,7 +321,6 @@ def test_the_defaults_for_special_tokens_are_those_of_the_model(tmp_path):
         ),
         ({"decoder": "ssru"}, "cannot express a decoder of SSRUs"),
         ({"silent_ids": (5,)}, "cannot express `silent_ids`"),
-        ({"length_factor": 3.0}, r"limited by the length of their source \(`length_factor`\)"),
         ({"decoder_start": "zeros"}, "cannot express an output that starts with zeros"),
         (
             {"position": "rotary", "d_k": 6, "score": "general"},

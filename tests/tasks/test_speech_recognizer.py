@@ -101,8 +101,17 @@ def test_a_prompt_leaves_tokens_for_a_text():
     SpeechRecognizer(pipeline.model, pipeline.tokenizers, 3)
     with pytest.raises(ValueError, match="`max_length` must be above 2, the number of tokens of"):
         SpeechRecognizer(pipeline.model, pipeline.tokenizers, 2)
-    with pytest.raises(ValueError, match="`max_length` must be above 2, .* max_length=1"):
-        pipeline.with_search(Greedy(max_length=1))
+
+
+def test_the_limit_of_a_search_counts_the_tokens_after_the_prompt():
+    model = speech_recognizer(prompt_ids=(7, 9)).model
+    frames = LogMel(**model.config.input.features)(RECORDINGS[0][None])
+    whole = Greedy()(model, frames).tokens[0, 0]
+    for limited in (Greedy(1), Beam(1, max_length=1, extra_length=None)):
+        tokens = limited(model, frames).tokens[0, 0]
+        np.testing.assert_array_equal(tokens[:3], whole[:3])
+        assert not np.any(tokens[3:])
+    assert np.any(whole[3:])
 
 
 @pytest.mark.slow

@@ -57,7 +57,8 @@ def test_a_batch_has_as_many_texts_as_fit_into_memory_at_any_length(monkeypatch)
     sizes = []
     made = generator()
     one = memory.beam_memory(made.model.config, 1, 1, made.max_length)
-    short = memory.beam_memory(made.model.config, 1, 1, 3)
+    length = len(ids_of("dog")) - 1 + 3  # of the prompt and of the new tokens
+    short = memory.beam_memory(made.model.config, 1, 1, length)
     monkeypatch.setattr(memory, "SMALL", 0)
     monkeypatch.setattr(memory, "available_memory", lambda: 2 * 2.5 * one)
 
@@ -69,8 +70,8 @@ def test_a_batch_has_as_many_texts_as_fit_into_memory_at_any_length(monkeypatch)
     made.n_best(PROMPTS, 1, Greedy())
     assert sizes == [2, 2, 2]
     sizes.clear()
-    made.n_best(PROMPTS, 1, Greedy(3))
-    assert sizes[0] == min(len(PROMPTS), int(2.5 * one / short)) > 2, "the limit of the search"
+    made.n_best(["dog"] * 6, 1, Greedy(3))
+    assert sizes[0] == min(6, int(2.5 * one / short)) > 2, "the limit of the search"
     monkeypatch.setattr(memory, "available_memory", lambda: one / 10)
     sizes.clear()
     made.n_best(PROMPTS, 1, Greedy())

@@ -120,10 +120,13 @@ class Search:
         return tokens / self.penalty(tokens)
 
     def limit(self, source_length: Tensor, longest: Tensor) -> Tensor:
-        """Returns the maximum length of an output, an integer or a tensor like the arguments.
+        """Returns the maximum number of new tokens, an integer or a tensor like the arguments.
+
+        Those with which an output begins do not count; see `output_limit`.
 
         Args:
-            source_length: Number of tokens of the source, `eos_id` included.
+            source_length: Number of tokens of the source, `eos_id` included; see
+                `Predictor.lengths`.
             longest: Maximum length that the model or the cache allows.
         """
         return longest
@@ -134,13 +137,6 @@ def check_search(search, *kinds) -> None:
     if not isinstance(search, kinds):
         names = " or ".join(f"a `{kind.__name__}`" for kind in kinds)
         raise TypeError(f"`search` must be {names}. Received: search={search!r}.")
-
-
-def smaller(max_length, longest) -> Tensor:
-    """Returns the smaller of two lengths, the first of which may be a tensor, or `None`: none."""
-    if max_length is None:
-        return longest
-    return (tf.minimum if tf.is_tensor(max_length) else min)(max_length, longest)
 
 
 def inputs_of(settings) -> tuple[tf.TensorSpec, ...]:

@@ -25,12 +25,14 @@ class Beam(BeamSettings, Search):
         length_penalty: Exponent of `"gnmt"` and `"power"`, at least 0: number, or tensor, scalar or
             `[B]`.
         normalization: Divisor of the scores: `"gnmt"`, `"power"`, `"average"` or `"none"`.
-        min_length: Minimum length of an output in tokens, `eos_id` included: integer, or tensor.
-        extra_length: Number of tokens by which an output may be longer than its source: integer, or
-            tensor. `None`: no limit. It has no effect if the predictor reports no lengths of
-            sources, see `Predictor.lengths`.
-        max_length: Maximum length of an output in tokens: integer, or tensor, scalar or `[B]`.
-            `None`: that of the cache.
+        min_length: Minimum number of new tokens, `eos_id` included: integer, or tensor.
+        extra_length: Number of tokens by which the new part of an output may be longer than its
+            source, whose end counts: integer, or tensor. For a language model, it may be longer
+            than the end alone. `None`: no limit. It has no effect if the predictor reports no
+            lengths of sources, see `Predictor.lengths`.
+        max_length: Maximum number of new tokens: integer, or tensor, scalar or `[B]`. The tokens
+            with which an output begins do not count, see `greedy_decode`. `None`: the length of the
+            cache, which always limits an output.
         stopping: End of the search of a sentence. `"count"`: when `size` hypotheses have finished.
             `"score"`: when in addition the best running hypothesis is not better than the worst
             finished one. `"narrow"`: like `"count"`, but the beam shrinks by one for every finished

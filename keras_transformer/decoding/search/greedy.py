@@ -11,8 +11,9 @@ class Greedy(Limited):
     """Takes the most probable token at each step: see `greedy_decode`.
 
     Args:
-        max_length: Maximum length of an output in tokens: integer, or tensor, scalar or `[B]`.
-            `None`: that of the cache, which also limits larger values.
+        max_length: Maximum number of new tokens: integer, or tensor, scalar or `[B]`. The tokens
+            with which an output begins do not count, see `greedy_decode`. `None`: the length of the
+            cache, which always limits an output.
 
     Raises:
         ValueError: If `max_length` is out of range.

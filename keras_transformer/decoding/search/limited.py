@@ -6,7 +6,8 @@ from typing import Any
 
 import tensorflow as tf
 
-from keras_transformer.decoding.search.base import Search, inputs_of, smaller
+from keras_transformer.decoding.loop import smaller
+from keras_transformer.decoding.search.base import Search, inputs_of
 from keras_transformer.search_settings import UNLIMITED, GreedySettings
 from keras_transformer.tensors import Tensor
 
@@ -18,8 +19,9 @@ class Limited(GreedySettings, Search):
     """Base class of `Greedy` and `BestPath`.
 
     Args:
-        max_length: Maximum length of an output in tokens: integer, or tensor, scalar or `[B]`.
-            `None`: that of the cache, which also limits larger values.
+        max_length: Maximum number of new tokens: integer, or tensor, scalar or `[B]`. The tokens
+            with which an output begins do not count, see `greedy_decode`. `None`: the length of the
+            cache, which always limits an output.
     """
 
     @property

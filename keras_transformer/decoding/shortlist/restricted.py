@@ -112,6 +112,7 @@ class Restricted(Predictor):
         whole = joined(self._members)
         super().__init__(whole.vocabulary, whole.max_length)
         self.grows, self.sizes, self.lengths = whole.grows, whole.sizes, whole.lengths
+        self.beginning_lengths = whole.beginning_lengths
         self.log_sum_exp = whole.log_sum_exp
 
     def searched(self, search, inputs, constraints=None) -> Any:  # noqa: D102
@@ -185,7 +186,7 @@ class Masked(Predictor):
         super().__init__(vocabulary, predictor.max_length)
         self._predictor, self._ids = predictor, ids
         self.grows, self.log_sum_exp = predictor.grows, predictor.log_sum_exp
-        self.lengths = predictor.lengths
+        self.lengths, self.beginning_lengths = predictor.lengths, predictor.beginning_lengths
         # Added instead of selected with `tf.where`: LiteRT's select is a loop over elements.
         self._mask = tf.expand_dims(tf.where(allowed, 0.0, NEVER), 1)  # [B, 1, C]
 

@@ -55,6 +55,10 @@ class M2M100(EncoderDecoderFamily):
             "position_offset": first,
         }
 
+    @property
+    def forces_language(self) -> bool:  # noqa: D102
+        return True
+
     def generation(self) -> Generation:  # noqa: D102
         place = "after" if self._options.flag("legacy_behaviour", False) else "before"
         rules = super().generation()

@@ -42,6 +42,10 @@ class MBart(EncoderDecoderFamily):
         # The language of an output takes the place of `bos_id`.
         return {**special, "bos_id": special["eos_id"]}
 
+    @property
+    def forces_language(self) -> bool:  # noqa: D102
+        return not self._starts_with_language
+
     def generation(self) -> Generation:  # noqa: D102
         rules = super().generation()
         place = "start" if self._starts_with_language else "before"

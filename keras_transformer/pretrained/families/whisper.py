@@ -221,7 +221,7 @@ class Whisper(Family):
     def _search(self, search, count):
         """Returns the search; Hugging Face counts the prompt in the minimum length alone."""
         most = self.settings.count("max_target_positions") - 1
-        longest = most if search.max_length is None else search.max_length + 1 + count
+        longest = most if search.max_length is None else search.max_length + 1
         search = dataclasses.replace(search, max_length=min(longest, most))
         if isinstance(search, Greedy):
             return search

@@ -10,7 +10,6 @@ import tensorflow as tf
 
 from keras_transformer.audio.log_mel import LogMel
 from keras_transformer.decoding import Beam, BestPath, Ensemble, Greedy, Prompted
-from keras_transformer.decoding.beginnings import prompt_lengths
 from keras_transformer.decoding.loop import stages_for
 from keras_transformer.decoding.predictor import Vocabulary
 from keras_transformer.decoding.search import check_search
@@ -49,9 +48,7 @@ class SpeechRecognizer(SinglePass, TextPipeline):
         max_length: Maximum length of an output in tokens, with those of the model's `prompt_ids`.
             `None`: the model's `max_length`.
         search: The default search: a `Greedy`, a `Beam`, or for a model that was trained with CTC a
-            `BestPath`. `None`: greedy search. Its `max_length` counts the model's `prompt_ids`; an
-            output whose own prompt is shorter or longer may have the same number of tokens after
-            it, as in Hugging Face's `generate`.
+            `BestPath`. `None`: greedy search. Its `max_length` counts the tokens after the prompt.
         language, task, timestamps: Defaults of the arguments of `transcribe`. `None`: those of the
             model.
         no_speech_threshold, log_probability_threshold, compression_ratio_threshold: See `Silence`,
@@ -110,7 +107,6 @@ class SpeechRecognizer(SinglePass, TextPipeline):
         if search is not None:
             check_search(search, Greedy, Beam, BestPath)
             search.check(Vocabulary.of(config), self.max_length, 1)
-            _check_limit(getattr(search, "max_length", None), choices.longest_prompt)
             self.search = search
         ensemble = Ensemble(self.models) if len(self.models) > 1 else None
         self._ensemble = lambda: ensemble  # hidden from `tf.Module`, which would track it
@@ -223,9 +219,7 @@ class SpeechRecognizer(SinglePass, TextPipeline):
         inputs = frames_of(self.model.config.input, samples, lengths)
         search = self.search if search is None else search
         if choices:
-            prompts = self.codec.choices.prompts(**choices)
-            inputs = Prompted(inputs, prompts)
-            search = _limited(search, prompts, self.model.config)
+            inputs = Prompted(inputs, self.codec.choices.prompts(**choices))
         searched = self.model if self._ensemble() is None else self._ensemble()
         options = {"cache_length": self.max_length, "cache_stages": stages_for(self.model)}
         if self.codec.silence is not None and not isinstance(search, BestPath):
@@ -350,23 +344,6 @@ class SpeechRecognizer(SinglePass, TextPipeline):
         answers = self._transcriber(search.kind, *choices)(**inputs)
         answers = {**answers, "truncated": rest["truncated"]}
         return self.codec.results({name: value.numpy() for name, value in answers.items()})
-
-
-def _limited(search, prompts, config):
-    """Returns a search with the same limit of tokens after the prompts `[B, P]`.
-
-    Args:
-        search: A search whose `max_length` allows for the `prompt_ids` of the model.
-        prompts: See `Prompted`.
-        config: The configuration of the model. As in `generate`, the start counts as one of its
-            positions, and a limit that they set does not depend on the prompt.
-    """
-    limit, most = search.max_length, config.decoder.max_length - 1
-    if limit is None or not tf.is_tensor(limit) and limit >= most:
-        return search
-    own = prompt_lengths(prompts) + (limit - len(config.prompt_ids))  # [B]
-    limit = tf.where(tf.convert_to_tensor(limit) >= most, limit, own)
-    return dataclasses.replace(search, max_length=limit)
 
 
 def _check_limit(max_length, prompt):

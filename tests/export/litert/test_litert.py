@@ -255,6 +255,7 @@ def test_the_file_contains_its_vocabulary_and_metadata(export, translator):
             "beam_size": None,
             "n_best": 1,
             "alignment": None,
+            "max_length": None,
         }
         for length in (16, 20)
     ]
