@@ -140,19 +140,21 @@ def export_saved_model(
     model = model_name(directory)
 
     def write(draft):
-        for name, function in contents.functions.items():
+        functions = dict(contents.functions)
+        for name, function in functions.items():
             if isinstance(function, tf.types.experimental.PolymorphicFunction):
                 progress(f"tracing {name}")
-                function.get_concrete_function()
+                # TensorFlow would trace a `tf.function` once more to save it.
+                functions[name] = function.get_concrete_function()
         progress("writing the graphs")
         module = tf.Module()
         module.weights = contents.weights
-        save(module, draft, contents.functions)
+        save(module, draft, functions)
         write_requests(draft / PATH, model, contents.requests)
         contents.page(model).write(draft, model)
         contents.write_metadata(draft)
         write_origin(draft, origin)
-        del module
+        del module, functions, function
         contents.release()
         return contents.verify(draft, directory)
 

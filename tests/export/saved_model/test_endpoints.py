@@ -12,8 +12,10 @@ from keras_transformer import (
     beam_decode,
     greedy_decode,
 )
+from keras_transformer.export import export_saved_model
 from keras_transformer.export.extent import CheckTime
 from keras_transformer.export.place import silent
+from keras_transformer.export.saved_model import generated
 from keras_transformer.export.saved_model.signatures import make_endpoints
 from keras_transformer.export.saved_model.verify import _in_memory
 
@@ -137,3 +139,25 @@ def test_the_check_runs_each_search_in_memory_through_one_graph(translator, sent
     graphs = {id(endpoint._graph): endpoint._graph for endpoint in endpoints}.values()
     assert [graph.experimental_get_tracing_count() for graph in graphs] == [1, 1, 1]
     assert not any(kind.function.experimental_get_tracing_count() for kind in endpoints)
+
+
+@pytest.mark.slow
+def test_an_export_traces_each_search_once(translator, tmp_path, monkeypatch):
+    """TensorFlow traces a `tf.function` again to save it: a minute for 30 blocks."""
+    graphs = []
+
+    def counted(*arguments, **options):
+        made = make_endpoints(*arguments, **options)
+        graphs.extend({id(endpoint._graph): endpoint._graph for endpoint in made}.values())
+        return made
+
+    def stop(*arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(generated, "make_endpoints", counted)
+    monkeypatch.setattr(generated, "verify", stop)
+    monkeypatch.setattr(generated, "make_requests", lambda *arguments: [])
+    with pytest.raises(KeyboardInterrupt):
+        export_saved_model(translator, tmp_path / "x", ["in 3 weeks"])
+    counts = [graph.experimental_get_tracing_count() for graph in graphs]
+    assert counts == [0, 0, 0, 1, 1, 1], "those of the model in memory, and the exported ones"
