@@ -8,6 +8,8 @@ from typing import Any
 
 from keras_transformer import activations
 
+SHOWN = 60  # maximum number of characters of a value in an error
+
 
 def is_integer(value: Any) -> bool:
     """Returns `True` for a Python or NumPy integer, but not for a boolean."""
@@ -108,3 +110,26 @@ def check_fields(config: Any) -> None:
             check_choice(name, value, typing.get_args(kind))
         elif kind is bool:
             check_flag(name, value)
+
+
+def fields_difference(ours: dict[str, Any], theirs: dict[str, Any]) -> str | None:
+    """Returns the first difference of two dictionaries with the same keys; `None` if equal.
+
+    It is the end of a sentence: the field and its two values, or of lists of equal length the first
+    item that differs.
+    """
+    for name in ours:
+        one, other = ours[name], theirs[name]
+        if one == other:
+            continue
+        if isinstance(one, (list, tuple)) and len(one) == len(other):
+            pairs = enumerate(zip(one, other, strict=True), start=1)
+            number, (one, other) = next(pair for pair in pairs if pair[1][0] != pair[1][1])
+            return f"number {number} of `{name}` is {_shown(one)} and {_shown(other)}"
+        return f"`{name}` is {_shown(one)} and {_shown(other)}"
+    return None
+
+
+def _shown(value):
+    text = repr(value)
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}..."

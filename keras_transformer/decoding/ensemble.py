@@ -6,6 +6,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from keras_transformer.checks import fields_difference
 from keras_transformer.decoding.model_predictor import predictor_of
 from keras_transformer.decoding.predictor import Predictor, Step
 from keras_transformer.tensors import Tensor
@@ -46,9 +47,9 @@ class Ensemble(Predictor):
         vocabulary, *others = (member.vocabulary for member in self.members)
         for other in others:
             if other != vocabulary:
+                reason = fields_difference(vocabulary._asdict(), other._asdict())
                 raise ValueError(
-                    "`models` must have the same output vocabulary. "
-                    f"Received: {vocabulary} and {other}."
+                    f"`models` must have the same output vocabulary. Received: {reason}."
                 )
         super().__init__(vocabulary, min(member.max_length for member in self.members))
         self.log_sum_exp = self.members[0].log_sum_exp

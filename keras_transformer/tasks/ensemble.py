@@ -3,9 +3,8 @@
 import os
 from typing import Any
 
+from keras_transformer.checks import fields_difference
 from keras_transformer.tasks.run import Run
-
-SHOWN = 60  # maximum number of characters of a value in an error
 
 
 def runs_of(path) -> list[Run]:
@@ -99,12 +98,12 @@ def vocabulary_difference(ours, theirs) -> str | None:
 
 def outputs_difference(ours, theirs) -> str | None:
     """Returns the difference of two predictors' `Vocabulary`, as `vocabulary_difference` does."""
-    return _difference(ours._asdict(), theirs._asdict())
+    return fields_difference(ours._asdict(), theirs._asdict())
 
 
 def metadata_difference(ours, theirs) -> str | None:
     """Returns the difference of two `Codec`s' metadata, as `vocabulary_difference` does."""
-    return _difference(_shared_metadata(ours), _shared_metadata(theirs))
+    return fields_difference(_shared_metadata(ours), _shared_metadata(theirs))
 
 
 def _shared_metadata(codec):
@@ -114,24 +113,6 @@ def _shared_metadata(codec):
         nested = value.items() if isinstance(value, dict) else ()
         metadata |= {f"{name}.{key}": field for key, field in nested} or {name: value}
     return {name: value for name, value in metadata.items() if name not in codec.own_metadata}
-
-
-def _difference(ours, theirs):
-    for name in ours:
-        one, other = ours[name], theirs[name]
-        if one == other:
-            continue
-        if isinstance(one, (list, tuple)) and len(one) == len(other):
-            pairs = enumerate(zip(one, other, strict=True), start=1)
-            number, (one, other) = next(pair for pair in pairs if pair[1][0] != pair[1][1])
-            return f"number {number} of `{name}` is {_shown(one)} and {_shown(other)}"
-        return f"`{name}` is {_shown(one)} and {_shown(other)}"
-    return None
-
-
-def _shown(value):
-    text = repr(value)
-    return text if len(text) <= SHOWN else f"{text[:SHOWN]}..."
 
 
 def _refuse(one, other, why):

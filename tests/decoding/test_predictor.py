@@ -220,7 +220,9 @@ def test_an_ensemble_returns_attention_weights_if_all_its_models_do():
 def test_wrong_models_are_refused():
     with pytest.raises(ValueError, match=r"`models` must not be empty. Received: models=\(\)"):
         Ensemble([])
-    with pytest.raises(ValueError, match=r"same output vocabulary\. .*size=19.* and .*size=23"):
+    with pytest.raises(
+        ValueError, match=r"same output vocabulary\. Received: `size` is 19 and 23\."
+    ):
         Ensemble([talkative(), Transformer(small_config(vocab_size=23))])
     message = (
         "must be one of LanguageModel, Transformer, or a predictor, such as an Ensemble. .* str"

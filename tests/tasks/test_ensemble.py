@@ -35,6 +35,7 @@ from keras_transformer import (
     Shortlist,
     Translator,
 )
+from keras_transformer.decoding import Ensemble
 from keras_transformer.export.parity import in_float32
 from keras_transformer.tasks import open_run
 from keras_transformer.tasks.ensemble import vocabulary_difference
@@ -292,6 +293,16 @@ def test_series_may_differ_in_the_number_of_filled_steps():
     tables = [{"fill": "linear", "filled": filled} for filled in (3, 4)]
     both = SeriesSimulator([simulator(table=table).model for table in tables])
     assert both(normal(20, 2)).shape == (20,)
+
+
+def test_other_limits_of_outputs_are_refused():
+    one, other = translator(), other_model(translator(), length_factor=1.5)
+    with pytest.raises(ValueError, match=r"`length_factor` is None and 1\.5\.$"):
+        Translator([one.model, other], one.tokenizers)
+    with pytest.raises(
+        ValueError, match=r"vocabulary\. Received: `length_factor` is None and 1\.5"
+    ):
+        Ensemble([one.model, other])
 
 
 def test_other_labels_are_refused():
