@@ -3,6 +3,7 @@
 import contextlib
 import queue
 import re
+import typing
 from collections.abc import Callable, Generator
 from typing import Any
 
@@ -11,7 +12,7 @@ import tensorflow as tf
 
 from keras_transformer.checks import is_integer
 from keras_transformer.tasks.graphs import STRINGS, traced_once
-from keras_transformer.tasks.results import Alignment, Translation, to_best, to_n_best
+from keras_transformer.tasks.results import COMPLETE, Alignment, Translation, to_best, to_n_best
 from keras_transformer.tasks.strings import map_sorted, read_strings, write_strings
 
 # Beginnings of lines that TensorFlow writes before the message of an error in a graph.
@@ -24,6 +25,15 @@ OUTPUTS = (
     tf.TensorSpec([None], tf.bool),
     tf.TensorSpec([None], tf.bool),
 )
+
+
+class Decoded(typing.NamedTuple):
+    """Outputs of a loaded export for B sources, M of each, the best first."""
+
+    tokens: np.ndarray  # [B, M, max_length], int32
+    scores: np.ndarray  # [B, M], float32
+    complete: np.ndarray  # [B, M], boolean: whether an output ended before its maximum length
+    alignment: list | None = None  # arrays [max_length, S] of the best outputs, if exported
 
 
 class OpenGenerator:
@@ -58,15 +68,17 @@ class OpenGenerator:
         return to_n_best(self._generate(sentences, n), n, self.result)
 
     def _generate(self, sentences, n=1, **options):
-        """Returns the result of `generate_strings`; `options` are passed to `decode`."""
+        """Returns the results of `generate_strings` and `complete`; `options` are for `find`."""
         check_strings(sentences)
         graphs = self._graphs
         if graphs is None or graphs.tokenizers is not self.tokenizers:
             self._graphs = graphs = StringGraphs(self.tokenizers, self.max_length, self.blank)
         read = graphs.read(tf.constant(sentences, tf.string, [len(sentences)]))
-        found = self.decode(read["source"].to_list(), n=n, **options)
-        written = graphs.write(*found[:2], read["empty"], read.pop("valid"))
-        return {**written, **read, "found": found}
+        found = self.find(read["source"].to_list(), n=n, **options)
+        empty = read["empty"]
+        written = graphs.write(found.tokens, found.scores, empty, read.pop("valid"))
+        complete = tf.expand_dims(empty, 1) | found.complete
+        return {**written, **read, COMPLETE: complete, "found": found}
 
     @property
     def aligns(self) -> bool:
@@ -110,14 +122,21 @@ class OpenGenerator:
         """
         self.tokenizers = self.tokenizers.with_languages(source, target)
 
-    def decode(self, sources: list[list[int]], n: int = 1) -> tuple[np.ndarray, np.ndarray]:
-        """Returns token ids `[B, M, max_length]` and scores `[B, M]` for lists of token ids.
+    def find(self, sources: list[list[int]], n: int = 1) -> Decoded:
+        """Runs the search on lists of token ids.
 
         Args:
             sources: List of lists of token ids, each ending in `eos_id`.
             n: Number of outputs that are needed for each source; M may be more.
         """
         raise NotImplementedError
+
+    def decode(
+        self, sources: list[list[int]], *args: Any, **options: Any
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Returns the token ids `[B, M, max_length]` and scores `[B, M]` that `find` returns."""
+        found = self.find(sources, *args, **options)
+        return found.tokens, found.scores
 
 
 class StringGraphs:

@@ -8,6 +8,12 @@ export function setStatus(text, isError = false) {
   byId("status").classList.toggle("error", isError);
 }
 
+/** Shows a note if an output reached its maximum length. */
+export function showIncomplete({ complete }) {
+  byId("incomplete").hidden = complete;
+  byId("incomplete").textContent = "incomplete: the output reached its maximum length";
+}
+
 /** Shows an error, unless a newer request has replaced the one that failed. */
 export function fail(error) {
   if (error?.name === "AbortError") return;

@@ -4,7 +4,7 @@ import { readArchive } from "./archive.js";
 import { loadLiteRt } from "./litert.js";
 import { hasVocabularies, readVocabularies } from "./vocabulary.js";
 
-const FORMAT = 2; // of the metadata in the file
+const FORMAT = 3; // of the metadata in the file
 
 /**
  * Returns `{ litert, model, metadata, vocabularies }` of a file.

@@ -2,7 +2,9 @@
 
 import { drawAttention } from "./attention.js";
 import { WorkerTranslator } from "./client.js";
-import { byId, describe, fail, loadWithProgress, setStatus, shownTime } from "./interface.js";
+import {
+  byId, describe, fail, loadWithProgress, setStatus, showIncomplete, shownTime,
+} from "./interface.js";
 
 async function load() {
   const translator = await loadWithProgress(WorkerTranslator);
@@ -22,6 +24,7 @@ function show(result, limit) {
   byId("target").textContent = result.text;
   byId("cut").hidden = !result.cut;
   byId("cut").textContent = `truncated: longer than the model’s maximum of ${limit} tokens`;
+  showIncomplete(result);
   byId("attention").hidden = !result.alignment;
   if (result.alignment) {
     drawAttention(byId("weights"), result.source, result.target, result.alignment);

@@ -1,7 +1,9 @@
 /** The user interface of `speech.html`. `?model=other.tflite` in the address loads another file. */
 
 import { WorkerTranscriber } from "./client.js";
-import { byId, describe, fail, loadWithProgress, setStatus, shownTime } from "./interface.js";
+import {
+  byId, describe, fail, loadWithProgress, setStatus, showIncomplete, shownTime,
+} from "./interface.js";
 import { decodeSound, record } from "./sound.js";
 
 let recording; // while the microphone is on
@@ -21,9 +23,10 @@ const longestOf = ({ metadata }) =>
 
 async function transcribe(transcriber, samples) {
   setStatus("Transcribing …");
-  const { text, milliseconds } = await transcriber.transcribe(samples);
-  byId("transcript").textContent = text;
-  setStatus(shownTime(milliseconds));
+  const result = await transcriber.transcribe(samples);
+  byId("transcript").textContent = result.text;
+  showIncomplete(result);
+  setStatus(shownTime(result.milliseconds));
 }
 
 async function transcribeFile(transcriber, file) {

@@ -45,7 +45,9 @@ export class Transcriber {
   }
 
   /**
-   * Returns the `text` of a recording, empty if nobody speaks, and its `score`.
+   * Returns the `text` of a recording, empty if nobody speaks, its `score`, and `complete`, which is
+   * false if the output reached its maximum length, so that text is missing or the model repeated
+   * itself.
    *
    * @param {Float32Array} samples One channel at `sampleRate`, from -1 to 1.
    * @param {object=} choices Some of `language`, a code or "auto", `task`, and `timestamps`, a
@@ -70,9 +72,11 @@ export class Transcriber {
     const outputs = await runArrays(this.file, signature.name, inputs);
     const score = outputs.score[0];
     if (!(score > REFUSED)) throw new Error("The recording has samples that are not numbers.");
-    if (isSilence(outputs, this.metadata.silence)) return { text: "", score };
+    const complete = outputs.complete[0] === 1;
+    if (isSilence(outputs, this.metadata.silence)) return { text: "", score, complete };
     const ids = [...outputs.tokens.subarray(this.promptLength(numbers), outputs.length[0])];
-    return { text: this.file.vocabularies.target.decode(ids), score };
+    const text = this.file.vocabularies.target.decode(ids);
+    return { text, score, complete };
   }
 
   /** Returns the numbers of the choices that the model has, for the inputs of these names. */

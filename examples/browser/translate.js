@@ -45,8 +45,9 @@ export class Translator {
   }
 
   /**
-   * Returns the `text`, its `score`, `cut`, which is true if the sentence was truncated, and the
-   * `source` and `target` tokens. If the model returns it, `alignment` has a row of weights over
+   * Returns the `text`, its `score`, `cut`, which is true if the sentence was truncated,
+   * `complete`, which is false if the output reached its maximum length, so that text is missing or
+   * the model repeated itself, and the `source` and `target` tokens. If the model returns it, `alignment` has a row of weights over
    * the source tokens for each target token.
    */
   async translate(sentence) {
@@ -57,7 +58,7 @@ export class Translator {
   /** Returns the results of `translate` for a list of sentences, computed in batches. */
   async translateAll(sentences) {
     const encoded = sentences.map((sentence) => this.encode(sentence));
-    const blank = { text: "", score: 0, source: [], target: [] };
+    const blank = { text: "", score: 0, complete: true, source: [], target: [] };
     const translations = encoded.map(({ cut }) => ({ ...blank, cut }));
     const length = (number) => encoded[number].tokens.length;
     const waiting = [...encoded.keys()].filter((number) => !encoded[number].empty);
@@ -96,6 +97,7 @@ export class Translator {
       text: this.target.decode(ids),
       score: outputs.score[best],
       cut,
+      complete: outputs.complete[best] === 1,
       source: tokens.map(({ piece }) => piece),
       target: ids.map((id) => this.target.pieceOf(id)),
       alignment: weights && ids.map((_, position) => {

@@ -3,11 +3,13 @@ import SentencepieceTokenizer
 import TensorFlowLite
 
 /// A translation. `score` is the sum of the log-probabilities of its tokens; `cut` is true if the
-/// sentence was longer than the model's maximum and truncated.
+/// sentence was longer than the model's maximum and truncated; `complete` is false if the output
+/// reached its maximum length: text is missing, or the model repeated itself.
 public struct Translation {
   public let text: String
   public let score: Float
   public let cut: Bool
+  public let complete: Bool
 }
 
 public enum TranslationError: Error {
@@ -50,7 +52,7 @@ public final class Translator {
     let decoder = JSONDecoder()
     decoder.keyDecodingStrategy = .convertFromSnakeCase
     metadata = try decoder.decode(Metadata.self, from: json)
-    guard metadata.format == 2 else { throw TranslationError.otherFormat(metadata.format) }
+    guard metadata.format == 3 else { throw TranslationError.otherFormat(metadata.format) }
     signatures = metadata.signatures
       .filter { $0.beamSize == nil && $0.batchSize == 1 }
       .sorted { $0.sourceLength < $1.sourceLength }
@@ -65,7 +67,9 @@ public final class Translator {
     let begin = vocabulary.startsWithBos ? [metadata.tokens.bos] : []
     let left = metadata.maxLength - begin.count - 1
     let cut = words.count > left || sentence.utf8.count > limit
-    guard !words.isEmpty || cut else { return Translation(text: "", score: 0, cut: false) }
+    guard !words.isEmpty || cut else {
+      return Translation(text: "", score: 0, cut: false, complete: true)
+    }
     let ids = begin + words.prefix(left) + [metadata.tokens.eos]
     guard let signature = signatures.first(where: { $0.sourceLength >= ids.count }) else {
       throw TranslationError.noSignature
@@ -76,10 +80,11 @@ public final class Translator {
     let tokens: [Int32] = try values(runner.output(named: "tokens"))
     let length: [Int32] = try values(runner.output(named: "length"))
     let score: [Float] = try values(runner.output(named: "score"))
+    let complete: [Int32] = try values(runner.output(named: "complete"))
     // The last token is the end of the sentence, unless the output has reached the limit.
     let output = tokens.prefix(Int(length[0])).filter { $0 != metadata.tokens.eos }
     let text = try vocabulary.decode(output.map { Int($0) })
-    return Translation(text: text, score: score[0], cut: cut)
+    return Translation(text: text, score: score[0], cut: cut, complete: complete[0] == 1)
   }
 
   private func values<Value>(_ tensor: Tensor) -> [Value] {

@@ -12,7 +12,7 @@ from keras_transformer.export.ctranslate2.engine import load_ctranslate2, open_e
 from keras_transformer.export.ctranslate2.folder import read_folder
 from keras_transformer.export.ctranslate2.metadata import ENDS, GREEDY, MAX_LENGTH
 from keras_transformer.export.ctranslate2.searches import check_beam, options_of_search
-from keras_transformer.export.runtime import OpenGenerator, check_threads
+from keras_transformer.export.runtime import Decoded, OpenGenerator, check_threads
 
 
 class CTranslate2Generator(OpenGenerator):
@@ -81,7 +81,7 @@ class CTranslate2Generator(OpenGenerator):
         """Number of hypotheses of the beam, 1 for greedy search."""
         return self._options["beam_size"]
 
-    def decode(self, sources: list[list[int]], n: int = 1) -> tuple[np.ndarray, np.ndarray]:
+    def find(self, sources: list[list[int]], n: int = 1) -> Decoded:
         """Runs the search on token ids.
 
         Args:
@@ -89,23 +89,24 @@ class CTranslate2Generator(OpenGenerator):
             n: Number of hypotheses for each source, at most the size of the beam.
 
         Returns:
-            Token ids `[B, n, max_length]`, int32, each row ending in `eos_id`, unless it reached
-            the limit, and then padded; and scores `[B, n]`, float32. The outputs for an empty
-            source that CTranslate2 does not translate are padding.
+            A `Decoded` with n outputs for each source, which end in `eos_id`, unless they reached
+            the limit, and are then padded. The outputs for an empty source that CTranslate2 does
+            not continue are padding.
         """
         pad_id = self.tokenizers.target.pad_id
         tokens = np.full((len(sources), n, self.max_length), pad_id, np.int32)
         scores = np.full((len(sources), n), NONE, np.float32)
+        complete = np.zeros((len(sources), n), bool)
         hypotheses = self._search(sources, n) if sources else []
-        columns = sources, tokens, scores, hypotheses
-        for source, rows, row_scores, (outputs, given) in zip(*columns, strict=True):
-            row_scores[: len(given)] = given
+        for number, (source, (outputs, given)) in enumerate(zip(sources, hypotheses, strict=True)):
+            scores[number, : len(given)] = given
             limit = self.limit(source)
-            for row, pieces in zip(rows, outputs, strict=False):  # there may be fewer
+            for place, pieces in enumerate(outputs[:n]):  # there may be fewer
                 ids = self._with_one_end([self._ids[piece] for piece in pieces])
                 ids = self._ended(ids, limit)
-                row[: len(ids)] = ids
-        return tokens, scores
+                tokens[number, place, : len(ids)] = ids
+                complete[number, place] = not ids or not self.is_cut(ids, source)
+        return Decoded(tokens, scores, complete)
 
     def _search(self, sources, n):
         """Returns the hypotheses of each source, as lists of tokens, and their scores, in order.

@@ -9,7 +9,13 @@ from keras_transformer.export.answer_agreement import AnswerAgreement
 from keras_transformer.export.attention import attend
 from keras_transformer.export.litert.apart import engines_for
 from keras_transformer.export.litert.contents import Contents
-from keras_transformer.export.litert.convert import ROWS, convert_copy, finish, search_kernels
+from keras_transformer.export.litert.convert import (
+    ROWS,
+    convert_copy,
+    finish,
+    search_kernels,
+    with_integers,
+)
 from keras_transformer.export.litert.kernels import Positions
 from keras_transformer.export.litert.packed import FixedSignature
 from keras_transformer.export.litert.single_pass import LiteRTSinglePass
@@ -62,7 +68,7 @@ class LiteRTAnswers(Contents):
 
         def functions_of(pipeline, within):
             _, of_inputs, *_ = pipeline.signatures()
-            function = tf.function(within(of_inputs.lenient), autograph=False)
+            function = tf.function(within(with_integers(of_inputs.lenient)), autograph=False)
             for signature in self.signatures:
                 yield signature.name, function.get_concrete_function(**self._specs(signature))
 

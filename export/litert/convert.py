@@ -6,6 +6,7 @@ import functools
 import pathlib
 import re
 import tempfile
+from collections.abc import Callable
 
 import tensorflow as tf
 
@@ -25,6 +26,7 @@ from keras_transformer.export.litert.stored_weights import Unrecognized
 from keras_transformer.export.place import save
 from keras_transformer.free_memory import return_free_memory
 from keras_transformer.layers.kernels import Kernels
+from keras_transformer.tensors import Tensor
 
 TEXT = "TFText>"  # prefix of the names of TensorFlow Text's operators
 
@@ -63,7 +65,7 @@ def convert(pipeline, signatures, quantize, ranges=None, strings=None, beam=None
             shape = signature.batch_size, signature.source_length
             _, of_ids = pipeline.signatures(find_of(signature))
             source = tf.TensorSpec(shape, tf.int32, name="source")
-            function = within(of_ids.lenient)
+            function = within(with_integers(of_ids.lenient))
             yield signature.name, _trace(function, signature, source, "max_length")
         for signature in () if strings is None else strings.signatures:
             translate = within(strings.function(find_of(signature), signature))
@@ -78,6 +80,18 @@ def convert(pipeline, signatures, quantize, ranges=None, strings=None, beam=None
     if quantize in ROWS and pipeline.shortlist is not None:
         content = kernels.multiply_in_int8(content)
     return finish(content, quantize)
+
+
+def with_integers(function) -> Callable[..., dict[str, Tensor]]:
+    """Returns a function whose boolean outputs are int32: LiteRT.js has no boolean tensors."""
+
+    def integers(**inputs):
+        return {
+            name: tf.cast(value, tf.int32) if value.dtype == tf.bool else value
+            for name, value in function(**inputs).items()
+        }
+
+    return integers
 
 
 def finish(content, quantize) -> bytes:

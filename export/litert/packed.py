@@ -14,7 +14,7 @@ from keras_transformer.tasks import TASKS
 from keras_transformer.text.tokenizers import Tokenizers
 from keras_transformer.text.tokenizers.pair import FILES
 
-FORMAT = 2
+FORMAT = 3
 METADATA = "metadata.json"
 # Keys of the metadata.
 SIGNATURES, STRINGS = "signatures", "string_signatures"

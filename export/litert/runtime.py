@@ -17,10 +17,17 @@ from keras_transformer.export.litert.packed import SIGNATURES, FixedSignature, u
 from keras_transformer.export.litert.parallel import open_engines
 from keras_transformer.export.litert.plan import plan
 from keras_transformer.export.litert.source_ids import check_source_ids
-from keras_transformer.export.runtime import OpenGenerator, Pool, check_threads, padded, reason
+from keras_transformer.export.runtime import (
+    Decoded,
+    OpenGenerator,
+    Pool,
+    check_threads,
+    padded,
+    reason,
+)
 from keras_transformer.tasks import TASKS
 from keras_transformer.tasks.generator import Generator
-from keras_transformer.tasks.results import Alignment, Translation, to_best
+from keras_transformer.tasks.results import COMPLETE, Alignment, Translation, to_best
 
 
 class LiteRTFile(contextlib.AbstractContextManager):
@@ -173,9 +180,10 @@ class LiteRTTranslator(LiteRTFile, OpenGenerator):
             )
 
     def _align(self, sentences):
-        read = self._generate(sentences, weights=(weights := []))
-        results = to_best(read, self.result)
-        rows = zip(read["source"].to_list(), read["found"][0][:, 0], weights, results, strict=True)
+        read = self._generate(sentences)
+        found, results = read["found"], to_best(read, self.result)
+        columns = read["source"].to_list(), found.tokens[:, 0], found.alignment, results
+        rows = zip(*columns, strict=True)
         return [self._alignment(*row) for row in rows]
 
     def _alignment(self, source, target, weights, translation):
@@ -189,13 +197,9 @@ class LiteRTTranslator(LiteRTFile, OpenGenerator):
         """Number of hypotheses that the search returns."""
         return self.signatures[0].n_best
 
-    def decode(
-        self,
-        sources: list[list[int]],
-        signature: FixedSignature | None = None,
-        n: int = 1,
-        weights: list | None = None,
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def find(
+        self, sources: list[list[int]], signature: FixedSignature | None = None, n: int = 1
+    ) -> Decoded:
         """Runs the search on token ids.
 
         Args:
@@ -203,12 +207,10 @@ class LiteRTTranslator(LiteRTFile, OpenGenerator):
             signature: The signature to run, one of `signatures`. `None`: for each source the
                 shortest that fits it.
             n: Has no effect: LiteRT returns all M hypotheses.
-            weights: List to extend by an array `[max_length, S]` for each source, the attention of
-                the tokens to the source. `None`: it is not returned.
 
         Returns:
-            Token ids `[B, M, max_length]`, int32, the best hypothesis first, each ending in
-            `eos_id` and then padded; and scores `[B, M]`, float32. M is 1 in greedy search.
+            A `Decoded` with tokens that end in `eos_id`, unless they reached the maximum length,
+            and are then padded. M is 1 in greedy search.
 
         Raises:
             ValueError: If a source is longer than every signature, or its ids are invalid: see
@@ -219,8 +221,8 @@ class LiteRTTranslator(LiteRTFile, OpenGenerator):
         check_lengths([len(source) for source in sources], signatures)
         shape, pad_id = (len(sources), signatures[0].n_best), self.tokenizers.target.pad_id
         tokens = np.full([*shape, self.max_length], pad_id, np.int32)
-        scores = np.zeros(shape, np.float32)
-        attention = [None] * len(sources)
+        scores, complete = np.zeros(shape, np.float32), np.zeros(shape, bool)
+        attention = [None] * len(sources) if self.aligns else None
         for signature, chosen in plan([len(source) for source in sources], signatures):
             # An incomplete batch is filled with copies of its first sentence.
             rows = chosen + chosen[:1] * (signature.batch_size - len(chosen))
@@ -229,13 +231,12 @@ class LiteRTTranslator(LiteRTFile, OpenGenerator):
                 signature.batch_size, signature.n_best, signature.target_length
             )
             tokens[chosen, :, : signature.target_length] = hypotheses[: len(chosen)]
-            scores[chosen] = outputs["score"].reshape(hypotheses.shape[:2])[: len(chosen)]
-            if weights is not None:
+            for array, name in ((scores, "score"), (complete, COMPLETE)):
+                array[chosen] = outputs[name].reshape(hypotheses.shape[:2])[: len(chosen)]
+            if attention is not None:
                 for number, rows in zip(chosen, outputs["alignment"], strict=False):
                     attention[number] = rows
-        if weights is not None:
-            weights.extend(attention)
-        return tokens, scores
+        return Decoded(tokens, scores, complete, attention)
 
     def _run(self, signature, sources):
         """Returns the outputs of a signature for a full batch, a dictionary."""

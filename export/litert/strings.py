@@ -6,6 +6,7 @@ import tensorflow as tf
 
 from keras_transformer.export.errors import ExportError
 from keras_transformer.export.litert.fast_tokenizer import FastTokenizer
+from keras_transformer.tasks.results import COMPLETE
 from keras_transformer.tensors import Tensor
 
 NAMES = ("translate", "translate_beam")  # as `names` of `make_signatures`
@@ -68,6 +69,7 @@ class StringSignatures:
                 self._output: decoder.decode(best),
                 "score": tf.where(empty, 0.0, tf.reshape(found.scores, [1])),
                 "truncated": truncated,
+                COMPLETE: empty | tf.reshape(found.complete, [1]),
             }
 
         return translate

@@ -6,7 +6,7 @@ from keras_transformer.export.litert.engines import INTERPRETED_WITH_TEXT
 from keras_transformer.export.litert.packed import STRINGS, FixedSignature
 from keras_transformer.export.litert.runtime import LiteRTFile
 from keras_transformer.export.runtime import check_strings
-from keras_transformer.tasks.results import Translation
+from keras_transformer.tasks.results import COMPLETE, Translation
 
 
 class LiteRTStringTranslator(LiteRTFile):
@@ -56,7 +56,7 @@ class LiteRTStringTranslator(LiteRTFile):
             controls["length_penalty"] = np.array([self.search.length_penalty], np.float32)
         sentence = np.array([sentence.encode()], object)
         outputs = self.run_signature(signature.name, sentence=sentence, **controls)
-        (text,), (score,), (truncated,) = (
-            outputs[name] for name in (self.output, "score", "truncated")
+        text, score, truncated, complete = (
+            outputs[name].item() for name in (self.output, "score", "truncated", COMPLETE)
         )
-        return self.result(text.decode("utf-8", "replace"), float(score), bool(truncated))
+        return self.result(text.decode("utf-8", "replace"), score, truncated, complete=complete)

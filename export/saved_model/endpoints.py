@@ -9,7 +9,7 @@ from keras_transformer.decoding import Found
 from keras_transformer.export.saved_model.inputs import with_checked_shapes
 from keras_transformer.export.searches import RequestedSearch
 from keras_transformer.tasks.generator import SENTENCES, SOURCE
-from keras_transformer.tasks.graphs import complete_outputs
+from keras_transformer.tasks.results import COMPLETE
 from keras_transformer.tasks.token_rows import assertions
 from keras_transformer.tensors import Tensor
 
@@ -98,22 +98,13 @@ class Sentences(Endpoint):
         """Returns the outputs of `Generator.generate` with the search."""
         return self.pipeline.generate(sentences, lambda ids: self._find(ids, *settings))
 
-    def _written(self, outputs, search=None):
-        """Returns the outputs of the signature; `search` is that of the request, if it sets one."""
-        lengths = tf.cast(outputs["source"].row_lengths(), tf.int32)  # [B]
-        complete = complete_outputs(
-            self.pipeline.model.config,
-            self.search.search if search is None else search,
-            outputs["found"].tokens,
-            lengths,
-            self.pipeline.max_length,
-        )
-        complete |= tf.expand_dims(outputs["empty"], 1)
+    def _written(self, outputs):
+        """Returns the outputs of the signature."""
         return {
             self.pipeline.output: self._answers(outputs["text"]),
             "score": self._answers(outputs["score"]),
             "truncated": outputs["truncated"],
-            "complete": self._answers(complete),
+            COMPLETE: self._answers(outputs[COMPLETE]),
         }
 
     def example(self, sentences) -> dict[str, Tensor]:  # noqa: D102
@@ -136,8 +127,7 @@ class SentencesAndSettings(Sentences):
         settings = beam_size, length_penalty, max_length
         with tf.control_dependencies(self._checks(sentences, *settings)):
             sentences = tf.identity(sentences)
-        search = self.search.requested(length_penalty, max_length)
-        return self._written(self._translate(sentences, *settings), search)
+        return self._written(self._translate(sentences, *settings))
 
     def _checks(self, sentences, beam_size, length_penalty, max_length):
         """Returns assertions about the settings."""
@@ -274,8 +264,9 @@ class Ids(Endpoint):
     """Signature from token ids to token ids.
 
     The input is `source`, int32 `[B, S]`, of which each row ends in `eos_id`. The outputs are
-    `tokens`, int32 `[B, L]`, where each row ends in `eos_id` and is then padded, and `score`,
-    float32 `[B]`; or `[B, M, L]` and `[B, M]` with the best first.
+    `tokens`, int32 `[B, L]`, where each row ends in `eos_id` and is then padded; `score`, float32
+    `[B]`; and `complete`, boolean `[B]`: whether the output ended before its maximum length. With
+    a beam, they are `[B, M, L]` and `[B, M]` with the best first.
 
     Ids after the first `eos_id` of a row are ignored, because TensorFlow Serving pads the rows of
     a batch with the first id of a request, not with `pad_id`. A row is an error if it has no
@@ -288,7 +279,7 @@ class Ids(Endpoint):
     def answer(self, source) -> dict[str, Tensor]:  # noqa: D102
         _, of_ids = self.pipeline.signatures(self._find)
         outputs = of_ids.strict(source=source)
-        return {name: self._answers(outputs[name]) for name in ("tokens", "score")}
+        return {name: self._answers(outputs[name]) for name in ("tokens", "score", COMPLETE)}
 
     def example(self, sentences) -> dict[str, Any]:  # noqa: D102
         sentences = tf.constant(sentences, tf.string, [len(sentences)])

@@ -76,13 +76,14 @@ NOTES = string.Template("""\
   ids after that are ignored. An output ends in $eos_id and is padded with $pad_id.
 - `score` is the sum of the tokens' log-probabilities. A beam search divides it by the length
   penalty.
+- `complete` is false for an output that reached its maximum length: text is missing, or the model
+  repeated itself.
 - `search` takes settings with each sentence: `beam_size`, the number of hypotheses, from 1 to
   $beam_size (outputs beyond it are empty); `length_penalty`, at least 0; and `max_length`, the
   maximum number of new tokens, without those of a prompt, from $shortest to $max_length. An output
   has at most L tokens. Settings out of range are an error.
 - Strings are UTF-8. A sentence of more than $max_length tokens is truncated, and `truncated` is
-  true. `complete` is false for an output that reached its maximum length: text is missing, or the
-  model repeated itself. A string that is not valid UTF-8 has empty outputs with a score of -1e9.
+  true. A string that is not valid UTF-8 has empty outputs with a score of -1e9.
   $empty Token ids that are invalid are an error.
 $languages$alignment
 Searches of the signatures:

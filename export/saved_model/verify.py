@@ -19,6 +19,7 @@ from keras_transformer.export.saved_model.apart import loaders_for
 from keras_transformer.export.saved_model.loaders import SERVING
 from keras_transformer.free_memory import return_free_memory
 from keras_transformer.tasks import TASKS
+from keras_transformer.tasks.results import COMPLETE
 from keras_transformer.tasks.strings import map_sorted
 
 BATCH_SIZE = 32
@@ -204,7 +205,7 @@ def _rows(tokenizer, outputs):
     scores = scores.reshape(count, -1)  # [B, M]
     truncated = outputs.pop("truncated", np.zeros(count, bool))
     # Not among the others: it belongs to a hypothesis, and near ties exchange hypotheses.
-    complete = outputs.pop("complete", np.full(scores.shape, None)).reshape(scores.shape)
+    complete = outputs.pop(COMPLETE).reshape(scores.shape)
     texts, tokens = _texts(tokenizer, outputs, scores)
     rows = []
     for number, (cut, *columns) in enumerate(
@@ -217,7 +218,7 @@ def _rows(tokenizer, outputs):
                     text.decode("utf-8", "replace"),
                     *(score, cut),
                     tokens=ids,
-                    others={**others, **({} if whole is None else {"complete": np.array([whole])})},
+                    others={**others, COMPLETE: np.array([whole])},
                 )
                 for text, score, ids, whole in zip(*columns, strict=True)
             ]

@@ -178,11 +178,14 @@ def evaluate(runs, source, reference, split, shortlist, **options) -> None:
     Without --source, evaluates a split of the data that RUN was trained on. Results for the test
     split are also stored in RUN/metrics.json.
 
+    `incomplete` counts the outputs that reached their maximum length; a warning names each.
+
     Several runs are evaluated as an ensemble, see `predict`. The results name all runs and are not
     stored. Without --source, all runs must have the same data. A line that is not UTF-8 is an
     error, because every line counts in a metric.
     """
     from keras_transformer.tasks import open_run
+    from keras_transformer.tasks.incomplete import INCOMPLETE
     from keras_transformer.training.evaluate import evaluate_files, evaluate_split, task_of
 
     if reference and not source:
@@ -197,6 +200,9 @@ def evaluate(runs, source, reference, split, shortlist, **options) -> None:
         if key not in task.evaluation_options:
             names = OF_GREEDY_OR_BEAM if key == "search" else [key]
             refuse(names, f"has no effect on {name}, a run for {task.name}.")
+    if "report_incomplete" in task.evaluation_options:
+        what = "line" if source else "example"
+        options["report_incomplete"] = lambda number: warn(f"{what} {number}: {INCOMPLETE}")
     options = {key: options[key] for key in task.evaluation_options}
     if shortlist:
         options["pipeline"] = with_shortlist(open_run(run), shortlist, name)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from keras_transformer.cli.streaming import INCOMPLETE
+from keras_transformer.tasks.incomplete import INCOMPLETE
 
 WIDTH = 2  # bytes of a sample
 # The first bytes of files, which raw samples do not begin with.

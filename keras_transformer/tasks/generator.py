@@ -18,7 +18,7 @@ from keras_transformer.tasks.ensemble import outputs_difference
 from keras_transformer.tasks.graphs import trace_search, traced_once
 from keras_transformer.tasks.memory import SMALL, affordable_rows, beam_memory, check_memory
 from keras_transformer.tasks.pipeline import TextPipeline
-from keras_transformer.tasks.results import Generated, to_n_best
+from keras_transformer.tasks.results import COMPLETE, Generated, to_n_best
 from keras_transformer.tasks.signatures import DEFAULT, IDS, TEXT, Signature
 from keras_transformer.tasks.strings import (
     check_samples,
@@ -164,17 +164,19 @@ class Generator(TextPipeline):
 
         def of_text(sentences):
             outputs = self.generate(sentences, find)
-            return {self.output: outputs["text"], **{k: outputs[k] for k in ("score", "truncated")}}
+            others = "score", "truncated", COMPLETE
+            return {self.output: outputs["text"], **{name: outputs[name] for name in others}}
 
         def of_ids(source, **settings):
             found = find(source, **settings)
             real = tf.not_equal(found.tokens, self.model.config.pad_id)  # [B, (M,) L]
             length = tf.reduce_sum(tf.cast(real, tf.int32), axis=-1)  # [B, (M)]
             outputs = {"tokens": found.tokens, "score": found.scores, "length": length}
+            outputs[COMPLETE] = found.complete
             return outputs if found.alignment is None else outputs | {"alignment": found.alignment}
 
         text = {"sentences": SENTENCES}
-        nothing = {self.output: "", "score": NONE, "truncated": False}
+        nothing = {self.output: "", "score": NONE, "truncated": False, COMPLETE: True}
         return [
             Signature(DEFAULT, TEXT, text, of_text, nothing=nothing, search=self.search),
             signature_of_ids(
@@ -185,13 +187,16 @@ class Generator(TextPipeline):
     def generate(
         self, sentences: Tensor, find: Callable, languages: Tensor | None = None
     ) -> dict[str, Any]:
-        """Generates texts by a search in a graph; see `generate_strings`.
+        """Generates texts by a search in a graph.
 
         Args:
             sentences: `[B]`, string.
             find: Function from token ids `[B, S]` to a `Found`.
             languages: Token ids of the languages in front of each source, int32 `[B, 2]`, instead
                 of the default ones. `None`: the defaults.
+
+        Returns:
+            The result of `generate_strings`, and `complete`, boolean `[B, M]`, see `Generated`.
         """
         pad_id, tokenizers = self.source_tokenizer.pad_id, self.tokenizers
         if languages is not None:
@@ -201,7 +206,9 @@ class Generator(TextPipeline):
             ids = ids if languages is None else with_front(ids, languages)
             return find(ids.to_tensor(pad_id))
 
-        return generate_strings(tokenizers, self.max_length, decode, sentences, self.blank)
+        outputs = generate_strings(tokenizers, self.max_length, decode, sentences, self.blank)
+        nothing = tf.expand_dims(outputs["empty"], 1)  # [B, 1]
+        return {**outputs, COMPLETE: nothing | outputs["found"].complete}
 
     def front(self, count: int) -> list[Tensor]:
         """Returns the default languages of `count` sentences for `graph`, a list.
@@ -372,7 +379,7 @@ def signature_of_ids(function, config, tokenizer=None, longest=None, search=None
 
     Args:
         function: Function from `source`, int32 `[B, S]`, to a dictionary of `tokens`, `score`,
-            `length` and optionally `alignment`, all `[B, ...]`.
+            `length`, `complete` and optionally `alignment`, all `[B, ...]`.
         config: Configuration of the model, whose ids `lenient` checks.
         tokenizer: The `Tokenizer` of sources, whose rules `strict` checks.
         longest: Maximum number of tokens in a row, also checked by `strict`.
@@ -387,5 +394,6 @@ def signature_of_ids(function, config, tokenizer=None, longest=None, search=None
         return valid, {"source": empty_where_invalid(source, valid, config), **settings}
 
     nothing = {"tokens": config.pad_id, "score": NONE, "length": 0, "alignment": 0.0}
+    nothing[COMPLETE] = True
     inputs = {"source": SOURCE}
     return Signature("tokens", IDS, inputs, function, check, screen, nothing, search=search)

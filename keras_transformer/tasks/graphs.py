@@ -11,8 +11,7 @@ from collections.abc import Callable
 import tensorflow as tf
 
 from keras_transformer.decoding import score
-from keras_transformer.decoding.loop import output_limit, stages_for
-from keras_transformer.decoding.predictor import Vocabulary
+from keras_transformer.decoding.loop import stages_for
 from keras_transformer.tasks.results import COLUMNS, COMPLETE
 from keras_transformer.tasks.strings import encode
 from keras_transformer.text.languages import with_front
@@ -137,31 +136,7 @@ def _translate(translator, sentences, search, languages=None, **options):
         stages = {"cache_stages": stages_for(model)}
         return search(translator.searched, source, cache_length=longest, **stages, **options)
 
-    outputs = translator.generate(sentences, find, languages)
-    lengths = tf.cast(outputs["source"].row_lengths(), tf.int32)  # [B]
-    is_complete = complete_outputs(model.config, search, outputs["found"].tokens, lengths, longest)
-    return {**outputs, COMPLETE: tf.expand_dims(outputs["empty"], 1) | is_complete}
-
-
-def complete_outputs(config, search, tokens, lengths, longest):
-    """Returns which outputs `[B, M, L]` ended before their maximum length, boolean `[B, M]`.
-
-    Where an end is forced at the maximum length, an output of this length counts as cut.
-
-    Args:
-        config: Configuration of the model.
-        search: The search.
-        tokens: Token ids of the outputs.
-        lengths: Number of tokens of each source, int32 `[B]`.
-        longest: Maximum number of tokens of an output.
-    """
-    ended = tf.reduce_any(tf.equal(tokens, config.eos_id), axis=2)
-    vocabulary = Vocabulary.of(config)
-    if vocabulary.forced_eos_id is None:
-        return ended
-    limits = output_limit(search, config, lengths, longest)  # [] or [B]
-    counts = tf.reduce_sum(tf.cast(tf.not_equal(tokens, config.pad_id), tf.int32), axis=2)
-    return ended & (counts < tf.reshape(limits, [-1, 1]))
+    return translator.generate(sentences, find, languages)
 
 
 def trace_text_score(generator) -> Callable:

@@ -8,7 +8,7 @@ import numpy as np
 from keras_transformer.decoding.hypotheses import exists
 
 COLUMNS = ("text", "score", "truncated")
-COMPLETE = "complete"  # a further column of searches of models in memory
+COMPLETE = "complete"  # a further column of searches
 SPACE, END = "\u2581", "</s>"  # in SentencePiece's notation
 
 
@@ -22,8 +22,7 @@ class Generated:
             the sum is divided by the length penalty.
         truncated: Whether the input was longer than the model's limit and was cut.
         complete: Whether the output ended before its maximum length. `False`: text is missing, or
-            the model repeated itself. `None`: not known, as for an export to LiteRT or
-            CTranslate2.
+            the model repeated itself. `None`: not known.
 
     Attributes:
         needs_end: Whether text is missing in an output that is not complete. A text that continues

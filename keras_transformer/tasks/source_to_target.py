@@ -1,10 +1,10 @@
 """The base of tasks that generate a text from a source text: translation and summarisation."""
 
-import functools
 import time
 from typing import Any
 
 from keras_transformer.config import TransformerConfig
+from keras_transformer.tasks.incomplete import count_incomplete
 from keras_transformer.tasks.task import LOSS, PERPLEXITY, TOKEN_ACCURACY, Task
 
 
@@ -16,28 +16,38 @@ class SourceToTargetTask(Task):
     training = "keras_transformer.training.tasks.translation:TranslationTraining"
     config_class = TransformerConfig
     metrics = {"loss": LOSS, "perplexity": PERPLEXITY, "token_accuracy": TOKEN_ACCURACY}
-    evaluation_options = ("search",)
+    evaluation_options = ("search", "report_incomplete")
     has_two_sides = cuts_tokens = True
     tuning_rate = 3e-5  # of BART on summaries (Lewis et al., 2020, and the recipe in fairseq)
 
-    def answer(self, pipeline, sources, search=None) -> tuple[list[str], dict[str, Any]]:
+    def answer(
+        self, pipeline, sources, search=None, report_incomplete=None
+    ) -> tuple[list[str], dict[str, Any]]:
         """Generates a text for each source, and measures the time.
 
         Args:
             pipeline: Function from a list of strings to a list of strings.
             sources: List of strings.
             search: A `Greedy`, `Beam` or `Sample`. `None`: the default search of the pipeline.
+            report_incomplete: Function that is called with the number of each source, from 1, whose
+                output reached its maximum length. `None`: none.
 
         Returns:
-            List of strings, and a dictionary with `seconds` and, if `search` is given or the
-            pipeline is one of the task's own, `search`: the names of search and shortlist.
+            List of strings, and a dictionary with `seconds`; if `search` is given or the pipeline
+            is one of the task's own, `search`, the names of search and shortlist; and if it is the
+            task's own, `incomplete`, the number of outputs that reached their maximum length.
         """
-        if search is None and isinstance(pipeline, self.pipeline_class()):
+        is_own = isinstance(pipeline, self.pipeline_class())
+        if search is None and is_own:
             search = pipeline.search
-        generate = pipeline if search is None else functools.partial(pipeline, search=search)
-        begin = time.perf_counter()
-        texts = generate(sources)
-        facts = {"seconds": round(time.perf_counter() - begin, 3)}
+        begin, incomplete = time.perf_counter(), {}
+        if is_own:
+            results = [best for best, *_ in pipeline.n_best(sources, 1, search)]
+            texts = [result.text for result in results]
+            incomplete["incomplete"] = count_incomplete(results, report_incomplete)
+        else:
+            texts = pipeline(sources) if search is None else pipeline(sources, search=search)
+        facts = {"seconds": round(time.perf_counter() - begin, 3), **incomplete}
         if search is None:
             return texts, facts
         shortlist = getattr(pipeline, "shortlist", None)

@@ -15,7 +15,7 @@ class TranslationTask(SourceToTargetTask):
         "bleu": Metric("BLEU", higher_is_better=True, of_texts=True),
         "exact_match": Metric("exact match", higher_is_better=True, of_texts=True, drawn=False),
     }
-    evaluation_options = ("search", "lowercase", "tokenize")
+    evaluation_options = (*SourceToTargetTask.evaluation_options, "lowercase", "tokenize")
 
     def pipeline_class(self) -> type[Any]:  # noqa: D102
         from keras_transformer.tasks.translator import Translator
@@ -34,7 +34,13 @@ class TranslationTask(SourceToTargetTask):
         return single_words(references)
 
     def evaluate(
-        self, pipeline, columns, search=None, lowercase=False, tokenize=None
+        self,
+        pipeline,
+        columns,
+        search=None,
+        lowercase=False,
+        tokenize=None,
+        report_incomplete=None,
     ) -> dict[str, Any]:
         """Translates sentences and scores the translations (section 6.1).
 
@@ -44,13 +50,15 @@ class TranslationTask(SourceToTargetTask):
             search: A `Greedy`, `Beam` or `Sample`. `None`: the default search of a `Translator`.
             lowercase: See `score`.
             tokenize: See `score`.
+            report_incomplete: See `answer`.
 
         Returns:
-            The dictionary of `score` with the entry `seconds`, the time of the translation, and, if
-            the search is known, `search`, its name.
+            The dictionary of `score` with the entry `seconds`, the time of the translation; if the
+            search is known, `search`, its name; and for a `Translator`, `incomplete`, the number of
+            translations that reached their maximum length.
         """
         from keras_transformer.text.quality import score
 
         sources, references = columns
-        hypotheses, facts = self.answer(pipeline, sources, search)
+        hypotheses, facts = self.answer(pipeline, sources, search, report_incomplete)
         return {**score(hypotheses, references, lowercase=lowercase, tokenize=tokenize), **facts}

@@ -162,10 +162,11 @@ def test_the_signature_of_ids_returns_what_a_search_finds():
     pad, eos = pipeline.model.config.pad_id, pipeline.source_tokenizer.eos_id
     tokens = tf.constant([[[5, 6, eos, pad], [7, eos, pad, pad]]] * 2)  # [B, M, L]
     scores, attention = tf.fill([2, 2], -1.0), tf.ones([2, 2, 4, 3])  # [B, M], [B, M, L, S]
+    complete = tf.constant([[True, False]] * 2)  # [B, M]
 
     def find(source, **settings):
         received.append(settings)
-        return Found(tokens, scores, alignment=attention)
+        return Found(tokens, scores, complete, alignment=attention)
 
     _, ids = pipeline.signatures(find)
     source = tf.constant([[5, 6, eos], [5, 6, 7]])  # the second row has no end
@@ -175,3 +176,4 @@ def test_the_signature_of_ids_returns_what_a_search_finds():
     assert outputs["tokens"].numpy().tolist() == [tokens.numpy().tolist()[0], [[pad] * 4] * 2]
     assert outputs["alignment"].numpy().sum(axis=(1, 2, 3)).tolist() == [24, 0]
     assert outputs["score"].numpy().tolist() == [[-1, -1], [np.float32(-1e9)] * 2]
+    assert outputs["complete"].numpy().tolist() == [[True, False], [True, True]]

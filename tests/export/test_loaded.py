@@ -280,12 +280,12 @@ def test_a_signature_that_the_model_does_not_have_is_reported(parts, tmp_path):
         LiteRTTranslator(path)
 
 
-@pytest.mark.parametrize("version", [1, 3, None])
+@pytest.mark.parametrize("version", [2, 4, None])
 def test_a_file_of_another_format_is_reported(parts, tmp_path, version):
     model, _, metadata = parts
     metadata = json.dumps({**metadata, "format": version, "signatures": "of another kind"})
     path = write(tmp_path / "x.tflite", model, tokenizer=b"", metadata=metadata)
-    message = f"x.tflite has format {version}; this package reads format 2. Export it again."
+    message = f"x.tflite has format {version}; this package reads format 3. Export it again."
     with pytest.raises(ValueError, match=message):
         LiteRTTranslator(path)
 

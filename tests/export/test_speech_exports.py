@@ -153,6 +153,7 @@ def test_exports_of_the_best_path_keep_its_maximum_length(files, tmp_path):
         opened = (SavedModelSinglePass if form == "saved-model" else LiteRTSinglePass)(path)
         for ours, theirs in zip(opened.answer_batch(files), short, strict=True):
             assert (ours.text, ours.length) == (theirs.text, theirs.length)
+            assert ours.complete == theirs.complete
     texts = [result.text for result in short]
     assert command("predict", run, *options, *files).splitlines() == texts
 

@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 from pipelines import tokenizer
 
-from keras_transformer.export.runtime import OpenGenerator
+from keras_transformer.export.runtime import Decoded, OpenGenerator
 from keras_transformer.tasks.strings import generate_strings
 from keras_transformer.text.tokenizers import Tokenizers
 
@@ -38,13 +38,14 @@ class Reversing(OpenGenerator):
     def __init__(self, tokenizers, blank):
         self.tokenizers, self.blank = tokenizers, blank
 
-    def decode(self, sources, n=1):
+    def find(self, sources, n=1):
         longest = max(map(len, sources), default=1)
         tokens = np.zeros([len(sources), 2, longest], np.int32)
         for rows, source in zip(tokens, sources, strict=True):
             rows[0, : len(source)] = source
             rows[1, : len(source)] = [*source[-2::-1], source[-1]]
-        return tokens, -np.cumsum(np.ones(tokens.shape[:2], np.float32), axis=1)
+        scores = -np.cumsum(np.ones(tokens.shape[:2], np.float32), axis=1)
+        return Decoded(tokens, scores, np.tile([False, True], [len(sources), 1]))
 
 
 @pytest.mark.parametrize("blank", [True, False])
@@ -59,7 +60,9 @@ def test_texts_are_read_and_written_in_graphs(blank):
         theirs = generate_strings(
             pair, 11, lambda ids: export.decode(ids.to_list()), strings, blank
         )
-        assert ours.keys() == theirs.keys()
+        assert ours.keys() == theirs.keys() | {"complete"}
+        np.testing.assert_array_equal(ours["complete"][:, 0], ours["empty"])
+        assert np.all(ours["complete"][:, 1])
         assert ours["source"].to_list() == theirs["source"].to_list()
         for name in ("text", "score", "truncated", "empty"):
             np.testing.assert_array_equal(ours[name], theirs[name], err_msg=name)

@@ -115,7 +115,7 @@ def test_a_file_of_an_unknown_task_is_reported(two_vocabularies, tmp_path):
     from keras_transformer.export.litert.packed import pack, unpack
 
     path = tmp_path / "x.tflite"
-    metadata = {"format": 2, "max_length": 20, "quantize": "none"}
+    metadata = {"format": 3, "max_length": 20, "quantize": "none"}
     metadata["signatures"] = [
         {"name": "g", "batch_size": 1, "source_length": 9, "target_length": 20}
     ]

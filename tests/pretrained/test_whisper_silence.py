@@ -156,6 +156,7 @@ def test_a_text_that_repeats_itself_is_reported():
 def test_transcripts_know_the_threshold_of_repetition():
     """Those of a codec, of the metadata of a SavedModel and of a long recording."""
     answers = {"transcript": [b"ab" * 9], "score": [-1.0], "length": [9], "truncated": [False]}
+    answers["complete"] = [True]
     speech = speech_recognizer().codec
     codec = SpeechCodec.of(
         speech.speech, speech.tokenizers, 9, None, Silence(compression_ratio_threshold=1.5)

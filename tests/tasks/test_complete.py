@@ -7,19 +7,34 @@ import pytest
 import tensorflow as tf
 from support import small_config
 
-from keras_transformer import Beam, Greedy
-from keras_transformer.cli.streaming import INCOMPLETE, answer_stream
-from keras_transformer.tasks.graphs import complete_outputs
-from keras_transformer.tasks.results import Generated, Summary, Translation, to_n_best
+from keras_transformer import Beam, Greedy, Transformer
+from keras_transformer.cli.streaming import answer_stream
+from keras_transformer.decoding import EncoderDecoder
+from keras_transformer.tasks.incomplete import INCOMPLETE, count_incomplete
+from keras_transformer.tasks.results import (
+    Generated,
+    Summary,
+    Translation,
+    to_n_best,
+)
 
 ENDED, CUT, LAST = [7, 3, 0, 0], [7, 8, 9, 7], [7, 8, 9, 3]
 
 
+def complete_of(monkeypatch, search, tokens, lengths, **options):
+    """Returns `complete` of a search that finds the given tokens, for sources of these lengths."""
+    predictor = EncoderDecoder(Transformer(small_config(**options)))
+    tokens = tf.constant(tokens)
+    found = tokens, tf.zeros(tokens.shape[:2])
+    monkeypatch.setattr(type(search), "_decode", lambda *arguments: found)
+    source = np.where(np.arange(max(lengths)) < np.array(lengths)[:, None], 5, 0)
+    return search(predictor, source, tokens.shape[1], cache_length=tokens.shape[2]).complete.numpy()
+
+
 @pytest.mark.parametrize("forced", [None, 3])
-def test_an_output_without_an_end_or_with_a_forced_one_is_cut(forced):
-    config = small_config(forced_eos_id=forced)
-    tokens = tf.constant([[ENDED, CUT], [LAST, CUT]])
-    found = complete_outputs(config, Greedy(), tokens, tf.constant([9, 9]), 4)
+def test_an_output_without_an_end_or_with_a_forced_one_is_cut(forced, monkeypatch):
+    search, tokens = Beam(2), [[ENDED, CUT], [LAST, CUT]]
+    found = complete_of(monkeypatch, search, tokens, [9, 9], forced_eos_id=forced)
     np.testing.assert_array_equal(found, [[True, False], [forced is None, False]])
 
 
@@ -29,14 +44,14 @@ def test_an_output_without_an_end_or_with_a_forced_one_is_cut(forced):
         (Greedy(2), {}),
         (Greedy(tf.constant(2)), {}),
         (Greedy(), {"length_factor": 0.5}),
-        (Beam(extra_length=0, max_length=2), {}),
+        (Beam(2, extra_length=0, max_length=2), {}),
     ],
 )
-def test_every_limit_counts_where_an_end_is_forced(search, changes):
-    config = small_config(forced_eos_id=3, **changes)
-    tokens, lengths = tf.constant([[ENDED], [ENDED]]), tf.constant([3, 4])
-    assert not complete_outputs(config, search, tokens, lengths, 4).numpy().any()
-    assert complete_outputs(config, Greedy(), tokens, lengths * 4, 4).numpy().all()
+def test_every_limit_counts_where_an_end_is_forced(search, changes, monkeypatch):
+    options = {"forced_eos_id": 3, **changes}
+    assert not complete_of(monkeypatch, search, [[ENDED], [ENDED]], [3, 3], **options).any()
+    unlimited = type(search)()
+    assert complete_of(monkeypatch, unlimited, [[ENDED], [ENDED]], [9, 9], **options).all()
 
 
 def test_results_hold_it_if_it_is_known():
@@ -67,3 +82,10 @@ def test_a_warning_names_the_line_unless_the_text_may_stop_anywhere(kind, expect
     warnings, out = [], io.BytesIO()
     answer_stream(search, io.BytesIO(b"a\n\nb\nc\n"), out, warnings.append)
     assert warnings == expected and out.getvalue() == b"a\n\nb\nc\n"
+
+
+def test_evaluation_counts_and_names_outputs_that_were_cut():
+    results = [Translation("", 0.0, False, complete=flag) for flag in (True, False, None, False)]
+    numbers = []
+    assert count_incomplete(results, numbers.append) == count_incomplete(results) == 2
+    assert numbers == [2, 4]

@@ -295,6 +295,11 @@ def test_evaluation_counts_errors_and_time(monkeypatch):
     assert results["seconds"] == 2.5
     assert results["real_time_factor"] == pytest.approx(2.5 / audio, abs=1e-4)
     assert results["recordings"] == 5 and results["search"] == "greedy"
+    flags, numbers = [result.complete for result in pipeline.transcribe(RECORDINGS)], []
+    ticks = iter([100.0, 102.5])
+    results = TASK.evaluate(pipeline, [RECORDINGS, texts], report_incomplete=numbers.append)
+    assert numbers == [number for number, flag in enumerate(flags, start=1) if not flag]
+    assert results["incomplete"] == len(numbers)
 
 
 def test_evaluation_holds_recordings_in_memory_for_a_limited_time(monkeypatch, tmp_path):

@@ -17,7 +17,7 @@ from keras_transformer.text.unicode_ranges import APART, NUMBERS, WHOLE
 def test_a_packed_file_has_them_and_is_read_without_them(tmp_path):
     path, tokenizer = tmp_path / "x.tflite", vocabulary("qwen2")
     metadata = {
-        "format": 2, "task": "language_modelling", "max_length": 9, "quantize": "none",
+        "format": 3, "task": "language_modelling", "max_length": 9, "quantize": "none",
         "signatures": [{"name": "x", "batch_size": 1, "source_length": 9}],
     }  # fmt: skip
     pack(path, b"model", Tokenizers.of(tokenizer), metadata)

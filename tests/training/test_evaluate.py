@@ -8,6 +8,7 @@ import sacrebleu
 
 from keras_transformer import Beam, Greedy, Translator
 from keras_transformer.tasks import TASKS
+from keras_transformer.tasks.results import Translation
 from keras_transformer.text.quality import score
 from keras_transformer.training import evaluate as module
 from keras_transformer.training.evaluate import evaluate_files, evaluate_split
@@ -42,7 +43,7 @@ def test_evaluate_translates():
         lambda sentences: [text.upper() for text in sentences], [["a b"], ["A B"]]
     )
     assert results["exact_match"] == 100
-    assert results["seconds"] >= 0 and "search" not in results
+    assert results["seconds"] >= 0 and not {"search", "incomplete"} & {*results}
 
 
 def test_lists_that_cannot_be_scored_are_refused():
@@ -133,16 +134,23 @@ def test_metrics_of_other_splits_are_not_stored(run, echo):
 
 
 def test_a_later_evaluation_reports_its_own_search(run, monkeypatch):
-    """Also without a search: stored metrics never keep the name of an earlier search."""
+    """Also without a search: stored metrics never keep the name of an earlier search.
+
+    Outputs that were cut are counted and reported.
+    """
 
     class Echo(Translator):
         def __init__(self):
             pass
 
-        def __call__(self, sentences, search):
-            return list(sentences)
+        def n_best(self, sentences, n, search):
+            return [[Translation(text, 0.0, False, complete=text != "y")] for text in sentences]
 
     monkeypatch.setattr(module, "open_run", lambda run: Echo())
+    numbers = []
+    results = evaluate_split(run, search=Greedy(), report_incomplete=numbers.append)
+    assert (results["incomplete"], numbers) == (1, [2])
+    assert json.loads((run / "metrics.json").read_text())["incomplete"] == 1
     for search, name in ((Beam(2), "beam 2, gnmt 0.6"), (None, "greedy")):
         assert evaluate_split(run, search=search)["search"] == name
         assert json.loads((run / "metrics.json").read_text())["search"] == name

@@ -7,6 +7,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from keras_transformer.decoding.loop import limit_of
 from keras_transformer.decoding.model_predictor import predictor_of
 from keras_transformer.search_settings import settings_of
 from keras_transformer.tensors import Tensor
@@ -19,6 +20,7 @@ class Found(typing.NamedTuple):
 
     tokens: tf.Tensor  # [B, M, L], int32
     scores: tf.Tensor  # [B, M], float32
+    complete: tf.Tensor  # [B, M], boolean: whether an output ended before its maximum length
     token_scores: tf.Tensor | None = None  # [B, M, L], float32, if requested
     alignment: tf.Tensor | None = None  # [B, M, L, S], float32, if requested
     no_speech: tf.Tensor | None = None  # [B, M], float32, see `greedy_decode`
@@ -69,7 +71,26 @@ class Search:
             outputs = dict(zip(("tokens", "scores"), outputs, strict=True))
         if outputs["tokens"].shape.rank == 2:
             outputs = {name: tf.expand_dims(value, 1) for name, value in outputs.items()}  # M = 1
-        return Found(**outputs)
+        complete = self._complete(predictor, source, outputs["tokens"], longest)
+        return Found(**outputs, complete=complete)
+
+    def _complete(self, predictor, source, tokens, longest):
+        """Returns which outputs `[B, M, L]` ended before their maximum length, boolean `[B, M]`.
+
+        Where an end is forced at the maximum length, an output of this length counts as cut.
+        """
+        vocabulary = predictor.vocabulary
+        ended = tf.reduce_any(tf.equal(tokens, vocabulary.eos_id), axis=2)
+        if vocabulary.forced_eos_id is None:
+            return ended
+        limits = self._limits(predictor, source, longest)
+        limits = limit_of(limits, longest, tf.shape(tokens)[0], predictor, source)  # [B]
+        counts = tf.reduce_sum(tf.cast(tf.not_equal(tokens, vocabulary.pad_id), tf.int32), axis=2)
+        return tf.logical_and(ended, counts < tf.expand_dims(limits, 1))
+
+    def _limits(self, predictor, source, longest):
+        """Returns the maximum length of each output by the search, `[B]` or `[]`."""
+        return self.limit(None, longest)
 
     def check(self, vocabulary: Any, longest: int, n_best: int = 1) -> None:
         """Raises `ValueError` unless the settings fit a model.

@@ -97,7 +97,6 @@ class Beam(BeamSettings, Search):
         )
 
     def _limits(self, predictor, source, longest):
-        """Returns the maximum length of each output, `[B]` or `[]`."""
         lengths = None if self.extra_length is None else predictor.lengths(source)  # [B]
         if lengths is None:
             return dataclasses.replace(self, extra_length=None).limit(0, longest)

@@ -12,6 +12,7 @@ from keras_transformer.audio.wav import decode_wav, encode_wav
 from keras_transformer.checks import check_positive
 from keras_transformer.config.speech_input import SpeechInput
 from keras_transformer.decoding.hypotheses import NONE
+from keras_transformer.tasks.results import COMPLETE
 from keras_transformer.tasks.single_pass.codec import Codec
 from keras_transformer.tasks.single_pass.guide import Guide
 from keras_transformer.tasks.speech_recognition.choices import Choices
@@ -55,7 +56,7 @@ class SpeechCodec(Codec):
         self.longest = speech.max_samples
         self.together = self.most if speech.pad_to_max_seconds else None
         self.nothing = {"tokens": self.tokenizer.pad_id, "score": NONE, "length": 0}
-        self.nothing |= {"no_speech": 0.0, "mean_log_probability": NONE}
+        self.nothing |= {COMPLETE: True, "no_speech": 0.0, "mean_log_probability": NONE}
         self._rules = SpeechRules(speech, self.choices)
 
     @classmethod
@@ -243,7 +244,7 @@ class SpeechCodec(Codec):
         return encode_wav(samples[: self.longest], rate)
 
     def outputs(self, prediction) -> dict[str, Tensor]:
-        """Returns `tokens` `[B, L]`, `score` `[B]` and `length` `[B]` of a `Found`.
+        """Returns `tokens` `[B, L]`, `score`, `length` and `complete` `[B]` of a `Found`.
 
         Also the numbers of a `Silence`, `[B]`, if the search has computed them.
         """
@@ -251,6 +252,7 @@ class SpeechCodec(Codec):
         real = tf.not_equal(tokens, self.tokenizer.pad_id)
         length = tf.reduce_sum(tf.cast(real, tf.int32), axis=1)
         outputs = {"tokens": tokens, "score": tf.squeeze(prediction.scores, 1), "length": length}
+        outputs[COMPLETE] = tf.squeeze(prediction.complete, 1)
         numbers = {name: getattr(prediction, name) for name in NUMBERS}
         known = {name: values for name, values in numbers.items() if values is not None}
         return outputs | {name: tf.squeeze(values, 1) for name, values in known.items()}

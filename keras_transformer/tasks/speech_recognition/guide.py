@@ -34,6 +34,8 @@ def guide_of(codec: Any, encoded: bytes) -> Guide:
             "is true: send longer ones in parts. A recording that cannot be read is an error.",
             "L: maximum number of tokens. `score`: the natural logarithm of the probability "
             "of the transcript, or with CTC of the best path.",
+            "`complete` is false for an output that reached its maximum length: text is missing, "
+            "or the model repeated itself.",
             *_notes(codec.choices, codec.signature),
             *_notes_on_silence(codec.silence),
         ],

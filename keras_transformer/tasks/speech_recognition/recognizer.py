@@ -242,10 +242,9 @@ class SpeechRecognizer(SinglePass, TextPipeline):
             silence = {name: numbers[name] for name in self._thresholds()}
             silence = Silence(**silence) if silence else None
             answers = self.codec.answers(outputs, self.codec.rest(lengths), silence)
-            ends = tf.equal(outputs["tokens"], self.model.config.eos_id)
             tokens = tf.cast(outputs["length"], tf.float32)
             terms = chosen.terms(tokens, self.codec.speech.positions(lengths))
-            return {**answers, "complete": tf.reduce_any(ends, axis=1), "terms": terms}
+            return {**answers, "terms": terms}
 
         specs = self.codec.input_specs()
         specs = {name: specs[name] for name in (*SOUND, *choices)}

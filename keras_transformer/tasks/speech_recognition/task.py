@@ -5,6 +5,7 @@ import time
 from typing import Any
 
 from keras_transformer.config import SpeechTransformerConfig
+from keras_transformer.tasks.incomplete import count_incomplete
 from keras_transformer.tasks.task import LOSS, PERPLEXITY, TOKEN_ACCURACY, Metric, Task
 
 OF_CTC = {"answers": "ctc_", "needs": "ctc_weight"}  # of metrics of the best path
@@ -37,7 +38,7 @@ class SpeechRecognitionTask(Task):
             **OF_CTC,
         ),
     }
-    evaluation_options = ("search",)
+    evaluation_options = ("search", "report_incomplete")
     has_frames = True
     # A fortieth of the rates that Whisper was trained with, as its authors advise, is 4e-5 for the
     # smallest model and 4e-6 for the largest.
@@ -85,37 +86,41 @@ class SpeechRecognitionTask(Task):
         rates = error_rates(texts, references)
         return {name: rates[name] for name in ("wer", "cer")}
 
-    def evaluate(self, pipeline, columns, search=None) -> dict[str, Any]:
+    def evaluate(self, pipeline, columns, search=None, report_incomplete=None) -> dict[str, Any]:
         """Transcribes recordings and counts the errors.
 
         Args:
             pipeline: A `SpeechRecognizer`.
             columns: List of recordings, and list of their texts.
             search: A `Greedy`, `Beam` or `BestPath`. `None`: the default search of the pipeline.
+            report_incomplete: Function that is called with the number of each recording, from 1,
+                whose output reached its maximum length. `None`: none.
 
         Returns:
             Dictionary of `wer` and `cer`, the word and character error rates as fractions, over the
             whole corpus; `wer_signature`, how they are computed; `recordings`, their number;
             `seconds`, the time of the computation; `audio_seconds`, the time of the recordings;
-            `real_time_factor`, the quotient of both; and `search`, its name.
+            `real_time_factor`, the quotient of both; `search`, its name; and `incomplete`, the
+            number of transcripts that reached their maximum length.
         """
         from keras_transformer.audio.wer import error_rates
 
         recordings, references = columns
         pipeline = pipeline if search is None else pipeline.with_search(search)
-        texts, count, seconds = [], 0, 0.0
+        results, count, seconds = [], 0, 0.0
         for group in pipeline.in_groups(recordings):
             begin = time.perf_counter()
-            texts += pipeline(group)
+            results += pipeline.transcribe(group)
             seconds += time.perf_counter() - begin  # without reading, which a group may need twice
             count += sum(map(len, group))
             del group  # before the next one is read
         audio = count / pipeline.sample_rate
         return {
-            **error_rates(texts, references),
-            "recordings": len(texts),
+            **error_rates([result.text for result in results], references),
+            "recordings": len(results),
             "seconds": round(seconds, 3),
             "audio_seconds": round(audio, 3),
             "real_time_factor": round(seconds / audio, 4) if audio else 0.0,
             "search": str(pipeline.search),
+            "incomplete": count_incomplete(results, report_incomplete),
         }

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from keras_transformer.tasks.results import COMPLETE
 from keras_transformer.tasks.single_pass.result import Choice
 from keras_transformer.tasks.speech_recognition.segments import Segment
 from keras_transformer.tasks.speech_recognition.silence import NUMBERS, REPEATED, compression_ratio
@@ -44,8 +45,7 @@ class Transcript(Choice):
         segments: A `Segment` for each part of the text between two timestamps, in order; empty
             without timestamps.
         complete: Whether the output ended before its maximum length, in every window. `False`: text
-            is missing, or the model repeated itself. Always `True` for exports, which do not report
-            it.
+            is missing, or the model repeated itself.
         terms: How many log-probabilities `log_probability` adds up, over the length penalty: see
             `Search.terms`. `None`: it is `length`, as for exports, which do not report it.
         no_speech: Probability that nobody speaks, from 0 to 1, before the first token; in several
@@ -147,7 +147,7 @@ def read_transcripts(
     languages = [code.decode() for code in answers.get("language", ())]
     columns.append(languages or [None] * count)
     columns.append(read_segments(answers) or [()] * count)
-    columns.append(answers.get("complete", [True] * count))
+    columns.append(answers[COMPLETE])
     columns.append(answers.get("terms", answers["length"]))
     numbers = [_floats(answers.get(name), count) for name in NUMBERS]
     return [

@@ -34,18 +34,20 @@ class SummarizationTask(SourceToTargetTask):
         scores = rouge(pipeline(inputs), references)
         return {name: scores[name] for name in KINDS}
 
-    def evaluate(self, pipeline, columns, search=None) -> dict[str, Any]:
+    def evaluate(self, pipeline, columns, search=None, report_incomplete=None) -> dict[str, Any]:
         """Summarises texts and compares the summaries with reference summaries.
 
         Args:
             pipeline: Function from a list of strings to a list of strings, such as a `Summarizer`.
             columns: List of texts, and list of reference summaries.
             search: A `Greedy`, `Beam` or `Sample`. `None`: the default search of a `Summarizer`.
+            report_incomplete: See `answer`.
 
         Returns:
             The dictionary of `rouge` with the entry `seconds`, the time of the summarisation; if
             the search is known, `search`, its name; and for a `Summarizer`, `truncated`, the number
-            of texts that were longer than its limit and were cut.
+            of texts that were longer than its limit and were cut, and `incomplete`, the number of
+            summaries that reached their maximum length.
 
         Raises:
             ValueError: If there is no text, or the package rouge-score is missing.
@@ -54,7 +56,7 @@ class SummarizationTask(SourceToTargetTask):
 
         load_scorer()  # fails early if the package is missing
         sources, references = columns
-        summaries, facts = self.answer(pipeline, sources, search)
+        summaries, facts = self.answer(pipeline, sources, search, report_incomplete)
         if isinstance(pipeline, self.pipeline_class()):
             facts["truncated"] = pipeline.count_truncated(sources)
         return {**rouge(summaries, references), **facts}

@@ -149,13 +149,13 @@ def test_the_project_builds(export, tmp_path):
 def test_ids_and_texts_are_those_of_the_tokenizer(model, tmp_path):
     tokenizer = SentencePieceTokenizer(model())
     path = tmp_path / "x.tflite"
-    pack(path, b"the bytes of a model", Tokenizers.of(tokenizer), {"format": 2})
+    pack(path, b"the bytes of a model", Tokenizers.of(tokenizer), {"format": 3})
     rng = random.Random(3)
     sentences = plain_text(rng) + odd_text(rng)
     # At the limit of 64 bytes for each of 7 tokens, also inside a character.
     sentences += ["ж" * 223, "ж" * 224, "ж" * 225, "a" + "語" * 200, "in" + " " * 500]
     metadata, *answers = run("MainKt", path, lines=sentences)
-    assert '"format": 2' in metadata and '"crc32": ' in metadata
+    assert '"format": 3' in metadata and '"crc32": ' in metadata
     expected = [row[:-1] for row in tokenizer.encode(sentences).to_list()]
     assert [f"{ids}" for ids in expected] == answers[::3]
     texts = [text.decode() for text in tokenizer.decode(tokenizer.encode(sentences)).numpy()]

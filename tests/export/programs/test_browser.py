@@ -114,6 +114,13 @@ def test_a_file_with_only_a_beam_is_searched_with_it(browser, site, translator, 
     assert [translation["text"] for translation in shown] == [one.text for one in expected]
     scores = [translation["score"] for translation in shown]
     np.testing.assert_allclose(scores, [one.score for one in expected], atol=1e-4)
+    flags = [translation["complete"] for translation in shown]
+    assert flags == [one.complete for one in expected] and {*flags} == {True, False}
+    assert browser.open("?model=beam.tflite") == "Ready."
+    for flag in (False, True):
+        browser.translate(sentences[flags.index(flag)])
+        note = browser.evaluate("document.getElementById('incomplete').checkVisibility()")
+        assert note is not flag
 
 
 def letters():
@@ -196,8 +203,8 @@ def test_every_tensor_is_freed(page):
     })"""
     page.evaluate(count, worker=True)
     page.translate("in 17 weeks")
-    # The source, the tokens, their number, and the score.
-    assert page.evaluate("freed", worker=True) == 4
+    # The source, the tokens, their number, the score, and whether they are complete.
+    assert page.evaluate("freed", worker=True) == 5
 
 
 FAKE_ALIGNMENT = """import("./litert.js").then(({ loadLiteRt }) => loadLiteRt())
@@ -411,7 +418,7 @@ def test_a_file_of_another_format_is_reported_in_one_line(browser, site):
         archive.writestr("tokenizer.model", b"")
         archive.writestr("metadata.json", '{"format": 1}')
     status = browser.open("?model=old.tflite")
-    assert status == "old.tflite has format 1; this page reads format 2."
+    assert status == "old.tflite has format 1; this page reads format 3."
 
 
 def test_a_damaged_model_is_reported_in_one_line(page, site):

@@ -67,7 +67,9 @@ const commands = {
         const values = Object.entries(inputs).map(([key, tensor]) => [key, [...tensor.values]]);
         given.push([name, Object.fromEntries(values)]);
         const ids = Int32Array.from(tokens);
-        const outputs = { tokens: ids, length: [tokens.length], score: [-2], ...numbers };
+        const outputs = {
+          tokens: ids, length: [tokens.length], score: [-2], complete: [1], ...numbers,
+        };
         return Object.fromEntries(Object.entries(outputs).map(([key, x]) => [key, new Tensor(x)]));
       },
     };

@@ -18,5 +18,6 @@ object R {
         const val translating = 7
         const val done = 8
         const val cut = 9
+        const val incomplete = 10
     }
 }

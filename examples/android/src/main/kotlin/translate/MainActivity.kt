@@ -42,7 +42,11 @@ class MainActivity : Activity() {
             val (translation, longest) = result
             val time = (System.nanoTime() - begin) / 1_000_000
             show(R.id.translation, translation.text)
-            val status = if (translation.cut) R.string.cut else R.string.done
+            val status = when {
+                translation.cut -> R.string.cut
+                translation.complete -> R.string.done
+                else -> R.string.incomplete
+            }
             show(R.id.status, getString(status, time, longest))
         }
     }

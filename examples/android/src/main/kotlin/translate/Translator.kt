@@ -10,9 +10,10 @@ import org.tensorflow.lite.Interpreter
 
 /**
  * A translation. `score` is the sum of the log-probabilities of its tokens; `cut` is true if the
- * sentence was longer than the model's maximum and truncated.
+ * sentence was longer than the model's maximum and truncated; `complete` is false if the output
+ * reached its maximum length: text is missing, or the model repeated itself.
  */
-class Translation(val text: String, val score: Float, val cut: Boolean)
+class Translation(val text: String, val score: Float, val cut: Boolean, val complete: Boolean)
 
 /**
  * Translator that runs a .tflite file of `keras-transformer export litert` with LiteRT: greedy search,
@@ -40,7 +41,7 @@ class Translator(bytes: ByteBuffer) : Closeable {
     init {
         val members = readArchive(bytes)
         val metadata = JSONObject(members.getValue("metadata.json").decodeToString())
-        require(metadata.getInt("format") == 2) { "The file has another format. Export it again." }
+        require(metadata.getInt("format") == 3) { "The file has another format. Export it again." }
         vocabulary = readVocabulary(members)
         val special = metadata.getJSONObject("tokens")
         pad = special.getInt("pad")
@@ -65,18 +66,20 @@ class Translator(bytes: ByteBuffer) : Closeable {
     /** Translates a sentence; one that is longer than the model's maximum is truncated first. */
     fun translate(sentence: String): Translation {
         val (ids, cut) = sourceOf(sentence, vocabulary, longest, bos, eos)
-        if (ids.isEmpty()) return Translation("", 0f, cut) // nothing to translate
+        if (ids.isEmpty()) return Translation("", 0f, cut, true) // nothing to translate
         val signature = signatures.first { it.sourceLength >= ids.size }
         val source = IntArray(signature.sourceLength) { ids.getOrElse(it) { pad } }
         val tokens = arrayOf(IntArray(signature.targetLength))
         val score = FloatArray(1)
         val length = IntArray(1)
+        val complete = IntArray(1)
         interpreter.runSignature(
             mapOf("source" to arrayOf(source)),
-            mapOf("tokens" to tokens, "score" to score, "length" to length),
+            mapOf("tokens" to tokens, "score" to score, "length" to length, "complete" to complete),
             signature.name,
         )
-        return Translation(vocabulary.decode(tokens[0].take(length[0])), score[0], cut)
+        val text = vocabulary.decode(tokens[0].take(length[0]))
+        return Translation(text, score[0], cut, complete[0] == 1)
     }
 
     override fun close() = interpreter.close()
