@@ -269,7 +269,7 @@ def test_prompts(name, place, checkpoint):
 
 
 @pytest.mark.parametrize(
-    ("limit", "expected"), [(6, 6), (13, 12), (None, 12)], ids=["short", "long", "none"]
+    ("limit", "expected"), [(6, 6), (13, 9), (None, 9)], ids=["short", "long", "none"]
 )
 def test_the_limit_does_not_count_the_prompt(limit, expected, place, checkpoint):
     path = place / "hf" / "generation_config.json"

@@ -219,8 +219,11 @@ class Whisper(Family):
         )
 
     def _search(self, search, count):
-        """Returns the search; Hugging Face counts the prompt in the minimum length alone."""
-        most = self.settings.count("max_target_positions") - 1
+        """Returns the search; Hugging Face counts the prompt in the minimum length alone.
+
+        The start of an output counts as one of its positions there.
+        """
+        most = max(1, self.settings.count("max_target_positions") - 1 - count)
         longest = most if search.max_length is None else search.max_length + 1
         search = dataclasses.replace(search, max_length=min(longest, most))
         if isinstance(search, Greedy):

@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from keras_transformer.audio.log_mel import LogMel
 from keras_transformer.decoding import Beam, BestPath, Ensemble, Greedy, Prompted
+from keras_transformer.decoding.beginnings import prompt_lengths
 from keras_transformer.decoding.loop import stages_for
 from keras_transformer.decoding.predictor import Vocabulary
 from keras_transformer.decoding.search import check_search
@@ -219,7 +220,9 @@ class SpeechRecognizer(SinglePass, TextPipeline):
         inputs = frames_of(self.model.config.input, samples, lengths)
         search = self.search if search is None else search
         if choices:
-            inputs = Prompted(inputs, self.codec.choices.prompts(**choices))
+            prompts = self.codec.choices.prompts(**choices)
+            inputs = Prompted(inputs, prompts)
+            search = _limited(search, prompts, self.model.config)
         searched = self.model if self._ensemble() is None else self._ensemble()
         options = {"cache_length": self.max_length, "cache_stages": stages_for(self.model)}
         if self.codec.silence is not None and not isinstance(search, BestPath):
@@ -343,6 +346,24 @@ class SpeechRecognizer(SinglePass, TextPipeline):
         answers = self._transcriber(search.kind, *choices)(**inputs)
         answers = {**answers, "truncated": rest["truncated"]}
         return self.codec.results({name: value.numpy() for name, value in answers.items()})
+
+
+def _limited(search, prompts, config):
+    """Returns a search whose outputs, with their prompts `[B, P]`, fit into the model's positions.
+
+    Args:
+        search: The search. If its `max_length` leaves no position after the model's own prompt, the
+            positions alone limit outputs. As in `generate`, the start counts as one of them.
+        prompts: See `Prompted`.
+        config: The configuration of the model.
+    """
+    limit, most = search.max_length, config.decoder.max_length - 1
+    if limit is None:
+        return search
+    left = most - prompt_lengths(prompts)  # [B]
+    limit = tf.convert_to_tensor(limit)
+    limit = tf.where(limit >= most - len(config.prompt_ids), left, tf.minimum(limit, left))
+    return dataclasses.replace(search, max_length=limit)
 
 
 def _check_limit(max_length, prompt):
