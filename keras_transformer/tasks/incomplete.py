@@ -14,6 +14,7 @@ def count_incomplete(results: Sequence[Any], report: Callable[[int], object] | N
         report: Function that is called with the number of each of them, from 1. `None`: none.
     """
     numbers = [number for number, one in enumerate(results, 1) if one.complete is False]
-    for number in numbers if report is not None else ():
-        report(number)
+    if report is not None:
+        for number in numbers:
+            report(number)
     return len(numbers)

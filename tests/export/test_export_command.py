@@ -43,9 +43,10 @@ def exported(monkeypatch, tmp_path):
         progress,
         origin,
         left_out=0,
+        check_seconds=None,
     ):
         progress("writing")
-        shapes = {"batch_sizes": batch_sizes, "lengths": lengths}
+        shapes = {"batch_sizes": batch_sizes, "lengths": lengths, "check_seconds": check_seconds}
         shapes = {name: value for name, value in shapes.items() if value is not None}
         calls.append((translator, directory, sentences, search, n_best, jit, alignment, shapes))
         return {"agreement": 1.0, **({"sentences_left_out": left_out} if left_out else {})}
@@ -133,9 +134,11 @@ def test_an_unwritable_destination_is_refused_before_the_run_is_loaded(
 
 
 def test_a_beam_and_all_options(exported):
-    _, calls = exported("--beam", 6, "--length-penalty", 1.5, "--n-best", 3, "--jit", "--alignment")
+    chosen = ("--beam", 6, "--length-penalty", 1.5, "--n-best", 3, "--jit", "--alignment")
+    _, calls = exported(*chosen, "--check-seconds", 90)
     ((_, _, _, *options),) = calls
-    assert options == [Beam(6, length_penalty=1.5), 3, True, (-1, None), {}]
+    seconds = {"check_seconds": 90}
+    assert options == [Beam(6, length_penalty=1.5), 3, True, (-1, None), seconds]
 
 
 def test_shapes_to_compile_for_include_the_longest_sentence(exported):
