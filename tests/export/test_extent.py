@@ -43,7 +43,8 @@ class Echo:
 
     def answer(self, sentences):
         self.clock.now += self.seconds * len(sentences)
-        return {"text": np.array(sentences, object), "score": np.zeros(len(sentences))}
+        texts, count = np.array(sentences, object), len(sentences)
+        return {"text": texts, "score": np.zeros(count), "complete": np.ones(count, bool)}
 
 
 class Loaded:
@@ -133,7 +134,8 @@ def test_a_signature_is_shown_before_its_first_call():
 
     def call(sentences):
         shown.append("called")
-        return {"text": np.array(sentences), "score": np.zeros(len(sentences))}
+        texts, count = np.array(sentences), len(sentences)
+        return {"text": texts, "score": np.zeros(count), "complete": np.ones(count, bool)}
 
     rows = _answers(Echo("tokens", None), call, [b"a", b"b"], shown.append, "here")
     assert [row[0].text for row in rows] == ["a", "b"]
