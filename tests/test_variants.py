@@ -32,10 +32,11 @@ def test_variants_at_equal_distances_stay_fast():
     assert not any(item.marks for item in others)
 
 
-def test_the_other_variants_can_be_left_to_ci():
-    items = items_of("test_some", pytest.mark.fast_variants(1, others="slow"), count=2)
+def test_other_variants_can_be_left_to_ci():
+    items = items_of("test_some", pytest.mark.fast_variants(1, ci=2), count=5)
     mark_variants(items)
-    assert [item.marks for item in items] == [{"slow"}, set()]
+    assert [item.marks for item in items[1::2]] == [{"slow"}, {"slow"}]
+    assert [item.marks for item in items[::2]] == [{"slow", "long"}, {"slow", "long"}, set()]
 
 
 def test_slow_variants_at_equal_distances_stay_in_ci():

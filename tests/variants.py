@@ -1,9 +1,9 @@
 """The variants of parametrised tests that `make test` and `.ci/run` run.
 
 `@pytest.mark.fast_variants(4)` keeps four variants of a fast test in `make test`, at equal
-distances in the order of the parameters; the others are `slow` and `long`, or with
-`others="slow"` left to `.ci/run`. `@pytest.mark.slow_variants(2)` keeps two variants of a slow test
-in `.ci/run`; the others are `long`. Each variant of such a test takes half a second or more, and
+distances in the order of the parameters; the others are `slow` and `long`, but with `ci=8` eight of
+them are left to `.ci/run`. `@pytest.mark.slow_variants(2)` keeps two variants of a slow test in
+`.ci/run`; the others are `long`. Each variant of such a test takes half a second or more, and
 they share most of the code that they test. `make test-all` runs all of them.
 """
 
@@ -21,10 +21,11 @@ def mark_variants(items):
         fast = [item for item in group if not _has(item, "slow")]
         slow = [item for item in group if _has(item, "slow") and not _has(item, "long")]
         if kept := group[0].get_closest_marker("fast_variants"):
-            others = kept.kwargs.get("others", "long")
-            for item in _left_out(fast, kept.args[0]):
-                for name in dict.fromkeys(("slow", others)):
-                    item.add_marker(getattr(pytest.mark, name))
+            others = [*_left_out(fast, kept.args[0])]
+            for item in others:
+                item.add_marker(pytest.mark.slow)
+            for item in _left_out(others, kept.kwargs.get("ci", 0)):
+                item.add_marker(pytest.mark.long)
         if kept := group[0].get_closest_marker("slow_variants"):
             for item in _left_out(slow, kept.args[0]):
                 item.add_marker(pytest.mark.long)

@@ -142,7 +142,7 @@ def prepared(materials, tmp_path, monkeypatch):
     return prepare
 
 
-@pytest.mark.fast_variants(40, others="slow")
+@pytest.mark.fast_variants(40, ci=140)
 @pytest.mark.parametrize("case", [marked(case) for case in CASES], ids=lambda case: case.id)
 def test_a_bad_input_is_reported_in_one_line_and_leaves_no_file(case, prepared, capfd):
     folder = prepared(case)

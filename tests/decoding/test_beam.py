@@ -145,6 +145,7 @@ def test_cached_is_the_reference_without_a_cache():
         assert_ranked((tokens[b], scores[b]), beam_of(logits, row, 3, scoring())[:3])
 
 
+@pytest.mark.slow_variants(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("norm", [pytest.param("pre", marks=pytest.mark.slow), "post"])
 def test_a_beam_of_one_is_greedy(norm):

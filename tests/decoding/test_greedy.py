@@ -211,7 +211,7 @@ def test_max_length_defaults_to_the_config():
     np.testing.assert_allclose(scores, expected_scores, **SCORES)
 
 
-@pytest.mark.slow_variants(2)
+@pytest.mark.slow_variants(1)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("variant", "jit_compile"),

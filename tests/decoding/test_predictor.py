@@ -89,6 +89,7 @@ def test_a_beam_equals_a_loop_in_python(name, beam_size):
         np.testing.assert_allclose(scores[b, : len(best)], [total for total, _ in best], **SCORES)
 
 
+@pytest.mark.slow_variants(3)
 @pytest.mark.slow
 @each_predictor
 def test_hypotheses_change_their_places_in_these_beams(name, monkeypatch):

@@ -188,7 +188,7 @@ def test_greedy_takes_the_most_probable_candidate(kind, sizes):
     assert free.numpy().tolist() != tokens.numpy().tolist(), "the shortlist forbids nothing"
 
 
-@pytest.mark.fast_variants(1, others="slow")
+@pytest.mark.fast_variants(1, ci=12)
 @pytest.mark.slow_variants(2)
 @pytest.mark.parametrize(
     ("kind", "sizes"),

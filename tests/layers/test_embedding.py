@@ -184,7 +184,7 @@ def test_too_long_an_input_is_never_silently_wrong(position, jit_compile):
         function(np.ones((B, 8), "int32"))
 
 
-@pytest.mark.fast_variants(2, others="slow")
+@pytest.mark.fast_variants(2, ci=12)
 @pytest.mark.parametrize("position", ["sinusoidal", "learned", "binary"])
 @pytest.mark.parametrize("length", [1, 3])
 def test_positions_after_the_table_in_a_compiled_loop(position, length):

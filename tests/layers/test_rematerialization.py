@@ -60,7 +60,7 @@ FAST = ("encoder", "full", False), ("decoder", "full", True)
 
 
 @pytest.mark.fast_variants(1)
-@pytest.mark.slow_variants(5)
+@pytest.mark.slow_variants(3)
 @pytest.mark.parametrize(
     ("kind", "mode", "graph"),
     [

@@ -184,7 +184,7 @@ def test_added_tokens_that_are_not_special_are_found_in_texts(tmp_path):
     assert tokenizer.tokenize(["a 1<tool>b"]).to_list() == [before + found + after]
 
 
-@pytest.mark.fast_variants(8, others="slow")
+@pytest.mark.fast_variants(8, ci=12)
 @pytest.mark.parametrize(
     ("changes", "message"),
     [

@@ -30,6 +30,7 @@ def written(members, folder):
     return {name: str(folder / name) for name in members}
 
 
+@pytest.mark.slow_variants(5)
 @pytest.mark.slow
 @pytest.mark.parametrize("name", VOCABULARIES)
 def test_ids_offsets_and_texts_are_those_of_the_tokenizer(name, tmp_path):
@@ -79,6 +80,7 @@ def test_large_vocabularies_and_long_texts(tmp_path):
     assert found["ids"] == vocabulary("found").tokenize(texts).to_list()
 
 
+@pytest.mark.slow_variants(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["short", "wordpiece"])
 def test_every_code_point_is_normalised_as_by_the_tokenizer(name, tmp_path):
@@ -120,7 +122,7 @@ def metadata(codec, task, lengths):
     return {**codec.metadata(), "task": task, "signatures": signatures}
 
 
-@pytest.mark.fast_variants(2, others="slow")
+@pytest.mark.fast_variants(2, ci=12)
 @pytest.mark.parametrize("name", ["found", "wordpiece", "qwen2"])
 def test_texts_are_classified_as_in_python(name, tmp_path):
     """The probabilities of the model here depend on the sum of the ids."""
@@ -148,7 +150,7 @@ def test_texts_are_classified_as_in_python(name, tmp_path):
     assert [answer["cut"] for answer in found["answers"]] == cut and {*cut} == {True, False}
 
 
-@pytest.mark.fast_variants(2, others="slow")
+@pytest.mark.fast_variants(2, ci=12)
 @pytest.mark.parametrize("name", ["found", "wordpiece", "qwen2"])
 def test_words_are_labelled_as_in_python(name, tmp_path):
     """The label of a token here depends on its id."""

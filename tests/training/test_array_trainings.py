@@ -189,7 +189,7 @@ def test_paths_of_images_are_predicted(finished, corpus, tmp_path):
     assert results["accuracy"] == evaluate_split(folder, "validation")["accuracy"]
 
 
-@pytest.mark.fast_variants(1, others="slow")
+@pytest.mark.fast_variants(1, ci=12)
 @pytest.mark.parametrize(
     ("kind", "line", "message"),
     [
@@ -214,7 +214,7 @@ def test_a_wrong_line_is_reported_in_one_line(finished, tmp_path, monkeypatch, k
     assert done.exit_code == 1 and done.stderr.count("\n") == 1 and message in done.stderr
 
 
-@pytest.mark.fast_variants(1, others="slow")
+@pytest.mark.fast_variants(1, ci=12)
 def test_wrong_images_are_reported(finished):
     recognizer = ImageRecognizer.from_run(finished("image_classification")[0])
     good = np.zeros((4, 6, 1), "uint8")

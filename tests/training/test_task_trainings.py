@@ -441,7 +441,7 @@ def test_a_missing_one_of_two_vocabularies_is_reported(finished, tmp_path, name)
         Run(folder).load_tokenizers()
 
 
-@pytest.mark.fast_variants(1, others="slow")
+@pytest.mark.fast_variants(1, ci=12)
 @pytest.mark.parametrize(
     ("kind", "module", "folder"),
     [

@@ -68,7 +68,7 @@ def test_layers_of_a_graph_share_the_number():
     assert counts[1] == counts[0] + 1
 
 
-@pytest.mark.slow_variants(2)
+@pytest.mark.slow_variants(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("quantize", ["none", "float16", "int8"])
 @pytest.mark.parametrize("search", [Greedy(), BestPath()], ids=["greedy", "ctc"])

@@ -36,7 +36,7 @@ def in_this_process(folder, name, quantize):
 
 
 @pytest.mark.slow
-@pytest.mark.slow_variants(2)
+@pytest.mark.slow_variants(1)
 @pytest.mark.parametrize("apart", [False, pytest.param(True, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("quantize", ["int8", pytest.param("none", marks=pytest.mark.slow)])
 def test_the_merged_file_equals_that_of_one_conversion(convert, quantize, apart, monkeypatch):

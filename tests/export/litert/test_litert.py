@@ -210,6 +210,7 @@ def test_a_model_can_translate_in_another_thread_during_its_export(translator, s
     assert answers and all(answer == expected for answer in answers)
 
 
+@pytest.mark.slow_variants(2)
 @pytest.mark.slow
 @pytest.mark.parametrize("quantize", ["none", "float16", "int8"])
 def test_the_tied_table_is_stored_once(export, translator, quantize):
@@ -264,7 +265,7 @@ def test_the_file_contains_its_vocabulary_and_metadata(export, translator):
     assert "differences" not in metadata["agreement"]  # the file contains no sentences
 
 
-@pytest.mark.slow_variants(2)
+@pytest.mark.slow_variants(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("quantize", ["float16", "int8", "int8_static"])
 def test_quantised_files_lose_little(export, quantize):

@@ -60,6 +60,7 @@ def tried(monkeypatch):
     return numbers
 
 
+@pytest.mark.slow_variants(2)
 @pytest.mark.slow
 @pytest.mark.parametrize("quantize", ["none", "int8", "int4"])
 def test_the_file_equals_the_one_that_the_converter_writes(pipeline, quantize, theirs, tried):
@@ -70,6 +71,7 @@ def test_the_file_equals_the_one_that_the_converter_writes(pipeline, quantize, t
         assert one == other
 
 
+@pytest.mark.slow_variants(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("quantize", ["int8", "int4"])
 def test_tables_that_only_look_ups_read_have_stand_ins(quantize, tried):

@@ -88,7 +88,7 @@ def test_targets_too_long_for_a_backward_teacher_are_left_out(folder, tmp_path, 
     assert (LONG[::-1], LONG) not in pairs
 
 
-@pytest.mark.fast_variants(1, others="slow")
+@pytest.mark.fast_variants(1, ci=12)
 @pytest.mark.parametrize("stop", [5, 8])
 def test_both_directions_resume(folder, tmp_path, reader, stop):
     """Six batches of two sentences for each direction, in parts of four sentences."""
