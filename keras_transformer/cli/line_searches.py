@@ -13,10 +13,12 @@ from typing import Any
 
 import tensorflow as tf
 
+from keras_transformer.tasks.incomplete import CUT
 from keras_transformer.tasks.strings import encode, map_sorted
 from keras_transformer.text.lines import one_line
 
-PROMPT = "the prompt nearly fills the model's {} positions{}: at most {} could follow it"
+NEARLY_FULL = "the prompt nearly fills the model's {} positions"
+FEW_LEFT = ": at most {} could follow it"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,7 +63,8 @@ class Translating:
         if left >= wanted:
             return None
         new = "1 new token" if left == 1 else f"{left} new tokens"
-        return PROMPT.format(longest, "; its end was cut off" if results[0].truncated else "", new)
+        reason = CUT if results[0].truncated else NEARLY_FULL.format(longest)
+        return reason + FEW_LEFT.format(new)
 
 
 @dataclasses.dataclass(frozen=True)

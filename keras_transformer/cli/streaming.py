@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from keras_transformer.cli.line_searches import Format, OwnSearch
-from keras_transformer.tasks.incomplete import INCOMPLETE
+from keras_transformer.tasks.incomplete import CUT, INCOMPLETE
 from keras_transformer.tasks.results import Score
 from keras_transformer.text.lines import (
     binary_lines,
@@ -15,7 +15,6 @@ from keras_transformer.text.lines import (
 )
 
 PLAIN = Format()
-CUT = "longer than the model's limit; its end was cut off"
 REPEATS = "the text repeats itself: its compression ratio is {:.1f}, above {:g}"
 NOT_SCORED = Score(0.0, 0, False)
 

@@ -1,8 +1,9 @@
-"""Outputs that reached their maximum length: the message of a warning, and their number."""
+"""Messages about inputs and outputs that are not complete, and the number of such outputs."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
 
+CUT = "longer than the model's limit; its end was cut off"
 INCOMPLETE = "an output reached its maximum length: text is missing, or the model repeated itself"
 
 

@@ -65,7 +65,7 @@ def test_bytes_that_are_not_utf8_are_reported_and_the_rest_continues():
     [
         (None, 9, None),
         (None, 10, "nearly fills the model's 11 positions: at most 1 new token could follow it"),
-        (None, 11, "the model's 11 positions; its end was cut off: at most 1 new token could foll"),
+        (None, 11, "model's limit; its end was cut off: at most 1 new token could follow it"),
         (5, 7, "nearly fills the model's 11 positions: at most 4 new tokens could follow it"),
         (4, 7, None),
     ],
@@ -85,7 +85,7 @@ def test_a_prompt_that_leaves_few_positions_is_reported(most, words, warning):
     search, target = Searched(translator, Greedy(most)), io.BytesIO()
     answer_stream(search, io.BytesIO(prompt.encode()), target, warnings.append)
     assert len(warnings) == (warning is not None)
-    assert all(line.startswith("line 1: the prompt ") and warning in line for line in warnings)
+    assert all(line.startswith("line 1: ") and line.endswith(warning) for line in warnings)
     outputs[0] = [Generated(prompt, -1.0, words > 10, complete=True)]
     answer_stream(search, io.BytesIO(prompt.encode()), target, warnings.append)
     assert len(warnings) == (warning is not None) + (words > 10), "or its output has ended"
