@@ -153,7 +153,9 @@ class EngineApart(contextlib.AbstractContextManager):
         return known(message)
 
     def _failure(self):
-        """Returns the message about a process that has ended by itself."""
+        """Returns the message about a process that has ended."""
+        if not self._finish.alive:
+            return f"{PROCESS} has been closed."
         status = self._process.wait()
         self._log.seek(0)
         return child_process.failure(PROCESS, status, self._log.read())

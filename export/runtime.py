@@ -194,13 +194,17 @@ class Pool:
         Raises:
             ValueError: If the pool is closed.
         """
-        if self._is_closed:
-            raise ValueError("This export has been closed. Open it again.")
+        self._require_open()
         item = self._free.get()
         try:
+            self._require_open()  # it may have been closed meanwhile
             yield item
         finally:
             self._free.put(item)
+
+    def _require_open(self):
+        if self._is_closed:
+            raise ValueError("This export has been closed. Open it again.")
 
     def close(self) -> None:
         """Closes the objects; nothing can be borrowed any more."""

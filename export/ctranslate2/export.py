@@ -58,9 +58,9 @@ def export_ctranslate2(
       to 256 by default; for a `TextGenerator`, `max_length`, and in front of each prompt the
       token that begins a text;
     - `greedy_decode`: `beam_size=1`, and `length_penalty=0` for the same scores. If the greedy
-      search of the pipeline has its own `max_length`, it is `greedy_max_length` in `config.json`.
-      CTranslate2 also counts the tokens that an output begins with, such as those of a prompt: add
-      them to the limit, and divide a batch in which limits differ;
+      search of the pipeline has its own `max_length`, it is `greedy_max_new_tokens` in
+      `config.json`. CTranslate2 also counts the tokens that an output begins with, such as those
+      of a prompt: add them to the limit, and divide a batch in which limits differ;
     - `length_factor` in `config.json`: `max_decoding_length` is at most this many times the number
       of tokens of the source with its end, rounded up, as in Marian;
     - `beam_decode(normalization="average")`: `length_penalty=1, return_end_token=True`;

@@ -6,7 +6,8 @@ from typing import Any
 
 MAX_LENGTH = "max_length"  # of sources and outputs
 TASK, MODEL_CONFIG = "task", "model"  # only encoders have them
-GREEDY = "greedy_max_length"  # maximum number of new tokens of greedy search
+GREEDY = "greedy_max_new_tokens"
+OLD_GREEDY = "greedy_max_length"  # of folders that counted the tokens of prompts
 PROMPTS = "prompts"  # only sentence encoders may have them
 FORCED = "forced_eos_id"  # for this and the following keys see `TransformerConfig`
 FIRST = "forced_bos_id"
@@ -68,16 +69,22 @@ def read_metadata(folder) -> dict[str, Any]:
         folder: Path of the file.
 
     Raises:
-        ValueError: If the file is damaged; the message names it.
+        ValueError: If the file is damaged or of an earlier version; the message names it.
     """
     path = pathlib.Path(folder)
     try:
         metadata = {**RULES, **json.loads(path.read_bytes())}
-        return {**metadata, MAX_LENGTH: int(metadata[MAX_LENGTH])}
+        metadata[MAX_LENGTH] = int(metadata[MAX_LENGTH])
     except (ValueError, KeyError, TypeError) as error:  # not JSON, or of another program
         raise ValueError(
             f"{path} is damaged: it has no valid `{MAX_LENGTH}`. Export the model again."
         ) from error
+    if OLD_GREEDY in metadata:
+        raise ValueError(
+            f"{path} was exported by an earlier version, whose limits counted the tokens of "
+            "prompts. Export the model again."
+        )
+    return metadata
 
 
 def is_renormalized(rules) -> bool:

@@ -12,13 +12,16 @@ def check_loss(loss: Any, y: Any, y_pred: Any) -> None:
     or where B = T the values of positions.
 
     Args:
-        loss: The `loss` that a model was compiled with. Names and nests of losses are not checked.
+        loss: The `loss` that a model was compiled with. Names and nests of several losses are not
+            checked.
         y: The labels.
         y_pred: The predictions `[B, T, ...]`. Without a mask `[B, T]`, nothing is checked.
 
     Raises:
         ValueError: If the loss has neither a value for each position nor a single one.
     """
+    if isinstance(loss, (list, tuple)) and len(loss) == 1:
+        (loss,) = loss
     mask = getattr(y_pred, "_keras_mask", None)
     values = _values_of(loss)
     if mask is None or len(mask.shape) != 2 or values is None or not hasattr(y, "shape"):
@@ -30,7 +33,8 @@ def check_loss(loss: Any, y: Any, y_pred: Any) -> None:
         shape = tuple(_Called(values).compute_output_spec(*specs).shape)
     except Exception:  # it needs values, which are not known here, or is wrong: its call says so
         return
-    if shape and len(shape) != 2 and shape[2:] != (1,):
+    by_text = len(shape) == 2 and shape[1] == 1 and y_pred.shape[1] != 1
+    if shape and (by_text or len(shape) != 2 and shape[2:] != (1,)):
         raise ValueError(
             "`loss` must return one value for each position, [B, T], from which padding is left "
             f"out, or a single number. Received: values of the shape {shape} for predictions of "

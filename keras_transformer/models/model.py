@@ -201,12 +201,14 @@ class ConfiguredModel(keras.Model):
         try:
             yield
         except Exception as error:
-            if (missing := MISSING_ROW.search(str(error))) is None:
+            missing = MISSING_ROW.search(str(error))
+            sizes = {int(layer.table.shape[0]) for layer in self.embeddings}
+            if missing is None or int(missing[2]) not in sizes:  # a look-up of a loss, for example
                 raise
             raise ValueError(
-                f"The data contain a token id or a position outside the tables of "
-                f"{self.name!r}: they must be from 0 to {int(missing[2]) - 1}. "
-                f"Received: {missing[1]}. Are the data from another tokenizer?"
+                f"The data contain a token id that is not in the vocabulary of {self.name!r}: ids "
+                f"must be from 0 to {int(missing[2]) - 1}. Received: {missing[1]}. Are the data "
+                "from another tokenizer?"
             ) from error
 
     def _check_arrays(self, *inputs):

@@ -1,6 +1,7 @@
 """A table of tasks that are imported when they are first used."""
 
 import importlib
+import threading
 from collections.abc import Iterator, MutableMapping
 from typing import Any
 
@@ -16,14 +17,17 @@ class Tasks(MutableMapping):
 
     def __init__(self, package: str, places: dict[str, str]):
         self._package, self._tasks = package, dict[str, Any](places)
+        self._lock = threading.Lock()
 
     def __getitem__(self, name: str) -> Any:
         """Returns the `Task` of a name."""
         if isinstance(place := self._tasks[name], str):
             module, _, kind = place.partition(":")
             task = getattr(importlib.import_module(f"{self._package}.{module}"), kind)()
-            place = self._tasks[name] = task
-        return place
+            with self._lock:  # threads that look it up at the same time get one object
+                if isinstance(self._tasks[name], str):
+                    self._tasks[name] = task
+        return self._tasks[name]
 
     def __contains__(self, name: object) -> bool:
         """Returns whether there is a task of this name, without importing it."""

@@ -35,13 +35,14 @@ class SourceToTargetTask(Task):
         Returns:
             List of strings, and a dictionary with `seconds`; if `search` is given or the pipeline
             is one of the task's own, `search`, the names of search and shortlist; and if it is the
-            task's own, `incomplete`, the number of outputs that reached their maximum length.
+            task's own, `incomplete`, the number of outputs that reached their maximum length;
+            a subclass that changes the texts is called instead, without that number.
         """
         is_own = isinstance(pipeline, self.pipeline_class())
         if search is None and is_own:
             search = pipeline.search
         begin, incomplete = time.perf_counter(), {}
-        if is_own:
+        if is_own and type(pipeline).__call__ is self.pipeline_class().__call__:
             results = [best for best, *_ in pipeline.n_best(sources, 1, search)]
             texts = [result.text for result in results]
             incomplete["incomplete"] = count_incomplete(results, report_incomplete)

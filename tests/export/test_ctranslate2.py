@@ -16,6 +16,7 @@ from keras_transformer.cli.main import cli
 from keras_transformer.export.agreement import Agreement
 from keras_transformer.export.ctranslate2 import export, generated
 from keras_transformer.export.ctranslate2.export import export_ctranslate2
+from keras_transformer.export.ctranslate2.metadata import read_metadata
 from keras_transformer.export.ctranslate2.spec import make_spec
 from keras_transformer.export.ctranslate2.translator import CTranslate2Translator
 from keras_transformer.export.errors import ExportError
@@ -430,6 +431,13 @@ def test_a_beam_of_the_folder_has_a_maximum_output_length(exported):
     beam = Beam(4, normalization="average", extra_length=None, max_length=3)
     tokens, _ = CTranslate2Translator(exported("none")[0], beam).decode([[9, 8, 7, 9, 3]])
     assert 0 < np.count_nonzero(tokens) <= 3
+
+
+def test_a_folder_whose_limits_counted_prompts_is_refused(tmp_path):
+    path = tmp_path / "config.json"
+    path.write_text('{"max_length": 9, "greedy_max_length": 5}')
+    with pytest.raises(ValueError, match=r"config\.json was exported by an earlier version"):
+        read_metadata(path)
 
 
 def test_a_damaged_configuration_of_the_folder_is_reported(exported, tmp_path):

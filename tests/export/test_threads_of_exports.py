@@ -67,6 +67,24 @@ def take(pool):
         return item
 
 
+def test_a_thread_that_waits_while_a_pool_is_closed_is_told():
+    pool, errors = Pool([1]), []
+
+    def wait():
+        try:
+            take(pool)
+        except ValueError as error:
+            errors.append(str(error))
+
+    thread = threading.Thread(target=wait)
+    with pool.borrow():
+        thread.start()
+        time.sleep(0.05)
+        pool.close()
+    thread.join()
+    assert errors == ["This export has been closed. Open it again."]
+
+
 @pytest.mark.parametrize("wrong", [0, -1, 1.5, True, None])
 def test_numbers_of_calls_are_positive_integers(wrong):
     message = "`num_parallel_calls` must be an integer of at least 1. Received: num_parallel_calls="

@@ -7,6 +7,7 @@ import keras
 import numpy as np
 import pytest
 import reference
+import tensorflow as tf
 from keras import ops
 from support import D, F, H, S, T, normal, randomise, sentences, small_config, to_numpy
 
@@ -202,6 +203,24 @@ def test_nests_of_positions_are_restored_and_other_dictionaries_are_left_alone()
     again = kt.layers.positions.get(plain)
     assert again == position and again != Both([Both([Near(2)])], names=names)
     assert again.of_others[0].of_others == [Near(1)] and again.names == names
+
+
+@keras.saving.register_keras_serializable("tests")
+class Rates(kt.Rotary):
+    """A position whose configuration holds a list."""
+
+    def get_config(self):
+        return {**super().get_config(), "rates": [1.0, 2.0]}
+
+    def __init__(self, *args, rates=(), **kwargs):
+        super().__init__(*args, **kwargs)
+
+
+def test_a_rotary_position_with_a_list_in_its_configuration_works_in_a_graph():
+    block = kt.EncoderBlock(num_heads=2, d_ff=8, position=Rates(max_length=9))
+    x = np.random.default_rng(1).normal(size=(1, 5, 8)).astype("float32")
+    graph = tf.function(block, autograph=False)
+    np.testing.assert_allclose(graph(tf.constant(x)), block(x), atol=1e-6)
 
 
 def test_a_position_acts_where_it_can():

@@ -152,11 +152,19 @@ class OfPositions(keras.Loss):
         return keras.losses.sparse_categorical_crossentropy(y, logits, from_logits=True)
 
 
-@pytest.mark.parametrize("loss", [of_texts, OfTexts(), OfTexts(reduction=None)])
+def of_texts_in_a_column(y, logits):
+    return of_texts(y, logits)[:, None]  # [B, 1]
+
+
+@pytest.mark.parametrize(
+    "loss", [of_texts, OfTexts(), OfTexts(reduction=None), [of_texts], of_texts_in_a_column]
+)
 def test_a_loss_with_a_value_for_each_text_is_refused(loss):
     model = kt.LanguageModel(_of(kt.LanguageModelConfig))
     model.compile(loss=loss, run_eagerly=True)
-    with pytest.raises(ValueError, match=r"`loss` must return one value for .*shape \(4,\) for"):
+    with pytest.raises(
+        ValueError, match=r"`loss` must return one value for .*shape \(4,( 1)?\) for"
+    ):
         model.evaluate(TOKENS, TOKENS, verbose=0)
 
 

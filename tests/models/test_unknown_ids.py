@@ -58,5 +58,13 @@ def test_an_unknown_id_of_a_data_set_is_named(method):
     model = LanguageModel(LanguageModelConfig(**SIZES))
     model.compile(loss="sparse_categorical_crossentropy")
     data = tf.data.Dataset.from_tensors((BAD, GOOD))
-    with pytest.raises(ValueError, match="'language_model': they must be from 0 to 7.* 8. Are"):
+    with pytest.raises(ValueError, match="'language_model': ids must be from 0 to 7.* 8. Are"):
         getattr(model, method)(data, verbose=0)
+
+
+def test_another_look_up_keeps_its_error():
+    """Such as that of weights of classes in a loss."""
+    model = TextClassifier(ClassifierConfig(**SIZES, labels=("a", "b")))
+    model.compile(loss=lambda y, _: tf.gather([1.0, 2.0], tf.cast(y, tf.int32)))
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"is not in \[0, 2\)"):
+        model.evaluate(GOOD, np.full([2, 1], 2), verbose=0)

@@ -312,7 +312,10 @@ def test_the_command_makes_a_run_and_prints_its_search(tmp_path, capfd):
         expected = translator(["a dog", "the cat sat"], search=search)
         assert done.stdout.splitlines() == expected
     done = CliRunner().invoke(cli, [*translate, "--max-output", "3"])
-    assert done.exit_code == 2 and "--max-output needs --beam, --greedy or --ctc." in done.output
+    assert (
+        done.exit_code == 2
+        and "--max-output needs --beam, --greedy, --ctc or --sample." in done.output
+    )
     again = CliRunner().invoke(cli, command)
     assert again.exit_code == 1 and "run must not exist yet" in again.output
     nothing = CliRunner().invoke(cli, [*command[:2], str(tmp_path), str(tmp_path / "new")])

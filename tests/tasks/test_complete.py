@@ -5,11 +5,13 @@ import io
 import numpy as np
 import pytest
 import tensorflow as tf
+from pipelines import translator
 from support import small_config
 
-from keras_transformer import Beam, Greedy, Transformer
+from keras_transformer import Beam, Greedy, Transformer, Translator
 from keras_transformer.cli.streaming import answer_stream
 from keras_transformer.decoding import EncoderDecoder
+from keras_transformer.tasks import TASKS
 from keras_transformer.tasks.incomplete import INCOMPLETE, count_incomplete
 from keras_transformer.tasks.results import (
     Generated,
@@ -89,3 +91,18 @@ def test_evaluation_counts_and_names_outputs_that_were_cut():
     numbers = []
     assert count_incomplete(results, numbers.append) == count_incomplete(results) == 2
     assert numbers == [2, 4]
+
+
+class Marked(Translator):
+    """A translator of a user that changes the texts."""
+
+    def __call__(self, *args, **kwargs):
+        return [f"{text}!" for text in super().__call__(*args, **kwargs)]
+
+
+@pytest.mark.slow
+def test_an_evaluation_measures_what_a_subclass_answers():
+    own = translator()
+    marked = Marked(own.model, own.tokenizers, own.max_length)
+    texts, facts = TASKS["translation"].answer(marked, ["a dog"])
+    assert texts == [f"{text}!" for text in own(["a dog"])] and "incomplete" not in facts

@@ -20,6 +20,7 @@ from keras_transformer.cli.sound_stream import transcribe_stream
 from keras_transformer.decoding import Sample
 from keras_transformer.tasks import TASKS, open_run
 from keras_transformer.tasks.speech_recognition import long_recordings, reading
+from keras_transformer.tasks.speech_recognition.transcript import read_transcripts
 
 TASK = TASKS["speech_recognition"]
 RATE = 1000
@@ -475,3 +476,29 @@ def test_predict_warns_of_an_output_that_reaches_its_limit(run, tmp_path):
 def test_options_without_effect(run, arguments, message):
     done = CliRunner().invoke(cli, ["predict", str(run), *arguments])
     assert done.exit_code and message in done.stderr
+
+
+def test_transcripts_of_an_export_that_does_not_know_complete_are_refused():
+    with pytest.raises(ValueError, match="exported by an earlier version. Export it again."):
+        read_transcripts({"transcript": [b""], "score": [0], "length": [1], "truncated": [False]})
+
+
+def test_none_is_the_models_own_threshold():
+    recognizer = speech_recognizer(no_speech_id=7)
+    changed = recognizer.with_settings(no_speech_threshold=0.2)
+    assert changed.codec.silence.no_speech_threshold == 0.2
+    own = changed.with_settings(no_speech_threshold=None)
+    assert own.codec.silence == recognizer.codec.silence
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("limit", [8, 9, 10, None])
+def test_naming_the_models_own_language_changes_nothing(limit):
+    recognizer = speech_recognizer(
+        prompt_ids=(4, 6), language_ids=(4, 5), no_speech_id=7
+    ).with_search(Greedy(limit))
+    (own,) = recognizer.transcribe(RECORDINGS[:1])
+    language, _ = recognizer.codec.choices.languages
+    (named,) = recognizer.transcribe(RECORDINGS[:1], language=language)
+    assert (named.text, named.length) == (own.text, own.length)
+    assert own.length == min(recognizer.max_length, 2 + (limit or 99)), "it ends at the limit"

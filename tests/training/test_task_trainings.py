@@ -374,7 +374,7 @@ def test_a_summarization_run_is_evaluated_by_rouge(finished):
     results = evaluate_split(finished("summarization")[0], "validation")
     assert set(results) == {
         "rouge1", "rouge2", "rougeL", "rouge_signature", "summaries", "seconds", "search",
-        "truncated",
+        "truncated", "incomplete",
     }  # fmt: skip
     assert results["truncated"] == 0 and results["summaries"] == 9  # the model reads 20 tokens
 

@@ -78,7 +78,7 @@ class Rotary(Position):
                 f"Received: d_k={size}."
             )
         check_length("rotary", self.max_length, _known_length(positions))
-        key = (type(self), size, str(heads.dtype), *self.get_config().values())
+        key = self, size, str(heads.dtype)
         waves = once(key, positions, lambda: self._scaled_waves(positions, size, heads.dtype))
         sine, cosine = waves  # [T, K / 2] or [K / 2] each
         one, two = heads[..., : size // 2], heads[..., size // 2 :]  # [B, H, T, K / 2]

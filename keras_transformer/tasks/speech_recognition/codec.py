@@ -127,7 +127,7 @@ class SpeechCodec(Codec):
         return (*self.choices.names, *(() if self.silence is None else NAMES))
 
     def changed(self, **settings: Any) -> "SpeechCodec":
-        """Returns a codec with other defaults of choices, and other thresholds.
+        """Returns a codec with other defaults of choices, and other thresholds; `None` keeps one.
 
         Raises:
             TypeError, ValueError: If the model does not have a choice or a value.
@@ -136,8 +136,8 @@ class SpeechCodec(Codec):
         chosen = {name: value for name, value in settings.items() if name not in thresholds}
         silence = self.silence
         if len(chosen) < len(settings):
-            values = {name: value for name, value in settings.items() if name in thresholds}
-            silence = dataclasses.replace(silence, **values)
+            given = [name for name in thresholds if settings.get(name) is not None]
+            silence = dataclasses.replace(silence, **{name: settings[name] for name in given})
         choices = self.choices.replaced(**chosen)
         return self.of(self.speech, self.tokenizers, self.max_length, choices, silence)
 

@@ -352,8 +352,9 @@ def _limited(search, prompts, config):
     """Returns a search whose outputs, with their prompts `[B, P]`, fit into the model's positions.
 
     Args:
-        search: The search. If its `max_length` leaves no position after the model's own prompt, the
-            positions alone limit outputs. As in `generate`, the start counts as one of them.
+        search: The search. If its `max_length` is what the model's own prompt leaves of the
+            positions, these limit outputs, also with other prompts. As in `generate`, the start
+            counts as one of them.
         prompts: See `Prompted`.
         config: The configuration of the model.
     """
@@ -362,7 +363,7 @@ def _limited(search, prompts, config):
         return search
     left = most - prompt_lengths(prompts)  # [B]
     limit = tf.convert_to_tensor(limit)
-    limit = tf.where(limit >= most - len(config.prompt_ids), left, tf.minimum(limit, left))
+    limit = tf.where(tf.equal(limit, most - len(config.prompt_ids)), left, limit)
     return dataclasses.replace(search, max_length=limit)
 
 

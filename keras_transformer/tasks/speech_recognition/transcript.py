@@ -147,7 +147,7 @@ def read_transcripts(
     languages = [code.decode() for code in answers.get("language", ())]
     columns.append(languages or [None] * count)
     columns.append(read_segments(answers) or [()] * count)
-    columns.append(answers[COMPLETE])
+    columns.append(_complete(answers))
     columns.append(answers.get("terms", answers["length"]))
     numbers = [_floats(answers.get(name), count) for name in NUMBERS]
     return [
@@ -168,6 +168,15 @@ def read_transcripts(
             *columns, *numbers, strict=True
         )
     ]
+
+
+def _complete(answers):
+    if COMPLETE not in answers:
+        raise ValueError(
+            f"the model does not say which outputs are complete (`{COMPLETE}`): it was exported by "
+            "an earlier version. Export it again."
+        )
+    return answers[COMPLETE]
 
 
 def _floats(values, count):
