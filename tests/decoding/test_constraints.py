@@ -338,6 +338,7 @@ def assert_same(outputs, expected):
 CHANGES = ["all of them", "banned of each", "no word twice", "nothing"]
 
 
+@pytest.mark.long
 @pytest.mark.slow_variants(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("jit_compile", [False, True])

@@ -224,6 +224,7 @@ def test_the_report_of_a_file_is_the_same(unigram_translator, sentences, tmp_pat
     assert without_path(reports[0]) == without_path(reports[1])
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_report_of_a_version_is_the_same(light, sentences, tmp_path, monkeypatch):
     reports = []

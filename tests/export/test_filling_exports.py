@@ -41,6 +41,7 @@ def assert_same(results, atol=1e-5):
         np.testing.assert_allclose(result.probabilities, wanted.probabilities, rtol=0, atol=atol)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_files_give_the_words_of_the_run(version, files):
     assert version["agreement"] == files["none"]["agreement"] == 1

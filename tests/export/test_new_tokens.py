@@ -65,6 +65,7 @@ def test_prompts_of_all_lengths_get_new_tokens_in_a_run():
     assert [output.text for output in outputs] == found == texts(Greedy(NEW))
 
 
+@pytest.mark.slow_variants(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("search", [Greedy(NEW), BEAM], ids=str)
 @pytest.mark.parametrize("jit", [False, pytest.param(True, marks=pytest.mark.long)])
@@ -118,6 +119,7 @@ def translator(search, **rules):
     return Translator(model, tokenizer(), search=search)
 
 
+@pytest.mark.slow_variants(1)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("search", "rules", "limits"),

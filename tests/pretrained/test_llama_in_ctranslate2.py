@@ -54,6 +54,7 @@ def generator_of(folder, kind, changes):
     return pipeline
 
 
+@pytest.mark.long
 @pytest.mark.slow_variants(1)
 @pytest.mark.parametrize("name", CASES)
 def test_tokens_are_those_of_the_run(name, tmp_path):

@@ -222,6 +222,7 @@ def test_no_test_needs_the_root_on_the_path():
         assert not roots & {"training", "export", "benchmarks", "tests"}, path
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_pytest_alone_collects_every_test():
     command = [pathlib.Path(sys.executable).with_name("pytest"), "--collect-only", "-q"]

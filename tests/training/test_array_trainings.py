@@ -67,6 +67,7 @@ def test_a_run_keeps_the_settings_it_was_started_with(finished, corpus, kind):
     )
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "kind",

@@ -127,6 +127,7 @@ def write(folder):
     (folder / "config.toml").write_text(CONFIG)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_run_resumes_and_is_evaluated(tmp_path):
     write(tmp_path)

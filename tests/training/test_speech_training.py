@@ -282,6 +282,7 @@ def test_validation_has_error_rates_and_a_list_of_files_is_evaluated(folder, tmp
     assert json.loads(done.stdout)["audio_seconds"] == 1.0, done.stderr
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_validation_measures_the_best_path_of_a_run_with_ctc(finished, folder, tmp_path):
     pytest.importorskip("jiwer")

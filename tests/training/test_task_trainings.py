@@ -150,6 +150,7 @@ CLASSES = {
 }
 
 
+@pytest.mark.slow_variants(2)
 # Translations are trained in test_train.py, and summaries like them. Words are labelled like whole
 # texts, and masked language models are trained like causal ones.
 @pytest.mark.fast_variants(1)

@@ -113,6 +113,7 @@ def test_every_source_of_pairs_has_the_setting(keys, tmp_path):
     assert load_settings(config).data.bidirectional
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_run_in_both_directions_resumes_exactly(six_updates, tmp_path):
     both = ["training.updates=6", "data.bidirectional=true"]

@@ -334,6 +334,7 @@ print(json.dumps([one, train(tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"]))
 """
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_two_replicas_of_unequal_length_equal_one_device():
     one, two = on_two_devices(TWO_REPLICAS)

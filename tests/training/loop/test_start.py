@@ -149,6 +149,7 @@ def shrunk(deep, *overrides):
     return tuning(deep, f'model.start_from="{deep / "deep"}"', *overrides)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_smaller_run_begins_with_some_of_the_layers(deep, tmp_path):
     settings = shrunk(deep, "model.num_decoder_layers=1", "model.shrink=true")
@@ -187,6 +188,7 @@ def test_layers_that_do_not_fit_are_refused(deep, tmp_path, overrides, message):
 LOCAL = ["model.window=3", "model.global_every=2", "model.num_layers=3", "model.tie=none"]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_layers_with_local_attention_are_not_copied_to_others(folder, tmp_path):
     train(load_settings(Run(folder / "first").config, LOCAL), tmp_path / "local")

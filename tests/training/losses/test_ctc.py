@@ -176,6 +176,7 @@ def test_an_update_adds_ctc_to_the_cross_entropy(expected, tie):
     assert_same(updated(speech_model(tie=tie), [recordings()]), expected[tie])
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_rows_of_padding_several_batches_and_two_passes_change_nothing(expected):
     inputs, labels = recordings()

@@ -136,6 +136,7 @@ def test_the_loss_of_a_batch_compares_it_with_the_same_batch_after_the_cutoff(sm
     assert logs["tokens"] == len(real), "labels are counted once"
 
 
+@pytest.mark.long
 @pytest.mark.slow_variants(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("jit_compile", [False, True])

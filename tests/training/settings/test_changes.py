@@ -174,6 +174,7 @@ def test_more_patience_resumes_a_run(impatient, configured, tmp_path):
     assert "training.patience from 1 to 2" in shown
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_another_metric_restarts_the_search_for_the_best(impatient, configured, tmp_path):
     folder = shutil.copytree(impatient[0], tmp_path / "run")
