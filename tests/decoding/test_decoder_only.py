@@ -205,6 +205,7 @@ def test_the_limit_counts_the_tokens_after_the_prompt(name):
     assert max(news) == most and min(news) > 0
 
 
+@pytest.mark.fast_variants(1, ci=12)
 @pytest.mark.parametrize("name", ["greedy", "beam"])
 def test_each_prompt_has_its_own_limit_as_alone(name):
     prompts, limits = text_prompts(), [2, 4, 1, 3, 9]

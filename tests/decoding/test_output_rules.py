@@ -263,6 +263,7 @@ def test_a_forced_first_token_and_ngrams_that_do_not_repeat():
     assert (found[:, 0, 0] == 9).all()
 
 
+@pytest.mark.fast_variants(2, ci=12)
 @pytest.mark.parametrize(
     "search", [Greedy(2), Beam(1, max_length=2, extra_length=None), Sample(0.0, max_length=2)]
 )

@@ -45,6 +45,7 @@ def entities(text, named, known=None, longest=64):
     return result
 
 
+@pytest.mark.fast_variants(4, ci=12)
 @pytest.mark.parametrize(
     ("text", "found"),
     [

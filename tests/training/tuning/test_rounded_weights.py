@@ -154,7 +154,8 @@ def test_a_moving_average_is_that_of_the_weights_before_rounding():
         np.testing.assert_allclose(one, two, atol=1e-6)
 
 
-@pytest.mark.fast_variants(1)
+@pytest.mark.slow
+@pytest.mark.slow_variants(1)
 @pytest.mark.parametrize("accumulate", [1, 2])
 def test_gradients_are_those_of_the_rounded_weights(accumulate):
     data = [batch(LENGTHS, seed) for seed in range(accumulate)]
