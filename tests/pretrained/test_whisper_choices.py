@@ -115,7 +115,7 @@ def test_every_row_has_its_own_language_task_and_timestamps(opened):
     [Greedy(3), pytest.param(Beam(1, max_length=3), marks=pytest.mark.slow)],
 )
 def test_a_limit_leaves_every_prompt_as_many_tokens(search, opened, pipeline):
-    """Those of the prompt, fewer with timestamps, do not count."""
+    """The tokens of the prompt, fewer with timestamps, do not count."""
     _, settings, tensors = opened
     chosen = [("de", "transcribe", False), ("fr", "translate", True), ("en", "transcribe", True)]
     names = ("language", "task", "timestamps")

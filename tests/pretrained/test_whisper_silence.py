@@ -154,7 +154,7 @@ def test_a_text_that_repeats_itself_is_reported():
 
 
 def test_transcripts_know_the_threshold_of_repetition():
-    """Those of a codec, of the metadata of a SavedModel and of a long recording."""
+    """Transcripts of a codec, of the metadata of a SavedModel and of a long recording know it."""
     answers = {"transcript": [b"ab" * 9], "score": [-1.0], "length": [9], "truncated": [False]}
     answers["complete"] = [True]
     speech = speech_recognizer().codec

@@ -1,4 +1,4 @@
-"""What the README beside a SavedModel says about the task of a model."""
+"""The description of a task's models in the README beside a SavedModel."""
 
 import dataclasses
 
