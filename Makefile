@@ -29,7 +29,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .PHONY: help demo test test-slow test-avx2 test-all test-real test-versions lint types format example-pages docs release-check repository clean
 
 help:
-	@echo "make demo       train, evaluate, export and translate, in five to eight minutes on two cores"
+	@echo "make demo       train, evaluate, export and translate, in five to twelve minutes on two cores"
 	@echo "make test       the fast tests, in about six minutes on two cores"
 	@echo "make test-slow  the others, in about an hour"
 	@echo "make test-avx2  the fast tests that compute, as on a processor with AVX2 only"
