@@ -84,12 +84,20 @@ def _put_back(directory):
 def _replace_folder(draft, directory):
     # A folder that is not empty cannot be replaced in one step, so the old one is moved aside.
     old = draft_of(directory.with_name(directory.name + REPLACED))
-    if directory.exists():
-        os.rename(directory, old)
     try:
-        os.rename(draft, directory)
+        while True:
+            with contextlib.suppress(FileNotFoundError):
+                os.rename(directory, old)
+            try:
+                os.rename(draft, directory)
+                break
+            except OSError:
+                if not directory.exists():
+                    raise
+            # Another export was put there meanwhile: it is replaced, the newest one last.
+            shutil.rmtree(old, ignore_errors=True)
     except BaseException:
-        if old.exists():
+        if old.exists() and not directory.exists():
             os.rename(old, directory)
         raise
     shutil.rmtree(old, ignore_errors=True)

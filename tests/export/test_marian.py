@@ -310,6 +310,14 @@ def test_an_incorrectly_written_export_is_not_kept(tmp_path, monkeypatch):
         export_marian(translator(), tmp_path / "marian", SENTENCES)
 
 
+def test_a_full_disk_is_reported_in_one_line(tmp_path, full_disk):
+    (tmp_path / "x").mkdir()
+    with pytest.raises(OSError, match="File too large") as caught, full_disk(5_000):
+        export_marian(translator(), tmp_path / "x", SENTENCES)
+    assert "\n" not in str(caught.value)
+    assert listing(tmp_path) == ["x"]
+
+
 @pytest.mark.slow
 def test_a_model_converted_from_marian_is_exported_unchanged(tmp_path):
     export_marian(translator(), tmp_path / "first", SENTENCES)

@@ -11,6 +11,7 @@ import types
 
 import pytest
 from support import listing
+from threads import in_threads
 
 from keras_transformer.export import place as staging
 from keras_transformer.export import place_checks
@@ -170,6 +171,67 @@ def test_concurrent_exports_leave_each_others_drafts(tmp_path):
     staging.place_version(tmp_path, write)
     names = ["1", "1/model.bin", "2", "2/model.bin"]
     assert listing(tmp_path) == names
+
+
+@pytest.mark.parametrize("existing", [True, False])
+@pytest.mark.parametrize("when", ["old is moved aside", "old was moved aside", "both"])
+def test_of_two_exports_to_one_folder_the_last_one_stays(tmp_path, monkeypatch, existing, when):
+    """Another process puts its export there between any two steps of this one."""
+    place, rename, number = tmp_path / "model", os.rename, 0
+    if existing:
+        staging.place_folder(place, write_folder)
+
+    def other():
+        monkeypatch.setattr(os, "rename", rename)
+        staging.place_folder(place, lambda draft: (draft / "model.bin").write_bytes(b"other"))
+        monkeypatch.setattr(os, "rename", interrupted)
+
+    def interrupted(source, target):
+        nonlocal number
+        number += 1
+        if number <= 2 and when in (
+            ("old is moved aside", "old was moved aside")[number - 1],
+            "both",
+        ):
+            other()
+        rename(source, target)
+
+    monkeypatch.setattr(os, "rename", interrupted)
+    staging.place_folder(place, write_folder)
+    assert number > 1 and listing(tmp_path) == ["model", "model/model.bin"]
+    assert (place / "model.bin").read_bytes() == b"new"
+
+
+@pytest.mark.parametrize("kind", ["file", "versions", "folder"])
+def test_exports_at_the_same_time_to_one_place_are_whole(tmp_path, kind):
+    def write(draft, name):
+        if kind == "file":
+            return draft.write_bytes(name.encode() * 1000)
+        (draft / "variables").mkdir()
+        for file in ("model.bin", "variables/data"):
+            (draft / file).write_bytes(name.encode() * 1000)
+
+    place = tmp_path / ("x.tflite" if kind == "file" else "model")
+    place_it = {
+        "file": staging.place_file,
+        "versions": staging.place_version,
+        "folder": staging.place_folder,
+    }[kind]
+    names = "abcdefgh"
+    in_threads(lambda name: place_it(place, lambda draft: write(draft, name)), names)
+    if kind == "file":
+        assert listing(tmp_path) == ["x.tflite"]
+        assert place.read_bytes() in [name.encode() * 1000 for name in names]
+        return
+    folders = [place] if kind == "folder" else [place / str(n + 1) for n in range(len(names))]
+    contents = []
+    for folder in folders:
+        assert listing(folder) == ["model.bin", "variables", "variables/data"]
+        both = {(folder / file).read_bytes() for file in ("model.bin", "variables/data")}
+        contents.append(both.pop()[:1].decode())
+        assert not both, "one export wrote into the other"
+    assert len(listing(tmp_path)) == 1 + (4 * 8 if kind == "versions" else 3)
+    assert {*contents} <= {*names} and len({*contents}) == len(folders)
 
 
 def test_an_unrelated_numbered_folder_keeps_its_number(tmp_path):
