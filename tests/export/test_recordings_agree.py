@@ -1,6 +1,7 @@
 """Agreement of transcripts: scores of paths add up positions, those of outputs tokens."""
 
 import dataclasses
+import types
 
 import numpy as np
 import pytest
@@ -8,13 +9,14 @@ import tensorflow as tf
 from pipelines import speech_recognizer
 from tasks.test_speech_recognizer import recording
 
-from keras_transformer import Beam, BestPath, Greedy
+from keras_transformer import Beam, BestPath, Greedy, SpeechRecognizer
 from keras_transformer.audio.log_mel import LogMel
 from keras_transformer.decoding.encoder_decoder import EncoderDecoder
 from keras_transformer.export import ExportError
 from keras_transformer.export.answer_agreement import AnswerAgreement
 from keras_transformer.export.limits import Limits
 from keras_transformer.tasks.speech_recognition.codec import SpeechCodec
+from keras_transformer.tasks.speech_recognition.silence import Silence
 from keras_transformer.tasks.speech_recognition.transcript import Transcript
 
 SAMPLES, POSITIONS = 12_000, 750  # of a recording of 12 seconds, with 8 samples for a frame
@@ -169,3 +171,28 @@ def test_the_probability_of_a_transcript_is_that_of_its_tokens():
         logits -= np.log(np.exp(logits).sum(axis=1, keepdims=True))
         assert number == pytest.approx(logits[range(len(tokens)), tokens].mean(), abs=1e-5)
     assert pipeline.with_search(BestPath()).log_probabilities(samples, results) is None
+
+
+def test_a_transcript_that_became_silent_is_no_loss():
+    """A rounded number beyond a threshold removes a text that the model in memory keeps."""
+    pipeline = speech_recognizer()
+    (expected,) = pipeline.transcribe([recording(300)])
+    ours = dataclasses.replace(expected, no_speech=0.59, mean_log_probability=-1.5)
+    theirs = dataclasses.replace(ours, transcript="", no_speech=0.61)
+    silence = types.SimpleNamespace(codec=types.SimpleNamespace(silence=Silence()))
+    ended = dataclasses.replace(ours, transcript="")  # not by the thresholds
+    for results, silent in (([ours], [False]), ([theirs, ended, ours], [True, False, False])):
+        assert [SpeechRecognizer._is_silent(silence, one) for one in results] == silent
+    assert not SpeechRecognizer._is_silent(pipeline, theirs)  # a model without the numbers
+
+    pipeline.codec = SpeechCodec.of(
+        pipeline.codec.speech, pipeline.codec.tokenizers, pipeline.max_length, silence=Silence()
+    )
+    agreement = AnswerAgreement(
+        pipeline.codec, ["a.wav"], [ours], Limits("int8"), pipeline.log_probabilities
+    )
+    for both in ([ours, theirs], [theirs, ours]):
+        assert pipeline.log_probabilities("a.wav", both) is None
+        report = dataclasses.replace(agreement, expected=both[:1]).judge(both[1:], "a.tflite")
+        assert "score_loss" not in report and report["agreement"] == 0
+        assert len(report["differences"]) == 1

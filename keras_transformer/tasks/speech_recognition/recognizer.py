@@ -25,7 +25,7 @@ from keras_transformer.tasks.speech_recognition.codec import SpeechCodec
 from keras_transformer.tasks.speech_recognition.features import frames_of
 from keras_transformer.tasks.speech_recognition.long_recordings import LongRecordings
 from keras_transformer.tasks.speech_recognition.rescoring import log_probabilities as rescored
-from keras_transformer.tasks.speech_recognition.silence import Silence
+from keras_transformer.tasks.speech_recognition.silence import NUMBERS, Silence
 from keras_transformer.tasks.speech_recognition.stream import TranscriptStream
 from keras_transformer.tasks.speech_recognition.transcript import Transcript
 from keras_transformer.tensors import Tensor
@@ -202,9 +202,17 @@ class SpeechRecognizer(SinglePass, TextPipeline):
     def log_probabilities(self, example: Any, results: list) -> np.ndarray | None:
         """Returns the mean log-probability of a token of given `Transcript`s of a recording.
 
-        It is `None` with `BestPath`, which does not generate token by token.
+        It is `None` with `BestPath`, which does not generate token by token, and if one of the
+        transcripts is empty because it counts as silence: the search did not choose its end.
         """
-        return None if isinstance(self.search, BestPath) else rescored(self, example, results)
+        if isinstance(self.search, BestPath) or any(map(self._is_silent, results)):
+            return None
+        return rescored(self, example, results)
+
+    def _is_silent(self, result):
+        silence = self.codec.silence
+        numbers = {name: [getattr(result, name)] for name in NUMBERS}
+        return silence is not None and not result.transcript and bool(silence.holds(numbers)[0])
 
     def predict(
         self, samples: Tensor, lengths: Tensor, search: Any = None, **choices: Tensor
