@@ -141,6 +141,57 @@ def test_a_file_without_processes_can_be_closed(file):
         model.run_signature("product", x=X)
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGSTOP")
+def test_a_call_that_runs_while_a_file_is_closed_is_told(file):
+    opened, errors = open_engines(file, COMPILED, count=2), []
+    model, stopped = OpenFile(opened), processes(opened)
+    for number in stopped:
+        os.kill(number, signal.SIGSTOP)
+
+    def call():
+        try:
+            model.run_signature("product", x=X)
+        except (ValueError, ExportError) as error:
+            errors.append(str(error))
+
+    threads = [threading.Thread(target=call) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    assert until(lambda: model._engines._free.empty())  # two run, one waits
+    model.close()
+    for thread in threads:
+        thread.join(20)
+    assert not any(thread.is_alive() for thread in threads)
+    assert len(errors) == 3 and all("has been closed" in error for error in errors)
+    assert not any("\n" in error for error in errors)
+    assert all(engine._process.returncode == -signal.SIGKILL for engine in opened)
+
+
+def test_a_call_in_this_process_ends_although_its_file_is_closed(file, monkeypatch):
+    model, begun, goes_on, answers = OpenFile(open_engines(file, COMPILED)), *events(2), []
+    run = CompiledEngine.run
+
+    def slow(engine, *arguments, **inputs):
+        begun.set()
+        assert goes_on.wait(20)
+        return run(engine, *arguments, **inputs)
+
+    monkeypatch.setattr(CompiledEngine, "run", slow)
+    thread = threading.Thread(target=lambda: answers.append(model.run_signature("product", x=X)))
+    thread.start()
+    assert begun.wait(20)
+    model.close()
+    goes_on.set()
+    thread.join(20)
+    monkeypatch.undo()
+    expected = CompiledEngine(file).run("product", x=X)["y"]
+    np.testing.assert_array_equal(answers[0]["y"], expected)
+
+
+def events(count):
+    return [threading.Event() for _ in range(count)]
+
+
 def test_the_processes_end_with_their_engines(file):
     opened = open_engines(file, COMPILED, count=2)
     running = [(number, files._start(number)) for number in processes(opened)]
