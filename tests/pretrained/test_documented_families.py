@@ -1,0 +1,123 @@
+"""Families that the pages name: each is read, and compared with Hugging Face's `transformers`.
+
+The comparisons need another Python, see `test_hugging_face.py`. This test is fast and needs none.
+"""
+
+import pathlib
+import re
+
+import encoder_folders
+import pytest
+import test_deit
+import test_gpt2
+import test_hugging_face
+import test_hugging_face_bert
+import test_hugging_face_encoders
+import test_hugging_face_seq2seq
+import test_hugging_face_whisper
+import test_llama
+import test_vit
+
+from keras_transformer.pretrained.family import families
+
+ROOT = pathlib.Path(__file__).parents[2]
+# Names of the pages: family in this package, and class in `transformers` that it is compared with.
+NAMES = {
+    "OPUS-MT": ("opus-mt", "Marian"),
+    "Marian": ("marian", None),  # Marian's own files, compared with `marian_reference.py`
+    "M2M100": ("m2m-100", "M2M100"),
+    "NLLB": ("m2m-100", "M2M100"),
+    "mBART": ("mbart", "MBart"),
+    "mBART-50": ("mbart", "MBart"),
+    "BART": ("bart", "Bart"),
+    "PEGASUS": ("pegasus", "Pegasus"),
+    "T5": ("t5", "T5"),
+    "FLAN-T5": ("t5", "T5"),
+    "mT5": ("mt5", "MT5"),
+    "BERT": ("bert", "Bert"),
+    "DistilBERT": ("distilbert", "DistilBert"),
+    "ELECTRA": ("electra", "Electra"),
+    "ALBERT": ("albert", "Albert"),
+    "MPNet": ("mpnet", "MPNet"),
+    "DeBERTa": ("deberta-v2", "DebertaV2"),
+    "ModernBERT": ("modernbert", "ModernBert"),
+    "RoBERTa": ("roberta", "Roberta"),
+    "XLM-RoBERTa": ("xlm-roberta", "XLMRoberta"),
+    "CamemBERT": ("camembert", "Camembert"),
+    "GPT-2": ("gpt2", "GPT2"),
+    "Llama": ("llama", "Llama"),
+    "TinyLlama": ("llama", "Llama"),
+    "SmolLM": ("llama", "Llama"),
+    "Mistral": ("mistral", "Mistral"),
+    "Qwen": ("qwen2", "Qwen2"),
+    "Qwen2": ("qwen2", "Qwen2"),
+    "Qwen2.5": ("qwen2", "Qwen2"),
+    "Qwen3": ("qwen3", "Qwen3"),
+    "ViT": ("vit", "ViT"),
+    "DeiT": ("deit", "DeiT"),
+    "Whisper": ("whisper", "Whisper"),
+}
+# Beginning and end of the lists of names on a page.
+LISTS = {
+    "README.md": (r"\| keras_transformer \| yes \| ", r" \|"),
+    "docs/index.md": (r"have a checkpoint of ", r" \|"),
+    "docs/migrating.md": (r"removed in version 5 \| |So far only ", r" checkpoints"),
+    "docs/tested.md": (r"weights in the formats of |trained weights of the other families: ",
+                       r", against| \|"),
+}  # fmt: skip
+
+
+def compared():
+    """Returns the beginnings of the names of the classes in all comparisons."""
+    names = {encoder_folders.CLASSES[case[0]] for case in test_hugging_face_encoders.CASES.values()}
+    for module in (
+        test_hugging_face,
+        test_hugging_face_bert,
+        test_hugging_face_seq2seq,
+        test_llama,
+    ):
+        names |= {case["class"] for case in module.CASES.values()}
+    for module in (test_vit, test_deit):
+        names |= {case["model"][0] for case in module.CASES.values()}
+    for module, name in ((test_gpt2, "GPT2"), (test_hugging_face_whisper, "Whisper")):
+        script = ROOT / "tests" / "pretrained" / f"hugging_face_{name.lower()}.py"
+        assert module.CASES and f"transformers.{name}" in script.read_text("utf-8")
+        names.add(name)
+    return {re.sub("(For[A-Z].*|Model)$", "", name) for name in names}
+
+
+def listed(text):
+    """Returns the names in a list such as `A, B and C`, without remarks in brackets."""
+    return re.split(r", | and | or ", re.sub(r" \([^)]*\)", "", text))
+
+
+def test_every_name_has_a_family_and_a_comparison_with_transformers():
+    known, others = {family.name for family in families()}, compared()
+    assert {family for family, _ in NAMES.values()} == known
+    assert {other for _, other in NAMES.values()} - {None} == others
+
+
+@pytest.mark.parametrize("page", LISTS)
+def test_the_names_on_a_page_are_known(page):
+    begin, end = LISTS[page]
+    texts = re.findall(f"(?:{begin})(.*?)(?:{end})", (ROOT / page).read_text("utf-8"))
+    assert len(texts) == 1 + begin.count("|So far only") + begin.count("|trained weights")
+    for text in texts:
+        assert len(listed(text)) > 8 and not {*listed(text)} - {*NAMES}, text
+    if page in ("README.md", "docs/migrating.md"):  # the complete lists have every family
+        for text in texts:
+            assert {NAMES[name][0] for name in listed(text)} >= {
+                family for family, other in NAMES.values() if other
+            } - {"mt5", "qwen3"}
+
+
+def test_the_table_has_every_model_type():
+    page = (ROOT / "docs" / "pretrained.md").read_text("utf-8")
+    table = page[page.index("| family | `model_type` |") : page.index("\n\nBERT, MPNet, ")]
+    rows = [row.split("|") for row in table.splitlines()[2:]]
+    types = {
+        name for row in rows for name in re.findall("`([^`]+)`", row[2]) if ".json" not in name
+    }
+    assert types == {family.model_type for family in families() if family.model_type}
+    names = {name for row in rows for name in listed(re.sub(r"\]\(.*?\)|\[", "", row[1]).strip())}
+    assert names - {*NAMES} == {"other Marian models", "sentence encoders"}
