@@ -52,8 +52,9 @@ def beam_decode(
     The score of a hypothesis of `n` tokens, `eos_id` included, is the sum of their
     log-probabilities, divided by `((5 + n) / 6) ** length_penalty` (`"gnmt"`), by
     `n ** length_penalty` (`"power"`), by `n` (`"average"`) or by nothing (`"none"`); the
-    tokens of the model's `prompt_ids` do not count. A hypothesis finishes when its `eos_id` is
-    among the best `beam_size` continuations of all hypotheses. The search of a sentence is done
+    tokens of the model's `prompt_ids` do not count, but those of a language model's prompt do, as
+    in CTranslate2 and unlike `generate` of `transformers`. A hypothesis finishes when its `eos_id`
+    is among the best `beam_size` continuations of all hypotheses. The search of a sentence is done
     when `beam_size` hypotheses have finished or the maximum length is reached. Hypotheses cut there
     rank after all finished ones. `pad_id` and `bos_id` are never emitted.
 

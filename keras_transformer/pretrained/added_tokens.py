@@ -4,7 +4,8 @@ from keras_transformer.checks import is_integer
 from keras_transformer.pretrained.settings import CheckpointSettings
 
 OPTIONS, MAP, LEGACY = "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"
-DECODER = "added_tokens_decoder"
+TOKENIZER, DECODER = "tokenizer.json", "added_tokens_decoder"
+MASKS = ("<mask>", "[MASK]")  # usual names
 ROLES = tuple(f"{role}_token" for role in ("bos", "eos", "unk", "sep", "pad", "cls", "mask"))
 RULES = ("single_word", "lstrip", "rstrip")  # of finding a token in a text
 LISTS = ("additional_special_tokens", "extra_special_tokens")
@@ -73,17 +74,40 @@ def read_mask(ids, folder, content, default) -> tuple[str | None, bool]:
     mask = token_name(named) or default
     if mask not in ids:
         return None, False
+    entry = _mask_entry(options, content, {mask})
+    if _conditions(entry, content):
+        return None, False
+    return mask, entry.get("lstrip") is True
+
+
+def describe_mask(folder) -> str:
+    """Returns the mask token of a `CheckpointFolder`, with reasons to refuse it, for a message."""
+    options, content = folder.json(OPTIONS) or {}, folder.json(TOKENIZER)
+    named = token_name(options.get("mask_token"))
+    entry = _mask_entry(options, content, MASKS if named is None else {named})
+    conditions = _conditions(entry, content)
+    if not conditions:
+        return "none" if named is None else f"{named!r}"
+    return f"{entry['content']!r} with {', '.join(conditions)}"
+
+
+def _mask_entry(options, content, names):
+    """Returns the first entry of a mask token in the files; empty if there is none."""
     decoder = options.get(DECODER)
     entries = [
         *(decoder.values() if isinstance(decoder, dict) else ()),
         *((content or {}).get("added_tokens") or ()),
-        named,
+        options.get("mask_token"),
     ]
-    entry = next((e for e in entries if isinstance(e, dict) and e.get("content") == mask), {})
-    normalized = entry.get("normalized") and (content or {}).get("normalizer") is not None
-    if entry.get("rstrip") or entry.get("single_word") or normalized:
-        return None, False
-    return mask, entry.get("lstrip") is True
+    return next((e for e in entries if isinstance(e, dict) and e.get("content") in names), {})
+
+
+def _conditions(entry, content):
+    """Returns the rules by which a token is found in texts otherwise than as it is written."""
+    flags = [f"`{flag}`" for flag in ("rstrip", "single_word") if entry.get(flag)]
+    if entry.get("normalized") and (content or {}).get("normalizer") is not None:
+        flags.append("`normalized`, and a normalizer changes texts")
+    return flags
 
 
 def _entries(folder, content, path):

@@ -18,6 +18,7 @@ from keras_transformer.models.embedder import TextEmbedder
 from keras_transformer.models.masked_language_model import MaskedLanguageModel
 from keras_transformer.models.span_predictor import SpanPredictor
 from keras_transformer.models.token_classifier import TokenClassifier
+from keras_transformer.pretrained.added_tokens import describe_mask
 from keras_transformer.pretrained.family import Family
 from keras_transformer.pretrained.names import TRANSPOSED, Weight, layers
 from keras_transformer.pretrained.sentence_encoder import read_sentence_encoder
@@ -242,7 +243,8 @@ class TextEncoder(Family):
         if self.predicts_masks and tokenizer.mask_id is None:
             raise ValueError(
                 f"{self.folder.path}: the vocabulary must have a mask token that is found in texts "
-                "as it is written, without conditions. Received: none."
+                "as it is written, without conditions. Received: "
+                f"{describe_mask(self.folder)}."
             )
         return tokenizer
 
