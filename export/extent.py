@@ -1,14 +1,17 @@
 """Number of sentences that a check compares, the time it may take, and its progress."""
 
+import dataclasses
 import time
 from collections.abc import Callable
 from typing import Any
 
+from keras_transformer.decoding import Beam, Greedy
 from keras_transformer.export.place import silent
 
 FEW = 32  # sentences that every check compares, however long they take
 MANY = 64  # up to this number, all sentences are compared without measuring the time
 SECONDS = 30.0  # for one search of all sentences with the model in memory; an export runs many
+TOKENS = 256  # of an output that no source limits; a language model may fill all its positions
 CHECK_SECONDS = 600.0  # for all calls of the check of a SavedModel; small models need a few
 
 
@@ -37,6 +40,22 @@ def affordable(generator, sentences, progress=silent, clock=time.monotonic) -> i
     count = len(sentences) if seconds == 0 else int(SECONDS * FEW / seconds)
     first = next(number for number, sentence in enumerate(sentences) if sentence.strip())
     return min(len(sentences), max(FEW, count, first + 1))
+
+
+def limited(generator, search) -> Greedy | Beam:
+    """Returns a search with which a check compares outputs: a text without a source ends early.
+
+    After `TOKENS` tokens of a language model, more tokens show nothing new about its export.
+
+    Args:
+        generator: A `Generator`.
+        search: A `Greedy` or `Beam`.
+    """
+    if generator.has_source:
+        return search
+    longest = generator.max_length
+    most = min(TOKENS, longest, search.max_length or longest)
+    return dataclasses.replace(search, max_length=most)
 
 
 class CheckTime:

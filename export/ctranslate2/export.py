@@ -89,12 +89,12 @@ def export_ctranslate2(
     `samples` like the model in memory, with greedy search and with a beam of 4 and
     `normalization="average"`. With the beam, translations that reached the limit are not compared,
     nor are sentences with an output that ends at once after a prompt or a forced token; 1 % of the
-    others may differ. The folder of an encoder appears only after it has answered `samples` like
-    the model. Otherwise, and after any other error, `directory` is left unchanged. See `Agreement`
-    in `agreement.py` and `AnswerAgreement` for the comparisons. On a processor without VNNI, the
-    kernels for int8 alone lose much quality. The tight limit for a quantised model therefore
-    applies to its weights, with which CTranslate2 computes in float32 for this purpose; the result
-    is the same on any processor.
+    others may differ. Outputs of a `TextGenerator` are compared up to 256 new tokens. The folder of
+    an encoder appears only after it has answered `samples` like the model. Otherwise, and after any
+    other error, `directory` is left unchanged. See `Agreement` in `agreement.py` and
+    `AnswerAgreement` for the comparisons. On a processor without VNNI, the kernels for int8 alone
+    lose much quality. The tight limit for a quantised model therefore applies to its weights, with
+    which CTranslate2 computes in float32 for this purpose; the result is the same on any processor.
 
     Args:
         pipeline: A `Translator`, a `Summarizer`, a `TextGenerator`, or a `TextPass`, which answers

@@ -11,6 +11,7 @@ from keras_transformer.export.agreement import Agreement
 from keras_transformer.export.ctranslate2.metadata import FORCED, is_renormalized, rules_of
 from keras_transformer.export.ctranslate2.opened import open_ctranslate2
 from keras_transformer.export.ctranslate2.spec import make_spec
+from keras_transformer.export.extent import limited
 from keras_transformer.free_memory import return_free_memory
 
 # Maximum loss in nats per token, of the quantised weights when computed in float32, and with the
@@ -98,12 +99,13 @@ def _continued(pipeline, samples, limits):
 
 def _judge(draft, agreement, of_kernels, name):
     """Returns the results of both searches; for a quantised model also those in float32."""
-    search, quantize = agreement.pipeline.greedy, agreement.limits.quantize
+    pipeline, quantize = agreement.pipeline, agreement.limits.quantize
+    search = limited(pipeline, pipeline.greedy)
     expected = agreement.expected(search)
     return_free_memory()  # of the search in memory, before CTranslate2 loads the weights
 
     def judge(agreement, compute_type="default"):
-        loaded = open_ctranslate2(draft, compute_type=compute_type)
+        loaded = open_ctranslate2(draft, search, compute_type=compute_type)
         return agreement.judge(
             search, expected, agreement.exported(loaded, _stage(agreement)), name
         )
@@ -138,7 +140,8 @@ def _judge_beam(draft, agreement, name):
         return {"sentences": 0, "agreement": None}
     beam = BEAM_BY_SUM if config.decoder.hides_start else BEAM
     # No longer than in greedy search: a model that does not end would fill all its positions.
-    beam = dataclasses.replace(beam, max_length=agreement.pipeline.greedy.max_length)
+    greedy = limited(agreement.pipeline, agreement.pipeline.greedy)
+    beam = dataclasses.replace(beam, max_length=greedy.max_length)
     outputs = agreement.expected(beam, beam.size)
     return_free_memory()  # of the search in memory, before CTranslate2 loads the weights
     loaded = open_ctranslate2(draft, beam)

@@ -160,6 +160,7 @@ def litert(run, file, batch_sizes, **options) -> None:
 @export.command(example="keras-transformer export ctranslate2 runs/base ct2 --quantize int8")
 @click.argument("run", type=FOLDER)
 @click.argument("directory", type=FOLDER)
+@MAX_LENGTH
 @quantize(FORMATS["ctranslate2"])
 def ctranslate2(run, directory, **options) -> None:
     """Write a model folder for CTranslate2.

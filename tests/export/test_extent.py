@@ -1,5 +1,6 @@
 """The number of sentences that a check compares, its progress, and the texts in its report."""
 
+import dataclasses
 import io
 import types
 
@@ -7,8 +8,18 @@ import numpy as np
 import pytest
 import rich.console
 
+from keras_transformer import Beam, Greedy
 from keras_transformer.cli.progress import shown_progress
-from keras_transformer.export.extent import FEW, MANY, SECONDS, CheckTime, affordable, counted
+from keras_transformer.export.extent import (
+    FEW,
+    MANY,
+    SECONDS,
+    TOKENS,
+    CheckTime,
+    affordable,
+    counted,
+    limited,
+)
 from keras_transformer.export.parity import LONGEST, compare, shortened
 from keras_transformer.export.saved_model.verify import FIRST, _answers, _exported, _in_memory
 from keras_transformer.export.saved_model.warmup import Request
@@ -56,6 +67,19 @@ class Loaded:
     def run(self, name, **inputs):
         self.calls.append(name)
         return self.answers[name](**inputs)
+
+
+@pytest.mark.parametrize("own, most", [(None, TOKENS), (40, 40), (5000, TOKENS)])
+@pytest.mark.parametrize("search", [Greedy(), Beam(4, normalization="average", extra_length=None)])
+def test_a_check_of_a_language_model_ends_early(search, own, most):
+    """Whose outputs could otherwise fill thousands of positions."""
+    search = dataclasses.replace(search, max_length=own)
+    model = types.SimpleNamespace(has_source=False, max_length=8192)
+    assert limited(model, search) == dataclasses.replace(search, max_length=most)
+    model.max_length = 30
+    assert limited(model, search).max_length == 30
+    translator = types.SimpleNamespace(has_source=True, max_length=8192)
+    assert limited(translator, search) == search
 
 
 def count(sentences, seconds):

@@ -25,7 +25,7 @@ class Forms:
         checkpoint: A folder in Hugging Face's format.
         folder: An empty folder to work in.
         sentences: Lines that the exports are checked with.
-        options: Options of every export, such as `--greedy`.
+        options: Options of every export, such as `--greedy`, which CTranslate2 does not need.
         search: Options of `predict` for a run, such as `--greedy`.
     """
 
@@ -48,8 +48,8 @@ class Forms:
             "litert_int8": ("litert", self.folder / "int8.tflite", ("--quantize", "int8")),
             "ctranslate2": ("ctranslate2", self.folder / "ctranslate2", ()),
         }[form]
-        checked = ("--sentences", self.sentences)
-        command("export", kind, self.run, path, *checked, *self.options, *more)
+        options = [word for word in self.options if kind != "ctranslate2" or word != "--greedy"]
+        command("export", kind, self.run, path, "--sentences", self.sentences, *options, *more)
         return path
 
     def answers(self, form, lines):
