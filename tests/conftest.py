@@ -13,7 +13,6 @@ os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 import pytest  # noqa: E402
-from variants import mark_variants  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
@@ -73,8 +72,7 @@ LONG = (
 
 @pytest.hookimpl(tryfirst=True)  # before tests are chosen by their markers
 def pytest_collection_modifyitems(items):
-    """Marks variants, and moves slow files to the front: the last to be distributed are short."""
-    mark_variants(items)
+    """Moves slow files to the front: the last to be distributed are short."""
     for item in items:
         if item.get_closest_marker("slow"):  # these show warnings, the fast ones fail with them
             item.add_marker(pytest.mark.filterwarnings("default"))

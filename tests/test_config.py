@@ -157,7 +157,6 @@ def test_options_of_one_stack_and_defaults_are_not_refused():
     assert student.decoder.num_layers == 4
 
 
-@pytest.mark.slow_variants(8)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "num_layers"),

@@ -76,7 +76,6 @@ def check_amplitudes(frames, expected):
     np.testing.assert_allclose(frames, expected, rtol=0, atol=1e-4)
 
 
-@pytest.mark.fast_variants(4)
 @pytest.mark.parametrize("name", SIGNALS)
 def test_frames_equal_a_fourier_transform_in_float64(name):
     ours = LogMel()(SIGNALS[name][None])

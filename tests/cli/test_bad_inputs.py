@@ -19,10 +19,19 @@ from keras_transformer.cli.main import cli
 CASES = [*command_line.CASES, *configuration.CASES, *data.CASES, *models.CASES]
 
 
+TRAINED = {"RUN", "SAVED", "FILE.tflite", "CT2"}
+# The first case of each command that reads a run.
+READING = {
+    case.command.split()[0]: case
+    for case in reversed(CASES)
+    if TRAINED & {*case.materials()} == {"RUN"}
+}
+
+
 def marked(case):
-    """Marks cases that read a SavedModel or a .tflite file as slow: they take long to make."""
-    is_slow = {"SAVED", "FILE.tflite"} & set(case.materials())
-    return pytest.param(case, marks=pytest.mark.slow if is_slow else ())
+    """Marks cases that need a trained model as slow, except one for each command."""
+    is_fast = not TRAINED & {*case.materials()} or case in READING.values()
+    return pytest.param(case, marks=() if is_fast else pytest.mark.slow)
 
 
 CONFIG = """
@@ -142,7 +151,6 @@ def prepared(materials, tmp_path, monkeypatch):
     return prepare
 
 
-@pytest.mark.fast_variants(40, ci=140)
 @pytest.mark.parametrize("case", [marked(case) for case in CASES], ids=lambda case: case.id)
 def test_a_bad_input_is_reported_in_one_line_and_leaves_no_file(case, prepared, capfd):
     folder = prepared(case)
@@ -198,7 +206,6 @@ def test_a_signal_ends_a_command_silently(number, status):
     assert (process.returncode, stderr.strip()) == (status, "")
 
 
-@pytest.mark.slow_variants(1)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "closed, message",

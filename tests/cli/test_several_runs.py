@@ -6,6 +6,7 @@ import shutil
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from marks import slow_except
 from pipelines import LINES, classifier, recurrent_translator, tokenizer, translator, write_run
 
 from keras_transformer import Beam, Greedy, Run, Translator
@@ -96,8 +97,12 @@ REFUSED = {
 }
 
 
-@pytest.mark.fast_variants(2)
-@pytest.mark.parametrize("command", REFUSED)
+@pytest.mark.parametrize(
+    "command",
+    slow_except(
+        REFUSED, "score one labels --source lines --target lines", "predict labels labels --beam 2"
+    ),
+)
 def test_runs_that_do_not_fit_are_reported_in_one_line(call, command):
     done = call(command, fails=True)
     assert REFUSED[command] in done.stderr and done.stderr.count("\n") == 1

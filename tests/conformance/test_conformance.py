@@ -24,6 +24,7 @@ from conformance.rows import (
     inputs_of,
     random_model,
 )
+from marks import slow
 from support import D, randomise, small_config, to_numpy
 
 import keras_transformer as kt
@@ -36,31 +37,47 @@ WITHOUT_NUMBERS = (keras.layers.InputLayer, kt.PaddingMask, kt.FrameMask, TokenM
 
 SAME = {"rtol": 0, "atol": 1e-5}
 TESTS = pathlib.Path(__file__).resolve().parent.parent
-LAYERS = [name for name in ROWS if not name.startswith(WITH_TARGET)]
 
 # Keras converts variables to arrays in this way when it saves them.
 pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
 
 each_row = pytest.mark.parametrize("name", ROWS)
-each_layer = pytest.mark.parametrize("name", LAYERS)
-# Of the models that are made of the layers above, one shows that they compute together.
+# One row of each kind: layers of one class differ in their numbers, which tests/layers compares,
+# but are saved, copied and named alike. A class without a fast row here has a slow one.
+FAST = (
+    "MultiHeadSelfAttention_relative",
+    "FeedForward",
+    "EncoderBlock_alibi",
+    "DecoderBlock_t5",
+    "EncoderBlock_llama",
+    "Encoder",
+    "Transformer_output_bias",
+    "TextEmbedder",
+    "SpanPredictor",
+    "ImageClassifier",
+    "SeriesEmbedding",
+    "SeriesRegressor_gru_attention",
+)
+OTHERS = {name.partition("_")[0] for name in ROWS} - {name.partition("_")[0] for name in FAST}
+each_of_some = pytest.mark.parametrize("name", [*FAST, *map(slow, sorted(OTHERS))])
+# Of the models that are made of the layers above, slow ones show that they compute together.
 each_computing_row = pytest.mark.parametrize(
     "name",
     [
-        pytest.param(name, marks=pytest.mark.slow if name in MODELS - {"Transformer"} else ())
-        for name in ROWS
-    ],
-)
-# XLA takes long to compile these; `Transformer` contains them all, and a block compiles alike with
-# any attention.
-PARTS = re.compile("(En|De)coder(Block)?|DecoderBlock_.*|MultiHead[A-Z][^_]*Attention|FeedForward")
-each_compiled_row = pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(name, marks=pytest.mark.slow)
-        if PARTS.fullmatch(name) or name in MODELS - {"Transformer"}
-        else name
-        for name in ROWS
+        "MultiHeadSelfAttention_relative",
+        "FeedForward",
+        "EncoderBlock_alibi",
+        "DecoderBlock_t5",
+        "EncoderBlock_llama",
+        "Encoder",
+        "PatchEmbedding_grid",
+        "SnowAccount",
+        slow("LanguageModel"),
+        slow("TextEmbedder"),
+        slow("MaskedLanguageModel"),
+        slow("TokenClassifier_transform"),
+        slow("SpeechTransformer"),
+        slow("SeriesRegressor_gru_attention"),
     ],
 )
 
@@ -109,8 +126,19 @@ def import_path():
     return [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]
 
 
-@pytest.mark.fast_variants(8)
-@each_row
+@pytest.mark.parametrize(
+    "name",
+    [
+        "SSRU",
+        "EncoderBlock_alibi",
+        "DecoderBlock_additive",
+        "Encoder",
+        "LanguageModel",
+        "SpanPredictor",
+        "FrameEmbedding",
+        "SeriesRegressor_gru_attention",
+    ],
+)
 def test_outputs_depend_on_every_argument(models, name):
     """Otherwise the equalities below would show nothing about masks and memories."""
     model, expected = models[name]
@@ -122,8 +150,7 @@ def test_outputs_depend_on_every_argument(models, name):
         assert np.abs(to_numpy(model(changed)) - expected).max() > 1e-2, argument
 
 
-@pytest.mark.fast_variants(12)
-@each_row
+@each_of_some
 def test_a_symbolic_output_matches_the_computed_one(models, name):
     """Layers declare it without being traced: a wrong declaration would mislead the next layer."""
     model, _ = models[name]
@@ -134,8 +161,7 @@ def test_a_symbolic_output_matches_the_computed_one(models, name):
         assert symbolic in (None, real)
 
 
-@pytest.mark.fast_variants(12)
-@each_row
+@each_of_some
 def test_config_round_trip(name):
     layer = ROWS[name].make()
     again = type(layer).from_config(layer.get_config())
@@ -169,8 +195,7 @@ def test_keras_file_in_a_fresh_process(models, fresh_process, name):
         np.testing.assert_allclose(loaded[name], models[name][1], **SAME)
 
 
-@pytest.mark.fast_variants(12)
-@each_row
+@each_of_some
 def test_weights_file(models, name, tmp_path):
     model, expected = models[name]
     model.save_weights(tmp_path / "saved.weights.h5")
@@ -179,8 +204,7 @@ def test_weights_file(models, name, tmp_path):
     np.testing.assert_allclose(other(inputs_of(name)), expected, **SAME)
 
 
-@pytest.mark.fast_variants(12)
-@each_row
+@each_of_some
 def test_clone_model(models, name):
     model, expected = models[name]
     clone = keras.models.clone_model(model)
@@ -190,8 +214,9 @@ def test_clone_model(models, name):
     np.testing.assert_allclose(clone(inputs_of(name)), expected, **SAME)
 
 
-@pytest.mark.fast_variants(4)
-@each_row
+@pytest.mark.parametrize(
+    "name", ["EncoderBlock_alibi", "Encoder", "SpanPredictor", "SeriesRegressor_gru_attention"]
+)
 def test_tf_function_of_any_length(models, name):
     model, expected = models[name]
     signature = {
@@ -206,9 +231,9 @@ def test_tf_function_of_any_length(models, name):
     np.testing.assert_allclose(function(one), expected[:1], **SAME)
 
 
-@pytest.mark.fast_variants(1)
-@pytest.mark.slow_variants(2)
-@each_compiled_row
+@pytest.mark.parametrize(
+    "name", [slow("Transformer_ssru"), "SnowAccount", slow("SeriesRegressor_gru_attention")]
+)
 def test_xla(models, name):
     model, expected = models[name]
     function = tf.function(model, jit_compile=True)
@@ -219,10 +244,27 @@ def test_xla(models, name):
 ROUNDING = {"mixed_bfloat16": 0.03, "mixed_float16": 0.004}
 
 
-@pytest.mark.fast_variants(17)
-@pytest.mark.slow_variants(13)
-@pytest.mark.parametrize("policy_name", ROUNDING)
-@each_computing_row
+@pytest.mark.parametrize(
+    ("name", "policy_name"),
+    [
+        ("MultiHeadCrossAttention", "mixed_float16"),
+        ("MultiHeadSelfAttention_relative", "mixed_bfloat16"),
+        ("MultiHeadSelfAttention_disentangled", "mixed_float16"),
+        ("FeedForward", "mixed_float16"),
+        ("EncoderBlock", "mixed_bfloat16"),
+        ("DecoderBlock", "mixed_float16"),
+        ("EncoderBlock_relative", "mixed_float16"),
+        ("DecoderBlock_t5", "mixed_bfloat16"),
+        ("PositionalEmbedding_binary", "mixed_float16"),
+        ("DecoderBlock_ssru", "mixed_bfloat16"),
+        ("Encoder_deberta", "mixed_bfloat16"),
+        ("Decoder_t5", "mixed_float16"),
+        ("PatchEmbedding_grid", "mixed_float16"),
+        ("SeriesEmbedding", "mixed_bfloat16"),
+        ("SnowAccount", "mixed_float16"),
+        *(slow(name, "mixed_float16") for name in sorted(MODELS - {"Transformer"})),
+    ],
+)
 def test_mixed_precision(models, name, policy_name):
     """Every sublayer computes in 16 bits, weights stay float32, and outputs are nearly the same."""
     model, expected = models[name]
@@ -240,8 +282,6 @@ def test_mixed_precision(models, name, policy_name):
     assert 0 < error < ROUNDING[policy_name]
 
 
-@pytest.mark.fast_variants(8)
-@pytest.mark.slow_variants(6)
 @pytest.mark.bfloat16
 @each_computing_row
 def test_dtype_of_one_layer(models, name):
@@ -256,8 +296,6 @@ def test_dtype_of_one_layer(models, name):
     np.testing.assert_array_equal(to_numpy(one(inputs_of(name))), to_numpy(every(inputs_of(name))))
 
 
-@pytest.mark.fast_variants(8)
-@pytest.mark.slow_variants(6)
 @each_computing_row
 def test_mixed_float16_gradients_are_finite(name):
     keras.config.set_dtype_policy("mixed_float16")
@@ -289,9 +327,10 @@ def test_two_replicas(models, fresh_process, name):
             assert moved > 1e-5 or weight.path.endswith("key/bias"), weight.path
 
 
-@pytest.mark.slow_variants(3)
 @pytest.mark.slow
-@each_row
+@pytest.mark.parametrize(
+    "name", ["DecoderBlock_t5", "TextEmbedder", "SeriesRegressor_gru_attention"]
+)
 def test_saved_model(models, name, tmp_path):
     """Called in Python, and as a C program would load it: with the loader of version 1."""
     model, expected = models[name]
@@ -307,8 +346,7 @@ def test_saved_model(models, name, tmp_path):
         np.testing.assert_allclose(session.run(output.name, feed), expected, **SAME)
 
 
-@pytest.mark.fast_variants(12)
-@each_row
+@each_of_some
 def test_summary_names_every_sublayer(models, name):
     """Each sublayer has a line with the name from its constructor, not a generated one."""
     model, _ = models[name]
@@ -328,8 +366,7 @@ def test_summary_names_every_sublayer(models, name):
     ]
 
 
-@pytest.mark.fast_variants(11)
-@each_layer
+@pytest.mark.parametrize("name", [name for name in FAST if not name.startswith(WITH_TARGET)])
 def test_a_layer_called_on_arrays_is_the_layer_in_a_model(models, name):
     """It is built on its first call, without a `keras.Input`."""
     layer = ROWS[name].make()

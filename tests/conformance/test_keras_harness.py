@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from conformance.rows import HARNESS_ROWS, MASKS, MODELS, RENAMED, VALUES, call, inputs_of
 from keras.src.testing import TestCase
+from marks import slow
 from support import randomise, to_numpy
 
 import keras_transformer as kt
@@ -16,14 +17,6 @@ PUBLIC = [
 ]
 LAYERS = [name for name in PUBLIC if not issubclass(getattr(kt, name), keras.Model)]
 VARIANTS = [name for name in HARNESS_ROWS if "_" in name and name not in MODELS]
-# `Transformer` is the fast representative of all models: they share their serialisation.
-each_model = pytest.mark.parametrize(
-    "name",
-    [
-        name if name == "Transformer" else pytest.param(name, marks=pytest.mark.slow)
-        for name in sorted(MODELS)
-    ],
-)
 # Blocks and stacks are made of the other layers and are slow; the slow tests cover what they add.
 SLOW = {"Decoder", "DecoderBlock", "Encoder", "EncoderBlock"}
 # Layers with several arguments, or an argument that `Sequential` and `TimeDistributed` cannot hold.
@@ -32,15 +25,9 @@ ONE_ARGUMENT = [name for name in LAYERS if HARNESS_ROWS[name].arguments[1:2] != 
 
 def for_each_layer(names, cheap=()):
     """Parametrises a test by name; slow rows are marked as slow unless they are named as cheap."""
-    slow = SLOW | set(VARIANTS)
+    costly = SLOW.union(VARIANTS).difference(cheap)
     return pytest.mark.parametrize(
-        "name",
-        [
-            pytest.param(name, marks=pytest.mark.slow)
-            if name in slow and name not in cheap
-            else name
-            for name in names
-        ],
+        "name", [slow(name) if name in costly else name for name in names]
     )
 
 
@@ -88,10 +75,18 @@ def test_the_layer_test_of_keras(harness, name):
     run_layer_test(harness, name, run_training_check=False)
 
 
-@pytest.mark.slow_variants(7)
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "name", [*LAYERS, *(pytest.param(name, marks=pytest.mark.long) for name in VARIANTS)]
+    "name",
+    [
+        "Encoder",
+        "FeedForward",
+        "FrameMask",
+        "MultiHeadSelfAttention",
+        "PatchEmbedding",
+        "SSRU",
+        "SnowAccount",
+    ],
 )
 def test_the_layer_test_of_keras_with_training(harness, name):
     """Runs all of the above, and a step of `fit` that XLA compiles."""
@@ -127,13 +122,23 @@ def test_the_layer_test_of_kerashub(name):
     )
 
 
-@pytest.mark.slow_variants(6)
-@each_model
+# `Transformer` is the fast representative of all models: they share their serialisation.
+@pytest.mark.parametrize(
+    "name",
+    [
+        slow("MaskedLanguageModel"),
+        slow("SeriesRegressor_gru_attention"),
+        slow("SpeechTransformer"),
+        slow("TextEmbedder"),
+        slow("TokenClassifier_transform"),
+        "Transformer",
+        slow("Transformer_ssru"),
+    ],
+)
 def test_the_serialization_test_of_keras(harness, name):
     harness.run_class_serialization_test(HARNESS_ROWS[name].make())
 
 
-@pytest.mark.slow_variants(9)
 @for_each_layer([*LAYERS, *VARIANTS])
 def test_the_computed_output_shape_matches_the_output(name):
     """The layer is not built yet; unknown sizes stay unknown."""
@@ -145,9 +150,8 @@ def test_the_computed_output_shape_matches_the_output(name):
         assert tuple(layer.compute_output_shape((None, None, *value.shape[2:])))[:1] == (None,)
 
 
-@pytest.mark.slow_variants(6)
-@pytest.mark.parametrize("length", [pytest.param(3, marks=pytest.mark.slow), None])
 @for_each_layer(ONE_ARGUMENT, cheap=("EncoderBlock",))
+@pytest.mark.parametrize("length", [slow(3), None])
 def test_time_distributed(name, length):
     """Each slice is computed on its own, with a loop of known or unknown length."""
     (first, *_), layer = HARNESS_ROWS[name].arguments, HARNESS_ROWS[name].make()

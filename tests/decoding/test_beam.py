@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import reference
 import tensorflow as tf
+from marks import slow
 from support import sentences, small_config, weights_of
 from uncertain_models import BOS, EOS, PAD, logits_of, sources, talkative, unpadded
 
@@ -97,10 +98,10 @@ def scoring(normalization="gnmt", length_penalty=0.6):
     )
 
 
-@pytest.mark.fast_variants(1)
-@pytest.mark.slow_variants(2)
-@pytest.mark.parametrize("min_length", [1, pytest.param(3, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("normalization, length_penalty", SCORINGS)
+@pytest.mark.parametrize(
+    ("normalization", "length_penalty", "min_length"),
+    [slow("gnmt", 2.0, 3), ("none", 0.0, 1), slow("none", 0.0, 3)],
+)
 def test_a_wide_beam_equals_exhaustive_search(normalization, length_penalty, min_length):
     """Three words and the end, at most four tokens: 40 finished sentences and 81 truncated ones."""
     model, source = talkative(vocab_size=6), sources(6)[:2]
@@ -117,10 +118,7 @@ def test_a_wide_beam_equals_exhaustive_search(normalization, length_penalty, min
         assert np.all(tokens[b, count:] == PAD) and np.all(scores[b, count:] == -1e9)
 
 
-@pytest.mark.fast_variants(1)
-@pytest.mark.parametrize("norm, beam_size", [("pre", 2), ("post", 5)])
-@pytest.mark.parametrize("normalization, length_penalty", SCORINGS)
-def test_cached_is_uncached(norm, beam_size, normalization, length_penalty):
+def test_cached_is_uncached(norm="post", beam_size=5, normalization="none", length_penalty=0.0):
     """Compared with a search in plain Python that runs the whole model on the whole prefix."""
     model, source = talkative(norm), sources()
     options = {"normalization": normalization, "length_penalty": length_penalty}
@@ -145,10 +143,8 @@ def test_cached_is_the_reference_without_a_cache():
         assert_ranked((tokens[b], scores[b]), beam_of(logits, row, 3, scoring())[:3])
 
 
-@pytest.mark.slow_variants(1)
 @pytest.mark.slow
-@pytest.mark.parametrize("norm", [pytest.param("pre", marks=pytest.mark.slow), "post"])
-def test_a_beam_of_one_is_greedy(norm):
+def test_a_beam_of_one_is_greedy(norm="post"):
     model, source = talkative(norm), sources()
     expected, expected_scores = greedy_decode(model, source, LIMIT)
     lengths = {len(unpadded(row)) for row in expected.numpy()}
@@ -186,10 +182,8 @@ def test_a_sentence_alone_is_the_same_sentence_in_a_batch():
     np.testing.assert_allclose(backward_scores[::-1], scores, **SCORES)
 
 
-@pytest.mark.slow_variants(1)
 @pytest.mark.slow
-@pytest.mark.parametrize("jit_compile", [False, True])
-def test_compiled_is_eager(jit_compile):
+def test_compiled_is_eager(jit_compile=True):
     """With every shape static, as in an export, and with shapes and limits left open."""
     model, source = talkative(), sources()
     expected, expected_scores = decode(model, source, n_best=4)
@@ -236,9 +230,8 @@ def test_litert_needs_builtin_operators_only_and_returns_the_same():
         np.testing.assert_allclose(outputs["scores"], scores, **SCORES)
 
 
-@pytest.mark.slow_variants(2)
 @pytest.mark.slow
-@pytest.mark.parametrize("normalization, length_penalty", SCORINGS)
+@pytest.mark.parametrize(("normalization", "length_penalty"), [("gnmt", 2.0), ("none", 0.0)])
 def test_n_best_are_distinct_and_sorted_and_have_their_own_scores(normalization, length_penalty):
     """Each score equals the model's score of that sentence in one pass."""
     model, source = talkative(), sources()
@@ -291,10 +284,11 @@ def test_sentences_are_well_formed_and_forbidden_tokens_are_never_emitted():
         assert ends == [length - 1] or (ends == [] and length == LIMIT)
 
 
-@pytest.mark.slow_variants(2)
 @pytest.mark.slow
-@pytest.mark.parametrize("norm, n_best", [("pre", 4), ("post", 1)])
-@pytest.mark.parametrize("normalization, length_penalty", SCORINGS)
+@pytest.mark.parametrize(
+    ("normalization", "length_penalty", "norm", "n_best"),
+    [("gnmt", 2.0, "post", 1), ("none", 0.0, "post", 1)],
+)
 def test_stopping_early_changes_nothing(norm, n_best, normalization, length_penalty):
     options = {"normalization": normalization, "length_penalty": length_penalty, "n_best": n_best}
     model, source = talkative(norm), sources()
@@ -414,8 +408,8 @@ def test_another_end_token_and_a_start_token_that_is_the_end_or_padding():
             assert_ranked((tokens.numpy()[b], scores[b]), expected[:3])
 
 
-@pytest.mark.slow_variants(1)
 @pytest.mark.slow
+@pytest.mark.parametrize("policy", ["mixed_float16"], indirect=["policy"])
 def test_an_empty_source_stays_finite(policy, small_model):
     """Nothing can be attended to, but there is an output, and its neighbour is unaffected."""
     model = small_model()

@@ -39,12 +39,10 @@ def assert_each_is_a_beam_of_its_size(outputs, sizes, n_best, search):
         assert np.all(tokens[b, count:] == 0) and np.all(scores[b, count:] == -1e9)
 
 
-@pytest.mark.slow_variants(2)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "norm, n_best",
     [
-        ("pre", 4),
         pytest.param("post", 2, marks=pytest.mark.slow),
         pytest.param("post", 1, marks=pytest.mark.slow),
     ],

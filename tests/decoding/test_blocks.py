@@ -42,10 +42,19 @@ def test_forbidden_values_are_taken_before_the_padding_of_a_block(size):
     check(top_k(tf.constant(values), 5), values, 5)
 
 
-@pytest.mark.fast_variants(8)
-@pytest.mark.parametrize("log_sum_exp", [kernels.log_sum_exp, litert_kernels.log_sum_exp])
-@pytest.mark.parametrize("jit_compile", [False, True])
-@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize(
+    ("size", "jit_compile", "log_sum_exp"),
+    [
+        pytest.param(7, True, kernels.log_sum_exp, id="7-True-log_sum_exp0"),
+        pytest.param(100, False, kernels.log_sum_exp, id="100-False-log_sum_exp0"),
+        pytest.param(100, True, litert_kernels.log_sum_exp, id="100-True-log_sum_exp1"),
+        pytest.param(640, False, litert_kernels.log_sum_exp, id="640-False-log_sum_exp1"),
+        pytest.param(1000, False, kernels.log_sum_exp, id="1000-False-log_sum_exp0"),
+        pytest.param(1000, True, kernels.log_sum_exp, id="1000-True-log_sum_exp0"),
+        pytest.param(1009, False, litert_kernels.log_sum_exp, id="1009-False-log_sum_exp1"),
+        pytest.param(1009, True, litert_kernels.log_sum_exp, id="1009-True-log_sum_exp1"),
+    ],
+)
 def test_sums_equal_those_in_float64(size, jit_compile, log_sum_exp):
     values = 30 * np.random.default_rng(1).normal(size=(2, 3, size)).astype("float32")
     values[0, 0] = 0.0  # all values are equal

@@ -36,25 +36,10 @@ KINDS = {
 each_kind = pytest.mark.parametrize("changes", KINDS.values(), ids=KINDS)
 
 
-def slow_but_for(*kinds):
-    """Marks other kinds as slow: the search is the same for all; the step test covers them."""
-    marks = {name: () if name in kinds else (pytest.mark.slow,) for name in KINDS}
-    values = [pytest.param(KINDS[name], marks=marks[name], id=name) for name in KINDS]
-    return pytest.mark.parametrize("changes", values)
-
-
-each_stages = pytest.mark.parametrize(
-    "stages",
-    [pytest.param((), marks=pytest.mark.slow), STAGES],
-    ids=["one cache", "stages"],
-)
-
-
 def logits_of(model):
     return lambda source, target: model({"source": source, "target": target}, training=False)
 
 
-@pytest.mark.slow_variants(3)
 @pytest.mark.slow  # `tests/layers` tests every layer in this way
 @each_kind
 def test_a_step_at_a_time_is_the_whole_sentence(changes, small_model):
@@ -68,10 +53,14 @@ def test_a_step_at_a_time_is_the_whole_sentence(changes, small_model):
         np.testing.assert_allclose(logits[:, 0], expected[:, t], rtol=0, atol=1e-4)
 
 
-@pytest.mark.fast_variants(0)
-@pytest.mark.slow_variants(2)
-@slow_but_for("relative")
-@each_stages
+@pytest.mark.slow  # the search is the same for all kinds; the test of steps covers them
+@pytest.mark.parametrize(
+    ("stages", "changes"),
+    [
+        pytest.param((), KINDS["shared t5"], id="one cache-shared t5"),
+        pytest.param(STAGES, KINDS["shared t5"], id="stages-shared t5"),
+    ],
+)
 def test_greedy_search_equals_the_search_without_a_cache(changes, stages, small_model):
     model = small_model(**changes)
     source = sentences([S, 5, 1], seed=3)
@@ -81,10 +70,15 @@ def test_greedy_search_equals_the_search_without_a_cache(changes, stages, small_
     np.testing.assert_allclose(scores, expected_scores, rtol=0, atol=1e-4)
 
 
-@pytest.mark.fast_variants(0)
-@pytest.mark.slow_variants(2)
-@slow_but_for("relative", "ssru")
-@each_stages
+@pytest.mark.slow  # the search is the same for all kinds; the test of steps covers them
+@pytest.mark.parametrize(
+    ("stages", "changes"),
+    [
+        pytest.param((), KINDS["ssru"], id="one cache-ssru"),
+        pytest.param((), KINDS["llama, local"], id="one cache-llama, local"),
+        pytest.param(STAGES, KINDS["shared t5"], id="stages-shared t5"),
+    ],
+)
 def test_a_beam_equals_the_search_without_a_cache(changes, stages, small_model):
     model = small_model(**changes)
     source, size = sentences([7, 3], seed=3), 3

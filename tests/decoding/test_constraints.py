@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import reference
 import tensorflow as tf
+from marks import rows
 from uncertain_models import BOS, EOS, PAD, logits_of, sources, talkative, unpadded
 
 from keras_transformer import Constraints, beam_decode, greedy_decode, sample_decode
@@ -140,20 +141,24 @@ def assert_is_greedy(outputs, rules):
         np.testing.assert_allclose(score, total(b, words), **SCORES)
 
 
-@pytest.mark.fast_variants(1)
-@pytest.mark.parametrize("rules", CASES)
-def test_greedy_takes_the_best_allowed_token(rules):
+def test_greedy_takes_the_best_allowed_token(rules=RULES["all of them"]):
     outputs = greedy_decode(model(), batch(), LIMIT, constraints=constraints_of(rules))
     assert_is_greedy(outputs, rules)
 
 
-@pytest.mark.slow_variants(5)
 @pytest.mark.parametrize(
     "rules",
-    [
-        pytest.param(rules, id=name, marks=() if name == "all of them" else pytest.mark.slow)
-        for name, rules in RULES.items()
-    ],
+    rows(
+        RULES,
+        ["all of them"],
+        slow=[
+            "prefix with a hole, longer than the output",
+            "banned",
+            "all is banned",
+            "no two words twice",
+            "stuck",
+        ],
+    ),
 )
 def test_a_beam_of_one_takes_the_best_allowed_token(rules):
     tokens, scores = beam_decode(
@@ -167,10 +172,7 @@ def test_a_beam_of_one_takes_the_best_allowed_token(rules):
     assert_is_greedy((tokens[:, 0], scores[:, 0]), rules)
 
 
-@pytest.mark.fast_variants(1)
-@pytest.mark.parametrize("rules", [RULES[name] for name in ("all of them", "no word twice")])
-@pytest.mark.parametrize("min_length", [1, 3])
-def test_a_wide_beam_finds_every_allowed_sentence(rules, min_length):
+def test_a_wide_beam_finds_every_allowed_sentence(rules=RULES["no word twice"], min_length=3):
     """Few words remain, so an exhaustive search gives the tokens and scores of all sentences."""
     options = {"min_length": min_length, "max_length": LIMIT, "normalization": "none"}
     width = 330
@@ -189,9 +191,21 @@ def test_a_wide_beam_finds_every_allowed_sentence(rules, min_length):
         assert ended == sorted(ended, reverse=True)
 
 
-@pytest.mark.slow_variants(6)
 @pytest.mark.slow
-@pytest.mark.parametrize("rules", CASES)
+@pytest.mark.parametrize(
+    "rules",
+    rows(
+        RULES,
+        [
+            "prefix with a hole, longer than the output",
+            "banned",
+            "the end is banned",
+            "no word twice",
+            "off",
+            "all of them",
+        ],
+    ),
+)
 def test_a_narrow_beam_equals_the_search_in_plain_python(rules):
     tokens, scores = beam_decode(
         model(),
@@ -231,9 +245,21 @@ def plain_beam(rules, b, width, min_length):
     return sorted(ended, reverse=True)[:width]
 
 
-@pytest.mark.slow_variants(6)
 @pytest.mark.slow
-@pytest.mark.parametrize("rules", CASES)
+@pytest.mark.parametrize(
+    "rules",
+    rows(
+        RULES,
+        [
+            "prefix with a hole, longer than the output",
+            "banned",
+            "the end is banned",
+            "no word twice",
+            "off",
+            "all of them",
+        ],
+    ),
+)
 def test_samples_are_allowed_sentences(rules):
     """Many samples at a high temperature are all allowed and start with most allowed tokens."""
     count = 60
@@ -261,9 +287,7 @@ def test_samples_are_allowed_sentences(rules):
         assert len(np.unique(tokens[b::3, 0])) >= min(len(first), 4)
 
 
-@pytest.mark.fast_variants(1)
-@pytest.mark.parametrize("name", ["all of them", "banned of each"])
-def test_a_sentence_alone_is_the_same_sentence_in_a_batch(name):
+def test_a_sentence_alone_is_the_same_sentence_in_a_batch(name="banned of each"):
     rules = RULES[name]
     for search in (greedy_decode, functools.partial(beam_decode, beam_size=3)):
         tokens, scores = search(
@@ -339,10 +363,8 @@ CHANGES = ["all of them", "banned of each", "no word twice", "nothing"]
 
 
 @pytest.mark.long
-@pytest.mark.slow_variants(1)
 @pytest.mark.slow
-@pytest.mark.parametrize("jit_compile", [False, True])
-def test_compiled_is_eager_and_constraints_are_inputs(jit_compile):
+def test_compiled_is_eager_and_constraints_are_inputs(jit_compile=True):
     traces = []
 
     @tf.function(jit_compile=jit_compile)

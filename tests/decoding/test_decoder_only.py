@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import reference
 import tensorflow as tf
+from marks import slow
 from uncertain_models import (
     BOS,
     EOS,
@@ -95,9 +96,7 @@ def test_greedy_search_equals_a_loop_in_python():
     np.testing.assert_allclose(scores, expected_scores, **SCORES)
 
 
-@pytest.mark.fast_variants(1)
-@pytest.mark.parametrize("beam_size", [1, 4])
-def test_a_beam_equals_a_loop_in_python(beam_size):
+def test_a_beam_equals_a_loop_in_python(beam_size=4):
     prompts = text_prompts()
     outputs = beam_decode(talkative_text(), prompts, beam_size, beam_size, cache_length=LIMIT)
     for b, prompt in enumerate(prompts):
@@ -130,8 +129,7 @@ def test_an_output_begins_with_its_prompt_which_does_not_count_in_the_score(name
         assert all(len({tuple(row) for row in rows.tolist()}) == 3 for rows in tokens.numpy())
 
 
-@pytest.mark.fast_variants(1)
-@each_search
+@pytest.mark.parametrize("name", [slow("beam"), "sample"])
 def test_steps_with_a_cache_equal_the_whole_model(name):
     """Checks the logits after each position, prompts included, and the token scores of `score`."""
     predictor, prompts = predictor_of(talkative_text()), text_prompts()
@@ -205,8 +203,7 @@ def test_the_limit_counts_the_tokens_after_the_prompt(name):
     assert max(news) == most and min(news) > 0
 
 
-@pytest.mark.fast_variants(1, ci=12)
-@pytest.mark.parametrize("name", ["greedy", "beam"])
+@pytest.mark.parametrize("name", [slow("greedy"), "beam"])
 def test_each_prompt_has_its_own_limit_as_alone(name):
     prompts, limits = text_prompts(), [2, 4, 1, 3, 9]
     options = {"cache_length": 13}  # fewer than the last prompts need
@@ -273,11 +270,8 @@ def test_samples_differ_and_temperature_zero_is_greedy():
     np.testing.assert_array_equal(tokens, expected)
 
 
-@pytest.mark.slow_variants(1)
 @pytest.mark.slow
-@pytest.mark.parametrize("jit_compile", [False, True], ids=["graph", "xla"])
-@pytest.mark.parametrize("name", SEARCHES)
-def test_compiled_is_eager(name, jit_compile):
+def test_compiled_is_eager(name="sample", jit_compile=True):
     prompts = text_prompts()
     expected = SEARCHES[name](talkative_text(), prompts, cache_length=7)
     compiled = tf.function(
@@ -290,9 +284,7 @@ def test_compiled_is_eager(name, jit_compile):
     np.testing.assert_allclose(scores, expected[1], **SCORES)
 
 
-@pytest.mark.fast_variants(1)
-@pytest.mark.parametrize("name", ["greedy", "beam"])
-def test_banned_tokens_do_not_follow_prompts(name):
+def test_banned_tokens_do_not_follow_prompts(name="beam"):
     prompts = text_prompts()
     free = SEARCHES[name](talkative_text(), prompts, cache_length=LIMIT)[0].numpy()
     in_prompts = {token for prompt in prompts for token in words_of(prompt)}
@@ -319,8 +311,7 @@ def test_another_model_and_an_alignment_are_refused():
         greedy_decode("model", sources())
 
 
-@pytest.mark.fast_variants(1)
-@each_search
+@pytest.mark.parametrize("name", [slow("beam"), "sample"])
 def test_a_prompt_is_kept_even_if_its_tokens_are_forbidden(name):
     """Constraints apply to the tokens after the prompt."""
     model, prompts = talkative_text(), text_prompts()

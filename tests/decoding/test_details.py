@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import reference
 import tensorflow as tf
+from marks import slow
 from uncertain_models import BOS, PAD, logits_of, sources, talkative
 
 from keras_transformer import beam_decode, greedy_decode, sample_decode
@@ -36,10 +37,9 @@ def shifted(tokens):
     return np.insert(tokens[:, :-1], 0, BOS, axis=1)
 
 
-@pytest.mark.fast_variants(1)
-@pytest.mark.slow_variants(2)
-@pytest.mark.parametrize("search", SEARCHES)
-@pytest.mark.parametrize("norm", ["pre", pytest.param("post", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("norm", "search"), [("pre", "sample"), slow("post", "beam"), slow("post", "sample")]
+)
 def test_token_scores_are_those_of_the_model_and_add_up_to_the_score(search, norm):
     model, source = talkative(norm), sources()
     outputs = SEARCHES[search](model, source, max_length=LIMIT, token_scores=True)
@@ -57,10 +57,11 @@ def test_token_scores_are_those_of_the_model_and_add_up_to_the_score(search, nor
     np.testing.assert_allclose(rows["token_scores"].sum(1), rows["scores"], **SCORES)
 
 
-@pytest.mark.slow_variants(4)
 @pytest.mark.slow
-@pytest.mark.parametrize("search", SEARCHES)
-@pytest.mark.parametrize("layer, head", [(0, 2), (-1, None), (1, -3)])
+@pytest.mark.parametrize(
+    ("layer", "head", "search"),
+    [(0, 2, "sample"), (-1, None, "beam"), (1, -3, "greedy"), (1, -3, "sample")],
+)
 def test_alignments_are_the_attention_of_the_whole_output(search, layer, head):
     """Hypotheses change their places and end at different steps, over padded sources."""
     model, source = talkative(), sources()
@@ -99,11 +100,8 @@ def test_extra_outputs_do_not_change_the_others(search):
     np.testing.assert_allclose(outputs["scores"], scores, **SCORES)
 
 
-@pytest.mark.slow_variants(1)
 @pytest.mark.slow
-@pytest.mark.parametrize("search", SEARCHES)
-@pytest.mark.parametrize("jit_compile", [False, True])
-def test_compiled_is_eager(search, jit_compile):
+def test_compiled_is_eager(search="sample", jit_compile=True):
     model, source = talkative(), tf.constant(sources())
     options = {"max_length": 5, "token_scores": True, "alignment": (1, 0)}
     expected = SEARCHES[search](model, source, **options)
@@ -127,19 +125,15 @@ def variables_and_operations(search, **options):
     return len(loop.outputs), count
 
 
-@pytest.mark.fast_variants(1)
-@pytest.mark.parametrize("search", ["greedy", "beam"])
-def test_outputs_that_are_not_requested_are_not_in_the_graph(search):
+def test_outputs_that_are_not_requested_are_not_in_the_graph(search="beam"):
     variables, operations = variables_and_operations(search)
     for options in ({"token_scores": True}, {"alignment": (0, 0)}):
         more = variables_and_operations(search, **options)
         assert more[0] > variables and more[1] > operations
 
 
-@pytest.mark.slow_variants(1)
 @pytest.mark.slow
-@pytest.mark.parametrize("search", ["greedy", "beam"])
-def test_litert_needs_builtin_operators_only_and_returns_the_same(search):
+def test_litert_needs_builtin_operators_only_and_returns_the_same(search="beam"):
     model, source = talkative(), sources()
     options = {"max_length": LIMIT, "token_scores": True, "alignment": (1, None)}
 

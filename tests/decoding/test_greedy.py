@@ -113,9 +113,7 @@ def uncached(logits, config, source, limit=LIMIT):
     )
 
 
-@pytest.mark.fast_variants(1)
-@pytest.mark.parametrize("variant", VARIANTS)
-def test_cached_is_uncached(variant):
+def test_cached_is_uncached(variant="untied_pre_norm_learned"):
     """Compares the cache with the model itself, which recomputes every prefix."""
     model, source = talkative(variant), sources()
     expected, expected_scores = uncached(logits_of(model), model.config, source)
@@ -127,9 +125,7 @@ def test_cached_is_uncached(variant):
     np.testing.assert_allclose(scores, expected_scores, **SCORES)
 
 
-@pytest.mark.fast_variants(1)
-@pytest.mark.parametrize("variant", VARIANTS)
-def test_cached_is_the_reference_without_a_cache(variant):
+def test_cached_is_the_reference_without_a_cache(variant="untied_pre_norm_learned"):
     model, source = talkative(variant), sources()[:3]
     logits = functools.partial(reference.transformer, weights_of(model), model.config)
     expected, expected_scores = uncached(logits, model.config, source)
@@ -211,19 +207,8 @@ def test_max_length_defaults_to_the_config():
     np.testing.assert_allclose(scores, expected_scores, **SCORES)
 
 
-@pytest.mark.slow_variants(1)
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("variant", "jit_compile"),
-    [
-        (VARIANTS[0], True),
-        *(
-            pytest.param(*case, marks=pytest.mark.slow)
-            for case in ((VARIANTS[0], False), (VARIANTS[1], False), (VARIANTS[1], True))
-        ),
-    ],
-)
-def test_compiled_is_eager(variant, jit_compile):
+def test_compiled_is_eager(variant="untied_pre_norm_learned", jit_compile=True):
     model, source = talkative(variant), sources()
     expected, expected_scores = greedy_decode(model, source, LIMIT)
     compiled = tf.function(
@@ -269,8 +254,8 @@ def test_decoding_applies_no_dropout(small_model):
     np.testing.assert_array_equal(scores, expected_scores)
 
 
-@pytest.mark.slow_variants(1)
 @pytest.mark.slow
+@pytest.mark.parametrize("policy", ["mixed_float16"], indirect=["policy"])
 def test_an_empty_source_stays_finite(policy, small_model):
     """Nothing can be attended to, but there is an output, and its neighbour is unaffected."""
     model = small_model()

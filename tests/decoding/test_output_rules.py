@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import reference
 import tensorflow as tf
+from marks import slow
 from uncertain_models import BOS, EOS, PAD, logits_of, sources, talkative, unpadded
 
 from keras_transformer import (
@@ -54,9 +55,9 @@ def searched(search, model, **options):
     return outcome.tokens.numpy(), outcome.scores.numpy()
 
 
-@pytest.mark.fast_variants(1)
-@pytest.mark.parametrize("forced", [pytest.param(None, marks=pytest.mark.slow), EOS, 9])
-@pytest.mark.parametrize("banned", [(), BANNED])
+@pytest.mark.parametrize(
+    ("banned", "forced"), [slow((), None), slow((5, 11, 0), None), ((5, 11, 0), 9)]
+)
 def test_greedy_search(banned, forced):
     tokens, scores = searched(Greedy(), model_of(banned, forced))
     of_next = log_probabilities_of(banned, forced)
@@ -77,13 +78,9 @@ def test_the_test_sentences_show_every_rule():
     assert any(ends) and not all(ends)
 
 
-@pytest.mark.fast_variants(1)
-@pytest.mark.slow_variants(2)
-@pytest.mark.parametrize("size", [pytest.param(1, marks=pytest.mark.slow), 2, 5])
-@pytest.mark.parametrize("exponent", [pytest.param(0.0, marks=pytest.mark.slow), 0.6, 2.0])
 @pytest.mark.parametrize(
-    "banned, forced",
-    [((), None), (BANNED, EOS), pytest.param(BANNED, 9, marks=pytest.mark.slow)],
+    ("banned", "forced", "exponent", "size"),
+    [slow((5, 11, 0), 3, 2.0, 1), ((5, 11, 0), 3, 2.0, 5), slow((5, 11, 0), 9, 2.0, 5)],
 )
 def test_a_beam_that_stops_by_score(banned, forced, exponent, size):
     search = Beam(size, exponent, normalization="power", extra_length=None, stopping="score")
@@ -263,9 +260,9 @@ def test_a_forced_first_token_and_ngrams_that_do_not_repeat():
     assert (found[:, 0, 0] == 9).all()
 
 
-@pytest.mark.fast_variants(2, ci=12)
 @pytest.mark.parametrize(
-    "search", [Greedy(2), Beam(1, max_length=2, extra_length=None), Sample(0.0, max_length=2)]
+    "search",
+    [slow(Greedy(2)), slow(Beam(1, max_length=2, extra_length=None)), Sample(0.0, max_length=2)],
 )
 @pytest.mark.parametrize("rules", [{"forced_bos_id": 9}, {"language_codes": "before"}], ids=str)
 def test_a_token_that_begins_every_output_is_not_new(rules, search):

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import reference
 import tensorflow as tf
+from marks import slow
 from predictors import DecoderOnly, Recurrent, prompts
 from support import small_config
 from uncertain_models import BOS, EOS, PAD, logits_of, sources, talkative
@@ -61,8 +62,7 @@ def built_outside_of_graphs():
         predictor_and_reference(name)
 
 
-@pytest.mark.fast_variants(1)
-@each_predictor
+@pytest.mark.parametrize("name", [slow("ssru"), slow("recurrent"), "ensemble"])
 def test_greedy_search_equals_a_loop_in_python(name):
     predictor, inputs, logits = predictor_and_reference(name)
     tokens, scores = greedy_decode(predictor, inputs, LIMIT)
@@ -73,10 +73,10 @@ def test_greedy_search_equals_a_loop_in_python(name):
     assert len(set(lengths)) > 1 and np.any(expected == EOS), "some end earlier than others"
 
 
-@pytest.mark.fast_variants(1)
-@pytest.mark.slow_variants(2)
-@each_predictor
-@pytest.mark.parametrize("beam_size", [pytest.param(1, marks=pytest.mark.slow), 4])
+@pytest.mark.parametrize(
+    ("beam_size", "name"),
+    [slow(1, "recurrent"), slow(1, "ensemble"), slow(4, "ssru"), (4, "ensemble")],
+)
 def test_a_beam_equals_a_loop_in_python(name, beam_size):
     predictor, inputs, logits = predictor_and_reference(name)
     tokens, scores = beam_decode(predictor, inputs, beam_size, beam_size, max_length=LIMIT)
@@ -89,9 +89,8 @@ def test_a_beam_equals_a_loop_in_python(name, beam_size):
         np.testing.assert_allclose(scores[b, : len(best)], [total for total, _ in best], **SCORES)
 
 
-@pytest.mark.slow_variants(3)
 @pytest.mark.slow
-@each_predictor
+@pytest.mark.parametrize("name", ["ssru", "decoder-only", "ensemble"])
 def test_hypotheses_change_their_places_in_these_beams(name, monkeypatch):
     """Otherwise the test above would pass even if the state were not reordered."""
     predictor, inputs, _ = predictor_and_reference(name)
@@ -108,10 +107,8 @@ def test_hypotheses_change_their_places_in_these_beams(name, monkeypatch):
     assert np.any(beam_decode(predictor, inputs, 4, 4, max_length=LIMIT)[0] != tokens)
 
 
-@pytest.mark.fast_variants(1)
-@pytest.mark.slow_variants(2)
 @pytest.mark.slow
-@each_predictor
+@pytest.mark.parametrize("name", ["recurrent", "ensemble"])
 def test_steps_equal_one_pass_over_the_output(name):
     """The scores of given outputs of any length: one pass equals a step for each token."""
     predictor, inputs, logits = predictor_and_reference(name)
@@ -144,11 +141,8 @@ def test_a_state_that_grows_in_stages_gives_the_same(name):
         np.testing.assert_allclose(outputs[1], expected[1], **SCORES)
 
 
-@pytest.mark.slow_variants(1)
 @pytest.mark.slow
-@each_predictor
-@pytest.mark.parametrize("jit_compile", [False, pytest.param(True, marks=pytest.mark.long)])
-def test_compiled_is_eager(name, jit_compile):
+def test_compiled_is_eager(name="ensemble", jit_compile=False):
     predictor, inputs, _ = predictor_and_reference(name)
     for search in (greedy_decode, sample_decode, functools.partial(beam_decode, n_best=2)):
         expected = search(predictor, inputs, max_length=5)
@@ -161,9 +155,7 @@ def test_compiled_is_eager(name, jit_compile):
         np.testing.assert_allclose(scores, expected[1], **SCORES)
 
 
-@pytest.mark.fast_variants(1)
-@pytest.mark.parametrize("name", ["greedy", "beam", "sample"])
-def test_a_model_and_its_predictor_give_the_same(name):
+def test_a_model_and_its_predictor_give_the_same(name="sample"):
     searches = {"greedy": greedy_decode, "beam": beam_decode, "sample": sample_decode}
     model, source = talkative(), sources()
     expected = searches[name](model, source, max_length=LIMIT, alignment=(1, 0))
@@ -194,10 +186,8 @@ def test_an_ensemble_differs_from_each_of_its_models():
         assert np.any(greedy_decode(model, source, LIMIT)[0] != tokens)
 
 
-@pytest.mark.slow_variants(1)
 @pytest.mark.slow
-@pytest.mark.parametrize("search", [greedy_decode, beam_decode, sample_decode])
-def test_an_ensemble_of_a_model_with_itself_is_the_model(search):
+def test_an_ensemble_of_a_model_with_itself_is_the_model(search=sample_decode):
     model, source = talkative(), sources()
     aligned = EncoderDecoder(model, alignment=(1, None))
     outputs = search(Ensemble([aligned, aligned]), source, max_length=LIMIT)

@@ -75,9 +75,10 @@ def test_top_k_keeps_the_first_of_equal_tokens():
     assert draw_token(many, tf.constant([[1 - 2.0**-24]])) == 998
 
 
-@pytest.mark.fast_variants(1)
-@pytest.mark.parametrize("controls", [{}, {"temperature": 1.7, "top_k": 3, "top_p": 0.9}])
-def test_pairs_of_tokens_occur_with_their_probabilities(controls):
+@pytest.mark.parametrize("controls", [{"temperature": 1.7, "top_k": 3, "top_p": 0.9}])
+def test_pairs_of_tokens_occur_with_their_probabilities(
+    controls,
+):
     """Chi-square over all pairs; the probabilities are those of the model without a cache."""
     model, count = talkative(vocab_size=6), 3000
     row = sources(6)[:1]
@@ -160,10 +161,8 @@ def test_equal_sentences_get_equal_samples_with_one_seed_and_different_ones_with
     np.testing.assert_array_equal(different[1], same[0])
 
 
-@pytest.mark.slow_variants(1)
 @pytest.mark.slow
-@pytest.mark.parametrize("jit_compile", [False, True])
-def test_compiled_is_eager_and_the_controls_are_inputs(jit_compile):
+def test_compiled_is_eager_and_the_controls_are_inputs(jit_compile=True):
     """One graph serves all controls; at their neutral values the result is as if not given."""
     model, source = talkative(), tf.constant(sources())
     traces = []
@@ -209,8 +208,7 @@ def test_wrong_arguments_are_errors(wrong, message):
         sample_decode(talkative(), sources(), **wrong)
 
 
-@pytest.mark.fast_variants(2)
-@pytest.mark.parametrize("temperature", [0, 0.0, tf.constant(0.0), tf.constant([0.0, 0.0, 1.0])])
+@pytest.mark.parametrize("temperature", [0.0, tf.constant([0.0, 0.0, 1.0])])
 def test_without_temperature_the_first_of_equal_tokens_is_taken_for_any_draw(temperature):
     """As greedy search does; it used to draw among them."""
     logits = tf.constant([[0.5, 2.0, -1e9, 2.0, 2.0]] * 3)

@@ -41,9 +41,7 @@ def test_scores_are_those_of_the_reference():
         np.testing.assert_allclose(sums[b], sum(expected), **SCORES)
 
 
-@pytest.mark.fast_variants(1)
-@pytest.mark.parametrize("norm", ["pre", "post"])
-def test_a_search_output_scores_as_in_its_search(norm):
+def test_a_search_output_scores_as_in_its_search(norm="post"):
     """Includes sentences that end and sentences that the limit truncates."""
     model, source = talkative(norm), sources()
     tokens, scores = greedy_decode(model, source, LIMIT)
@@ -65,10 +63,8 @@ def test_neighbours_and_padding_change_nothing():
     np.testing.assert_allclose(backward_sums[::-1], sums, **SCORES)
 
 
-@pytest.mark.slow_variants(1)
 @pytest.mark.slow
-@pytest.mark.parametrize("jit_compile", [False, True])
-def test_compiled_is_eager(jit_compile):
+def test_compiled_is_eager(jit_compile=True):
     model, source, target = talkative(), tf.constant(sources()), tf.constant(targets())
     compiled = tf.function(lambda *both: score(model, *both), jit_compile=jit_compile)
     for values, expected in zip(
@@ -77,8 +73,8 @@ def test_compiled_is_eager(jit_compile):
         np.testing.assert_allclose(values, expected, **SCORES)
 
 
-@pytest.mark.slow_variants(2)
 @pytest.mark.slow
+@pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16"], indirect=["policy"])
 def test_dropout_is_off_and_half_precision_scores_in_float32(policy, small_model):
     source, target = sources(), targets()
     gains, sums = score(small_model(dropout=0.4), source, target)

@@ -6,6 +6,7 @@ import math
 import numpy as np
 import pytest
 import tensorflow as tf
+from marks import slow
 from uncertain_models import EOS, sources, talkative
 
 from keras_transformer import Beam, Greedy, Sample, beam_decode, greedy_decode, sample_decode
@@ -56,8 +57,7 @@ def test_greedy_search_ends_at_its_limit_or_at_the_end_of_the_cache(model):
     assert Greedy(3).limit(None, 9) == 3 and Greedy().limit(None, 9) == 9
 
 
-@pytest.mark.fast_variants(1)
-@pytest.mark.parametrize("extra_length, max_length", [(2, None), (None, 6), (3, 7), (None, None)])
+@pytest.mark.parametrize("extra_length, max_length", [slow(3, 7), (None, None)])
 def test_a_beam_equals_the_function_with_the_limit_of_each_sentence(
     model, lengths, extra_length, max_length
 ):
@@ -94,8 +94,7 @@ def test_a_sample_is_seeded_by_the_number_of_its_row(model):
     assert_found(outputs, tokens[:, None], scores[:, None])
 
 
-@pytest.mark.fast_variants(1)
-@pytest.mark.parametrize("search", [Greedy(), Beam(3), Sample()], ids=str)
+@pytest.mark.parametrize("search", [Sample()], ids=str)
 def test_token_scores_and_alignments_have_the_same_axes(model, search):
     outputs = search(model, sources(), cache_length=LIMIT, token_scores=True, alignment=(-1, None))
     assert outputs.token_scores.shape == (5, 1, LIMIT)

@@ -5,6 +5,7 @@ import functools
 import numpy as np
 import pytest
 import tensorflow as tf
+from marks import slow
 from uncertain_models import EOS, PAD, sources, talkative, talkative_text, text_prompts
 
 from keras_transformer import Constraints, beam_decode, greedy_decode, sample_decode
@@ -99,11 +100,10 @@ SOURCES = {
 }
 
 
-@pytest.mark.fast_variants(1)
-@pytest.mark.slow_variants(1)
-@pytest.mark.parametrize("kind", SOURCES)
-@pytest.mark.parametrize("name", ["greedy", "beam", pytest.param("sample", marks=pytest.mark.slow)])
-@pytest.mark.parametrize("in_graph", [pytest.param(False, marks=pytest.mark.slow), True])
+@pytest.mark.parametrize(
+    ("in_graph", "name", "kind"),
+    [(True, "beam", "empty prompt"), slow(True, "sample", "empty prompt")],
+)
 def test_a_cache_that_grows_while_it_is_needed_gives_the_same(name, kind, in_graph, monkeypatch):
     monkeypatch.setattr(loop, "FIRST", 3)
     monkeypatch.setattr(loop, "GROWTH", 4)
@@ -123,8 +123,7 @@ def test_a_cache_that_grows_while_it_is_needed_gives_the_same(name, kind, in_gra
         np.testing.assert_allclose(found[key], expected[key], rtol=0, atol=1e-4)
 
 
-@pytest.mark.fast_variants(2)
-@pytest.mark.parametrize("kind", SOURCES)
+@pytest.mark.parametrize("kind", ["prompts", "empty prompt"])
 def test_the_graph_of_a_growing_cache_holds_few_steps_however_long_outputs_may_be(kind):
     """With fixed stages there are up to six, and the last one allocates the whole cache."""
     make, inputs = SOURCES[kind]
@@ -152,10 +151,8 @@ def test_stages_that_do_not_increase_are_an_error(wrong):
         greedy_decode(talkative(), sources(), LIMIT, cache_stages=wrong)
 
 
-@pytest.mark.slow_variants(1)
 @pytest.mark.slow
-@pytest.mark.parametrize("search", ["greedy", "beam"])
-def test_litert_finds_the_same_in_three_stages(search):
+def test_litert_finds_the_same_in_three_stages(search="beam"):
     """LiteRT's converter failed at other ways to attend to a cache in two parts."""
     pytest.importorskip("ai_edge_litert")
     model, source = talkative(), sources()

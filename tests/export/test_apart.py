@@ -235,11 +235,9 @@ def test_the_report_of_a_version_is_the_same(light, sentences, tmp_path, monkeyp
     assert without_path(reports[0]) == without_path(reports[1])
 
 
-@pytest.mark.slow_variants(1)
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["litert", "saved-model"])
 def test_a_process_that_is_killed_leaves_no_export(
-    light, large, sentences, tmp_path, monkeypatch, kind
+    light, large, sentences, tmp_path, monkeypatch, kind="saved-model"
 ):
     """As the system does when memory is short."""
     run = apart.EngineApart.run

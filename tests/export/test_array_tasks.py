@@ -86,9 +86,7 @@ def test_images_in_a_saved_model(runs, corpus, tmp_path, monkeypatch):
         SavedModelSinglePass(directory).answer_batch([large.numpy()])
 
 
-@pytest.mark.slow_variants(1)
-@pytest.mark.parametrize("quantize", ["none", "float16", "int8"])
-def test_images_in_a_tflite_file(runs, corpus, tmp_path, quantize):
+def test_images_in_a_tflite_file(runs, corpus, tmp_path, quantize="int8"):
     folder, file = runs("image_classification"), tmp_path / "digits.tflite"
     limits = ["--max-loss", "100"] if quantize != "none" else []
     report = json.loads(command("export", "litert", folder, file, "--quantize", quantize, *limits))
@@ -185,7 +183,6 @@ def test_a_saved_model_of_a_series_answers_lines_as_the_run_does(runs, corpus, t
     assert "has no assets.extra/metadata.json, which contains the names of columns" in line
 
 
-@pytest.mark.slow_variants(1)
 @pytest.mark.parametrize("encoder", ENCODERS)
 def test_a_series_in_a_tflite_file(runs, corpus, tmp_path, encoder):
     """It uses LiteRT's builtin operators only, also for recurrent layers."""
@@ -253,9 +250,7 @@ def test_lines_have_the_format_of_the_training_data(corpus, tmp_path):
     assert metrics["nse"] == pytest.approx(nash_sutcliffe(observed, expected[known]), abs=1e-4)
 
 
-@pytest.mark.slow_variants(1)
-@pytest.mark.parametrize("quantize", ["float16", "int8"])
-def test_a_quantised_series(runs, corpus, tmp_path, quantize):
+def test_a_quantised_series(runs, corpus, tmp_path, quantize="int8"):
     file = tmp_path / "x.tflite"
     arguments = ["--quantize", quantize, "--max-score-loss", "0.5"]
     report = json.loads(command("export", "litert", runs("time_series"), file, *arguments))

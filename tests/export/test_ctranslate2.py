@@ -116,20 +116,16 @@ def codes_of(table):
     return codes
 
 
-@pytest.mark.slow_variants(1)
 @pytest.mark.slow
-@pytest.mark.parametrize("quantize", ["none", "float16", "int8"])
-def test_the_tied_table_is_stored_once(exported, translator, quantize):
+def test_the_tied_table_is_stored_once(exported, translator, quantize="int8"):
     table = translator.model.source_embedding.table.numpy()
     stored = {"none": table, "float16": table.astype(np.float16), "int8": codes_of(table)}
     content = (exported(quantize)[0] / "model.bin").read_bytes()
     assert content.count(stored[quantize].tobytes()) == 1
 
 
-@pytest.mark.slow_variants(1)
 @pytest.mark.slow
-@pytest.mark.parametrize("quantize", ["float16", "int8"])
-def test_quantised_models_are_smaller_and_lose_little(exported, quantize):
+def test_quantised_models_are_smaller_and_lose_little(exported, quantize="int8"):
     """The weights lose little on every processor; its kernels may lose more."""
     _, report = exported(quantize)
     assert report["quantize"] == quantize

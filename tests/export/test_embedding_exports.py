@@ -61,10 +61,8 @@ def test_the_session_loader_returns_vectors_of_texts_and_tokens(embedder, versio
         np.testing.assert_allclose(two, result.values, atol=1e-5)
 
 
-@pytest.mark.slow_variants(1)
 @pytest.mark.slow
-@pytest.mark.parametrize("quantize", ["none", "float16", "int8"])
-def test_files_return_the_vectors_of_the_run(embedder, version, tmp_path, quantize):
+def test_files_return_the_vectors_of_the_run(embedder, version, tmp_path, quantize="int8"):
     expected = embedder.answer(TEXTS)
     assert_same(SavedModelSinglePass(version["path"]).answer_batch(TEXTS), expected)
     options = {"batch_sizes": (1, 3), "lengths": [7, 20]}
@@ -164,7 +162,6 @@ def exported(prompted, form, folder):
     return folder / "ct2"
 
 
-@pytest.mark.slow_variants(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("form", ["saved-model", "litert", "ctranslate2"])
 def test_exports_have_the_prompts(prompted, form, tmp_path):

@@ -22,10 +22,10 @@ def assert_same_scores(outputs, expected):
     np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.slow_variants(1)
 @pytest.mark.slow
-@pytest.mark.parametrize("length_penalty", [0, 1.5])
-def test_a_saved_model_searches_with_the_given_beam(serving, translator, sentences, length_penalty):
+def test_a_saved_model_searches_with_the_given_beam(
+    serving, translator, sentences, length_penalty=1.5
+):
     """By its signature `search`; it used to take no beam."""
     beam = Beam(3, length_penalty, extra_length=None)
     loaded = SavedModelTranslator(serving[0], beam)

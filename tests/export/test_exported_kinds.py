@@ -5,6 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 import tensorflow as tf
+from marks import long
 from support import randomise, small_config
 
 from keras_transformer import Beam, Transformer, Translator, beam_decode, greedy_decode
@@ -84,9 +85,23 @@ def test_a_saved_model_gives_the_same(kind, translators, sentences, tmp_path):
         assert len(np.unique(np.round(scores, 3))) > 25  # they depend on the source
 
 
-@pytest.mark.slow_variants(1)
 @pytest.mark.slow
-@each_kind
+@pytest.mark.parametrize(
+    "kind",
+    [
+        long("alibi"),
+        long("additive"),
+        long("relative"),
+        long("t5"),
+        long("binary"),
+        long("ssru"),
+        "ssru, output bias",
+        long("output bias"),
+        long("output bias, untied"),
+        long("llama, local"),
+        long("shared t5"),
+    ],
+)
 def test_a_litert_file_gives_the_same(kind, translators, sentences, tmp_path):
     translator, path = translators(kind), tmp_path / "x.tflite"
     options = {"lengths": [LIMIT], "batch_sizes": [BATCH], "searches": [Beam(BEAM)]}
@@ -109,9 +124,8 @@ def test_a_litert_file_gives_the_same(kind, translators, sentences, tmp_path):
             )
 
 
-@pytest.mark.slow_variants(1)
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["alibi", "relative", "t5", "binary", "ssru"])
+@pytest.mark.parametrize("kind", [long("relative"), "ssru"])
 def test_an_int8_file_scores_as_the_model(kind, translators, sentences, tmp_path):
     """Measured for the file's own tokens: 0.0036 to 0.0063 nats per token."""
     report = export_litert(

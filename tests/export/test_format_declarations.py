@@ -108,10 +108,8 @@ def test_a_beam_that_a_format_cannot_hold_is_reported(beam, message):
     FORMATS["saved-model"].beams.check(beam)
 
 
-@pytest.mark.slow_variants(1)
 @pytest.mark.slow
-@pytest.mark.parametrize("make", [translator, generator])
-def test_the_signatures_of_a_generator_equal_its_own_outputs(make):
+def test_the_signatures_of_a_generator_equal_its_own_outputs(make=generator):
     pipeline = make()
     text, ids = pipeline.signatures()
     assert (text.form, ids.form) == (TEXT, IDS) and text.search == pipeline.search
@@ -142,9 +140,7 @@ def test_the_signatures_of_a_classifier_equal_its_own_outputs():
     np.testing.assert_array_equal(strict["probabilities"], lenient["probabilities"])
 
 
-@pytest.mark.fast_variants(1)
-@pytest.mark.parametrize("make", [classifier, generator, translator])
-def test_an_invalid_row_is_an_error_or_gives_an_empty_output(make):
+def test_an_invalid_row_is_an_error_or_gives_an_empty_output(make=translator):
     pipeline = make()
     _, ids = pipeline.signatures()
     source = tf.constant([[5, pipeline.source_tokenizer.eos_id], [5, 6]])  # one of them has no end

@@ -12,6 +12,7 @@ import yaml
 from click.testing import CliRunner
 from marian_models import IDS
 from marian_reference import Marian, SaturatingMarian
+from marks import long, slow
 from support import listing, randomise
 
 from keras_transformer import (
@@ -73,12 +74,15 @@ def settings_of(path):
 
 
 @pytest.mark.slow
-@pytest.mark.slow_variants(1)
 @pytest.mark.parametrize(
     "name",
     [
-        name if name == "student" else pytest.param(name, marks=pytest.mark.slow)
-        for name in VARIANTS
+        "student",
+        long("self_attention"),
+        long("without_biases"),
+        long("swish"),
+        long("two_vocabularies"),
+        "nothing_tied",
     ],
 )
 def test_the_file_computes_in_marian_what_the_model_computes(tmp_path, name):
@@ -180,10 +184,9 @@ def test_marian_can_read_a_shortlist_without_the_tokens_that_it_lacks():
     assert cut.ids.tolist() == [7, 9, 0] and Shortlist.from_bytes(cut.to_bytes()).best == 2
 
 
-@pytest.mark.slow_variants(1)
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "decoder", ["ssru", pytest.param("self_attention", marks=pytest.mark.slow)]
+    "decoder", [long("ssru"), pytest.param("self_attention", marks=pytest.mark.slow)]
 )
 def test_the_multipliers_come_from_the_largest_activations(tmp_path, decoder):
     ours = translator(d_model=64, d_ff=64, decoder=decoder)
@@ -216,36 +219,44 @@ def test_the_emulated_engine_nearly_equals_the_float_model(tmp_path):
     assert 0 < error.max() < 0.5, error.max()
 
 
-@pytest.mark.fast_variants(8)
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"norm": "pre"}, "`norm`='pre': it must be 'post'"),
-        ({"position": "rotary", "decoder": "self_attention", "sinusoid_layout": "interleaved",
-          "sinusoid_endpoint": False}, "`position`='rotary'"),
+        slow({"norm": "pre"}, "`norm`='pre': it must be 'post'"),
+        slow(
+            {
+                "position": "rotary",
+                "decoder": "self_attention",
+                "sinusoid_layout": "interleaved",
+                "sinusoid_endpoint": False,
+            },
+            "`position`='rotary'",
+        ),
         ({"sinusoid_layout": "interleaved"}, "`sinusoid_layout`='interleaved': it must be"),
-        ({"sinusoid_endpoint": False}, "`sinusoid_endpoint`=False"),
-        ({"position_offset": 2}, "`position_offset`=2"),
+        slow({"sinusoid_endpoint": False}, "`sinusoid_endpoint`=False"),
+        slow({"position_offset": 2}, "`position_offset`=2"),
         ({"score": "dot_product"}, "`score`='dot_product'"),
-        ({"decoder_start": "token"}, "`decoder_start`='token': it must be 'zeros'"),
-        ({"layer_norm_epsilon": 1e-5}, "`layer_norm_epsilon`=1e-05: it must be 1e-06"),
+        slow({"decoder_start": "token"}, "`decoder_start`='token': it must be 'zeros'"),
+        slow({"layer_norm_epsilon": 1e-5}, "`layer_norm_epsilon`=1e-05: it must be 1e-06"),
         ({"embedding_scale": 1.0}, "`embedding_scale`=1.0"),
-        ({"d_k": 4}, "`d_k`=4: it must be None"),
-        ({"activation": "tanh"}, "`activation`='tanh': it must be 'relu' or 'silu' or 'gelu'"),
+        slow({"d_k": 4}, "`d_k`=4: it must be None"),
+        slow({"activation": "tanh"}, "`activation`='tanh': it must be 'relu' or 'silu' or 'gelu'"),
         ({"embedding_norm": True}, "`embedding_norm`=True"),
-        ({"final_norm": True}, "`final_norm`=True"),
-        ({"activation": "gelu_tanh"}, "`activation`='gelu_tanh': it must be 'relu' or 'silu' or"),
+        slow({"final_norm": True}, "`final_norm`=True"),
+        slow(
+            {"activation": "gelu_tanh"}, "`activation`='gelu_tanh': it must be 'relu' or 'silu' or"
+        ),
         ({"num_key_value_heads": 1}, "`num_key_value_heads`=1: it must be None"),
-        ({"attention_key_bias": False}, "`attention_key_bias`=False: it must be None"),
-        ({"attention_output_bias": False}, "`attention_output_bias`=False: it must be None"),
+        slow({"attention_key_bias": False}, "`attention_key_bias`=False: it must be None"),
+        slow({"attention_output_bias": False}, "`attention_output_bias`=False: it must be None"),
         ({"norm_type": "rms"}, "`norm_type`='rms': it must be 'layer'"),
-        ({"norm_bias": False}, "`norm_bias`=False: it must be True"),
-        ({"window": 4, "decoder": "self_attention"}, "`window`=4: it must be None"),
+        slow({"norm_bias": False}, "`norm_bias`=False: it must be True"),
+        slow({"window": 4, "decoder": "self_attention"}, "`window`=4: it must be None"),
         ({"feed_forward_type": "gated"}, "`feed_forward_type`='gated': it must be 'plain'"),
-        ({"forced_eos_id": 3}, "`forced_eos_id`=3"),
+        slow({"forced_eos_id": 3}, "`forced_eos_id`=3"),
         ({"silent_ids": (5,)}, "`silent_ids` other than the unknown token. Received: \\(5,"),
     ],
-)  # fmt: skip
+)
 def test_options_that_marian_does_not_have_are_refused_by_name(tmp_path, changes, message):
     with pytest.raises(ExportError, match=f"Marian cannot express {message}"):
         export_marian(translator(**changes), tmp_path / "marian", SENTENCES)

@@ -84,13 +84,9 @@ def test_a_shortlist_of_another_vocabulary_is_refused(light):
         Translator(light.model, light.tokenizers, shortlist=other)
 
 
-@pytest.mark.slow_variants(1)
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "quantize", ["none", "int8", "int4", pytest.param("int8_static", marks=pytest.mark.long)]
-)
 def test_a_file_translates_as_the_run_does_with_the_same_shortlist(
-    restricted, light, tmp_path, quantize, calibration
+    restricted, light, tmp_path, calibration, quantize="int4"
 ):
     path = tmp_path / "few.tflite"
     searches = [Beam(2)] if quantize == "none" else [Greedy()]

@@ -95,7 +95,7 @@ class Distances(Position):
         return ops.moveaxis(ops.take(attention.distances, far + 3, axis=0), -1, 0)
 
 
-@pytest.mark.fast_variants(1)
+@pytest.mark.parametrize("policy", ["mixed_float16"], indirect=["policy"])
 def test_a_custom_position_may_have_weights(policy):
     """A new kind changes no file: formula, gradients, saving, and a step at a time."""
     layer = MultiHeadSelfAttention(H, d_k=K, d_v=KV, causal=True, position=Distances())

@@ -5,6 +5,7 @@ import functools
 import numpy as np
 import pytest
 import tensorflow as tf
+from marks import slow
 from support import KV, B, D, F, H, K, S, T, normal, random_mask, randomise, small_config
 
 from keras_transformer import (
@@ -15,7 +16,6 @@ from keras_transformer import (
     MultiHeadSelfAttention,
     Transformer,
     beam_decode,
-    greedy_decode,
 )
 from keras_transformer.layers import multi_head
 from keras_transformer.layers.kernels import Kernels
@@ -60,9 +60,15 @@ def pair(make, *shapes):
     return layer, other, fused
 
 
-@pytest.mark.fast_variants(2)
-@pytest.mark.parametrize("score", ["scaled_dot_product", "dot_product", "general"])
-@pytest.mark.parametrize("position", [None, "rotary", "alibi", "t5"])
+@pytest.mark.parametrize(
+    ("position", "score"),
+    [
+        slow(None, "scaled_dot_product"),
+        ("rotary", "general"),
+        slow("alibi", "dot_product"),
+        ("t5", "general"),
+    ],
+)
 def test_a_fused_self_attention(position, score):
     options = {"d_k": 6, "d_v": KV, "position": position, "score": score, "causal": True}
     make = functools.partial(MultiHeadSelfAttention, 4, num_key_value_heads=2, **options)
@@ -140,9 +146,7 @@ def test_weights_are_computed_on_request_only(weights_asked, name):
     np.testing.assert_array_equal(same, out)
 
 
-@pytest.mark.fast_variants(1)
-@pytest.mark.parametrize("decode", [greedy_decode, beam_decode])
-def test_searches_request_weights_only_for_an_alignment(weights_asked, decode):
+def test_searches_request_weights_only_for_an_alignment(weights_asked, decode=beam_decode):
     model = randomise(Transformer(small_config()))
     source = np.array([[4, 5, 6, 3]])
     tokens = decode(model, source, max_length=5)[0]

@@ -68,9 +68,9 @@ def test_scores_are_scaled_before_they_overflow_float16():
     np.testing.assert_array_equal(out, [[[[1]]]])
 
 
-@pytest.mark.fast_variants(2)
-@pytest.mark.parametrize("jit_compile", [False, True])
-@pytest.mark.parametrize(("dtype", "digits"), [("bfloat16", 8), ("float16", 11)])
+@pytest.mark.parametrize(
+    ("dtype", "digits", "jit_compile"), [("bfloat16", 8, True), ("float16", 11, True)]
+)
 def test_the_softmax_is_not_taken_in_16_bits(dtype, digits, jit_compile):
     """The scores are exact in the dtype, and the weights are rounded once, at the end."""
     query = tf.ones((1, 1, 1, 1), dtype)

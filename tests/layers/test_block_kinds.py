@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import reference
 import tensorflow as tf
+from marks import slow
 from support import KV, B, D, F, S, T, normal, random_mask, randomise, to_numpy, weights_of
 
 from keras_transformer import Decoder, Encoder, EncoderBlock
@@ -83,7 +84,6 @@ KINDS = {
     },
 }
 each_kind = pytest.mark.parametrize("kind", KINDS)
-each_norm = pytest.mark.parametrize("norm", ["post", "pre"])
 
 
 def built(layer_class, kind, norm, *shapes, **arguments):
@@ -103,9 +103,30 @@ def options_of(kind, norm):
     }
 
 
-@pytest.mark.fast_variants(5)
-@each_kind
-@each_norm
+@pytest.mark.parametrize(
+    ("norm", "kind"),
+    [
+        slow("post", "rms"),
+        slow("post", "gated"),
+        slow("post", "one_key_head"),
+        ("post", "no_output_bias"),
+        slow("post", "base"),
+        slow("post", "long_waves_slower"),
+        slow("post", "heads_with_layer_norm"),
+        ("post", "t5"),
+        slow("post", "window"),
+        slow("pre", "norm_without_bias"),
+        ("pre", "gelu_tanh"),
+        slow("pre", "grouped"),
+        slow("pre", "no_key_bias"),
+        slow("pre", "slower"),
+        ("pre", "yarn"),
+        slow("pre", "heads_of_norm_1"),
+        slow("pre", "grouped_relative"),
+        slow("pre", "modernbert"),
+        ("pre", "llama"),
+    ],
+)
 def test_an_encoder_stack(kind, norm):
     encoder, weights = built(Encoder, kind, norm, (B, S, D), num_layers=2)
     x, mask, record = normal(B, S, D), random_mask(B, 1, S, seed=1), {}
@@ -120,9 +141,18 @@ def test_an_encoder_stack(kind, norm):
     np.testing.assert_array_equal(encoder(x, allowed=mask), out)
 
 
-@pytest.mark.fast_variants(1)
-@each_kind
-@each_norm
+@pytest.mark.parametrize(
+    ("norm", "kind"),
+    [
+        slow("post", "grouped"),
+        slow("post", "heads_of_norm_1"),
+        slow("post", "grouped_relative"),
+        slow("post", "window"),
+        slow("pre", "t5"),
+        slow("pre", "modernbert"),
+        ("pre", "llama"),
+    ],
+)
 def test_a_decoder_stack_and_its_steps(kind, norm):
     """Compares whole sequences with the reference, and single positions with a cache."""
     decoder, weights = built(Decoder, kind, norm, (B, T, D), (B, S, D), num_layers=2)
@@ -143,9 +173,9 @@ def test_a_decoder_stack_and_its_steps(kind, norm):
         cache = step.cache
 
 
-@pytest.mark.fast_variants(1)
-@each_kind
-@pytest.mark.parametrize("width", [1, 3])
+@pytest.mark.parametrize(
+    ("width", "kind"), [slow(3, "grouped_relative"), slow(3, "t5"), slow(3, "window"), (3, "llama")]
+)
 def test_a_cache_in_two_parts(kind, width):
     """Several hypotheses share a cache, each with a mask of its own entries."""
     decoder, _ = built(Decoder, kind, "pre", (B, T, D), (B, S, D), num_layers=2)
@@ -194,8 +224,7 @@ def test_compiled(kind):
     np.testing.assert_allclose(compiled(x, memory), decoder(x, memory), **LAYER)
 
 
-@pytest.mark.fast_variants(2)
-@each_kind
+@pytest.mark.parametrize("kind", ["slower", slow("t5"), slow("modernbert"), "llama"])
 def test_saved_and_loaded(kind, tmp_path):
     inputs = keras.Input((None, D))
     model = keras.Model(inputs, Encoder(2, **BLOCK, **KINDS[kind])(inputs))

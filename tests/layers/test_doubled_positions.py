@@ -70,21 +70,17 @@ BUILD = {
     "fitted": lambda *layers: Subclassed(*layers).predict(IDS, verbose=0),
 }
 LAYERS = {"block": block, "stack": lambda **o: kt.Encoder(2, H, F, **SIZES, **o)}
-each_way = pytest.mark.parametrize("build", BUILD.values(), ids=BUILD)
-each_layer = pytest.mark.parametrize("make", LAYERS.values(), ids=LAYERS)
 
 
-@pytest.mark.fast_variants(3)
-@each_way
-@each_layer
-def test_two_kinds_of_positions_give_a_warning(build, make):
+@pytest.mark.parametrize(
+    ("layer", "way"), [("block", "subclassed"), ("stack", "functional"), ("stack", "fitted")]
+)
+def test_two_kinds_of_positions_give_a_warning(layer, way):
     with pytest.warns(UserWarning, match=DOUBLED):
-        build(kt.PositionalEmbedding(19, D), make(position="rotary"))
+        BUILD[way](kt.PositionalEmbedding(19, D), LAYERS[layer](position="rotary"))
 
 
-@pytest.mark.fast_variants(6)
-@each_way
-@each_layer
+@pytest.mark.parametrize("layer", LAYERS)
 @pytest.mark.parametrize(
     "position, options",
     [
@@ -93,10 +89,10 @@ def test_two_kinds_of_positions_give_a_warning(build, make):
         ("learned", {"attention_position": "t5"}),  # both are intended, as in MPNet
     ],
 )
-def test_one_kind_or_two_intended_ones_give_none(build, make, position, options):
+def test_one_kind_or_two_intended_ones_give_none(layer, position, options):
     with warnings.catch_warnings():
         warnings.filterwarnings("error", "The self-attention of")
-        build(kt.PositionalEmbedding(19, D, position=position), make(**options))
+        BUILD["fitted"](kt.PositionalEmbedding(19, D, position=position), LAYERS[layer](**options))
 
 
 @pytest.mark.parametrize("position", ["sinusoidal", "rotary", "alibi"])

@@ -45,9 +45,7 @@ def test_a_noise_shape_is_delegated_to_keras():
     assert (out == out[:, :1]).all() and 0 < (out == 0).mean() < 1
 
 
-@pytest.mark.fast_variants(1)
-@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float64"])
-def test_dtypes_and_xla(dtype):
+def test_dtypes_and_xla(dtype="float64"):
     layer = Dropout(0.25, seed=1, dtype=dtype)
     out = tf.function(lambda x: layer(x, training=True), jit_compile=True)(tf.ones([99, 7], dtype))
     assert out.dtype == dtype

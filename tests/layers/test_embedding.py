@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 import reference
 import tensorflow as tf
+from marks import slow
 from support import B, D, T, normal, randomise, to_numpy, weights_of
 
 from keras_transformer import PositionalEmbedding
@@ -55,9 +56,7 @@ def test_exact_sinusoids_are_the_formula():
     )
 
 
-@pytest.mark.fast_variants(1)
-@pytest.mark.parametrize("d_model", [2, D, 512])
-def test_sinusoids_at_positions_0_to_5000(d_model):
+def test_sinusoids_at_positions_0_to_5000(d_model=512):
     table = sinusoids(5001, d_model)
     assert keras.backend.standardize_dtype(table.dtype) == "float32"
     assert_rounded(to_numpy(table), exact_sinusoids(range(5001), d_model), "float32")
@@ -184,9 +183,17 @@ def test_too_long_an_input_is_never_silently_wrong(position, jit_compile):
         function(np.ones((B, 8), "int32"))
 
 
-@pytest.mark.fast_variants(2, ci=12)
-@pytest.mark.parametrize("position", ["sinusoidal", "learned", "binary"])
-@pytest.mark.parametrize("length", [1, 3])
+@pytest.mark.parametrize(
+    ("length", "position"),
+    [
+        slow(1, "sinusoidal"),
+        slow(1, "learned"),
+        (1, "binary"),
+        slow(3, "sinusoidal"),
+        slow(3, "learned"),
+        (3, "binary"),
+    ],
+)
 def test_positions_after_the_table_in_a_compiled_loop(position, length):
     """XLA reads the last rows of a table instead; the positions must be NaN."""
     layer = randomised_embedding(position)

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from documents import blocks, run
+from marks import slow
 from support import D, F, H, K, normal, randomise, sentences, to_numpy
 
 from keras_transformer import (
@@ -54,7 +55,6 @@ TO_MEMORY = {
     "decoder_block": lambda: DecoderBlock(**BLOCK),
     "decoder": lambda: Decoder(2, **BLOCK),
 }
-each_embedding = pytest.mark.parametrize("embedding", EMBEDDINGS)
 
 
 def embedded(embedding, ids):
@@ -86,9 +86,7 @@ def functional(embedding, *layers, inputs=1):
     return keras.Model(ids, x)
 
 
-@pytest.mark.fast_variants(1)
-@pytest.mark.parametrize("name", ATTENDING)
-@each_embedding
+@pytest.mark.parametrize(("embedding", "name"), [slow("of Keras", "encoder"), ("ours", "encoder")])
 def test_self_attention(embedding, name):
     layers = [ATTENDING[name](), FeedForward(F), ATTENDING[name]()]
     model = randomise(functional(EMBEDDINGS[embedding](), *layers))
@@ -102,9 +100,7 @@ def find(model):
     return next(x for x in model.layers if isinstance(x, keras.layers.Embedding))
 
 
-@pytest.mark.fast_variants(1)
-@pytest.mark.parametrize("name", TO_MEMORY)
-@each_embedding
+@pytest.mark.parametrize(("embedding", "name"), [slow("of Keras", "decoder"), ("ours", "decoder")])
 def test_attention_to_a_memory(embedding, name):
     layers = [TO_MEMORY[name](), TO_MEMORY[name]()]
     made = EMBEDDINGS[embedding]()
@@ -133,9 +129,7 @@ def test_masks_of_features():
     np.testing.assert_allclose(to_numpy(model(wide))[:, :6], model(x), **SAME)
 
 
-@pytest.mark.fast_variants(1)
-@each_embedding
-def test_saved_and_loaded_and_cloned(embedding, tmp_path):
+def test_saved_and_loaded_and_cloned(tmp_path, embedding="ours"):
     layers = [DecoderBlock(**BLOCK, name="one"), Decoder(1, **BLOCK, name="two")]
     model = randomise(functional(EMBEDDINGS[embedding](), *layers, inputs=2))
     inputs = [tokens(TARGETS), tokens(SOURCES, more=3, seed=1)]
@@ -154,9 +148,7 @@ def test_keras_attention_removes_masks_from_the_tensors_of_its_caller():
     assert memory._keras_mask is None
 
 
-@pytest.mark.fast_variants(1)
-@each_embedding
-def test_keras_attention_on_the_same_memory_in_a_functional_model(embedding):
+def test_keras_attention_on_the_same_memory_in_a_functional_model(embedding="ours"):
     """It comes before and between blocks that share the memory; the mask is part of the graph."""
     source, target = (keras.Input((None,), dtype="int32") for _ in range(2))
     made = EMBEDDINGS[embedding]()

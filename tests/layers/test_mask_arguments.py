@@ -7,6 +7,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from marks import slow
 from support import KV, D, F, H, K, S, T, normal, randomise, small_config
 
 from keras_transformer import (
@@ -64,8 +65,16 @@ def real_keys(length):
     return np.arange(length) < np.array([[length], [length - 4], [2]])
 
 
-@pytest.mark.fast_variants(1)
-@each_mask
+@pytest.mark.parametrize(
+    ("layer", "name", "length"),
+    [
+        slow("self", "allowed", 11),
+        slow("cross", "allowed", 13),
+        slow("encoder", "allowed", 11),
+        slow("decoder_block", "memory_allowed", 13),
+        ("decoder", "memory_allowed", 13),
+    ],
+)
 def test_a_mask_of_two_axes_is_sentences_and_keys(layer, name, length):
     made, inputs = make(layer)
     real = real_keys(length)
@@ -149,8 +158,15 @@ def fitting(length):
     }
 
 
-@pytest.mark.fast_variants(1)
-@each_mask
+@pytest.mark.parametrize(
+    ("layer", "name", "length"),
+    [
+        slow("self", "allowed", 11),
+        slow("cross", "allowed", 13),
+        slow("encoder", "allowed", 11),
+        ("decoder", "memory_allowed", 13),
+    ],
+)
 def test_masks_are_checked_when_the_graph_runs(layer, name, length):
     made, inputs, concrete = at_run_time(layer, name)
     for kind, mask in fitting(length).items():
@@ -168,9 +184,7 @@ def test_masks_are_checked_when_the_graph_runs(layer, name, length):
             concrete(mask)(inputs, mask)
 
 
-@pytest.mark.fast_variants(1)
-@pytest.mark.parametrize("kind", ["one key", "one key for each query", "other keys"])
-def test_xla_also_refuses_them(kind):
+def test_xla_also_refuses_them(kind="other keys"):
     """XLA drops assertions."""
     made, inputs, concrete = at_run_time("encoder_block", "allowed", jit_compile=True)
     mask = fitting(T)["two axes"]

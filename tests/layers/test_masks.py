@@ -2,7 +2,6 @@
 
 import keras
 import numpy as np
-import pytest
 import tensorflow as tf
 
 from keras_transformer.layers.masks import causal_mask, padding_mask
@@ -59,9 +58,7 @@ def test_both_masks_combined():
     np.testing.assert_array_equal(allowed, expected)
 
 
-@pytest.mark.fast_variants(1)
-@pytest.mark.parametrize("jit_compile", [False, True])
-def test_length_known_only_at_run_time(jit_compile):
+def test_length_known_only_at_run_time(jit_compile=True):
     @tf.function(input_signature=[tf.TensorSpec([None, None], tf.int32)], jit_compile=jit_compile)
     def masks(tokens):
         return padding_mask(tokens, 0), causal_mask(tf.shape(tokens)[1])

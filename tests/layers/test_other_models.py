@@ -170,7 +170,6 @@ def split(name, kind, value):
     }
 
 
-@pytest.mark.slow_variants(3)
 @pytest.mark.parametrize("name", OPTIONS)
 def test_an_encoder(arrays, name):
     theirs = arrays[name]

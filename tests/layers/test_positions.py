@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 import reference
 import tensorflow as tf
+from marks import rows
 from support import B, D, F, H, S, T, normal, randomise, sentences, small_config, weights_of
 
 from keras_transformer import (
@@ -102,7 +103,6 @@ def test_rotary_scores_depend_on_distances_only():
     assert np.abs(np.asarray(near) - np.asarray(far)).max() > 0.5
 
 
-@pytest.mark.fast_variants(1)
 @pytest.mark.parametrize("jit_compile", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_too_many_rotary_positions_are_never_silently_wrong(jit_compile):
     layer = EncoderBlock(H, F, d_k=K, d_v=5, position="rotary", max_length=7)
@@ -141,8 +141,10 @@ def test_ids_outside_the_vocabulary_are_one_clear_error(wrong):
                 model(inputs)
 
 
-@pytest.mark.fast_variants(1)
-@each_kind
+@pytest.mark.parametrize(
+    "changes",
+    rows(EVERY, ["none"], slow=EVERY),
+)
 def test_a_step_at_a_time_equals_the_whole_sentence(changes):
     model = randomise(Transformer(small_config(**changes)))
     source, target = sentences([S, 5]), sentences([T, 7], first=2)
@@ -154,9 +156,11 @@ def test_a_step_at_a_time_equals_the_whole_sentence(changes):
         np.testing.assert_allclose(logits[:, 0], expected[:, t], rtol=0, atol=1e-4)
 
 
-@pytest.mark.slow_variants(2)
 @pytest.mark.slow
-@each_kind
+@pytest.mark.parametrize(
+    "changes",
+    rows(EVERY, ["learned", "alibi", "t5", "none"]),
+)
 def test_it_is_saved_in_a_file(changes, tmp_path):
     model = randomise(Transformer(small_config(**changes)))
     model.save(tmp_path / "model.keras")
@@ -168,8 +172,10 @@ def test_it_is_saved_in_a_file(changes, tmp_path):
     assert loaded.config == model.config
 
 
-@pytest.mark.fast_variants(2)
-@each_kind
+@pytest.mark.parametrize(
+    "changes",
+    rows(EVERY, ["alibi", "none"], slow=["offset", "rotary", "relative", "t5"]),
+)
 def test_every_option_has_an_effect(changes):
     inputs = {"source": sentences([S, 5]), "target": sentences([T, 7], first=2)}
     plain = small_config(**{name: value for name, value in changes.items() if name == "d_k"})

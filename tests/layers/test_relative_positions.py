@@ -100,9 +100,17 @@ def test_buckets_of_the_paper():
     assert one[:16].tolist() == [*range(16)] and one[113:].tolist() == [31] * 16
 
 
-@pytest.mark.fast_variants(5)
-@each_direction
-@each_position
+@pytest.mark.parametrize(
+    ("policy", "name", "causal"),
+    [
+        ("float32", "t5", False),
+        ("mixed_bfloat16", "relative", False),
+        ("mixed_bfloat16", "t5", True),
+        ("mixed_float16", "relative", True),
+        ("mixed_float16", "t5", True),
+    ],
+    indirect=["policy"],
+)
 def test_every_dtype_follows_the_formula_with_dense_gradients(name, causal, policy):
     """For a row that occurs often, TensorFlow's own gradient would be a list of rows."""
     layer, x = attention(name, causal), normal(B, T, D)

@@ -1,11 +1,10 @@
 """`keras.RematScope`: gradients as without it, from activations that are computed again."""
 
-import itertools
-
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from marks import slow
 from support import B, D, F, H, S, T, normal, randomise, small_config
 
 from keras_transformer import DecoderBlock, Encoder, EncoderBlock, FrameEmbedding, Transformer
@@ -59,13 +58,13 @@ def gradients(layer, tensors, options, graph):
 FAST = ("encoder", "full", False), ("decoder", "full", True)
 
 
-@pytest.mark.fast_variants(1)
-@pytest.mark.slow_variants(3)
 @pytest.mark.parametrize(
     ("kind", "mode", "graph"),
     [
-        pytest.param(*case, marks=() if case in FAST else pytest.mark.slow)
-        for case in itertools.product(BLOCKS, MODES, [False, True])
+        slow("encoder", "larger_than", True),
+        ("decoder", "full", True),
+        slow("decoder", "list_of_layers", True),
+        slow("decoder", "activations", True),
     ],
 )
 def test_gradients_are_the_same(kind, mode, graph):

@@ -6,6 +6,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from marks import slow_except
 
 from keras_transformer import (
     Beam,
@@ -68,8 +69,7 @@ def log_probabilities(logits):
     return logits - np.logaddexp.reduce(logits, axis=-1, keepdims=True)
 
 
-@pytest.mark.fast_variants(2)
-@pytest.mark.parametrize("position", POSITIONS)
+@pytest.mark.parametrize("position", slow_except(POSITIONS, "alibi", "none"))
 def test_a_text_is_computed_as_without_its_start(position):
     hidden, seen = models(position)
     ids = rows()
@@ -114,9 +114,7 @@ def test_greedy_search_equals_a_loop_without_the_start():
         assert [token for token in row if token != PAD] == text
 
 
-@pytest.mark.fast_variants(1)
-@pytest.mark.parametrize("stages", [(), (3, 5)])
-def test_the_score_of_a_beam_is_that_of_its_continuation(stages):
+def test_the_score_of_a_beam_is_that_of_its_continuation(stages=(3, 5)):
     hidden, seen = models()
     source = padded(prompts())
     found = Beam(3, length_penalty=0.0)(hidden, source, n_best=3, cache_stages=stages)
@@ -175,9 +173,7 @@ def test_the_order_of_an_ensemble_does_not_change_its_scores():
     np.testing.assert_allclose(one.score, other.score, rtol=1e-5)
 
 
-@pytest.mark.fast_variants(1)
-@pytest.mark.parametrize("is_packed", [False, True])
-def test_training_counts_the_tokens_that_a_score_counts(is_packed):
+def test_training_counts_the_tokens_that_a_score_counts(is_packed=True):
     """The sums of the losses and of the scores are equal, also for parts of a row."""
     hidden, _, tokenizer = with_tokenizer()
     texts = ["in 17 weeks", "2 days", "", "after 2 weeks"]

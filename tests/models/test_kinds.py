@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import reference
+from marks import rows
 from models.test_language_model import lm_config, logits_of_the_reference
 from support import randomise, sentences, small_config, weights_of
 
@@ -22,8 +23,10 @@ each_kind = pytest.mark.parametrize("changes", KINDS.values(), ids=KINDS)
 MODEL = {"rtol": 0, "atol": 1e-4}
 
 
-@pytest.mark.fast_variants(1)
-@each_kind
+@pytest.mark.parametrize(
+    "changes",
+    rows(KINDS, ["t5, default"], slow=KINDS),
+)
 def test_logits_and_every_attention_weight(changes):
     model = randomise(Transformer(small_config(**changes)))
     source, target, record = sentences([7, 5]), sentences([11, 6], first=2), {}
@@ -35,8 +38,10 @@ def test_logits_and_every_attention_weight(changes):
         np.testing.assert_allclose(weights, record[side][block][attention], rtol=0, atol=1e-5)
 
 
-@pytest.mark.fast_variants(1)
-@each_kind
+@pytest.mark.parametrize(
+    "changes",
+    rows(KINDS, ["t5, default"], slow=["rotary", "alibi"]),
+)
 def test_logits_of_a_language_model(changes):
     model = randomise(LanguageModel(lm_config(**changes)))
     tokens = sentences([11, 6], first=2)

@@ -159,8 +159,18 @@ def names_of(kind):
     return [n for n in (*config.options(), *config.aliases) if n not in ELSEWHERE]
 
 
+# These have the stack and the embedding of a text classifier.
+LIKE_A_CLASSIFIER = ("TextEmbedder", "TokenClassifier", "MaskedLanguageModel", "SpanPredictor")
+
+
+def own_names(kind):
+    """Returns the options that no other row tests in the same code."""
+    shared = names_of("TextClassifier") if kind in LIKE_A_CLASSIFIER else ()
+    return [name for name in names_of(kind) if name not in shared]
+
+
 ROWS = [
-    *((kind, {}, name) for kind in KINDS for name in names_of(kind)),
+    *((kind, {}, name) for kind in KINDS for name in own_names(kind)),
     *((kind, context, n) for kind, context, names in BESIDE for n in names or names_of(kind)),
 ]
 ROWS = [(kind, c, name) for kind, c, name in ROWS if (kind, name) not in LIMITS and name not in c]
@@ -189,13 +199,11 @@ def differs(one, other):
 
 
 def row_of(kind, context, name):
-    """Returns the arguments of a test; those that build the most models are marked as long."""
-    marks = () if context.get("encoder") == "lstm" else pytest.mark.slow
+    """Returns the arguments of a test; those of one model are fast."""
+    marks = () if context.get("encoder") == "lstm" else [pytest.mark.slow, pytest.mark.long]
     return pytest.param(kind, context, name, marks=marks, id=f"{kind}-{[*context.values()]}-{name}")
 
 
-@pytest.mark.fast_variants(20)
-@pytest.mark.slow_variants(8)
 @pytest.mark.parametrize(("kind", "context", "name"), [row_of(*row) for row in ROWS])
 def test_an_option_has_an_effect_or_is_refused(kind, context, name):
     base = {**KINDS[kind][0], **context}

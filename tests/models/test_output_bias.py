@@ -4,6 +4,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from marks import slow
 from support import S, T, sentences, small_config, to_numpy
 
 from keras_transformer import Transformer
@@ -18,8 +19,15 @@ def inputs():
     return {"source": sentences([S, 5]), "target": sentences([T, 7], first=2)}
 
 
-@pytest.mark.fast_variants(1)
-@each_tie
+@pytest.mark.parametrize(
+    ("policy", "changes"),
+    [
+        slow("float32", {"tie": "all"}),
+        slow("float32", {"tie": "target", "target_vocab_size": 23}),
+        ("mixed_float16", {"tie": "none", "target_vocab_size": 23}),
+    ],
+    indirect=["policy"],
+)
 def test_it_is_added_to_the_logits(changes, small_model, policy):
     model, plain = small_model(output_bias=True, **changes), Transformer(small_config(**changes))
     bias = np.random.default_rng(1).normal(size=model.config.output_size)
@@ -47,8 +55,7 @@ def test_it_starts_at_zero_and_is_trained(changes):
     assert np.abs(tape.gradient(loss, model.output_bias)).min() > 0
 
 
-@pytest.mark.fast_variants(1)
-@each_tie
+@pytest.mark.parametrize("changes", [{"tie": "none", "target_vocab_size": 23}])
 def test_it_is_saved_in_a_file(changes, small_model, tmp_path):
     model = small_model(output_bias=True, **changes)
     model.save(tmp_path / "model.keras")

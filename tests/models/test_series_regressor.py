@@ -7,6 +7,7 @@ import keras
 import numpy as np
 import pytest
 import reference
+from marks import slow_except
 from support import normal, randomise, to_numpy, weights_of, with_effect
 
 from keras_transformer import SeriesConfig, SeriesEmbedding, SeriesRegressor, SnowAccount
@@ -89,8 +90,7 @@ def test_the_lstm_equals_the_reference(encoder):
     np.testing.assert_allclose(to_numpy(model(series())), ended(weights, x), **MODEL)
 
 
-@pytest.mark.fast_variants(2)
-@pytest.mark.parametrize("encoder", ENCODERS)
+@pytest.mark.parametrize("encoder", slow_except(ENCODERS, "gru", "gru_attention"))
 def test_no_step_sees_a_later_one(encoder):
     model, one = model_of(encoder), series()
     other = one.copy()

@@ -6,6 +6,7 @@ import keras
 import numpy as np
 import pytest
 import reference
+from marks import slow
 from support import normal, randomise, sentences, to_numpy, weights_of
 
 from keras_transformer import (
@@ -181,9 +182,7 @@ PROMPT = (7, 5, 9)
 OWN = [(7, 5, NO_TOKEN), (9, 4, 7), (6, 8, 10)]
 
 
-@pytest.mark.fast_variants(1)
-@pytest.mark.parametrize("own", [False, True])
-@pytest.mark.parametrize("size", [1, pytest.param(3, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("size", "own"), [(1, True), slow(3, False), slow(3, True)])
 def test_prompts_are_read_in_one_pass_as_they_are_read_step_by_step(size, own, monkeypatch):
     model, frames = model_of(prompt_ids=PROMPT), recordings(13, 8, 3)
     inputs = Prompted(frames, OWN) if own else frames

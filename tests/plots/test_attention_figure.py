@@ -74,10 +74,7 @@ def test_an_export_has_one_matrix():
         attention_figure(export, layers=True)
 
 
-@pytest.mark.fast_variants(2)
-@pytest.mark.parametrize(
-    ("layers", "heads", "pieces"), [(6, 8, 30), (1, 1, 1), (2, 16, 3), (12, 16, 60)]
-)
+@pytest.mark.parametrize(("layers", "heads", "pieces"), [(1, 1, 1), (12, 16, 60)])
 def test_figures_of_any_size_have_a_printable_size(layers, heads, pieces):
     names = ["▁piece"] * pieces
     attention = Attention("encoder", names, names, weights(layers, heads, pieces, pieces))
@@ -96,11 +93,7 @@ def test_a_kind_is_chosen_and_the_first_is_the_default():
         choose({"cross": one}, "decoder")
 
 
-@pytest.mark.fast_variants(1)
-@pytest.mark.parametrize(
-    ("suffix", "magic"), [(".png", b"\x89PNG"), (".pdf", b"%PDF"), (".SVG", b"<?xml")]
-)
-def test_a_file_is_written_completely_and_reproducibly(tmp_path, suffix, magic):
+def test_a_file_is_written_completely_and_reproducibly(tmp_path, suffix=".SVG", magic=b"<?xml"):
     """Tokens with a dollar are not formulas, in which `$_b^$` would be an error."""
     first, second = tmp_path / "new" / f"a{suffix}", tmp_path / "new" / f"b{suffix}"
     for path in (first, second):

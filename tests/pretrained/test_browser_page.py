@@ -6,6 +6,7 @@ import pytest
 import sentencepiece
 import tensorflow as tf
 from chromium import call, program
+from marks import slow
 from opus_folders import (
     CODES,
     SOURCE_TEXT,
@@ -25,14 +26,9 @@ SENTENCES = [
 ]  # fmt: skip
 
 
-@pytest.mark.fast_variants(1)
 @pytest.mark.parametrize(
     "options",
-    [
-        {"codes": CODES, "gap": 3, "extra": 2},
-        {"separate": True},
-        {"gap": 1},
-    ],
+    [slow({"codes": CODES, "gap": 3, "extra": 2}), slow({"separate": True}), {"gap": 1}],
     ids=["codes", "separate", "no codes"],
 )
 def test_ids_and_text_are_those_of_the_tokenizers(options, tmp_path):

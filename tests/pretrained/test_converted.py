@@ -8,6 +8,7 @@ import zipfile
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from marks import slow, slow_except
 from opus_folders import CODES, SOURCE_TEXT, TARGET_TEXT, random_tokens, write_folder
 
 from keras_transformer import Beam, Greedy, Run, Translator
@@ -37,8 +38,7 @@ KINDS = {
 }
 
 
-@pytest.mark.fast_variants(1)
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", slow_except(KINDS, "untied, with norms"))
 def test_a_run_contains_the_model_its_vocabulary_and_its_provenance(kind, tmp_path):
     settings, _ = write_folder(tmp_path / "hf", **KINDS[kind])
     checkpoint = read_checkpoint(tmp_path / "hf")
@@ -79,14 +79,20 @@ def test_the_rules_for_outputs_come_from_the_file_in_the_run(tmp_path):
     assert other.read_origin() == run.read_origin()
 
 
-@pytest.mark.fast_variants(1)
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ('{"banned_ids": [99999]}', "json does not fit the model: `banned_ids` must be ids of the"),
-        ('{"silent_ids": 3}', "json does not fit the model: `silent_ids` must be a list of ids"),
-        ('{"search": {"search": "best"}}', "json is damaged .*`search` must be one of greedy, b"),
-        ('{"beams": 3}', "json is damaged .*beams"),
+        slow(
+            '{"banned_ids": [99999]}',
+            "json does not fit the model: `banned_ids` must be ids of the",
+        ),
+        slow(
+            '{"silent_ids": 3}', "json does not fit the model: `silent_ids` must be a list of ids"
+        ),
+        slow(
+            '{"search": {"search": "best"}}', "json is damaged .*`search` must be one of greedy, b"
+        ),
+        slow('{"beams": 3}', "json is damaged .*beams"),
         ("[3]", "json is damaged"),
     ],
 )

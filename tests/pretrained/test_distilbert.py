@@ -9,6 +9,7 @@ import pytest
 import tensorflow as tf
 from bert_folders import PIECES, TEXTS, random_rows
 from distilbert_folders import PLAIN, TAGGER, write_folder
+from marks import slow_except
 
 from keras_transformer import Classifier, TokenLabeller, from_pretrained
 from keras_transformer.export import export_litert, export_saved_model
@@ -29,8 +30,7 @@ KINDS = {
 }
 
 
-@pytest.mark.fast_variants(2)
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", slow_except(KINDS, "float16", "labels of tokens"))
 def test_states_and_logits(kind, tmp_path):
     settings, tensors = write_folder(tmp_path, **KINDS[kind])
     checkpoint = read_checkpoint(tmp_path)

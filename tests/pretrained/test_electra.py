@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from bert_folders import random_rows
 from electra_folders import TAGGER, forward, write_folder
+from marks import slow_except
 
 from keras_transformer import from_pretrained
 from keras_transformer.export import export_litert, export_saved_model
@@ -25,8 +26,9 @@ KINDS = {
 }
 
 
-@pytest.mark.fast_variants(2)
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "kind", slow_except(KINDS, "an embedding of the model's width", "discriminator")
+)
 def test_states_and_logits(kind, tmp_path):
     settings, tensors = write_folder(tmp_path, **KINDS[kind])
     checkpoint, (ids, types) = read_checkpoint(tmp_path), random_rows({"vocab_size": 36})

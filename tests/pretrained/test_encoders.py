@@ -9,6 +9,7 @@ from bert_folders import TAGGER
 from encoder_folders import CLASSES, added, random_rows, tokenizer_json, write_folder
 from encoders_in_numpy import forward
 from hostile_texts import assert_equal, hostile, rows
+from marks import slow_except
 
 from keras_transformer import from_pretrained
 from keras_transformer.export import export_litert, export_saved_model
@@ -35,8 +36,7 @@ KINDS = {  # every fourth one is fast
 }  # fmt: skip
 
 
-@pytest.mark.fast_variants(3)
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", slow_except(KINDS, "mpnet", "deberta", "modernbert"))
 def test_states_and_logits(kind, tmp_path):
     family, head, changes = KINDS[kind]
     settings, tensors = write_folder(tmp_path, family, head, **changes)
@@ -82,7 +82,6 @@ def newer(content):
     content["normalizer"] = NEWER
 
 
-@pytest.mark.slow_variants(1)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("family", "change"),
@@ -118,7 +117,6 @@ def test_tokens_are_found_and_words_are_quotes(tmp_path):
     )
 
 
-@pytest.mark.fast_variants(2)
 @pytest.mark.parametrize(
     ("family", "changes", "message"),
     [
@@ -160,7 +158,6 @@ def test_settings_that_cannot_be_expressed_are_named(family, changes, message, t
     assert "\n" not in str(error.value) and str(tmp_path) in str(error.value)
 
 
-@pytest.mark.fast_variants(1)
 @pytest.mark.parametrize(
     ("family", "change", "message"),
     [

@@ -18,6 +18,7 @@ import pipelines
 import pytest
 import test_sentence_encoders
 from click.testing import CliRunner
+from marks import slow, slow_except
 from pipelines import SIZES, tokenizer, with_larger_weights, write_run
 from support import listing
 
@@ -65,8 +66,7 @@ def rows_of(ids, real, types):
     return rows, None if types is None else types.tolist()
 
 
-@pytest.mark.fast_variants(1)
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", [slow("distilbert"), slow("roberta"), "bert"])
 def test_ctranslate2_alone_returns_the_states_of_the_checkpoint(family, tmp_path):
     """Rows of several lengths, each with the second text of a pair where the family has types."""
     settings, tensors = masked_heads.write_folder(tmp_path / "hf", family)
@@ -126,8 +126,7 @@ def assert_same(results, expected, atol=1e-5):
         np.testing.assert_allclose(result.numbers, wanted.numbers, rtol=0, atol=atol)
 
 
-@pytest.mark.fast_variants(1)
-@pytest.mark.parametrize("name", MAKERS)
+@pytest.mark.parametrize("name", slow_except(MAKERS, "answers of pairs with segments"))
 def test_every_task_answers_as_the_run_does(name, tmp_path):
     pipeline, examples = MAKERS[name](), examples_of(name)
     report = export_ctranslate2(pipeline, tmp_path / "m", examples)
@@ -158,10 +157,8 @@ def test_a_program_without_this_package_pools_the_states_itself(tmp_path, monkey
     np.testing.assert_allclose(vectors, embedder.embed(["a dog", "cat"]), atol=1e-5)
 
 
-@pytest.mark.slow_variants(1)
 @pytest.mark.slow
-@pytest.mark.parametrize("quantize", ["float16", "int8"])
-def test_quantised_vectors_point_in_nearly_the_same_direction(quantize, tmp_path):
+def test_quantised_vectors_point_in_nearly_the_same_direction(tmp_path, quantize="int8"):
     embedder = pipelines.embedder()
     exact = export_ctranslate2(embedder, tmp_path / "exact", TEXTS)
     report = export_ctranslate2(embedder, tmp_path / "m", TEXTS, quantize)
@@ -176,10 +173,8 @@ def test_quantised_vectors_point_in_nearly_the_same_direction(quantize, tmp_path
     assert stored["in_float32"] == report["in_float32"]
 
 
-@pytest.mark.slow_variants(1)
 @pytest.mark.slow
-@pytest.mark.parametrize("quantize", ["none", "int8"])
-def test_a_head_that_differs_is_detected(quantize, tmp_path, monkeypatch):
+def test_a_head_that_differs_is_detected(tmp_path, monkeypatch, quantize="int8"):
     pipeline, write = pipelines.classifier(), answered.write_head
 
     def write_wrong(draft, model):
@@ -347,13 +342,12 @@ def test_the_commands_export_and_embed(tmp_path):
     np.testing.assert_allclose(found, embedder.embed(["a cat runs"], 3)[0], atol=1e-3)
 
 
-@pytest.mark.fast_variants(1)
 @pytest.mark.parametrize(
     ("family", "message"),
     [
-        ("albert", r"`embedding_size`"),
-        ("mpnet", "`attention_position`"),
-        ("deberta-v2", "`attention_position`"),
+        slow("albert", r"`embedding_size`"),
+        slow("mpnet", "`attention_position`"),
+        slow("deberta-v2", "`attention_position`"),
         ("modernbert", "local attention"),
     ],
 )
@@ -374,7 +368,6 @@ def test_the_command_refuses_a_run_before_its_weights_are_read(tmp_path, monkeyp
     assert done.exit_code == 1 and "cannot express embeddings with a width" in done.stderr
 
 
-@pytest.mark.slow_variants(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES)
 def test_the_folder_of_ctranslate2s_own_converter_has_the_same_states(family, tmp_path):

@@ -21,6 +21,7 @@ from gpt2_folders import (
     write_folder,
     write_vocabulary,
 )
+from marks import slow_except
 
 from keras_transformer import Greedy, TextGenerator, from_pretrained
 from keras_transformer.export import export_litert, export_saved_model
@@ -56,8 +57,7 @@ CASES = {
 }
 
 
-@pytest.mark.fast_variants(3)
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", slow_except(KINDS, "body", "float16", "output weights of its own"))
 def test_logits(kind, tmp_path):
     settings, tensors = write_folder(tmp_path, **KINDS[kind])
     model, ids = read_checkpoint(tmp_path).model, random_rows(settings)

@@ -27,6 +27,7 @@ from llama_folders import (
     tokenizer_json,
     write_folder,
 )
+from marks import slow, slow_except
 
 from keras_transformer import Beam, Greedy, TextGenerator, from_pretrained
 from keras_transformer.export import export_ctranslate2, export_litert, export_saved_model
@@ -48,8 +49,7 @@ def edit(path, **changes):
     path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
 
 
-@pytest.mark.fast_variants(2)
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", slow_except(KINDS, "mistral", "qwen3"))
 def test_hidden_states_and_logits(kind, tmp_path):
     settings, tensors = write_folder(tmp_path, kind)
     checkpoint, ids = read_checkpoint(tmp_path), random_rows(settings)
@@ -184,45 +184,52 @@ def test_added_tokens_that_are_not_special_are_found_in_texts(tmp_path):
     assert tokenizer.tokenize(["a 1<tool>b"]).to_list() == [before + found + after]
 
 
-@pytest.mark.fast_variants(8, ci=12)
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
         ({"architectures": ["LlamaForTokenClassification"]}, "`architectures` must be one of Llam"),
         ({"rope_scaling": {"type": "longrope"}}, "`type` must be one of default, .*'longrope'"),
-        ({"rope_scaling": {**YARN, "factor": 0}}, "`factor` must be a number above 0"),
+        slow({"rope_scaling": {**YARN, "factor": 0}}, "`factor` must be a number above 0"),
         ({"rope_scaling": {**YARN, "beta_slow": 1e6}}, "`beta_slow` must be a number below"),
         (
             {"rope_scaling": {**YARN, "beta_slow": 1e-320}},
             "`beta_slow` must be between 1 / 4194304",
         ),
-        ({"rope_scaling": {**YARN, "beta_fast": 1e308}}, "`beta_fast` must be between 1 / 4194304"),
+        slow(
+            {"rope_scaling": {**YARN, "beta_fast": 1e308}},
+            "`beta_fast` must be between 1 / 4194304",
+        ),
         ({"rope_scaling": {**YARN, ORIGINAL: 10**400}}, f"`{ORIGINAL}` must be at most 4194304"),
-        ({"rope_theta": 10**400}, "`rope_theta` must be a number"),
+        slow({"rope_theta": 10**400}, "`rope_theta` must be a number"),
         ({"rope_scaling": {**YARN, "attention_factor": -1}}, "`attention_factor` must be a num"),
         ({"rope_scaling": {**YARN, "mscale": -1, "mscale_all_dim": 1}}, "`mscale` must be a num"),
-        ({"rope_scaling": YARN, "rope_theta": 1}, "`rope_theta` must be a number above 1"),
+        slow({"rope_scaling": YARN, "rope_theta": 1}, "`rope_theta` must be a number above 1"),
         ({"rope_scaling": {"type": "linear"}}, "`factor` must be a number"),
         ({"rope_scaling": {**LLAMA3, "factor": 0}}, "`factor` must be a number above 0"),
-        ({"rope_scaling": {**LLAMA3, "low_freq_factor": 9}}, "`low_freq_factor` must be below"),
+        slow({"rope_scaling": {**LLAMA3, "low_freq_factor": 9}}, "`low_freq_factor` must be below"),
         ({"rope_scaling": 3}, "`rope_scaling` must be a table"),
-        ({"rope_parameters": {"partial_rotary_factor": 0.5}, "rope_scaling": None}, "`partial_rot"),
+        slow(
+            {"rope_parameters": {"partial_rotary_factor": 0.5}, "rope_scaling": None},
+            "`partial_rot",
+        ),
         ({"use_sliding_window": True}, "`use_sliding_window` must be false"),
         ({"layer_types": ["sliding_attention"] * 2}, "`layer_types` must be full_attention for ev"),
-        ({"quantization_config": {"bits": 4}}, "`quantization_config` must be null"),
+        slow({"quantization_config": {"bits": 4}}, "`quantization_config` must be null"),
         ({"hidden_act": "gelu_fast"}, "`hidden_act` must be one of relu, "),
         ({"rms_norm_eps": 0}, "`rms_norm_eps` must be a number above 0"),
-        ({"rope_theta": -1}, "`rope_theta` must be a number above 0"),
+        slow({"rope_theta": -1}, "`rope_theta` must be a number above 0"),
         ({"num_key_value_heads": 4}, "`num_key_value_heads` must be a divisor of 6"),
-        ({"num_attention_heads": 7, "num_key_value_heads": 7}, "`hidden_size` must be a multiple"),
+        slow(
+            {"num_attention_heads": 7, "num_key_value_heads": 7}, "`hidden_size` must be a multiple"
+        ),
         ({"head_dim": 5}, "`head_dim` must be even"),
         ({"num_hidden_layers": 10**9}, r"layers\.9+\.self_attn\.q_proj\.weight is missing"),
-        ({"intermediate_size": 10**11}, r"down_proj\.weight must have the shape \[24, 10+\]"),
+        slow({"intermediate_size": 10**11}, r"down_proj\.weight must have the shape \[24, 10+\]"),
         ({"max_position_embeddings": 10**11}, "`max_position_embeddings` must be at most 4194304"),
         ({"vocab_size": 10**9}, r"embed_tokens\.weight must have 1000000000 rows"),
-        ({"head_dim": 10**10}, r"q_proj\.weight must have the shape \[6"),
+        slow({"head_dim": 10**10}, r"q_proj\.weight must have the shape \[6"),
         ({"eos_token_id": 10**9}, r"`eos_token_id` must be one or more of the \d+ token ids"),
-        ({"eos_token_id": 40}, "must not be a piece of text"),
+        slow({"eos_token_id": 40}, "must not be a piece of text"),
         ({"attention_bias": True}, r"q_proj\.bias is missing"),
     ],
 )
@@ -303,10 +310,8 @@ def search_of(generator, prompts, search):
     return [[int(token) for token in row if token != config.pad_id] for row in tokens]
 
 
-@pytest.mark.slow_variants(1)
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["qwen3", "mistral", "yarn"])
-def test_texts_go_on_as_in_numpy_in_a_run_as_well(kind, tmp_path):
+def test_texts_go_on_as_in_numpy_in_a_run_as_well(tmp_path, kind="yarn"):
     settings, tensors = write_folder(tmp_path / "hf", kind)
     generator = from_pretrained(tmp_path / "hf")
     assert isinstance(generator, TextGenerator)

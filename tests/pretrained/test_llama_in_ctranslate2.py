@@ -55,7 +55,6 @@ def generator_of(folder, kind, changes):
 
 
 @pytest.mark.long
-@pytest.mark.slow_variants(1)
 @pytest.mark.parametrize("name", CASES)
 def test_tokens_are_those_of_the_run(name, tmp_path):
     pipeline = generator_of(tmp_path / "hf", *CASES[name])

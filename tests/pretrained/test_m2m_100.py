@@ -8,6 +8,7 @@ import opus_folders
 import pytest
 import sentencepiece
 import seq2seq_folders
+from marks import slow
 from seq2seq_folders import NLLB_CODES, pieces, write_folder
 
 from keras_transformer import Beam, Greedy, Shortlist, TransformerConfig, from_pretrained
@@ -32,8 +33,7 @@ def rows_of(settings, first, second, place, lengths=(7, 3, 1), seed=0):
     return ours.astype("int32"), theirs
 
 
-@pytest.mark.fast_variants(1)
-@pytest.mark.parametrize("name", ["m2m100", "nllb_legacy"])
+@pytest.mark.parametrize("name", [slow("m2m100"), "nllb_legacy"])
 def test_logits_states_and_searches(name, tmp_path):
     settings, tensors = write_folder(tmp_path, name)
     checkpoint = read_checkpoint(tmp_path)
@@ -65,8 +65,7 @@ def test_logits_states_and_searches(name, tmp_path):
         assert score / len(row) == pytest.approx(float(expected), abs=1e-4)  # the first is free
 
 
-@pytest.mark.fast_variants(1)
-@pytest.mark.parametrize("name", ["m2m100", "nllb", "nllb_legacy"])
+@pytest.mark.parametrize("name", [slow("m2m100"), slow("nllb"), "nllb_legacy"])
 def test_ids_have_the_tokens_of_languages_in_front(name, tmp_path):
     write_folder(tmp_path, name)
     checkpoint = read_checkpoint(tmp_path)

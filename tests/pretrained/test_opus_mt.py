@@ -12,6 +12,7 @@ import pytest
 import safetensors.numpy
 import sentencepiece
 import tensorflow as tf
+from marks import slow
 from opus_folders import (
     CODES,
     SIZES,
@@ -94,9 +95,9 @@ KINDS = {
 }  # fmt: skip
 
 
-@pytest.mark.fast_variants(1)
 @pytest.mark.parametrize(
-    ("kind", "left"), [*((kind, False) for kind in KINDS), ("shared", True), ("separate", True)]
+    ("kind", "left"),
+    [*(slow(kind, False) for kind in KINDS), slow("shared", True), ("separate", True)],
 )
 def test_logits_and_encoder_states(kind, left, tmp_path):
     changes = dict(KINDS[kind])

@@ -7,6 +7,7 @@ import pytest
 import seq2seq_folders as folders
 import t5_folders
 import tokenizer_json
+from marks import slow
 
 from keras_transformer.pretrained.files.folder import CheckpointFolder
 from keras_transformer.pretrained.multilingual import fairseq_vocabulary
@@ -67,11 +68,7 @@ def write_nllb(folder):
     return SPM
 
 
-SLOW = [pytest.param(write, marks=pytest.mark.slow) for write in (write_pegasus, write_nllb)]
-
-
-@pytest.mark.slow_variants(1)
-@pytest.mark.parametrize("write", [write_t5, *SLOW])
+@pytest.mark.parametrize("write", [write_t5, slow(write_pegasus), slow(write_nllb)])
 def test_a_folder_without_the_model_has_the_same_ids(tmp_path, write):
     name = write(tmp_path)
     expected = read_checkpoint(tmp_path).tokenizers

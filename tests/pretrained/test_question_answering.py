@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import roberta_folders
 import tensorflow as tf
+from marks import slow
 
 from keras_transformer import QuestionAnswerer, WordPieceTokenizer, from_pretrained
 from keras_transformer.export import export_litert, export_saved_model
@@ -135,8 +136,7 @@ def test_answers_are_the_best_spans_of_the_checkpoint(family, tmp_path):
     assert open_run(run.path)(EXAMPLES) == [result.text for result in results]
 
 
-@pytest.mark.fast_variants(1)
-@pytest.mark.parametrize("layout", ["bert", "separator"])
+@pytest.mark.parametrize("layout", [slow("bert"), "separator"])
 def test_a_passage_may_have_no_answer(layout):
     """The answer is empty if that is more probable than every span, in every window."""
     known, rng = WordPieceTokenizer(bert_folders.PIECES), np.random.default_rng(0)

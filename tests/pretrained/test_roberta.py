@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 import tensorflow as tf
+from marks import slow, slow_except
 from roberta_folders import (
     PIECES,
     PLAIN,
@@ -34,8 +35,7 @@ KINDS = {
 }
 
 
-@pytest.mark.fast_variants(2)
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", slow_except(KINDS, "float16", "tensors of another head"))
 def test_states_and_logits(kind, tmp_path):
     settings, tensors = write_folder(tmp_path, **KINDS[kind])
     checkpoint = read_checkpoint(tmp_path)
@@ -76,10 +76,8 @@ def test_words_get_the_labels_of_the_checkpoint(prefix_space, tmp_path):
     assert len(labels) > 1
 
 
-@pytest.mark.slow_variants(1)
 @pytest.mark.slow
-@pytest.mark.parametrize("lines", [True, False])
-def test_texts_get_the_labels_of_the_checkpoint(lines, tmp_path):
+def test_texts_get_the_labels_of_the_checkpoint(tmp_path, lines=False):
     settings, tensors = write_folder(tmp_path / "hf", lines=lines)
     classifier = from_pretrained(tmp_path / "hf")
     assert isinstance(classifier, Classifier)
@@ -184,9 +182,17 @@ def test_a_saved_model_of_strings_and_a_tflite_file_of_ids(tmp_path):
     assert export_litert(classifier, tmp_path / "m.tflite", TEXTS)["agreement"] == 1
 
 
-@pytest.mark.fast_variants(1)
-@pytest.mark.parametrize("inside", [True, False])
-@pytest.mark.parametrize("option", [True, False, None])
+@pytest.mark.parametrize(
+    ("option", "inside"),
+    [
+        slow(True, True),
+        slow(True, False),
+        slow(False, True),
+        slow(False, False),
+        slow(None, True),
+        (None, False),
+    ],
+)
 def test_the_options_decide_about_the_first_space(inside, option, tmp_path):
     """As in `transformers`: `tokenizer.json` has the option as well, and it is not used."""
     write_folder(tmp_path, lines=False)

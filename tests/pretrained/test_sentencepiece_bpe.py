@@ -44,7 +44,6 @@ def edited(folder, **changes):
     return folder
 
 
-@pytest.mark.fast_variants(3)
 @pytest.mark.parametrize("kind", ["model", *PREFIXES])
 def test_ids_and_texts(kind, tmp_path):
     write_folder(tmp_path, kind)
@@ -133,7 +132,6 @@ def test_an_end_token_after_prompts_is_not_carried_over(tmp_path):
     assert note.startswith("`add_eos_token` is not carried over")
 
 
-@pytest.mark.fast_variants(3)
 @pytest.mark.parametrize(
     ("kind", "options", "starts"),
     [
@@ -152,7 +150,6 @@ def test_the_files_decide_about_a_token_at_the_beginning(kind, options, starts, 
     assert config.decoder.hides_start is not starts
 
 
-@pytest.mark.fast_variants(1)
 @pytest.mark.parametrize("pad", [0, 1, 2, None])
 def test_the_unknown_token_does_not_pad(pad, tmp_path):
     """Nor do those that begin or end a text."""
@@ -217,7 +214,6 @@ PREPENDED = PREFIXES["prepend"]["normalizer"]["normalizers"]
 RULE = "`normalizer` must be one that writes ▁ for a space"
 
 
-@pytest.mark.fast_variants(8)
 @pytest.mark.parametrize(
     ("content", "message"),
     [
@@ -293,10 +289,8 @@ def test_special_tokens_must_not_be_text(tmp_path):
         read(tmp_path / "added")
 
 
-@pytest.mark.slow_variants(1)
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["model", "first"])
-def test_texts_go_on_as_in_numpy_in_a_run_as_well(kind, tmp_path):
+def test_texts_go_on_as_in_numpy_in_a_run_as_well(tmp_path, kind="first"):
     settings, tensors = write_folder(tmp_path / "hf", kind)
     generator = from_pretrained(tmp_path / "hf")
     texts = ["A dog is", "", "the film"]

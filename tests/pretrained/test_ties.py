@@ -33,7 +33,6 @@ def tied_settings(folder, tied):
     (folder / "config.json").write_text(json.dumps({**content, "tie_word_embeddings": tied}))
 
 
-@pytest.mark.slow_variants(1)
 @pytest.mark.parametrize("name", CASES)
 def test_weights_in_the_file_are_used_although_the_settings_tie_them(tmp_path, name):
     _, tensors, *_ = WRITERS[name](tmp_path, tie_word_embeddings=False)
@@ -47,7 +46,6 @@ def test_weights_in_the_file_are_used_although_the_settings_tie_them(tmp_path, n
     np.testing.assert_allclose(kernel[: len(tensors[output])], tensors[output], atol=1e-6)
 
 
-@pytest.mark.slow_variants(1)
 @pytest.mark.parametrize("name", CASES)
 def test_output_weights_that_are_missing_are_those_of_the_embedding(tmp_path, name):
     WRITERS[name](tmp_path, tie_word_embeddings=True)

@@ -16,6 +16,7 @@ import t5_folders
 import unigram_folders
 import vit_folders
 from click.testing import CliRunner
+from marks import slow_except
 
 from keras_transformer import from_pretrained
 from keras_transformer.cli.main import cli
@@ -91,8 +92,7 @@ def whole_of(name, tmp_path):
     return read_checkpoint(tmp_path / "hf/model.npz" if name == "marian" else tmp_path / "hf")
 
 
-@pytest.mark.fast_variants(1)
-@pytest.mark.parametrize("name", FOLDERS)
+@pytest.mark.parametrize("name", slow_except(FOLDERS, "camembert"))
 def test_texts_logits_and_rules_are_those_of_the_checkpoint(name, tmp_path):
     whole = whole_of(name, tmp_path)
     smaller, kept = trim(whole, [lines_of(tmp_path)])
@@ -201,7 +201,6 @@ def test_the_command_writes_a_run_and_its_provenance(tmp_path):
         np.testing.assert_allclose(ours.probabilities, theirs.probabilities, rtol=0, atol=1e-6)
 
 
-@pytest.mark.fast_variants(2)
 @pytest.mark.parametrize(
     ("content", "message"),
     [

@@ -153,10 +153,8 @@ def test_greedy_search_follows_the_rules(timestamps, tmp_path):
         assert (output[len(expected) :] == read.model.config.pad_id).all()
 
 
-@pytest.mark.slow_variants(1)
 @pytest.mark.slow
-@pytest.mark.parametrize("timestamps", [False, True])
-def test_beams_follow_the_rules_and_prompts_do_not_count(timestamps, tmp_path):
+def test_beams_follow_the_rules_and_prompts_do_not_count(tmp_path, timestamps=True):
     read, settings, tensors, generation, prompt = opened(tmp_path, timestamps)
     frames, pad, how = frames_of(settings, 5), read.model.config.pad_id, {"cache_length": 12}
     single = beam_decode(read.model, frames, beam_size=1, **how)[0]

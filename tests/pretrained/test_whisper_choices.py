@@ -154,10 +154,8 @@ def test_beams_of_rows_are_those_of_the_row_alone(opened):
         assert float(value[0]) == pytest.approx(float(total[0]) / length, abs=1e-4)
 
 
-@pytest.mark.slow_variants(1)
 @pytest.mark.slow
-@pytest.mark.parametrize("size", [1, 3])
-def test_the_detected_language_is_the_most_probable_one(size, opened):
+def test_the_detected_language_is_the_most_probable_one(opened, size=3):
     read, settings, tensors = opened
     frames, languages = sound_frames(settings, 9), np.array(ids(*LANGUAGES))
     logits = logits_after_start(settings, tensors, frames)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 import whisper_folders
+from marks import long
 
 from keras_transformer import SpeechRecognizer
 from keras_transformer.audio.wav import encode_wav
@@ -58,7 +59,7 @@ def pipeline(request, tmp_path_factory):
     return pipeline
 
 
-@pytest.mark.slow_variants(1)
+@pytest.mark.parametrize("pipeline", [long("timestamps"), "beam"], indirect=["pipeline"])
 def test_a_saved_model(pipeline, tmp_path):
     files = [*recordings()]
     report = export_saved_model(pipeline, tmp_path / "m", files)
@@ -99,8 +100,9 @@ def test_a_saved_model(pipeline, tmp_path):
             )
 
 
-@pytest.mark.slow_variants(1)
-@pytest.mark.parametrize("quantize", ["none", "int8"])
+@pytest.mark.parametrize(
+    ("pipeline", "quantize"), [long("timestamps", "none"), ("beam", "int8")], indirect=["pipeline"]
+)
 def test_a_tflite_file(pipeline, quantize, tmp_path):
     pytest.importorskip("ai_edge_litert")
     files, path = [*recordings()], tmp_path / "m.tflite"

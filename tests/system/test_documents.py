@@ -130,7 +130,6 @@ UNMARKED = [page for page in PAGES if any(not b.needs for b in blocks(page, "pyt
 
 
 @pytest.mark.slow
-@pytest.mark.slow_variants(5)
 @pytest.mark.parametrize(
     "page",
     [

@@ -72,13 +72,10 @@ def test_an_example_begins_with_how_to_run_it_and_ends_with_what_to_read_next(na
     assert last.startswith("Read next\n") and "](" in last
 
 
-@pytest.mark.slow_variants(1)
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("name", "missing"),
-    [("sentiment", "--only sst2"), ("multi30k", "--only multi30k"), ("fine_tuning", "hf download")],
-)
-def test_without_its_data_an_example_tells_in_a_line_how_to_get_them(name, missing, tmp_path):
+def test_without_its_data_an_example_tells_in_a_line_how_to_get_them(
+    tmp_path, name="fine_tuning", missing="hf download"
+):
     done = run_example(name, tmp_path, KERAS_TRANSFORMER_DATA=str(tmp_path), CHECKPOINT="")
     assert done.returncode == 1 and not done.stdout
     assert re.fullmatch(r"Set [A-Z_]+ to .*\.", done.stderr.strip().split("\n")[-1])

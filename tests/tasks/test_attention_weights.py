@@ -21,7 +21,6 @@ KINDS = {
 LONG = "the big dog and the cat and a dog and the big cat runs"
 
 
-@pytest.mark.fast_variants(2)
 @pytest.mark.parametrize("pipeline", KINDS)
 def test_kinds_layers_and_heads_are_those_of_the_model(pipeline):
     config = pipeline().model.config
@@ -80,8 +79,9 @@ def test_a_language_model_reads_the_start_token_and_the_text():
     np.testing.assert_array_equal(attention.weights, np.tril(attention.weights))
 
 
-@pytest.mark.fast_variants(2)
-@pytest.mark.parametrize("pipeline", KINDS)
+@pytest.mark.parametrize(
+    "pipeline", [pytest.param(classifier, id="classifier"), pytest.param(generator, id="generator")]
+)
 def test_a_long_text_is_truncated_and_marked(pipeline):
     for attention in pipeline().attention(LONG).values():
         assert attention.truncated

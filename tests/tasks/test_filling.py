@@ -56,9 +56,7 @@ def words_by_hand(models, text, longest=11):
     return words, np.take_along_axis(shares, best, 1)
 
 
-@pytest.mark.fast_variants(1)
-@pytest.mark.parametrize("batch_size", [1, 3, 64])
-def test_words_are_the_most_probable_of_the_model(batch_size):
+def test_words_are_the_most_probable_of_the_model(batch_size=64):
     results = filler().answer([*TEXTS, LONG], batch_size)
     for text, result in zip([*TEXTS, LONG], results, strict=True):
         words, shares = words_by_hand([filler().model], text)
@@ -195,7 +193,6 @@ def wordpiece():
     return WordPieceTokenizer([*special.values(), "a", "##b"], special=special)
 
 
-@pytest.mark.fast_variants(1)
 @pytest.mark.parametrize(
     "make", [lambda: bpe(True), lambda: bpe(False), wordpiece, lambda: filler().source_tokenizer]
 )

@@ -59,9 +59,7 @@ def test_truncated_texts_are_marked_and_counted(summarizer):
     assert summarizer.count_truncated(LINES, batch_size=1) == 1
 
 
-@pytest.mark.fast_variants(1)
-@pytest.mark.parametrize("size", [1, 3])
-def test_the_length_settings_of_a_beam_have_an_effect(summarizer, size):
+def test_the_length_settings_of_a_beam_have_an_effect(summarizer, size=3):
     """For any weights: limits hold for every hypothesis, penalties order them."""
     texts = [line for line in LINES if line]
     for beam in (Beam(size, min_length=7, extra_length=None), Beam(size, max_length=4)):
@@ -73,9 +71,7 @@ def test_the_length_settings_of_a_beam_have_an_effect(summarizer, size):
             assert lengths.max() <= 4
 
 
-@pytest.mark.fast_variants(1)
-@pytest.mark.parametrize("penalty", [0.5, 2.0])
-def test_a_score_is_divided_by_the_length_penalty(summarizer, penalty):
+def test_a_score_is_divided_by_the_length_penalty(summarizer, penalty=2.0):
     source = summarizer.encode([line for line in LINES if line])[0]
     beam = Beam(4, length_penalty=penalty, extra_length=None)
     found = beam(summarizer.model, source)
@@ -103,12 +99,8 @@ def test_evaluation_prints_rouge(summarizer):
     assert set(measured) == {name for name, figure in TASK.metrics.items() if figure.of_texts}
 
 
-@pytest.mark.fast_variants(1)
-@pytest.mark.parametrize(
-    ("kind", "pipeline_class"), [("summarization", Summarizer), ("translation", Translator)]
-)
 def test_the_settings_of_a_run_name_the_task_of_its_model(
-    summarizer, kind, pipeline_class, tmp_path
+    summarizer, tmp_path, kind="translation", pipeline_class=Translator
 ):
     run = Run(tmp_path)
     run.write_tokenizers(summarizer.tokenizers)

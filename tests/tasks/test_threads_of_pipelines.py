@@ -45,11 +45,7 @@ FAST = "classification"
 
 
 @pytest.mark.slow
-@pytest.mark.slow_variants(2)
-@pytest.mark.parametrize(
-    "task",
-    [FAST, *(pytest.param(task, marks=pytest.mark.slow) for task in TASKS if task != FAST)],
-)
+@pytest.mark.parametrize("task", ["token_classification", "image_classification"])
 def test_single_pass_models(task):
     make, examples = TASKS[task]
     pipeline, batches = fresh(make), turned(examples)
@@ -58,10 +54,8 @@ def test_single_pass_models(task):
     assert len({str(answer) for answer in answers[0]}) > 1
 
 
-@pytest.mark.slow_variants(1)
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", SEARCHES)
-def test_searches(kind):
+def test_searches(kind="language_modelling"):
     make, search = SEARCHES[kind]
     pipeline, batches = fresh(make), turned(LINES)
     answers = in_threads(lambda batch: answers_to(pipeline, batch, search), batches)

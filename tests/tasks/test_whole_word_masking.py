@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import sentencepiece
 import tensorflow as tf
+from marks import slow
 from pipelines import LINES, SIZES, tokenizer
 
 from keras_transformer import MaskedLanguageModelConfig
@@ -79,10 +80,9 @@ def seeds(count, seed=1):
     return seeds_from(tf.constant(np.random.default_rng(seed).random((count, 2)), tf.float32))
 
 
-@pytest.mark.fast_variants(1)
-@pytest.mark.slow_variants(3)
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("rate", [0.15, 0.5])
+@pytest.mark.parametrize(
+    ("rate", "kind"), [slow(0.5, "WordPiece"), slow(0.5, "byte-level BPE"), (0.5, "SentencePiece")]
+)
 def test_words_are_hidden_as_a_whole_and_as_many_tokens_as_without_words(kind, rate):
     known, words = KINDS[kind](), texts(2000)
     tokens, sizes = encoded(known, words)

@@ -8,7 +8,8 @@ import pytest
 import tensorflow as tf
 from chromium import call, program
 from hostile_texts import assert_equal
-from reader_cases import VOCABULARIES, answers, members_of, rows, texts, vocabulary
+from marks import long, slow
+from reader_cases import answers, members_of, rows, texts, vocabulary
 from test_word_patterns import split
 
 from keras_transformer.tasks.classification.classifier import ClassificationCodec
@@ -30,9 +31,22 @@ def written(members, folder):
     return {name: str(folder / name) for name in members}
 
 
-@pytest.mark.slow_variants(5)
 @pytest.mark.slow
-@pytest.mark.parametrize("name", VOCABULARIES)
+@pytest.mark.parametrize(
+    "name",
+    [
+        long("cased"),
+        "short",
+        long("accents"),
+        "gpt2",
+        long("wordpiece"),
+        "gpt2_digits",
+        long("llama3"),
+        "found",
+        long("incomplete"),
+        "qwen2",
+    ],
+)
 def test_ids_offsets_and_texts_are_those_of_the_tokenizer(name, tmp_path):
     program("node")
     tokenizer = vocabulary(name)
@@ -80,9 +94,8 @@ def test_large_vocabularies_and_long_texts(tmp_path):
     assert found["ids"] == vocabulary("found").tokenize(texts).to_list()
 
 
-@pytest.mark.slow_variants(1)
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["short", "wordpiece"])
+@pytest.mark.parametrize("name", [long("short"), "wordpiece"])
 def test_every_code_point_is_normalised_as_by_the_tokenizer(name, tmp_path):
     program("node")
     tokenizer = vocabulary(name)
@@ -122,8 +135,7 @@ def metadata(codec, task, lengths):
     return {**codec.metadata(), "task": task, "signatures": signatures}
 
 
-@pytest.mark.fast_variants(2, ci=12)
-@pytest.mark.parametrize("name", ["found", "wordpiece", "qwen2"])
+@pytest.mark.parametrize("name", [slow("found"), "wordpiece", "qwen2"])
 def test_texts_are_classified_as_in_python(name, tmp_path):
     """The probabilities of the model here depend on the sum of the ids."""
     program("node")
@@ -150,8 +162,7 @@ def test_texts_are_classified_as_in_python(name, tmp_path):
     assert [answer["cut"] for answer in found["answers"]] == cut and {*cut} == {True, False}
 
 
-@pytest.mark.fast_variants(2, ci=12)
-@pytest.mark.parametrize("name", ["found", "wordpiece", "qwen2"])
+@pytest.mark.parametrize("name", [slow("found"), "wordpiece", "qwen2"])
 def test_words_are_labelled_as_in_python(name, tmp_path):
     """The label of a token here depends on its id."""
     program("node")

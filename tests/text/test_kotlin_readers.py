@@ -20,7 +20,6 @@ def units(text):
     return " ".join(f"{unit:x}" for unit in struct.unpack(f"<{len(content) // 2}H", content))
 
 
-@pytest.mark.slow_variants(3)
 @pytest.mark.slow
 @pytest.mark.skipif(kotlin_program.without_kotlin(), reason="needs kotlinc and java")
 @pytest.mark.parametrize("name", VOCABULARIES)

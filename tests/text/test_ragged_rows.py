@@ -31,10 +31,8 @@ def test_values_are_repeated(counts):
     np.testing.assert_array_equal(found, np.repeat(values, counts))
 
 
-@pytest.mark.slow_variants(1)
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["wordpiece", "byte-bpe"])
-def test_one_long_text_does_not_widen_the_others(kind):
+def test_one_long_text_does_not_widen_the_others(kind="byte-bpe"):
     """The peak of memory grows by far less than a table with a byte for each place."""
     if kind == "wordpiece":
         letters = [*string.ascii_lowercase]

@@ -2,6 +2,7 @@
 
 import bpe_in_python
 import pytest
+from marks import slow
 from test_wordpiece import LINES, SPECIAL, hostile, vocabulary
 
 from keras_transformer.text.sentencepiece_model import messages
@@ -110,8 +111,7 @@ def test_byte_bpe_loses_found_tokens_and_whole_words_that_are_not_used():
     assert "dog" in kept and tokens(smaller, "xdogx") == ["x", "dog", "x"]
 
 
-@pytest.mark.fast_variants(1, ci=12)
-@pytest.mark.parametrize("lowercase", [False, True])
+@pytest.mark.parametrize("lowercase", [slow(False), True])
 def test_wordpiece_encodes_hostile_texts_as_before(lowercase):
     pieces = vocabulary(LINES, lowercase)
     tokenizer = WordPieceTokenizer(pieces)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from hostile_texts import SOME, assert_equal, hostile, rows
+from marks import slow
 
 from keras_transformer.text.bert_normalizer import BertNormalizer
 from keras_transformer.text.tokenizers import Tokenizers, WordPieceTokenizer
@@ -50,8 +51,7 @@ def make_tokenizer(ids, lowercase):
     return WordPieceTokenizer(list(ids), BertNormalizer(lowercase=lowercase))
 
 
-@pytest.mark.fast_variants(1)
-@pytest.mark.parametrize("lowercase", [True, False])
+@pytest.mark.parametrize("lowercase", [slow(True), False])
 def test_ids_equal_those_of_the_algorithm(lowercase):
     ids = vocabulary(LINES, lowercase)
     texts = [*LINES, *hostile(3000, 1, stable())]

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from batches import batch
+from marks import slow
 from support import on_two_devices, randomise, small_config
 
 from keras_transformer import PositionalEmbedding, Transformer
@@ -92,11 +93,8 @@ def weights_of(model):
     return [weight.numpy() for weight in model.trainable_variables]
 
 
-@pytest.mark.slow_variants(1)
 @pytest.mark.slow
-@pytest.mark.parametrize("clip", [None, 0.1])
-@each_tie
-def test_a_plain_transformer(tie, clip):
+def test_a_plain_transformer(tie="none", clip=0.1):
     """Uses `compile` and `fit` like any user of Keras."""
     model = make_model(tie)
     model.compile(adam(clip), LabelSmoothedCrossEntropy(SMOOTHING), jit_compile=False)
@@ -105,15 +103,9 @@ def test_a_plain_transformer(tie, clip):
     assert_dense_adam(weights_of(model), tie, clip)
 
 
-@pytest.mark.slow_variants(2)
 @pytest.mark.parametrize(
-    ("clip", "accumulate"),
-    [
-        (0.1, 2),
-        *(pytest.param(*row, marks=pytest.mark.slow) for row in ((0.1, 1), (None, 1), (None, 2))),
-    ],
+    ("tie", "clip", "accumulate"), [slow("target", 0.1, 1), ("none", 0.1, 2), slow("none", None, 2)]
 )
-@each_tie
 def test_the_learner(tie, clip, accumulate):
     model = make_model(tie)
     learner = learner_of(model, clip, accumulate)

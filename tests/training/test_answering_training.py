@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from click.testing import CliRunner
+from marks import slow
 from pipelines import SIZES, tokenizer
 from small_runs import At, assert_same_end, run_quietly
 
@@ -69,8 +70,7 @@ def test_ends_are_the_first_tokens_of_their_segments():
         assert last - first == segment
 
 
-@pytest.mark.fast_variants(1)
-@pytest.mark.parametrize(("layout", "between"), [("bert", 1), ("roberta", 2)])
+@pytest.mark.parametrize(("layout", "between"), [slow("bert", 1), ("roberta", 2)])
 def test_ends_are_the_outer_tokens_of_words_in_other_layouts(layout, between):
     """The answer's first and last token, or twice the first of a row without the answer."""
     pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "a", "dog", "##s", "##run", "cat", "."]

@@ -13,6 +13,7 @@ import rich.console
 from array_corpora import KINDS, write_corpus
 from click.testing import CliRunner
 from documents import ROOT, unrun_examples
+from marks import slow, slow_except
 from small_runs import At, assert_same_end, finished_runs, run_quietly
 
 from keras_transformer import ImageRecognizer, SeriesSimulator
@@ -42,8 +43,7 @@ def command(*arguments, data=b""):
     return done.stdout
 
 
-@pytest.mark.fast_variants(1)
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", slow_except(KINDS, "time_series"))
 def test_a_run_is_self_contained(finished, kind):
     folder, figures = finished(kind)
     run, pipeline = Run(folder), open_run(folder)
@@ -59,9 +59,7 @@ def test_a_run_is_self_contained(finished, kind):
     assert run.history.is_file()
 
 
-@pytest.mark.fast_variants(1)
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_run_keeps_the_settings_it_was_started_with(finished, corpus, kind):
+def test_a_run_keeps_the_settings_it_was_started_with(finished, corpus, kind="time_series"):
     assert load_settings(finished(kind)[0] / "config.toml") == load_settings(
         corpus / f"{kind}.toml"
     )
@@ -84,8 +82,7 @@ def test_a_resumed_run_ends_like_an_uninterrupted_one(finished, corpus, tmp_path
     assert_same_end(tmp_path / "run", finished(kind))
 
 
-@pytest.mark.fast_variants(1)
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", slow_except(KINDS, "time_series"))
 def test_an_evaluation_equals_the_validation(finished, kind):
     folder, figures = finished(kind)
     results = evaluate_split(folder, "validation")
@@ -104,18 +101,16 @@ def test_an_evaluation_equals_the_validation(finished, kind):
         assert figures["model_update"] == figures["best_update"]
 
 
-@pytest.mark.fast_variants(1)
-@pytest.mark.parametrize("kind", KINDS)
-def test_an_average_is_a_run(finished, tmp_path, kind):
+def test_an_average_is_a_run(finished, tmp_path, kind="time_series"):
     output = average_checkpoints(finished(kind)[0], 2, tmp_path / "average")
     assert set(evaluate_split(output, "validation")) == set(
         evaluate_split(finished(kind)[0], "validation")
     )
 
 
-@pytest.mark.fast_variants(1)
-@pytest.mark.parametrize("kind", KINDS)
-def test_training_is_not_resumed_with_a_changed_corpus(finished, corpus, tmp_path, kind):
+def test_training_is_not_resumed_with_a_changed_corpus(
+    finished, corpus, tmp_path, kind="time_series"
+):
     folder = shutil.copytree(finished(kind)[0], tmp_path / "run")
     copy = shutil.copytree(corpus, tmp_path / "corpus")
     if kind == "time_series":
@@ -134,10 +129,10 @@ def test_training_is_not_resumed_with_a_changed_corpus(finished, corpus, tmp_pat
     assert path and key
 
 
-@pytest.mark.slow_variants(1)
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", KINDS)
-def test_training_can_start_from_the_weights_of_a_run(finished, corpus, tmp_path, kind):
+def test_training_can_start_from_the_weights_of_a_run(
+    finished, corpus, tmp_path, kind="time_series"
+):
     folder, figures = finished(kind)
     overrides = [f'model.start_from="{folder}"', "training.updates=1", "schedule.peak=1e-9"]
     settings = load_settings(corpus / f"{kind}.toml", [*overrides, "training.validate_every=1"])
@@ -190,16 +185,15 @@ def test_paths_of_images_are_predicted(finished, corpus, tmp_path):
     assert results["accuracy"] == evaluate_split(folder, "validation")["accuracy"]
 
 
-@pytest.mark.fast_variants(1, ci=12)
 @pytest.mark.parametrize(
     ("kind", "line", "message"),
     [
-        (
+        slow(
             "image_classification",
             "nowhere.png",
             "Error: line 1: nowhere.png: cannot be read: No such file",
         ),
-        (
+        slow(
             "image_classification",
             "large.png",
             "large.png: must have height x width x channels of 4",
@@ -215,7 +209,6 @@ def test_a_wrong_line_is_reported_in_one_line(finished, tmp_path, monkeypatch, k
     assert done.exit_code == 1 and done.stderr.count("\n") == 1 and message in done.stderr
 
 
-@pytest.mark.fast_variants(1, ci=12)
 def test_wrong_images_are_reported(finished):
     recognizer = ImageRecognizer.from_run(finished("image_classification")[0])
     good = np.zeros((4, 6, 1), "uint8")

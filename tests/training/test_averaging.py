@@ -34,9 +34,7 @@ def mean_of_archives(folder, updates):
     }
 
 
-@pytest.mark.fast_variants(1)
-@pytest.mark.parametrize("last", [1, 2, 3])
-def test_the_weights_are_the_mean_of_the_archives(folder, last):
+def test_the_weights_are_the_mean_of_the_archives(folder, last=3):
     before = Run(folder).model.read_bytes()
     output = average_checkpoints(folder, last)
     assert output == folder.with_name(f"run-average-{last}")

@@ -32,13 +32,8 @@ def test_french_differs_from_german_only_in_its_data(size):
     assert french == german
 
 
-@pytest.mark.slow_variants(1)
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "name",
-    [n if n == "wmt14_en_de_base" else pytest.param(n, marks=pytest.mark.long) for n in NAMES],
-)
-def test_a_configuration_of_the_paper_takes_a_step(tmp_path, name):
+def test_a_configuration_of_the_paper_takes_a_step(tmp_path, name="wmt14_en_de_base"):
     metrics = in_own_process(step, name, tmp_path / "run")
     assert metrics["updates"] == 1
     layers, d_model = NAMES[name]

@@ -11,6 +11,7 @@ import signal
 import numpy as np
 import pytest
 from documents import ROOT, unrun_examples
+from marks import long, slow
 from small_runs import At, assert_same_end, finished_runs, run_quietly
 
 from keras_transformer import (
@@ -84,7 +85,6 @@ MORE = {
     "translation": {"model": 'tie = "target"', "vocabulary": "shared = false"},
 }
 KINDS = list(MORE)
-LIKE_OTHERS = ("summarization", "labelling", "masked_language_modelling", "translation")
 LABELS = ("2", "3", "10")  # sorted as numbers, not as text
 
 
@@ -150,13 +150,16 @@ CLASSES = {
 }
 
 
-@pytest.mark.slow_variants(2)
-# Translations are trained in test_train.py, and summaries like them. Words are labelled like whole
-# texts, and masked language models are trained like causal ones.
-@pytest.mark.fast_variants(1)
 @pytest.mark.parametrize(
     "kind",
-    [pytest.param(k, marks=pytest.mark.slow if k in LIKE_OTHERS else ()) for k in KINDS],
+    [
+        long("classification"),
+        long("labelling"),
+        "language_modelling",
+        slow("masked_language_modelling"),
+        long("summarization"),
+        slow("translation"),
+    ],
 )
 def test_a_run_is_self_contained(finished, corpus, kind):
     folder, figures = finished(kind)
@@ -442,11 +445,10 @@ def test_a_missing_one_of_two_vocabularies_is_reported(finished, tmp_path, name)
         Run(folder).load_tokenizers()
 
 
-@pytest.mark.fast_variants(1, ci=12)
 @pytest.mark.parametrize(
     ("kind", "module", "folder"),
     [
-        ("classification", "classification/classifier", "runs/sst2"),
+        slow("classification", "classification/classifier", "runs/sst2"),
         ("language_modelling", "text_generator", "runs/captions"),
         pytest.param(
             "summarization", "summarization/summarizer", "runs/reports", marks=pytest.mark.slow

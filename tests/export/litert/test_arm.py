@@ -10,6 +10,7 @@ import sys
 import numpy as np
 import pytest
 from arm import Arm, UnavailableError, prepare
+from marks import long
 
 from keras_transformer import Beam
 from keras_transformer.export import export_litert
@@ -39,10 +40,9 @@ for path in sys.argv[3:]:
             rows.append([outputs["tokens"].tolist(), outputs["score"].ravel().tolist()])
 print(json.dumps([platform.machine(), answers]))
 """
-# With NEON only, as in the first 64-bit phones; with int8 dot products, as in phones since 2018;
-# and with int8 matrix products, as in today's phones and servers. LiteRT has different kernels for
-# each.
-PROCESSORS = ("cortex-a53", "cortex-a76", "neoverse-v1")
+# LiteRT has different kernels for processors with NEON only, as in the first 64-bit phones
+# (cortex-a53), with int8 dot products, as in phones since 2018 (cortex-a76), and with int8 matrix
+# products, as in today's phones and servers (neoverse-v1).
 BOUNDS = {"none": 1e-5, "int8": 2e-4, "int4": 2e-4}
 
 
@@ -85,8 +85,7 @@ def local_outputs(arguments):
     return json.loads(done.stdout)[1]
 
 
-@pytest.mark.slow_variants(1)
-@pytest.mark.parametrize("processor", PROCESSORS)
+@pytest.mark.parametrize("processor", [long("cortex-a53"), long("cortex-a76"), "neoverse-v1"])
 def test_arm_gives_the_same_tokens_and_scores(arm, files, arguments, local_outputs, processor):
     machine, there = json.loads(arm.python(processor, PROGRAM, "AUTO", *arguments))
     assert machine == "aarch64"
@@ -101,8 +100,7 @@ def test_arm_gives_the_same_tokens_and_scores(arm, files, arguments, local_outpu
             )  # fmt: skip
 
 
-@pytest.mark.slow_variants(1)
-@pytest.mark.parametrize("processor", PROCESSORS[:2])
+@pytest.mark.parametrize("processor", [long("cortex-a53"), "cortex-a76"])
 def test_int4_gives_the_same_tokens_without_xnnpack(
     arm, files, arguments, local_outputs, processor
 ):

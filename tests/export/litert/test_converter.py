@@ -6,6 +6,7 @@ import sys
 import numpy as np
 import pytest
 from litert_files import translator_of
+from marks import long
 from stand_in_files import described
 from support import normal, small_config
 from tensorflow.lite.tools import flatbuffer_utils
@@ -36,9 +37,7 @@ def in_this_process(folder, name, quantize):
 
 
 @pytest.mark.slow
-@pytest.mark.slow_variants(1)
-@pytest.mark.parametrize("apart", [False, pytest.param(True, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("quantize", ["int8", pytest.param("none", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("quantize", "apart"), [long("int8", False), ("none", True)])
 def test_the_merged_file_equals_that_of_one_conversion(convert, quantize, apart, monkeypatch):
     monkeypatch.setattr(stand_ins, "SMALLEST", 64)
     expected = convert(quantize)

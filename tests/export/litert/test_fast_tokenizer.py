@@ -41,7 +41,7 @@ def unigram(request, ours, unigram_translator):
     return ours if request.param == "with our rules" else unigram_translator.source_tokenizer
 
 
-@pytest.mark.fast_variants(1)
+@pytest.mark.parametrize("unigram", ["with nmt_nfkc"], indirect=["unigram"])
 def test_the_tokens_of_any_text_are_those_of_the_tokenizer(unigram):
     fast = FastTokenizer(unigram, LENGTH)
     encode_fast = tf.function(lambda text: fast.encode(text, LENGTH), autograph=False)

@@ -10,6 +10,7 @@ import pipelines
 import pytest
 import tensorflow as tf
 from litert_files import translator_of
+from marks import long
 from support import normal, small_config
 from tensorflow.lite.python import schema_py_generated as schema
 from tensorflow.lite.tools import flatbuffer_utils
@@ -345,9 +346,8 @@ KINDS = {
 }
 
 
-@pytest.mark.slow_variants(1)
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [x if x == "recognizer" else long(x) for x in KINDS])
 def test_every_kind_of_model(kind, monkeypatch, tmp_path):
     monkeypatch.setattr(pipelines, "SIZES", {**pipelines.SIZES, "d_model": 64, "d_ff": 96})
     monkeypatch.setattr(pipelines, "translator", pipelines.translator.__wrapped__)

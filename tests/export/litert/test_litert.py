@@ -6,6 +6,7 @@ import zipfile
 import numpy as np
 import pytest
 from litert_files import PHONE, codes_of, operators, tables, translator_of
+from marks import long
 from support import listing
 
 from keras_transformer import Greedy, Transformer, TransformerConfig, Translator, greedy_decode
@@ -139,10 +140,8 @@ def test_the_compiled_model_api_gives_the_same(export, sources):
     np.testing.assert_array_equal(ours.ravel(), tokens[row, 0])
 
 
-@pytest.mark.slow_variants(1)
 @pytest.mark.slow
-@pytest.mark.parametrize("quantize", ["none", "float16", "int8"])
-def test_builtin_operators_only_and_no_output_comes_from_a_loop(export, quantize):
+def test_builtin_operators_only_and_no_output_comes_from_a_loop(export, quantize="int8"):
     names, ends = operators(export(quantize)[0])
     assert "WHILE" in names and "CUSTOM" not in names
     assert "DYNAMIC_UPDATE_SLICE" in names  # the cache is written with it, see `fast_step`
@@ -210,9 +209,8 @@ def test_a_model_can_translate_in_another_thread_during_its_export(translator, s
     assert answers and all(answer == expected for answer in answers)
 
 
-@pytest.mark.slow_variants(2)
 @pytest.mark.slow
-@pytest.mark.parametrize("quantize", ["none", "float16", "int8"])
+@pytest.mark.parametrize("quantize", ["float16", "int8"])
 def test_the_tied_table_is_stored_once(export, translator, quantize):
     """It is used twice, for the embedding and for the logits, in each of two signatures."""
     table = translator.model.source_embedding.table.numpy()
@@ -265,9 +263,8 @@ def test_the_file_contains_its_vocabulary_and_metadata(export, translator):
     assert "differences" not in metadata["agreement"]  # the file contains no sentences
 
 
-@pytest.mark.slow_variants(1)
 @pytest.mark.slow
-@pytest.mark.parametrize("quantize", ["float16", "int8", "int8_static"])
+@pytest.mark.parametrize("quantize", [long("float16"), long("int8"), "int8_static"])
 def test_quantised_files_lose_little(export, quantize):
     """Their products are exact in integers, so the loss is the same on every processor."""
     path, report = export(quantize)

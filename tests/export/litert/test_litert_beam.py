@@ -209,10 +209,8 @@ def test_wrong_searches_are_refused(deep, tmp_path, monkeypatch):
     assert listing(tmp_path) == []
 
 
-@pytest.mark.slow_variants(1)
 @pytest.mark.slow
-@pytest.mark.parametrize("normalization", ["gnmt", "power"])
-def test_a_minimum_length_is_part_of_the_file(normalization, deep, sentences, tmp_path):
+def test_a_minimum_length_is_part_of_the_file(deep, sentences, tmp_path, normalization="power"):
     """Outputs equal those of the run, also where a limit for the source would be shorter."""
     beam = Beam(2, 1.0, normalization, min_length=9, extra_length=2, stopping="score")
     path = tmp_path / "x.tflite"
@@ -252,11 +250,9 @@ def test_a_beam_that_disagrees_is_detected(deep, sentences, tmp_path, monkeypatc
     assert listing(tmp_path) == []
 
 
-@pytest.mark.slow_variants(1)
 @pytest.mark.slow
-@pytest.mark.parametrize("wrong", ["order", "score"])
 def test_a_wrong_second_hypothesis_is_detected(
-    beam_export, deep, sentences, tmp_path, monkeypatch, wrong
+    beam_export, deep, sentences, tmp_path, monkeypatch, wrong="score"
 ):
     """The best hypothesis is right in every sentence."""
     content = model_of(beam_export()[0])

@@ -60,9 +60,8 @@ def tried(monkeypatch):
     return numbers
 
 
-@pytest.mark.slow_variants(2)
 @pytest.mark.slow
-@pytest.mark.parametrize("quantize", ["none", "int8", "int4"])
+@pytest.mark.parametrize("quantize", ["int8", "int4"])
 def test_the_file_equals_the_one_that_the_converter_writes(pipeline, quantize, theirs, tried):
     """The scale of the attention scores, which is no power of 2, is part of query kernels."""
     ours = described(conversion.convert(pipeline, SIGNATURES, quantize))
@@ -71,10 +70,8 @@ def test_the_file_equals_the_one_that_the_converter_writes(pipeline, quantize, t
         assert one == other
 
 
-@pytest.mark.slow_variants(1)
 @pytest.mark.slow
-@pytest.mark.parametrize("quantize", ["int8", "int4"])
-def test_tables_that_only_look_ups_read_have_stand_ins(quantize, tried):
+def test_tables_that_only_look_ups_read_have_stand_ins(tried, quantize="int4"):
     """A model with tables of source and target, beside output weights of their own."""
     sizes = {"vocab_size": 101, "d_model": 24, "num_heads": 2, "num_decoder_layers": 1}
     model = Transformer(small_config(**sizes, target_vocab_size=101, tie="none"))

@@ -133,18 +133,12 @@ def test_the_project_builds(export, tmp_path):
         assert any(name.endswith(".so") for name in archive.namelist())  # LiteRT's native library
 
 
-@pytest.mark.slow_variants(2)
 @pytest.mark.slow
 @pytest.mark.skipif(without_kotlin(), reason="needs kotlinc and java")
 @pytest.mark.parametrize(
     "model",
-    [
-        lambda: vocabulary("bpe", True),
-        lambda: vocabulary("unigram", True),
-        lambda: vocabulary("unigram", False),
-        with_standard_normalization,
-    ],
-    ids=["bpe", "unigram", "whole numbers", "nmt_nfkc"],
+    [lambda: vocabulary("unigram", True), with_standard_normalization],
+    ids=["unigram", "nmt_nfkc"],
 )
 def test_ids_and_texts_are_those_of_the_tokenizer(model, tmp_path):
     tokenizer = SentencePieceTokenizer(model())

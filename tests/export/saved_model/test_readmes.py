@@ -89,9 +89,7 @@ def test_the_example_of_a_long_text_is_its_beginning():
     assert json.loads(quoted(["a" * 9000])) == ["a" * LONGEST_TEXT]
 
 
-@pytest.mark.fast_variants(1)
-@pytest.mark.parametrize("kind", TOKENIZERS)
-def test_the_readme_names_the_operation_that_is_missing(kind):
+def test_the_readme_names_the_operation_that_is_missing(kind="byte-level BPE"):
     make, operation = TOKENIZERS[kind]
     tokenizer = make()
     assert tokenizer.title == kind
@@ -110,10 +108,8 @@ def test_a_graph_without_a_tokenizer_needs_no_module():
 LOAD = "import sys, tensorflow; tensorflow.saved_model.load(sys.argv[1])"
 
 
-@pytest.mark.slow_variants(1)
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", TOKENIZERS)
-def test_without_the_import_loading_names_that_operation(kind, tmp_path):
+def test_without_the_import_loading_names_that_operation(tmp_path, kind="byte-level BPE"):
     make, operation = TOKENIZERS[kind]
     module = tf.Module()
     module.tokenizer = make()

@@ -161,8 +161,7 @@ def test_amounts_are_in_current_currencies():
     assert not {"German Mark", "French Franc"} & names
 
 
-@pytest.mark.fast_variants(3)
-@pytest.mark.parametrize("language", ["aa", "chr", "cch", "en_Shaw", "pt_BR", "zh_Hant", "ar_EG"])
+@pytest.mark.parametrize("language", ["cch", "pt_BR", "ar_EG"])
 def test_a_locale_with_few_words_has_fewer_kinds_of_phrases(language):
     """Some locales lack names, units, currencies or whole formats."""
     for languages in (("en", language), (language, "en")):

@@ -82,10 +82,9 @@ each_kind = pytest.mark.parametrize("kind", KINDS)
 each_way = pytest.mark.parametrize("sampled", [False, True], ids=["usual", "sampled"])
 
 
-@pytest.mark.fast_variants(1)
-@each_way
-@each_kind
-def test_every_epoch_has_as_many_batches_in_its_own_order(epochs, kind, sampled):
+def test_every_epoch_has_as_many_batches_in_its_own_order(
+    epochs, kind="language_modelling", sampled=True
+):
     made = epochs(kind, sampled)
     orders = [plain(made.batches(epoch)) for epoch in (0, 1, 1, tf.constant(2, tf.int64))]
     assert {len(batches) for batches in orders} == {made.steps} and made.steps > 4
@@ -93,10 +92,8 @@ def test_every_epoch_has_as_many_batches_in_its_own_order(epochs, kind, sampled)
     assert orders[0] != orders[1] != orders[3] != orders[0]
 
 
-@pytest.mark.slow_variants(1)
 @pytest.mark.slow
-@each_way
-def test_batches_are_skipped_and_shared_out(epochs, sampled):
+def test_batches_are_skipped_and_shared_out(epochs, sampled=True):
     """Numbered over all epochs, every third batch goes to the same of three workers."""
     made = epochs("classification", sampled)
     whole = [plain(made.batches(epoch)) for epoch in range(2)]
@@ -124,9 +121,10 @@ def test_an_endless_stream_is_one_epoch_after_another(epochs, sampled):
     assert plain(update) == whole[4:6]
 
 
-@pytest.mark.fast_variants(3)
-@each_way
-@each_kind
+@pytest.mark.parametrize(
+    ("kind", "sampled"),
+    [("summarization", True), ("embedding", False), ("language_modelling", True)],
+)
 def test_the_columns_of_an_example_stay_together(epochs, tokenizer, kind, sampled):
     """In any order and with any tokens; the decoder's input is its labels, shifted."""
     texts = set(make_rows(kind)[1])

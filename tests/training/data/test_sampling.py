@@ -154,7 +154,7 @@ def test_windows_contain_all_examples_in_another_order_in_every_epoch(parts):
             np.testing.assert_array_equal(one, two)
 
 
-@pytest.mark.fast_variants(1)
+@pytest.mark.parametrize("parts", ["unigram"], indirect=["parts"])
 def test_shapes_are_those_of_the_first_window(parts):
     made = sampler(parts, window=11)
     widths = {

@@ -75,10 +75,8 @@ def test_a_store_is_written_once(tmp_path, training):
     assert [path.name for path in tmp_path.iterdir()] == [first.folder.name], "nothing else is left"
 
 
-@pytest.mark.fast_variants(1)
-@pytest.mark.parametrize("chunks", [1, 5, 10])
 def test_chunks_encoded_before_a_kill_are_kept(
-    tmp_path, training, small_chunks, monkeypatch, chunks
+    tmp_path, training, small_chunks, monkeypatch, chunks=10
 ):
     expected = content(take(tmp_path / "whole", training))
     save, saved = store_writer._save, []

@@ -8,6 +8,7 @@ import types
 import numpy as np
 import pytest
 from distillations import CONFIG, LONG, ORIGIN, call, lines, settings_of, write_run
+from marks import slow
 from pipelines import SIZES, classifier, tokenizer, translator, with_larger_weights
 
 from keras_transformer import Beam, Run, Transformer, TransformerConfig, Translator, files
@@ -164,9 +165,7 @@ def test_sources_too_long_for_the_teacher_are_left_out(folder, tmp_path, reader)
     ]
 
 
-@pytest.mark.fast_variants(1)
-@pytest.mark.parametrize("stop", [1, 3, 4])
-def test_an_interrupted_call_resumes_where_it_stopped(folder, tmp_path, reader, stop):
+def test_an_interrupted_call_resumes_where_it_stopped(folder, tmp_path, reader, stop=4):
     """Parts of four sentences: stops after the first, third or fourth batch of two."""
     whole, run = Run(tmp_path / "whole"), Run(tmp_path / "run")
     call(folder, whole.path, batch_size=2)
@@ -312,9 +311,16 @@ CHANGES = {
 }
 
 
-@pytest.mark.fast_variants(1)
-@pytest.mark.parametrize("change", CHANGES)
-@pytest.mark.parametrize("complete", [True, False])
+@pytest.mark.parametrize(
+    ("complete", "change"),
+    [
+        slow(True, "another search"),
+        slow(True, "another number of outputs to choose from, other data"),
+        slow(True, "other teachers"),
+        slow(True, "other data"),
+        (False, "another value of `data.cut_source`"),
+    ],
+)
 def test_texts_generated_differently_are_not_mixed(
     folder, tmp_path, reader, change, complete, monkeypatch
 ):

@@ -2,6 +2,7 @@
 
 import pytest
 from distillations import LONG, call, lines, settings_of, write_run
+from marks import slow
 from pipelines import SIZES, tokenizer, with_larger_weights
 
 from keras_transformer import Beam, Run, Transformer, TransformerConfig, Translator
@@ -88,8 +89,7 @@ def test_targets_too_long_for_a_backward_teacher_are_left_out(folder, tmp_path, 
     assert (LONG[::-1], LONG) not in pairs
 
 
-@pytest.mark.fast_variants(1, ci=12)
-@pytest.mark.parametrize("stop", [5, 8])
+@pytest.mark.parametrize("stop", [slow(5), 8])
 def test_both_directions_resume(folder, tmp_path, reader, stop):
     """Six batches of two sentences for each direction, in parts of four sentences."""
     options = {"batch_size": 2, "backward": [folder / "two"], "original": 1.0}

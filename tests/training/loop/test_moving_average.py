@@ -50,10 +50,8 @@ def tiny_model(small_model):
     return lambda: small_model(num_layers=1, num_decoder_layers=1)
 
 
-@pytest.mark.slow_variants(1)
 @pytest.mark.slow
-@pytest.mark.parametrize("policy", ["float32", "mixed_float16"])
-def test_the_block_sees_the_average_and_training_does_not(tiny_model, policy):
+def test_the_block_sees_the_average_and_training_does_not(tiny_model, policy="mixed_float16"):
     plain = trained(tiny_model, Trace(), policy)
     ours = trained(tiny_model, Averaged(), policy, use_ema=True, ema_momentum=0.6)
     for mine, others in zip(ours.weights, plain.weights, strict=True):

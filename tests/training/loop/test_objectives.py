@@ -80,10 +80,8 @@ def after_a_plain_step(model, batches):
     return [np.asarray(v) - RATE * np.asarray(tf.convert_to_tensor(g)) for v, g in weights]
 
 
-@pytest.mark.fast_variants(1)
 @pytest.mark.parametrize(
-    ("accumulate", "jit_compile"),
-    [(1, False), (2, False), pytest.param(1, True, marks=pytest.mark.slow)],
+    ("accumulate", "jit_compile"), [(2, False), pytest.param(1, True, marks=pytest.mark.slow)]
 )
 def test_an_update_equals_a_plain_step(accumulate, jit_compile):
     batches = BATCHES[:accumulate]

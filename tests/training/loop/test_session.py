@@ -144,10 +144,8 @@ def test_a_moving_average_is_the_same_after_an_interruption(averaged, ema_settin
     assert_equal(trained(archives(tmp_path)[6]), trained(archives(averaged[0])[6]))
 
 
-@pytest.mark.slow_variants(1)
 @pytest.mark.slow
-@pytest.mark.parametrize("final_model", ["best", "last"])
-def test_the_best_model_is_kept_and_may_be_the_final_one(configured, tmp_path, final_model):
+def test_the_best_model_is_kept_and_may_be_the_final_one(configured, tmp_path, final_model="last"):
     settings = configured(
         validate_every=1, keep_checkpoints=1, best_by="perplexity", final_model=final_model,
         schedule__peak=1.0, schedule__warmup_steps=4, optimizer__ema_momentum=0.001,
@@ -281,16 +279,14 @@ class Break(At):
         weight.assign(np.full(weight.shape, np.nan))
 
 
-@pytest.mark.slow_variants(1)
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("number", "what", "good"),
-    [
-        (3, "the loss is nan at update 4", "is .*update-00000002.npz;"),
-        (4, r"\S+ is no longer finite after update 4", "is .*update-00000002.npz;"),
-    ],
-)
-def test_a_diverged_training_names_the_checkpoint_on_disk(configured, tmp_path, number, what, good):
+def test_a_diverged_training_names_the_checkpoint_on_disk(
+    configured,
+    tmp_path,
+    number=4,
+    what=r"\S+ is no longer finite after update 4",
+    good="is .*update-00000002.npz;",
+):
     settings = configured(checkpoint_every=2)
     with pytest.raises(ValueError, match=rf"^{what}. The last good checkpoint {good}") as error:
         run_quietly(settings, tmp_path, [Break(number)])

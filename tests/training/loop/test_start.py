@@ -257,7 +257,6 @@ def test_an_encoder_of_a_translation_model_initialises_a_classifier(folder, labe
     assert load_settings(Run(tmp_path / "run").config).model.parts == ["input", "encoder"]
 
 
-@pytest.mark.fast_variants(1)
 @pytest.mark.parametrize(
     ("override", "message"),
     [

@@ -5,6 +5,7 @@ import itertools
 import numpy as np
 import pytest
 import tensorflow as tf
+from marks import slow
 
 from keras_transformer.training.losses import projected as projection
 from keras_transformer.training.losses.cross_entropy import smoothed_cross_entropy
@@ -64,9 +65,7 @@ def measure(hidden, table, labels, weights, smoothing, dtype="float32", bias=Non
     return tf.function(loss_and_gradients, **options)(*tensors)
 
 
-@pytest.mark.fast_variants(2)
-@pytest.mark.parametrize("smoothing", [0.0, 0.1])
-@pytest.mark.parametrize("rows", [1, 4, 6, 22, 23, 100])  # rows of a chunk; 23 is all rows
+@pytest.mark.parametrize(("rows", "smoothing"), [slow(1, 0.0), (6, 0.1), slow(23, 0.1), (100, 0.1)])
 def test_loss_and_gradients_follow_the_formula(monkeypatch, rows, smoothing):
     monkeypatch.setattr(projection, "CHUNK_BYTES", rows * 4 * V)
     loss, by_hidden, by_table = measure(*example(), smoothing)
@@ -80,10 +79,9 @@ def logits_bias():
     return np.random.default_rng(9).normal(size=V)
 
 
-@pytest.mark.fast_variants(1)
-@pytest.mark.parametrize("jit_compile", [False, True])
-@pytest.mark.parametrize("smoothing", [0.0, 0.1])
-@pytest.mark.parametrize("rows", [1, 6, 23])
+@pytest.mark.parametrize(
+    ("rows", "smoothing", "jit_compile"), [slow(1, 0.0, False), (23, 0.1, True)]
+)
 def test_an_output_bias(monkeypatch, rows, smoothing, jit_compile):
     monkeypatch.setattr(projection, "CHUNK_BYTES", rows * 4 * V)
     bias = logits_bias()

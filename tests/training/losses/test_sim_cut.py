@@ -137,7 +137,6 @@ def test_the_loss_of_a_batch_compares_it_with_the_same_batch_after_the_cutoff(sm
 
 
 @pytest.mark.long
-@pytest.mark.slow_variants(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("jit_compile", [False, True])
 def test_without_dropout_and_cutoff_an_update_is_the_same(small_model, jit_compile):

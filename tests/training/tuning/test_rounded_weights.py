@@ -155,9 +155,7 @@ def test_a_moving_average_is_that_of_the_weights_before_rounding():
 
 
 @pytest.mark.slow
-@pytest.mark.slow_variants(1)
-@pytest.mark.parametrize("accumulate", [1, 2])
-def test_gradients_are_those_of_the_rounded_weights(accumulate):
+def test_gradients_are_those_of_the_rounded_weights(accumulate=2):
     data = [batch(LENGTHS, seed) for seed in range(accumulate)]
     one = data[0] if accumulate == 1 else tuple(data)
     model, other = model_of(), model_of()
