@@ -13,9 +13,9 @@ def long(*values, **options):
     return pytest.param(*values, marks=[pytest.mark.slow, pytest.mark.long], **options)
 
 
-def slow_except(variants, *fast):
-    """Returns all variants; only some of them run in `make test`."""
-    return [variant if variant in fast else slow(variant) for variant in variants]
+def slow_except(variants, *fast, mark=slow):
+    """Returns all variants; only some of them run in `make test`, or in `.ci/run`."""
+    return [variant if variant in fast else mark(variant) for variant in variants]
 
 
 def rows(table, fast, slow=()):

@@ -94,6 +94,7 @@ def test_help_does_not_import_tensorflow(tmp_path):
         assert f"\n  {name} ".encode() in done.stdout
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_importing_the_package_registers_its_layers(
     order="keras_transformer, keras", program="program"

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import reference
 import tensorflow as tf
-from marks import slow
+from marks import long, slow
 from predictors import DecoderOnly, Recurrent, prompts
 from support import small_config
 from uncertain_models import BOS, EOS, PAD, logits_of, sources, talkative
@@ -62,7 +62,7 @@ def built_outside_of_graphs():
         predictor_and_reference(name)
 
 
-@pytest.mark.parametrize("name", [slow("ssru"), slow("recurrent"), "ensemble"])
+@pytest.mark.parametrize("name", [long("ssru"), slow("recurrent"), "ensemble"])
 def test_greedy_search_equals_a_loop_in_python(name):
     predictor, inputs, logits = predictor_and_reference(name)
     tokens, scores = greedy_decode(predictor, inputs, LIMIT)
@@ -75,7 +75,7 @@ def test_greedy_search_equals_a_loop_in_python(name):
 
 @pytest.mark.parametrize(
     ("beam_size", "name"),
-    [slow(1, "recurrent"), slow(1, "ensemble"), slow(4, "ssru"), (4, "ensemble")],
+    [slow(1, "recurrent"), slow(1, "ensemble"), long(4, "ssru"), (4, "ensemble")],
 )
 def test_a_beam_equals_a_loop_in_python(name, beam_size):
     predictor, inputs, logits = predictor_and_reference(name)

@@ -5,7 +5,7 @@ import functools
 import numpy as np
 import pytest
 import tensorflow as tf
-from marks import slow
+from marks import long, slow
 from support import randomise, sentences, small_fields
 from uncertain_models import BOS, EOS, PAD, talkative_text, text_prompts
 
@@ -117,8 +117,8 @@ def model_of(kind):
     "kind",
     [
         slow("rotary, grouped, local"),
-        slow("start is hidden"),
-        slow("shared t5"),
+        long("start is hidden"),
+        long("shared t5"),
         "learned, normalised",
     ],
 )

@@ -10,6 +10,7 @@ import pytest
 import tensorflow as tf
 from array_corpora import write_corpus
 from click.testing import CliRunner
+from marks import long, slow_except
 from small_runs import run_quietly
 from support import with_effect
 
@@ -183,7 +184,7 @@ def test_a_saved_model_of_a_series_answers_lines_as_the_run_does(runs, corpus, t
     assert "has no assets.extra/metadata.json, which contains the names of columns" in line
 
 
-@pytest.mark.parametrize("encoder", ENCODERS)
+@pytest.mark.parametrize("encoder", slow_except(ENCODERS, "gru_attention", mark=long))
 def test_a_series_in_a_tflite_file(runs, corpus, tmp_path, encoder):
     """It uses LiteRT's builtin operators only, also for recurrent layers."""
     model = SeriesSimulator.from_run(runs("time_series")).model

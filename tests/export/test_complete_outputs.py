@@ -78,6 +78,7 @@ def test_signatures_of_a_saved_model(forced, pipelines, tmp_path):
         both(expected.ravel().tolist())
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @each_end
 def test_litert_files_of_ids_and_of_strings(forced, pipelines, tmp_path):

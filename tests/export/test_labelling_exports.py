@@ -57,6 +57,7 @@ def assert_same(results, expected):
         np.testing.assert_allclose(result.probabilities, wanted.probabilities, atol=1e-5)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_files_give_the_labels_of_the_run(labeller, version, file, tmp_path):
     expected = labeller.answer(TEXTS)

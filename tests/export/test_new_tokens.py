@@ -65,6 +65,7 @@ def test_prompts_of_all_lengths_get_new_tokens_in_a_run():
     assert [output.text for output in outputs] == found == texts(Greedy(NEW))
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_in_a_saved_model(tmp_path, search=BEAM, jit=False):
     shapes = {"batch_sizes": (4,), "lengths": (LONGEST,)} if jit else {}
@@ -138,6 +139,7 @@ def test_limits_of_translations_in_ctranslate2(search, rules, limits, tmp_path):
     assert not all(one.complete for (one,) in expected), "limits are reached"
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_forced_beginning_is_not_new_in_litert(tmp_path):
     pytest.importorskip("ai_edge_litert")

@@ -103,6 +103,7 @@ def numbers_in(path):
     return sum(int(np.prod(shape)) for name, shape in variables if name.startswith("weights/"))
 
 
+@pytest.mark.long
 def test_exports_of_the_best_path_contain_neither_decoder_nor_loop(files, tmp_path):
     pytest.importorskip("ai_edge_litert")
     pipeline = speech_recognizer().with_search(BestPath())

@@ -141,6 +141,7 @@ def test_a_stack_keeps_the_inputs_of_its_blocks(policy):
         np.testing.assert_allclose(ours, theirs, rtol=0, atol=tolerance * scale)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_model_trains_as_without_it():
     rng = np.random.default_rng(0)

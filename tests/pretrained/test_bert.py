@@ -319,6 +319,7 @@ def test_the_commands_convert_and_print_the_names_of_labels(tmp_path):
     ]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_saved_model_of_strings_and_a_tflite_file_of_ids(tmp_path):
     """Exports are only kept if they answer as the model in memory does."""

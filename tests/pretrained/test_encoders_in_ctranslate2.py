@@ -18,7 +18,7 @@ import pipelines
 import pytest
 import test_sentence_encoders
 from click.testing import CliRunner
-from marks import slow, slow_except
+from marks import long, slow, slow_except
 from pipelines import SIZES, tokenizer, with_larger_weights, write_run
 from support import listing
 
@@ -66,7 +66,7 @@ def rows_of(ids, real, types):
     return rows, None if types is None else types.tolist()
 
 
-@pytest.mark.parametrize("family", [slow("distilbert"), slow("roberta"), "bert"])
+@pytest.mark.parametrize("family", [long("distilbert"), long("roberta"), "bert"])
 def test_ctranslate2_alone_returns_the_states_of_the_checkpoint(family, tmp_path):
     """Rows of several lengths, each with the second text of a pair where the family has types."""
     settings, tensors = masked_heads.write_folder(tmp_path / "hf", family)
@@ -126,7 +126,7 @@ def assert_same(results, expected, atol=1e-5):
         np.testing.assert_allclose(result.numbers, wanted.numbers, rtol=0, atol=atol)
 
 
-@pytest.mark.parametrize("name", slow_except(MAKERS, "answers of pairs with segments"))
+@pytest.mark.parametrize("name", slow_except(MAKERS, "answers of pairs with segments", mark=long))
 def test_every_task_answers_as_the_run_does(name, tmp_path):
     pipeline, examples = MAKERS[name](), examples_of(name)
     report = export_ctranslate2(pipeline, tmp_path / "m", examples)

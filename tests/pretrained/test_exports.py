@@ -69,6 +69,7 @@ def test_a_saved_model_in_a_session_and_in_python(translator, tmp_path):
     assert (greedy != Greedy()(translator.model, source).tokens.numpy()[:, 0]).any()
 
 
+@pytest.mark.long
 def test_a_tflite_file(translator, tmp_path):
     path = tmp_path / "m.tflite"
     report = export_litert(translator, path, SENTENCES, origin=ORIGIN)

@@ -28,7 +28,7 @@ import unigram_folders
 import vit_folders
 import whisper_folders
 from marian_reference import Marian
-from marks import long
+from marks import long, slow_except
 
 from keras_transformer import from_pretrained
 from keras_transformer.pretrained import families as package
@@ -281,7 +281,7 @@ def test_every_family_has_a_row():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [name if name == "whisper" else long(name) for name in ROWS])
+@pytest.mark.parametrize("name", slow_except(ROWS, "whisper", mark=long))
 def test_a_checkpoint_becomes_a_run_that_computes_the_same(name, tmp_path):
     path, example, compare = ROWS[name](tmp_path / "checkpoint")
     checkpoint = read_checkpoint(path)

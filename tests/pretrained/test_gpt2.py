@@ -125,6 +125,7 @@ def greedy(generator, texts):
     return rows, found
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_texts_go_on_as_in_numpy_in_a_run_as_well(tmp_path):
     settings, tensors = write_folder(tmp_path / "hf")

@@ -289,6 +289,7 @@ def test_special_tokens_must_not_be_text(tmp_path):
         read(tmp_path / "added")
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_texts_go_on_as_in_numpy_in_a_run_as_well(tmp_path, kind="first"):
     settings, tensors = write_folder(tmp_path / "hf", kind)

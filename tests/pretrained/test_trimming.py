@@ -16,7 +16,7 @@ import t5_folders
 import unigram_folders
 import vit_folders
 from click.testing import CliRunner
-from marks import slow_except
+from marks import long, slow_except
 
 from keras_transformer import from_pretrained
 from keras_transformer.cli.main import cli
@@ -92,7 +92,7 @@ def whole_of(name, tmp_path):
     return read_checkpoint(tmp_path / "hf/model.npz" if name == "marian" else tmp_path / "hf")
 
 
-@pytest.mark.parametrize("name", slow_except(FOLDERS, "camembert"))
+@pytest.mark.parametrize("name", slow_except(FOLDERS, "camembert", mark=long))
 def test_texts_logits_and_rules_are_those_of_the_checkpoint(name, tmp_path):
     whole = whole_of(name, tmp_path)
     smaller, kept = trim(whole, [lines_of(tmp_path)])

@@ -212,6 +212,7 @@ def test_tensors_without_a_place_are_named(tmp_path):
         read_checkpoint(tmp_path)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_saved_model_of_files_and_a_tflite_file_of_pixels(tmp_path):
     """Both are kept only if they answer as the model in memory does."""

@@ -134,6 +134,7 @@ def test_a_limit_leaves_every_prompt_as_many_tokens(search, opened, pipeline):
             assert len(expected) == len(prompt) + 3, "or the limit is not reached"
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_beams_of_rows_are_those_of_the_row_alone(opened):
     read, settings, _ = opened

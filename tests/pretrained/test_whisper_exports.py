@@ -59,6 +59,7 @@ def pipeline(request, tmp_path_factory):
     return pipeline
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("pipeline", [long("timestamps"), "beam"], indirect=["pipeline"])
 def test_a_saved_model(pipeline, tmp_path):
     files = [*recordings()]

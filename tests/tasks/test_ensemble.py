@@ -205,6 +205,7 @@ def test_probabilities_of_labels_are_means():
     assert len({result.label for row in rows for result in row}) > 1
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_probabilities_of_words_are_means():
     texts = ["a cat", "the big dog runs", LONG]
@@ -218,6 +219,7 @@ def test_probabilities_of_words_are_means():
     assert rows[0][-1].truncated and len({row.labels for rows_ in rows for row in rows_}) > 3
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_probabilities_of_both_ends_are_means():
     """For a passage in one window; the best pair is chosen by their sums."""
@@ -240,6 +242,7 @@ def test_probabilities_of_both_ends_are_means():
         np.testing.assert_allclose(ours.probabilities, theirs.probabilities, atol=1e-6)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_probabilities_of_images_are_means():
     images = list(np.random.default_rng(3).integers(0, 256, (5, 4, 6, 1)).astype("uint8"))

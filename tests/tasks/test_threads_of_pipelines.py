@@ -44,6 +44,7 @@ def fresh(make):
 FAST = "classification"
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("task", ["token_classification", "image_classification"])
 def test_single_pass_models(task):

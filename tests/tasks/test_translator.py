@@ -364,6 +364,7 @@ def test_a_long_pair_is_truncated_and_marked(translator):
         assert (result.tokens == 10) == (target == long), "a cut text has no end"
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_alignments_have_a_row_for_each_token(translator):
     for layer, head in [(-1, None), (0, 1)]:

@@ -32,6 +32,7 @@ def test_french_differs_from_german_only_in_its_data(size):
     assert french == german
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_configuration_of_the_paper_takes_a_step(tmp_path, name="wmt14_en_de_base"):
     metrics = in_own_process(step, name, tmp_path / "run")

@@ -64,6 +64,7 @@ def test_every_other_option_reaches_both():
         assert not config["amsgrad"]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_only_matrices_decay_on_two_devices():
     """Keras passes each replica's copy of a variable to the decay, not the variable."""

@@ -117,6 +117,7 @@ def test_the_default_of_the_run_is_the_default_of_its_file(light, tmp_path):
     assert expected["--greedy",] != expected["--beam", "4", "--max-output", "3"]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_file_with_a_beam_only_returns_what_the_run_returns(unigram_translator, tmp_path):
     """Its default search is the beam, although that of the run is greedy search."""

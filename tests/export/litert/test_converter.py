@@ -36,6 +36,7 @@ def in_this_process(folder, name, quantize):
     return converter.convert_saved_model(folder / converter.MODEL, [name], quantize)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize(("quantize", "apart"), [long("int8", False), ("none", True)])
 def test_the_merged_file_equals_that_of_one_conversion(convert, quantize, apart, monkeypatch):

@@ -10,7 +10,7 @@ import pipelines
 import pytest
 import tensorflow as tf
 from litert_files import translator_of
-from marks import long
+from marks import long, slow_except
 from support import normal, small_config
 from tensorflow.lite.python import schema_py_generated as schema
 from tensorflow.lite.tools import flatbuffer_utils
@@ -347,7 +347,7 @@ KINDS = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", [x if x == "recognizer" else long(x) for x in KINDS])
+@pytest.mark.parametrize("kind", slow_except(KINDS, "recognizer", mark=long))
 def test_every_kind_of_model(kind, monkeypatch, tmp_path):
     monkeypatch.setattr(pipelines, "SIZES", {**pipelines.SIZES, "d_model": 64, "d_ff": 96})
     monkeypatch.setattr(pipelines, "translator", pipelines.translator.__wrapped__)

@@ -209,6 +209,7 @@ def test_wrong_searches_are_refused(deep, tmp_path, monkeypatch):
     assert listing(tmp_path) == []
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_minimum_length_is_part_of_the_file(deep, sentences, tmp_path, normalization="power"):
     """Outputs equal those of the run, also where a limit for the source would be shorter."""

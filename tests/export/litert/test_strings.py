@@ -75,6 +75,7 @@ def same(outputs, expected):
     assert [output.score for output in outputs] == pytest.approx(scores, abs=1e-4)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_report_and_the_metadata_name_the_contents(string_export, sentences):
     path, report = string_export()

@@ -123,6 +123,7 @@ def test_decoding_ends_at_the_limit_if_the_model_never_ends(never_ending):
         assert np.isfinite(answer["score"]).all()
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_number_of_translations_follows_the_beam(never_ending):
     assert shapes(never_ending) == (1, 4, 4)

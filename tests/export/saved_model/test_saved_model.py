@@ -185,6 +185,7 @@ def test_bytes_that_are_not_utf8_do_not_affect_their_neighbours(serve):
         text.decode()  # fails unless the answers are UTF-8
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_version_numbers_increase_and_mixed_precision_becomes_float32(light, sentences, tmp_path):
     directory = tmp_path / "serving"

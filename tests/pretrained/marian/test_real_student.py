@@ -51,6 +51,7 @@ def is_greedily_the_same(converted, rows):
         assert abs(score - float(total)) < 1e-4 * count(converted, tokens)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_output_that_does_not_end_is_cut_as_by_marian(student, converted):
     (row,) = [row for row in student.greedy if len(row[1].split(" ")) > 100]

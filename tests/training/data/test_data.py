@@ -293,6 +293,7 @@ def multi30k(data_dir):
     return data, tokenizer
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_padding_and_speed_on_real_sentences(multi30k):
     """Below 10 % of the tokens, and at least five times as fast as the fastest training here."""

@@ -212,6 +212,7 @@ def test_blocks_are_read_once_and_only_if_needed(tmp_path, training, monkeypatch
     assert len(compared) == sum(-(-size // 64) for size in sizes) and values.all()
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_training_with_a_damaged_store_ends_with_one_line(tmp_path):
     write_small_corpus(tmp_path)

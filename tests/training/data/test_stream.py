@@ -56,6 +56,7 @@ def test_batch_shapes_are_open_so_that_one_graph_serves_all(corpus):
     assert inputs == {"source": labels, "target": labels}
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_updates_of_several_batches_use_the_same_batches(corpus):
     whole = take(corpus, 12)

@@ -183,6 +183,7 @@ def stopped_early(patient, tmp_path_factory):
     return folder, *run_quietly(patient, folder)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_training_stops_if_nothing_improves(stopped_early, patient):
     folder, figures, shown = stopped_early
@@ -328,6 +329,7 @@ def test_a_loss_above_the_first_one_is_a_warning(first, last, warned):
     )
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_same_pairs_in_another_order_are_other_data(tmp_path):
     """A resumed run would otherwise see some pairs twice in an epoch and others never."""

@@ -230,6 +230,7 @@ def synthetic(count, random, sounds):
     return inputs, labels
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_encoder_learns_where_labels_are():
     """In other recordings, the labels are more probable in its states than without CTC."""

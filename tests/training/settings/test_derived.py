@@ -271,6 +271,7 @@ validate_sentences = 0
 """
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_run_of_a_small_corpus_keeps_its_numbers(tmp_path):
     """It is stopped after two updates and shortened; then its corpus grows."""
