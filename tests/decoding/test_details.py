@@ -114,8 +114,9 @@ def test_compiled_is_eager(search="sample", jit_compile=True):
 
 def variables_and_operations(search, **options):
     """Counts the tensors in the loop's state and the operations inside and outside the loop."""
+    model = talkative()
     function = tf.function(
-        lambda source: SEARCHES[search](talkative(), source, max_length=LIMIT, **options),
+        lambda source: SEARCHES[search](model, source, max_length=LIMIT, **options),
         autograph=False,
     ).get_concrete_function(tf.TensorSpec([None, None], tf.int32))
     (loop,) = (

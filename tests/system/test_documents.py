@@ -32,60 +32,6 @@ from keras_transformer.training.settings.derived import left_out
 from keras_transformer.training.settings.page import tables
 from keras_transformer.training.settings.toml import load_settings
 
-# The blocks that need more than the package, by page, in order.
-MARKED = {
-    "docs/architecture.md": ["new_task", "new_input"],
-    "README.md": ["network"],
-    "docs/choose_a_model.md": ["presets"],
-    "docs/ctranslate2.md": ["encoder"],
-    "docs/data.md": ["data"],
-    "docs/install.md": ["network", "network"],
-    "docs/litert.md": ["litert", "litert"],
-    "docs/migrating.md": ["other", "checkpoint", "other", "other", "other", "other"],
-    "docs/pretrained.md": ["checkpoint"],
-    "docs/quickstart.md": ["run", "saved_model"],
-    "docs/serving.md": [
-        "server", "server", "saved_model", "server", "health", "proxy", "source", "warmup",
-    ],
-    "docs/ship_pretrained.md": ["download", "browser"],
-    "docs/speech.md": ["whisper", "whisper"],
-    "docs/translation.md": ["run", "run"],
-    "examples/android/README.md": ["phone", "phone"],
-    "examples/beam/README.md": ["beam"],
-    "examples/browser/README.md": ["browser", "browser", "browser", "browser"],
-    "examples/ios/README.md": ["phone"],
-}  # fmt: skip
-# The test that runs each kind of block, or the reason why there is none.
-RUN_BY = {
-    "run": "tests/system/test_whole_path.py",
-    "saved_model": "tests/system/test_whole_path.py",
-    "litert": "tests/system/test_whole_path.py",
-    "checkpoint": "tests/pretrained/test_opus_mt.py",
-    "beam": "tests/export/programs/test_beam_inference.py",
-    "data": "tests/benchmarks/test_data_script.py",
-    "browser": "tests/export/programs/test_browser.py",
-    "server": "none: TensorFlow Serving is not part of our tests",
-    "health": "tests/system/test_serving_page.py",
-    "proxy": "none: nginx is not part of our tests",
-    "source": "tests/benchmarks/test_serving_benchmark.py",
-    "warmup": "tests/export/saved_model/test_serving.py",
-    "phone": "none: test_android.py compiles the Kotlin, and builds it where there is an SDK",
-    "whisper": "tests/pretrained/test_whisper_choices.py",
-    "new_task": "tests/system/test_budgets.py",
-    "new_input": "tests/system/test_budgets.py",
-    "network": "none: it installs the package",
-    "presets": "tests/benchmarks/test_presets_benchmark.py",
-    "encoder": "tests/pretrained/test_encoders_in_ctranslate2.py",
-    "other": "none: it is code of another library",
-    "download": "none: it downloads a checkpoint",
-}
-# Examples in docstrings that need a run or an export; the last tests of test_whole_path.py run
-# them.
-UNRUN_EXAMPLES = {
-    "CTranslate2Translator", "Classifier", "ImageRecognizer", "SentencePieceTokenizer",
-    "SeriesSimulator", "SpeechRecognizer", "Summarizer", "TextGenerator", "Translator",
-    "from_pretrained",
-}  # fmt: skip
 # proto and yaml: test_serving_page.py; text: `run` of documents.py.
 LANGUAGES = {"python", "toml", "sh", "proto", "yaml", "text"}
 # Shell lines that the tests parse, including what may come before the command.
@@ -142,12 +88,13 @@ def test_the_python_of_a_page_runs(page, tmp_path, monkeypatch):
     run([block for block in blocks(page, "python") if not block.needs])
 
 
-def test_blocks_that_need_more_are_listed_here():
-    marked = {page: [b.needs for b in blocks(page) if b.needs] for page in (*PAGES, *EXAMPLES)}
-    assert {page: needs for page, needs in marked.items() if needs} == MARKED
-    assert {need for needs in MARKED.values() for need in needs} == set(RUN_BY)
-    for test in RUN_BY.values():
-        assert test.startswith("none: ") or (ROOT / test).exists(), test
+def test_a_test_runs_every_python_that_needs_more():
+    """It names the page or what the block needs; `other` is the code of another library."""
+    tests = "".join(path.read_text("utf-8") for path in (ROOT / "tests").rglob("test_*.py"))
+    for page in (*PAGES, *EXAMPLES):
+        for block in blocks(page, "python"):
+            if block.needs not in (None, "other"):
+                assert f'"{block.needs}"' in tests or f'"{page}"' in tests, f"{page}:{block.line}"
 
 
 @pytest.mark.parametrize("page", (*PAGES, *EXAMPLES))
@@ -179,8 +126,14 @@ def test_the_output_on_a_page_is_compared(tmp_path, monkeypatch):
                 run([first])
 
 
-def test_examples_that_no_doctest_runs_are_listed_here():
-    assert {name for path in sources() for name, _ in unrun_examples(path)} == UNRUN_EXAMPLES
+def test_a_test_runs_every_example_that_no_doctest_runs():
+    """These need a run or an export, or download a checkpoint; the test names file or function."""
+    tests = [path.read_text("utf-8") for path in (ROOT / "tests").rglob("test_*.py")]
+    runners = "".join(test for test in tests if "unrun_examples(" in test)
+    for path in sources():
+        for name, code in unrun_examples(path):
+            named = re.search(rf'"{name}"|\b{path.stem}(\.py)?"', runners)
+            assert named or "from_pretrained(" in code, f"{path}: {name}"
 
 
 # Settings that a configuration may leave to the data: a student has its teacher's vocabulary.
