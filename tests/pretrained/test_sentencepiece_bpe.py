@@ -244,7 +244,7 @@ RULE = "`normalizer` must be one that writes ▁ for a space"
     ],
 )
 def test_vocabularies_that_cannot_be_expressed_are_named(content, message, tmp_path):
-    write_folder(tmp_path)
+    write_folder(tmp_path, vocab_size=len(pieces()) + 2)
     (tmp_path / "tokenizer.json").write_text(json.dumps(content))
     with pytest.raises(ValueError, match=message) as error:
         read(tmp_path)
