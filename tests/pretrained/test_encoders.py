@@ -165,7 +165,7 @@ def test_settings_that_cannot_be_expressed_are_named(family, changes, message, t
         ("albert", lambda c: c["normalizer"]["normalizers"].append({"type": "NFC"}), "known steps"),
         ("deberta-v2", lambda c: c["pre_tokenizer"]["pretokenizers"].insert(
             0, {"type": "Punctuation", "behavior": "Isolated"}), "`pre_tokenizer` must be one"),
-        ("modernbert", lambda c: c.update(normalizer={"type": "NFKC"}), "`normalizer` must be of the type NFC, or null"),
+        ("modernbert", lambda c: c.update(normalizer={"type": "NFKC"}), "of the type NFC, or null"),
         ("modernbert", lambda c: c["added_tokens"].append(added(3, "[SEP]", special=False)),
          "`found` must be pieces that are not special. Received: '.SEP.'"),
         ("modernbert", lambda c: c["added_tokens"].append(
