@@ -87,8 +87,7 @@ def test_the_source_distribution_contains_the_files_of_the_repository(distributi
 def test_a_checkout_that_is_not_installed_has_every_module(tracked, name):
     assert os.readlink(ROOT / name) == f"../{pathlib.Path(name).name}"
     module = name.replace("/", ".")
-    code = f"import sys; del sys.meta_path[3:]; import {module} as m; print(m.__file__)"
-    command = [sys.executable, "-c", code]
+    command = [sys.executable, "-S", "-c", f"import {module} as m; print(m.__file__)"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == str(ROOT / name / "__init__.py")
 
