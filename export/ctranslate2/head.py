@@ -31,7 +31,7 @@ def write_head(folder, model) -> None:
     """
     arrays = {name: value.numpy() for name, value in model.parts.weights("head").items()}
     if getattr(model.config.head, "is_tied", False):
-        matrix = keras.ops.convert_to_numpy(model.output_matrix)  # [V, D]
+        matrix = keras.ops.convert_to_tensor(model.output_matrix).numpy()  # [V, D]
         arrays["output_layer/kernel"] = np.ascontiguousarray(matrix.T)
     if arrays:
         np.savez(folder / HEAD, **arrays)

@@ -148,7 +148,7 @@ def _checked_names(pieces, size):
 
 
 def _fill_output(spec, model):
-    spec.weight = keras.ops.convert_to_numpy(model.output_matrix)  # [V, D]
+    spec.weight = keras.ops.convert_to_tensor(model.output_matrix).numpy()  # [V, D]
     bias = _output_bias(model)
     if bias is not None:
         spec.bias = bias

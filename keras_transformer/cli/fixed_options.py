@@ -43,9 +43,9 @@ def refuse_fixed(taken, path, command, kind, written=None) -> None:
     elif name in {*ANSWERS, *TIMES}:
         reason = f"has no effect on {path}: an export has its run's settings. Open the run."
     elif command == "ctranslate2":
-        lack = "a folder for CTranslate2 has no such option. Open the run."
-        held = "the folder has its run's maximum length. --max-output limits the new tokens."
-        reason = f"has no effect on {path}: {held if name == 'max_length' else lack}"
+        reason = (
+            f"has no effect on {path}: a folder for CTranslate2 has no such option. Open the run."
+        )
     else:
         reason = f"has no effect on {path}: no export has this option. Open the run."
     raise click.UsageError(f"{option} {reason}")

@@ -27,11 +27,19 @@ def with_answers(pipeline, answers, path, what="model") -> Any:
     """Returns a pipeline with the settings of answers that the options have, or refuses them."""
     if not answers:
         return pipeline
+    check_silence(getattr(pipeline, "codec", None), path)
     others = [name for name in answers if name not in getattr(pipeline, "settings", ())]
     if "timestamps" in others:
         others += TIMES
     refuse(others, f"has no effect on {path}, a {what} for {pipeline.task}.")
     return pipeline.with_settings(**answers)
+
+
+def check_silence(codec, path) -> None:
+    """Refuses thresholds of silence for a model of speech that does not compute its probability."""
+    if getattr(codec, "silence", codec) is None and codec is not None:
+        rule = "whose model does not compute the probability of silence, as Whisper does"
+        refuse(SILENCE, f"has no effect on {path}, {rule}.")
 
 
 def check_languages(tokenizers, path) -> None:

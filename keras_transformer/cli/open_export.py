@@ -17,6 +17,7 @@ from keras_transformer.cli.model_options import (
     answered,
     check_choice,
     check_languages,
+    check_silence,
     with_answers,
 )
 from keras_transformer.cli.search_options import BEAMS, OPTIONS
@@ -110,6 +111,7 @@ def _opened(model, languages, answers, path, command, kind, settings=()):
     """Returns the lines of an export of single answers, with its languages and settings."""
     choices = getattr(model.codec, "choices", None)
     taken = *getattr(choices, "command_options", ()), *settings
+    check_silence(model.codec, path)
     refuse_fixed(taken, path, command, kind)
     if any(languages):
         check_choice("language", choices, LANGUAGES, path)

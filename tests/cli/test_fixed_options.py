@@ -1,7 +1,10 @@
 """Options that an export cannot follow: the message says what it holds and what would help."""
 
+import types
+
 import click
 import pytest
+from pipelines import speech_recognizer
 
 from keras_transformer import (
     Beam,
@@ -12,8 +15,10 @@ from keras_transformer import (
     Translator,
 )
 from keras_transformer.cli.fixed_options import refuse_fixed
+from keras_transformer.cli.model_options import check_silence, with_answers
 from keras_transformer.cli.predict import predict
 from keras_transformer.export.formats import FORMATS
+from keras_transformer.tasks.speech_recognition.silence import Silence
 
 BEAM = Beam(4, length_penalty=0.6)
 
@@ -78,7 +83,8 @@ def test_the_message_says_what_the_export_holds(command, words, kind, written, m
     [
         (
             ("--max-length", "9"),
-            "the folder has its run's maximum length. --max-output limits the new tokens.",
+            "the export was written with its own maximum length. Export the run again with "
+            "--max-length.",
         ),
         (
             ("--min-length", "3"),
@@ -97,3 +103,24 @@ def test_a_folder_for_ctranslate2_holds_an_option_or_lacks_it(words, message):
 def test_options_that_the_export_takes_are_not_refused():
     with predict.make_context("predict", ["x", "--n-best", "2"]):
         refuse_fixed(("n_best",), "x", "litert", Translator)
+
+
+@pytest.mark.parametrize("option", ["--no-speech-threshold", "--compression-ratio-threshold"])
+def test_a_model_of_speech_without_a_probability_of_silence_has_no_thresholds(option):
+    """Neither the run nor an export: one does not refer to the other."""
+    message = (
+        f"{option} has no effect on x, whose model does not compute the probability of silence, "
+        "as Whisper does."
+    )
+    plain = speech_recognizer()
+    known = types.SimpleNamespace(silence=Silence())
+    with predict.make_context("predict", ["x", option, "0.5"]):
+        for check in (
+            lambda: with_answers(plain, {"no_speech_threshold": 0.5}, "x", "run"),
+            lambda: check_silence(plain.codec, "x"),
+        ):
+            with pytest.raises(click.UsageError) as caught:
+                check()
+            assert caught.value.message == message
+        for codec in (known, types.SimpleNamespace(), None):
+            check_silence(codec, "x")

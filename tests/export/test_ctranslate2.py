@@ -332,6 +332,15 @@ def test_a_folder_that_is_not_an_export_is_reported(exported, tmp_path):
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.filterwarnings("error:__array__ implementation")
+def test_the_weights_are_read_without_a_warning(translator):
+    """NumPy warns of an array of a Keras variable: an error with `python -W error`."""
+    pieces = translator.source_tokenizer.pieces(range(translator.source_tokenizer.vocab_size))
+    spec = make_spec(translator.model, pieces, pieces, 1, 29)
+    table = translator.model.output_matrix.numpy()
+    assert np.array_equal(spec.decoder.projection.weight.numpy(), table)
+
+
 @pytest.mark.slow
 def test_from_the_command_line(translator, sentences, tmp_path):
     run = Run(tmp_path / "run")
