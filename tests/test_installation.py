@@ -5,6 +5,7 @@ import json
 import pathlib
 import re
 import shutil
+import subprocess
 import sys
 
 import pytest
@@ -101,3 +102,52 @@ def test_messages_name_extras_that_exist():
     assert named == {*project["optional-dependencies"]} - {"all", "dev", "docs", "examples"}
     (here,) = [text for text in sources if "pip install" in text and "serving-api" not in text]
     assert here.startswith('"""Commands that install'), "every other message calls `install_hint`"
+
+
+def promised():
+    """Returns the Pythons of the classifiers, such as 3.11, in order."""
+    project = tomlkit.parse((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    begin = "Programming Language :: Python :: 3."
+    classifiers = [text for text in project["classifiers"] if text.startswith(begin)]
+    minors = [int(text.removeprefix(begin)) for text in classifiers]
+    assert minors == [*range(minors[0], minors[-1] + 1)]
+    assert project["requires-python"] == f">=3.{minors[0]},<3.{minors[-1] + 1}"
+    return [f"3.{minor}" for minor in minors]
+
+
+def test_every_place_promises_the_same_pythons():
+    first, *_, last = versions = promised()
+    both = f"Python {first} to {last}"
+    for name in ("README.md", "Makefile", "docs/quickstart.md"):
+        text = (ROOT / name).read_text("utf-8")
+        assert both in text
+        assert {*re.findall(r"Python (3\.\d+ to 3\.\d+)", text)} == {f"{first} to {last}"}
+    assert f"python-{first}_to_{last}-blue" in (ROOT / "README.md").read_text("utf-8")
+    names = f"You need Python {', '.join(versions[:-1])} or {last},"
+    assert names in (ROOT / "docs" / "install.md").read_text("utf-8")
+    wrong = f"Python below {first} or above {last}"
+    assert wrong in (ROOT / "docs" / "troubleshooting.md").read_text("utf-8")
+    tested = (ROOT / "docs" / "tested.md").read_text("utf-8")
+    assert all(f" {version}" in tested for version in versions)
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="there is no make")
+@pytest.mark.parametrize("version", [(3, 10, 13), (3, 14, 0)])
+def test_make_with_another_python_says_so_before_it_downloads_anything(version, tmp_path):
+    shown = ".".join(map(str, version))
+    fake = tmp_path / "python"
+    change = f"import sys; sys.version_info = {version}; sys.version = '{shown} (main)'; "
+    fake.write_text(
+        f'#!/bin/sh\n[ "$1" = -c ] || {{ touch "{tmp_path}/more"; exit 1; }}\n'
+        f'exec "{sys.executable}" -c "{change}exec(sys.argv[1])" "$2"\n'
+    )
+    fake.chmod(0o755)
+    venv = tmp_path / "venv"
+    options = [f"PYTHON={fake}", f"VENV={venv}"]
+    done = subprocess.run(
+        ["make", "test", *options], cwd=ROOT, capture_output=True, text=True, timeout=60
+    )
+    first, *_, last = promised()
+    message = f"Python {first} to {last} is needed; this is {shown}. Choose one: make PYTHON="
+    assert done.returncode and message in done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["python"]
