@@ -248,6 +248,20 @@ def test_options_and_settings_in_the_text_exist(page):
             assert key in KEYS, f"{page}: {key}"
 
 
+def test_exports_of_converted_runs_have_sentences():
+    """A converted run has no data of its own, and the check of its export needs some."""
+    exports = []
+    for page in (*PAGES, *EXAMPLE_PAGES):
+        converted = set()
+        for command, *words in our_commands(page):
+            if command == "convert" and len(words) > 2:
+                converted.add(words[2])
+            if command == "export" and len(words) > 2 and words[1] in converted:
+                assert "--sentences" in words, f"{page}: {words}"
+                exports.append(page)
+    assert len({*exports}) >= 3, exports
+
+
 @pytest.mark.parametrize("page", (*PAGES, *EXAMPLE_PAGES))
 def test_other_commands_exist(page):
     targets = set(re.findall(r"^([\w-]+):", read("Makefile"), re.MULTILINE))
