@@ -12,6 +12,7 @@ import sys
 import pytest
 from bad_inputs import command_line, configuration, data, models
 from click.testing import CliRunner
+from marks import long
 
 from keras_transformer import Beam, Translator
 from keras_transformer.cli.main import cli
@@ -210,7 +211,7 @@ def test_a_signal_ends_a_command_silently(number, status):
 @pytest.mark.parametrize(
     "closed, message",
     [
-        ("<&-", "Error: stdin is closed. Redirect a file"),
+        long("<&-", "Error: stdin is closed. Redirect a file"),
         (">&-", "Error: stdout is closed. Redirect it"),
     ],
 )

@@ -111,6 +111,7 @@ def image_run(tmp_path_factory):
     return run.path, path
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_attention_of_an_image(image_run, drawn, tmp_path):
     folder, image = image_run
@@ -134,6 +135,7 @@ def test_attention_of_an_image(image_run, drawn, tmp_path):
         assert (done.exit_code, done.stderr) == (1, f"Error: {line}\n")
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_attention_of_a_recording(drawn, tmp_path):
     pipeline = speech_recognizer()

@@ -362,7 +362,9 @@ def test_summary_names_every_sublayer(models, name):
     assert printed == collections.Counter(layer.name for layer in layers)
     given = [layer.name for layer in layers if layer not in model.layers]
     assert not [
-        n for n in given if re.search(r"_\d+$", n) and not re.match(r"(block|gru|recurrent)_\d$", n)
+        n
+        for n in given
+        if re.search(r"_\d+$", n) and not re.match(r"(block|conv|gru|recurrent)_\d$", n)
     ]
 
 

@@ -178,6 +178,7 @@ def test_any_class_with_an_encoder_and_a_decoder_can_be_searched():
     np.testing.assert_array_equal(tokens, greedy_decode(talkative(), sources(), LIMIT)[0])
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_an_ensemble_differs_from_each_of_its_models():
     predictor, source, _ = predictor_and_reference("ensemble")

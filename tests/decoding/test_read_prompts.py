@@ -164,6 +164,7 @@ def test_limits_of_single_outputs_count_from_the_end_of_their_prompts():
         assert (counts <= [[12], [11], [LIMIT]]).all()
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_an_ensemble_reads_with_all_its_members():
     prompts, models = prompts_of([7, 9]), [talkative_text(), model_of("alibi")]

@@ -105,6 +105,7 @@ def test_images_in_a_tflite_file(runs, corpus, tmp_path, quantize="int8"):
         assert signatures["classify_1"]["inputs"] == ["pixels"]
 
 
+@pytest.mark.long
 def test_a_bad_image_does_not_affect_the_other_answers_of_an_export(runs, corpus, tmp_path):
     folder, good = runs("image_classification"), paths(corpus)[:3]
     command("export", "saved-model", folder, tmp_path / "saved")

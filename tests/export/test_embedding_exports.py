@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from click.testing import CliRunner
+from marks import long
 from phrases import bpe_tokenizer
 from pipelines import with_larger_weights
 
@@ -163,7 +164,7 @@ def exported(prompted, form, folder):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("form", ["saved-model", "litert", "ctranslate2"])
+@pytest.mark.parametrize("form", [long("saved-model"), "litert", "ctranslate2"])
 def test_exports_have_the_prompts(prompted, form, tmp_path):
     pipeline, expected = prompted
     path = exported(pipeline, form, tmp_path)

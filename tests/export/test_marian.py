@@ -329,6 +329,7 @@ def test_a_full_disk_is_reported_in_one_line(tmp_path, full_disk):
     assert listing(tmp_path) == ["x"]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_model_converted_from_marian_is_exported_unchanged(tmp_path):
     export_marian(translator(), tmp_path / "first", SENTENCES)

@@ -117,6 +117,7 @@ def translator(search, **rules):
     return Translator(model, tokenizer(), search=search)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("search", "rules", "limits"),

@@ -157,6 +157,7 @@ def test_exports_of_the_best_path_keep_its_maximum_length(files, tmp_path):
     assert command("predict", run, *options, *files).splitlines() == texts
 
 
+@pytest.mark.long
 def test_the_command_exports_the_search_of_its_options(files, tmp_path):
     run, lines = write_run(speech_recognizer(), tmp_path / "run"), tmp_path / "list.txt"
     lines.write_text("".join(f"{path}\n" for path in files))

@@ -144,6 +144,7 @@ def test_texts_from_strings_begin_with_their_prompts(generator, generator_files)
     assert expected[2][0], "an empty prompt begins a text"
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_wrong_weight_of_a_language_model_is_detected(tokenizer, tmp_path, monkeypatch):
     config = LanguageModelConfig(**sizes(tokenizer))
@@ -248,6 +249,7 @@ def test_a_request_of_wrong_ids_is_an_error(classifier_files):
                 model.run("tokens", source=np.array(wrong, np.int32))
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_classifier_with_different_answers_is_not_kept(classifier, tmp_path, monkeypatch):
     before = classifier.model.get_weights()

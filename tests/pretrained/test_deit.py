@@ -130,6 +130,7 @@ def test_a_run_its_exports_and_plots_agree(tmp_path):
     assert report["quantize"] == "int8"
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_run_can_be_trained_further(tmp_path):
     """All parts, with their two classifiers, start from the checkpoint."""

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import roberta_folders
 import tensorflow as tf
-from marks import slow
+from marks import long, slow
 
 from keras_transformer import QuestionAnswerer, WordPieceTokenizer, from_pretrained
 from keras_transformer.export import export_litert, export_saved_model
@@ -116,8 +116,7 @@ def by_hand(example, settings, tensors, words, make_row, states, longest=21):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("family", ["bert", pytest.param("distilbert", marks=pytest.mark.slow),
-                                    pytest.param("roberta", marks=pytest.mark.slow)])  # fmt: skip
+@pytest.mark.parametrize("family", ["bert", long("distilbert"), long("roberta")])
 def test_answers_are_the_best_spans_of_the_checkpoint(family, tmp_path):
     settings, tensors, *others = write(family, tmp_path / "hf")
     answerer = from_pretrained(tmp_path / "hf")

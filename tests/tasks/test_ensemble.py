@@ -177,6 +177,7 @@ def test_an_alignment_is_the_mean_of_all_models():
         both.align(["a cat"], layer=1, head=0)  # only the second model has that layer
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_shortlist_can_be_used_with_several_models():
     shortlist = Shortlist.from_counts([[7, 12, 3], [8, 15, 5], [9, 20, 1]], 30, first=6)

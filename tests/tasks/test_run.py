@@ -6,7 +6,7 @@ import zipfile
 
 import keras
 import pytest
-from marks import slow
+from marks import long
 from support import small_config
 
 from keras_transformer import Run, Transformer, TransformerConfig, Translator
@@ -162,7 +162,7 @@ def test_metrics_are_added_and_replaced(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["metrics.json"]
 
 
-@pytest.mark.parametrize("order", [slow("keras")])
+@pytest.mark.parametrize("order", [long("keras")])
 def test_keras_knows_the_models_whoever_imports_it_first(order):
     """TensorFlow finds Keras without importing it."""
     code = "import keras_transformer, importlib.util; importlib.util.find_spec('keras')"

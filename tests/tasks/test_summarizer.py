@@ -41,6 +41,7 @@ def length(text):
     return len(tokenizer().encode([text]).to_list()[0])
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_it_generates_the_outputs_of_a_translator(model, summarizer):
     translator = Translator(model, tokenizer())

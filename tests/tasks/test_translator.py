@@ -310,6 +310,7 @@ def test_the_requirements_of_a_beam_are_reported(translator):
         translator(["dog"], 64)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_samples_equal_those_of_sample_decoding_for_any_batch_size(translator):
     """Each has the seed of its place in the list; one graph serves all controls."""

@@ -109,6 +109,7 @@ def test_batches_are_skipped_and_shared_out(epochs, sampled=True):
         assert plain(made.batches(epoch, skip, 3, turn)) == expected
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @each_way
 def test_an_endless_stream_is_one_epoch_after_another(epochs, sampled):

@@ -314,6 +314,7 @@ def test_a_restart_reads_no_text_and_prints_the_same(tmp_path, monkeypatch):
     assert "40 examples, 1 longer ones left out;" in shown
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_runs_can_share_a_folder(tmp_path, monkeypatch):
     write_small_corpus(tmp_path)

@@ -132,6 +132,7 @@ def assert_same_weights(ours, theirs):
         np.testing.assert_array_equal(one.numpy(), two.numpy())
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_several_teachers_search_with_the_mean_of_their_probabilities(folder):
     teachers = open_teachers([folder / "one", folder / "two"], settings_of(folder).task.get())

@@ -296,6 +296,7 @@ def test_a_diverged_training_names_the_checkpoint_on_disk(
     assert all(np.isfinite(value).all() for value in trained(archives(tmp_path)[2]).values())
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_training_that_diverges_at_once_has_no_checkpoint(configured, tmp_path):
     with pytest.raises(ValueError, match="after update 1. There is no checkpoint to resume from"):

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import tensorflow as tf
+from marks import slow
 
 from keras_transformer.training.losses import projected as projection
 from keras_transformer.training.losses.projected import projected_cross_entropy
@@ -93,12 +94,13 @@ def test_it_is_the_divergence_from_the_mixture(monkeypatch, k, rows, smoothing, 
 
 
 @pytest.mark.parametrize("consistency", [RDrop(0.7), SimCut(0.7)], ids=["R-Drop", "SimCut"])
-def test_gradients_are_those_of_automatic_differentiation(monkeypatch, consistency):
+@pytest.mark.parametrize("jit_compile", [False, slow(True)])
+def test_gradients_are_those_of_automatic_differentiation(monkeypatch, consistency, jit_compile):
     """With two passes, which are the halves of the rows; in float64."""
     monkeypatch.setattr(projection, "CHUNK_BYTES", 6 * 4 * V)
     hidden, table, labels, weights, bias, teacher = example()
     tokens, probabilities = most_probable(teacher, 4)
-    loss, gradients = measure(0.1, 0.4, tokens, probabilities, consistency, jit_compile=True)
+    loss, gradients = measure(0.1, 0.4, tokens, probabilities, consistency, jit_compile)
     variables = [tf.constant(x) for x in (hidden, table, bias)]
     known = np.zeros_like(teacher)
     np.put_along_axis(known, tokens, probabilities, 1)

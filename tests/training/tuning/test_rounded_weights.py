@@ -144,6 +144,7 @@ def test_xla_makes_the_same_updates():
         np.testing.assert_allclose(one, two, atol=1e-5)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_moving_average_is_that_of_the_weights_before_rounding():
     model, other = model_of(), model_of()
