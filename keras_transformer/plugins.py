@@ -29,22 +29,26 @@ def import_plugins(modules: Collection[str], warn: Callable[[str], None]) -> Non
             cannot be imported.
 
     Raises:
-        ValueError: If one of `modules` cannot be imported.
+        ValueError: If one of `modules` is no name of a module or cannot be imported.
     """
     for point in importlib.metadata.entry_points(group=GROUP):
         try:
             importlib.import_module(point.module)
-        except Exception as error:  # another package must not prevent a command without it
+        except (Exception, SystemExit) as error:  # must not prevent a command without it
             warn(f"the plug-in {point.name} cannot be imported: {_reason(error)}")
     if modules and os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
     for name in modules:
+        if name.endswith(".py") or not all(map(str.isidentifier, name.split("."))):
+            raise ValueError(
+                f"a module has a name such as parity.task, which is no path. Received: {name!r}."
+            )
         try:
             importlib.import_module(name)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise ValueError(f"the module {name} cannot be imported: {_reason(error)}") from error
 
 
 def _reason(error):
     text = " ".join(str(error).split()).rstrip(".")
-    return f"{type(error).__name__}: {text}."
+    return f"{type(error).__name__}{text and ': '}{text}."

@@ -73,6 +73,23 @@ def test_a_command_knows_the_tasks_of_installed_packages(plugin):
     assert "nowhere.tsv: cannot be read: No such" in shown
 
 
+def test_an_installed_package_that_exits_does_not_end_a_command(plugin):
+    (plugin / "exits.py").write_text("raise SystemExit(0)")
+    install(plugin, "exits = exits", "cooking = cooking_plugin", "nothing = ")
+    shown = train()
+    assert "Warning: the plug-in exits cannot be imported: SystemExit: 0." in shown
+    assert "Warning: the plug-in nothing cannot be imported: " in shown
+    assert "nowhere.tsv: cannot be read: No such" in shown
+
+
+@pytest.mark.parametrize(
+    "name", ["../plugin", "plugin.py", "a/plugin", "", ".plugin", "a-b", "a b"]
+)
+def test_a_module_is_a_name(plugin, name):
+    with pytest.raises(ValueError, match=r"a module has a name such as .* no path\. Received: '"):
+        import_plugins([name], pytest.fail)
+
+
 def test_a_plugin_registers_functions_by_name(plugin):
     import_plugins(["cooking_plugin"], pytest.fail)
     assert keras.saving.get_registered_object("cooking>simmer") is not None
@@ -81,7 +98,12 @@ def test_a_plugin_registers_functions_by_name(plugin):
 
 @pytest.mark.parametrize(
     ("text", "reason"),
-    [(None, "ModuleNotFoundError: No module named"), ("1 / 0", "ZeroDivisionError: division by")],
+    [
+        (None, "ModuleNotFoundError: No module named"),
+        ("1 / 0", "ZeroDivisionError: division by"),
+        ("import sys; sys.exit(2)", r"SystemExit: 2\."),
+        ("raise SystemExit", r"SystemExit\."),
+    ],
 )
 def test_a_module_that_cannot_be_imported_is_an_error(plugin, text, reason):
     if text is not None:
