@@ -122,15 +122,6 @@ def test_a_download_is_complete_and_verified(served, tmp_path):
     assert again.exit_code == 0 and again.output.count("there") == 3, "nothing is downloaded twice"
 
 
-def test_a_single_data_set_is_downloaded(served, tmp_path):
-    host, _ = served
-    assert invoke("download", "--folder", tmp_path, "--host", host, "--only", "sst2").exit_code == 0
-    assert [path.name for path in tmp_path.rglob("*.tsv") if "server" not in path.parts] == [
-        "dev.tsv"
-    ]
-    assert not (tmp_path / "multi30k").exists()
-
-
 @pytest.mark.parametrize("damage", ["other", "cut", "missing"])
 def test_a_wrong_response_is_not_written(served, tmp_path, damage):
     host, root = served

@@ -4,7 +4,6 @@ import dataclasses
 import functools
 import json
 import os
-import pathlib
 
 import numpy as np
 import pytest
@@ -46,52 +45,6 @@ def test_exports_hold_the_searches_that_are_timed(sizes, searches, tmp_path):
         # By default, a beam ends 50 tokens after the source.
         assert ("--extra-length" in line) == (line[1] == "saved-model" and 4 in sizes)
     assert not {"--greedy", "--beam"} & {*theirs}
-
-
-def test_a_single_peer_is_compared_with_nothing():
-    from decoding_report import add_peers
-    from decoding_task import MODELS, Case
-
-    report = {"decoding": []}
-    case = Case(beam_size=1, batch_size=3, length=5)
-    add_peers(report, MODELS["smoke"], case, {"ours": [2.0, 1.0]}, {"ours": 1.0}, {"ours": 1})
-    (row,) = report["decoding"]
-    assert (row["best_peer"], row["ratio"], row["seconds_per_token"]) == (None, None, 0.1)
-
-
-def test_times_of_one_core_are_processor_times():
-    from command import seconds_per_call
-
-    runs = {
-        "ours": [{"seconds": 9.0, "processor_seconds": 2.0}],
-        "marian": [{"seconds": 8.0, "processor_seconds": 3.0}],
-    }
-    calls = {"ours": 4, "marian": 1}
-    assert seconds_per_call(runs, calls, 1) == {"ours": [0.5], "marian": [3.0]}
-    assert seconds_per_call(runs, calls, 2) == {"ours": [2.25], "marian": [8.0]}
-
-
-def test_files_that_exist_are_not_written_again(tmp_path, monkeypatch):
-    import decoding
-    from decoding_task import MODELS, Case
-
-    written = []
-
-    def write(line):
-        written.append(line)
-        pathlib.Path(line[3]).write_bytes(b"123")
-
-    monkeypatch.setattr(decoding, "run_command", write)
-    monkeypatch.setattr(decoding, "compare", lambda *_: None)
-    (tmp_path / "run").mkdir()
-    peers = ["ours-litert-int8", "ctranslate2"]
-    for _ in range(2):
-        report = {"commands": []}
-        parts = report, MODELS["smoke"], [Case(1, 3, 7)], tmp_path, peers
-        decoding.measure(*parts, cores=1, repeats=1, seconds=0)
-        assert len(report["commands"]) == 2 and str(tmp_path) not in report["commands"][0]
-    assert [line[1] for line in written] == ["litert", "ctranslate2"]
-    assert written[0][2] == f"{tmp_path}/run" and written[0][3].startswith(f"{tmp_path}/litert_int")
 
 
 SSRU = "ours-ssru,ours-ssru-xla,ours-ssru-litert,ours-ssru-litert-int8"
@@ -211,52 +164,3 @@ def test_tokens_must_agree_in_float32():
     check_lengths({"ours": ours, "marian": near}, 3)
     with pytest.raises(BenchmarkError, match="marian generated 1 tokens and the end, not 3 in all"):
         check_lengths({"ours": ours, "marian": [[5, 6], [7]]}, 3)
-
-
-def test_ratios_are_relative_to_the_best_other_library():
-    from decoding_report import add_peers
-    from decoding_task import MODELS, Case
-
-    report = {"decoding": []}
-    times = {"ours": [1.0, 3.0], "ours-xla": [0.1, 0.1], "marian": [9.0, 9.0], "hub": [4.0, 4.0]}
-    add_peers(
-        report,
-        MODELS["smoke"],
-        Case(4, 2, 5),
-        times,
-        dict.fromkeys(times, 1.0),
-        dict.fromkeys(times),
-    )
-    rows = {row["peer"]: row for row in report["decoding"]}
-    assert {row["best_peer"] for row in rows.values()} == {"hub"}
-    assert rows["ours"]["ratio"]["all"] == [0.25, 0.75]
-    assert rows["hub"]["ratio"]["median"] == 1.0
-    assert rows["ours"]["seconds_per_token"] == 2.0 / 10
-    assert (rows["ours"]["search"], rows["ours"]["batch"]) == ("beam 4", 2)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--peers=theirs"], "'theirs' is not one of ours, ours-xla, "),
-        (["--searches=best"], "'best' is not one of greedy, beam."),
-        (["--lengths=32,0"], "'32,0' is not a list of positive numbers."),
-        (["--batches=one"], "'one' is not a list of positive numbers."),
-        (["--cores=4096"], "`--cores` must be at most "),
-    ],
-)
-def test_wrong_options_are_reported_in_one_line(arguments, message):
-    done = benchmark(*arguments)
-    assert done.returncode and message in done.stderr
-    assert "Traceback" not in done.stderr
-
-
-@pytest.mark.parametrize(
-    ("cores", "batch_size", "expected"),
-    [(1, 1, [(1, 1)]), (1, 32, [(1, 1)]), (2, 1, [(1, 2), (1, 1)]), (2, 32, [(1, 2), (2, 1)]),
-     (3, 2, [(1, 3), (2, 1)])],
-)  # fmt: skip
-def test_no_variant_uses_more_processors_or_parts_than_there_are(cores, batch_size, expected):
-    from decoding_peers.parallel import ways
-
-    assert ways(cores, batch_size) == expected

@@ -2,15 +2,10 @@
 
 import json
 import math
-import os
-import types
 
 import pytest
 from small_runs import CONFIG, write_small_corpus
 from support import run_benchmark
-
-from keras_transformer import Beam
-from keras_transformer.export.litert import runtime
 
 
 def rows():
@@ -44,18 +39,6 @@ def test_the_front(cost):
     assert 1 < len(found) < 6
 
 
-def test_the_table_and_the_plot(tmp_path):
-    from pareto import draw, table
-
-    lines = table(rows()).splitlines()
-    assert len(lines) == 8 and len({line.count("|") for line in lines}) == 1
-    assert lines[2] == "| large | float32 | **8.00** | **4.00** | 40.00 | 60.00 | 100.0% |"
-    assert lines[4] == "| large | int4 | 1.00 | 2.50 | 38.00 | 60.00 | 100.0% |"
-    draw(rows(), tmp_path / "plot.svg")
-    drawn = (tmp_path / "plot.svg").read_text()
-    assert "<svg" in drawn and drawn.count("<use") > 24
-
-
 def test_the_table_has_the_results_of_the_page():
     from pareto import table
 
@@ -74,49 +57,6 @@ def test_the_page_prefers_greedy_search(tmp_path):
     assert done.returncode == 1
     message = "add --beam-only to --export, or use --page without --beam.\n"
     assert done.stderr.endswith(message)
-
-
-def test_runs_with_the_same_name_are_refused(tmp_path):
-    from measurements import BenchmarkError
-    from pareto import labels_of
-
-    with pytest.raises(BenchmarkError, match="runs must have different names"):
-        labels_of([tmp_path / "a" / "run", tmp_path / "b" / "run"])
-
-
-class Upper:
-    """A file that translates to upper case; the second one makes a mistake in one sentence."""
-
-    made = []  # arguments, and the sentences of each call
-
-    def __init__(self, path, search, num_threads):
-        self.name, self.arguments = path.name, (search, num_threads)
-
-    def translate_batch(self, sentences):
-        self.made.append((self.name, *self.arguments, len(sentences)))
-        texts = [sentence.upper() for sentence in sentences]
-        if self.name == "b" and sentences[0].endswith("16"):
-            texts[0] = "?"
-        return [types.SimpleNamespace(text=text) for text in texts]
-
-
-def test_the_files_run_in_turn_with_the_search(tmp_path, monkeypatch):
-    import pareto
-
-    monkeypatch.setattr(runtime, "LiteRTTranslator", Upper)
-    monkeypatch.setattr(os, "sched_setaffinity", lambda *arguments: None, raising=False)
-    files = {("run", "none"): tmp_path / "a", ("run", "int8"): tmp_path / "b"}
-    for size, path in enumerate(files.values(), 3):
-        path.write_bytes(bytes(size))
-    source, search = [f"a line with number {number}" for number in range(20)], Beam(3)
-    rows = pareto.measure(files, search, source, [line.upper() for line in source], "none")
-    first, second = rows
-    assert (first["bytes"], second["bytes"]) == (3, 4) and first["quantize"] == "none"
-    assert first["bleu"] == pytest.approx(100) and first["bleu"] > second["bleu"]
-    assert (first["same"], second["same"]) == (1, 0.95)
-    assert first["milliseconds"] >= 0 and first["texts"] == [line.upper() for line in source]
-    order = [("a", 1), ("b", 1), ("a", 16), ("b", 16), ("b", 4), ("a", 4)]
-    assert Upper.made == [(name, search, 1, count) for name, count in order]
 
 
 @pytest.mark.slow

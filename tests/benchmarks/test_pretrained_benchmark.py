@@ -2,7 +2,6 @@
 
 import functools
 import json
-import pathlib
 
 import numpy as np
 import pytest
@@ -53,64 +52,6 @@ def test_outputs_have_the_timed_length_and_differ(tmp_path, name="smoke-gpt2"):
     assert max(map(len, encoded)) <= shape.model.max_length
     if not shape.prompt:
         assert encoded[0] == sources[0].tolist()
-
-
-def test_prompts_of_any_length_are_continued_by_as_many_tokens():
-    from decoding_task import Case
-    from pretrained import SHAPES
-
-    before = SHAPES["smoke-gpt2"]
-    shape = before.with_prompt(40)
-    assert shape.model.max_length == 40 + shape.tokens and shape.tokens == before.tokens
-    sources = Case(1, 2, shape.tokens, shape.model.source_length).sources(shape.model)
-    assert sources.shape == (2, 41) and (sources[:, -1] == 3).all()
-    assert shape.checked_length == shape.model.max_length + 1
-    done = benchmark("--shape=smoke-t5", "--prompt=40", "--peers=ours")
-    assert done.returncode and "--prompt: smoke-t5 is not a language model." in done.stderr
-
-
-def test_a_command_is_measured(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)  # imports the installed package rather than the one in this folder
-    from measurements import BenchmarkError
-    from pretrained import run_measured
-    from pretrained_report import size_of
-
-    seconds, peak = run_measured(["--version"])
-    assert seconds > 0 and peak > 1e6
-    with pytest.raises(BenchmarkError, match="keras-transformer convert nothing: .*No such comm"):
-        run_measured(["convert", "nothing"])
-    (tmp_path / "folder").mkdir()
-    (tmp_path / "folder" / "file").write_bytes(b"12345")
-    assert size_of(tmp_path) == size_of(tmp_path / "folder" / "file") == 5
-
-
-def test_commands_whose_outputs_exist_are_not_run_again(tmp_path, monkeypatch):
-    import pretrained
-
-    shape = pretrained.SHAPES["smoke-student"]
-    run = []
-
-    def write(line):
-        run.append(line)
-        pathlib.Path(line[3]).write_bytes(b"123")
-        return 2.0, 5e6
-
-    monkeypatch.setattr(pretrained, "run_measured", write)
-    (tmp_path / "checkpoint").mkdir()
-    cases = [pretrained.Case(beam, batch, shape.tokens) for beam in (1, 4) for batch in (1, 32)]
-    for _ in range(2):
-        report = {"commands": []}
-        pretrained.make_files(report, shape, cases, tmp_path, ["ours", "ours-litert-int8"], 1)
-        if report["commands"]:
-            rows = report["commands"]
-    convert, saved_model, litert = run
-    assert convert[2:4] == [f"{tmp_path}/checkpoint/model.npz", f"{tmp_path}/run"]
-    assert convert[-2:] == saved_model[-2:] == litert[-2:] == ["--max-length", "48"]
-    assert litert[litert.index("--batch-sizes") + 1] == "1,32" and "int8" in litert
-    assert rows[1]["command"].startswith("export saved-model FOLDER/run FOLDER/saved-model_none")
-    assert {name: rows[1][name] for name in ("seconds", "peak_bytes", "bytes")} == {
-        "seconds": 2.0, "peak_bytes": 5e6, "bytes": 3,
-    }  # fmt: skip
 
 
 @pytest.mark.slow

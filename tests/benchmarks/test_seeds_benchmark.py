@@ -19,34 +19,6 @@ from keras_transformer.training.settings.toml import load_settings
 PYTHON = os.environ.get("KERAS_TRANSFORMER_JAX", sys.executable)
 
 
-def recipe(*changes, size=50):
-    import click
-    from seeds import recipe_of
-
-    from keras_transformer.training.factory import model_config
-
-    changes = [f"vocabulary.size={size}", *changes]
-    settings = load_settings("multi30k_tokenized", changes)
-    try:
-        return recipe_of(settings, model_config(settings, None, vocab_size=size))
-    except click.ClickException as error:
-        return error.message
-
-
-def test_the_packaged_recipe_is_covered_and_others_are_refused(monkeypatch):
-    monkeypatch.setenv("KERAS_TRANSFORMER_DATA", "data")
-    found = recipe()
-    assert (found["simcut"], found["dropout"], found["updates"]) == (1.0, 0.2, 5600)
-    for change in ("norm=post", "attention_bias=true", "position=rotary", "num_decoder_layers=2"):
-        assert "must have the paper's layers with norm = pre" in recipe(f"model.{change}")
-    assert recipe("training.simcut=0") == "training.simcut must be more than 0."
-    assert "schedule.kind must be linear" in recipe("schedule.kind=cosine")
-    assert "training.accumulate must be 1" in recipe("training.accumulate=2")
-    assert "at most 32,768 tokens, whose ids fit" in recipe(size=32_769)
-    assert "optimizer.clip_norm must be None" in recipe("optimizer.clip_norm=1.0")
-    assert "training.checkpoint_every must be 100" in recipe("training.checkpoint_every=50")
-
-
 THEIRS = """
 import json, pathlib, sys
 import numpy as np, jax, jax.numpy as jnp

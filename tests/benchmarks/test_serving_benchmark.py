@@ -31,11 +31,3 @@ def test_memory_and_time_of_every_batch_size_are_measured(version, loader):
     ]  # fmt: skip
     memory = [int(text.replace(",", "")) for text in (imported, loaded, *(x[2] for x in rows))]
     assert 100 < memory[0] <= memory[1] and min(memory[2:]) > memory[0]
-
-
-def test_the_memory_of_this_process_is_read():
-    from serving import megabytes
-
-    block = b"x" * 50_000_000
-    lag = 1  # the kernel counts the pages of each thread in batches
-    assert megabytes("VmHWM") + lag >= megabytes("VmRSS") > len(block) / 1e6

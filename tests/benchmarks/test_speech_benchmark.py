@@ -76,12 +76,6 @@ def test_a_peer_with_other_outputs_is_not_timed(tokens, message):
         check_outputs({"other": [[1, 2, 3, 4]], "ours": tokens}, 4)
 
 
-def test_the_other_libraries_need_a_python(monkeypatch):
-    monkeypatch.delenv("KERAS_TRANSFORMER_PEERS_PYTHON", raising=False)
-    done = benchmark("--shape=smoke", "--peers=ours,transformers")
-    assert done.returncode == 2 and "--peers-python is missing: " in done.stderr
-
-
 @pytest.mark.slow
 @pytest.mark.long
 @pytest.mark.timeout(900)

@@ -12,24 +12,6 @@ PYTHON = os.environ.get("KERAS_TRANSFORMER_TRANSFORMERS", sys.executable)
 LINES = ["A dog runs.", "Zwei Männer, die lachen!"] * 40
 
 
-def test_hostile_texts_are_reproducible_and_of_all_kinds():
-    from random_texts import hostile
-
-    texts = list(hostile(2000, 7, LINES, longest=5000, every=1000))
-    assert texts[:200] == list(hostile(200, 7, LINES, longest=5000, every=1000))
-    assert texts[:200] != list(hostile(200, 8, LINES, longest=5000, every=1000))
-    decoded = [text.decode("utf-8", "replace") for text in texts]
-    broken = sum(text != line.encode() for text, line in zip(texts, decoded, strict=True))
-    assert 100 < broken < 300
-    assert sum(len(line) >= 5000 for line in decoded) == 2
-    assert {ord(letter) >> 16 for line in decoded for letter in line} == {*range(17)}
-    whole = "".join(decoded)
-    for letter in "\u200d\u0301\u202eאس\U0001f600\u3000\0'":
-        assert letter in whole, ascii(letter)
-    valid = hostile(2000, 7, LINES, invalid=False)
-    assert all(text.decode() for text in valid if text)
-
-
 @pytest.mark.slow
 @pytest.mark.long
 def test_no_difference_is_unexplained(tmp_path):
