@@ -2,13 +2,23 @@
 # The commands that `make demo` runs: those of the README, one after the other, on phrases that need no download.
 set -eu
 
+# The argument as a word of a shell, for the commands that are shown.
+quoted() {
+    case $1 in
+        *[!A-Za-z0-9_./:=@%+,-]*) printf "'%s'" "$(printf '%s' "$1" | sed "s/'/'\\\\''/g")" ;;
+        *) printf '%s' "$1" ;;
+    esac
+}
+
 show() {
-    printf '\n$ %s\n' "$*"
+    printf '\n$'
+    for word in "$@"; do printf ' %s' "$(quoted "$word")"; done
+    printf '\n'
     "$@"
 }
 
 translate() {
-    printf '\n$ keras-transformer translate %s < phrases.txt\n' "$1"
+    printf '\n$ %s translate %s < phrases.txt\n' "$(quoted "$COMMAND")" "$(quoted "$1")"
     printf '%s\n' "$PHRASES" | "$COMMAND" translate "$1"
 }
 
@@ -27,13 +37,6 @@ translate "$RUN/serving"
 translate "$RUN/demo.tflite"
 show "$COMMAND" plot attention "$RUN" "Wednesday, March 5, 2031" --output "$RUN/attention.png"
 
-# The argument as a word of a shell, for the commands that are shown.
-quoted() {
-    case $1 in
-        *[!A-Za-z0-9_./:=@%+,-]*) printf "'%s'" "$(printf '%s' "$1" | sed "s/'/'\\\\''/g")" ;;
-        *) printf '%s' "$1" ;;
-    esac
-}
 COMMAND=$(quoted "$COMMAND")
 
 cat <<END
