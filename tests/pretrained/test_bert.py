@@ -20,7 +20,6 @@ from bert_folders import (
     write_folder,
 )
 from click.testing import CliRunner
-from marks import slow_except
 
 from keras_transformer import Classifier, Run, TokenLabeller, Translator, from_pretrained
 from keras_transformer.cli.main import cli
@@ -28,28 +27,7 @@ from keras_transformer.export import export_litert, export_saved_model
 from keras_transformer.pretrained.read import read_checkpoint
 from keras_transformer.training.converted import write_converted
 
-HEADS = {
-    "cls.predictions.bias": np.zeros(3, "float32"),
-    "cls.seq_relationship.bias": np.zeros(2, "float32"),
-}
-POOLER = {
-    "bert.pooler.dense.weight": np.zeros([24, 24], "float32"),
-    "bert.pooler.dense.bias": np.zeros(24, "float32"),
-}
-BUFFER = {"bert.embeddings.position_ids": np.arange(21)[None]}
 WORDS = ("good", "bad")
-KINDS = {
-    "labels": {},
-    "relu": {"hidden_act": "relu"},
-    "the tanh form of gelu": {"hidden_act": "gelu_new"},
-    "float16": {"dtype": "float16"},
-    "a larger epsilon": {"layer_norm_eps": 1e-5},
-    "without a head": PLAIN,
-    "other heads": {"architectures": ["BertForPreTraining"], "more": HEADS},
-    "a buffer of ids": {"more": BUFFER},
-    "labels of tokens": TAGGER,
-    "labels of tokens and a pooler": {**TAGGER, "more": POOLER},
-}
 FINE_TUNING = """
 [task]
 kind = "classification"
@@ -90,26 +68,6 @@ def assert_equal_to_numpy(model, settings, tensors):
         np.testing.assert_allclose(ours[every], logits[every], rtol=0, atol=1e-5)
 
 
-@pytest.mark.parametrize(
-    "kind",
-    slow_except(
-        KINDS,
-        "the tanh form of gelu",
-        "a larger epsilon",
-        "a buffer of ids",
-        "labels of tokens and a pooler",
-    ),
-)
-def test_states_and_logits(kind, tmp_path):
-    settings, tensors = write_folder(tmp_path, **KINDS[kind])
-    checkpoint = read_checkpoint(tmp_path)
-    assert_equal_to_numpy(checkpoint.model, settings, tensors)
-    labels = {"BertForSequenceClassification": 3, "BertForTokenClassification": 4}
-    labels = labels.get(settings["architectures"][0])
-    assert ("has no head" in "".join(checkpoint.notes)) == (labels is None)
-    assert len(checkpoint.model.config.labels) == (labels or 2)
-
-
 def test_tensorflow_names_of_norms_are_read(tmp_path):
     settings, tensors = write_folder(tmp_path)
     names = {"LayerNorm.weight": "LayerNorm.gamma", "LayerNorm.bias": "LayerNorm.beta"}
@@ -120,21 +78,6 @@ def test_tensorflow_names_of_norms_are_read(tmp_path):
         renamed[name] = values.astype("float32")
     safetensors.numpy.save_file(renamed, tmp_path / "model.safetensors")
     assert_equal_to_numpy(read_checkpoint(tmp_path).model, settings, tensors)
-
-
-def test_texts_get_the_labels_of_the_checkpoint(tmp_path, lines=False):
-    settings, tensors = write_folder(tmp_path, lines=lines)
-    classifier = from_pretrained(tmp_path)
-    assert isinstance(classifier, Classifier)
-    ids = {piece: number for number, piece in enumerate(PIECES)}
-    for text, found in zip(TEXTS, classifier.classify(TEXTS), strict=True):
-        row = bert_in_python.ids(text, ids, lowercase=True)
-        assert found.truncated == (len(row) > 21)
-        row = np.array([[*row[:-1][:20], row[-1]]])
-        _, logits = bert_in_numpy.forward(tensors, settings, row, np.zeros_like(row))
-        shares = np.exp(logits[0]) / np.exp(logits[0]).sum()
-        np.testing.assert_allclose(found.probabilities, shares, rtol=0, atol=1e-5)
-        assert found.label == ["NEGATIVE", "NEUTRAL", "POSITIVE"][shares.argmax()]
 
 
 @pytest.mark.slow
@@ -183,40 +126,6 @@ def change_json(path, change):
     content = json.loads(path.read_text())
     change(content)
     path.write_text(json.dumps(content))
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"model_type": "robert"}, r"`model_type` must be one of albert, .*'robert'"),
-        ({"architectures": ["BertForMultipleChoice"]}, r"`architectures` must be one of Bert"),
-        ({"position_embedding_type": "relative_key"}, r"`position_embedding_type` must be 'absol"),
-        ({"is_decoder": True}, r"`is_decoder` must be false"),
-        ({"type_vocab_size": 1}, r"`type_vocab_size` must be 2"),
-        ({"problem_type": "regression"}, r"is a model of numbers, not of labels \(`problem_type`"),
-        ({"problem_type": "multi_label_classification"}, r"with several labels per text .*not sup"),
-        ({"problem_type": "x"}, r"`problem_type` must be null or 'single_label_cl"),
-        (
-            {"id2label": {"0": "a"}},
-            r"is a cross-encoder or reranker with one logit .*not supported",
-        ),
-        ({"hidden_act": "gelu_fast"}, r"`hidden_act` must be one of relu, "),
-        ({"id2label": {"0": "a", "2": "b"}}, r"`id2label` must be names of two labels or more"),
-        ({"id2label": {"0": "a", "1": "a"}}, r"`id2label` must be names of two labels or more"),
-        ({"pad_token_id": 1}, r"`pad_token_id` must be 0, the id of \[PAD\] in vocab\.txt"),
-        ({"num_hidden_layers": 10**9}, r"layer\.9+\.intermediate\.dense\.weight is missing"),
-        ({"intermediate_size": 10**11}, r"intermediate\.dense\.weight must have the shape \[10+, "),
-        ({"max_position_embeddings": 10**11}, r"position_embeddings\.weight must have the shape"),
-        ({"vocab_size": 3}, r"word_embeddings\.weight must have 3 rows, as `vocab_size` in config"),
-        ({"vocab_size": 10**9}, r"word_embeddings\.weight must have 1000000000 rows"),
-    ],
-)
-def test_settings_that_cannot_be_expressed_are_reported(changes, message, tmp_path):
-    write_folder(tmp_path)
-    change_json(tmp_path / "config.json", lambda content: content.update(changes))
-    with pytest.raises(ValueError, match=message) as error:
-        read_checkpoint(tmp_path)
-    assert "\n" not in str(error.value) and str(tmp_path) in str(error.value)
 
 
 @pytest.mark.parametrize(
@@ -317,25 +226,6 @@ def test_the_commands_convert_and_print_the_names_of_labels(tmp_path):
     assert done.stdout.splitlines() == [
         found.label if text else "" for text, found in zip(TEXTS, expected, strict=True)
     ]
-
-
-@pytest.mark.long
-@pytest.mark.slow
-def test_a_saved_model_of_strings_and_a_tflite_file_of_ids(tmp_path):
-    """Exports are only kept if they answer as the model in memory does."""
-    write_folder(tmp_path / "hf")
-    classifier = from_pretrained(tmp_path / "hf")
-    report = export_saved_model(classifier, tmp_path / "saved", TEXTS)
-    assert report["agreement"] == 1
-    expected = [found.label for found in classifier.classify(TEXTS)]
-    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
-        meta = tf.compat.v1.saved_model.loader.load(session, ["serve"], str(tmp_path / "saved/1"))
-        signature = meta.signature_def["serving_default"]
-        feed = {signature.inputs["sentences"].name: [text.encode() for text in TEXTS]}
-        labels = session.run(signature.outputs["label"].name, feed)
-    assert [label.decode() for label in labels] == expected
-    report = export_litert(classifier, tmp_path / "m.tflite", TEXTS)
-    assert report["agreement"] == 1
 
 
 @pytest.mark.long

@@ -4,51 +4,18 @@ import json
 
 import numpy as np
 import pytest
-import tensorflow as tf
-from marks import slow, slow_except
+from marks import slow
 from roberta_folders import (
     PIECES,
-    PLAIN,
     SIZES,
     TAGGER,
-    TEXTS,
     forward,
     ids_of,
-    random_rows,
     write_folder,
 )
 
-from keras_transformer import ByteBPETokenizer, Classifier, from_pretrained
-from keras_transformer.export import export_litert, export_saved_model
+from keras_transformer import from_pretrained
 from keras_transformer.pretrained.read import read_checkpoint
-from keras_transformer.tasks import open_run
-from keras_transformer.training.converted import write_converted
-
-HEADS = {"lm_head.bias": np.zeros(3, "float32"), "lm_head.dense.bias": np.zeros(3, "float32")}
-KINDS = {
-    "labels": {},
-    "the tanh form of gelu": {"hidden_act": "gelu_new"},
-    "float16": {"dtype": "float16"},
-    "without a head": PLAIN,
-    "labels of tokens": TAGGER,
-    "tensors of another head": {**PLAIN, "more": HEADS},
-}
-
-
-@pytest.mark.parametrize("kind", slow_except(KINDS, "float16", "tensors of another head"))
-def test_states_and_logits(kind, tmp_path):
-    settings, tensors = write_folder(tmp_path, **KINDS[kind])
-    checkpoint = read_checkpoint(tmp_path)
-    model, ids = checkpoint.model, random_rows(settings)
-    expected, logits = forward(tensors, settings, ids)
-    tokens, real = model.parts.input, ids != 1
-    states = model.encoder(tokens(ids, training=False), tokens.allowed(ids), training=False)
-    np.testing.assert_allclose(states.numpy()[real], expected[real], rtol=0, atol=1e-5)
-    assert model.config.max_length == 21
-    assert ("has no head" in "".join(checkpoint.notes)) == (logits is None)
-    if logits is not None:
-        ours, every = model(ids, training=False).numpy(), ... if logits.ndim == 2 else real
-        np.testing.assert_allclose(ours[every], logits[every], rtol=0, atol=1e-5)
 
 
 @pytest.mark.slow
@@ -76,51 +43,10 @@ def test_words_get_the_labels_of_the_checkpoint(prefix_space, tmp_path):
     assert len(labels) > 1
 
 
-@pytest.mark.slow
-def test_texts_get_the_labels_of_the_checkpoint(tmp_path, lines=False):
-    settings, tensors = write_folder(tmp_path / "hf", lines=lines)
-    classifier = from_pretrained(tmp_path / "hf")
-    assert isinstance(classifier, Classifier)
-    assert isinstance(classifier.source_tokenizer, ByteBPETokenizer)
-    for text, found in zip(TEXTS, classifier.classify(TEXTS), strict=True):
-        row = ids_of(text)
-        assert found.truncated == (len(row) > 21)
-        row = np.array([[*row[:-1][:20], row[-1]]])
-        _, logits = forward(tensors, settings, row)
-        shares = np.exp(logits[0]) / np.exp(logits[0]).sum()
-        np.testing.assert_allclose(found.probabilities, shares, rtol=0, atol=1e-5)
-        assert found.label == settings["id2label"][str(shares.argmax())]
-    run = write_converted(read_checkpoint(tmp_path / "hf"), tmp_path / "run")
-    assert open_run(run.path)(TEXTS) == classifier(TEXTS)
-
-
 def change_json(path, change):
     content = json.loads(path.read_text())
     change(content)
     path.write_text(json.dumps(content))
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"architectures": ["RobertaForMultipleChoice"]}, "`architectures` must be one of R"),
-        ({"type_vocab_size": 2}, "`type_vocab_size` must be 1"),
-        ({"pad_token_id": 0}, "`pad_token_id` must be 1"),
-        ({"is_decoder": True}, "`is_decoder` must be false"),
-        ({"position_embedding_type": "relative_key"}, "`position_embedding_type` must be 'absol"),
-        ({"num_hidden_layers": 10**9}, r"layer\.9+\.intermediate\.dense\.weight is missing"),
-        ({"intermediate_size": 10**11}, r"dense\.weight must have the shape \[10+, 24\]"),
-        ({"max_position_embeddings": 10**11}, r"position_embeddings\.weight must have the shape"),
-        ({"max_position_embeddings": 2}, "`max_position_embeddings` must be a whole number of at"),
-        ({"vocab_size": 10**9}, r"word_embeddings\.weight must have 1000000000 rows"),
-    ],
-)
-def test_settings_that_cannot_be_expressed_are_named(changes, message, tmp_path):
-    write_folder(tmp_path)
-    change_json(tmp_path / "config.json", lambda content: content.update(changes))
-    with pytest.raises(ValueError, match=message) as error:
-        read_checkpoint(tmp_path)
-    assert "\n" not in str(error.value) and str(tmp_path) in str(error.value)
 
 
 @pytest.mark.parametrize(
@@ -164,22 +90,6 @@ def test_tensors_and_files_that_do_not_fit_are_named(tmp_path):
     with pytest.raises(ValueError, match=r"merges\.txt is missing"):
         read_checkpoint(tmp_path)
     assert SIZES["vocab_size"] == len(PIECES)
-
-
-@pytest.mark.long
-@pytest.mark.slow
-def test_a_saved_model_of_strings_and_a_tflite_file_of_ids(tmp_path):
-    """Both are kept only if they answer as the model in memory does."""
-    write_folder(tmp_path / "hf")
-    classifier = from_pretrained(tmp_path / "hf")
-    assert export_saved_model(classifier, tmp_path / "saved", TEXTS)["agreement"] == 1
-    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
-        meta = tf.compat.v1.saved_model.loader.load(session, ["serve"], str(tmp_path / "saved/1"))
-        signature = meta.signature_def["serving_default"]
-        feed = {signature.inputs["sentences"].name: [text.encode() for text in TEXTS]}
-        labels = session.run(signature.outputs["label"].name, feed)
-    assert [label.decode() for label in labels] == classifier(TEXTS)
-    assert export_litert(classifier, tmp_path / "m.tflite", TEXTS)["agreement"] == 1
 
 
 @pytest.mark.parametrize(
