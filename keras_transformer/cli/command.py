@@ -12,6 +12,7 @@ import pathlib
 import re
 import signal
 import sys
+import warnings
 from collections.abc import Callable, Generator
 from typing import Any, BinaryIO
 
@@ -26,6 +27,9 @@ from keras_transformer.plugins import import_plugins
 from keras_transformer.shards import Shard
 
 MODULES = f"{__name__}.modules"  # key of the values of --module in `click.Context.meta`
+# Warnings of other packages about each other, which would end a command with Python's `-W error`:
+# NumPy 2 about arrays that Keras makes of its variables; Python 3.12 about TensorFlow's AutoGraph.
+WARNINGS = ("__array__ implementation doesn't", r"ast\.\w+ is deprecated")
 FOLDER = click.Path(path_type=pathlib.Path)
 FILE = click.Path(path_type=pathlib.Path, dir_okay=False)
 EXISTING_FILE = click.Path(path_type=pathlib.Path, dir_okay=False, exists=True)
@@ -297,6 +301,8 @@ def _start_tensorflow():
     errors; 1 also warnings; 0 everything, unfiltered. If the import fails, all lines are shown.
     """
     os.environ["KERAS_BACKEND"] = "tensorflow"
+    for text in WARNINGS:
+        warnings.filterwarnings("ignore", text, DeprecationWarning)
     # Errors that matter are also raised as exceptions.
     level = os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     level = int(level) if re.fullmatch("[0-9]+", level) else 0  # as TensorFlow reads it

@@ -4,7 +4,10 @@ import os
 import subprocess
 import sys
 import types
+import warnings
 
+import keras
+import numpy as np
 import pytest
 import tensorflow as tf
 from click.testing import CliRunner
@@ -370,6 +373,21 @@ def test_a_process_survives_warnings_as_errors_and_a_full_disk():
         with open("/dev/full", "w") as full:
             done = subprocess.run([*command, *options], stdout=full, stderr=-1, text=True)
         assert (done.returncode, done.stderr) == (1, "Error: No space left on device.\n")
+
+
+def test_warnings_of_other_packages_about_each_other_are_no_errors(monkeypatch):
+    """NumPy warns of Keras, also while it saves a model: with `-W error`, no training could end."""
+    monkeypatch.setenv("TF_CPP_MIN_LOG_LEVEL", "0")  # nothing else is prepared
+    monkeypatch.setenv("KERAS_BACKEND", "tensorflow")  # restored afterwards
+    with warnings.catch_warnings():
+        warnings.resetwarnings()
+        warnings.simplefilter("error")
+        variable = keras.Variable([1.0, 2.0])
+        command._start_tensorflow()
+        np.testing.assert_array_equal(keras.ops.convert_to_numpy(variable), [1.0, 2.0])
+        warnings.warn("ast.Str is deprecated and will", DeprecationWarning, stacklevel=1)  # gast
+        with pytest.raises(DeprecationWarning, match="another"):
+            warnings.warn("another", DeprecationWarning, stacklevel=1)
 
 
 def test_a_missing_model_has_the_same_status_for_every_command(tmp_path):
