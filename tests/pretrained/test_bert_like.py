@@ -224,7 +224,7 @@ def test_states_and_logits(name, kind, tmp_path):
 @pytest.mark.parametrize("name", ["bert", slow("distilbert"), slow("roberta"), slow("electra")])
 def test_texts_get_the_labels_of_the_checkpoint(name, tmp_path):
     family = FAMILIES[name]
-    # The others have a tokenizer.json as well.
+    # With a tokenizer.json instead of lists of tokens, which ELECTRA's folders always have.
     options = {} if name == "electra" else {"lines": False}
     settings, tensors = family.folders.write_folder(tmp_path / "hf", **options)
     classifier, texts = from_pretrained(tmp_path / "hf"), bert_folders.TEXTS
