@@ -62,7 +62,9 @@ def built_outside_of_graphs():
         predictor_and_reference(name)
 
 
-@pytest.mark.parametrize("name", [long("ssru"), slow("recurrent"), "ensemble"])
+@pytest.mark.parametrize(
+    "name", ["decoder-only", slow("recurrent"), slow("ensemble"), long("ssru")]
+)
 def test_greedy_search_equals_a_loop_in_python(name):
     predictor, inputs, logits = predictor_and_reference(name)
     tokens, scores = greedy_decode(predictor, inputs, LIMIT)
