@@ -8,7 +8,7 @@ import tensorflow as tf
 from keras_training import KerasTraining, adam
 from task import EOS_ID, PAD_ID, Task
 
-from keras_transformer import Constraints, Transformer, TransformerConfig, greedy_decode
+from keras_transformer import Constraints, Greedy, SearchOptions, Transformer, TransformerConfig
 from keras_transformer.training.loop.learner import Learner
 from keras_transformer.training.loop.objectives import RealLabels
 from keras_transformer.training.losses.cross_entropy import LabelSmoothedCrossEntropy
@@ -34,9 +34,11 @@ class Translating:
     def __init__(self, model, length):
         banned = np.arange(model.config.vocab_size) == EOS_ID
         self._search = tf.function(
-            lambda source: greedy_decode(
-                model, source, max_length=length, constraints=Constraints(banned=banned)
-            )[0]
+            lambda source: (
+                Greedy(length)(
+                    model, source, SearchOptions(constraints=Constraints(banned=banned))
+                ).tokens
+            )
         )
         source = np.random.default_rng(1).integers(4, model.config.vocab_size, (1, length), "int32")
         source[:, -1] = EOS_ID

@@ -214,7 +214,7 @@ plt.show()
 ## Sampling
 
 We draw a word from the probabilities after the words so far, append it, and repeat. This computes
-the earlier positions again for every word; a `LanguageModel` of this package and `sample_decode`
+the earlier positions again for every word; a `LanguageModel` of this package and `Sample`
 keep them in a cache.
 """
 

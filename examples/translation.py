@@ -22,7 +22,7 @@ environment variable `EPOCHS` makes training shorter or longer.
 `4 0 7` becomes `four hundred and seven`. The source has a token for each digit, and the length of
 the target depends on the digits: the same digit is "four", "forty", "fourteen" or "four thousand".
 We build the `Transformer` of Fig. 1 from a configuration, train it with `fit`, and translate with
-`greedy_decode`, which keeps a key/value cache and runs as one graph.
+`Greedy`, which keeps a key/value cache and runs as one graph.
 """
 
 # %% [markdown]
@@ -36,7 +36,7 @@ import os
 import keras
 import numpy as np
 
-from keras_transformer import Attention, Transformer, TransformerConfig, greedy_decode
+from keras_transformer import Attention, Greedy, Transformer, TransformerConfig
 from keras_transformer.plots.attention import attention_figure
 
 # %matplotlib inline
@@ -167,7 +167,7 @@ A translation is correct if all of its words are.
 # %%
 def translate(numbers):
     """Returns the words for each number."""
-    tokens, _ = greedy_decode(model, encoded(numbers)[0], max_length=24)  # [B, L]
+    tokens = Greedy(max_length=24)(model, encoded(numbers)[0]).tokens[:, 0]  # [B, L]
     rows = [[VOCABULARY[token] for token in row] for row in np.asarray(tokens)]
     return [row[: row.index("[EOS]")] if "[EOS]" in row else row for row in rows]
 

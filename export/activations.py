@@ -3,7 +3,7 @@
 import numpy as np
 import tensorflow as tf
 
-from keras_transformer.decoding import greedy_decode
+from keras_transformer.decoding import Greedy, SearchOptions
 from keras_transformer.export.parity import copy_model
 from keras_transformer.layers.kernels import Kernels
 from keras_transformer.tasks.strings import map_sorted
@@ -49,7 +49,8 @@ def _read_pairs(pipeline, sentences):
 
     @tf.function(input_signature=[IDS], autograph=False)
     def search(source):
-        return greedy_decode(pipeline.model, source, pipeline.max_length)[0]
+        options = SearchOptions(cache_length=pipeline.max_length)
+        return Greedy()(pipeline.model, source, options).tokens[:, 0]
 
     def translate(batch):
         source, _, empty = pipeline.encode(tf.constant(batch))

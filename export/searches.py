@@ -7,7 +7,6 @@ from typing import Any
 import tensorflow as tf
 
 from keras_transformer.decoding import Beam, Greedy
-from keras_transformer.decoding.loop import stages_for
 from keras_transformer.tasks.generator import SOURCE, Generator
 
 
@@ -26,7 +25,7 @@ class ModelSearch:
         pipeline: A `Generator`.
         search: A `Greedy` or `Beam`.
         n_best: Number M of hypotheses.
-        alignment: See `greedy_decode`.
+        alignment: See `SearchOptions`.
 
     Attributes:
         inputs: The `tf.TensorSpec`s of the arguments.
@@ -42,10 +41,9 @@ class ModelSearch:
     def __call__(self, source) -> dict[str, Any]:
         return self._run(self.search, source, alignment=self.alignment)
 
-    def _run(self, search, source, **options):
-        pipeline, stages = self.pipeline, stages_for(self.pipeline.model)
-        options = {"cache_length": pipeline.max_length, "cache_stages": stages, **options}
-        result = search(pipeline.searched, source, self.n_best, **options)
+    def _run(self, search, source, **asked):
+        options = self.pipeline.options(n_best=self.n_best, **asked)
+        result = search(self.pipeline.searched, source, options)
         return {name: value for name, value in result._asdict().items() if value is not None}
 
     @property
@@ -78,7 +76,7 @@ class RequestedSearch(ModelSearch):
 
     def __call__(self, source, beam_size, length_penalty, max_length) -> dict[str, Any]:
         search = self.requested(length_penalty, max_length)
-        return self._run(search, source, beam_sizes=beam_size)
+        return self._run(search, source, sizes=beam_size)
 
     def requested(self, length_penalty, max_length) -> Greedy | Beam:
         """Returns the `Beam` with the length penalty and the maximum length of a request."""

@@ -62,18 +62,13 @@ from .models.image_classifier import ImageClassifier as ImageClassifier
 from .models.series_regressor import SeriesRegressor as SeriesRegressor
 from .models.span_predictor import SpanPredictor as SpanPredictor
 from .decoding import (
-    Constraints as Constraints,
-    beam_decode as beam_decode,
-    ctc_decode as ctc_decode,
-    greedy_decode as greedy_decode,
-    sample_decode as sample_decode,
-    score as score,
-)
-from .decoding.search import (
     Beam as Beam,
     BestPath as BestPath,
+    Constraints as Constraints,
     Greedy as Greedy,
     Sample as Sample,
+    SearchOptions as SearchOptions,
+    score as score,
 )
 from .text.shortlist import Shortlist as Shortlist
 from .text.tokenizers import (

@@ -7,7 +7,7 @@ of the exports are derived from them. The module does not import TensorFlow.
 import dataclasses
 import math
 import numbers
-from typing import Any
+from typing import Any, ClassVar
 
 from keras_transformer.checks import check_choice, is_integer
 
@@ -61,7 +61,7 @@ class SearchSetting:
         """
         if value is None and self.is_optional:
             return
-        if self.shape is not None and _is_tensor(value):
+        if self.shape is not None and is_tensor(value):
             return
         if self.choices:
             check_choice(name, value, self.choices)
@@ -86,7 +86,7 @@ class SearchSetting:
         return f"{limits}, or None" if self.is_optional else limits
 
 
-def _is_tensor(value):
+def is_tensor(value) -> bool:
     """Returns whether a value is a tensor, without importing TensorFlow."""
     return hasattr(value, "dtype") and not isinstance(value, numbers.Number)
 
@@ -118,21 +118,14 @@ def settings_of(search) -> dict[str, Any]:
     return {field.name: field.metadata["setting"] for field in dataclasses.fields(search)}
 
 
-def check_numbers(kind, **values) -> None:
-    """Checks those arguments that are plain numbers by the settings of the same names.
-
-    Args:
-        kind: One of the classes below.
-        **values: Arguments to check. Tensors, lists and `None` are not checked.
-    """
-    settings = settings_of(kind)
-    for name, value in values.items():
-        if isinstance(value, numbers.Number):
-            settings[name].check(name, value)
-
-
 class SearchSettings:
-    """Settings that are checked when an object is created."""
+    """Settings that are checked when an object is created.
+
+    Attributes:
+        word: Name of the search: its option on the command line, and its kind in files.
+    """
+
+    word: ClassVar[str]
 
     def __post_init__(self) -> None:
         for name, value in settings_of(self).items():
@@ -141,14 +134,25 @@ class SearchSettings:
 
 @dataclasses.dataclass(frozen=True)
 class GreedySettings(SearchSettings):
-    """Fields of `Greedy` and `BestPath`."""
+    """Fields of `Greedy`."""
+
+    word: ClassVar[str] = "greedy"
 
     max_length: int | None = length_limit()
 
 
 @dataclasses.dataclass(frozen=True)
+class BestPathSettings(GreedySettings):
+    """Fields of `BestPath`."""
+
+    word: ClassVar[str] = "ctc"
+
+
+@dataclasses.dataclass(frozen=True)
 class BeamSettings(SearchSettings):
     """Fields of `Beam`."""
+
+    word: ClassVar[str] = "beam"
 
     size: int = setting(
         4,
@@ -208,6 +212,8 @@ class BeamSettings(SearchSettings):
 class SampleSettings(SearchSettings):
     """Fields of `Sample`."""
 
+    word: ClassVar[str] = "sample"
+
     temperature: float = setting(
         1.0,
         "Temperature of the softmax. Values below 1 favour likely tokens; 0 is greedy search.",
@@ -238,3 +244,9 @@ class SampleSettings(SearchSettings):
         rule="an integer of 32 bits",
     )
     max_length: int | None = length_limit()
+
+
+# Settings of each search by the option of the command line that chooses it.
+KINDS = {
+    kind.word: kind for kind in (BeamSettings, GreedySettings, BestPathSettings, SampleSettings)
+}

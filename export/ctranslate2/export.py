@@ -57,15 +57,15 @@ def export_ctranslate2(
     - always `min_decoding_length=0`, and `max_decoding_length=max_length`, which CTranslate2 limits
       to 256 by default; for a `TextGenerator`, `max_length`, and in front of each prompt the
       token that begins a text;
-    - `greedy_decode`: `beam_size=1`, and `length_penalty=0` for the same scores. If the greedy
+    - `Greedy()`: `beam_size=1`, and `length_penalty=0` for the same scores. If the greedy
       search of the pipeline has its own `max_length`, it is `greedy_max_new_tokens` in
       `config.json`. CTranslate2 also counts the tokens that an output begins with, such as those
       of a prompt: add them to the limit, and divide a batch in which limits differ;
     - `length_factor` in `config.json`: `max_decoding_length` is at most this many times the number
       of tokens of the source with its end, rounded up, as in Marian;
-    - `beam_decode(normalization="average")`: `length_penalty=1, return_end_token=True`;
-    - `beam_decode(normalization="none")`: `length_penalty=1e-9`. With 0, CTranslate2 continues
-      until the best of all hypotheses has ended, whereas `beam_decode` stops as soon as `beam_size`
+    - `Beam(normalization="average")`: `length_penalty=1, return_end_token=True`;
+    - `Beam(normalization="none")`: `length_penalty=1e-9`. With 0, CTranslate2 continues
+      until the best of all hypotheses has ended, whereas `Beam` stops as soon as `beam_size`
       hypotheses have ended;
     - a token that begins every output, `forced_bos_id` in `config.json`, or the token of a target
       language: `target_prefix`. The token of the source language is the first of a source; if
@@ -75,7 +75,7 @@ def export_ctranslate2(
       before the softmax: scores of the model come from `score_batch`, and a beam would rank by
       other probabilities.
 
-    `normalization="gnmt"`, the default of `beam_decode`, has no equivalent: CTranslate2 divides by
+    `normalization="gnmt"`, the default of `Beam`, has no equivalent: CTranslate2 divides by
     `n ** length_penalty`. With a beam, three differences remain: CTranslate2 may emit `pad_id` and
     `bos_id`; it ranks hypotheses that reached the limit among those that ended, not after them; and
     after a prompt or a forced token, an output that ends at once is dropped unless it is the most

@@ -3,7 +3,7 @@
 from typing import Any
 
 from keras_transformer.decoding import Beam, Greedy
-from keras_transformer.decoding.search import as_dict, from_dict
+from keras_transformer.decoding.stored import as_dict, from_dict
 from keras_transformer.export.formats import FORMATS
 from keras_transformer.export.litert.packed import SIGNATURES, STRINGS
 

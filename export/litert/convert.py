@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
-from keras_transformer.decoding import Beam, Greedy
+from keras_transformer.decoding import Beam, Greedy, SearchOptions
 from keras_transformer.export.apart import LARGE
 from keras_transformer.export.errors import ExportError
 from keras_transformer.export.litert import converter, kernels
@@ -299,14 +299,13 @@ def _find(model, beam, grows, signature, source, **numbers):
     if signature.beam_size is not None:
         numbers = {"extra_length": None, "max_length": None, **numbers}
         search = dataclasses.replace(beam, size=signature.beam_size, **numbers)
-    found = search(
-        model,
-        source,
-        signature.n_best,
-        signature.target_length,
+    options = SearchOptions(
+        n_best=signature.n_best,
+        cache_length=signature.target_length,
         alignment=signature.alignment,
         cache_stages=_cache_stages(signature) if grows else (),
     )
+    found = search(model, source, options)
     if signature.beam_size is None:  # squeezed here, so that the converter removes both operations
         found = found._make(None if field is None else tf.squeeze(field, 1) for field in found)
     return found

@@ -50,13 +50,13 @@ def export_litert(
 
     - `greedy_1x16` (batch size 1, source length 16) runs greedy search. Its input is `source`,
       int32 `[1, 16]`: token ids that end in `eos_id`, followed by padding. Its outputs are
-      `tokens`, int32 `[1, max_length]`, with the result of `greedy_decode`; `score`, float32
+      `tokens`, int32 `[1, max_length]`, with the result of `Greedy`; `score`, float32
       `[1]`; and `length`, int32 `[1]`, the number of tokens before the padding. If the greedy
       search has its own `max_length`, `tokens` has that length, with the tokens that every output
       begins with; for a language model it keeps the model's, because a prompt has any length.
     - `beam4_1x16`, if there is a beam, runs beam search. Further inputs are `max_length`, int32
       `[1]`, the maximum number of new tokens of each sentence, and `length_penalty`, float32
-      `[1]`. The outputs hold the result of `beam_decode`: `tokens` `[1, n_best, max_length]`,
+      `[1]`. The outputs hold the result of the `Beam`: `tokens` `[1, n_best, max_length]`,
       `score` and `length` `[1, n_best]`.
     - `translate_1x16`, with `tokenizer`, takes `sentence`, string `[1]`, and returns `translation`,
       string `[1]`, `score`, float32 `[1]`, and `truncated`, boolean `[1]`: true if the sentence has

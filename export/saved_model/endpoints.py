@@ -115,7 +115,7 @@ class SentencesAndSettings(Sentences):
     """Signature from strings to texts, with settings of the search in the request.
 
     The inputs are `sentences`, string `[B]`, and for each of them `beam_size`, int32 `[B]`, from 1
-    to the size N of the beam; `length_penalty`, float32 `[B]`, see `beam_decode`; and
+    to the size N of the beam; `length_penalty`, float32 `[B]`, see `Beam`; and
     `max_length`, int32 `[B]`, the maximum number of new tokens. The outputs are the same as in
     `Sentences`, `[B, M]`, of which at most `beam_size` are filled. Settings that are out of range
     are an error.

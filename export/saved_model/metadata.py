@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from keras_transformer.decoding.search import as_dict, from_dict
+from keras_transformer.decoding.stored import as_dict, from_dict
 from keras_transformer.files import json_text, read_json
 
 PATH = "assets.extra/metadata.json"

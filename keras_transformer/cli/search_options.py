@@ -10,23 +10,14 @@ import click
 from keras_transformer.cli.command import FiniteRange, refuse
 from keras_transformer.cli.help import add_options, count, option
 from keras_transformer.search_settings import (
+    KINDS,
     WITH_EXPONENT,
-    BeamSettings,
-    GreedySettings,
-    SampleSettings,
     settings_of,
 )
 
 if TYPE_CHECKING:
-    from keras_transformer.decoding.search import Beam, BestPath, Greedy, Sample
+    from keras_transformer.decoding import Beam, BestPath, Greedy, Sample
 
-# Options that choose a search, and the settings of that search.
-KINDS = {
-    "beam": BeamSettings,
-    "greedy": GreedySettings,
-    "ctc": GreedySettings,
-    "sample": SampleSettings,
-}
 NO_LIMIT = "none"  # value of an option that sets `None`; parsed as infinity
 
 
@@ -159,7 +150,7 @@ def greedy_or_beam(*without) -> Callable[[Any], Any]:
 
 def line_of(search) -> str:
     """Returns the command-line options that describe a `Greedy` or `Beam`, each after a space."""
-    kind = "beam" if isinstance(search, BeamSettings) else "greedy"
+    kind = search.word
     default = KINDS[kind]()
     parts = [" --greedy"] if kind == "greedy" and search != type(search)() else []
     for name, kinds in OPTIONS.items():
@@ -218,9 +209,9 @@ def make_search(n_best=None, **options) -> "Beam | BestPath | Greedy | Sample | 
         raise click.UsageError(
             f"--max-output must be at least --min-length. Received: {longest} and {shortest}."
         )
-    if kind == "beam":
-        return Beam(**{"size": max(4, n_best or 0), **values})
-    return {"greedy": Greedy, "ctc": BestPath, "sample": Sample}[kind](**values)
+    if kind == Beam.word:
+        values = {"size": max(Beam.size, n_best or 0), **values}
+    return {search.word: search for search in (Beam, BestPath, Greedy, Sample)}[kind](**values)
 
 
 def _refuse_without_effect(chosen):

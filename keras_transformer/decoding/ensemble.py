@@ -30,13 +30,12 @@ class Ensemble(Predictor):
             not exist in one of them.
 
     Example:
-        >>> from keras_transformer import Transformer, TransformerConfig, greedy_decode
+        >>> from keras_transformer import Greedy, Transformer, TransformerConfig
         >>> from keras_transformer.decoding import Ensemble
         >>> config = TransformerConfig.preset("tiny", vocab_size=100)
         >>> both = Ensemble([Transformer(config), Transformer(config)])
-        >>> tokens, scores = greedy_decode(both, [[7, 8, 3]], max_length=5)
-        >>> tokens.shape
-        TensorShape([1, 5])
+        >>> Greedy(max_length=5)(both, [[7, 8, 3]]).tokens.shape
+        TensorShape([1, 1, 5])
     """
 
     def __init__(self, models: Sequence[Any], alignment: tuple[int, int | None] | None = None):

@@ -3,8 +3,9 @@
 import dataclasses
 from typing import Any
 
+from keras_transformer.decoding import Beam, Greedy
 from keras_transformer.decoding.predictor import GENERATION_IDS
-from keras_transformer.decoding.search import Beam, Greedy, as_dict, from_dict
+from keras_transformer.decoding.stored import as_dict, from_dict
 
 # Fields of configurations that tell which outputs count as invented.
 THRESHOLDS = ("no_speech_threshold", "log_probability_threshold", "compression_ratio_threshold")

@@ -118,7 +118,7 @@ def best_continuations(
     Returns:
         `Continuations`.
     """
-    beam_size, vocab_size = logits.shape[1:]
+    size, vocab_size = logits.shape[1:]
     logits = Blocks(tf.cast(logits, tf.float32))
     special = {vocabulary.eos_id}
     if allowed is None:  # masking all V logits would take one more pass over them
@@ -127,7 +127,7 @@ def best_continuations(
     else:
         allowed = Blocks(tf.cast(allowed, tf.float32))
     # Special tokens are removed only after the selection, so select that many more.
-    count = min(beam_size + len(special) + len(vocabulary.end_ids), vocab_size)
+    count = min(size + len(special) + len(vocabulary.end_ids), vocab_size)
     best, tokens = allowed.top_k(count)  # [B, N, count]
     for token in special:
         best = tf.where(tf.equal(tokens, token), NONE, best)
@@ -138,12 +138,12 @@ def best_continuations(
     total = log_sum_exp(logits)  # [B, N, 1]
     # Rounding must not make it positive: early stopping relies on that.
     gain = tf.minimum(best - total, 0.0)  # [B, N, count]
-    flat = tf.reshape(base + gain, [-1, beam_size * count])
+    flat = tf.reshape(base + gain, [-1, size * count])
     end_gain = tf.minimum(allowed.column(vocabulary.eos_id) - total, 0.0)  # [B, N, 1]
-    best_scores, chosen = tf.math.top_k(flat, beam_size)  # [B, N]
+    best_scores, chosen = tf.math.top_k(flat, size)  # [B, N]
 
     def take(values):
-        return tf.gather(tf.reshape(values, [-1, beam_size * count]), chosen, batch_dims=1)
+        return tf.gather(tf.reshape(values, [-1, size * count]), chosen, batch_dims=1)
 
     others = total - log_sum_exp(allowed) if among else ()  # [B, N, 1]
     return Continuations(

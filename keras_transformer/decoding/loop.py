@@ -8,6 +8,7 @@ from typing import Any
 import tensorflow as tf
 
 from keras_transformer.decoding.predictor import Vocabulary, prescribed_length
+from keras_transformer.search_settings import is_tensor
 from keras_transformer.tensors import Tensor
 
 # Few stages, because each is a loop of its own in the graph, which takes XLA seconds to compile.
@@ -50,7 +51,7 @@ def cache_of(length, cache_stages, predictor) -> Any:
 
     Args:
         length: Length of the result L, a Python integer.
-        cache_stages: See `greedy_decode`.
+        cache_stages: See `SearchOptions`.
         predictor: The `Predictor`.
 
     Raises:
@@ -166,37 +167,16 @@ def _common_shape(one, other):
     return tf.TensorShape([size if size == same else None for size, same in sizes])
 
 
-def check_lengths(longest, min_length=1, max_length=None, cache_length=None) -> int:
+def check_lengths(longest, min_length=1, cache_length=None) -> int:
     """Checks lengths and returns that of the cache. Values of tensors cannot be checked here."""
-    lengths = {"cache_length": cache_length, "max_length": max_length, "min_length": min_length}
+    lengths = {"cache_length": cache_length, "min_length": min_length}
     lengths = {name: n for name, n in lengths.items() if isinstance(n, numbers.Integral)}
     most = longest
     for name, length in lengths.items():
         if not 1 <= length <= most:
             raise ValueError(f"`{name}` must be between 1 and {most}. Received: {name}={length}.")
         most = length
-    return lengths.get("cache_length", lengths.get("max_length", longest))
-
-
-def result_length(predictor, inputs, min_length, max_length, cache_length) -> int:
-    """Checks lengths and returns that of the result, which may be less than `cache_length`.
-
-    Args:
-        predictor: The `Predictor`.
-        inputs: Inputs of the predictor.
-        min_length, max_length, cache_length: Arguments of a search.
-
-    Raises:
-        ValueError: If a length is out of range.
-    """
-    length = check_lengths(predictor.max_length, min_length, max_length, cache_length)
-    if cache_length is not None or not isinstance(max_length, numbers.Integral):
-        return length
-    beginning = predictor.beginning_lengths(inputs)
-    if tf.is_tensor(beginning):
-        beginning = tf.get_static_value(beginning)
-        beginning = predictor.max_length if beginning is None else int(beginning.max(initial=0))
-    return min(length + beginning, predictor.max_length) if beginning else length
+    return lengths.get("cache_length", longest)
 
 
 def output_limit(search, config, lengths, longest) -> Tensor | int:
@@ -224,7 +204,7 @@ def smaller(length, longest) -> Tensor | int:
     """Returns the smaller of two lengths, the first of which may be a tensor, or `None`: none."""
     if length is None:
         return longest
-    return (tf.minimum if tf.is_tensor(length) else min)(length, longest)
+    return (tf.minimum if is_tensor(length) else min)(length, longest)
 
 
 def limit_of(max_length, cache_length, batch, predictor, inputs) -> Tensor:
@@ -233,13 +213,13 @@ def limit_of(max_length, cache_length, batch, predictor, inputs) -> Tensor:
     It includes the tokens that the output begins with, which `max_length` does not count.
 
     Args:
-        max_length: Integer, or tensor, scalar or `[B]`. `None`: `cache_length`.
+        max_length: Integer, or tensor, scalar or `[B]`.
         cache_length: Length of the cache, a Python integer.
         batch: Number of sentences B, scalar tensor.
         predictor: The `Predictor`, whose vocabulary may have a `length_factor`.
         inputs: Inputs of the predictor.
     """
-    limit = tf.cast(cache_length if max_length is None else max_length, tf.int32)
+    limit = tf.cast(max_length, tf.int32)
     limit = tf.reshape(tf.minimum(tf.maximum(limit, 1), cache_length), [-1])  # [B] or [1]
     limit = tf.minimum(limit + predictor.beginning_lengths(inputs), cache_length)
     limit += tf.zeros([batch], tf.int32)
@@ -274,24 +254,25 @@ def mean_of_sums(sums, tokens, vocabulary, prompt) -> Tensor:
     return sums / tf.cast(tf.maximum(words - prompt, 0) + 1, tf.float32)
 
 
-def make_result(
-    tokens, scores, token_scores=(), alignment=(), no_speech=(), mean_log_probability=()
-) -> tuple[Tensor, Tensor] | dict[str, Tensor]:
-    """Returns the pair of tokens and scores, or a dictionary if further results are requested.
+def outputs_of(
+    tokens, scores, token_scores=(), alignment=(), no_speech=None, mean_log_probability=()
+) -> dict[str, Tensor]:
+    """Returns the outputs of a search by the names of the fields of `Found`.
 
     Args:
         tokens: Token ids.
         scores: Scores of the outputs.
         token_scores: Log-probabilities of the tokens; `()` if not requested.
         alignment: Attention weights of the source positions; `()` if not requested.
-        no_speech: Probabilities of silence; `()` if not requested.
+        no_speech: Probabilities of silence; `None` if not requested.
         mean_log_probability: Mean log-probabilities of the tokens; `()` if not requested.
     """
-    details = {
+    outputs = {
+        "tokens": tokens,
+        "scores": scores,
         "token_scores": token_scores,
         "alignment": alignment,
-        "no_speech": no_speech,
+        "no_speech": () if no_speech is None else no_speech,
         "mean_log_probability": mean_log_probability,
     }
-    details = {name: value for name, value in details.items() if not isinstance(value, tuple)}
-    return {"tokens": tokens, "scores": scores, **details} if details else (tokens, scores)
+    return {name: value for name, value in outputs.items() if not isinstance(value, tuple)}

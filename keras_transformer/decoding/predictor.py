@@ -318,7 +318,7 @@ class Predictor(abc.ABC):
 
         Args:
             search: Function from a predictor and the `Constraints` of its outputs, or `None`, to
-                the result of `make_result`.
+                the result of `outputs_of`.
             inputs: See `begin`.
             constraints: The `Constraints`, or `None`.
         """

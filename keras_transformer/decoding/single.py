@@ -10,13 +10,11 @@ from keras_transformer.decoding.beginnings import Beginning
 from keras_transformer.decoding.blocks import Blocks
 from keras_transformer.decoding.constraints import Rules, with_rules_of
 from keras_transformer.decoding.loop import (
-    STAGES,
     cache_of,
     limit_of,
     limits_by_source,
-    make_result,
     mean_of_sums,
-    result_length,
+    outputs_of,
 )
 from keras_transformer.decoding.predictor import Predictor
 from keras_transformer.decoding.prompts import prompts_of
@@ -36,17 +34,7 @@ class _SingleState(typing.NamedTuple):
     sums: tf.Tensor  # [B], of log-probabilities among allowed tokens; () if not requested
 
 
-def decode_single(
-    predictor,
-    inputs,
-    choose,
-    max_length=None,
-    cache_length=None,
-    constraints=None,
-    token_scores=False,
-    cache_stages=STAGES,
-    confidence=False,
-) -> tuple[Tensor, Tensor] | dict[str, Tensor]:
+def search_single(predictor, inputs, choose, limit, length, options) -> dict[str, Tensor]:
     """Emits one token at a time until every sentence has ended.
 
     Args:
@@ -54,54 +42,41 @@ def decode_single(
         inputs: See `Predictor.begin`.
         choose: Function from the `Blocks` of the logits `[B, V]`, `NEVER` for forbidden tokens, and
             the number of the step to the next token `[B]` and its logit `[B]`.
-        max_length: See `greedy_decode`.
-        cache_length: See `greedy_decode`.
-        constraints: See `greedy_decode`.
-        token_scores: See `greedy_decode`.
-        cache_stages: See `greedy_decode`.
-        confidence: See `greedy_decode`.
+        limit: Maximum number of new tokens, an integer or a tensor, scalar or `[B]`.
+        length: Length of the result L.
+        options: The `SearchOptions`.
 
     Returns:
-        The result of `greedy_decode`.
+        See `outputs_of`.
     """
-    length = result_length(predictor, inputs, 1, max_length, cache_length)
-
-    def search(predictor, constraints):
-        constraints = with_rules_of(predictor.vocabulary, constraints)
-        batch, positions = predictor.sizes(inputs)
-        cache = cache_of(length, cache_stages, predictor)
-        vocabulary = predictor.vocabulary
-        beginning = Beginning.of(vocabulary, inputs)
-        loop = _Loop(
-            predictor=predictor,
-            choose=choose,
-            length=length,
-            limit=_limit(max_length, length, batch, predictor, inputs),
-            rules=None
-            if constraints is None
-            else Rules(constraints, vocabulary, length, beginning),
-            detects=beginning.detects,
-        )
-        limit = length if loop.limit is None else loop.limit
-        prompts = prompts_of(predictor, inputs, length, limit, loop.rules)
-        state = predictor.begin(inputs, cache.first(prompts))
-        read = None if prompts is None else prompts.read(predictor, state)
-        no_speech = predictor.no_speech(state) if confidence else None
-        state = loop.beginning(batch, positions, state, token_scores, read, confidence)
-        state = cache.run(predictor, loop.running, loop.step, state, read)
-        mean = ()
-        if confidence:
-            mean = mean_of_sums(state.sums, state.tokens, vocabulary, beginning.count)
-        return make_result(
-            state.tokens,
-            state.scores,
-            state.token_scores,
-            state.attention,
-            () if no_speech is None else no_speech,
-            mean,
-        )
-
-    return predictor.searched(search, inputs, constraints)
+    constraints = with_rules_of(predictor.vocabulary, options.constraints)
+    batch, positions = predictor.sizes(inputs)
+    cache = cache_of(length, options.cache_stages, predictor)
+    vocabulary = predictor.vocabulary
+    beginning = Beginning.of(vocabulary, inputs)
+    loop = _Loop(
+        predictor=predictor,
+        choose=choose,
+        length=length,
+        limit=_limit(limit, length, batch, predictor, inputs),
+        rules=None if constraints is None else Rules(constraints, vocabulary, length, beginning),
+        detects=beginning.detects,
+        options=options,
+    )
+    limit = length if loop.limit is None else loop.limit
+    prompts = prompts_of(predictor, inputs, length, limit, loop.rules)
+    state = predictor.begin(inputs, cache.first(prompts))
+    read = None if prompts is None else prompts.read(predictor, state)
+    no_speech = predictor.no_speech(state) if options.confidence else None
+    state = loop.beginning(batch, positions, state, read)
+    state = cache.run(predictor, loop.running, loop.step, state, read)
+    mean = ()
+    if options.confidence:
+        mean = mean_of_sums(state.sums, state.tokens, vocabulary, beginning.count)
+    outputs = outputs_of(
+        state.tokens, state.scores, state.token_scores, state.attention, no_speech, mean
+    )
+    return {name: tf.expand_dims(value, 1) for name, value in outputs.items()}  # M = 1
 
 
 @dataclasses.dataclass(frozen=True)
@@ -114,10 +89,9 @@ class _Loop:
     limit: tf.Tensor | None
     rules: Rules | None
     detects: bool
+    options: typing.Any  # the `SearchOptions`
 
-    def beginning(
-        self, batch, positions, predictor_state, token_scores, read=None, confidence=False
-    ):
+    def beginning(self, batch, positions, predictor_state, read=None):
         """Returns the state before the first step; for B and S see `Predictor.sizes`.
 
         With `read`, the `ReadPrompts`, it is the state after the tokens that have been read.
@@ -131,9 +105,9 @@ class _Loop:
             scores=tf.zeros([batch], tf.float32),
             predictor_state=predictor_state,
             runs=() if self.rules is None else self.rules.start(batch, 1),
-            token_scores=tf.zeros([batch, length], tf.float32) if token_scores else (),
+            token_scores=tf.zeros([batch, length], tf.float32) if self.options.token_scores else (),
             attention=() if positions is None else tf.zeros([batch, length, positions]),
-            sums=tf.zeros([batch], tf.float32) if confidence else (),
+            sums=tf.zeros([batch], tf.float32) if self.options.confidence else (),
         )
         if read is None:
             return state
@@ -208,12 +182,12 @@ class _Loop:
         return self.rules.follow(state.runs, tokens, token, state.index)
 
 
-def _limit(max_length, cache_length, batch, predictor, inputs):
+def _limit(limit, length, batch, predictor, inputs):
     """Returns the maximum length of each output, `[B]`; `None` if the cache alone limits it."""
-    fits = isinstance(max_length, numbers.Integral) and max_length >= cache_length
-    if (max_length is None or fits) and not limits_by_source(predictor, inputs):
+    fits = isinstance(limit, numbers.Integral) and limit >= length
+    if fits and not limits_by_source(predictor, inputs):
         return None
-    return limit_of(max_length, cache_length, batch, predictor, inputs)
+    return limit_of(limit, length, batch, predictor, inputs)
 
 
 def _written(token_scores, here, gain):

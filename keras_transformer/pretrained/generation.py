@@ -3,8 +3,8 @@
 from typing import Any
 
 from keras_transformer.checks import is_integer
+from keras_transformer.decoding import Beam, Greedy
 from keras_transformer.decoding.generation import Generation
-from keras_transformer.decoding.search import Beam, Greedy
 
 # Settings of generation that our searches do not have, with the values that have no effect.
 WITHOUT_EFFECT = {

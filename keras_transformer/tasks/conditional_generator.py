@@ -8,7 +8,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from keras_transformer.decoding import Beam, Greedy, Shortlisted, greedy_decode
+from keras_transformer.decoding import Beam, Greedy, Shortlisted
 from keras_transformer.decoding.encoder_decoder import check_alignment
 from keras_transformer.models.transformer import Transformer
 from keras_transformer.tasks.generator import Generator
@@ -187,8 +187,7 @@ class ConditionalGenerator(Generator):
         position with the predicted token, and self-attention with the token that it reads.
         """
         source, truncated, _ = self.encode(tf.constant([sentence]))  # [1, S]
-        limit = self.greedy.limit(None, self.max_length)
-        (output, *_), _ = greedy_decode(self.searched, source, limit)  # [L]
+        output = self.greedy(self.searched, source, self.options()).tokens[0, 0]  # [L]
         config = self.model.config
         target = [int(token) for token in output.numpy() if token != config.pad_id]  # [T]
         begin = int(source[0, 0]) if config.head.starts_with_language else config.bos_id

@@ -9,7 +9,7 @@ import keras
 import tensorflow as tf
 
 from keras_transformer.checks import check_count
-from keras_transformer.decoding import Beam, Ensemble, Greedy, Sample
+from keras_transformer.decoding import Beam, Ensemble, Greedy, Sample, SearchOptions
 from keras_transformer.decoding.hypotheses import NONE
 from keras_transformer.decoding.loop import output_limit, stages_for
 from keras_transformer.decoding.predictor import Vocabulary
@@ -159,8 +159,7 @@ class Generator(TextPipeline):
         if find is None:
 
             def find(source):
-                lengths = {"cache_length": self.max_length, "cache_stages": stages_for(self.model)}
-                return self.search(self.searched, source, **lengths)
+                return self.search(self.searched, source, self.options())
 
         def of_text(sentences):
             outputs = self.generate(sentences, find)
@@ -183,6 +182,15 @@ class Generator(TextPipeline):
                 of_ids, self.model.config, self.source_tokenizer, self.max_length, self.search
             ),
         ]
+
+    def options(self, **asked: Any) -> SearchOptions:
+        """Returns the `SearchOptions` of searches with this model, whose cache suits its kernels.
+
+        Args:
+            **asked: Further fields of the `SearchOptions`.
+        """
+        stages = stages_for(self.model)
+        return SearchOptions(cache_length=self.max_length, cache_stages=stages, **asked)
 
     def generate(
         self, sentences: Tensor, find: Callable, languages: Tensor | None = None

@@ -11,7 +11,6 @@ from collections.abc import Callable
 import tensorflow as tf
 
 from keras_transformer.decoding import score
-from keras_transformer.decoding.loop import stages_for
 from keras_transformer.tasks.results import COLUMNS, COMPLETE
 from keras_transformer.tasks.strings import encode
 from keras_transformer.text.languages import with_front
@@ -113,9 +112,8 @@ def trace_alignment(translator, search, layer, head) -> Callable:
 
     def align(sentences, *values):
         languages, values = values[: len(front)], values[len(front) :]
-        options = {"alignment": (layer, head)}
         chosen = search.with_values(values)
-        outputs = _translate(translator, sentences, chosen, *languages, **options)
+        outputs = _translate(translator, sentences, chosen, *languages, alignment=(layer, head))
         pad_id, target = translator.model.config.pad_id, tf.squeeze(outputs["found"].tokens, 1)
         return {
             **{name: outputs[name] for name in (*COLUMNS, COMPLETE)},
@@ -128,13 +126,11 @@ def trace_alignment(translator, search, layer, head) -> Callable:
     return tf.function(align, input_signature=signature, autograph=False)
 
 
-def _translate(translator, sentences, search, languages=None, **options):
+def _translate(translator, sentences, search, languages=None, **asked):
     """Returns the outputs of a search with the translator's model; see `Generator.generate`."""
-    model, longest = translator.model, translator.max_length
 
     def find(source):  # [B, S]
-        stages = {"cache_stages": stages_for(model)}
-        return search(translator.searched, source, cache_length=longest, **stages, **options)
+        return search(translator.searched, source, translator.options(**asked))
 
     return translator.generate(sentences, find, languages)
 

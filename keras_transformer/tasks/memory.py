@@ -16,7 +16,7 @@ CGROUP = pathlib.Path("/sys/fs/cgroup")
 
 
 def beam_memory(config, batch, beam_size, length) -> float:
-    """Returns the approximate number of bytes that a step of `beam_decode` needs.
+    """Returns the approximate number of bytes that a step of a `Beam` needs.
 
     Args:
         config: A `TransformerConfig` or a `LanguageModelConfig`.

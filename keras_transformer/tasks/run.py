@@ -258,14 +258,14 @@ class Run:
         Raises:
             ValueError: If a file cannot be read.
         """
-        from keras_transformer.decoding.search import from_dict
+        from keras_transformer.decoding.stored import from_dict
 
         search, generation = read_json(self.search, from_dict), self.read_generation()
         return search or (generation and generation.search)
 
     def write_search(self, search: Any) -> None:
         """Writes `search.json` unless `search` is `None`."""
-        from keras_transformer.decoding.search import as_dict
+        from keras_transformer.decoding.stored import as_dict
 
         if search is not None:
             write_json(self.search, as_dict(search))

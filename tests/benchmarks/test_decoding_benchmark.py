@@ -92,8 +92,9 @@ def test_all_our_variants_return_the_same_tokens(peers, searches, cores, tmp_pat
 def test_the_model_stops_at_its_length_and_does_not_repeat_itself(beam_size):
     import tensorflow as tf
     from decoding_task import MODELS, Case, build, vocabulary, without_end, words
+    from searching import by_beam
 
-    from keras_transformer import SentencePieceTokenizer, beam_decode
+    from keras_transformer import SentencePieceTokenizer
 
     # Narrower models return fewer distinct outputs for so few sentences.
     model = dataclasses.replace(MODELS["tiny"], vocab_size=1000, length=11, seed=7)
@@ -101,7 +102,7 @@ def test_the_model_stops_at_its_length_and_does_not_repeat_itself(beam_size):
     transformer = build(model)
     sources = case.sources(model)
     assert sources.shape == (5, 24) and (sources[:, -1] == 3).all() and (sources[:, :-1] > 3).all()
-    decode = tf.function(lambda: beam_decode(transformer, sources, beam_size, n_best=beam_size))
+    decode = tf.function(lambda: by_beam(transformer, sources, beam_size, n_best=beam_size))
     tokens = decode()[0].numpy().reshape(-1, model.max_length)
     rows = without_end(tokens)
     assert {len(row) for row in rows} == {10} and np.min(rows) > 3

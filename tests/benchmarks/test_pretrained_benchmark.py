@@ -30,8 +30,7 @@ def checkpoint(shape, folder):
 def test_outputs_have_the_timed_length_and_differ(tmp_path, name="smoke-gpt2"):
     from decoding import check_lengths
     from decoding_task import Case, without_end
-
-    from keras_transformer import greedy_decode
+    from searching import by_greedy
 
     shape, read = checkpoint(name, tmp_path)
     config = read.model.config
@@ -40,7 +39,7 @@ def test_outputs_have_the_timed_length_and_differ(tmp_path, name="smoke-gpt2"):
     kind = "ssru" if shape.format == "marian" else "self_attention"
     assert config.decoder.autoregression == kind
     sources = Case(1, 5, shape.tokens).sources(shape.model)
-    tokens = tf.function(greedy_decode)(read.model, sources, shape.model.max_length)[0]
+    tokens = tf.function(by_greedy)(read.model, sources, shape.model.max_length)[0]
     rows = without_end(tokens.numpy())
     check_lengths({"ours": rows}, shape.checked_length)
     assert [row[: shape.prompt] for row in rows] == sources[:, : shape.prompt].tolist()

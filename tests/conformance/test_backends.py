@@ -10,6 +10,7 @@ import keras
 import numpy as np
 import pytest
 from conformance.rows import ROWS, inputs_of, random_model
+from searching import by_greedy
 from support import sentences, small_config, to_numpy
 
 import keras_transformer as kt
@@ -53,7 +54,7 @@ def test_layers_and_models_compute_the_same_and_can_be_trained(backend, expected
 
 
 NEED_TENSORFLOW = {
-    "searches": lambda model: kt.greedy_decode(model, sentences([5]), 3),
+    "searches": lambda model: by_greedy(model, sentences([5]), 3),
     "pipelines and exports": lambda model: Translator(model, None),
     "runs and their training": lambda model: train(None, "run"),
     "the losses and metrics": lambda model: LabelSmoothedCrossEntropy(),
@@ -74,8 +75,8 @@ def test_a_search_says_how_to_copy_a_model():
     model = kt.Transformer(small_config())
     clone = keras.models.clone_model(model)
     with pytest.raises(TypeError, match=r"type Functional.*`copy = type\(model\)\.from_config"):
-        kt.greedy_decode(clone, sentences([5]), 3)
+        by_greedy(clone, sentences([5]), 3)
     copy = type(model).from_config(model.get_config())
     copy.set_weights(model.get_weights())
-    expected = kt.greedy_decode(model, sentences([5]), 3)
-    np.testing.assert_array_equal(kt.greedy_decode(copy, sentences([5]), 3)[0], expected[0])
+    expected = by_greedy(model, sentences([5]), 3)
+    np.testing.assert_array_equal(by_greedy(copy, sentences([5]), 3)[0], expected[0])

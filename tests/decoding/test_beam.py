@@ -8,10 +8,11 @@ import pytest
 import reference
 import tensorflow as tf
 from marks import slow
+from searching import by_beam, by_greedy
 from support import sentences, small_config, weights_of
 from uncertain_models import BOS, EOS, PAD, logits_of, sources, talkative, unpadded
 
-from keras_transformer import Transformer, beam_decode, greedy_decode
+from keras_transformer import Transformer
 from keras_transformer.export.litert.convert import convert_functions
 from keras_transformer.export.litert.engines import load_interpreter
 
@@ -21,7 +22,7 @@ SCORINGS = [("gnmt", 0.6), ("gnmt", 2.0), ("average", 0.0), ("none", 0.0)]
 
 
 def decode(model, source, **options):
-    tokens, scores = beam_decode(model, source, **{"max_length": LIMIT, **options})
+    tokens, scores = by_beam(model, source, **{"max_length": LIMIT, **options})
     return tokens.numpy(), scores.numpy()
 
 
@@ -33,7 +34,7 @@ def traced(model):
     """
 
     def search(source, length_penalty, min_length, max_length):
-        return beam_decode(
+        return by_beam(
             model,
             source,
             n_best=4,
@@ -107,7 +108,7 @@ def test_a_wide_beam_equals_exhaustive_search(normalization, length_penalty, min
     model, source = talkative(vocab_size=6), sources(6)[:2]
     options = {"normalization": normalization, "length_penalty": length_penalty}
     tokens, scores = decode(
-        model, source, beam_size=121, n_best=121, min_length=min_length, max_length=4, **options
+        model, source, size=121, n_best=121, min_length=min_length, max_length=4, **options
     )
     assert tokens.shape == (2, 121, 4)
     for b, row in enumerate(source):
@@ -122,7 +123,7 @@ def test_cached_is_uncached(norm="post", beam_size=5, normalization="none", leng
     """Compared with a search in plain Python that runs the whole model on the whole prefix."""
     model, source = talkative(norm), sources()
     options = {"normalization": normalization, "length_penalty": length_penalty}
-    tokens, scores = decode(model, source, beam_size=beam_size, n_best=beam_size, **options)
+    tokens, scores = decode(model, source, size=beam_size, n_best=beam_size, **options)
     assert (tokens.dtype, scores.dtype) == ("int32", "float32")
     assert tokens.shape == (5, beam_size, LIMIT)
     assert len({len(unpadded(row)) for hypotheses in tokens for row in hypotheses}) > 2, (
@@ -138,7 +139,7 @@ def test_cached_is_the_reference_without_a_cache():
     """Compared with the paper in float64, which shares no code with the layers."""
     model, source = talkative(), sources()[:2]
     logits = functools.partial(reference.transformer, weights_of(model), model.config)
-    tokens, scores = decode(model, source, beam_size=3, n_best=3)
+    tokens, scores = decode(model, source, size=3, n_best=3)
     for b, row in enumerate(source):
         assert_ranked((tokens[b], scores[b]), beam_of(logits, row, 3, scoring())[:3])
 
@@ -146,12 +147,12 @@ def test_cached_is_the_reference_without_a_cache():
 @pytest.mark.slow
 def test_a_beam_of_one_is_greedy(norm="post"):
     model, source = talkative(norm), sources()
-    expected, expected_scores = greedy_decode(model, source, LIMIT)
+    expected, expected_scores = by_greedy(model, source, LIMIT)
     lengths = {len(unpadded(row)) for row in expected.numpy()}
     assert min(lengths) < LIMIT and max(lengths) == LIMIT, "some end, and some are cut"
     for normalization, length_penalty in SCORINGS:
         options = {"normalization": normalization, "length_penalty": length_penalty}
-        tokens, scores = decode(model, source, beam_size=1, **options)
+        tokens, scores = decode(model, source, size=1, **options)
         np.testing.assert_array_equal(tokens[:, 0], expected)
     np.testing.assert_allclose(scores[:, 0], expected_scores, **SCORES)
 
@@ -160,8 +161,8 @@ def test_a_beam_of_one_is_greedy(norm="post"):
 @pytest.mark.parametrize("norm", ["pre", "post"])
 def test_a_beam_finds_better_outputs_than_greedy_search(norm):
     model, source = talkative(norm), sources()
-    greedy, greedy_scores = greedy_decode(model, source, LIMIT)
-    tokens, scores = decode(model, source, beam_size=5, normalization="none")
+    greedy, greedy_scores = by_greedy(model, source, LIMIT)
+    tokens, scores = decode(model, source, size=5, normalization="none")
     ended = np.any(tokens[:, 0] == EOS, 1) == np.any(greedy.numpy() == EOS, 1)
     differs = ended & np.any(tokens[:, 0] != greedy, 1)
     assert np.any(differs)
@@ -188,7 +189,7 @@ def test_compiled_is_eager(jit_compile=True):
     model, source = talkative(), sources()
     expected, expected_scores = decode(model, source, n_best=4)
     compiled = tf.function(
-        lambda source: beam_decode(model, source, n_best=4, max_length=LIMIT),
+        lambda source: by_beam(model, source, n_best=4, max_length=LIMIT),
         jit_compile=jit_compile,
     )
     for search in (
@@ -205,7 +206,7 @@ def test_litert_needs_builtin_operators_only_and_returns_the_same():
     model, source = talkative(), sources()
 
     def search(source, length_penalty, max_length):
-        tokens, scores = beam_decode(
+        tokens, scores = by_beam(
             model,
             source,
             n_best=4,
@@ -236,7 +237,7 @@ def test_n_best_are_distinct_and_sorted_and_have_their_own_scores(normalization,
     """Each score equals the model's score of that sentence in one pass."""
     model, source = talkative(), sources()
     options = {"normalization": normalization, "length_penalty": length_penalty}
-    tokens, scores = decode(model, source, beam_size=5, n_best=5, **options)
+    tokens, scores = decode(model, source, size=5, n_best=5, **options)
     for b, row in enumerate(source):
         texts = [tuple(unpadded(hypothesis)) for hypothesis in tokens[b]]
         assert len(set(texts)) == 5
@@ -252,9 +253,9 @@ def test_n_best_are_distinct_and_sorted_and_have_their_own_scores(normalization,
 @pytest.mark.slow
 def test_a_shorter_n_best_list_is_a_prefix_of_a_longer_one():
     model, source = talkative(), sources()
-    tokens, scores = decode(model, source, beam_size=5, n_best=5)
+    tokens, scores = decode(model, source, size=5, n_best=5)
     for n_best in (1, 2):
-        fewer, fewer_scores = decode(model, source, beam_size=5, n_best=n_best)
+        fewer, fewer_scores = decode(model, source, size=5, n_best=n_best)
         np.testing.assert_array_equal(fewer, tokens[:, :n_best])
         np.testing.assert_allclose(fewer_scores, scores[:, :n_best], **SCORES)
 
@@ -268,9 +269,9 @@ def test_sentences_are_well_formed_and_forbidden_tokens_are_never_emitted():
         changed = kernel.copy()
         changed[:, PAD], changed[:, BOS] = 3 * kernel[:, EOS], 3 * kernel[:, 7]
         model.output_layer.kernel.assign(changed)
-        greedy, _ = greedy_decode(model, sources(), LIMIT)
+        greedy, _ = by_greedy(model, sources(), LIMIT)
         assert np.any(greedy == BOS), "the model would emit it"
-        tokens, scores = decode(model, sources(), beam_size=4, n_best=4)
+        tokens, scores = decode(model, sources(), size=4, n_best=4)
         for b, row in enumerate(sources()):  # and they do not displace any other token
             expected = beam_of(logits_of(model), row, 4, scoring())
             assert_ranked((tokens[b], scores[b]), expected[:4])
@@ -309,7 +310,7 @@ def test_stopping_early_saves_steps(monkeypatch):
     for early_stopping in (True, False):
         for b, row in enumerate(source[:3]):
             calls.clear()
-            beam_decode(
+            by_beam(
                 model,
                 row[None],
                 normalization="none",
@@ -372,7 +373,7 @@ def test_changing_arguments_does_not_retrace():
     @tf.function(reduce_retracing=True)
     def search(source, length_penalty, min_length, max_length):
         traces.append(1)
-        return beam_decode(
+        return by_beam(
             model,
             source,
             length_penalty=length_penalty,
@@ -388,7 +389,7 @@ def test_changing_arguments_does_not_retrace():
 
 @pytest.mark.slow
 def test_max_length_defaults_to_the_config():
-    tokens, _ = beam_decode(talkative("post"), sources()[:2], 2)
+    tokens, _ = by_beam(talkative("post"), sources()[:2], 2)
     assert tokens.shape == (2, 1, 29)
 
 
@@ -400,7 +401,7 @@ def test_another_end_token_and_a_start_token_that_is_the_end_or_padding():
         config |= {"bos_id": bos_id, "eos_id": eos_id, "pad_id": pad_id}
         model = Transformer(small_config(**config))
         model.set_weights(talkative().get_weights())
-        tokens, scores = beam_decode(model, sources()[:2], 3, 3, max_length=5)
+        tokens, scores = by_beam(model, sources()[:2], 3, 3, max_length=5)
         for b, row in enumerate(sources()[:2]):
             expected = reference.beam(
                 logits_of(model), row, 3, scoring(), 1, 5, bos_id, eos_id, pad_id
@@ -414,9 +415,9 @@ def test_an_empty_source_stays_finite(policy, small_model):
     """Nothing can be attended to, but there is an output, and its neighbour is unaffected."""
     model = small_model()
     source = sentences([13, 6])
-    expected, _ = beam_decode(model, source, 3, max_length=5)
+    expected, _ = by_beam(model, source, 3, max_length=5)
     source[1] = PAD
-    tokens, scores = beam_decode(model, source, 3, max_length=5)
+    tokens, scores = by_beam(model, source, 3, max_length=5)
     assert (tokens.dtype, scores.dtype) == ("int32", "float32")
     assert np.all(np.isfinite(scores))
     np.testing.assert_array_equal(tokens[0], expected[0])
@@ -430,12 +431,7 @@ def test_an_empty_batch():
 @pytest.mark.parametrize(
     "wrong, message",
     [
-        ({"beam_size": 0}, r"`beam_size` must be at least 1\. Received: beam_size=0\."),
-        (
-            {"beam_size": 2, "n_best": 3},
-            r"`n_best` must be between 1 and `beam_size`\. Received: n_best=3, beam_size=2\.",
-        ),
-        ({"n_best": 0}, r"`n_best` must be .* Received: n_best=0, beam_size=4\."),
+        ({"size": 0}, r"`size` must be at least 1\. Received: size=0\."),
         (
             {"normalization": "mean"},
             r"`normalization` must be one of gnmt, power, average, none\. Received: .*'mean'\.",
@@ -448,23 +444,20 @@ def test_an_empty_batch():
             {"length_penalty": float("nan")},
             r"`length_penalty` must be at least 0 and finite\. Received: length_penalty=nan\.",
         ),
-        ({"max_length": 30}, r"`max_length` must be between 1 and 29\. Received: max_length=30\."),
-        ({"max_length": 0}, r"`max_length` must be between 1 and 29\. Received: max_length=0\."),
         (
             {"cache_length": 30},
             r"`cache_length` must be between 1 and 29\. Received: cache_length=30\.",
         ),
         (
-            {"cache_length": 7, "max_length": 8},
-            r"`max_length` must be between 1 and 7\. Received: max_length=8\.",
+            {"cache_length": 7, "min_length": 8},
+            r"`min_length` must be between 1 and 7\. Received: min_length=8\.",
         ),
         (
             {"max_length": 7, "min_length": 8},
             r"`min_length` must be between 1 and 7\. Received: min_length=8\.",
         ),
-        ({"min_length": 0}, r"`min_length` must be between 1 and 29\. Received: min_length=0\."),
     ],
 )
 def test_wrong_arguments_are_errors(wrong, message):
     with pytest.raises(ValueError, match=message):
-        beam_decode(talkative(), sources(), **wrong)
+        by_beam(talkative(), sources(), **wrong)

@@ -5,9 +5,10 @@ import functools
 import numpy as np
 import pytest
 import tensorflow as tf
+from searching import by_beam, by_greedy
 from uncertain_models import EOS, sources, talkative
 
-from keras_transformer import Constraints, beam_decode, greedy_decode
+from keras_transformer import Constraints
 
 LIMIT, WIDTH = 9, 4
 SIZES = [[1, 2, 3, 4, 2], [4, 3, 2, 1, 3]]
@@ -16,9 +17,7 @@ SCORES = {"rtol": 0, "atol": 1e-4}
 
 def decode(norm, beam_size, **options):
     options = {"n_best": beam_size, "max_length": LIMIT, **options}
-    return [
-        value.numpy() for value in beam_decode(talkative(norm), sources(), beam_size, **options)
-    ]
+    return [value.numpy() for value in by_beam(talkative(norm), sources(), beam_size, **options)]
 
 
 @functools.cache
@@ -49,7 +48,7 @@ def assert_each_is_a_beam_of_its_size(outputs, sizes, n_best, search):
 )
 def test_each_sentence_gets_the_outputs_of_a_beam_of_its_size(norm, n_best):
     for sizes in SIZES:
-        outputs = decode(norm, WIDTH, n_best=n_best, beam_sizes=sizes)
+        outputs = decode(norm, WIDTH, n_best=n_best, sizes=sizes)
         search = functools.partial(searched, norm)
         assert_each_is_a_beam_of_its_size(outputs, sizes, n_best, search)
     assert not np.array_equal(searched(norm, 1)[1][:, 0], searched(norm, WIDTH)[1][:, 0])
@@ -57,8 +56,8 @@ def test_each_sentence_gets_the_outputs_of_a_beam_of_its_size(norm, n_best):
 
 @pytest.mark.slow
 def test_a_beam_of_one_among_others_is_greedy_search():
-    expected, expected_scores = greedy_decode(talkative(), sources(), LIMIT)
-    tokens, scores = decode("pre", WIDTH, beam_sizes=[1] * 5, normalization="none")
+    expected, expected_scores = by_greedy(talkative(), sources(), LIMIT)
+    tokens, scores = decode("pre", WIDTH, sizes=[1] * 5, normalization="none")
     np.testing.assert_array_equal(tokens[:, 0], expected)
     np.testing.assert_allclose(scores[:, 0], expected_scores, **SCORES)
     assert any(EOS not in row for row in tokens[:, 0]) and any(EOS in row for row in tokens[:, 0])
@@ -73,7 +72,7 @@ def test_a_beam_of_one_among_others_is_greedy_search():
     ],
 )
 def test_it_combines_with_any_other_option(options):
-    outputs = decode("post", WIDTH, n_best=3, beam_sizes=SIZES[0], **options)
+    outputs = decode("post", WIDTH, n_best=3, sizes=SIZES[0], **options)
     search = functools.cache(functools.partial(decode, "post", **options))
     assert_each_is_a_beam_of_its_size(outputs, SIZES[0], 3, search)
 
@@ -81,8 +80,8 @@ def test_it_combines_with_any_other_option(options):
 @pytest.mark.slow
 def test_token_scores_and_alignments_are_those_of_a_beam_of_that_size():
     options = {"token_scores": True, "alignment": (-1, None), "max_length": LIMIT}
-    outputs = beam_decode(talkative(), sources(), WIDTH, 3, beam_sizes=[2] * 5, **options)
-    alone = beam_decode(talkative(), sources(), 2, 2, **options)
+    outputs = by_beam(talkative(), sources(), WIDTH, 3, sizes=[2] * 5, **options)
+    alone = by_beam(talkative(), sources(), 2, 2, **options)
     for name in ("tokens", "token_scores", "alignment"):
         np.testing.assert_allclose(outputs[name][:, :2], alone[name], **SCORES)
         assert np.all(outputs[name][:, 2:].numpy() == 0)
@@ -97,14 +96,14 @@ def test_every_sentence_can_have_its_own_penalty_and_length():
     @tf.function(jit_compile=True)
     def search(source, sizes, penalties, limits):
         options = {"cache_length": LIMIT, "cache_stages": ()}
-        return beam_decode(
-            talkative(), source, WIDTH, 2, penalties, max_length=limits, beam_sizes=sizes, **options
+        return by_beam(
+            talkative(), source, WIDTH, 2, penalties, max_length=limits, sizes=sizes, **options
         )
 
     tokens, scores = search(*map(tf.constant, (sources(), SIZES[0], penalties, limits)))
     for b, (size, penalty, limit) in enumerate(zip(SIZES[0], penalties, limits, strict=True)):
         options = {"n_best": min(2, size), "length_penalty": float(penalty), "max_length": limit}
-        alone, score = beam_decode(talkative(), sources()[b : b + 1], size, **options)
+        alone, score = by_beam(talkative(), sources()[b : b + 1], size, **options)
         np.testing.assert_array_equal(tokens[b, : min(2, size), :limit], alone[0])
         assert np.all(tokens[b, :, limit:] == 0)
         np.testing.assert_allclose(scores[b, : min(2, size)], score[0], **SCORES)

@@ -7,14 +7,15 @@ import pytest
 import tensorflow as tf
 from click.testing import CliRunner
 from pipelines import generator, speech_recognizer, tokenizer, write_run
+from searching import by_best_path
 from tasks.test_speech_recognizer import RATE, RECORDINGS
 
-from keras_transformer import BestPath, Run, ctc_decode
+from keras_transformer import BestPath, Run, SearchOptions
 from keras_transformer.audio.log_mel import LogMel
 from keras_transformer.audio.wav import encode_wav
 from keras_transformer.cli.main import cli
 from keras_transformer.decoding import Ensemble, Predictor, Prompted, Vocabulary
-from keras_transformer.decoding.search import as_dict, from_dict
+from keras_transformer.decoding.stored import as_dict, from_dict
 from keras_transformer.tasks import open_run
 
 PAD, BOS, EOS = 0, 2, 3
@@ -64,7 +65,7 @@ def path_of(predictor, row, never=(BOS, EOS)):
 @pytest.mark.parametrize("limit", [None, 1, 2, 3, 4, 5, 40])
 def test_equal_labels_become_one_token_and_blanks_none(limit, compiled):
     predictor = given()
-    decode = tf.function(ctc_decode, jit_compile=True) if compiled else ctc_decode
+    decode = tf.function(by_best_path, jit_compile=True) if compiled else by_best_path
     tokens, scores = decode(predictor, None, limit, LENGTH)
     assert tokens.shape == (6, LENGTH) and tokens.dtype == tf.int32
     longest = LENGTH if limit is None else min(limit, LENGTH)
@@ -80,9 +81,11 @@ def test_equal_labels_become_one_token_and_blanks_none(limit, compiled):
 
 def test_each_output_may_have_a_limit_of_its_own():
     limits = [1, 2, 3, 4, 5, 40]
-    found = BestPath(tf.constant(limits))(given(), tf.zeros([6, 1]), cache_length=LENGTH)
+    found = BestPath(tf.constant(limits))(
+        given(), tf.zeros([6, 1]), SearchOptions(cache_length=LENGTH)
+    )
     for row, limit in enumerate(limits):
-        one = BestPath(limit)(given(), tf.zeros([6, 1]), cache_length=LENGTH)
+        one = BestPath(limit)(given(), tf.zeros([6, 1]), SearchOptions(cache_length=LENGTH))
         np.testing.assert_array_equal(found.tokens[row], one.tokens[row])
 
 
@@ -95,15 +98,15 @@ def test_tokens_are_those_of_tensorflows_decoder():
         tf.constant(predictor.positions, tf.int32),
     )
     theirs = tf.sparse.to_dense(decoded[0], default_value=-1).numpy() + 1  # 0 is padding
-    ours = ctc_decode(predictor, None)[0].numpy()
+    ours = by_best_path(predictor, None)[0].numpy()
     for row, other in zip(ours, theirs, strict=True):
         assert [token for token in row if token not in (PAD, EOS)] == [t for t in other if t]
 
 
 def test_tokens_that_are_never_emitted_are_no_labels():
     free, bound = given(2), given(2, banned_ids=(5,), silent_ids=(4,))
-    tokens = ctc_decode(bound, None)[0].numpy()
-    assert {4, 5} <= {*ctc_decode(free, None)[0].numpy().ravel()}
+    tokens = by_best_path(bound, None)[0].numpy()
+    assert {4, 5} <= {*by_best_path(free, None)[0].numpy().ravel()}
     assert not {4, 5} & {*tokens.ravel()}
     for row in range(6):
         expected = [*path_of(bound, row, (BOS, EOS, 4, 5))[0], EOS]
@@ -121,8 +124,8 @@ def test_the_search_reads_the_encoder_of_a_model_and_of_an_ensemble():
     models = [speech_recognizer().model, speech_recognizer(d_ff=20).model]
     pipeline = speech_recognizer()
     rows = [RECORDINGS[0], RECORDINGS[1]]
-    found = BestPath()(models[0], frames(pipeline, rows), cache_length=50)
-    alone = BestPath()(models[0], frames(pipeline, rows[1:]), cache_length=50)
+    found = BestPath()(models[0], frames(pipeline, rows), SearchOptions(cache_length=50))
+    alone = BestPath()(models[0], frames(pipeline, rows[1:]), SearchOptions(cache_length=50))
     np.testing.assert_array_equal(found.tokens[1], alone.tokens[0])
     np.testing.assert_allclose(found.scores[1], alone.scores[0], atol=1e-4)
     both, probabilities = Ensemble(models), []
@@ -131,7 +134,7 @@ def test_the_search_reads_the_encoder_of_a_model_and_of_an_ensemble():
         probabilities.append(tf.nn.softmax(model.output_weights.project(memory)).numpy())
     positions = allowed.numpy()[:, 0].sum(axis=1)
     expected = Given(np.log(np.mean(probabilities, axis=0)), positions)
-    found = BestPath()(both, frames(pipeline, rows), cache_length=50)
+    found = BestPath()(both, frames(pipeline, rows), SearchOptions(cache_length=50))
     for row in range(2):
         tokens, score = path_of(expected, row)
         assert [t for t in found.tokens[row, 0].numpy() if t not in (PAD, EOS)] == tokens
@@ -140,17 +143,16 @@ def test_the_search_reads_the_encoder_of_a_model_and_of_an_ensemble():
 
 def test_models_without_labels_are_refused():
     with pytest.raises(TypeError, match="CTC needs a model with an encoder and a decoder"):
-        BestPath()(generator().model, [[5, 6]], cache_length=4)
+        BestPath()(generator().model, [[5, 6]], SearchOptions(cache_length=4))
     pipeline = speech_recognizer(prompt_ids=(7, 9))
     with pytest.raises(ValueError, match=r"without a prompt only. .* prompt_ids=\[7, 9\]"):
         pipeline.with_search(BestPath())
     with pytest.raises(ValueError, match="`n_best` must be 1"):
-        BestPath()(speech_recognizer().model, None, n_best=2)
+        BestPath()(speech_recognizer().model, None, SearchOptions(n_best=2))
     with pytest.raises(ValueError, match="`max_length` must be an integer of at least 1"):
         BestPath(max_length=0)
-    for name in ("max_length", "cache_length"):
-        with pytest.raises(ValueError, match=f"`{name}` must be at least 1, or None. Received"):
-            ctc_decode(given(), None, **{name: 0})
+    with pytest.raises(ValueError, match="`cache_length` must be at least 1, or None. Received"):
+        by_best_path(given(), None, cache_length=0)
 
 
 def test_what_only_the_decoder_knows_is_refused():
@@ -158,8 +160,8 @@ def test_what_only_the_decoder_knows_is_refused():
     inputs = frames(pipeline, RECORDINGS[:1])
     with pytest.raises(ValueError, match="Received: inputs with a prompt"):
         BestPath()(pipeline.model, Prompted(inputs, [[7]]))
-    with pytest.raises(ValueError, match="`alignment` must be None with CTC"):
-        BestPath()(pipeline.model, inputs, alignment=(-1, None))
+    with pytest.raises(ValueError, match="`alignment` has no effect with `BestPath`"):
+        BestPath()(pipeline.model, inputs, SearchOptions(alignment=(-1, None)))
 
 
 def test_a_run_may_have_the_search_as_its_own(tmp_path):

@@ -5,9 +5,8 @@ import functools
 import numpy as np
 import pytest
 import reference
+from searching import by_beam, by_greedy
 from support import S, T, sentences
-
-from keras_transformer import beam_decode, greedy_decode
 
 LIMIT, STAGES = 13, (3, 7)
 KINDS = {
@@ -64,7 +63,7 @@ def test_a_step_at_a_time_is_the_whole_sentence(changes, small_model):
 def test_greedy_search_equals_the_search_without_a_cache(changes, stages, small_model):
     model = small_model(**changes)
     source = sentences([S, 5, 1], seed=3)
-    tokens, scores = greedy_decode(model, source, LIMIT, cache_stages=stages)
+    tokens, scores = by_greedy(model, source, LIMIT, cache_stages=stages)
     expected, expected_scores = reference.greedy(logits_of(model), source, LIMIT, 2, 3, 0)
     np.testing.assert_array_equal(tokens, expected)
     np.testing.assert_allclose(scores, expected_scores, rtol=0, atol=1e-4)
@@ -82,7 +81,7 @@ def test_greedy_search_equals_the_search_without_a_cache(changes, stages, small_
 def test_a_beam_equals_the_search_without_a_cache(changes, stages, small_model):
     model = small_model(**changes)
     source, size = sentences([7, 3], seed=3), 3
-    tokens, scores = beam_decode(
+    tokens, scores = by_beam(
         model, source, size, size, max_length=LIMIT, cache_stages=stages, normalization="average"
     )
     normalize = functools.partial(reference.normalized, normalization="average", length_penalty=0)

@@ -7,9 +7,10 @@ import pytest
 import reference
 import tensorflow as tf
 from marks import rows
+from searching import by_beam, by_greedy, by_sample
 from uncertain_models import BOS, EOS, PAD, logits_of, sources, talkative, unpadded
 
-from keras_transformer import Constraints, beam_decode, greedy_decode, sample_decode
+from keras_transformer import Constraints
 from keras_transformer.decoding import Vocabulary
 from keras_transformer.decoding.constraints import Rules
 from keras_transformer.export.litert.convert import convert_functions
@@ -142,7 +143,7 @@ def assert_is_greedy(outputs, rules):
 
 
 def test_greedy_takes_the_best_allowed_token(rules=RULES["all of them"]):
-    outputs = greedy_decode(model(), batch(), LIMIT, constraints=constraints_of(rules))
+    outputs = by_greedy(model(), batch(), LIMIT, constraints=constraints_of(rules))
     assert_is_greedy(outputs, rules)
 
 
@@ -161,7 +162,7 @@ def test_greedy_takes_the_best_allowed_token(rules=RULES["all of them"]):
     ),
 )
 def test_a_beam_of_one_takes_the_best_allowed_token(rules):
-    tokens, scores = beam_decode(
+    tokens, scores = by_beam(
         model(),
         batch(),
         1,
@@ -176,7 +177,7 @@ def test_a_wide_beam_finds_every_allowed_sentence(rules=RULES["no word twice"], 
     """Few words remain, so an exhaustive search gives the tokens and scores of all sentences."""
     options = {"min_length": min_length, "max_length": LIMIT, "normalization": "none"}
     width = 330
-    tokens, scores = beam_decode(
+    tokens, scores = by_beam(
         model(), batch(), width, width, constraints=constraints_of(rules), **options
     )
     for b in range(3):
@@ -207,7 +208,7 @@ def test_a_wide_beam_finds_every_allowed_sentence(rules=RULES["no word twice"], 
     ),
 )
 def test_a_narrow_beam_equals_the_search_in_plain_python(rules):
-    tokens, scores = beam_decode(
+    tokens, scores = by_beam(
         model(),
         batch(),
         3,
@@ -268,7 +269,7 @@ def test_samples_are_allowed_sentences(rules):
         name: np.tile(value, [count, 1]) if np.ndim(value) == 2 else value
         for name, value in rules.items()
     }
-    tokens, scores = sample_decode(
+    tokens, scores = by_sample(
         model(),
         np.tile(batch(), [count, 1]),
         temperature=3.0,
@@ -289,7 +290,7 @@ def test_samples_are_allowed_sentences(rules):
 
 def test_a_sentence_alone_is_the_same_sentence_in_a_batch(name="banned of each"):
     rules = RULES[name]
-    for search in (greedy_decode, functools.partial(beam_decode, beam_size=3)):
+    for search in (by_greedy, functools.partial(by_beam, size=3)):
         tokens, scores = search(
             model(), batch(), max_length=LIMIT, constraints=constraints_of(rules)
         )
@@ -330,8 +331,8 @@ def searches():
     def search(source, prefix, banned, no_repeat_ngram):
         constraints = Constraints(prefix, banned, no_repeat_ngram)
         options = {"max_length": LIMIT, "constraints": constraints}
-        greedy, score = greedy_decode(model(), source, **options)
-        beam, scores = beam_decode(model(), source, 3, **options)
+        greedy, score = by_greedy(model(), source, **options)
+        beam, scores = by_beam(model(), source, 3, **options)
         return {"greedy": greedy, "score": score, "beam": beam[:, 0], "scores": scores[:, 0]}
 
     return search
@@ -398,8 +399,8 @@ def test_litert_needs_builtin_operators_only_and_returns_the_same():
 @pytest.mark.parametrize(
     "search",
     [
-        greedy_decode,
-        *(pytest.param(s, marks=pytest.mark.slow) for s in (beam_decode, sample_decode)),
+        by_greedy,
+        *(pytest.param(s, marks=pytest.mark.slow) for s in (by_beam, by_sample)),
     ],
 )
 def test_a_ragged_prefix_is_padded_and_has_no_end(search):
@@ -428,7 +429,7 @@ def test_a_ragged_prefix_is_padded_and_has_no_end(search):
         ({"no_repeat_ngram": -1}, r"`no_repeat_ngram` must be at least 0\. Received: .*=-1\."),
     ],
 )
-@pytest.mark.parametrize("search", [greedy_decode, beam_decode, sample_decode])
+@pytest.mark.parametrize("search", [by_greedy, by_beam, by_sample])
 def test_wrong_constraints_are_errors(search, wrong, message):
     with pytest.raises(ValueError, match=message):
         search(model(), batch(), constraints=Constraints(**wrong))

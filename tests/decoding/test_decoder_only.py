@@ -7,6 +7,7 @@ import pytest
 import reference
 import tensorflow as tf
 from marks import slow
+from searching import by_beam, by_greedy, by_sample
 from uncertain_models import (
     BOS,
     EOS,
@@ -18,7 +19,7 @@ from uncertain_models import (
     unpadded,
 )
 
-from keras_transformer import Beam, Constraints, beam_decode, greedy_decode, sample_decode, score
+from keras_transformer import Beam, Constraints, SearchOptions, score
 from keras_transformer.decoding import Predictor
 from keras_transformer.decoding.decoder_only import DecoderOnly
 from keras_transformer.decoding.model_predictor import predictor_of
@@ -29,11 +30,11 @@ IDS = {"bos_id": BOS, "eos_id": EOS, "pad_id": PAD}
 SCORE = functools.partial(reference.normalized, normalization="gnmt", length_penalty=0.6)
 SEARCHES = {
     "greedy": lambda *arguments, **options: [
-        value[:, None] for value in greedy_decode(*arguments, **options)
+        value[:, None] for value in by_greedy(*arguments, **options)
     ],
-    "beam": functools.partial(beam_decode, beam_size=4, n_best=3),
+    "beam": functools.partial(by_beam, size=4, n_best=3),
     "sample": lambda *arguments, **options: [
-        value[:, None] for value in sample_decode(*arguments, seed=(1, 2), **options)
+        value[:, None] for value in by_sample(*arguments, seed=(1, 2), **options)
     ],
 }
 each_search = pytest.mark.parametrize("name", SEARCHES)
@@ -75,14 +76,14 @@ def continuation(row, prompt):
 
 def test_the_prompts_give_different_texts():
     prompts = text_prompts()
-    tokens = greedy_decode(talkative_text(), prompts, cache_length=LIMIT)[0].numpy()
+    tokens = by_greedy(talkative_text(), prompts, cache_length=LIMIT)[0].numpy()
     assert [len(words_of(prompt)) for prompt in prompts] == [3, 1, 6, 4, 0]
     rests = [
         tuple(unpadded(row)[len(words_of(p)) :]) for row, p in zip(tokens, prompts, strict=True)
     ]
     assert len(set(rests)) == 5 and len({len(rest) for rest in rests}) > 1
     assert any(EOS in rest for rest in rests)
-    free = greedy_decode(talkative_text(), np.full((1, 1), EOS), cache_length=LIMIT)[0].numpy()
+    free = by_greedy(talkative_text(), np.full((1, 1), EOS), cache_length=LIMIT)[0].numpy()
     assert all(unpadded(row)[:1] != unpadded(free[0])[:1] for row in tokens[:4]), (
         "prompts are forced"
     )
@@ -90,7 +91,7 @@ def test_the_prompts_give_different_texts():
 
 def test_greedy_search_equals_a_loop_in_python():
     prompts = text_prompts()
-    tokens, scores = greedy_decode(talkative_text(), prompts, cache_length=LIMIT)
+    tokens, scores = by_greedy(talkative_text(), prompts, cache_length=LIMIT)
     expected, expected_scores = reference.greedy(forced, prompts, LIMIT, **IDS)
     np.testing.assert_array_equal(tokens, expected)
     np.testing.assert_allclose(scores, expected_scores, **SCORES)
@@ -98,7 +99,7 @@ def test_greedy_search_equals_a_loop_in_python():
 
 def test_a_beam_equals_a_loop_in_python(beam_size=4):
     prompts = text_prompts()
-    outputs = beam_decode(talkative_text(), prompts, beam_size, beam_size, cache_length=LIMIT)
+    outputs = by_beam(talkative_text(), prompts, beam_size, beam_size, cache_length=LIMIT)
     for b, prompt in enumerate(prompts):
         best = reference.beam(forced_alone(prompt), prompt, beam_size, SCORE, 1, LIMIT, **IDS)
         best = [pair for pair in best if np.isfinite(pair[0])][:beam_size]
@@ -163,7 +164,7 @@ def test_prompts_of_different_lengths_equal_each_of_them_alone(name):
 def test_an_empty_prompt_is_the_beginning_of_any_text():
     """Padding after it changes nothing."""
     outputs = [
-        greedy_decode(talkative_text(), np.array(prompt, "int32"), cache_length=LIMIT)
+        by_greedy(talkative_text(), np.array(prompt, "int32"), cache_length=LIMIT)
         for prompt in ([[EOS]], [[EOS, PAD, PAD]])
     ]
     free, _ = reference.greedy(
@@ -176,7 +177,7 @@ def test_an_empty_prompt_is_the_beginning_of_any_text():
 
 def test_a_prompt_longer_than_the_output_is_truncated():
     prompts = text_prompts()
-    tokens, scores = greedy_decode(talkative_text(), prompts, cache_length=3)
+    tokens, scores = by_greedy(talkative_text(), prompts, cache_length=3)
     np.testing.assert_array_equal(tokens[2], prompts[2, :3])
     assert scores[2] == 0.0
     np.testing.assert_array_equal(tokens[0], prompts[0, :3])
@@ -220,9 +221,9 @@ def test_each_prompt_has_its_own_limit_as_alone(name):
 
 def test_a_graph_of_any_prompts_has_the_same_limits():
     prompts = text_prompts()
-    expected = greedy_decode(talkative_text(), prompts, max_length=3)
+    expected = by_greedy(talkative_text(), prompts, max_length=3)
     traced = tf.function(
-        lambda prompts: greedy_decode(talkative_text(), prompts, max_length=3, cache_stages=()),
+        lambda prompts: by_greedy(talkative_text(), prompts, max_length=3, cache_stages=()),
         input_signature=[tf.TensorSpec([None, None], tf.int32)],
         autograph=False,
     )
@@ -236,10 +237,14 @@ def test_a_graph_of_any_prompts_has_the_same_limits():
 def test_the_other_lengths_of_a_beam_count_the_same_tokens():
     prompts = text_prompts()
     lengths = np.array([len(words_of(prompt)) for prompt in prompts])
-    found = Beam(3, extra_length=2)(talkative_text(), prompts, cache_length=LIMIT)
-    limited = Beam(3, extra_length=None, max_length=3)(talkative_text(), prompts, 1, LIMIT)
+    found = Beam(3, extra_length=2)(talkative_text(), prompts, SearchOptions(cache_length=LIMIT))
+    limited = Beam(3, extra_length=None, max_length=3)(
+        talkative_text(), prompts, SearchOptions(n_best=1, cache_length=LIMIT)
+    )
     np.testing.assert_array_equal(found.tokens, limited.tokens)
-    longest = Beam(3, extra_length=None, min_length=5)(talkative_text(), prompts, 1, LIMIT)
+    longest = Beam(3, extra_length=None, min_length=5)(
+        talkative_text(), prompts, SearchOptions(n_best=1, cache_length=LIMIT)
+    )
     assert (np.count_nonzero(longest.tokens[:, 0], axis=1) >= lengths + 5).all()
     assert (np.count_nonzero(limited.tokens[:, 0], axis=1) < lengths + 5).all()
 
@@ -260,13 +265,13 @@ def test_a_state_that_grows_in_stages_gives_the_same(name):
 def test_samples_differ_and_temperature_zero_is_greedy():
     prompts = text_prompts()
     drawn = [
-        sample_decode(talkative_text(), prompts, 2.0, seed=(1, seed), cache_length=LIMIT)[0]
+        by_sample(talkative_text(), prompts, 2.0, seed=(1, seed), cache_length=LIMIT)[0]
         for seed in (0, 0, 1)
     ]
     np.testing.assert_array_equal(drawn[0], drawn[1])
     assert all(np.any(drawn[0][b] != drawn[2][b]) for b in range(5))
-    expected = greedy_decode(talkative_text(), prompts, cache_length=LIMIT)[0]
-    tokens = sample_decode(talkative_text(), prompts, 0.0, cache_length=LIMIT)[0]
+    expected = by_greedy(talkative_text(), prompts, cache_length=LIMIT)[0]
+    tokens = by_sample(talkative_text(), prompts, 0.0, cache_length=LIMIT)[0]
     np.testing.assert_array_equal(tokens, expected)
 
 
@@ -305,10 +310,10 @@ def test_another_model_and_an_alignment_are_refused():
     with pytest.raises(TypeError, match="must be a LanguageModel. Received: .* type Transformer"):
         DecoderOnly(talkative())
     with pytest.raises(ValueError, match=r"attends to no source. Received: alignment=\(0, 0\)"):
-        greedy_decode(talkative_text(), text_prompts(), alignment=(0, 0))
+        by_greedy(talkative_text(), text_prompts(), alignment=(0, 0))
     message = "`model` must be one of LanguageModel, Transformer, or a .* Received: .*str"
     with pytest.raises(TypeError, match=message):
-        greedy_decode("model", sources())
+        by_greedy("model", sources())
 
 
 @pytest.mark.parametrize("name", [slow("beam"), "sample"])

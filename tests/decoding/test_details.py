@@ -7,18 +7,18 @@ import pytest
 import reference
 import tensorflow as tf
 from marks import slow
+from searching import by_beam, by_greedy, by_sample
 from uncertain_models import BOS, PAD, logits_of, sources, talkative
 
-from keras_transformer import beam_decode, greedy_decode, sample_decode
 from keras_transformer.export.litert.convert import convert_functions
 from keras_transformer.export.litert.engines import load_interpreter
 
 LIMIT = 9
 SCORES = {"rtol": 0, "atol": 1e-4}
 SEARCHES = {
-    "greedy": greedy_decode,
-    "beam": functools.partial(beam_decode, beam_size=4, n_best=4, normalization="none"),
-    "sample": functools.partial(sample_decode, temperature=1.5, seed=(3, 4)),
+    "greedy": by_greedy,
+    "beam": functools.partial(by_beam, size=4, n_best=4, normalization="none"),
+    "sample": functools.partial(by_sample, temperature=1.5, seed=(3, 4)),
 }
 
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import reference
 import tensorflow as tf
+from searching import by_beam, by_greedy
 from uncertain_models import (
     BOS,
     EOS,
@@ -26,9 +27,8 @@ from keras_transformer import (
     LanguageModel,
     LanguageModelConfig,
     Sample,
+    SearchOptions,
     Transformer,
-    beam_decode,
-    greedy_decode,
 )
 from keras_transformer.decoding import Predictor, Step, Vocabulary
 from keras_transformer.decoding.generation import Generation
@@ -59,7 +59,7 @@ def with_one_end(source, target, last):
 
 def test_greedy_search_ends_at_the_first_end_of_any_kind():
     source = sources()
-    tokens, scores = greedy_decode(of_several_ends(talkative), source, LIMIT)
+    tokens, scores = by_greedy(of_several_ends(talkative), source, LIMIT)
     ended = set()
     for row, total, sentence in zip(tokens.numpy(), scores.numpy(), source, strict=True):
         prefix, expected = [BOS], 0.0
@@ -79,7 +79,7 @@ def test_greedy_search_ends_at_the_first_end_of_any_kind():
 def test_a_beam(size):
     options = {"normalization": "power", "extra_length": None, "stopping": "score"}
     found = Beam(size, 1.0, **options)(
-        of_several_ends(talkative), sources(), n_best=size, cache_length=LIMIT
+        of_several_ends(talkative), sources(), SearchOptions(n_best=size, cache_length=LIMIT)
     )
     normalize = functools.partial(reference.normalized, normalization="power", length_penalty=1.0)
     for b, source in enumerate(sources()):
@@ -93,7 +93,7 @@ def test_a_beam(size):
 @pytest.mark.parametrize("search", [Beam(3, normalization="none"), Sample(seed=2)], ids=str)
 def test_scores_are_those_of_a_single_pass(search):
     model = of_several_ends(talkative)
-    found = search(model, sources(), cache_length=LIMIT)
+    found = search(model, sources(), SearchOptions(cache_length=LIMIT))
     _, totals = score(model, sources(), found.tokens[:, 0])
     np.testing.assert_allclose(totals, found.scores[:, 0], **SCORES)
     assert not np.isin(found.tokens, FURTHER).any()
@@ -102,8 +102,8 @@ def test_scores_are_those_of_a_single_pass(search):
 @pytest.mark.parametrize(
     ("search", "cache_stages"),
     [
-        pytest.param(greedy_decode, None, id="greedy_decode-None"),
-        pytest.param(beam_decode, None, id="beam_decode-None"),
+        pytest.param(by_greedy, None, id="by_greedy-None"),
+        pytest.param(by_beam, None, id="by_beam-None"),
     ],
 )
 def test_an_end_within_a_prompt_does_not_end_it(search, cache_stages):
@@ -129,12 +129,13 @@ def test_where_the_end_is_forbidden_no_other_token_ends_an_output():
         found = search(
             of_several_ends(talkative),
             sources(),
-            cache_length=LIMIT,
-            constraints=Constraints(banned=banned),
+            SearchOptions(cache_length=LIMIT, constraints=Constraints(banned=banned)),
         )
         assert not np.isin(found.tokens, ENDS).any()
         assert (found.tokens[:, 0] != PAD).numpy().all()
-    found = Beam(3, min_length=LIMIT)(of_several_ends(talkative), sources(), cache_length=LIMIT)
+    found = Beam(3, min_length=LIMIT)(
+        of_several_ends(talkative), sources(), SearchOptions(cache_length=LIMIT)
+    )
     assert not np.isin(found.tokens[:, 0, :-1], ENDS).any()
 
 
@@ -155,10 +156,10 @@ class Fixed(Predictor):
 def test_samples_end_with_the_probability_of_all_ends():
     count, probabilities = 4000, np.array([1e-9, 1e-9, 0.1, 0.5, 0.15, 0.25])
     predictor = Fixed(np.log(probabilities))
-    found = Sample(seed=3)(predictor, np.full([count, 1], 2), cache_length=1)
+    found = Sample(seed=3)(predictor, np.full([count, 1], 2), SearchOptions(cache_length=1))
     ends = (found.tokens[:, 0, 0].numpy() == 2).mean()
     assert abs(ends - 0.5) < 4 * 0.5 / count**0.5
-    best = Greedy()(predictor, np.full([1, 1], 2), cache_length=1)
+    best = Greedy()(predictor, np.full([1, 1], 2), SearchOptions(cache_length=1))
     assert best.tokens.numpy().item() == 3
     np.testing.assert_allclose(np.unique(found.scores), np.log([0.25, 0.5]), rtol=1e-5)
 
@@ -178,7 +179,9 @@ def test_a_banned_end_does_not_end_an_output(search, per_row):
         mask = np.isin(np.arange(6), banned)
         mask = np.stack([mask, ~mask])[:1] if per_row else mask
         rules = Constraints(banned=mask)
-        found = search(predictor, np.full([1, 1], 2), cache_length=2, constraints=rules)
+        found = search(
+            predictor, np.full([1, 1], 2), SearchOptions(cache_length=2, constraints=rules)
+        )
         assert found.tokens[0, 0].numpy().tolist() == tokens
         np.testing.assert_allclose(found.scores[0, 0], np.log(probability), rtol=1e-4)
 

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 import reference
 import tensorflow as tf
+from searching import by_greedy
 from support import randomise, sentences, small_config, weights_of
 
-from keras_transformer import Transformer, greedy_decode
+from keras_transformer import Transformer
 
 LIMIT = 17
 SCORES = {"rtol": 0, "atol": 1e-4}
@@ -87,7 +88,7 @@ def as_function(function):
 
 @functools.cache
 def decoder_of(model, limit):
-    return as_function(lambda source: greedy_decode(model, source, limit))
+    return as_function(lambda source: by_greedy(model, source, limit))
 
 
 @functools.cache
@@ -103,7 +104,7 @@ def decode(model, source, limit=LIMIT):
 
 def decode_eagerly(model, source, limit=LIMIT):
     """Decodes without a graph, for models that decode only once: tracing would take longer."""
-    tokens, scores = greedy_decode(model, source, limit)
+    tokens, scores = by_greedy(model, source, limit)
     return tokens.numpy(), scores.numpy()
 
 
@@ -175,7 +176,7 @@ def test_the_loop_stops_when_every_sentence_has_ended(compiled, monkeypatch):
     monkeypatch.setattr(inner, "activation", counting)
 
     def decoder(source):
-        return greedy_decode(model, source, LIMIT)
+        return by_greedy(model, source, LIMIT)
 
     decoder = as_function(decoder) if compiled else decoder
     for chosen in (slice(None), [np.argmin(expected)]):
@@ -200,7 +201,7 @@ def test_max_length_truncates_and_changes_nothing_before_the_cut(limit):
 @pytest.mark.slow
 def test_max_length_defaults_to_the_config():
     model, source = talkative("paper"), sources()
-    tokens, scores = greedy_decode(model, source)
+    tokens, scores = by_greedy(model, source)
     assert tokens.shape == (7, model.config.max_length)
     expected, expected_scores = decode(model, source, model.config.max_length)
     np.testing.assert_array_equal(tokens, expected)
@@ -210,10 +211,8 @@ def test_max_length_defaults_to_the_config():
 @pytest.mark.slow
 def test_compiled_is_eager(variant="untied_pre_norm_learned", jit_compile=True):
     model, source = talkative(variant), sources()
-    expected, expected_scores = greedy_decode(model, source, LIMIT)
-    compiled = tf.function(
-        lambda source: greedy_decode(model, source, LIMIT), jit_compile=jit_compile
-    )
+    expected, expected_scores = by_greedy(model, source, LIMIT)
+    compiled = tf.function(lambda source: by_greedy(model, source, LIMIT), jit_compile=jit_compile)
     for decoder in [compiled] if jit_compile else [compiled, decoder_of(model, LIMIT)]:
         tokens, scores = decoder(tf.constant(source))
         np.testing.assert_array_equal(tokens, expected)
@@ -278,7 +277,7 @@ def test_every_sentence_can_have_its_own_max_length():
     @tf.function(reduce_retracing=True)
     def decoder(source, max_length):
         traces.append(1)
-        return greedy_decode(model, source, max_length, LIMIT)
+        return by_greedy(model, source, max_length, LIMIT)
 
     for limits in ([3, 17, 1, 4, 100, 9, 2], [17, 2, 5, 3, 3, 1, 17]):
         tokens, scores = decoder(source, tf.constant(limits))
@@ -295,14 +294,14 @@ def test_every_sentence_can_have_its_own_max_length():
 def test_a_cache_longer_than_max_length_changes_only_the_shape():
     model, source = talkative("untied_pre_norm_learned"), sources()
     tokens, scores = decode(model, source, 4)
-    longer, same = greedy_decode(model, source, 4, 7)
+    longer, same = by_greedy(model, source, 4, 7)
     assert longer.shape == (7, 7)
     np.testing.assert_array_equal(longer, np.pad(tokens, [(0, 0), (0, 3)]))
     np.testing.assert_allclose(same, scores, **SCORES)
 
 
-@pytest.mark.parametrize("limit", [0, 30])
-def test_max_length_must_fit_the_model(small_model, limit):
-    message = rf"`max_length` must be between 1 and 29\. Received: max_length={limit}\."
+@pytest.mark.parametrize("length", [0, 30])
+def test_the_cache_must_fit_the_model(small_model, length):
+    message = rf"`cache_length` must be between 1 and 29\. Received: cache_length={length}\."
     with pytest.raises(ValueError, match=message):
-        greedy_decode(small_model(), sentences([3]), limit)
+        by_greedy(small_model(), sentences([3]), cache_length=length)

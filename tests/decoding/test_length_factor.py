@@ -6,18 +6,11 @@ import functools
 import numpy as np
 import pytest
 import tensorflow as tf
+from searching import by_beam, by_greedy
 from support import small_config
 from uncertain_models import EOS, sources, talkative, unpadded
 
-from keras_transformer import (
-    Beam,
-    Greedy,
-    Sample,
-    Shortlist,
-    Transformer,
-    beam_decode,
-    greedy_decode,
-)
+from keras_transformer import Beam, Greedy, Sample, SearchOptions, Shortlist, Transformer
 from keras_transformer.decoding import Ensemble, Shortlisted, Vocabulary
 from keras_transformer.decoding.generation import Generation
 
@@ -54,7 +47,7 @@ def expected(factor):
 
 
 @pytest.mark.parametrize(
-    ("decode", "factor"), [(greedy_decode, 0.5), (beam_decode, 1.1), slow(beam_decode, 0.5)]
+    ("decode", "factor"), [(by_greedy, 0.5), (by_beam, 1.1), slow(by_beam, 0.5)]
 )
 def test_each_output_has_the_limit_of_its_source(decode, factor):
     limits = expected(factor)
@@ -73,16 +66,16 @@ def test_each_output_has_the_limit_of_its_source(decode, factor):
 
 @pytest.mark.parametrize("name", [name if name == "sample" else slow(name) for name in SEARCHES])
 def test_the_smaller_limit_holds(name):
-    found = SEARCHES[name](restricted(0.5), sources(), cache_length=LIMIT)
-    whole = SEARCHES[name](talkative(), sources(), cache_length=LIMIT)
+    found = SEARCHES[name](restricted(0.5), sources(), SearchOptions(cache_length=LIMIT))
+    whole = SEARCHES[name](talkative(), sources(), SearchOptions(cache_length=LIMIT))
     counts, longest = (np.count_nonzero(each.tokens[:, 0], axis=1) for each in (found, whole))
     assert (counts <= expected(0.5)).all() and (counts < longest).any()
 
 
 def test_an_output_does_not_depend_on_its_batch():
-    together = Greedy()(restricted(0.5), sources(), cache_length=LIMIT)
+    together = Greedy()(restricted(0.5), sources(), SearchOptions(cache_length=LIMIT))
     for number, source in [*enumerate(sources())][2:4]:
-        alone = Greedy()(restricted(0.5), source[None], cache_length=LIMIT)
+        alone = Greedy()(restricted(0.5), source[None], SearchOptions(cache_length=LIMIT))
         np.testing.assert_array_equal(together.tokens[number], alone.tokens[0])
 
 
@@ -90,16 +83,18 @@ def test_an_output_does_not_depend_on_its_batch():
 def test_with_an_ensemble_or_a_shortlist():
     model, every = restricted(0.5), range(19)
     shortlist = Shortlist.from_counts([[word, word, 1] for word in every], 19, first=19)
-    right = Greedy()(model, sources(), cache_length=LIMIT).tokens
+    right = Greedy()(model, sources(), SearchOptions(cache_length=LIMIT)).tokens
     for one in (Ensemble([model, model]), Shortlisted(model, shortlist)):
-        found = Greedy()(one, sources(), cache_length=LIMIT)
+        found = Greedy()(one, sources(), SearchOptions(cache_length=LIMIT))
         np.testing.assert_array_equal(found.tokens, right)
 
 
 def test_a_shortlist_with_fewer_candidates_than_tokens():
     large = Transformer(small_config(vocab_size=64, length_factor=0.5))
     shortlist = Shortlist.from_counts([[7, 20, 3]], 64, first=8)
-    found = Greedy()(Shortlisted(large, shortlist, (16,)), sources(), cache_length=LIMIT)
+    found = Greedy()(
+        Shortlisted(large, shortlist, (16,)), sources(), SearchOptions(cache_length=LIMIT)
+    )
     assert (np.count_nonzero(found.tokens[:, 0], axis=1) <= expected(0.5)).all()
 
 

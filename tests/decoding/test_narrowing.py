@@ -7,17 +7,10 @@ import numpy as np
 import pytest
 import reference
 from marks import slow
+from searching import by_beam, by_greedy
 from uncertain_models import BOS, EOS, PAD, logits_of, sources, talkative, unpadded
 
-from keras_transformer import (
-    Beam,
-    Constraints,
-    Greedy,
-    Sample,
-    Transformer,
-    beam_decode,
-    greedy_decode,
-)
+from keras_transformer import Beam, Constraints, Greedy, Sample, SearchOptions, Transformer
 from keras_transformer.decoding.scoring import score
 
 LIMIT, SILENT = 7, (5, 11, PAD, BOS)
@@ -72,7 +65,7 @@ def narrowing_beam(source, size, exponent, silent):
 )
 def test_a_beam_that_narrows(size, exponent, silent):
     search = Beam(size, exponent, normalization="power", extra_length=None, stopping="narrow")
-    outcome = search(model_of(silent), sources(), n_best=size, cache_length=LIMIT)
+    outcome = search(model_of(silent), sources(), SearchOptions(n_best=size, cache_length=LIMIT))
     for source, rows, scores in zip(sources(), *map(np.array, outcome[:2]), strict=True):
         expected = narrowing_beam(source, size, exponent, silent)
         assert [unpadded(row) for row in rows] == [row for _, row in expected]
@@ -82,7 +75,7 @@ def test_a_beam_that_narrows(size, exponent, silent):
 @pytest.mark.slow
 def test_it_differs_from_a_beam_of_constant_width():
     outcomes = [
-        beam_decode(talkative(), sources(), 6, 6, max_length=LIMIT, stopping=stopping)[0].numpy()
+        by_beam(talkative(), sources(), 6, 6, max_length=LIMIT, stopping=stopping)[0].numpy()
         for stopping in ("narrow", "count")
     ]
     assert (outcomes[0] != outcomes[1]).any()
@@ -92,15 +85,15 @@ def test_it_differs_from_a_beam_of_constant_width():
 def test_narrowing_beams_of_several_sizes_in_a_batch_equal_each_alone():
     source, sizes = sources(), [1, 2, 5, 3, 4]
     options = {"max_length": LIMIT, "stopping": "narrow"}
-    tokens, scores = beam_decode(talkative(), source, 5, 1, beam_sizes=sizes, **options)
+    tokens, scores = by_beam(talkative(), source, 5, 1, sizes=sizes, **options)
     for b, size in enumerate(sizes):
-        alone, alone_scores = beam_decode(talkative(), source[b : b + 1], size, 1, **options)
+        alone, alone_scores = by_beam(talkative(), source[b : b + 1], size, 1, **options)
         np.testing.assert_array_equal(tokens[b], alone[0])
         np.testing.assert_allclose(scores[b], alone_scores[0], **SCORES)
 
 
 def test_greedy_search_emits_no_silent_token_but_counts_its_probability():
-    tokens, scores = greedy_decode(model_of(SILENT), sources(), LIMIT)
+    tokens, scores = by_greedy(model_of(SILENT), sources(), LIMIT)
     for source, row, total in zip(sources(), tokens.numpy(), scores.numpy(), strict=True):
         prefix, expected = [BOS], 0.0
         while len(prefix) <= LIMIT and prefix[-1] != EOS:
@@ -110,18 +103,22 @@ def test_greedy_search_emits_no_silent_token_but_counts_its_probability():
             expected += allowed.max()
         assert unpadded(row) == prefix[1:]
         np.testing.assert_allclose(total, expected, **SCORES)
-    assert np.isin(greedy_decode(model_of(), sources(), LIMIT)[0], SILENT[:2]).any()
+    assert np.isin(by_greedy(model_of(), sources(), LIMIT)[0], SILENT[:2]).any()
     np.testing.assert_allclose(score(model_of(SILENT), sources(), tokens)[1], scores, **SCORES)
 
 
 @pytest.mark.slow
 def test_samples_and_constrained_searches_emit_no_silent_token():
     model = model_of(SILENT)
-    rows = Sample(temperature=3.0)(model, np.repeat(sources(), 8, 0), cache_length=LIMIT).tokens
+    rows = Sample(temperature=3.0)(
+        model, np.repeat(sources(), 8, 0), SearchOptions(cache_length=LIMIT)
+    ).tokens
     assert not np.isin(rows, SILENT[:2]).any()
     for search in (Greedy(), Beam(3)):
         banned = Constraints(banned=np.arange(19) == 7)
-        rows = search(model, sources(), cache_length=LIMIT, constraints=banned).tokens
+        rows = search(
+            model, sources(), SearchOptions(cache_length=LIMIT, constraints=banned)
+        ).tokens
         assert not np.isin(rows, [*SILENT[:2], 7]).any()
 
 

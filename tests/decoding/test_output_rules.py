@@ -8,17 +8,10 @@ import pytest
 import reference
 import tensorflow as tf
 from marks import slow
+from searching import by_beam, by_greedy
 from uncertain_models import BOS, EOS, PAD, logits_of, sources, talkative, unpadded
 
-from keras_transformer import (
-    Beam,
-    Constraints,
-    Greedy,
-    Sample,
-    Transformer,
-    beam_decode,
-    greedy_decode,
-)
+from keras_transformer import Beam, Constraints, Greedy, Sample, SearchOptions, Transformer
 from keras_transformer.decoding.encoder_decoder import EncoderDecoder
 from keras_transformer.decoding.scoring import score
 
@@ -51,7 +44,7 @@ def log_probabilities_of(banned=(), forced=None):
 
 
 def searched(search, model, **options):
-    outcome = search(model, sources(), cache_length=LIMIT, **options)
+    outcome = search(model, sources(), SearchOptions(cache_length=LIMIT, **options))
     return outcome.tokens.numpy(), outcome.scores.numpy()
 
 
@@ -110,11 +103,11 @@ def test_the_best_of_a_beam_does_not_depend_on_the_number_returned():
 def test_beams_of_several_sizes_in_a_batch_stop_as_each_alone_does():
     source, sizes = sources(), [1, 2, 5, 3, 4]
     options = {"normalization": "power", "length_penalty": 1.0, "stopping": "score"}
-    tokens, scores = beam_decode(
-        model_of(BANNED, EOS), source, 5, 1, max_length=LIMIT, beam_sizes=sizes, **options
+    tokens, scores = by_beam(
+        model_of(BANNED, EOS), source, 5, 1, max_length=LIMIT, sizes=sizes, **options
     )
     for b, size in enumerate(sizes):
-        alone, alone_scores = beam_decode(
+        alone, alone_scores = by_beam(
             model_of(BANNED, EOS), source[b : b + 1], size, 1, max_length=LIMIT, **options
         )
         np.testing.assert_array_equal(tokens[b], alone[0])
@@ -123,11 +116,9 @@ def test_beams_of_several_sizes_in_a_batch_stop_as_each_alone_does():
 
 @pytest.mark.slow
 def test_power_with_the_exponent_1_is_the_average():
-    options = {"max_length": LIMIT, "beam_size": 3}
-    powers = beam_decode(
-        talkative(), sources(), normalization="power", length_penalty=1.0, **options
-    )
-    averages = beam_decode(talkative(), sources(), normalization="average", **options)
+    options = {"max_length": LIMIT, "size": 3}
+    powers = by_beam(talkative(), sources(), normalization="power", length_penalty=1.0, **options)
+    averages = by_beam(talkative(), sources(), normalization="average", **options)
     for one, other in zip(powers, averages, strict=True):
         np.testing.assert_allclose(one, other, **SCORES)
 
@@ -142,7 +133,9 @@ def test_every_returned_output_ends_where_an_end_is_forced():
 
 def test_samples_contain_no_banned_token_and_end():
     model = model_of(BANNED, EOS)
-    outcome = Sample(temperature=3.0)(model, np.repeat(sources(), 8, 0), cache_length=LIMIT)
+    outcome = Sample(temperature=3.0)(
+        model, np.repeat(sources(), 8, 0), SearchOptions(cache_length=LIMIT)
+    )
     rows = [unpadded(row) for row in outcome.tokens.numpy()[:, 0]]
     assert all(row[-1] == EOS and not set(row) & set(BANNED) for row in rows)
     assert len({tuple(row) for row in rows}) > 20
@@ -150,7 +143,7 @@ def test_samples_contain_no_banned_token_and_end():
 
 def test_a_score_redistributes_the_probability_of_banned_tokens():
     model = model_of(BANNED)
-    tokens, scores = greedy_decode(model, sources(), LIMIT)
+    tokens, scores = by_greedy(model, sources(), LIMIT)
     np.testing.assert_allclose(score(model, sources(), tokens)[1], scores, **SCORES)
 
 
@@ -165,7 +158,9 @@ def test_a_beam_still_ranks_after_a_banned_prefix():
     prefix = np.array([[5, 11, 5]] * 5)
     search = Beam(3, normalization="none", extra_length=None)
     rules = {"constraints": Constraints(prefix=prefix), "token_scores": True}
-    found = search(model_of(BANNED), sources(), 3, LIMIT, **rules)
+    found = search(
+        model_of(BANNED), sources(), SearchOptions(n_best=3, cache_length=LIMIT, **rules)
+    )
     assert (found.tokens.numpy()[:, 0, :3] == prefix).all()
     gains = found.token_scores.numpy()[:, :, 3:].sum(axis=2)  # [B, M]
     assert (np.diff(found.scores.numpy()) < 0).all() and (np.diff(gains) < 1e-3).all()
@@ -207,7 +202,7 @@ def test_a_wrong_stopping_rule_is_reported():
     with pytest.raises(
         ValueError, match=r"`stopping` must be one of count, score, narrow\. Received: "
     ):
-        beam_decode(talkative(), sources(), stopping="never")
+        by_beam(talkative(), sources(), stopping="never")
 
 
 def test_the_rules_are_saved_with_the_model(tmp_path):
@@ -224,7 +219,7 @@ def test_the_score_of_an_output_with_a_forced_end_is_the_score_of_its_search():
     model.set_weights(talkative().get_weights())
     predictor = EncoderDecoder(model)
     predictor.max_length = LIMIT
-    tokens, scores = greedy_decode(predictor, sources())
+    tokens, scores = by_greedy(predictor, sources())
     full = tokens.numpy()[:, -1] == EOS
     assert full.any(), "one of them has the longest length"
     np.testing.assert_allclose(score(predictor, sources(), tokens)[1], scores, **SCORES)

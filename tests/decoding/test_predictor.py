@@ -12,10 +12,11 @@ import reference
 import tensorflow as tf
 from marks import long, slow
 from predictors import DecoderOnly, Recurrent, prompts
+from searching import by_beam, by_greedy, by_sample
 from support import small_config
 from uncertain_models import BOS, EOS, PAD, logits_of, sources, talkative
 
-from keras_transformer import Transformer, beam_decode, greedy_decode, sample_decode, score
+from keras_transformer import Transformer, score
 from keras_transformer.decoding import EncoderDecoder, Ensemble, Predictor, Vocabulary
 
 LIMIT = 9
@@ -67,7 +68,7 @@ def built_outside_of_graphs():
 )
 def test_greedy_search_equals_a_loop_in_python(name):
     predictor, inputs, logits = predictor_and_reference(name)
-    tokens, scores = greedy_decode(predictor, inputs, LIMIT)
+    tokens, scores = by_greedy(predictor, inputs, LIMIT)
     expected, expected_scores = reference.greedy(logits, inputs, LIMIT, **IDS)
     np.testing.assert_array_equal(tokens, expected)
     np.testing.assert_allclose(scores, expected_scores, **SCORES)
@@ -81,7 +82,7 @@ def test_greedy_search_equals_a_loop_in_python(name):
 )
 def test_a_beam_equals_a_loop_in_python(name, beam_size):
     predictor, inputs, logits = predictor_and_reference(name)
-    tokens, scores = beam_decode(predictor, inputs, beam_size, beam_size, max_length=LIMIT)
+    tokens, scores = by_beam(predictor, inputs, beam_size, beam_size, max_length=LIMIT)
     for b, row in enumerate(inputs):
         best = reference.beam(logits, row, beam_size, SCORE, 1, LIMIT, **IDS)[:beam_size]
         expected = np.zeros((len(best), LIMIT))
@@ -103,10 +104,10 @@ def test_hypotheses_change_their_places_in_these_beams(name, monkeypatch):
         return follow(state, parents)
 
     monkeypatch.setattr(predictor, "follow", watched)
-    tokens, _ = beam_decode(predictor, inputs, 4, 4, max_length=LIMIT)
+    tokens, _ = by_beam(predictor, inputs, 4, 4, max_length=LIMIT)
     assert np.count_nonzero(moved[1:]) > 2  # the first step only expands the first hypothesis
     monkeypatch.setattr(predictor, "follow", lambda state, parents: state)
-    assert np.any(beam_decode(predictor, inputs, 4, 4, max_length=LIMIT)[0] != tokens)
+    assert np.any(by_beam(predictor, inputs, 4, 4, max_length=LIMIT)[0] != tokens)
 
 
 @pytest.mark.slow
@@ -114,7 +115,7 @@ def test_hypotheses_change_their_places_in_these_beams(name, monkeypatch):
 def test_steps_equal_one_pass_over_the_output(name):
     """The scores of given outputs of any length: one pass equals a step for each token."""
     predictor, inputs, logits = predictor_and_reference(name)
-    tokens, scores = sample_decode(predictor, inputs, 0.7, seed=(1, 2), max_length=LIMIT)
+    tokens, scores = by_sample(predictor, inputs, 0.7, seed=(1, 2), max_length=LIMIT)
     gains, sums = score(predictor, inputs, tokens)
     np.testing.assert_allclose(sums, scores, **SCORES)
     shifted = np.insert(tokens[:, :-1], 0, BOS, axis=1)
@@ -136,7 +137,7 @@ def test_steps_equal_one_pass_over_the_output(name):
 @each_predictor
 def test_a_state_that_grows_in_stages_gives_the_same(name):
     predictor, inputs, _ = predictor_and_reference(name)
-    for search in (greedy_decode, functools.partial(beam_decode, beam_size=3, n_best=3)):
+    for search in (by_greedy, functools.partial(by_beam, size=3, n_best=3)):
         expected = search(predictor, inputs, max_length=LIMIT, cache_stages=())
         outputs = search(predictor, inputs, max_length=LIMIT, cache_stages=(2, 5))
         np.testing.assert_array_equal(outputs[0], expected[0])
@@ -146,7 +147,7 @@ def test_a_state_that_grows_in_stages_gives_the_same(name):
 @pytest.mark.slow
 def test_compiled_is_eager(name="ensemble", jit_compile=False):
     predictor, inputs, _ = predictor_and_reference(name)
-    for search in (greedy_decode, sample_decode, functools.partial(beam_decode, n_best=2)):
+    for search in (by_greedy, by_sample, functools.partial(by_beam, n_best=2)):
         expected = search(predictor, inputs, max_length=5)
         compiled = tf.function(
             lambda inputs, search=search: search(predictor, inputs, max_length=5),
@@ -158,7 +159,7 @@ def test_compiled_is_eager(name="ensemble", jit_compile=False):
 
 
 def test_a_model_and_its_predictor_give_the_same(name="sample"):
-    searches = {"greedy": greedy_decode, "beam": beam_decode, "sample": sample_decode}
+    searches = {"greedy": by_greedy, "beam": by_beam, "sample": by_sample}
     model, source = talkative(), sources()
     expected = searches[name](model, source, max_length=LIMIT, alignment=(1, 0))
     predictor = EncoderDecoder(model, alignment=(1, 0))
@@ -176,21 +177,21 @@ def test_any_class_with_an_encoder_and_a_decoder_can_be_searched():
         def __getattr__(self, name):
             return getattr(self.model, name)
 
-    tokens, _ = greedy_decode(Wrapped(talkative()), sources(), LIMIT)
-    np.testing.assert_array_equal(tokens, greedy_decode(talkative(), sources(), LIMIT)[0])
+    tokens, _ = by_greedy(Wrapped(talkative()), sources(), LIMIT)
+    np.testing.assert_array_equal(tokens, by_greedy(talkative(), sources(), LIMIT)[0])
 
 
 @pytest.mark.long
 @pytest.mark.slow
 def test_an_ensemble_differs_from_each_of_its_models():
     predictor, source, _ = predictor_and_reference("ensemble")
-    tokens, _ = greedy_decode(predictor, source, LIMIT)
+    tokens, _ = by_greedy(predictor, source, LIMIT)
     for model in predictor.members:
-        assert np.any(greedy_decode(model, source, LIMIT)[0] != tokens)
+        assert np.any(by_greedy(model, source, LIMIT)[0] != tokens)
 
 
 @pytest.mark.slow
-def test_an_ensemble_of_a_model_with_itself_is_the_model(search=sample_decode):
+def test_an_ensemble_of_a_model_with_itself_is_the_model(search=by_sample):
     model, source = talkative(), sources()
     aligned = EncoderDecoder(model, alignment=(1, None))
     outputs = search(Ensemble([aligned, aligned]), source, max_length=LIMIT)
@@ -205,10 +206,10 @@ def test_an_ensemble_returns_attention_weights_if_all_its_models_do():
     model, source = talkative(), sources()
     both = Ensemble([EncoderDecoder(model, alignment=(0, head)) for head in (0, 1)])
     one, other, mean = (
-        greedy_decode(predictor, source, 1)["alignment"] for predictor in (*both.members, both)
+        by_greedy(predictor, source, 1)["alignment"] for predictor in (*both.members, both)
     )
     np.testing.assert_allclose(mean, (one + other) / 2, **SCORES)
-    assert isinstance(greedy_decode(Ensemble([both, model]), source, 1), tuple)
+    assert isinstance(by_greedy(Ensemble([both, model]), source, 1), tuple)
 
 
 def test_wrong_models_are_refused():
@@ -222,21 +223,21 @@ def test_wrong_models_are_refused():
         "must be one of LanguageModel, Transformer, or a predictor, such as an Ensemble. .* str"
     )
     with pytest.raises(TypeError, match=message):
-        greedy_decode("model", sources())
+        by_greedy("model", sources())
 
 
-@pytest.mark.parametrize("search", [greedy_decode, beam_decode, sample_decode])
+@pytest.mark.parametrize("search", [by_greedy, by_beam, by_sample])
 def test_an_alignment_is_requested_when_a_predictor_is_made(search):
     message = r"`alignment` must be None with a predictor, .* Received: alignment=\(0, 0\)"
     with pytest.raises(ValueError, match=message):
         search(EncoderDecoder(talkative()), sources(), alignment=(0, 0))
 
 
-@pytest.mark.parametrize("search", [greedy_decode, beam_decode, sample_decode])
+@pytest.mark.parametrize("search", [by_greedy, by_beam, by_sample])
 def test_the_length_of_an_output_is_limited_by_the_predictor(search):
     predictor = Recurrent()
     assert predictor.vocabulary == Vocabulary(19, PAD, BOS, EOS)
     tokens, _ = search(predictor, sources(), cache_stages=())
     assert tokens.shape[-1] == predictor.max_length == 12
-    with pytest.raises(ValueError, match="between 1 and 12. Received: max_length=13"):
-        search(predictor, sources(), max_length=13)
+    with pytest.raises(ValueError, match="between 1 and 12. Received: cache_length=13"):
+        search(predictor, sources(), cache_length=13)

@@ -6,27 +6,21 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from marks import long, slow
+from searching import by_beam, by_greedy, by_sample
 from support import randomise, sentences, small_fields
 from uncertain_models import BOS, EOS, PAD, talkative_text, text_prompts
 
-from keras_transformer import (
-    Constraints,
-    LanguageModel,
-    LanguageModelConfig,
-    beam_decode,
-    greedy_decode,
-    sample_decode,
-)
+from keras_transformer import Constraints, LanguageModel, LanguageModelConfig
 from keras_transformer.decoding import Ensemble
 from keras_transformer.decoding.decoder_only import DecoderOnly
 
 LIMIT, STAGES = 19, (4, 9, 13)
-BEAM = functools.partial(beam_decode, beam_size=3, n_best=3)
+BEAM = functools.partial(by_beam, size=3, n_best=3)
 SEARCHES = {
-    "greedy": greedy_decode,
+    "greedy": by_greedy,
     "beam": BEAM,
     "by score": functools.partial(BEAM, stopping="score"),
-    "sample": functools.partial(sample_decode, seed=(1, 2)),
+    "sample": functools.partial(by_sample, seed=(1, 2)),
 }
 # Lengths of the prompts, of which the shortest one determines how many tokens are read. The first
 # stage holds 4 positions: the search begins in it, at its end, in a later one, or in the last one.
@@ -124,7 +118,7 @@ def model_of(kind):
 )
 def test_every_kind_of_attention_reads_prompts(kind):
     model, prompts = model_of(kind), prompts_of([7, 9, 11])
-    for search in (greedy_decode, BEAM):
+    for search in (by_greedy, BEAM):
         options = {"cache_length": LIMIT, "cache_stages": STAGES, "token_scores": True}
         expected = search(StepByStep(model), prompts, **options)
         require_equal(search(model, prompts, **options), expected)
@@ -153,7 +147,7 @@ def test_graphs_of_any_and_of_fixed_shape_read_prompts(name, shape):
 @pytest.mark.slow
 def test_limits_of_single_outputs_count_from_the_end_of_their_prompts():
     prompts = prompts_of([7, 9, 11])
-    for search in (greedy_decode, BEAM):
+    for search in (by_greedy, BEAM):
         options = {"max_length": tf.constant([5, 2, 30]), "cache_length": LIMIT}
         options |= {"cache_stages": STAGES, "token_scores": True}
         found = StepByStep(talkative_text(), True)
@@ -188,14 +182,14 @@ def test_rules_that_follow_every_token_read_nothing_in_advance(constraints):
     prompts = prompts_of([5, 6])
     options = {"cache_length": LIMIT, "constraints": constraints, "token_scores": True}
     found = StepByStep(talkative_text(), True)
-    expected = greedy_decode(StepByStep(talkative_text()), prompts, **options)
-    require_equal(greedy_decode(found, prompts, **options), expected)
+    expected = by_greedy(StepByStep(talkative_text()), prompts, **options)
+    require_equal(by_greedy(found, prompts, **options), expected)
     assert int(found.steps[0]) == 0
     banned = Constraints(banned=np.arange(19) == 9)
     options["constraints"] = banned
     found = StepByStep(talkative_text(), True)
-    expected = greedy_decode(StepByStep(talkative_text()), prompts, **options)
-    require_equal(greedy_decode(found, prompts, **options), expected)
+    expected = by_greedy(StepByStep(talkative_text()), prompts, **options)
+    require_equal(by_greedy(found, prompts, **options), expected)
     assert int(found.steps[0]) == 5
 
 
@@ -213,7 +207,7 @@ def test_prompts_may_contain_tokens_that_are_never_emitted(search=BEAM):
 
 
 def test_no_prompts_at_all():
-    for search in (greedy_decode, BEAM):
+    for search in (by_greedy, BEAM):
         tokens, _ = search(talkative_text(), np.zeros((0, 4), "int32"), cache_length=LIMIT)
         assert tokens.shape[0] == 0
 
@@ -223,14 +217,14 @@ def test_what_follows_the_end_of_a_prompt_is_not_read():
     """Tokens after `eos_id` belong to no prompt."""
     assert (BOS, EOS, PAD) == (2, 3, 0)
     prompts = text_prompts()[:4]
-    expected = greedy_decode(talkative_text(), prompts, cache_length=LIMIT)
+    expected = by_greedy(talkative_text(), prompts, cache_length=LIMIT)
     changed = prompts.copy()
     for row in changed:
         row[row.tolist().index(EOS) + 1 :] = 9
     found = StepByStep(talkative_text(), True)
-    tokens, scores = greedy_decode(found, changed, cache_length=LIMIT)
+    tokens, scores = by_greedy(found, changed, cache_length=LIMIT)
     assert int(found.steps[0]) == 1
-    steps = greedy_decode(StepByStep(talkative_text()), changed, cache_length=LIMIT)
+    steps = by_greedy(StepByStep(talkative_text()), changed, cache_length=LIMIT)
     np.testing.assert_array_equal(tokens, steps[0])
     np.testing.assert_allclose(scores, steps[1], rtol=0, atol=1e-4)
     assert expected[0].shape == tokens.shape

@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 import reference
 import tensorflow as tf
+from searching import by_beam, by_greedy
 from support import sentences, weights_of
 from uncertain_models import BOS, EOS, PAD, sources, talkative, unpadded
 
-from keras_transformer import beam_decode, greedy_decode, score
+from keras_transformer import score
 
 LIMIT = 9
 SCORES = {"rtol": 0, "atol": 1e-4}
@@ -44,10 +45,10 @@ def test_scores_are_those_of_the_reference():
 def test_a_search_output_scores_as_in_its_search(norm="post"):
     """Includes sentences that end and sentences that the limit truncates."""
     model, source = talkative(norm), sources()
-    tokens, scores = greedy_decode(model, source, LIMIT)
+    tokens, scores = by_greedy(model, source, LIMIT)
     assert np.any(tokens[:, -1] != PAD) and np.any(tokens[:, -1] == PAD)
     np.testing.assert_allclose(score(model, source, tokens)[1], scores, **SCORES)
-    tokens, scores = beam_decode(model, source, 3, 3, normalization="none", max_length=LIMIT)
+    tokens, scores = by_beam(model, source, 3, 3, normalization="none", max_length=LIMIT)
     for place in range(3):
         totals = score(model, source, tokens[:, place])[1]
         np.testing.assert_allclose(totals, scores[:, place], **SCORES)

@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from marks import slow
+from searching import by_beam, by_greedy, by_sample
 from uncertain_models import EOS, sources, talkative
 
-from keras_transformer import Beam, Greedy, Sample, beam_decode, greedy_decode, sample_decode
+from keras_transformer import Beam, Greedy, Sample, SearchOptions
 from keras_transformer.decoding import Found
-from keras_transformer.decoding.search import as_dict, from_dict
+from keras_transformer.decoding.stored import as_dict, from_dict
 
 LIMIT = 13
 
@@ -34,25 +35,25 @@ def assert_found(outputs, tokens, scores):
 
 
 def test_greedy_search_equals_the_function(model):
-    outputs = Greedy()(model, sources(), cache_length=LIMIT)
-    tokens, scores = greedy_decode(model, sources(), LIMIT)
+    outputs = Greedy()(model, sources(), SearchOptions(cache_length=LIMIT))
+    tokens, scores = by_greedy(model, sources(), LIMIT)
     assert_found(outputs, tokens[:, None], scores[:, None])
     assert outputs.token_scores is None and outputs.alignment is None
 
 
 @pytest.mark.slow
 def test_greedy_search_ends_at_its_limit_or_at_the_end_of_the_cache(model):
-    outputs = Greedy(max_length=3)(model, sources(), cache_length=LIMIT)
-    expected = greedy_decode(model, sources(), max_length=3, cache_length=LIMIT)
+    outputs = Greedy(max_length=3)(model, sources(), SearchOptions(cache_length=LIMIT))
+    expected = by_greedy(model, sources(), max_length=3, cache_length=LIMIT)
     for ours, theirs in zip(outputs[:2], expected, strict=True):
         np.testing.assert_array_equal(ours[:, 0], theirs)
-    whole = Greedy()(model, sources(), cache_length=LIMIT).tokens.numpy()
+    whole = Greedy()(model, sources(), SearchOptions(cache_length=LIMIT)).tokens.numpy()
     assert (whole[:, :, 3:] != model.config.pad_id).any()
     limits = tf.range(1, 1 + len(sources()))  # one for each source, which the cache also limits
-    ours = Greedy(limits)(model, sources(), cache_length=LIMIT).tokens[:, 0]
-    theirs = greedy_decode(model, sources(), max_length=limits, cache_length=LIMIT)[0]
+    ours = Greedy(limits)(model, sources(), SearchOptions(cache_length=LIMIT)).tokens[:, 0]
+    theirs = by_greedy(model, sources(), max_length=limits, cache_length=LIMIT)[0]
     np.testing.assert_array_equal(ours, theirs)
-    far = Greedy(max_length=LIMIT + 1)(model, sources(), cache_length=LIMIT)
+    far = Greedy(max_length=LIMIT + 1)(model, sources(), SearchOptions(cache_length=LIMIT))
     np.testing.assert_array_equal(far.tokens, whole)
     assert Greedy(3).limit(None, 9) == 3 and Greedy().limit(None, 9) == 9
 
@@ -77,9 +78,9 @@ def test_a_beam_equals_the_function_with_the_limit_of_each_sentence(
         for length in lengths
     ]
     assert [int(beam.limit(int(length), LIMIT)) for length in lengths] == limits
-    outputs = beam(model, sources(), n_best=2, cache_length=LIMIT)
+    outputs = beam(model, sources(), SearchOptions(n_best=2, cache_length=LIMIT))
     limits = tf.constant(limits)
-    tokens, scores = beam_decode(
+    tokens, scores = by_beam(
         model, sources(), 3, 2, 1.5, min_length=4, max_length=limits, cache_length=LIMIT
     )
     assert outputs.tokens.shape == (5, 2, LIMIT)
@@ -88,15 +89,19 @@ def test_a_beam_equals_the_function_with_the_limit_of_each_sentence(
 
 @pytest.mark.slow
 def test_a_sample_is_seeded_by_the_number_of_its_row(model):
-    outputs = Sample(1.5, top_k=9, top_p=0.9, seed=7)(model, sources(), cache_length=LIMIT)
+    outputs = Sample(1.5, top_k=9, top_p=0.9, seed=7)(
+        model, sources(), SearchOptions(cache_length=LIMIT)
+    )
     seeds = tf.constant([(7, row) for row in range(5)])
-    tokens, scores = sample_decode(model, sources(), 1.5, 9, 0.9, seeds, LIMIT)
+    tokens, scores = by_sample(model, sources(), 1.5, 9, 0.9, seeds, cache_length=LIMIT)
     assert_found(outputs, tokens[:, None], scores[:, None])
 
 
 @pytest.mark.parametrize("search", [Sample()], ids=str)
 def test_token_scores_and_alignments_have_the_same_axes(model, search):
-    outputs = search(model, sources(), cache_length=LIMIT, token_scores=True, alignment=(-1, None))
+    outputs = search(
+        model, sources(), SearchOptions(cache_length=LIMIT, token_scores=True, alignment=(-1, None))
+    )
     assert outputs.token_scores.shape == (5, 1, LIMIT)
     assert outputs.alignment.shape == (5, 1, LIMIT, 13)
     assert np.ptp(outputs.alignment) > 0.1
@@ -110,13 +115,16 @@ def test_one_graph_serves_all_numbers(model):
     assert Beam(2).kind != Beam(3).kind != Beam(3, normalization="none").kind
 
     def search(source, *values):
-        return beams[0].kind.with_values(values)(model, source, cache_length=LIMIT)[:2]
+        return beams[0].kind.with_values(values)(model, source, SearchOptions(cache_length=LIMIT))[
+            :2
+        ]
 
     signature = [tf.TensorSpec([None, None], tf.int32), *Beam.inputs]
     graph = tf.function(search, input_signature=signature, autograph=False)
     for beam in beams:
         assert_found(
-            beam(model, sources(), cache_length=LIMIT), *graph(sources(), *beam.values(()))
+            beam(model, sources(), SearchOptions(cache_length=LIMIT)),
+            *graph(sources(), *beam.values(())),
         )
     assert graph.experimental_get_tracing_count() == 1
 
@@ -209,12 +217,19 @@ def test_a_search_that_a_model_does_not_support_is_reported(model):
         (Sample(), 2, r"`n_best` must be 1 .* n_best=2, search=Sample\(.*\)\.$"),
     ]:
         with pytest.raises(ValueError, match=message):
-            search(model, sources(), n_best, LIMIT)
+            search(model, sources(), SearchOptions(n_best=n_best, cache_length=LIMIT))
+
+
+def test_options_that_have_no_effect_or_are_no_options_are_refused(model):
+    with pytest.raises(ValueError, match=r"^`sizes` has no effect with `Greedy`\. .*=\[1, 2\]\.$"):
+        Greedy()(model, sources(), SearchOptions(sizes=[1, 2]))
+    with pytest.raises(TypeError, match=r"^`options` must be `SearchOptions`\. Received: .*=4\.$"):
+        Beam(2)(model, sources(), 4)
 
 
 def test_outputs_end_within_their_limits(model, lengths):
     """So that the tests above can fail: the limits truncate some outputs, but not all."""
-    outputs = Beam(3, extra_length=0)(model, sources(), cache_length=LIMIT)
+    outputs = Beam(3, extra_length=0)(model, sources(), SearchOptions(cache_length=LIMIT))
     counts = np.count_nonzero(outputs.tokens[:, 0], axis=1)
     assert (counts <= lengths).all()
     ended = [EOS in row for row in outputs.tokens[:, 0].numpy()]

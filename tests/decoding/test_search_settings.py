@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from predictors import LONGEST, Recurrent
 from uncertain_models import sources
 
-from keras_transformer import Beam, Greedy, Sample
+from keras_transformer import Beam, Greedy, Sample, SearchOptions
 from keras_transformer.cli.main import cli
 from keras_transformer.cli.search_options import OPTIONS, line_of
 from keras_transformer.search_settings import NORMALIZATIONS, SearchSetting, settings_of
@@ -51,7 +51,7 @@ def test_an_extra_length_bounds_nothing_where_a_predictor_reports_no_lengths():
     predictor = Recurrent()
     assert predictor.lengths(sources()) is None
     free, bounded = (
-        Beam(3, extra_length=extra)(predictor, sources(), cache_length=LONGEST)
+        Beam(3, extra_length=extra)(predictor, sources(), SearchOptions(cache_length=LONGEST))
         for extra in (None, 0)
     )
     np.testing.assert_array_equal(free.tokens, bounded.tokens)

@@ -7,6 +7,7 @@ import pytest
 import reference
 import tensorflow as tf
 from marks import slow
+from searching import by_beam, by_greedy
 from support import normal, randomise, small_config
 
 from keras_transformer import (
@@ -14,10 +15,9 @@ from keras_transformer import (
     Constraints,
     Greedy,
     Sample,
+    SearchOptions,
     Shortlist,
     Transformer,
-    beam_decode,
-    greedy_decode,
     score,
 )
 from keras_transformer.decoding import Ensemble, Shortlisted
@@ -130,7 +130,11 @@ def test_several_models_average_their_probabilities_among_the_candidates(search,
             shares.append(exponentials / exponentials.sum(-1, keepdims=True))
         return np.log(np.maximum(np.mean(shares, axis=0), 1e-300))
 
-    found = search(Shortlisted(Ensemble(members()), shortlist(), sizes), sources(), 1, LIMIT)
+    found = search(
+        Shortlisted(Ensemble(members()), shortlist(), sizes),
+        sources(),
+        SearchOptions(n_best=1, cache_length=LIMIT),
+    )
     if isinstance(search, Greedy):
         tokens, scores = reference.greedy(logits_of, sources(), LIMIT, *special("shared"))
     else:
@@ -144,19 +148,21 @@ def test_several_models_average_their_probabilities_among_the_candidates(search,
     np.testing.assert_array_equal(found.tokens[:, 0], tokens)
     np.testing.assert_allclose(found.scores[:, 0], scores, atol=1e-4)
     reverse = Shortlisted(Ensemble(members()[::-1]), shortlist(), sizes)
-    np.testing.assert_array_equal(search(reverse, sources(), 1, LIMIT).tokens, found.tokens)
+    np.testing.assert_array_equal(
+        search(reverse, sources(), SearchOptions(n_best=1, cache_length=LIMIT)).tokens, found.tokens
+    )
 
 
 @pytest.mark.slow
 def test_several_models_score_and_align_among_the_candidates():
     both, same = (Shortlisted(Ensemble(pair), shortlist()) for pair in (members(), [model()] * 2))
-    target = greedy_decode(both, sources(), LIMIT)[0]
+    target = by_greedy(both, sources(), LIMIT)[0]
     each = [np.exp(score(Shortlisted(one, shortlist()), sources(), target)[0]) for one in members()]
     expected = np.where(target == PAD, 0, np.log(np.mean(each, axis=0)))
     np.testing.assert_allclose(score(both, sources(), target)[0], expected, atol=1e-4)
     options = {"alignment": (-1, None)}
-    ours = greedy_decode(same, sources(), LIMIT, **options)
-    theirs = greedy_decode(Shortlisted(model(), shortlist()), sources(), LIMIT, **options)
+    ours = by_greedy(same, sources(), LIMIT, **options)
+    theirs = by_greedy(Shortlisted(model(), shortlist()), sources(), LIMIT, **options)
     for name in ours:
         np.testing.assert_allclose(ours[name], theirs[name], atol=1e-4)
 
@@ -181,12 +187,12 @@ SIZES = [None, (24,), (8, 16, 24), (32,)]  # too few for this batch, and enough
 )
 def test_greedy_takes_the_most_probable_candidate(kind, sizes):
     restricted = Shortlisted(model(kind), shortlist(kind), sizes)
-    tokens, scores = greedy_decode(restricted, sources(kind), LIMIT)
+    tokens, scores = by_greedy(restricted, sources(kind), LIMIT)
     logits_of = masked(kind, candidates(kind))
     expected = reference.greedy(logits_of, sources(kind), LIMIT, *special(kind))
     assert tokens.numpy().tolist() == expected[0].tolist()
     np.testing.assert_allclose(scores, expected[1], atol=1e-4)
-    free, _ = greedy_decode(model(kind), sources(kind), LIMIT)
+    free, _ = by_greedy(model(kind), sources(kind), LIMIT)
     assert free.numpy().tolist() != tokens.numpy().tolist(), "the shortlist forbids nothing"
 
 
@@ -195,7 +201,9 @@ def test_greedy_takes_the_most_probable_candidate(kind, sizes):
 )
 def test_a_beam_ranks_by_probabilities_among_the_candidates(kind, sizes):
     restricted = Shortlisted(model(kind), shortlist(kind), sizes)
-    found = Beam(3, length_penalty=0.6)(restricted, sources(kind), 2, LIMIT)
+    found = Beam(3, length_penalty=0.6)(
+        restricted, sources(kind), SearchOptions(n_best=2, cache_length=LIMIT)
+    )
     logits_of = masked(kind, candidates(kind))
     penalty = functools.partial(reference.normalized, normalization="gnmt", length_penalty=0.6)
     for number, source in enumerate(sources(kind)):
@@ -212,8 +220,8 @@ def test_the_tokens_are_those_of_a_search_in_which_all_others_are_banned():
     restricted = Shortlisted(model(), shortlist(), (32,))
     banned = Constraints(banned=~candidates())
     options = {"constraints": Constraints(), "token_scores": True, "alignment": (-1, None)}
-    ours = greedy_decode(restricted, sources(), LIMIT, **options)
-    theirs = greedy_decode(model(), sources(), LIMIT, **{**options, "constraints": banned})
+    ours = by_greedy(restricted, sources(), LIMIT, **options)
+    theirs = by_greedy(model(), sources(), LIMIT, **{**options, "constraints": banned})
     np.testing.assert_array_equal(ours["tokens"], theirs["tokens"])
     np.testing.assert_allclose(ours["alignment"], theirs["alignment"], atol=1e-5)
     target = np.concatenate([np.full((3, 1), BOS), ours["tokens"][:, :-1]], axis=1)
@@ -230,7 +238,9 @@ def test_the_tokens_are_those_of_a_search_in_which_all_others_are_banned():
 def test_neither_the_sizes_nor_the_batch_change_a_result(search):
     """Fewer logits, different graphs, another order of sums: the tokens are the same."""
     results = [
-        search(Shortlisted(model(), shortlist(), sizes), sources(), cache_length=LIMIT)
+        search(
+            Shortlisted(model(), shortlist(), sizes), sources(), SearchOptions(cache_length=LIMIT)
+        )
         for sizes in SIZES
     ]
     for found in results[1:]:
@@ -240,7 +250,9 @@ def test_neither_the_sizes_nor_the_batch_change_a_result(search):
         return  # a sample depends on its place in the batch
     for number, source in enumerate(sources()):
         alone = source[source != PAD][None]
-        found = search(Shortlisted(model(), shortlist(), (24,)), alone, cache_length=LIMIT)
+        found = search(
+            Shortlisted(model(), shortlist(), (24,)), alone, SearchOptions(cache_length=LIMIT)
+        )
         np.testing.assert_array_equal(found.tokens[0], results[0].tokens[number])
         np.testing.assert_allclose(found.scores[0], results[0].scores[number], atol=1e-4)
 
@@ -252,7 +264,7 @@ def test_a_token_that_a_model_never_emits_is_no_candidate(search):
         sizes: search(
             Shortlisted(model("outputs"), shortlist("outputs"), sizes),
             sources("outputs"),
-            cache_length=3,
+            SearchOptions(cache_length=3),
         )
         for sizes in (None, (32,))
     }
@@ -262,15 +274,15 @@ def test_a_token_that_a_model_never_emits_is_no_candidate(search):
     assert not np.isin(best, [1, 4, 9, 20]).any()
     assert set(best[:, 2]) <= {35, 42} and 35 in best[:, 2], "the last token is the end"
     restricted = Shortlisted(model("outputs"), shortlist("outputs"), (32,))
-    free = greedy_decode(model("outputs"), sources("outputs"), 3)[0].numpy()
-    assert free.tolist() != greedy_decode(restricted, sources("outputs"), 3)[0].numpy().tolist()
+    free = by_greedy(model("outputs"), sources("outputs"), 3)[0].numpy()
+    assert free.tolist() != by_greedy(restricted, sources("outputs"), 3)[0].numpy().tolist()
 
 
 @pytest.mark.slow
 def test_constraints_still_apply(sizes=(32,)):
     """A forced token becomes a candidate of its sentence; a banned token is removed."""
     banned = np.zeros((3, V), bool)
-    free = greedy_decode(Shortlisted(model(), shortlist()), sources(), LIMIT)[0].numpy()
+    free = by_greedy(Shortlisted(model(), shortlist()), sources(), LIMIT)[0].numpy()
     for row, tokens in zip(banned, free, strict=True):
         row[tokens[0]] = True
     # Tokens that are in no shortlist of the sentence.
@@ -290,11 +302,11 @@ def test_constraints_still_apply(sizes=(32,)):
 
     rules = Constraints(prefix=prefix, banned=banned)
     restricted = Shortlisted(model(), shortlist(), sizes)
-    tokens, scores = greedy_decode(restricted, sources(), LIMIT, constraints=rules)
+    tokens, scores = by_greedy(restricted, sources(), LIMIT, constraints=rules)
     expected, _ = reference.greedy(logits_of, sources(), LIMIT, BOS, EOS, PAD)
     assert tokens.numpy().tolist() == expected.tolist()
     assert [tokens[0, 0], tokens[1, 1]] == other[:2]
-    beam, values = beam_decode(restricted, sources(), 1, constraints=rules, max_length=LIMIT)
+    beam, values = by_beam(restricted, sources(), 1, constraints=rules, max_length=LIMIT)
     np.testing.assert_array_equal(beam[:, 0], tokens)
     assert np.isfinite(values).all() and np.isfinite(scores).all() and np.min(scores) > -1e6
 
@@ -305,7 +317,9 @@ def test_a_prefix_may_contain_a_token_that_the_model_bans(sizes):
     # 42 is padding: from there the search is free.
     rules = Constraints(prefix=[[9, 42], [1, 9], [42, 20]])
     restricted = Shortlisted(model("outputs"), shortlist("outputs"), sizes)
-    found = Greedy()(restricted, sources("outputs"), cache_length=4, constraints=rules)
+    found = Greedy()(
+        restricted, sources("outputs"), SearchOptions(cache_length=4, constraints=rules)
+    )
     tokens = found.tokens.numpy()[:, 0]
     assert tokens[0, 0] == 9 and tokens[1, :2].tolist() == [1, 9] and tokens[2, 1] == 20
     assert not np.isin(tokens[:, 2:], [1, 4, 9, 20]).any()
@@ -313,7 +327,7 @@ def test_a_prefix_may_contain_a_token_that_the_model_bans(sizes):
 
 def test_given_outputs_are_scored_among_the_candidates():
     restricted = Shortlisted(model(), shortlist())
-    tokens, scores = greedy_decode(restricted, sources(), LIMIT)
+    tokens, scores = by_greedy(restricted, sources(), LIMIT)
     gains, sums = score(restricted, sources(), tokens)
     np.testing.assert_allclose(sums, scores, atol=1e-4)
     np.testing.assert_array_equal(gains.numpy()[tokens.numpy() == PAD], 0)
@@ -331,7 +345,7 @@ def test_the_logits_of_a_few_tokens_are_those_of_all():
 
 def graph(restricted, batch, jit_compile=False):
     def search(source):
-        found = Beam(2)(restricted, source, cache_length=LIMIT)
+        found = Beam(2)(restricted, source, SearchOptions(cache_length=LIMIT))
         return {"tokens": tf.maximum(found.tokens, 0), "score": tf.minimum(found.scores, 0.0)}
 
     signature = [tf.TensorSpec([batch, SOURCES.shape[1]], tf.int32, name="source")]
@@ -369,12 +383,12 @@ def test_it_compiles_for_every_runtime(sizes, runtime):
             "43 source tokens, and target ids below 37",
         ),
         (
-            lambda: greedy_decode(Ensemble([Shortlisted(model(), shortlist())]), sources()),
+            lambda: by_greedy(Ensemble([Shortlisted(model(), shortlist())]), sources()),
             ValueError,
             "cannot be part of another predictor, such as an `Ensemble`",
         ),
         (
-            lambda: greedy_decode(
+            lambda: by_greedy(
                 Shortlisted(model(), shortlist(), (32,)),
                 sources(),
                 constraints=Constraints(banned=[True]),
@@ -383,7 +397,7 @@ def test_it_compiles_for_every_runtime(sizes, runtime):
             "`banned` must be booleans",
         ),
         (
-            lambda: greedy_decode(
+            lambda: by_greedy(
                 Shortlisted(model(), shortlist()), sources(), constraints=Constraints(prefix=[1])
             ),
             ValueError,

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from marks import slow
+from searching import by_beam, by_greedy, by_sample
 from uncertain_models import EOS, PAD, sources, talkative, talkative_text, text_prompts
 
-from keras_transformer import Constraints, beam_decode, greedy_decode, sample_decode
+from keras_transformer import Constraints
 from keras_transformer.decoding import EncoderDecoder, Ensemble, loop
 from keras_transformer.decoding.model_predictor import predictor_of
 from keras_transformer.export.litert.convert import convert_functions
@@ -16,9 +17,9 @@ from keras_transformer.export.litert.engines import load_interpreter
 
 LIMIT = 13  # with the stages below: 2, 6, 13
 SEARCHES = {
-    "greedy": greedy_decode,
-    "beam": functools.partial(beam_decode, beam_size=3, n_best=3),
-    "sample": functools.partial(sample_decode, temperature=0.2, seed=(1, 2)),
+    "greedy": by_greedy,
+    "beam": functools.partial(by_beam, size=3, n_best=3),
+    "sample": functools.partial(by_sample, temperature=0.2, seed=(1, 2)),
 }
 
 
@@ -81,14 +82,14 @@ def test_a_finished_search_takes_no_step_of_a_later_stage(monkeypatch):
             return super().step(tokens, state, index)
 
     model, source = Watching(talkative()), sources()[:1]
-    tokens, _ = greedy_decode(model, source, LIMIT, cache_stages=(2, 6))
+    tokens, _ = by_greedy(model, source, LIMIT, cache_stages=(2, 6))
     steps = np.count_nonzero(tokens != PAD)
     assert 2 < steps < LIMIT
     assert seen == [(index, 2 if index < 2 else 6 if index < 6 else 13) for index in range(steps)]
     seen.clear()
     monkeypatch.setattr(loop, "FIRST", 2)
     monkeypatch.setattr(loop, "GROWTH", 3)
-    greedy_decode(model, source, LIMIT, cache_stages=None)
+    by_greedy(model, source, LIMIT, cache_stages=None)
     sizes = [2, 2, 5, 5, 5, 8, 8, 8, 11, 11, 11, 14, 14][:steps]
     assert seen == [*enumerate(sizes)]
 
@@ -137,7 +138,7 @@ def test_the_graph_of_a_growing_cache_holds_few_steps_however_long_outputs_may_b
     predictor = Counting(model)
     predictor.max_length = 500
     search = tf.function(
-        lambda source: greedy_decode(predictor, source, cache_stages=None),
+        lambda source: by_greedy(predictor, source, cache_stages=None),
         input_signature=[tf.TensorSpec([None, None], tf.int32)],
         autograph=False,
     )
@@ -148,7 +149,7 @@ def test_the_graph_of_a_growing_cache_holds_few_steps_however_long_outputs_may_b
 @pytest.mark.parametrize("wrong", [(0, 4), (4, 4), (8, 4)])
 def test_stages_that_do_not_increase_are_an_error(wrong):
     with pytest.raises(ValueError, match="`cache_stages` must be positive and increasing"):
-        greedy_decode(talkative(), sources(), LIMIT, cache_stages=wrong)
+        by_greedy(talkative(), sources(), LIMIT, cache_stages=wrong)
 
 
 @pytest.mark.slow

@@ -6,15 +6,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from marks import long, slow
+from searching import by_beam, by_greedy
 from support import randomise, small_config, small_fields
 
-from keras_transformer import (
-    LanguageModel,
-    LanguageModelConfig,
-    Transformer,
-    beam_decode,
-    greedy_decode,
-)
+from keras_transformer import LanguageModel, LanguageModelConfig, Transformer
 from keras_transformer.export.ctranslate2 import expressible
 from keras_transformer.export.ctranslate2.expressible import check_expressible
 from keras_transformer.export.ctranslate2.spec import make_spec
@@ -180,7 +175,7 @@ def pieces_of(tokens, config):
 def test_every_kind_of_model_gives_the_same(changes, tmp_path):
     model = random_model(**changes)
     config, sources = model.config, random_sources(model.config)
-    tokens, scores = greedy_decode(model, sources)
+    tokens, scores = by_greedy(model, sources)
     loaded = load(model, tmp_path)
     pieces, exported_scores = search(loaded, sources, config, beam_size=1, length_penalty=0)
     assert pieces == pieces_of(tokens, config)
@@ -197,7 +192,7 @@ def test_t5_distances_of_long_texts_give_the_same(tmp_path):
     sources = np.zeros((2, 300), "int32")
     for row, length in zip(sources, (300, 171), strict=True):
         row[:length] = [*np.random.default_rng(length).choice(words, length - 1), 3]
-    tokens, scores = tf.function(lambda: greedy_decode(model, sources, max_length=290))()
+    tokens, scores = tf.function(lambda: by_greedy(model, sources, max_length=290))()
     options = {"beam_size": 1, "length_penalty": 0, "max_decoding_length": 290}
     outputs, exported = search(load(model, tmp_path), sources, model.config, **options)
     assert outputs == pieces_of(tokens, model.config) and max(map(len, outputs)) == 290
@@ -222,7 +217,7 @@ def test_every_kind_of_language_model_gives_the_same(changes, tmp_path):
     model = randomise(LanguageModel(config))
     sources = random_sources(config)
     sources[-1] = [config.eos_id, *[config.pad_id] * 13]  # an empty prompt
-    tokens, scores = tf.function(lambda: greedy_decode(model, sources))()
+    tokens, scores = tf.function(lambda: by_greedy(model, sources))()
     make_spec(model, PIECES, PIECES, 1, 29).save(str(tmp_path))
     loaded = ctranslate2.Generator(str(tmp_path), intra_threads=1)
     prompts = [[PIECES[config.bos_id], *text] for text in texts_of(sources, config)]
@@ -241,7 +236,7 @@ def test_a_beam_gives_the_same(
     """Except if the limit came before the end: see `export_ctranslate2`."""
     model = model_that_ends(seed, eos, norm=norm)
     config, sources = model.config, random_sources(model.config)
-    decode = tf.function(lambda: beam_decode(model, sources, normalization=normalization))
+    decode = tf.function(lambda: by_beam(model, sources, normalization=normalization))
     tokens, scores = decode()
     loaded = load(model, tmp_path)
     outputs, exported_scores = search(
@@ -262,7 +257,7 @@ def test_a_beam_after_a_forced_token_gives_the_same(normalization, length_penalt
     model = model_that_ends(0, -1.0, norm="pre", forced_bos_id=7)
     config, sources = model.config, random_sources(model.config, 100)
     options = {"n_best": 4, "normalization": normalization}
-    tokens, scores = tf.function(lambda: beam_decode(model, sources, **options))()
+    tokens, scores = tf.function(lambda: by_beam(model, sources, **options))()
     found, exported = search(
         load(model, tmp_path),
         sources,
@@ -285,7 +280,7 @@ def test_with_a_length_penalty_of_zero_ctranslate2_does_not_stop(tmp_path):
     """Hence `normalization="none"` becomes 1e-9 there: with 0 another stopping rule applies."""
     model = model_that_ends(3, 9, sharpness=6, norm="pre")
     config, sources = model.config, random_sources(model.config)
-    _, scores = tf.function(lambda: beam_decode(model, sources, normalization="none"))()
+    _, scores = tf.function(lambda: by_beam(model, sources, normalization="none"))()
     loaded = load(model, tmp_path)
     outputs, equal = search(loaded, sources, config, beam_size=4, length_penalty=1e-9)
     _, longer = search(loaded, sources, config, beam_size=4, length_penalty=0)

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from phrases import phrases
+from searching import by_beam, by_greedy, by_sample
 
-from keras_transformer import Beam, Greedy, beam_decode, greedy_decode, sample_decode
+from keras_transformer import Beam, Greedy
 from keras_transformer.export.litert.convert import convert_functions
 from keras_transformer.export.litert.export import export_litert
 from keras_transformer.export.litert.runtime import LiteRTTranslator
@@ -15,8 +16,8 @@ interpreters = pytest.importorskip("ai_edge_litert.interpreter")
 
 LIMIT, BATCH, BEAM = 20, 96, 4
 SEARCHES = {
-    "greedy": lambda model, source: greedy_decode(model, source, LIMIT),
-    "beam": lambda model, source: beam_decode(model, source, BEAM, max_length=LIMIT),
+    "greedy": lambda model, source: by_greedy(model, source, LIMIT),
+    "beam": lambda model, source: by_beam(model, source, BEAM, max_length=LIMIT),
 }
 
 
@@ -95,7 +96,7 @@ def test_the_same_sample_everywhere(translator, source, tmp_path):
     def sample(source, controls, seed):
         """Takes temperature, top k and top p in one tensor: LiteRT has no tensors without axes."""
         top_k = tf.cast(controls[1], tf.int32)
-        tokens, scores = sample_decode(model, source, controls[0], top_k, controls[2], seed, LIMIT)
+        tokens, scores = by_sample(model, source, controls[0], top_k, controls[2], seed, LIMIT)
         return {"tokens": tokens, "score": scores}
 
     graph, compiled = (tf.function(sample, jit_compile=jit) for jit in (False, True))

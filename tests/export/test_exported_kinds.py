@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from marks import long
+from searching import by_beam, by_greedy
 from support import randomise, small_config
 
-from keras_transformer import Beam, Transformer, Translator, beam_decode, greedy_decode
+from keras_transformer import Beam, Transformer, Translator
 from keras_transformer.export import export_litert, export_saved_model
 from keras_transformer.export.litert.runtime import LiteRTTranslator
 
@@ -76,8 +77,8 @@ def test_a_saved_model_gives_the_same(kind, translators, sentences, tmp_path):
     loaded = tf.saved_model.load(report["path"])
     source = sources(translator, sentences)
     for name, (tokens, scores) in (
-        ("tokens", greedy_decode(translator.model, source)),
-        ("beam_tokens", beam_decode(translator.model, source, 4, 4)),
+        ("tokens", by_greedy(translator.model, source)),
+        ("beam_tokens", by_beam(translator.model, source, 4, 4)),
     ):
         outputs = loaded.signatures[name](source)
         np.testing.assert_array_equal(outputs["tokens"], tokens)
@@ -111,8 +112,8 @@ def test_a_litert_file_gives_the_same(kind, translators, sentences, tmp_path):
     rows = [row[row != 0].tolist() for row in source.numpy()]
     model = translator.model
     for search, (tokens, scores) in (
-        (None, greedy_decode(model, source, LIMIT)),
-        (Beam(BEAM), beam_decode(model, source, BEAM, max_length=LIMIT)),
+        (None, by_greedy(model, source, LIMIT)),
+        (Beam(BEAM), by_beam(model, source, BEAM, max_length=LIMIT)),
     ):
         loaded = LiteRTTranslator(path, search) if search else LiteRTTranslator(path)
         for first in range(0, len(rows) - BATCH, BATCH):

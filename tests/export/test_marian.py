@@ -13,6 +13,7 @@ from click.testing import CliRunner
 from marian_models import IDS
 from marian_reference import Marian, SaturatingMarian
 from marks import long, slow
+from searching import by_greedy
 from support import listing, randomise
 
 from keras_transformer import (
@@ -22,7 +23,6 @@ from keras_transformer import (
     Transformer,
     TransformerConfig,
     Translator,
-    greedy_decode,
 )
 from keras_transformer.cli.main import cli
 from keras_transformer.export.errors import ExportError
@@ -94,7 +94,7 @@ def test_the_file_computes_in_marian_what_the_model_computes(tmp_path, name):
     source, *_ = ours.encode(SENTENCES)
     config = ours.model.config
     banned = np.isin(np.arange(config.output_size), [IDS["unknown"]])
-    tokens, _ = greedy_decode(ours.model, source, constraints=Constraints(banned=banned))
+    tokens, _ = by_greedy(ours.model, source, constraints=Constraints(banned=banned))
     for row, found in zip(source.numpy(), tokens.numpy(), strict=True):
         expected, _ = marian.greedy(row[row != config.pad_id], config.max_length)
         assert found[found != config.pad_id].tolist() == expected

@@ -11,9 +11,10 @@ import pytest
 import tensorflow as tf
 from marian_models import IDS
 from marian_reference import SaturatingMarian
+from searching import by_greedy
 from small_runs import CONFIG, write_small_corpus
 
-from keras_transformer import Constraints, Shortlist, Translator, greedy_decode
+from keras_transformer import Constraints, Shortlist, Translator
 from keras_transformer.export.marian.export import export_marian
 from keras_transformer.pretrained.files.marian.binary import read_bin
 from keras_transformer.pretrained.files.marian.settings import read_settings
@@ -127,7 +128,7 @@ def texts(ours, lines, longest=128, candidates=None):
     lengths = tf.math.count_nonzero(source != ours.model.config.pad_id, axis=1, dtype=tf.int32)
     longest = min(longest, ours.max_length)
     rules = None if candidates is None else Constraints(banned=~candidates)
-    tokens, _ = greedy_decode(ours.model, source, 3 * lengths, longest, constraints=rules)
+    tokens, _ = by_greedy(ours.model, source, 3 * lengths, longest, constraints=rules)
     return [text.decode() for text in ours.target_tokenizer.decode(tokens).numpy()]
 
 

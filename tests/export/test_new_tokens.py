@@ -5,6 +5,7 @@ import functools
 import numpy as np
 import pytest
 from pipelines import SIZES, tokenizer, with_larger_weights
+from searching import by_greedy
 
 from keras_transformer import (
     Beam,
@@ -15,7 +16,6 @@ from keras_transformer import (
     Transformer,
     TransformerConfig,
     Translator,
-    greedy_decode,
 )
 from keras_transformer.export.ctranslate2.export import export_ctranslate2
 from keras_transformer.export.ctranslate2.text_generator import CTranslate2TextGenerator
@@ -57,7 +57,7 @@ def test_prompts_of_all_lengths_get_new_tokens_in_a_run():
     prompts = tokenizer().encode(PROMPTS)
     lengths = prompts.row_lengths().numpy() - 1
     assert lengths[0] == 0 and 18 <= max(lengths) <= LONGEST - NEW
-    tokens, _ = greedy_decode(generator().model, prompts.to_tensor(0), NEW)
+    tokens, _ = by_greedy(generator().model, prompts.to_tensor(0), NEW)
     new = np.count_nonzero(tokens, axis=1) - lengths
     assert new.max() == NEW and (new == NEW).sum() > 2
     found = [text.decode() for text in tokenizer().decode(tokens).numpy()]

@@ -9,6 +9,7 @@ import pytest
 import tensorflow as tf
 from click.testing import CliRunner
 from phrases import bpe_tokenizer
+from searching import by_beam, by_greedy
 from support import randomise
 
 from keras_transformer import (
@@ -20,8 +21,6 @@ from keras_transformer import (
     LanguageModelConfig,
     TextClassifier,
     TextGenerator,
-    beam_decode,
-    greedy_decode,
 )
 from keras_transformer.cli.main import cli
 from keras_transformer.export import export_litert, export_saved_model
@@ -113,8 +112,8 @@ def test_files_of_a_language_model_generate_its_tokens(generator, generator_file
     version, file = generator_files
     assert version["agreement"] == file["agreement"] == file["beam"]["agreement"] == 1.0
     source = prompt_ids(generator)
-    greedy, scores = greedy_decode(generator.model, source)
-    beams, beam_scores = beam_decode(generator.model, source, 3, 3)
+    greedy, scores = by_greedy(generator.model, source)
+    beams, beam_scores = by_beam(generator.model, source, 3, 3)
     with SessionModel(version["path"]) as model:
         answer = model.run("tokens", source=source)
         np.testing.assert_array_equal(answer["tokens"], greedy)
@@ -169,7 +168,7 @@ def test_forced_tokens_do_not_hide_a_wrong_score(generator):
     from keras_transformer.export.scorer import Scorer
 
     source = [row[row > 0].tolist() for row in prompt_ids(generator).numpy()]
-    rows = greedy_decode(generator.model, prompt_ids(generator))[0].numpy()
+    rows = by_greedy(generator.model, prompt_ids(generator))[0].numpy()
     tokens = [tuple(row[row > 0]) for row in rows]
     for reading in Scorer(generator).read(source, tokens):
         assert reading.rounding < 1e-3

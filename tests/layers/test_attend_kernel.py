@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from marks import slow
+from searching import by_beam
 from support import KV, B, D, F, H, K, S, T, normal, random_mask, randomise, small_config
 
 from keras_transformer import (
@@ -15,7 +16,6 @@ from keras_transformer import (
     MultiHeadCrossAttention,
     MultiHeadSelfAttention,
     Transformer,
-    beam_decode,
 )
 from keras_transformer.layers import multi_head
 from keras_transformer.layers.kernels import Kernels
@@ -146,7 +146,7 @@ def test_weights_are_computed_on_request_only(weights_asked, name):
     np.testing.assert_array_equal(same, out)
 
 
-def test_searches_request_weights_only_for_an_alignment(weights_asked, decode=beam_decode):
+def test_searches_request_weights_only_for_an_alignment(weights_asked, decode=by_beam):
     model = randomise(Transformer(small_config()))
     source = np.array([[4, 5, 6, 3]])
     tokens = decode(model, source, max_length=5)[0]

@@ -9,6 +9,7 @@ import pytest
 import reference
 import tensorflow as tf
 from keras import ops
+from searching import by_beam, by_greedy
 from support import D, F, H, S, T, normal, randomise, sentences, small_config, to_numpy
 
 import keras_transformer as kt
@@ -150,7 +151,7 @@ def logits_of(model):
 
 def test_greedy_search_with_an_own_position_and_score_equals_the_search_without_a_cache(own_model):
     source = sentences([S, 5, 1], seed=3)
-    tokens, scores = kt.greedy_decode(own_model, source, 6)
+    tokens, scores = by_greedy(own_model, source, 6)
     expected = reference.greedy(logits_of(own_model), source, 6, 2, 3, 0)
     np.testing.assert_array_equal(tokens, expected[0])
     np.testing.assert_allclose(scores, expected[1], rtol=0, atol=1e-4)
@@ -159,7 +160,7 @@ def test_greedy_search_with_an_own_position_and_score_equals_the_search_without_
 @pytest.mark.slow
 def test_a_beam_with_an_own_position_and_score_equals_the_search_without_a_cache(own_model):
     source, size, limit = sentences([7, 3], seed=3), 3, 6
-    tokens, scores = kt.beam_decode(
+    tokens, scores = by_beam(
         own_model, source, size, size, max_length=limit, normalization="average"
     )
     normalize = functools.partial(reference.normalized, normalization="average", length_penalty=0)

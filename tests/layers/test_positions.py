@@ -6,6 +6,7 @@ import pytest
 import reference
 import tensorflow as tf
 from marks import rows
+from searching import by_greedy
 from support import B, D, F, H, S, T, normal, randomise, sentences, small_config, weights_of
 
 from keras_transformer import (
@@ -19,7 +20,6 @@ from keras_transformer import (
     T5Bias,
     Transformer,
     TransformerConfig,
-    greedy_decode,
     sinusoids,
 )
 from keras_transformer.config import Position
@@ -167,8 +167,8 @@ def test_it_is_saved_in_a_file(changes, tmp_path):
     loaded = keras.saving.load_model(tmp_path / "model.keras")
     inputs = {"source": sentences([S, 5]), "target": sentences([T, 7], first=2)}
     np.testing.assert_array_equal(loaded(inputs), model(inputs))
-    tokens, _ = greedy_decode(model, inputs["source"], 9)
-    np.testing.assert_array_equal(greedy_decode(loaded, inputs["source"], 9)[0], tokens)
+    tokens, _ = by_greedy(model, inputs["source"], 9)
+    np.testing.assert_array_equal(by_greedy(loaded, inputs["source"], 9)[0], tokens)
     assert loaded.config == model.config
 
 

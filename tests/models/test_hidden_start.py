@@ -14,6 +14,7 @@ from keras_transformer import (
     LanguageModel,
     LanguageModelConfig,
     MultiHeadSelfAttention,
+    SearchOptions,
     SentencePieceTokenizer,
     TextGenerator,
     TransformerConfig,
@@ -117,7 +118,9 @@ def test_greedy_search_equals_a_loop_without_the_start():
 def test_the_score_of_a_beam_is_that_of_its_continuation(stages=(3, 5)):
     hidden, seen = models()
     source = padded(prompts())
-    found = Beam(3, length_penalty=0.0)(hidden, source, n_best=3, cache_stages=stages)
+    found = Beam(3, length_penalty=0.0)(
+        hidden, source, SearchOptions(n_best=3, cache_stages=stages)
+    )
     outputs = found.tokens.numpy()
     for best in range(3):
         sums = score(hidden, source, outputs[:, best])[1]

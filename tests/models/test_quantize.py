@@ -9,6 +9,7 @@ from pipelines import classifier, tokenizer
 from support import D, F, H, normal, randomise, sentences, small_config, small_fields, to_numpy
 
 import keras_transformer as kt
+from keras_transformer import SearchOptions
 from keras_transformer.decoding import Shortlisted
 from keras_transformer.export.errors import ExportError
 from keras_transformer.export.parity import in_float32
@@ -61,7 +62,7 @@ def test_the_output_matrix_has_its_own_scale(quantized):
 def test_a_shortlist_finds_its_most_probable_candidate(untied):
     source, candidates = np.array([[9, 3]]), [*range(8), 9, 11, 40]  # 3 is the end token
     shortlist = kt.Shortlist.from_counts([[9, 11, 3], [9, 40, 2]], 64, first=8)
-    found = kt.Greedy()(Shortlisted(untied, shortlist), source, cache_length=5)
+    found = kt.Greedy()(Shortlisted(untied, shortlist), source, SearchOptions(cache_length=5))
     tokens = found.tokens.numpy()[0, 0].tolist()
     tokens = tokens[: tokens.index(3) + 1] if 3 in tokens else tokens
     score, target = 0.0, [untied.config.bos_id]

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import reference
 from marks import slow
+from searching import by_beam, by_greedy
 from support import normal, randomise, sentences, to_numpy, weights_of
 
 from keras_transformer import (
@@ -18,8 +19,6 @@ from keras_transformer import (
     SpeechTransformer,
     SpeechTransformerConfig,
     Transformer,
-    beam_decode,
-    greedy_decode,
     score,
 )
 from keras_transformer.decoding import EncoderDecoder, Prompted, Shortlisted
@@ -156,13 +155,13 @@ def test_searches_score_their_outputs_as_the_model_does():
 def test_a_recording_alone_gets_the_tokens_that_it_gets_in_a_batch():
     model, lengths = model_of(), (13, 8, 3)
     frames = recordings(*lengths)
-    together, _ = greedy_decode(model, frames, 9)
+    together, _ = by_greedy(model, frames, 9)
     for row, length, tokens in zip(frames, lengths, np.asarray(together), strict=True):
-        alone, _ = greedy_decode(model, row[None, :length], 9)
+        alone, _ = by_greedy(model, row[None, :length], 9)
         np.testing.assert_array_equal(np.asarray(alone)[0], tokens)
 
 
-@pytest.mark.parametrize("decode", [greedy_decode, functools.partial(beam_decode, beam_size=3)])
+@pytest.mark.parametrize("decode", [by_greedy, functools.partial(by_beam, size=3)])
 def test_outputs_begin_with_the_prompt(decode):
     prompt, frames = (7, 5), recordings(13, 8)
     model, free = model_of(prompt_ids=prompt), model_of()
@@ -174,7 +173,7 @@ def test_outputs_begin_with_the_prompt(decode):
     expected = np.asarray(gains)[:, 2:].sum(axis=1)
     of_model = np.asarray(score(model, frames, tokens)[1])
     np.testing.assert_allclose(of_model, expected, **MODEL)
-    if decode is greedy_decode:
+    if decode is by_greedy:
         np.testing.assert_allclose(scores, expected, **MODEL)
 
 
@@ -195,8 +194,8 @@ def test_prompts_are_read_in_one_pass_as_they_are_read_step_by_step(size, own, m
     def search():
         how = {"max_length": 9, "token_scores": True, "cache_stages": (2,)}
         if size == 1:
-            return greedy_decode(model, inputs, **how)
-        return beam_decode(model, inputs, size, size, **how)
+            return by_greedy(model, inputs, **how)
+        return by_beam(model, inputs, size, size, **how)
 
     monkeypatch.setattr(SpeechTransformer, "read", counted)
     once = search()
@@ -240,10 +239,10 @@ def test_minimum_and_maximum_length_do_not_count_the_prompt():
     for own in (frames, Prompted(frames, [PROMPT, (7, NO_TOKEN, NO_TOKEN), PROMPT])):
         counts = [3, 1 if isinstance(own, Prompted) else 3, 3]
         for least in (1, 4):
-            tokens, _ = beam_decode(model, own, 3, max_length=9, min_length=least)
+            tokens, _ = by_beam(model, own, 3, max_length=9, min_length=least)
             lengths = np.argmax(np.asarray(tokens)[:, 0] == 11, axis=1) + 1
             assert lengths.tolist() == [count + least for count in counts]
-    tokens, _ = beam_decode(model, frames, 3, max_length=5, min_length=5)
+    tokens, _ = by_beam(model, frames, 3, max_length=5, min_length=5)
     ends = np.argmax(np.asarray(tokens)[:, 0] == 11, axis=1)
     assert (ends == len(PROMPT) + 5 - 1).all(), "neither limit counts the prompt"
 

@@ -18,7 +18,7 @@ import pytest
 import tensorflow as tf
 from opus_folders import vocabulary, write_vocabulary
 
-from keras_transformer import Beam, Greedy
+from keras_transformer import Beam, Greedy, SearchOptions
 from keras_transformer.pretrained.read import read_checkpoint
 
 pytestmark = pytest.mark.slow
@@ -206,7 +206,7 @@ def test_searches_emit_the_same_tokens(name, search):
     count = options.get("num_return_sequences", 1)
     run = tf.function(
         lambda source: search_of(options)(
-            checkpoint.model, source, n_best=count, cache_length=LIMIT - 1
+            checkpoint.model, source, SearchOptions(n_best=count, cache_length=LIMIT - 1)
         )[:2],
         input_signature=[tf.TensorSpec([None, None], tf.int32)],
     )

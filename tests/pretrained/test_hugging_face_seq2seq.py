@@ -14,6 +14,7 @@ import t5_folders
 import tensorflow as tf
 from test_hugging_face import SCRIPT, run_python
 
+from keras_transformer import SearchOptions
 from keras_transformer.pretrained.read import read_checkpoint
 from keras_transformer.pretrained.trimming import restrict
 
@@ -188,7 +189,9 @@ def test_the_checkpoints_own_search_emits_the_same_tokens(name, search):
     checkpoint, expected = converted(name, search)
     assert not checkpoint.notes
     run = tf.function(
-        lambda source: checkpoint.search(checkpoint.model, source, cache_length=LIMIT - 1)[:2],
+        lambda source: checkpoint.search(
+            checkpoint.model, source, SearchOptions(cache_length=LIMIT - 1)
+        )[:2],
         input_signature=[tf.TensorSpec([None, None], tf.int32)],
     )
     tokens, scores = (x.numpy() for x in run(source_of(name, checkpoint.model, expected)))

@@ -11,7 +11,14 @@ import seq2seq_folders
 from marks import slow
 from seq2seq_folders import NLLB_CODES, pieces, write_folder
 
-from keras_transformer import Beam, Greedy, Shortlist, TransformerConfig, from_pretrained
+from keras_transformer import (
+    Beam,
+    Greedy,
+    SearchOptions,
+    Shortlist,
+    TransformerConfig,
+    from_pretrained,
+)
 from keras_transformer.decoding.generation import Generation
 from keras_transformer.pretrained.families.m2m_100 import LANGUAGES
 from keras_transformer.pretrained.read import read_checkpoint
@@ -51,7 +58,9 @@ def test_logits_states_and_searches(name, tmp_path):
     np.testing.assert_allclose(found[real], states[real], rtol=0, atol=1e-5)
     found = model({"source": ours, "target": target}, training=False)
     np.testing.assert_allclose(found, logits, rtol=0, atol=1e-4)
-    tokens, scores = (x.numpy() for x in checkpoint.search(model, ours, cache_length=6)[:2])
+    tokens, scores = (
+        x.numpy() for x in checkpoint.search(model, ours, SearchOptions(cache_length=6))[:2]
+    )
     assert (tokens[:, 0, 0] == first).all()
     shown = [[int(token) for token in row if token != PAD] for row in tokens[:, 0]]
     for row, expected, source in zip(shown, scores[:, 0], theirs, strict=True):

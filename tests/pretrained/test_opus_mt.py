@@ -25,7 +25,7 @@ from opus_folders import (
 )
 
 from keras_transformer import Beam, Greedy, Translator, from_pretrained
-from keras_transformer.decoding.search import as_dict
+from keras_transformer.decoding.stored import as_dict
 from keras_transformer.layers.positions import sinusoids
 from keras_transformer.pretrained.read import read_checkpoint
 from keras_transformer.text.tokenizers import Tokenizers

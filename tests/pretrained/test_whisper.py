@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 import safetensors.numpy
 import whisper_folders
+from searching import by_beam
 from whisper_folders import END, GENERATION, IDS, PIECES, SPACE, START
 
-from keras_transformer import Greedy, beam_decode
+from keras_transformer import Greedy, SearchOptions
 from keras_transformer.decoding.constraints import Rules, with_rules_of
 from keras_transformer.decoding.predictor import NEVER, Vocabulary
 from keras_transformer.pretrained import whisper_prompt
@@ -146,7 +147,7 @@ def opened(folder, timestamps):
 def test_greedy_search_follows_the_rules(timestamps, tmp_path):
     read, settings, tensors, generation, prompt = opened(tmp_path, timestamps)
     frames = frames_of(settings, 3)
-    tokens = read.search(read.model, frames, cache_length=12)[0].numpy()[:, 0]
+    tokens = read.search(read.model, frames, SearchOptions(cache_length=12))[0].numpy()[:, 0]
     for row, output in zip(frames, tokens, strict=True):
         expected = greedy_in_python(tensors, settings, generation, row, prompt)
         assert output[: len(expected)].tolist() == expected
@@ -157,11 +158,11 @@ def test_greedy_search_follows_the_rules(timestamps, tmp_path):
 def test_beams_follow_the_rules_and_prompts_do_not_count(tmp_path, timestamps=True):
     read, settings, tensors, generation, prompt = opened(tmp_path, timestamps)
     frames, pad, how = frames_of(settings, 5), read.model.config.pad_id, {"cache_length": 12}
-    single = beam_decode(read.model, frames, beam_size=1, **how)[0]
-    tokens = read.search(read.model, frames, **how)[0]
+    single = by_beam(read.model, frames, size=1, **how)[0]
+    tokens = read.search(read.model, frames, SearchOptions(**how))[0]
     np.testing.assert_array_equal(single, tokens)
-    how |= {"beam_size": 3, "length_penalty": 1.0, "normalization": "power"}
-    found, scores = beam_decode(read.model, frames, **how)
+    how |= {"size": 3, "length_penalty": 1.0, "normalization": "power"}
+    found, scores = by_beam(read.model, frames, **how)
     for output, row, score in zip(found[:, 0].numpy(), frames, scores[:, 0], strict=True):
         output, total = output[output != pad].tolist(), 0.0
         for place in range(len(prompt), len(output)):

@@ -14,10 +14,11 @@ from click.testing import CliRunner
 from documents import blocks
 from documents import run as run_blocks
 from pipelines import speech_recognizer, write_run
+from searching import by_beam, by_greedy
 from test_whisper import FIRST, frames_of, greedy_in_python, ids
 from whisper_folders import GENERATION, IDS, LANGUAGES, START, TASKS
 
-from keras_transformer import Beam, Greedy, SpeechRecognizer, beam_decode, greedy_decode
+from keras_transformer import Beam, Greedy, SpeechRecognizer
 from keras_transformer.audio.log_mel import LogMel
 from keras_transformer.audio.wav import encode_wav
 from keras_transformer.cli.main import cli
@@ -102,7 +103,7 @@ def prompts(rows):
 def test_every_row_has_its_own_language_task_and_timestamps(opened):
     read, settings, tensors = opened
     frames = frames_of(settings, len(ROWS))
-    tokens = greedy_decode(read.model, Prompted(frames, prompts(ROWS)), cache_length=12)[0]
+    tokens = by_greedy(read.model, Prompted(frames, prompts(ROWS)), cache_length=12)[0]
     for choice, row, output in zip(ROWS, frames, tokens.numpy(), strict=True):
         rules = {**GENERATION, "return_timestamps": choice[2]}
         expected = greedy_in_python(tensors, settings, rules, row, prompt_of(*choice))
@@ -140,14 +141,14 @@ def test_beams_of_rows_are_those_of_the_row_alone(opened):
     read, settings, _ = opened
     chosen = ROWS[::3]
     frames = frames_of(settings, len(chosen))
-    how = {"beam_size": 3, "length_penalty": 1.0, "normalization": "power", "cache_length": 12}
-    tokens, scores = beam_decode(read.model, Prompted(frames, prompts(chosen)), **how)
-    single, _ = beam_decode(read.model, Prompted(frames, prompts(chosen)), 1, cache_length=12)
-    greedy, _ = greedy_decode(read.model, Prompted(frames, prompts(chosen)), cache_length=12)
+    how = {"size": 3, "length_penalty": 1.0, "normalization": "power", "cache_length": 12}
+    tokens, scores = by_beam(read.model, Prompted(frames, prompts(chosen)), **how)
+    single, _ = by_beam(read.model, Prompted(frames, prompts(chosen)), 1, cache_length=12)
+    greedy, _ = by_greedy(read.model, Prompted(frames, prompts(chosen)), cache_length=12)
     np.testing.assert_array_equal(single[:, 0], greedy)
     for choice, row, output, value in zip(chosen, frames, tokens, scores, strict=True):
         prompt = np.array([prompt_of(*choice)])
-        alone = beam_decode(read.model, Prompted(row[None], prompt), **how)
+        alone = by_beam(read.model, Prompted(row[None], prompt), **how)
         np.testing.assert_array_equal(output, alone[0][0])
         total = score(read.model, Prompted(row[None], prompt), output)[1]
         length = np.count_nonzero(output[0] != read.model.config.pad_id) - prompt.shape[1]
@@ -169,8 +170,8 @@ def test_the_detected_language_is_the_most_probable_one(opened, size=3):
 
     def search(inputs):
         if size == 1:
-            return greedy_decode(read.model, inputs, cache_length=6)
-        return beam_decode(read.model, inputs, size, 2, cache_length=6)
+            return by_greedy(read.model, inputs, cache_length=6)
+        return by_beam(read.model, inputs, size, 2, cache_length=6)
 
     ours, theirs = (search(Prompted(frames, prompt)) for prompt in (detected, known))
     np.testing.assert_array_equal(ours[0], theirs[0])
@@ -201,7 +202,7 @@ def test_an_ensemble_detects_the_language_of_the_mean(opened, tmp_path):
     probabilities = [np.exp(x) / np.exp(x).sum(1, keepdims=True) for x in both]
     expected = np.array(languages)[sum(probabilities).argmax(1)]
     assert (choices[0] != choices[1]).any(), "or the test could not fail"
-    for search in (greedy_decode, lambda *inputs, **how: beam_decode(*inputs, 2, **how)):
+    for search in (by_greedy, lambda *inputs, **how: by_beam(*inputs, 2, **how)):
         tokens = search(Ensemble([read.model, other]), frames, cache_length=5)[0].numpy()
         np.testing.assert_array_equal(tokens.reshape(9, 5)[:, 0], expected)
 

@@ -13,7 +13,7 @@ from test_whisper import allowed_tokens, frames_of, greedy_in_python, opened
 from test_whisper_choices import RATE, recordings, write_varied
 from whisper_folders import IDS, LANGUAGES, START, TASKS
 
-from keras_transformer import Beam, Greedy, SpeechRecognizer, Transcript
+from keras_transformer import Beam, Greedy, SearchOptions, SpeechRecognizer, Transcript
 from keras_transformer.audio.wav import encode_wav
 from keras_transformer.cli.main import cli
 from keras_transformer.cli.streaming import outcomes
@@ -56,17 +56,17 @@ def test_a_search_returns_the_numbers_that_tell_silence(timestamps, tmp_path):
     frames, pad = frames_of(settings, 3), read.model.config.pad_id
     assert read.model.config.no_speech_id == NO_SPEECH
     for search in (Greedy(), Beam(3, min_length=1, length_penalty=1.0, normalization="power")):
-        found = search(read.model, frames, cache_length=12, confidence=True)
+        found = search(read.model, frames, SearchOptions(cache_length=12, confidence=True))
         outputs = [row[row != pad].tolist() for row in found.tokens[:, 0].numpy()]
         for number, (output, row) in enumerate(zip(outputs, frames, strict=True)):
             numbers = expected(output, row, tensors, settings, generation, prompt)
             ours = found.no_speech[number, 0], found.mean_log_probability[number, 0]
             np.testing.assert_allclose(ours, numbers, rtol=0, atol=1e-5)
-        plain = search(read.model, frames, cache_length=12)
+        plain = search(read.model, frames, SearchOptions(cache_length=12))
         np.testing.assert_array_equal(plain.tokens, found.tokens)
         assert plain.no_speech is None and plain.mean_log_probability is None
     first = greedy_in_python(tensors, settings, generation, frames[0], prompt)
-    greedy = Greedy()(read.model, frames, cache_length=12).tokens[0, 0].numpy()
+    greedy = Greedy()(read.model, frames, SearchOptions(cache_length=12)).tokens[0, 0].numpy()
     assert greedy[: len(first)].tolist() == first
 
 
@@ -74,8 +74,8 @@ def test_a_search_returns_the_numbers_that_tell_silence(timestamps, tmp_path):
 def test_an_ensemble_has_the_mean_of_the_probabilities(tmp_path):
     read, settings, *_ = opened(tmp_path, False)
     frames, how = frames_of(settings, 2), {"cache_length": 8, "confidence": True}
-    both = Greedy()(Ensemble([read.model, read.model]), frames, **how)
-    alone = Greedy()(read.model, frames, **how)
+    both = Greedy()(Ensemble([read.model, read.model]), frames, SearchOptions(**how))
+    alone = Greedy()(read.model, frames, SearchOptions(**how))
     np.testing.assert_allclose(both.no_speech, alone.no_speech, rtol=0, atol=1e-6)
 
 

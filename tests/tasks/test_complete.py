@@ -8,7 +8,7 @@ import tensorflow as tf
 from pipelines import translator
 from support import small_config
 
-from keras_transformer import Beam, Greedy, Transformer, Translator
+from keras_transformer import Beam, Greedy, SearchOptions, Transformer, Translator
 from keras_transformer.cli.streaming import answer_stream
 from keras_transformer.decoding import EncoderDecoder
 from keras_transformer.tasks import TASKS
@@ -27,10 +27,12 @@ def complete_of(monkeypatch, search, tokens, lengths, **options):
     """Returns `complete` of a search that finds the given tokens, for sources of these lengths."""
     predictor = EncoderDecoder(Transformer(small_config(**options)))
     tokens = tf.constant(tokens)
-    found = tokens, tf.zeros(tokens.shape[:2])
-    monkeypatch.setattr(type(search), "_decode", lambda *arguments: found)
+    found = {"tokens": tokens, "scores": tf.zeros(tokens.shape[:2])}
+    monkeypatch.setattr(type(search), "_outputs", lambda *arguments: found)
     source = np.where(np.arange(max(lengths)) < np.array(lengths)[:, None], 5, 0)
-    return search(predictor, source, tokens.shape[1], cache_length=tokens.shape[2]).complete.numpy()
+    return search(
+        predictor, source, SearchOptions(n_best=tokens.shape[1], cache_length=tokens.shape[2])
+    ).complete.numpy()
 
 
 @pytest.mark.parametrize("forced", [None, 3])

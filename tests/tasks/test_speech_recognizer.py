@@ -11,8 +11,9 @@ import pytest
 import tensorflow as tf
 from click.testing import CliRunner
 from pipelines import speech_recognizer, tokenizer, write_run
+from searching import by_greedy
 
-from keras_transformer import Beam, Greedy, SpeechRecognizer, Transcript, greedy_decode
+from keras_transformer import Beam, Greedy, SearchOptions, SpeechRecognizer, Transcript
 from keras_transformer.audio.log_mel import LogMel
 from keras_transformer.audio.wav import encode_wav
 from keras_transformer.cli.main import cli
@@ -42,7 +43,7 @@ def expected(pipeline, number, search=Greedy()):
     samples = RECORDINGS[number]
     config = pipeline.model.config
     frames = LogMel(**config.input.features)(samples[None])
-    found = search(pipeline.model, frames, cache_length=config.max_length)
+    found = search(pipeline.model, frames, SearchOptions(cache_length=config.max_length))
     ids = np.asarray(found.tokens)[0, 0]
     text = tokenizer().decode([ids[len(config.prompt_ids) :]]).numpy()[0].decode()
     return text, float(found.scores[0, 0])
@@ -121,7 +122,7 @@ def test_silence_up_to_the_maximum_in_place_of_a_mask():
     (result, same) = pipeline.transcribe([short, silent])
     assert result.text == same.text and result.score == pytest.approx(same.score, abs=1e-4)
     frames = LogMel(**pipeline.model.config.input.features)(silent[None])
-    tokens, _ = greedy_decode(pipeline.model, frames, 11)
+    tokens, _ = by_greedy(pipeline.model, frames, 11)
     assert result.text == tokenizer().decode(tokens).numpy()[0].decode()
 
 

@@ -10,6 +10,7 @@ from keras_transformer import (
     Greedy,
     Run,
     Sample,
+    SearchOptions,
     Summarizer,
     Summary,
     Transformer,
@@ -64,7 +65,8 @@ def test_the_length_settings_of_a_beam_have_an_effect(summarizer, size=3):
     """For any weights: limits hold for every hypothesis, penalties order them."""
     texts = [line for line in LINES if line]
     for beam in (Beam(size, min_length=7, extra_length=None), Beam(size, max_length=4)):
-        tokens = beam(summarizer.model, summarizer.encode(texts)[0], size).tokens.numpy()
+        options = SearchOptions(n_best=size)
+        tokens = beam(summarizer.model, summarizer.encode(texts)[0], options).tokens.numpy()
         lengths = (tokens != 0).sum(axis=-1)
         if beam.min_length == 7:
             assert lengths.min() >= 7

@@ -7,19 +7,9 @@ import pytest
 import reference
 import tensorflow as tf
 from pipelines import classifier, generator, tokenizer
+from searching import by_beam, by_greedy, by_sample
 
-from keras_transformer import (
-    Beam,
-    Generated,
-    Greedy,
-    Sample,
-    Score,
-    TextGenerator,
-    Translation,
-    beam_decode,
-    greedy_decode,
-    sample_decode,
-)
+from keras_transformer import Beam, Generated, Greedy, Sample, Score, TextGenerator, Translation
 from keras_transformer.tasks import TASKS, memory
 
 PROMPTS = ["a cat", "the big", "", "dog", "a big cat and", "the the the"]
@@ -48,7 +38,7 @@ def test_a_text_is_the_decoded_output_of_greedy_decoding():
     texts = generator()(PROMPTS)
     assert len(set(texts)) == len(PROMPTS)
     for prompt, text in zip(PROMPTS, texts, strict=True):
-        tokens, _ = greedy_decode(generator().model, np.array([ids_of(prompt)]))
+        tokens, _ = by_greedy(generator().model, np.array([ids_of(prompt)]))
         assert text == text_of(tokens)
         assert text.startswith(prompt)
 
@@ -89,7 +79,7 @@ def test_progress_moves_with_each_batch(monkeypatch):
 def test_a_beam_equals_beam_decoding_and_continues_its_prompt():
     best = generator().n_best(PROMPTS, 3, Beam(3, normalization="none", extra_length=None))
     for prompt, outputs in zip(PROMPTS, best, strict=True):
-        tokens, scores = beam_decode(
+        tokens, scores = by_beam(
             generator().model, np.array([ids_of(prompt)]), 3, 3, normalization="none"
         )
         assert outputs[0].text == text_of(tokens[:, 0])
@@ -105,14 +95,14 @@ def test_samples_continue_their_prompts_for_any_batch_size():
     assert all(text.startswith(prompt) for prompt, text in zip(PROMPTS, drawn, strict=True))
     assert drawn == generator()(PROMPTS, search, batch_size=1)
     assert drawn != generator()(PROMPTS, Sample(temperature=2.0, seed=4))
-    tokens, _ = sample_decode(generator().model, np.array([ids_of("dog")]), 0.0)
+    tokens, _ = by_sample(generator().model, np.array([ids_of("dog")]), 0.0)
     assert generator()(["dog"], Sample(temperature=0)) == [text_of(tokens)]
 
 
 def test_an_empty_prompt_gets_a_text():
     """The translation of an empty sentence, in contrast, is empty."""
     assert not generator().blank
-    tokens, scores = greedy_decode(generator().model, np.array([[3]]))
+    tokens, scores = by_greedy(generator().model, np.array([[3]]))
     ((output,),) = generator().n_best([""], 1, Greedy())
     assert output.text == text_of(tokens) and output.score == pytest.approx(
         float(scores[0]), abs=1e-4

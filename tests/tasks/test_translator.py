@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import sentencepiece
 import tensorflow as tf
+from searching import by_beam, by_greedy, by_sample
 from support import randomise
 
 from keras_transformer import (
@@ -15,9 +16,6 @@ from keras_transformer import (
     Transformer,
     TransformerConfig,
     Translator,
-    beam_decode,
-    greedy_decode,
-    sample_decode,
     score,
 )
 from keras_transformer.tasks.results import to_n_best
@@ -53,7 +51,7 @@ def test_a_translation_is_the_decoded_output_of_greedy_decoding(translator):
     for sentence, ours in zip(SENTENCES, translator(SENTENCES), strict=True):
         if sentence.strip():
             source = tokenizer.encode([sentence]).to_tensor()[:, :11]
-            tokens, _ = greedy_decode(model, source)
+            tokens, _ = by_greedy(model, source)
             assert ours == tokenizer.decode(tokens)[0].numpy().decode()
 
 
@@ -202,7 +200,7 @@ def test_a_beam_translates_as_beam_decoding(translator, extra_length=None):
             continue
         source = tokenizer.encode([sentence]).to_tensor()[:, :11]
         limit = 11 if extra_length is None else min(source.shape[1] + extra_length, 11)
-        tokens, _ = beam_decode(model, source, 3, length_penalty=1.0, max_length=limit)
+        tokens, _ = by_beam(model, source, 3, length_penalty=1.0, max_length=limit)
         assert translation == tokenizer.decode(tokens[:, 0])[0].numpy().decode()
 
 
@@ -232,7 +230,7 @@ def test_n_best_are_the_distinct_texts_of_beam_decoding(translator):
             assert [(result.text, result.score) for result in outputs] == [("", 0.0)]
             continue
         source = translator.source_tokenizer.encode([sentence]).to_tensor()[:, :11]
-        tokens, scores = beam_decode(translator.model, source, 4, 3, min_length=2)
+        tokens, scores = by_beam(translator.model, source, 4, 3, min_length=2)
         texts = [text.decode() for text in translator.target_tokenizer.decode(tokens[0]).numpy()]
         first = [texts.index(text) for text in dict.fromkeys(texts)]
         assert [result.text for result in outputs] == [texts[number] for number in first]
@@ -258,7 +256,7 @@ def test_one_graph_serves_every_limit_of_greedy_search(translator):
     for limit in (1, 3, 5, 2**40):
         outputs = translator(SENTENCES, search=Greedy(limit))
         longest = translator.max_length
-        tokens, _ = greedy_decode(translator.model, source, min(limit, longest), longest)
+        tokens, _ = by_greedy(translator.model, source, min(limit, longest), longest)
         texts = [text.decode() for text in translator.target_tokenizer.decode(tokens).numpy()]
         assert outputs == [text if words.strip() else "" for text, words in zip(texts, SENTENCES)]  # noqa: B905
     assert translator.graph(Greedy(7)).experimental_get_tracing_count() == 1
@@ -326,7 +324,7 @@ def test_samples_equal_those_of_sample_decoding_for_any_batch_size(translator):
             assert (ours.text, ours.score) == ("", 0.0)
             continue
         source = translator.source_tokenizer.encode([sentence]).to_tensor()[:, :11]
-        tokens, scores = sample_decode(translator.model, source, **options, seed=(5, number))
+        tokens, scores = by_sample(translator.model, source, **options, seed=(5, number))
         assert ours.text == translator.target_tokenizer.decode(tokens)[0].numpy().decode()
         np.testing.assert_allclose(ours.score, scores[0], atol=1e-4)
     again = sample(SENTENCES, **options, seed=5, batch_size=100)
@@ -376,7 +374,7 @@ def test_alignments_have_a_row_for_each_token(translator):
                 continue
             ids = translator.source_tokenizer.encode([sentence]).to_tensor()[:, :11]
             assert ours.source == translator.source_tokenizer.pieces(ids[0].numpy())
-            tokens, _ = greedy_decode(translator.model, ids)
+            tokens, _ = by_greedy(translator.model, ids)
             output = tokens[0].numpy()[: np.count_nonzero(tokens[0])]
             assert ours.target == translator.target_tokenizer.pieces(output)
             inputs = {"source": ids, "target": np.insert(output[:-1], 0, 2)[None]}

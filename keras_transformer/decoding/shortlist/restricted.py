@@ -139,10 +139,7 @@ class Restricted(Predictor):
         candidates = Candidates.of(allowed, placed, self._lists, size)
         predictor = joined([self._among(model, candidates) for model in self._models])
         result = search(predictor, _renumbered(constraints, candidates, self.vocabulary))
-        if isinstance(result, dict):
-            return {**result, "tokens": tf.gather(candidates.ids, result["tokens"])}
-        tokens, *others = result
-        return (tf.gather(candidates.ids, tokens), *others)
+        return {**result, "tokens": tf.gather(candidates.ids, result["tokens"])}
 
     def _among(self, model, candidates):
         """Returns the predictor of one of the models over the candidates alone."""

@@ -8,8 +8,8 @@ import numpy as np
 
 from keras_transformer.checks import is_integer
 from keras_transformer.config import TransformerConfig
+from keras_transformer.decoding import Greedy
 from keras_transformer.decoding.generation import Generation
-from keras_transformer.decoding.search import Greedy
 from keras_transformer.models.transformer import Transformer
 from keras_transformer.pretrained.family import Family
 from keras_transformer.pretrained.files.marian.arrays import SETTINGS, in_floats

@@ -9,7 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_transformer.audio.log_mel import LogMel
-from keras_transformer.decoding import Beam, BestPath, Ensemble, Greedy, Prompted
+from keras_transformer.decoding import Beam, BestPath, Ensemble, Greedy, Prompted, SearchOptions
 from keras_transformer.decoding.beginnings import prompt_lengths
 from keras_transformer.decoding.loop import stages_for
 from keras_transformer.decoding.predictor import Vocabulary
@@ -232,10 +232,12 @@ class SpeechRecognizer(SinglePass, TextPipeline):
             inputs = Prompted(inputs, prompts)
             search = _limited(search, prompts, self.model.config)
         searched = self.model if self._ensemble() is None else self._ensemble()
-        options = {"cache_length": self.max_length, "cache_stages": stages_for(self.model)}
-        if self.codec.silence is not None and not isinstance(search, BestPath):
-            options["confidence"] = True
-        return self.codec.outputs(search(searched, inputs, **options))
+        options = SearchOptions(
+            cache_length=self.max_length,
+            cache_stages=stages_for(self.model),
+            confidence=self.codec.silence is not None and not isinstance(search, BestPath),
+        )
+        return self.codec.outputs(search(searched, inputs, options))
 
     def respond(self, **request: Tensor) -> dict[str, Tensor]:  # noqa: D102
         inputs, rest = self.codec.encode(**request)

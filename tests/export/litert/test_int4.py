@@ -11,11 +11,12 @@ import pytest
 import tensorflow as tf
 from litert_files import translator_of
 from marks import long, slow_except
+from searching import by_greedy
 from support import normal, small_config
 from tensorflow.lite.python import schema_py_generated as schema
 from tensorflow.lite.tools import flatbuffer_utils
 
-from keras_transformer import Beam, Transformer, greedy_decode
+from keras_transformer import Beam, Transformer
 from keras_transformer.export import export_litert
 from keras_transformer.export.errors import ExportError
 from keras_transformer.export.litert import convert as conversion
@@ -239,7 +240,7 @@ def test_the_file_computes_with_the_numbers_that_it_stores(pipeline, tmp_path):
     source = np.random.default_rng(0).integers(4, 101, (32, 5)).astype("int32")
     source[:, -1] = pipeline.source_tokenizer.eos_id
     found = [scores(content, tmp_path / "x.tflite", source) for content in (ours, theirs)]
-    expected = [greedy_decode(some, source, 1)[1] for some in (model, pipeline.model)]
+    expected = [by_greedy(some, source, 1)[1] for some in (model, pipeline.model)]
     int4, int8 = (np.abs(a - b).mean() for a, b in zip(found, expected, strict=True))
     assert int4 < 1.5 * int8 and np.abs(found[0] - expected[1]).mean() > 4 * int4
 

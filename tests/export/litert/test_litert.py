@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 from litert_files import PHONE, codes_of, operators, tables, translator_of
 from marks import long
+from searching import by_greedy
 from support import listing
 
-from keras_transformer import Greedy, Transformer, TransformerConfig, Translator, greedy_decode
+from keras_transformer import Greedy, Transformer, TransformerConfig, Translator
 from keras_transformer.export.litert import calibration as calibrating
 from keras_transformer.export.litert import convert as conversion
 from keras_transformer.export.litert.export import export_litert
@@ -29,7 +30,7 @@ def sources(translator, sentences):
     padded = np.zeros((len(ids), 20), "int32")
     for row, sentence in zip(padded, ids, strict=True):
         row[: len(sentence)] = sentence
-    tokens, scores = greedy_decode(translator.model, padded)
+    tokens, scores = by_greedy(translator.model, padded)
     return ids, tokens.numpy()[:, None], scores.numpy()[:, None]  # an n-best list of one
 
 
@@ -297,7 +298,7 @@ def test_it_returns_the_attention_of_each_token(deep, sentences, sources, tmp_pa
     for row in sources[0][:8]:
         source = np.zeros((1, 20), np.int32)
         source[0, : len(row)] = row
-        expected = greedy_decode(deep.model, source)[0][0].numpy()
+        expected = by_greedy(deep.model, source)[0][0].numpy()
         answer = run(source=source)
         length = int(answer["length"][0])
         target = np.concatenate([[2], expected[: length - 1]])[None].astype(np.int32)

@@ -1,5 +1,6 @@
 """Beam search in a .tflite file."""
 
+import dataclasses
 import json
 import re
 
@@ -7,9 +8,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from litert_files import PHONE, model_of, operators, tables
+from searching import by_beam
 from support import listing
 
-from keras_transformer import Beam, Sample, beam_decode
+from keras_transformer import Beam, Sample
 from keras_transformer.export.errors import ExportError
 from keras_transformer.export.litert import convert as conversion
 from keras_transformer.export.litert import generated
@@ -101,7 +103,7 @@ def test_n_best_tokens_equal_those_of_the_model(
     loaded = LiteRTTranslator(beam_export()[0], beam)
     tokens, scores = loaded.decode(ids)
     limits = tf.constant([len(row) + extra_length for row in ids])
-    expected, expected_scores = beam_decode(
+    expected, expected_scores = by_beam(
         deep.model, padded(ids), 4, BEST, length_penalty, max_length=limits
     )
     np.testing.assert_array_equal(tokens, expected)
@@ -234,8 +236,8 @@ def test_a_beam_that_disagrees_is_detected(deep, sentences, tmp_path, monkeypatc
     """Greedy search agrees and the beam does not: the file is not kept."""
 
     class SecondBest(Beam):
-        def __call__(self, model, source, n_best, *args, **kwargs):
-            outputs = super().__call__(model, source, 2, *args, **kwargs)
+        def __call__(self, model, source, options):
+            outputs = super().__call__(model, source, dataclasses.replace(options, n_best=2))
             fields = outputs._asdict().items()
             second = {name: value[:, 1:] for name, value in fields if value is not None}
             return outputs._replace(**second)

@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from litert_files import codes_of, model_of, operators, tables
+from searching import by_greedy
 from support import listing
 from tensorflow.lite.python import schema_py_generated as schema
 
-from keras_transformer import Beam, Transformer, TransformerConfig, Translator, greedy_decode
+from keras_transformer import Beam, Transformer, TransformerConfig, Translator
 from keras_transformer.export.errors import ExportError
 from keras_transformer.export.litert import calibration as calibrating
 from keras_transformer.export.litert import convert as conversion
@@ -113,9 +114,9 @@ def test_the_steps_of_greedy_search_are_calibrated(translator, calibration):
 
     model = copy_model(translator.model, Kernels(dense=dense))
     for ids in translator.source_tokenizer.encode(chosen).to_list():
-        tokens, _ = greedy_decode(translator.model, [ids])
+        tokens, _ = by_greedy(translator.model, [ids])
         length = int(np.count_nonzero(tokens[0]))
-        greedy_decode(model, [ids], max_length=length, cache_stages=())
+        by_greedy(model, [ids], max_length=length, cache_stages=())
     calibrated = calibrate(translator, chosen)
     assert len(calibrated) == 6 + 10
     for name, ranges_of_layer in calibrated.items():

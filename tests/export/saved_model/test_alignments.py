@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from click.testing import CliRunner
+from searching import by_beam, by_greedy
 
-from keras_transformer import beam_decode, greedy_decode
 from keras_transformer.cli.line_searches import Format
 from keras_transformer.cli.main import cli
 from keras_transformer.cli.open_export import _aligned
@@ -25,12 +25,12 @@ def exported(request, serving, translator):
     """A version, its layer and head, and its search from ids to ids."""
     spec = tf.TensorSpec([None, None], tf.int32)
     if request.param == "greedy":
-        search = tf.function(lambda source: greedy_decode(translator.model, source)[0], [spec])
+        search = tf.function(lambda source: by_greedy(translator.model, source)[0], [spec])
         return serving[0] / "1", (-1, None), search
     beam, version = request.getfixturevalue("compiled")
-    options = (beam.size, 1, beam.length_penalty, beam.normalization)
+    options = {"length_penalty": beam.length_penalty, "normalization": beam.normalization}
     search = tf.function(
-        lambda source: beam_decode(translator.model, source, *options)[0][:, 0], [spec]
+        lambda source: by_beam(translator.model, source, beam.size, **options)[0][:, 0], [spec]
     )
     return version, (0, 1), search
 

@@ -1,17 +1,10 @@
 import numpy as np
 import pytest
 import tensorflow as tf
+from searching import by_beam, by_greedy
 from support import randomise
 
-from keras_transformer import (
-    Beam,
-    Sample,
-    Transformer,
-    TransformerConfig,
-    Translator,
-    beam_decode,
-    greedy_decode,
-)
+from keras_transformer import Beam, Sample, Transformer, TransformerConfig, Translator
 from keras_transformer.export import export_saved_model
 from keras_transformer.export.extent import CheckTime
 from keras_transformer.export.place import silent
@@ -51,14 +44,16 @@ def test_with_a_beam_the_default_is_the_best_of_the_beam(call, translator, sente
 def test_all_endpoints_have_the_settings_of_the_beam(call, translator, sentences):
     source = translator.encode(tf.constant(sentences))[0]
     limit = np.minimum(tf.reduce_sum(tf.cast(source != 0, tf.int32), axis=1) + 50, 20)
-    tokens, scores = beam_decode(translator.model, source, 3, 2, 1.5, "average", 4, limit)
+    tokens, scores = by_beam(
+        translator.model, source, 3, 2, 1.5, normalization="average", min_length=4, max_length=limit
+    )
     answer = call("beam_tokens", sentences)
     np.testing.assert_array_equal(answer["tokens"], tokens)
     np.testing.assert_allclose(answer["score"], scores, atol=1e-4)
     lists = translator.n_best_batch(sentences, 2, BEAM)
     texts = call("n_best", sentences)["translation"]
     assert [text.decode() for text in texts[:, 0]] == [row[0].text for row in lists]
-    tokens, scores = greedy_decode(translator.model, source)
+    tokens, scores = by_greedy(translator.model, source)
     np.testing.assert_array_equal(call("tokens", sentences)["tokens"], tokens)
 
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from phrases import phrases
+from searching import by_greedy
 from tensorflow.core.protobuf import saved_model_pb2
 
-from keras_transformer import greedy_decode
 from keras_transformer.export.saved_model.loaders import SessionModel
 from keras_transformer.export.saved_model.signatures import make_endpoints
 
@@ -53,7 +53,7 @@ def model(version):
 def test_tokens_equal_those_of_the_search_without_a_compiler(model, compiled, translator):
     sentences = [source for source, _ in phrases()[4480:4580]]
     source = translator.encode(tf.constant(sentences))[0]
-    tokens, scores = greedy_decode(translator.model, source)
+    tokens, scores = by_greedy(translator.model, source)
     assert len({tuple(row) for row in tokens.numpy()}) > 80
     answer = model.run("tokens", source=source)
     np.testing.assert_array_equal(answer["tokens"], tokens)

@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 import tensorflow as tf
+from searching import by_beam, by_greedy
 from uncertain_models import talkative
 
-from keras_transformer import Beam, Translator, beam_decode, greedy_decode
+from keras_transformer import Beam, Translator
 from keras_transformer.export.saved_model.buckets import BucketedSearch, Buckets
 from keras_transformer.export.saved_model.signatures import make_endpoints
 
@@ -47,12 +48,12 @@ def answer(call):
 
 
 @pytest.mark.slow
-def test_each_sentence_gets_the_result_of_beam_decode_with_its_settings(answer, doubting):
+def test_each_sentence_gets_the_result_of_a_beam_with_its_settings(answer, doubting):
     assert answer["translation"].shape == answer["score"].shape == (6, 3)
     source = doubting.encode(tf.constant(SENTENCES))[0]
     for row, (size, penalty, length) in enumerate(zip(SIZES, PENALTIES, LENGTHS, strict=True)):
         count = min(size, 3)
-        tokens, scores = beam_decode(
+        tokens, scores = by_beam(
             doubting.model, source[row : row + 1], size, count, penalty, max_length=length
         )
         texts = doubting.source_tokenizer.decode(tokens[0]).numpy()
@@ -87,7 +88,7 @@ def test_it_equals_the_result_of_a_translator(call, doubting):
 @pytest.mark.slow
 def test_one_hypothesis_is_greedy_search(call, doubting):
     source = doubting.encode(tf.constant(SENTENCES))[0]
-    tokens, scores = greedy_decode(doubting.model, source, LONGEST)
+    tokens, scores = by_greedy(doubting.model, source, LONGEST)
     answer = call(sizes=[1] * 6, penalties=[0.0] * 6, lengths=[LONGEST] * 6)
     spoken = np.array([bool(sentence) for sentence in SENTENCES])
     texts = doubting.source_tokenizer.decode(tokens).numpy()

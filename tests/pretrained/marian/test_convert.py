@@ -7,15 +7,9 @@ import numpy as np
 import pytest
 from marian_reference import Marian
 from marks import slow, slow_except
+from searching import by_beam, by_greedy
 
-from keras_transformer import (
-    Beam,
-    Greedy,
-    Translator,
-    beam_decode,
-    from_pretrained,
-    greedy_decode,
-)
+from keras_transformer import Beam, Greedy, SearchOptions, Translator, from_pretrained
 from keras_transformer.pretrained.files.marian import gelu
 from keras_transformer.pretrained.files.marian.arrays import SETTINGS, Quantized
 from keras_transformer.pretrained.files.marian.binary import write_bin
@@ -99,9 +93,9 @@ def test_searches_equal_those_of_marian(variant, name):
     width = max(map(len, rows))
     batch = np.array([row + [pad_id] * (width - len(row)) for row in rows])
     assert any(3 * len(row) < LIMIT for row in rows)
-    tokens, scores = greedy_decode(made.model, batch, LIMIT)
+    tokens, scores = by_greedy(made.model, batch, LIMIT)
     options = {"normalization": "power", "stopping": "narrow", "max_length": LIMIT}
-    beams, ranked = beam_decode(made.model, batch, 3, 3, 0.6, **options)
+    beams, ranked = by_beam(made.model, batch, 3, 3, 0.6, **options)
     for b, row in enumerate(rows):
         limit = min(LIMIT, 3 * len(row))  # Marian's own
         expected, total = marian.greedy(row, limit)
@@ -189,7 +183,7 @@ def test_the_token_that_marian_does_not_have_is_never_emitted(variant):
     text = " ".join(marian_models.WORDS[:3])
     assert tokenizer.decode(tokenizer.encode([text])).numpy() == [text.encode()]
     for search in (Greedy(), Beam(3)):
-        tokens = search(made.model, [[5, 7, 0]], cache_length=LIMIT).tokens.numpy()
+        tokens = search(made.model, [[5, 7, 0]], SearchOptions(cache_length=LIMIT)).tokens.numpy()
         assert 1 not in tokens
 
 

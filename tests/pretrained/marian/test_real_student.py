@@ -1,8 +1,8 @@
 """The student that Marian trained, as a Transformer, against Marian's outputs for 200 sentences."""
 
 import pytest
+from searching import by_beam, by_greedy
 
-from keras_transformer import beam_decode, greedy_decode
 from keras_transformer.pretrained.files.marian.arrays import Quantized
 from keras_transformer.pretrained.files.marian.binary import read_bin, write_bin
 from keras_transformer.pretrained.files.marian.model_file import read
@@ -42,7 +42,7 @@ def is_greedily_the_same(converted, rows):
         (tokens, score)
         for ids in batches(converted, [text for text, *_ in rows])
         for tokens, score in zip(
-            *(value.numpy() for value in greedy_decode(converted.model, ids, LONGEST)),
+            *(value.numpy() for value in by_greedy(converted.model, ids, LONGEST)),
             strict=True,
         )
     ]
@@ -76,7 +76,7 @@ def test_the_beam_gives_marians_hypotheses_and_scores_for_all_sentences(student,
     texts, number = [row[0] for row in student.beam[::4]], 0
     for ids in batches(converted, texts):
         options = {"max_length": LONGEST, **BEAM}
-        tokens, scores = beam_decode(converted.model, ids, 4, 4, **options)
+        tokens, scores = by_beam(converted.model, ids, 4, 4, **options)
         for hypotheses, ranked in zip(tokens.numpy(), scores.numpy(), strict=True):
             for row, score in zip(hypotheses, ranked, strict=True):
                 _, expected, _, normalized = student.beam[number]

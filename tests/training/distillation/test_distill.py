@@ -11,7 +11,15 @@ from distillations import CONFIG, LONG, ORIGIN, call, lines, settings_of, write_
 from marks import slow
 from pipelines import SIZES, classifier, tokenizer, translator, with_larger_weights
 
-from keras_transformer import Beam, Run, Transformer, TransformerConfig, Translator, files
+from keras_transformer import (
+    Beam,
+    Run,
+    SearchOptions,
+    Transformer,
+    TransformerConfig,
+    Translator,
+    files,
+)
 from keras_transformer.decoding import Ensemble
 from keras_transformer.shards import Shard
 from keras_transformer.tasks import TASKS
@@ -140,7 +148,7 @@ def test_several_teachers_search_with_the_mean_of_their_probabilities(folder):
     outputs = Searcher(teachers)(sources, Beam(3), 2)
     models = [Run(folder / name).load_model() for name in ("one", "two")]
     source = translator().encode(sources)[0]
-    tokens, scores, *_ = Beam(3)(Ensemble(models), source, n_best=2, cache_length=11)
+    tokens, scores, *_ = Beam(3)(Ensemble(models), source, SearchOptions(n_best=2, cache_length=11))
     texts = tokenizer().decode(tokens[:, 0]).numpy()
     assert [best.text.encode() for best, *_ in outputs] == texts.tolist()
     np.testing.assert_allclose([best.score for best, *_ in outputs], scores[:, 0], rtol=1e-5)

@@ -1,66 +1,86 @@
 """Best path of CTC: a text from the encoder alone, without a loop over its tokens."""
 
-from typing import Any
+import dataclasses
+import typing
 
 import numpy as np
 import tensorflow as tf
 
 from keras_transformer.checks import check_count
 from keras_transformer.decoding.beginnings import Prompted
-from keras_transformer.decoding.model_predictor import predictor_of
 from keras_transformer.decoding.predictor import NEVER
+from keras_transformer.decoding.search import Limited
+from keras_transformer.search_settings import BestPathSettings
 from keras_transformer.tensors import Tensor
 
 
-def ctc_decode(
-    model: Any,
-    source: Tensor,
-    max_length: int | Tensor | None = None,
-    cache_length: int | None = None,
-) -> tuple[tf.Tensor, tf.Tensor]:
-    """Takes the most probable label at each position of the encoder.
+@dataclasses.dataclass(frozen=True)
+class BestPath(BestPathSettings, Limited):
+    """Takes the most probable label of CTC at each position of the encoder.
 
     The labels are those of training with CTC: tokens, and padding as the blank. Equal labels in a
     row become one token, and blanks are left out. The decoder is not used, and no loop is needed.
-    A model that was trained without CTC returns meaningless tokens.
+    The score is the log-probability of the path, summed over the positions of the encoder. Only for
+    models that were trained with CTC (`training.ctc_weight`); others return meaningless tokens.
 
     Args:
+        max_length: Maximum length of an output in tokens, `eos_id` included: integer, or tensor,
+            scalar or `[B]`. `None`: that of the result, which also limits larger values.
+
+    Call arguments:
         model: An encoder-decoder model, its predictor, or an `Ensemble` of models whose encoders
             have the same number of positions.
         source: The source of the model, such as frames `[B, S, F]`.
-        max_length: Maximum length of an output in tokens, `eos_id` included: integer, or tensor,
-            scalar or `[B]`. `None`: `cache_length`.
-        cache_length: Length L of the result, an integer. `None`: the model's `max_length`.
-
-    Returns:
-        Token ids `[B, L]`, int32, each row ending in `eos_id` and then padding (without `eos_id`
-        where the maximum length came first), and scores `[B]`, float32: the log-probability of the
-        path, summed over the positions of the encoder.
+        options: The `SearchOptions`; only the length has an effect.
 
     Raises:
-        TypeError: If the model does not have both an encoder and a decoder, or a length is not an
-            integer.
-        ValueError: If a length is below 1, or outputs of the model begin with a prompt.
+        TypeError: When called, if the model does not have both an encoder and a decoder.
+        ValueError: If `max_length` is out of range. When called, also raised if outputs of the
+            model begin with a prompt, or an option has no effect.
+
+    Example:
+        >>> import numpy as np
+        >>> from keras_transformer import BestPath, SpeechTransformer, SpeechTransformerConfig
+        >>> model = SpeechTransformer(SpeechTransformerConfig.preset("tiny", vocab_size=100))
+        >>> BestPath(max_length=9)(model, np.ones((2, 70, 80), "float32")).scores.shape
+        TensorShape([2, 1])
 
     Reference: Graves et al. (2006), "Connectionist Temporal Classification", section 3.2, "best
         path decoding". Not in Vaswani et al. (2017).
     """
-    predictor = predictor_of(model)
-    if not tf.is_tensor(max_length):
-        check_count("max_length", max_length, optional=True)
-    check_count("cache_length", cache_length, optional=True)
-    check_no_prompt(predictor.vocabulary, source)
-    length = predictor.max_length if cache_length is None else cache_length
-    longest = length if max_length is None else tf.minimum(max_length, length)
-    log_probs, allowed = predictor.label_log_probs(source)  # [B, P, V], [B, P]
-    log_probs = _without_others(log_probs, predictor.vocabulary)
-    score = tf.reduce_sum(tf.where(allowed, tf.reduce_max(log_probs, axis=2), 0.0), axis=1)
-    labels = tf.argmax(log_probs, axis=2, output_type=tf.int32)
-    labels = tf.where(allowed, labels, predictor.vocabulary.pad_id)
-    return _collapsed(labels, predictor.vocabulary, length, longest), score
+
+    unused: typing.ClassVar[tuple] = (
+        *("constraints", "token_scores", "alignment", "confidence"),
+        *Limited.unused,
+    )
+
+    def terms(self, tokens: Tensor, positions: Tensor) -> Tensor:  # noqa: D102
+        return positions
+
+    def check(self, vocabulary, longest, n_best=1) -> None:  # noqa: D102
+        super().check(vocabulary, longest, n_best)
+        _check_no_prompt(vocabulary)
+
+    def _length(self, predictor, source, cache_length):
+        check_count("cache_length", cache_length, optional=True)
+        return predictor.max_length if cache_length is None else cache_length
+
+    def _outputs(self, predictor, source, length, options):
+        vocabulary = predictor.vocabulary
+        _check_no_prompt(vocabulary, source)
+        log_probs, allowed = predictor.label_log_probs(source)  # [B, P, V], [B, P]
+        log_probs = _without_others(log_probs, vocabulary)
+        scores = tf.reduce_sum(tf.where(allowed, tf.reduce_max(log_probs, axis=2), 0.0), axis=1)
+        labels = tf.argmax(log_probs, axis=2, output_type=tf.int32)
+        labels = tf.where(allowed, labels, vocabulary.pad_id)
+        tokens = _collapsed(labels, vocabulary, length, self._limits(predictor, source, length))
+        return {"tokens": tf.expand_dims(tokens, 1), "scores": tf.expand_dims(scores, 1)}
+
+    def __str__(self) -> str:
+        return "CTC, best path"
 
 
-def check_no_prompt(vocabulary, inputs=None) -> None:
+def _check_no_prompt(vocabulary, inputs=None):
     """Raises a `ValueError` if outputs begin with a prompt, whose tokens have no place in time."""
     is_prompted = isinstance(inputs, Prompted)
     if is_prompted or vocabulary.prompt_ids:

@@ -4,20 +4,21 @@ import dataclasses
 from typing import Any
 
 from keras_transformer.checks import is_integer
-from keras_transformer.decoding.search.base import Search
-from keras_transformer.decoding.search.beam import Beam
-from keras_transformer.decoding.search.best_path import BestPath
-from keras_transformer.decoding.search.greedy import Greedy
+from keras_transformer.decoding.beam import Beam
+from keras_transformer.decoding.best_path import BestPath
+from keras_transformer.decoding.greedy import Greedy
+from keras_transformer.decoding.search import Search
 
-KINDS = {"greedy": Greedy, "beam": Beam, "ctc": BestPath}
+KINDS = {kind.word: kind for kind in (Greedy, Beam, BestPath)}
 KIND = "search"  # key of the kind of search in a dictionary
 
 
 def as_dict(search) -> dict[str, Any]:
-    """Returns a dictionary with the kind of a search in `KINDS` under `search`, and its fields."""
-    (name,) = (name for name, kind in KINDS.items() if isinstance(search, kind))
+    """Returns a dictionary with the word of a search in `KINDS` under `search`, and its fields."""
+    if not isinstance(search, tuple(KINDS.values())):
+        raise TypeError(f"No file holds this search. Received: search={search!r}.")
     fields = dataclasses.asdict(search).items()  # JSON cannot hold NumPy's integers
-    return {KIND: name, **{key: int(v) if is_integer(v) else v for key, v in fields}}
+    return {KIND: search.word, **{key: int(v) if is_integer(v) else v for key, v in fields}}
 
 
 def from_dict(fields) -> Search:

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import reference
 import tensorflow as tf
+from searching import by_greedy, by_sample
 from uncertain_models import BOS, EOS, PAD, logits_of, sources, talkative, unpadded
 
-from keras_transformer import Constraints, greedy_decode, sample_decode
-from keras_transformer.decoding.sampling import draw_token
+from keras_transformer import Constraints, Sample
 
 LIMIT = 9
 SCORES = {"rtol": 0, "atol": 1e-4}
@@ -59,7 +59,7 @@ def test_evenly_spaced_draws_give_every_token_its_share(controls):
     count = 20_000
     draws = (np.arange(count, dtype="float32")[:, None] + 0.5) / count
     rows = tf.repeat(logits[None], count, axis=0)
-    tokens = draw_token(rows, tf.constant(draws), **tensors(controls)).numpy()
+    tokens = Sample(**tensors(controls)).draw(rows, tf.constant(draws)).numpy()
     expected = truncated(np.where(logits < -1e8, -np.inf, logits).astype("float64"), **controls)
     shares = np.bincount(tokens, minlength=7) / count
     assert np.all(expected[shares > 0] > 0) and np.all(shares[expected > 1 / count] > 0)
@@ -70,9 +70,9 @@ def test_top_k_keeps_the_first_of_equal_tokens():
     """The largest possible draw also stays inside, however the sum is rounded."""
     logits = tf.constant([[1.0, 0.0, 1.0, 1.0, -1e9]])
     for draw, expected in [(0.0, 0), (0.49, 0), (0.51, 2), (1 - 2.0**-24, 2)]:
-        assert draw_token(logits, tf.constant([[draw]]), top_k=tf.constant(2)) == expected
+        assert Sample(top_k=tf.constant(2)).draw(logits, tf.constant([[draw]])) == expected
     many = tf.constant([[0.1] * 999 + [-1e9]])
-    assert draw_token(many, tf.constant([[1 - 2.0**-24]])) == 998
+    assert Sample().draw(many, tf.constant([[1 - 2.0**-24]])) == 998
 
 
 @pytest.mark.parametrize("controls", [{"temperature": 1.7, "top_k": 3, "top_p": 0.9}])
@@ -83,7 +83,7 @@ def test_pairs_of_tokens_occur_with_their_probabilities(
     model, count = talkative(vocab_size=6), 3000
     row = sources(6)[:1]
     seed = np.stack([np.arange(count), np.full(count, 5)], 1)
-    tokens, _ = sample_decode(
+    tokens, _ = by_sample(
         model, np.repeat(row, count, 0), **tensors(controls), seed=seed, max_length=2
     )
     expected = {}
@@ -110,7 +110,7 @@ def test_pairs_of_tokens_occur_with_their_probabilities(
 def test_scores_are_those_of_the_model_whatever_the_truncation():
     model, source = talkative(), sources()
     controls = {"temperature": 1.5, "top_k": 5}
-    tokens, scores = sample_decode(model, source, **controls, max_length=LIMIT)
+    tokens, scores = by_sample(model, source, **controls, max_length=LIMIT)
     assert (tokens.dtype, scores.dtype) == (tf.int32, tf.float32)
     tokens = tokens.numpy()
     target = np.insert(tokens[:, :-1], 0, BOS, axis=1)
@@ -126,9 +126,9 @@ def test_scores_are_those_of_the_model_whatever_the_truncation():
 def test_low_temperature_is_greedy():
     """At 0 and just above, for any seed."""
     model, source = talkative(), sources()
-    expected, expected_scores = greedy_decode(model, source, LIMIT)
+    expected, expected_scores = by_greedy(model, source, LIMIT)
     for temperature, seed in [(0.0, (0, 0)), (1e-5, (3, 4))]:
-        tokens, scores = sample_decode(
+        tokens, scores = by_sample(
             model, source, temperature=temperature, seed=seed, max_length=LIMIT
         )
         np.testing.assert_array_equal(tokens, expected)
@@ -138,13 +138,13 @@ def test_low_temperature_is_greedy():
 def test_a_sample_depends_only_on_its_sentence_and_seed():
     model, source = talkative(), sources()
     seed = np.array([[1, 2], [1, 2], [-7, 5], [0, 0], [9, 2**31 - 1]], "int32")
-    tokens, scores = sample_decode(model, source, seed=seed, max_length=LIMIT)
-    backwards, backward_scores = sample_decode(
+    tokens, scores = by_sample(model, source, seed=seed, max_length=LIMIT)
+    backwards, backward_scores = by_sample(
         model, np.pad(source, [(0, 0), (0, 4)])[::-1], seed=seed[::-1], max_length=LIMIT
     )
     np.testing.assert_array_equal(backwards[::-1], tokens)
     np.testing.assert_allclose(backward_scores[::-1], scores, **SCORES)
-    alone, _ = sample_decode(
+    alone, _ = by_sample(
         model, source[2:3, source[2] != PAD], seed=seed[2], max_length=LIMIT, cache_length=LIMIT + 2
     )
     np.testing.assert_array_equal(alone[0, :LIMIT], tokens[2])
@@ -153,10 +153,10 @@ def test_a_sample_depends_only_on_its_sentence_and_seed():
 @pytest.mark.slow
 def test_equal_sentences_get_equal_samples_with_one_seed_and_different_ones_with_many():
     model, source = talkative(), np.repeat(sources()[:1], 9, axis=0)
-    same, _ = sample_decode(model, source, seed=(8, 1), max_length=LIMIT)
+    same, _ = by_sample(model, source, seed=(8, 1), max_length=LIMIT)
     assert len(np.unique(same, axis=0)) == 1
     seed = np.stack([np.full(9, 8), np.arange(9)], 1)
-    different, _ = sample_decode(model, source, seed=seed, max_length=LIMIT)
+    different, _ = by_sample(model, source, seed=seed, max_length=LIMIT)
     assert len(np.unique(different, axis=0)) == 9
     np.testing.assert_array_equal(different[1], same[0])
 
@@ -170,14 +170,16 @@ def test_compiled_is_eager_and_the_controls_are_inputs(jit_compile=True):
     @tf.function(jit_compile=jit_compile, reduce_retracing=True)
     def sample(source, temperature, top_k, top_p, seed, max_length):
         traces.append(1)
-        return sample_decode(model, source, temperature, top_k, top_p, seed, max_length, LIMIT)
+        return by_sample(
+            model, source, temperature, top_k, top_p, seed, max_length, cache_length=LIMIT
+        )
 
     for controls, seed in [
         ({}, (0, 1)),
         ({"temperature": 2.5, "top_k": 7, "top_p": 0.9}, (5, 6)),
         ({"top_p": np.array([0.1, 0.9, 1, 0.5, 0], "float32")[:, None]}, (5, 7)),
     ]:
-        expected, expected_scores = sample_decode(
+        expected, expected_scores = by_sample(
             model, source, **controls, seed=seed, max_length=LIMIT - 1
         )
         given = {"temperature": 1.0, "top_k": 0, "top_p": np.ones([5, 1], "float32"), **controls}
@@ -199,13 +201,16 @@ def test_compiled_is_eager_and_the_controls_are_inputs(jit_compile=True):
         ),
         ({"top_k": -1}, r"`top_k` must be an integer of at least 0\. Received: top_k=-1\."),
         ({"top_p": 1.1}, r"`top_p` must be between 0 and 1\. Received: top_p=1\.1\."),
-        ({"max_length": 30}, r"`max_length` must be between 1 and 29\. Received: max_length=30\."),
-        ({"seed": (1, 2, 3)}, r"`seed` must be two integers, .*\. Received: shape \(3,\)\."),
+        ({"cache_length": 30}, r"`cache_length` must be between 1 and 29\. .*cache_length=30\."),
+        (
+            {"seed": (1, 2, 3)},
+            r"`seed` must be an integer, two of them, .*\. Received: shape \(3,\)\.",
+        ),
     ],
 )
 def test_wrong_arguments_are_errors(wrong, message):
     with pytest.raises(ValueError, match=message):
-        sample_decode(talkative(), sources(), **wrong)
+        by_sample(talkative(), sources(), **wrong)
 
 
 @pytest.mark.parametrize("temperature", [0.0, tf.constant([0.0, 0.0, 1.0])])
@@ -215,7 +220,7 @@ def test_without_temperature_the_first_of_equal_tokens_is_taken_for_any_draw(tem
     for draw in (0.0, 0.5, 1 - 2.0**-24):
         draws = tf.fill([3, 1], draw)
         for controls in ({}, {"top_k": 2}, {"top_p": 0.1}):
-            tokens = draw_token(logits, draws, temperature, **controls).numpy()
+            tokens = Sample(temperature, **controls).draw(logits, draws).numpy()
             cold = tokens if tf.size(temperature) == 1 else tokens[:2]
             assert set(cold.tolist()) == {1}
 
@@ -227,15 +232,15 @@ def test_without_temperature_a_model_of_ties_is_searched_greedily(small_model):
     for weight in model.weights:
         weight.assign(tf.zeros_like(weight))
     source = sources()
-    expected = greedy_decode(model, source, LIMIT, constraints=Constraints())[0].numpy()
+    expected = by_greedy(model, source, LIMIT, constraints=Constraints())[0].numpy()
 
     @tf.function
     def search(temperature, seed):
-        return sample_decode(model, source, temperature, seed=seed, max_length=LIMIT)[0]
+        return by_sample(model, source, temperature, seed=seed, max_length=LIMIT)[0]
 
     for seed in range(3):
         np.testing.assert_array_equal(search(tf.constant(0.0), (seed, 1)), expected)
-        tokens = sample_decode(model, source, 0, seed=(seed, 1), max_length=LIMIT)[0]
+        tokens = by_sample(model, source, 0, seed=(seed, 1), max_length=LIMIT)[0]
         np.testing.assert_array_equal(tokens, expected)
     warm = search(tf.constant(1.0), (1, 1)).numpy()
     assert (warm != expected).any()

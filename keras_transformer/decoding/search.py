@@ -1,0 +1,268 @@
+"""`Search`, the base class of all searches, with the options of a call and its result, `Found`."""
+
+import dataclasses
+import numbers
+import typing
+from collections.abc import Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from keras_transformer.decoding.constraints import Constraints
+from keras_transformer.decoding.loop import STAGES, check_lengths, limit_of, smaller
+from keras_transformer.decoding.model_predictor import predictor_of
+from keras_transformer.search_settings import UNLIMITED, GreedySettings, settings_of
+from keras_transformer.tensors import Tensor
+
+Kind = typing.TypeVar("Kind", bound="Search")
+
+
+class Found(typing.NamedTuple):
+    """Result of a search: M outputs of each sentence, the best first.
+
+    `tokens` are int32, each row ending in `eos_id` and then padding; without `eos_id` where the
+    maximum length came first. If there are fewer than M outputs, the remaining rows are padding
+    with a score of -1e9. A score is the sum of the log-probabilities of the tokens, `eos_id`
+    included, which a beam divides by its length penalty. Fields that are not requested are `None`.
+    """
+
+    tokens: Tensor  # [B, M, L], int32
+    scores: Tensor  # [B, M], float32
+    complete: Tensor  # [B, M], boolean: whether an output ended before its maximum length
+    token_scores: Tensor | None = None  # [B, M, L], float32, 0 for padding
+    alignment: Tensor | None = None  # [B, M, L, S], float32, 0 for padding
+    no_speech: Tensor | None = None  # [B, M], float32, see `SearchOptions.confidence`
+    mean_log_probability: Tensor | None = None  # [B, M], float32
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class SearchOptions:
+    """Options of a call of a search, which say what it returns and how it runs.
+
+    Args:
+        n_best: Number of outputs M of each sentence: 1, or with a beam at most its size.
+        cache_length: Length L of the cache and of the result in tokens, an integer. `None`: as many
+            as the longest output may have if `max_length` of the search is an integer and the
+            prompts are known when the graph is made, otherwise the model's `max_length`.
+        constraints: `Constraints` of the outputs. With constraints, even empty ones, `pad_id` and
+            `bos_id` are never emitted.
+        token_scores: Whether to also return the log-probability of each token.
+        alignment: A pair of integers, layer and head of the decoder: also returns the attention of
+            each token to the source. `None` in place of the head: the mean of all heads. A
+            predictor with attention weights always returns them.
+        confidence: Whether to also return numbers that tell whether an output is invented, as in
+            Whisper: the probability that the inputs contain no speech, if the vocabulary has a
+            `no_speech_id`; and the mean log-probability of the tokens after the prompt among those
+            that the rules of the model allow.
+        cache_stages: Cache sizes to grow through, in positions: the cost of a step then depends on
+            the actual length of the outputs. Empty: one loop instead of several, a smaller graph.
+            `None`: the cache grows while the search runs, so that the memory also depends on the
+            actual length; neither XLA nor LiteRT can compile this.
+        sizes: Size of the beam for each sentence, integer tensor `[B]` of values from 1 to the
+            `size` of the `Beam`. A sentence gets the result of a beam of its size, which is at most
+            that many outputs; the time is the same as for the whole beam. `None`: `size` for all.
+        early_stopping: Whether the search of a sentence is also done when no running hypothesis of
+            its beam can still be among the best M. Without it the result is the same but takes
+            longer. Ignored with `stopping="score"`.
+    """
+
+    n_best: int = 1
+    cache_length: int | None = None
+    constraints: Constraints | None = None
+    token_scores: bool = False
+    alignment: tuple[int, int | None] | None = None
+    confidence: bool = False
+    cache_stages: Sequence[int] | None = STAGES
+    sizes: Tensor | None = None
+    early_stopping: bool = True
+
+
+@dataclasses.dataclass(frozen=True)
+class Search:
+    """Base class of searches, which are called with a model and the inputs of its encoder.
+
+    The search is a loop in the graph, whose cache has a fixed size in each stage: it works eagerly,
+    in a `tf.function`, under XLA, in a SavedModel and in LiteRT. The result of a sentence does not
+    depend on the others in its batch.
+
+    Call arguments:
+        model: A `Transformer`, or any `Predictor`, such as an `Ensemble`.
+        source: Token ids `[B, S]`, integer, each row ending in `eos_id` and then padding; or the
+            inputs of the predictor.
+        options: The `SearchOptions`.
+
+    Returns:
+        `Found`.
+
+    Raises:
+        TypeError: If `options` are no `SearchOptions`.
+        ValueError: If a setting or an option is out of range, or an option has no effect on the
+            search.
+
+    Attributes:
+        inputs: The `tf.TensorSpec`s of the fields that may be tensors, named like the fields.
+            One graph serves all values of these fields.
+        unused: Names of the `SearchOptions` that have no effect on the search.
+    """
+
+    inputs: typing.ClassVar[tuple] = ()
+    unused: typing.ClassVar[tuple] = ("sizes",)
+
+    def __call__(
+        self, model: Any, source: Tensor, options: SearchOptions = SearchOptions()
+    ) -> Found:
+        if not isinstance(options, SearchOptions):
+            raise TypeError(f"`options` must be `SearchOptions`. Received: options={options!r}.")
+        for name in self.unused:
+            if getattr(options, name) is not getattr(SearchOptions, name):
+                raise ValueError(
+                    f"`{name}` has no effect with `{type(self).__name__}`. "
+                    f"Received: {name}={getattr(options, name)!r}."
+                )
+        predictor = predictor_of(model, options.alignment)
+        length = self._length(predictor, source, options.cache_length)
+        self.check(predictor.vocabulary, length, options.n_best)
+        outputs = self._outputs(predictor, source, length, options)
+        complete = self._complete(predictor, source, outputs["tokens"], length)
+        return Found(**outputs, complete=complete)
+
+    def _length(self, predictor, source, cache_length):
+        """Returns the length L of the result."""
+        longest, limit = predictor.max_length, getattr(self, "max_length", None)
+        if cache_length is not None:
+            return check_lengths(longest, cache_length=cache_length)
+        if not isinstance(limit, numbers.Integral):
+            return longest
+        beginning = predictor.beginning_lengths(source)
+        if tf.is_tensor(beginning):
+            beginning = tf.get_static_value(beginning)
+            beginning = longest if beginning is None else int(beginning.max(initial=0))
+        return min(limit + beginning, longest)
+
+    def _outputs(self, predictor, source, length, options):
+        """Returns the outputs as a dictionary of the fields of `Found` except `complete`."""
+
+        def search(predictor, constraints):
+            asked = dataclasses.replace(options, constraints=constraints)
+            return self._run(predictor, source, length, asked)
+
+        return predictor.searched(search, source, options.constraints)
+
+    def _complete(self, predictor, source, tokens, longest):
+        """Returns which outputs `[B, M, L]` ended before their maximum length, boolean `[B, M]`.
+
+        Where an end is forced at the maximum length, an output of this length counts as cut.
+        """
+        vocabulary = predictor.vocabulary
+        ended = tf.reduce_any(tf.equal(tokens, vocabulary.eos_id), axis=2)
+        if vocabulary.forced_eos_id is None:
+            return ended
+        limits = self._limits(predictor, source, longest)
+        limits = limit_of(limits, longest, tf.shape(tokens)[0], predictor, source)  # [B]
+        counts = tf.reduce_sum(tf.cast(tf.not_equal(tokens, vocabulary.pad_id), tf.int32), axis=2)
+        return tf.logical_and(ended, counts < tf.expand_dims(limits, 1))
+
+    def _limits(self, predictor, source, longest):
+        """Returns the maximum length of each output by the search, `[B]` or `[]`."""
+        return self.limit(None, longest)
+
+    def check(self, vocabulary: Any, longest: int, n_best: int = 1) -> None:
+        """Raises `ValueError` unless the settings fit a model.
+
+        Args:
+            vocabulary: The `Vocabulary` of the model's predictor.
+            longest: Maximum length of an output in tokens.
+            n_best: Number of outputs of each sentence.
+        """
+        if n_best != 1:
+            raise ValueError(
+                "`n_best` must be 1 with a search that finds a single output. "
+                f"Received: n_best={n_best}, search={self!r}."
+            )
+
+    @property
+    def kind(self: Kind) -> Kind:
+        """The search with default values of its `inputs`; searches of one kind share a graph."""
+        defaults = {field.name: field.default for field in dataclasses.fields(self)}
+        return self.with_values([defaults[spec.name] for spec in self.inputs])
+
+    def values(self, numbers: Tensor) -> list[Any]:
+        """Returns the values of `inputs` for a batch.
+
+        Args:
+            numbers: List of integers, the number of each sentence, which selects its sample.
+        """
+        return [getattr(self, spec.name) for spec in self.inputs]
+
+    def with_values(self: Kind, values: Sequence[Any]) -> Kind:
+        """Returns the search with other values of `inputs`, numbers or tensors."""
+        names = (spec.name for spec in self.inputs)
+        return dataclasses.replace(self, **dict(zip(names, values, strict=True)))
+
+    def penalty(self, tokens: Tensor) -> Tensor:
+        """Returns the divisor of the log-probability of an output with this number of tokens."""
+        return 1.0
+
+    def terms(self, tokens: Tensor, positions: Tensor) -> Tensor:
+        """Returns how many log-probabilities a score adds up, over the divisor of the score.
+
+        An error of 1 in each log-probability is an error of the score of this size.
+
+        Args:
+            tokens: Number of tokens of the output.
+            positions: Number of positions of the encoder.
+        """
+        return tokens / self.penalty(tokens)
+
+    def limit(self, source_length: Tensor, longest: Tensor) -> Tensor:
+        """Returns the maximum number of new tokens, an integer or a tensor like the arguments.
+
+        Those with which an output begins do not count; see `output_limit`.
+
+        Args:
+            source_length: Number of tokens of the source, `eos_id` included; see
+                `Predictor.lengths`.
+            longest: Maximum length that the model or the cache allows.
+        """
+        return smaller(getattr(self, "max_length", None), longest)
+
+
+@dataclasses.dataclass(frozen=True)
+class Limited(GreedySettings, Search):
+    """Base class of searches whose only setting is the maximum length of an output.
+
+    Args:
+        max_length: Maximum number of new tokens: integer, or tensor, scalar or `[B]`. The tokens
+            with which an output begins do not count: its prompt, those of the model's `prompt_ids`,
+            and a `forced_bos_id` or a language. A `prefix` of `Constraints` counts. `None`: the
+            length of the cache, which always limits an output.
+    """
+
+    @property
+    def inputs(self) -> tuple[tf.TensorSpec, ...]:  # ty: ignore[incompatible-property-override]
+        """The limit, unless there is none: one graph then serves all limits, and one no limit."""
+        return () if self.max_length is None else inputs_of(GreedySettings)
+
+    @property
+    def kind(self: Kind) -> Kind:  # noqa: D102
+        return self if self.max_length is None else dataclasses.replace(self, max_length=UNLIMITED)
+
+    def values(self, numbers: Tensor) -> list[Any]:  # noqa: D102
+        return [min(length, UNLIMITED) for length in super().values(numbers)]
+
+
+def check_search(search, *kinds) -> None:
+    """Raises `TypeError` unless `search` is an instance of one of the `kinds` of searches."""
+    if not isinstance(search, kinds):
+        names = " or ".join(f"a `{kind.__name__}`" for kind in kinds)
+        raise TypeError(f"`search` must be {names}. Received: search={search!r}.")
+
+
+def inputs_of(settings) -> tuple[tf.TensorSpec, ...]:
+    """Returns the `tf.TensorSpec`s of the fields of a settings class that may be tensors."""
+    dtypes = {int: tf.int32, float: tf.float32}
+    return tuple(
+        tf.TensorSpec(setting.shape, dtypes[setting.kind], name=name)
+        for name, setting in settings_of(settings).items()
+        if setting.shape is not None
+    )
