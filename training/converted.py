@@ -74,9 +74,10 @@ def settings_of(config, tokenizers, task="translation") -> Settings:
     """
     options = config.options()
     special = {name for name in options if options[name].metadata["set_by"] is not None}
+    flat = config.to_flat()
     fields = {
         name: value
-        for name, value in config.to_flat().items()
+        for name, value in flat.items()
         if name not in special | config.follow and value is not None
     }
     sections = {
@@ -91,6 +92,6 @@ def settings_of(config, tokenizers, task="translation") -> Settings:
         sections["data"]["max_length"] = min(100, config.max_length)
         sections["vocabulary"] = {"size": size, "shared": not separate}
     settings = Settings.model_validate(sections)
-    if settings.config(**{name: getattr(config, name) for name in special}) != config:
+    if settings.config(**{name: flat[name] for name in special}) != config:
         raise ValueError(f"training settings cannot describe {config}.")
     return settings

@@ -5,6 +5,7 @@ from typing import Any
 from keras_transformer import activations
 from keras_transformer.config.block import head_sizes
 from keras_transformer.config.positions import ROTARY_BASE
+from keras_transformer.config.rules import OutputRules
 from keras_transformer.export.ctranslate2.engine import load_ctranslate2
 from keras_transformer.export.errors import ExportError
 
@@ -102,7 +103,7 @@ def check_expressible(config, origin=None) -> None:
         reasons.append("normalised queries and keys of cross-attention (`query_key_norm`)")
     if len(epsilons) > 1:
         reasons.append("a `layer_norm_epsilon` that differs between encoder and decoder")
-    if getattr(config.head, "silent_ids", ()):
+    if getattr(config.head, "rules", OutputRules()).silent_ids:
         reasons.append(_name_of_silent_ids(origin))
     if getattr(config.head, "starts_with_zeros", False):
         reasons.append("an output that starts with zeros")

@@ -59,7 +59,7 @@ def task_of(path) -> str | None:
 
 def rules_of(config) -> dict[str, Any]:
     """Returns the rules of a model for its outputs by name, a dictionary with the keys `RULES`."""
-    return {name: getattr(config.head, name, idle) for name, idle in RULES.items()}
+    return {name: getattr(config.head.rules, name) for name in RULES}
 
 
 def read_metadata(folder) -> dict[str, Any]:

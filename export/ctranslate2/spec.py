@@ -112,10 +112,10 @@ def _encoder_decoder(model, pieces, target_pieces):
         )
     spec.register_source_vocabulary(_checked_names(pieces, config.vocab_size))
     spec.register_target_vocabulary(_checked_names(target_pieces, config.output_size))
-    start = None if config.head.starts_with_language else target_pieces[config.bos_id]
+    start = None if config.head.rules.starts_with_language else target_pieces[config.bos_id]
     spec.config.decoder_start_token = start  # `None`: the caller gives it
     # Where the token of the source's language comes after the end, the caller adds both.
-    spec.config.add_source_eos = config.head.language_codes in ("none", "before")
+    spec.config.add_source_eos = config.head.rules.language_codes in ("none", "before")
     return spec
 
 
@@ -156,7 +156,7 @@ def _fill_output(spec, model):
 
 def _output_bias(model):
     """Returns the bias of the logits, `BANNED` for banned tokens; `None` if there is no bias."""
-    banned = list(getattr(model.config.head, "banned_ids", ()))
+    banned = list(model.config.head.rules.banned_ids)
     if model.output_bias is not None:
         bias = model.output_bias.numpy().copy()
     elif banned:

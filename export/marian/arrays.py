@@ -52,7 +52,7 @@ def make_arrays(model, tokenizers) -> dict[str, np.ndarray]:
 
 def never_emitted(config) -> list[int]:
     """Returns ids of tokens whose bias must exclude them; Marian has no list of banned tokens."""
-    return sorted({config.pad_id, config.bos_id, *config.banned_ids} - {config.eos_id})
+    return sorted({config.pad_id, config.bos_id, *config.head.rules.banned_ids} - {config.eos_id})
 
 
 def check_run(config, tokenizers, quantize="none", origin=None) -> None:
@@ -90,15 +90,15 @@ def check_expressible(config, tokenizers) -> list[int]:
     if wrong is not None:
         name, rule = wrong
         raise ExportError(
-            f"Marian cannot express `{name}`={getattr(config, name)!r}: it must be {rule}."
+            f"Marian cannot express `{name}`={config.to_flat().get(name)!r}: it must be {rule}."
         )
     defined = [SpecialIds.of(side.model) for side in tokenizers]
     for side, ids in zip(tokenizers, defined, strict=True):
         _check_vocabulary(side, ids)
-    if set(config.silent_ids) - {defined[1].unk_id}:
+    if set(config.head.rules.silent_ids) - {defined[1].unk_id}:
         raise ExportError(
             "Marian cannot express `silent_ids` other than the unknown token. "
-            f"Received: {config.silent_ids}."
+            f"Received: {config.head.rules.silent_ids}."
         )
     sizes = [ids.size for ids in defined]
     if config.tie == "all" and sizes[0] != sizes[1]:

@@ -148,7 +148,7 @@ def _quiet(pipeline):
         model.config,
         banned_ids=never_emitted(model.config),
         silent_ids=(unknown,),
-        length_factor=model.config.length_factor or DEFAULT_LENGTH_FACTOR,
+        length_factor=model.config.head.rules.length_factor or DEFAULT_LENGTH_FACTOR,
     )
     quiet = Transformer(config, dtype="float32")
     quiet.set_weights(model.get_weights())
@@ -181,7 +181,7 @@ class _Draft:
         write_npz(folder / MODEL, arrays)
         write_bin(folder / BINARY, arrays)
         vocabularies = _write_vocabularies(folder, pipeline.tokenizers)
-        options = {LENGTH_FACTOR: pipeline.model.config.length_factor}
+        options = {LENGTH_FACTOR: pipeline.model.config.head.rules.length_factor}
         if self.shortlist is not None:
             self.shortlist.write(folder / SHORTLIST)
             options["shortlist"] = [SHORTLIST, False]

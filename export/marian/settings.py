@@ -99,8 +99,9 @@ def unexpressed(config) -> tuple[str, str] | None:
         "feed_forward_type": "plain",
         "window": None,
     }
+    flat = config.to_flat()
     for name, value in wanted.items():
-        if getattr(config, name, "different") != value:  # in encoder and decoder
+        if flat.get(name, "different") != value:  # in encoder and decoder
             return name, repr(value)
     if config.activation not in ACTIVATIONS.values():
         return "activation", " or ".join(map(repr, ACTIVATIONS.values()))

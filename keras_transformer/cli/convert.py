@@ -8,7 +8,7 @@ from keras_transformer.cli.help import option
 from keras_transformer.cli.places import check_folder
 from keras_transformer.cli.search_options import line_of
 from keras_transformer.config.arguments import options_of
-from keras_transformer.config.heads.target import LEAST_FACTOR
+from keras_transformer.config.rules import LEAST_FACTOR
 from keras_transformer.config.stack import StackConfig
 
 

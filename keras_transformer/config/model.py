@@ -18,6 +18,11 @@ from keras_transformer.config.vocabulary import VocabularyOptions
 
 Config = TypeVar("Config", bound="ModelConfig")
 
+EARLIER = (
+    "has a configuration from an earlier version, without {}: train the model again, or convert "
+    "its checkpoint again."
+)
+
 
 class DifferentPartsError(AttributeError, ValueError):
     """Error for reading an option of a model that differs between its parts."""
@@ -159,10 +164,9 @@ class ModelConfig:
             ValueError: If `fields` is not a result of `to_dict`.
         """
         if {*fields} != {*PARTS}:
-            raise OldConfigurationError(
-                "has a configuration from an earlier version, without the parts of a model: "
-                "train the model again, or convert its checkpoint again."
-            )
+            raise OldConfigurationError(EARLIER.format("the parts of a model"))
+        if hasattr(cls.description["head"].default, "rules") and "rules" not in fields["head"]:
+            raise OldConfigurationError(EARLIER.format("rules for outputs"))
         parts = {
             name: part.from_dict(fields[name])
             for name, part in cls.description.items()

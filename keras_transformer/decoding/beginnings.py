@@ -49,16 +49,16 @@ class Beginning(typing.NamedTuple):
             vocabulary: The `Vocabulary` of a predictor.
             inputs: See `Predictor.begin`.
         """
-        has_timestamps = vocabulary.timestamp_id is not None
-        without = vocabulary.no_timestamps_id
+        has_timestamps = vocabulary.rules.timestamp_id is not None
+        without = vocabulary.rules.no_timestamps_id
         if isinstance(inputs, Prompted):
             prompt = tf.convert_to_tensor(inputs.prompt, tf.int32)  # [B, P]
             count = tf.expand_dims(prompt_lengths(prompt), 1)
             if has_timestamps and without is not None:
                 has_timestamps = tf.reduce_all(tf.not_equal(prompt, without), 1, True)
             tokens = tf.pad(prompt, [[0, 0], [0, 1]], constant_values=NO_TOKEN)
-            return cls(tokens, count, has_timestamps, bool(vocabulary.language_ids))
-        ids, detects = [*vocabulary.prompt_ids], vocabulary.detect_language
+            return cls(tokens, count, has_timestamps, bool(vocabulary.rules.language_ids))
+        ids, detects = [*vocabulary.rules.prompt_ids], vocabulary.rules.detect_language
         has_timestamps = has_timestamps and without not in ids
         tokens = tf.constant([[*([DETECTED] if detects else ids[:1]), *ids[1:], NO_TOKEN]])
         return cls(tokens, len(ids), has_timestamps, detects)
@@ -80,7 +80,7 @@ class Beginning(typing.NamedTuple):
         token = tf.expand_dims(tf.gather(self.tokens, place, axis=1), 2)  # [B or 1, T or 1, 1]
         others = (token >= 0) & tf.not_equal(tf.range(vocabulary.size), token)  # [.., .., V]
         if self.detects:
-            known = {*vocabulary.language_ids}
+            known = {*vocabulary.rules.language_ids}
             no_language = tf.constant([number not in known for number in range(vocabulary.size)])
             others |= tf.equal(token, DETECTED) & no_language
         return tf.where(others, tf.cast(NEVER, logits.dtype), logits)

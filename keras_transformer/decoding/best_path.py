@@ -83,8 +83,8 @@ class BestPath(BestPathSettings, Limited):
 def _check_no_prompt(vocabulary, inputs=None):
     """Raises a `ValueError` if outputs begin with a prompt, whose tokens have no place in time."""
     is_prompted = isinstance(inputs, Prompted)
-    if is_prompted or vocabulary.prompt_ids:
-        of_model = f"a model with prompt_ids={list(vocabulary.prompt_ids)}"
+    if is_prompted or vocabulary.rules.prompt_ids:
+        of_model = f"a model with prompt_ids={list(vocabulary.rules.prompt_ids)}"
         raise ValueError(
             "CTC finds the outputs of models without a prompt only. "
             f"Received: {'inputs with a prompt' if is_prompted else of_model}."
@@ -94,8 +94,8 @@ def _check_no_prompt(vocabulary, inputs=None):
 def _without_others(log_probs, vocabulary):
     """Returns log-probabilities `[..., V]` with `NEVER` for tokens that are not labels of CTC."""
     never = np.zeros(vocabulary.size, np.float32)
-    ends = vocabulary.eos_id, *vocabulary.end_ids
-    others = (vocabulary.bos_id, *ends, *vocabulary.banned_ids, *vocabulary.silent_ids)
+    ends = vocabulary.eos_id, *vocabulary.rules.end_ids
+    others = (vocabulary.bos_id, *ends, *vocabulary.rules.banned_ids, *vocabulary.rules.silent_ids)
     never[[token for token in others if token != vocabulary.pad_id]] = NEVER
     return log_probs + never
 

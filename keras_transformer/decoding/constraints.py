@@ -49,14 +49,15 @@ def with_rules_of(vocabulary, constraints) -> Constraints | None:
         constraints: The `Constraints` of a search, or `None`. Its own `no_repeat_ngram` is kept.
     """
     # The tokens of a prompt may be silent.
-    if vocabulary.first_silent_ids or vocabulary.timestamp_id is not None or vocabulary.prompt_ids:
+    rules = vocabulary.rules
+    if rules.first_silent_ids or rules.timestamp_id is not None or rules.prompt_ids:
         constraints = Constraints() if constraints is None else constraints
-    if not vocabulary.no_repeat_ngram:
+    if not rules.no_repeat_ngram:
         return constraints
     constraints = Constraints() if constraints is None else constraints
     if constraints.no_repeat_ngram is not None:
         return constraints
-    return constraints._replace(no_repeat_ngram=vocabulary.no_repeat_ngram)
+    return constraints._replace(no_repeat_ngram=rules.no_repeat_ngram)
 
 
 class Rules:
@@ -74,11 +75,11 @@ class Rules:
 
     def __init__(self, constraints, vocabulary, length, beginning=None):
         size, self.pad_id, bos_id, self.eos_id, *_ = vocabulary
-        silent = {self.pad_id, bos_id, *vocabulary.silent_ids} - {self.eos_id}
+        silent = {self.pad_id, bos_id, *vocabulary.rules.silent_ids} - {self.eos_id}
         self.words = [token not in silent for token in range(size)]  # [V]
-        further = {*vocabulary.end_ids}
+        further = {*vocabulary.rules.end_ids}
         self.ends = [token in further for token in range(size)] if further else None  # [V]
-        begin = {*vocabulary.first_silent_ids}
+        begin = {*vocabulary.rules.first_silent_ids}
         self.first_words = [token not in begin for token in range(size)] if begin else None  # [V]
         beginning = Beginning.of(vocabulary, None) if beginning is None else beginning
         self.begin = beginning.count  # or [B, 1]

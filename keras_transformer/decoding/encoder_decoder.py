@@ -9,7 +9,7 @@ import tensorflow as tf
 from keras_transformer.decoding.ancestors import Ancestors
 from keras_transformer.decoding.beginnings import Beginning, Prompted, prompt_lengths, source_of
 from keras_transformer.decoding.model_predictor import ModelPredictor
-from keras_transformer.decoding.predictor import NEVER, Step, pick, prescribed_length
+from keras_transformer.decoding.predictor import NEVER, Step, pick
 from keras_transformer.never import never
 from keras_transformer.tensors import Tensor
 
@@ -59,8 +59,8 @@ class EncoderDecoder(ModelPredictor):
         self.moves_cache = model.config.decoder.is_recurrent
         self.grows = not self.moves_cache
         self.output = output
-        self.head, self.input = model.config.head, model.parts.input
-        if self.head.has_languages and output is not None:
+        self.input = model.parts.input
+        if self.vocabulary.rules.has_languages and output is not None:
             raise ValueError(
                 "`output` must be None for a model with `language_codes`, whose first tokens may "
                 "be any."
@@ -80,7 +80,7 @@ class EncoderDecoder(ModelPredictor):
         cache, memory_heads = self.model.start(memory, length, width)
         places = 1 if self.moves_cache else width
         ancestors = Ancestors.none_yet(tf.shape(source)[0], length, places)
-        first = source[:, 0] if self.head.has_languages else ()
+        first = source[:, 0] if self.vocabulary.rules.has_languages else ()
         prompt = inputs.prompt if isinstance(inputs, Prompted) else ()
         return EncoderDecoderState(cache, ancestors, memory_heads, memory_allowed, first, prompt)
 
@@ -100,10 +100,10 @@ class EncoderDecoder(ModelPredictor):
     def beginning_lengths(self, inputs: Any) -> Tensor | int:  # noqa: D102
         if isinstance(inputs, Prompted):
             return prompt_lengths(tf.convert_to_tensor(inputs.prompt, tf.int32))
-        return prescribed_length(self.model.config)
+        return self.vocabulary.rules.beginning_length
 
     def no_speech(self, state: Any) -> Tensor | None:  # noqa: D102
-        token = self.vocabulary.no_speech_id
+        token = self.vocabulary.rules.no_speech_id
         if token is None or self.output is not None:
             return None
         batch, memory = tf.shape(state.memory_allowed)[0], state[2:4]
@@ -120,7 +120,7 @@ class EncoderDecoder(ModelPredictor):
 
     def step(self, tokens: Tensor, state: Any, index: Tensor) -> Step:  # noqa: D102
         ancestors = state.ancestors.with_position(index)
-        if self.head.starts_with_language:
+        if self.vocabulary.rules.starts_with_language:
             tokens = tf.where(tf.equal(index, 0), tf.expand_dims(state.first, 1), tokens)
         logits, cache, weights = self.model.step(
             tokens,
@@ -136,7 +136,7 @@ class EncoderDecoder(ModelPredictor):
         state = state._replace(cache=cache, ancestors=ancestors)
         if self.output is None:
             logits = self.vocabulary.without_banned(logits)
-        if self.head.forces_language:
+        if self.vocabulary.rules.forces_language:
             logits += self._forced(state.first, index, logits.dtype)
         inputs = None if isinstance(state.prompt, tuple) else Prompted(None, state.prompt)
         beginning = Beginning.of(self.vocabulary, inputs)
@@ -151,7 +151,7 @@ class EncoderDecoder(ModelPredictor):
         source, positions = self._source(inputs), tf.range(tf.shape(tokens)[1])
         logits = self.model({"source": source, "target": tokens}, training=False)  # [B, T, V]
         logits = self.vocabulary.without_banned(logits)
-        if self.head.forces_language:
+        if self.vocabulary.rules.forces_language:
             logits += self._forced(source[:, 0], tf.reshape(positions, [1, -1, 1]), logits.dtype)
         return Beginning.of(self.vocabulary, inputs).forced(logits, positions, self.vocabulary)
 

@@ -6,7 +6,6 @@ from typing import Any
 
 import tensorflow as tf
 
-from keras_transformer.checks import fields_difference
 from keras_transformer.decoding.model_predictor import predictor_of
 from keras_transformer.decoding.predictor import Predictor, Step
 from keras_transformer.tensors import Tensor
@@ -45,8 +44,8 @@ class Ensemble(Predictor):
             raise ValueError("`models` must not be empty. Received: models=().")
         vocabulary, *others = (member.vocabulary for member in self.members)
         for other in others:
-            if other != vocabulary:
-                reason = fields_difference(vocabulary._asdict(), other._asdict())
+            reason = vocabulary.difference(other)
+            if reason is not None:
                 raise ValueError(
                     f"`models` must have the same output vocabulary. Received: {reason}."
                 )

@@ -123,15 +123,15 @@ def best_continuations(
     special = {vocabulary.eos_id}
     if allowed is None:  # masking all V logits would take one more pass over them
         allowed = logits
-        special |= {vocabulary.pad_id, vocabulary.bos_id, *vocabulary.silent_ids}
+        special |= {vocabulary.pad_id, vocabulary.bos_id, *vocabulary.rules.silent_ids}
     else:
         allowed = Blocks(tf.cast(allowed, tf.float32))
     # Special tokens are removed only after the selection, so select that many more.
-    count = min(size + len(special) + len(vocabulary.end_ids), vocab_size)
+    count = min(size + len(special) + len(vocabulary.rules.end_ids), vocab_size)
     best, tokens = allowed.top_k(count)  # [B, N, count]
     for token in special:
         best = tf.where(tf.equal(tokens, token), NONE, best)
-    if vocabulary.end_ids:  # `eos_id` stands for the most probable one
+    if vocabulary.rules.end_ids:  # `eos_id` stands for the most probable one
         further = vocabulary.is_further_end(tokens, allowed.column(vocabulary.eos_id))
         best = tf.where(further, NONE, best)
     base = tf.expand_dims(scores, 2)  # [B, N, 1]

@@ -7,7 +7,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from keras_transformer.decoding.predictor import Vocabulary, prescribed_length
+from keras_transformer.decoding.predictor import Vocabulary
 from keras_transformer.search_settings import is_tensor
 from keras_transformer.tensors import Tensor
 
@@ -193,9 +193,9 @@ def output_limit(search, config, lengths, longest) -> Tensor | int:
     if config.encoder is None:
         counted = lengths - beginning  # the end, see `DecoderOnly.lengths`
     else:
-        beginning = prescribed_length(config)
+        beginning = vocabulary.rules.beginning_length
     limit = smaller(search.limit(counted, longest) + beginning, longest)
-    if vocabulary.length_factor is None:
+    if vocabulary.rules.length_factor is None:
         return limit
     return tf.minimum(limit, vocabulary.limits(lengths, longest))
 
@@ -231,7 +231,7 @@ def limit_of(max_length, cache_length, batch, predictor, inputs) -> Tensor:
 
 def limits_by_source(predictor, inputs) -> bool:
     """Returns whether the length of a source limits its output."""
-    return predictor.vocabulary.length_factor is not None and (
+    return predictor.vocabulary.rules.length_factor is not None and (
         predictor.lengths(inputs) is not None
     )
 

@@ -7,56 +7,38 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from keras_transformer.checks import fields_difference
+from keras_transformer.config.rules import THRESHOLDS, OutputRules
 from keras_transformer.layers.kernels import log_sum_exp
 from keras_transformer.tensors import Tensor
 
 # Logit of a forbidden token. Finite, so that LiteRT can compute with it.
 NEVER = -1e9
-# Fields that configurations of models with outputs may have and other configurations do not.
-GENERATION_IDS = (
-    *("banned_ids", "silent_ids", "forced_bos_id", "forced_eos_id", "no_repeat_ngram"),
-    *("prompt_ids", "first_silent_ids", "timestamp_id", "max_first_timestamp"),
-    *("no_timestamps_id", "language_ids", "task_ids", "detect_language", "end_ids"),
-    *("length_factor", "no_speech_id"),
-)
 
 
 class Vocabulary(typing.NamedTuple):
-    """Output vocabulary of a predictor: its size and its special ids."""
+    """Output vocabulary of a predictor: its size, its special ids, and the rules for outputs."""
 
     size: int  # V
     pad_id: int
     bos_id: int
     eos_id: int
-    banned_ids: tuple = ()  # tokens that are never emitted and have no probability
-    silent_ids: tuple = ()  # tokens that are never emitted but keep their probability
-    forced_bos_id: int | None = None  # token forced at the first position of every output
-    forced_eos_id: int | None = None  # token forced at the last position an output can have
-    no_repeat_ngram: int = 0  # n-gram that occurs only once in an output; 0: any may be repeated
-    prompt_ids: tuple = ()  # tokens with which every output begins, with probability 1
-    first_silent_ids: tuple = ()  # silent tokens at the first position after the prompt
-    timestamp_id: int | None = None  # first of the timestamps, the last ids; `None`: no rules
-    max_first_timestamp: int | None = None  # largest number of the first timestamp of an output
-    no_timestamps_id: int | None = None  # token of a prompt whose output has no such rules
-    language_ids: tuple = ()  # tokens of languages, the first ones of prompts
-    task_ids: tuple = ()  # tokens of tasks in prompts
-    detect_language: bool = (
-        False  # whether the most probable language replaces that of `prompt_ids`
-    )
-    end_ids: tuple = ()  # further tokens that end an output, in which they become `eos_id`
-    length_factor: float | None = None  # limits outputs to this many times the length of the source
-    no_speech_id: int | None = None  # token whose probability at position 0 is that of silence
+    rules: OutputRules = OutputRules()
 
     @classmethod
     def of(cls, config: Any) -> "Vocabulary":
         """Returns the output vocabulary of a `ModelConfig`."""
-        fields = {name: getattr(config, name) for name in GENERATION_IDS if hasattr(config, name)}
-        return cls(config.output_size, config.pad_id, config.bos_id, config.eos_id, **fields)
+        ids = config.pad_id, config.bos_id, config.eos_id
+        return cls(config.output_size, *ids, config.head.rules)
 
-    @property
-    def beginning_length(self) -> int:
-        """Number of tokens that every output begins with by `prompt_ids` or `forced_bos_id`."""
-        return max(len(self.prompt_ids), int(self.forced_bos_id is not None))
+    def difference(self, other: "Vocabulary") -> str | None:
+        """Returns a difference from another vocabulary that a search would notice, or `None`."""
+        unused = dict.fromkeys((*THRESHOLDS, "language_codes"))
+        ours, theirs = (
+            {**one._asdict(), "rules": None, **one.rules.to_dict(), **unused}
+            for one in (self, other)
+        )
+        return fields_difference(ours, theirs)
 
     def limits(self, lengths: Tensor, longest: int) -> Tensor:
         """Returns the maximum lengths of outputs by `length_factor`, int32, at most `longest`.
@@ -68,7 +50,7 @@ class Vocabulary(typing.NamedTuple):
             lengths: Numbers of tokens of the sources, ends included, int32 of any shape.
             longest: Maximum length without the factor, a Python integer.
         """
-        table = limits_by_factor(self.length_factor, longest)
+        table = limits_by_factor(self.rules.length_factor, longest)
         return tf.gather(tf.constant(table), tf.minimum(lengths, len(table) - 1))
 
     def without_banned(self, logits: Tensor) -> Tensor:
@@ -76,11 +58,11 @@ class Vocabulary(typing.NamedTuple):
 
         Banned tokens then have probability 0, and the others sum to 1.
         """
-        return self._without(self.banned_ids, logits)
+        return self._without(self.rules.banned_ids, logits)
 
     def without_silent(self, logits: Tensor) -> Tensor:
         """Returns logits `[..., V]` to choose a token from, with `NEVER` for silent tokens."""
-        return self._without(self.silent_ids, logits)
+        return self._without(self.rules.silent_ids, logits)
 
     def _without(self, ids, logits):
         if not ids:
@@ -115,7 +97,9 @@ class Vocabulary(typing.NamedTuple):
         logits = self._with_best_end(logits, banned)
         if detects:
             logits = self._with_language(logits, _spread(first))
-        return self._only(self.forced_eos_id, self._only(self.forced_bos_id, logits, first), last)
+        return self._only(
+            self.rules.forced_eos_id, self._only(self.rules.forced_bos_id, logits, first), last
+        )
 
     def is_further_end(self, tokens: Tensor, logit: Tensor) -> Tensor:
         """Returns the mask of the tokens that are `end_ids` and end an output.
@@ -125,14 +109,14 @@ class Vocabulary(typing.NamedTuple):
             logit: Logit of `eos_id`, which fits their shape. Where it is `NEVER`, as within a
                 prompt, no token ends an output.
         """
-        among = tf.reduce_any(tf.equal(tf.expand_dims(tokens, -1), [*self.end_ids]), axis=-1)
+        among = tf.reduce_any(tf.equal(tf.expand_dims(tokens, -1), [*self.rules.end_ids]), axis=-1)
         return tf.logical_and(among, logit > NEVER / 2)
 
     def _with_best_end(self, logits, banned):
         """Returns the logits, those of `eos_id` and of the most probable end token exchanged."""
-        if not self.end_ids:
+        if not self.rules.end_ids:
             return logits
-        ends = [self.eos_id, *self.end_ids]
+        ends = [self.eos_id, *self.rules.end_ids]
         values = tf.gather(logits, ends, axis=-1)  # [B, N, number of ends]
         possible = values
         if banned is not None:
@@ -157,8 +141,10 @@ class Vocabulary(typing.NamedTuple):
         return tf.where(_spread(here), tf.constant(only, logits.dtype), logits)
 
     def _with_language(self, logits, first):
-        languages = tf.gather(logits, self.language_ids, axis=2)  # [B, N, number of languages]
-        best = tf.gather(self.language_ids, tf.argmax(languages, 2, tf.int32))  # [B, N]
+        languages = tf.gather(
+            logits, self.rules.language_ids, axis=2
+        )  # [B, N, number of languages]
+        best = tf.gather(self.rules.language_ids, tf.argmax(languages, 2, tf.int32))  # [B, N]
         allowed = tf.reduce_max(languages, axis=2, keepdims=True) > NEVER / 2  # [B, N, 1]
         others = tf.not_equal(tf.range(self.size), tf.expand_dims(best, 2))  # [B, N, V]
         return tf.where(first & allowed & others, tf.cast(NEVER, logits.dtype), logits)
@@ -249,7 +235,7 @@ class Predictor(abc.ABC):
         Args:
             inputs: See `begin`.
         """
-        return self.vocabulary.beginning_length
+        return self.vocabulary.rules.beginning_length
 
     def no_speech(self, state: Any) -> Tensor | None:
         """Returns the probability that the inputs contain no speech, float32 `[B]`.
@@ -440,12 +426,3 @@ def limits_by_factor(length_factor, longest) -> np.ndarray:
     count = 2 + int(longest / factor)
     table = np.ceil(factor * np.arange(count, dtype=np.float32))
     return np.clip(table, 1, longest).astype(np.int32)
-
-
-def prescribed_length(config) -> int:
-    """Returns the number of tokens with which every output begins by the rules of a model.
-
-    Args:
-        config: Configuration of a model that generates tokens.
-    """
-    return max(Vocabulary.of(config).beginning_length, int(config.head.forces_language))

@@ -66,7 +66,7 @@ def prompts_of(predictor, inputs, length, limit, rules) -> Prompts | None:
     """
     prompts, vocabulary = predictor.prompts(inputs), predictor.vocabulary
     follows = rules is not None and (rules.size is not None or rules.prefix is not None)
-    if prompts is None or follows or vocabulary.forced_bos_id is not None:
+    if prompts is None or follows or vocabulary.rules.forced_bos_id is not None:
         return None
     prompts = prompts[:, : length - 1]  # the last position is never read: it may force the end
     width = tf.shape(prompts)[1]

@@ -155,7 +155,7 @@ class Search:
         """
         vocabulary = predictor.vocabulary
         ended = tf.reduce_any(tf.equal(tokens, vocabulary.eos_id), axis=2)
-        if vocabulary.forced_eos_id is None:
+        if vocabulary.rules.forced_eos_id is None:
             return ended
         limits = self._limits(predictor, source, longest)
         limits = limit_of(limits, longest, tf.shape(tokens)[0], predictor, source)  # [B]

@@ -152,7 +152,7 @@ class _Loop:
     def _choose(self, logits, index):
         """Returns the next token `[B]`, `eos_id` for any end token, and its logit `[B]`."""
         best, logit = self.choose(logits, index)
-        if not self.predictor.vocabulary.end_ids:
+        if not self.predictor.vocabulary.rules.end_ids:
             return best, logit
         eos_id = self.predictor.vocabulary.eos_id
         end = tf.squeeze(logits.column(eos_id), 1)  # [B]
@@ -166,7 +166,11 @@ class _Loop:
             tokens = tf.expand_dims(state.tokens, 1)
             allowed = self.rules.apply(wide, tokens, state.runs, state.index)
             return Blocks(tf.squeeze(allowed, 1))
-        return Blocks(vocabulary.without_silent(logits.values)) if vocabulary.silent_ids else logits
+        return (
+            Blocks(vocabulary.without_silent(logits.values))
+            if vocabulary.rules.silent_ids
+            else logits
+        )
 
     def _added(self, state, allowed, logit):
         """Returns the sums with the log-probability of the chosen token among allowed ones."""

@@ -29,8 +29,8 @@ class Timestamps:
         # Position of the first token after the prompt, and the outputs that have timestamps.
         self.begin = tf.reshape(beginning.count, [-1, 1, 1])  # [B or 1, 1, 1]
         self.applies = tf.reshape(beginning.has_timestamps, [-1, 1, 1])  # [B or 1, 1, 1]
-        self.eos_id, self.first = vocabulary.eos_id, vocabulary.timestamp_id
-        most, without = vocabulary.max_first_timestamp, vocabulary.no_timestamps_id
+        self.eos_id, self.first = vocabulary.eos_id, vocabulary.rules.timestamp_id
+        most, without = vocabulary.rules.max_first_timestamp, vocabulary.rules.no_timestamps_id
         last = vocabulary.size - 1 if most is None else self.first + most
         numbers = range(vocabulary.size)
         self.is_time = [number >= self.first for number in numbers]  # [V]

@@ -265,7 +265,7 @@ class TargetDecoder:
             config.decoder, dtype=policy, kernels=kernels, name="decoder"
         )
         self.zero_start = config.starts_with_zeros
-        self.starts_with_language = config.head.starts_with_language
+        self.starts_with_language = config.head.rules.starts_with_language
 
     @property
     def roles(self) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from typing import Any
 
 from keras_transformer.checks import is_integer
+from keras_transformer.config.rules import OutputRules
 from keras_transformer.decoding import Beam, Greedy
 from keras_transformer.decoding.generation import Generation
 
@@ -51,7 +52,7 @@ def rules_of_ends(settings, generation, size) -> Generation | None:
         ValueError: See `ends_of`.
     """
     _, further = ends_of(settings, generation, size)
-    return Generation(end_ids=further) if further else None
+    return Generation(rules=OutputRules(end_ids=further)) if further else None
 
 
 def read_generation(settings, ends, size, carried=(), languages=False) -> Generation:
@@ -81,15 +82,14 @@ def read_generation(settings, ends, size, carried=(), languages=False) -> Genera
         for name in ("no_repeat_ngram_size", "min_length")
         if renormalized and settings.count(name, 0, least=0) > 0
     ]
-    return Generation(
-        search,
+    rules = OutputRules(
         **{banned: _banned(settings, {ends[0], *ends[1]}, size)},
         forced_bos_id=first,
         forced_eos_id=settings.token("forced_eos_token_id", size, optional=True),
         no_repeat_ngram=settings.count("no_repeat_ngram_size", 0, least=0),
         end_ids=ends[1],
-        notes=tuple(notes),
     )
+    return Generation(search, rules, tuple(notes))
 
 
 def special_ids(settings, generation, size) -> dict[str, Any]:

@@ -90,7 +90,7 @@ def restrict(checkpoint, source, target) -> Trimmed:
             not be used, such as a forced first token, are added.
     """
     config, rules = checkpoint.model.config, checkpoint.generation
-    options = {**_ids(config.to_flat()), **_ids({} if rules is None else vars(rules))}
+    options = {**_ids(config.to_flat()), **_ids({} if rules is None else vars(rules.rules))}
     single = {number for name, number in options.items() if name.endswith(ONE)}
     single |= {*options.get("end_ids", ())}
     special = {getattr(config, name) for name in SPECIAL}
@@ -111,7 +111,8 @@ def restrict(checkpoint, source, target) -> Trimmed:
     model = type(checkpoint.model)(smaller, dtype=checkpoint.model.policy)
     _copy(checkpoint.model, model, kept)
     if rules is not None:
-        rules = dataclasses.replace(rules, **_renumbered(vars(rules), numbers))
+        own = dataclasses.replace(rules.rules, **_renumbered(vars(rules.rules), numbers))
+        rules = dataclasses.replace(rules, rules=own)
     return Trimmed(checkpoint._replace(model=model, tokenizers=tokenizers, generation=rules), kept)
 
 

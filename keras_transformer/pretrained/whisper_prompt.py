@@ -97,7 +97,7 @@ class WhisperPrompt:
         self.source, self.target = source, target
 
     def rules(self) -> dict[str, Any]:
-        """Returns fields of a `Generation`, a dictionary.
+        """Returns fields of `OutputRules`, a dictionary.
 
         Raises:
             ValueError: If a setting is not valid, or does not fit the chosen languages.

@@ -94,10 +94,11 @@ class ConditionalGenerator(Generator):
     def _check_languages(self):
         """Raises `ValueError` if only one of model and tokenizers has tokens of languages."""
         for model in self.models:
-            if model.config.head.has_languages != (self.tokenizers.languages is not None):
+            rules = model.config.head.rules
+            if rules.has_languages != (self.tokenizers.languages is not None):
                 raise ValueError(
                     "`tokenizer` must have languages if the model has `language_codes`, and no "
-                    f"languages otherwise. Received: language_codes={model.config.language_codes!r}"
+                    f"languages otherwise. Received: language_codes={rules.language_codes!r}"
                     f", languages={self.tokenizers.languages is not None}."
                 )
 
@@ -190,7 +191,7 @@ class ConditionalGenerator(Generator):
         output = self.greedy(self.searched, source, self.options()).tokens[0, 0]  # [L]
         config = self.model.config
         target = [int(token) for token in output.numpy() if token != config.pad_id]  # [T]
-        begin = int(source[0, 0]) if config.head.starts_with_language else config.bos_id
+        begin = int(source[0, 0]) if config.head.rules.starts_with_language else config.bos_id
         inputs = [begin, *target[:-1]]
         read = self.source_tokenizer.pieces(self.model.read_source(source)[0].numpy())
         chosen, before = (self.target_tokenizer.pieces(ids) for ids in (target, inputs))

@@ -96,11 +96,6 @@ def vocabulary_difference(ours, theirs) -> str | None:
     return "their vocabularies have the same tokens but divide texts differently"
 
 
-def outputs_difference(ours, theirs) -> str | None:
-    """Returns the difference of two predictors' `Vocabulary`, as `vocabulary_difference` does."""
-    return fields_difference(ours._asdict(), theirs._asdict())
-
-
 def metadata_difference(ours, theirs) -> str | None:
     """Returns the difference of two `Codec`s' metadata, as `vocabulary_difference` does."""
     return fields_difference(_shared_metadata(ours), _shared_metadata(theirs))

@@ -14,7 +14,6 @@ from keras_transformer.decoding.hypotheses import NONE
 from keras_transformer.decoding.loop import output_limit, stages_for
 from keras_transformer.decoding.predictor import Vocabulary
 from keras_transformer.decoding.search import check_search
-from keras_transformer.tasks.ensemble import outputs_difference
 from keras_transformer.tasks.graphs import trace_search, traced_once
 from keras_transformer.tasks.memory import SMALL, affordable_rows, beam_memory, check_memory
 from keras_transformer.tasks.pipeline import TextPipeline
@@ -117,9 +116,8 @@ class Generator(TextPipeline):
         return self.model if self._ensemble() is None else list(self.models)
 
     def difference(self, other: TextPipeline) -> str | None:  # noqa: D102
-        return super().difference(other) or outputs_difference(
-            *(Vocabulary.of(one.model.config) for one in (self, other))
-        )
+        ours, theirs = (Vocabulary.of(one.model.config) for one in (self, other))
+        return super().difference(other) or ours.difference(theirs)
 
     @property
     def greedy(self) -> Greedy:

@@ -279,9 +279,15 @@ class Run:
         Raises:
             ValueError: If the file cannot be read.
         """
+        from keras_transformer.config import OldConfigurationError
         from keras_transformer.decoding.generation import Generation
 
-        return read_json(self.generation, Generation.from_dict)
+        try:
+            return read_json(self.generation, Generation.from_dict)
+        except ValueError as error:
+            if isinstance(error.__cause__, OldConfigurationError):
+                raise ValueError(f"{self.generation} {error.__cause__}") from error
+            raise
 
     def write_generation(self, generation: Any) -> None:
         """Writes `generation.json` unless `generation` is `None`."""

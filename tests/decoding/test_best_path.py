@@ -14,6 +14,7 @@ from keras_transformer import BestPath, Run, SearchOptions
 from keras_transformer.audio.log_mel import LogMel
 from keras_transformer.audio.wav import encode_wav
 from keras_transformer.cli.main import cli
+from keras_transformer.config.rules import OutputRules
 from keras_transformer.decoding import Ensemble, Predictor, Prompted, Vocabulary
 from keras_transformer.decoding.stored import as_dict, from_dict
 from keras_transformer.tasks import open_run
@@ -26,7 +27,9 @@ class Given(Predictor):
     """A predictor with given log-probabilities of labels and a given number of positions."""
 
     def __init__(self, log_probs, positions, **vocabulary):
-        super().__init__(Vocabulary(log_probs.shape[2], PAD, BOS, EOS, **vocabulary), LENGTH)
+        super().__init__(
+            Vocabulary(log_probs.shape[2], PAD, BOS, EOS, rules=OutputRules(**vocabulary)), LENGTH
+        )
         self.log_probs, self.positions = log_probs, np.asarray(positions)
 
     def begin(self, inputs, length, width=1):

@@ -30,6 +30,7 @@ from keras_transformer import (
     SearchOptions,
     Transformer,
 )
+from keras_transformer.config.rules import OutputRules
 from keras_transformer.decoding import Predictor, Step, Vocabulary
 from keras_transformer.decoding.generation import Generation
 from keras_transformer.decoding.scoring import score
@@ -143,7 +144,7 @@ class Fixed(Predictor):
     """A predictor with the same logits everywhere."""
 
     def __init__(self, logits):
-        super().__init__(Vocabulary(len(logits), 0, 1, 2, end_ids=(4, 5)), 3)
+        super().__init__(Vocabulary(len(logits), 0, 1, 2, rules=OutputRules(end_ids=(4, 5))), 3)
         self.rows = tf.constant(logits, tf.float32)
 
     def begin(self, inputs, length, width=1):
@@ -199,9 +200,9 @@ def test_wrong_ids_are_refused():
 
 
 def test_they_are_rules_of_a_run():
-    rules = Generation.from_dict(Generation(end_ids=(5, 11)).to_dict())
+    rules = Generation.from_dict(Generation(rules=OutputRules(end_ids=(5, 11))).to_dict())
     for kind in (talkative, talkative_text):
-        assert rules.configure(kind().config).end_ids == (5, 11)
+        assert rules.configure(kind().config).head.rules.end_ids == (5, 11)
     for kind, known in ((Transformer, talkative), (LanguageModel, talkative_text)):
         config = of_several_ends(known).config
         assert kind(type(config).from_dict(config.to_dict())).config == config

@@ -11,6 +11,7 @@ from support import small_config
 from uncertain_models import EOS, sources, talkative, unpadded
 
 from keras_transformer import Beam, Greedy, Sample, SearchOptions, Shortlist, Transformer
+from keras_transformer.config.rules import OutputRules
 from keras_transformer.decoding import Ensemble, Shortlisted, Vocabulary
 from keras_transformer.decoding.generation import Generation
 
@@ -100,7 +101,7 @@ def test_a_shortlist_with_fewer_candidates_than_tokens():
 
 def test_no_number_is_rounded_up_twice():
     """1.1 * 10 is 11 in float32, though 1.1 is slightly larger there."""
-    vocabulary = Vocabulary(9, 0, 1, 2, length_factor=1.1)
+    vocabulary = Vocabulary(9, 0, 1, 2, rules=OutputRules(length_factor=1.1))
     limits = vocabulary.limits(tf.range(41), 40).numpy().tolist()
     assert limits[10] == 11 and limits[:3] == [1, 2, 3] and limits[40] == 40
 
@@ -117,5 +118,5 @@ def test_a_factor_of_another_type_is_refused():
 
 
 def test_the_rules_of_a_run_hold_it():
-    rules = Generation.from_dict(Generation(length_factor=3.0).to_dict())
-    assert rules.configure(small_config()).length_factor == 3.0
+    rules = Generation.from_dict(Generation(rules=OutputRules(length_factor=3.0)).to_dict())
+    assert rules.configure(small_config()).head.rules.length_factor == 3.0

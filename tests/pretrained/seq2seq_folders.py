@@ -166,6 +166,6 @@ def write_folder(folder, name, **changes):
 def random_sources(settings, model, lengths=(7, 3, 1), seed=0):
     """Returns random sources, with two tokens of languages in front if the model takes them."""
     rows = opus_folders.random_tokens(settings, lengths, seed)
-    if model.config.language_codes == "none":
+    if model.config.head.rules.language_codes == "none":
         return rows
     return np.insert(rows, 0, [[settings["vocab_size"] - 3], [settings["vocab_size"] - 4]], axis=1)

@@ -15,6 +15,7 @@ from keras_transformer import Beam, Greedy, Run, Translator
 from keras_transformer.cli.convert import _no_license
 from keras_transformer.cli.main import cli
 from keras_transformer.cli.search_options import line_of
+from keras_transformer.config.rules import OutputRules
 from keras_transformer.decoding.generation import Generation
 from keras_transformer.pretrained.read import read_checkpoint
 from keras_transformer.training import converted
@@ -49,7 +50,7 @@ def test_a_run_contains_the_model_its_vocabulary_and_its_provenance(kind, tmp_pa
         np.testing.assert_array_equal(ours, theirs)
     assert translator.tokenizers.files() == checkpoint.tokenizers.files()
     assert run.read_origin() == {"format": "opus-mt", "name": "hf", "license": None}
-    assert run.read_generation() == checkpoint.generation and checkpoint.generation.banned_ids
+    assert run.read_generation() == checkpoint.generation and checkpoint.generation.rules.banned_ids
     assert run.read_metrics() == {"parameters": checkpoint.model.count_params()}
     assert sorted(path.name for path in tmp_path.joinpath("new").iterdir()) == ["run"]
     source = random_tokens(settings, [7])
@@ -63,12 +64,18 @@ def test_the_rules_for_outputs_come_from_the_file_in_the_run(tmp_path):
     write_folder(tmp_path / "hf")
     run = write_converted(read_checkpoint(tmp_path / "hf"), tmp_path / "run")
     assert not run.search.exists() and run.read_search() == run.read_generation().search
-    rules = Generation(Greedy(5), banned_ids=(3, 7), silent_ids=(4,), notes=("a note",))
+    rules = Generation(
+        Greedy(5), notes=("a note",), rules=OutputRules(banned_ids=(3, 7), silent_ids=(4,))
+    )
     run.write_generation(rules)
     assert run.read_generation() == rules
     translator = Translator.from_run(run.path)
     config = translator.model.config
-    assert (config.banned_ids, config.silent_ids, config.forced_eos_id) == ((3, 7), (4,), None)
+    assert (
+        config.head.rules.banned_ids,
+        config.head.rules.silent_ids,
+        config.head.rules.forced_eos_id,
+    ) == ((3, 7), (4,), None)
     assert run.read_model_config() == config and translator.search == Greedy(5)
     run.write_search(Beam(3))
     assert run.read_search() == Beam(3) and run.read_generation() == rules
@@ -174,7 +181,9 @@ def test_a_greedy_checkpoint_keeps_its_limit(tmp_path):
     source = translator.encode(["a dog", "the cat sat on a mat"])[0]
     config = translator.model.config
     tokens = translator.search(translator.model, source).tokens.numpy()[:, 0]
-    assert (tokens[:, 6] == config.forced_eos_id).all() and (tokens[:, 7:] == config.pad_id).all()
+    assert (tokens[:, 6] == config.head.rules.forced_eos_id).all() and (
+        tokens[:, 7:] == config.pad_id
+    ).all()
     whole = Greedy()(translator.model, source).tokens.numpy()[:, 0]
     np.testing.assert_array_equal(tokens[:, :6], whole[:, :6])
     assert (whole[:, 7:] != config.pad_id).any()
@@ -273,8 +282,9 @@ def test_a_student_of_it_inherits_its_tokens_its_rules_and_its_licence(kind, tmp
     run, before = Run(tmp_path / "run"), Translator.from_run(teacher.path)
     student = Translator.from_run(run.path)
     assert student.tokenizers.files() == before.tokenizers.files()
-    for name in ("pad_id", "bos_id", "eos_id", "banned_ids", "silent_ids", "forced_eos_id"):
+    for name in ("pad_id", "bos_id", "eos_id"):
         assert getattr(student.model.config, name) == getattr(before.model.config, name), name
+    assert student.model.config.head.rules == before.model.config.head.rules
     assert student.search == Greedy() != before.search
     sources = run.distillation.joinpath("train.source").read_text().splitlines()
     targets = run.distillation.joinpath("train.target").read_text().splitlines()

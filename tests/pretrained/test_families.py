@@ -207,7 +207,7 @@ def of_bart(name):
             start = settings["decoder_start_token_id"]
             target = opus_folders.random_tokens(settings, (4, 5, 2), 1, start=start)
             read, begun = np.asarray(model.read_source(source)), target.copy()
-            if model.config.language_codes == "start":
+            if model.config.head.rules.language_codes == "start":
                 begun[:, 0] = source[:, 0]
             expected = marian_in_numpy.forward(tensors, settings, read, begun)[1]
             ours = model({"source": source, "target": target}, training=False)

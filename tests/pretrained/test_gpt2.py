@@ -92,7 +92,7 @@ def test_every_end_token_of_outputs_is_kept(ends, expected, tmp_path):
     (tmp_path / "generation_config.json").write_text(json.dumps({"eos_token_id": ends}))
     checkpoint = read_checkpoint(tmp_path)
     config = checkpoint.model.config
-    assert (config.eos_id, config.end_ids) == (END, expected) and checkpoint.notes == []
+    assert (config.eos_id, config.head.rules.end_ids) == (END, expected) and checkpoint.notes == []
 
 
 def test_two_kinds_of_padding_are_refused(tmp_path):

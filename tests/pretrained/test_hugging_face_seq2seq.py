@@ -128,9 +128,11 @@ def converted(name, search="greedy"):
 def source_of(name, model, expected):
     """Returns the sources of a case, with the target's language in front if there is one."""
     source = expected["right_source"].astype("int32")
-    if model.config.language_codes == "none":
+    if model.config.head.rules.language_codes == "none":
         return source
-    if model.config.language_codes == "start":  # the language of a source is its last token
+    if (
+        model.config.head.rules.language_codes == "start"
+    ):  # the language of a source is its last token
         config, rows = CASES[name]["config"], []
         for row in source:
             *text, language = row[row != config["pad_token_id"]]

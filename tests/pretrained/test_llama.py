@@ -154,12 +154,12 @@ def test_special_tokens(tmp_path):
     (tmp_path / "generation_config.json").write_text(json.dumps({"eos_token_id": [eos, 7, 9]}))
     checkpoint = read_checkpoint(tmp_path)
     assert checkpoint.model.config.eos_id == eos
-    assert checkpoint.model.config.end_ids == (7, 9) and checkpoint.notes == []
+    assert checkpoint.model.config.head.rules.end_ids == (7, 9) and checkpoint.notes == []
     write_folder(tmp_path, "smollm", eos_token_id=[eos, 7], pad_token_id=9)
     assert read_checkpoint(tmp_path).model.config.pad_id == len(PIECES)  # 9 also ends texts
     edit(tmp_path / "generation_config.json", eos_token_id=[SIZES["bos_token_id"], 9])
     config = read_checkpoint(tmp_path).model.config
-    assert config.eos_id == SIZES["bos_token_id"] and config.end_ids == (9,)
+    assert config.eos_id == SIZES["bos_token_id"] and config.head.rules.end_ids == (9,)
     for wrong in ([], "x", [eos, len(PIECES)]):
         edit(tmp_path / "generation_config.json", eos_token_id=wrong)
         with pytest.raises(

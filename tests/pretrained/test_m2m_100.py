@@ -91,7 +91,7 @@ def test_ids_have_the_tokens_of_languages_in_front(name, tmp_path):
     french = checkpoint.tokenizers.with_languages(target=codes[3]).source.encode([""])
     assert french.to_list() == [[first + 3, english, END]]
     place = "after" if name == "nllb_legacy" else "before"
-    assert checkpoint.model.config.language_codes == place
+    assert checkpoint.model.config.head.rules.language_codes == place
 
 
 def test_a_language_is_chosen_when_it_is_needed(tmp_path):
@@ -198,7 +198,8 @@ def test_a_training_from_a_run_keeps_the_languages(tmp_path):
     fields = {name: getattr(source, name) for name in ("vocab_size", "pad_id", "bos_id", "eos_id")}
     new = generation.configure(TransformerConfig(**fields, target_vocab_size=target.vocab_size))
     ours = checkpoint.model.config
-    assert (new.language_codes, new.bos_id) == (ours.language_codes, ours.bos_id) == ("after", END)
+    assert new.head.rules == ours.head.rules and new.head.rules.language_codes == "after"
+    assert new.bos_id == ours.bos_id == END
 
 
 def test_a_training_from_bart_keeps_the_start(tmp_path):
@@ -209,4 +210,4 @@ def test_a_training_from_bart_keeps_the_start(tmp_path):
         TransformerConfig(vocab_size=99, pad_id=1, bos_id=0, eos_id=END)
     )
     assert (tokenizer.bos_id, new.bos_id, checkpoint.model.config.bos_id) == (0, END, END)
-    assert new.forced_bos_id == 0
+    assert new.head.rules.forced_bos_id == 0

@@ -25,7 +25,7 @@ from opus_folders import (
 )
 
 from keras_transformer import Beam, Greedy, Translator, from_pretrained
-from keras_transformer.decoding.stored import as_dict
+from keras_transformer.decoding.generation import Generation
 from keras_transformer.layers.positions import sinusoids
 from keras_transformer.pretrained.read import read_checkpoint
 from keras_transformer.text.tokenizers import Tokenizers
@@ -197,40 +197,16 @@ def test_the_search_is_read_from_the_files(tmp_path):
     assert checkpoint.search == Beam(
         4, 0.8, "power", extra_length=None, max_length=19, stopping="score"
     )
-    assert (config.banned_ids, config.forced_eos_id) == ((config.pad_id,), 0)
+    assert (config.head.rules.banned_ids, config.head.rules.forced_eos_id) == ((config.pad_id,), 0)
     assert (config.bos_id, config.eos_id) == (config.pad_id, 0) and checkpoint.notes == []
     generation = {"eos_token_id": 0, "max_length": 20, "repetition_penalty": 3.0}
     (tmp_path / "generation_config.json").write_text(json.dumps(generation))
     checkpoint = read_checkpoint(tmp_path)
     assert checkpoint.search == Greedy(max_length=19)
-    assert checkpoint.model.config.banned_ids == ()
-    assert checkpoint.model.config.forced_eos_id is None
+    assert checkpoint.model.config.head.rules.banned_ids == ()
+    assert checkpoint.model.config.head.rules.forced_eos_id is None
     assert checkpoint.notes == ["`repetition_penalty` = 3.0 is not carried over"]
-    assert checkpoint.generation.to_dict() == {
-        "search": as_dict(Greedy(max_length=19)),
-        "banned_ids": (),
-        "forced_bos_id": None,
-        "no_repeat_ngram": 0,
-        "prompt_ids": (),
-        "first_silent_ids": (),
-        "timestamp_id": None,
-        "max_first_timestamp": None,
-        "no_timestamps_id": None,
-        "language_ids": (),
-        "task_ids": (),
-        "detect_language": False,
-        "end_ids": (),
-        "language_codes": "none",
-        "start_id": None,
-        "silent_ids": (),
-        "forced_eos_id": None,
-        "length_factor": None,
-        "no_speech_id": None,
-        "no_speech_threshold": 0.6,
-        "log_probability_threshold": -1.0,
-        "compression_ratio_threshold": 2.4,
-        "notes": tuple(checkpoint.notes),
-    }
+    assert checkpoint.generation == Generation(Greedy(max_length=19), notes=tuple(checkpoint.notes))
 
 
 def test_custom_start_padding_and_forced_end_tokens(tmp_path):
@@ -243,7 +219,11 @@ def test_custom_start_padding_and_forced_end_tokens(tmp_path):
         bad_words_ids=[[5]],
     )
     config = from_pretrained(tmp_path).model.config
-    assert (config.bos_id, config.forced_eos_id, config.banned_ids) == (1, 7, (5,))
+    assert (config.bos_id, config.head.rules.forced_eos_id, config.head.rules.banned_ids) == (
+        1,
+        7,
+        (5,),
+    )
     assert config.pad_id == config.vocab_size - 1
 
 

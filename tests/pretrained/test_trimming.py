@@ -140,10 +140,10 @@ def check_rules(before, after, kept):
         for name in ("pad_id", "bos_id", "eos_id"):
             assert kept[side][getattr(after, name)] == getattr(before, name)
     for name in ("forced_bos_id", "forced_eos_id"):
-        old, new = (getattr(config, name, None) for config in (before, after))
+        old, new = (config.to_flat().get(name) for config in (before, after))
         assert old == (None if new is None else kept[1][new])
     for name in ("banned_ids", "silent_ids"):
-        old, new = (getattr(config, name, ()) for config in (before, after))
+        old, new = (config.to_flat().get(name, ()) for config in (before, after))
         assert {*old} & {*kept[1]} == {kept[1][number] for number in new}
 
 

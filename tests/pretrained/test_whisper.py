@@ -97,11 +97,14 @@ def allowed_tokens(output, prompt, generation, logits):
 @pytest.mark.parametrize("count", range(6))
 def test_allowed_tokens_after_any_beginning(count, timestamps, checkpoint):
     config, rng = checkpoint[0].model.config, np.random.default_rng(count)
-    prompt, generation = config.prompt_ids, {**GENERATION, "return_timestamps": timestamps}
+    prompt, generation = (
+        config.head.rules.prompt_ids,
+        {**GENERATION, "return_timestamps": timestamps},
+    )
     if timestamps:
         prompt = prompt[:-1]
         changes = {"prompt_ids": prompt, "timestamp_id": FIRST, "max_first_timestamp": 1}
-        silent = {*config.silent_ids, *ids("notimestamps")}
+        silent = {*config.head.rules.silent_ids, *ids("notimestamps")}
         config = dataclasses.replace(config, silent_ids=tuple(silent), **changes)
     rows, index = (9, 4), len(prompt) + count
     words = rng.integers(0, IDS[END], (*rows, count))
@@ -139,7 +142,7 @@ def opened(folder, timestamps):
     settings, tensors = whisper_folders.write_folder(folder, rules)
     read = read_checkpoint(folder, source_language="de")
     prompt = ids("de", "transcribe") + (() if timestamps else ids("notimestamps"))
-    assert read.model.config.prompt_ids == prompt
+    assert read.model.config.head.rules.prompt_ids == prompt
     return read, settings, tensors, {**GENERATION, **rules}, prompt
 
 
@@ -253,9 +256,10 @@ def test_prompts(name, place, checkpoint):
     try:
         family = Whisper(CheckpointFolder(place / "hf"))
         family.choose_languages(options.get("source_language"), options.get("target_language"))
-        rules = family.generation()
+        own = family.generation()
     finally:
         path.write_text(json.dumps(GENERATION))
+    rules = own.rules
     assert rules.prompt_ids == ids(*expected)
     assert rules.detect_language == (name in DETECTED)
     has_languages = name != "english"
@@ -264,7 +268,7 @@ def test_prompts(name, place, checkpoint):
     assert rules.first_silent_ids == (SPACE, IDS[END])
     assert rules.timestamp_id == (None if name == "old" else FIRST)
     assert (rules.no_timestamps_id,) == ((None,) if name == "old" else ids("notimestamps"))
-    assert family.notes == [] and rules.notes == ()
+    assert family.notes == [] and own.notes == ()
 
 
 @pytest.mark.parametrize(
@@ -326,9 +330,9 @@ def test_a_smaller_vocabulary_keeps_prompts_and_timestamps(named, tmp_path):
     smaller, (kept, _) = restrict(read, needed, needed)
     config, rules = smaller.model.config, smaller.generation
     assert len(kept) < len(PIECES)
-    assert [kept[number] for number in config.prompt_ids] == [*ids("fr", "transcribe")]
-    assert [kept[number] for number in config.first_silent_ids] == [SPACE, IDS[END]]
-    assert kept[config.timestamp_id :] == [*range(FIRST, len(PIECES))]
+    assert [kept[number] for number in config.head.rules.prompt_ids] == [*ids("fr", "transcribe")]
+    assert [kept[number] for number in config.head.rules.first_silent_ids] == [SPACE, IDS[END]]
+    assert kept[config.head.rules.timestamp_id :] == [*range(FIRST, len(PIECES))]
     assert rules.configure(config) == config
 
 
@@ -455,8 +459,8 @@ def test_languages_that_only_the_vocabulary_names(checkpoint, tmp_path):
     whisper_folders.write_folder(tmp_path, {"is_multilingual": None})
     names = "lang_to_id", "task_to_id", "no_timestamps_token_id"
     without_settings(tmp_path, *names)
-    read, whole = read_checkpoint(tmp_path, source_language="german"), checkpoint[0].generation
-    ours = read.generation
+    read = read_checkpoint(tmp_path, source_language="german")
+    whole, ours = checkpoint[0].generation.rules, read.generation.rules
     for name in ("language_ids", "no_timestamps_id", "timestamp_id"):
         assert getattr(ours, name) == getattr(whole, name)
     assert {*ours.task_ids} == {*whole.task_ids}
@@ -465,7 +469,7 @@ def test_languages_that_only_the_vocabulary_names(checkpoint, tmp_path):
     rule = "languages and tasks are those of the vocabulary"
     assert note.endswith(f"generation_config.json has no `lang_to_id`: {rule}")
     (tmp_path / "generation_config.json").unlink()  # as in the first months
-    assert read_checkpoint(tmp_path).generation.language_ids == whole.language_ids
+    assert read_checkpoint(tmp_path).generation.rules.language_ids == whole.language_ids
 
 
 def test_a_vocabulary_for_english_alone_has_no_languages(tmp_path, monkeypatch):
@@ -473,7 +477,9 @@ def test_a_vocabulary_for_english_alone_has_no_languages(tmp_path, monkeypatch):
     whisper_folders.write_folder(tmp_path)
     without_settings(tmp_path, "lang_to_id", "task_to_id", "is_multilingual", "forced_decoder_ids")
     read = read_checkpoint(tmp_path)
-    assert read.generation.language_ids == () and not any("lang_to_id" in n for n in read.notes)
+    assert read.generation.rules.language_ids == () and not any(
+        "lang_to_id" in n for n in read.notes
+    )
 
 
 def test_a_vocabulary_without_a_token_for_padding(tmp_path):

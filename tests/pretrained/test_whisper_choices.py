@@ -166,7 +166,7 @@ def test_the_detected_language_is_the_most_probable_one(opened, size=3):
     chosen = prompts([("en", "translate", False)] * 9)
     detected = np.where(np.arange(3) == 0, DETECTED, chosen)
     known = np.concatenate([expected[:, None], chosen[:, 1:]], axis=1)
-    assert read.model.config.detect_language
+    assert read.model.config.head.rules.detect_language
 
     def search(inputs):
         if size == 1:

@@ -54,7 +54,7 @@ def test_a_search_returns_the_numbers_that_tell_silence(timestamps, tmp_path):
     read, *known = opened(tmp_path, timestamps)
     settings, tensors, generation, prompt = known
     frames, pad = frames_of(settings, 3), read.model.config.pad_id
-    assert read.model.config.no_speech_id == NO_SPEECH
+    assert read.model.config.head.rules.no_speech_id == NO_SPEECH
     for search in (Greedy(), Beam(3, min_length=1, length_penalty=1.0, normalization="power")):
         found = search(read.model, frames, SearchOptions(cache_length=12, confidence=True))
         outputs = [row[row != pad].tolist() for row in found.tokens[:, 0].numpy()]
@@ -192,7 +192,7 @@ def test_transcripts_know_the_threshold_of_repetition():
 def test_thresholds_of_a_checkpoint(given, thresholds, tmp_path):
     whisper_folders.write_folder(tmp_path, given)
     read = read_checkpoint(tmp_path)
-    assert read.model.config.no_speech_id == NO_SPEECH
+    assert read.model.config.head.rules.no_speech_id == NO_SPEECH
     found = Silence.of(read.model.config)
     assert dataclasses.astuple(found)[: len(thresholds)] == thresholds
 
@@ -229,7 +229,7 @@ def test_one_graph_serves_all_numbers(recognizer, monkeypatch):
     The model's own language and task are not inputs of a graph, which is a second one.
     """
     traces, sound = [], [*recordings(1000)]
-    predict, prompt = SpeechRecognizer.predict, len(recognizer.model.config.head.prompt_ids)
+    predict, prompt = SpeechRecognizer.predict, len(recognizer.model.config.head.rules.prompt_ids)
 
     def counted(self, *arguments, **named):
         traces.append(named)

@@ -54,7 +54,7 @@ PACKAGES = {
     "keras_transformer/fields": {".", "text"},
     "keras_transformer/layers": {".", "config"},
     "keras_transformer/models": {".", "config", "layers"},
-    "keras_transformer/decoding": {".", "models", "layers"},
+    "keras_transformer/decoding": {".", "config", "models", "layers"},
     "keras_transformer/text": {"."},
     "keras_transformer/tasks": {
         ".",

@@ -45,7 +45,7 @@ def expected(pipeline, number, search=Greedy()):
     frames = LogMel(**config.input.features)(samples[None])
     found = search(pipeline.model, frames, SearchOptions(cache_length=config.max_length))
     ids = np.asarray(found.tokens)[0, 0]
-    text = tokenizer().decode([ids[len(config.prompt_ids) :]]).numpy()[0].decode()
+    text = tokenizer().decode([ids[len(config.head.rules.prompt_ids) :]]).numpy()[0].decode()
     return text, float(found.scores[0, 0])
 
 

@@ -65,11 +65,12 @@ class SpeechRecognitionTraining(TextTraining):
             ValueError: If a text of maximum length and the model's `prompt_ids` are longer than its
                 `max_length`.
         """
-        longest = self.config.max_length - len(self.config.prompt_ids)
+        prompt = self.config.head.rules.prompt_ids
+        longest = self.config.max_length - len(prompt)
         if settings.max_length > longest:
             raise ValueError(
                 f"`data.max_length` must be at most {longest}, so that the model's `max_length` of "
-                f"{self.config.max_length} also suffices for the {len(self.config.prompt_ids)} "
+                f"{self.config.max_length} also suffices for the {len(prompt)} "
                 f"tokens of its prompt. Received: data.max_length={settings.max_length}."
             )
         return super().corpus(data, split, settings, stores, sampled)
@@ -108,8 +109,8 @@ class SpeechRecognitionTraining(TextTraining):
         return {**super().identity(), "features": speech.features, "silence": silence}
 
     def assemble(self, frames, text) -> tuple:  # noqa: D102
-        shape = [tf.shape(text)[0], len(self.config.prompt_ids)]
-        prompt = tf.broadcast_to(tf.constant(self.config.prompt_ids, tf.int32), shape)
+        shape = [tf.shape(text)[0], len(self.config.head.rules.prompt_ids)]
+        prompt = tf.broadcast_to(tf.constant(self.config.head.rules.prompt_ids, tf.int32), shape)
         target = self.shifted(tf.concat([prompt, text], axis=1))
         labels = tf.concat([tf.fill(shape, self.pad_id), text], axis=1)
         return {"source": tf.cast(frames, tf.float32), "target": target}, labels

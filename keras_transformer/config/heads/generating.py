@@ -1,11 +1,13 @@
 """Configuration of a head whose tokens searches put together to outputs."""
 
 import dataclasses
-from typing import Any
+from typing import Any, ClassVar, TypeVar
 
-from keras_transformer.checks import is_integer
-from keras_transformer.config.arguments import documented, option
+from keras_transformer.config.arguments import documented, options_of
 from keras_transformer.config.heads.next_token import NextTokenHead
+from keras_transformer.config.rules import OutputRules
+
+Head = TypeVar("Head", bound="GeneratingHead")
 
 
 @documented
@@ -14,35 +16,44 @@ class GeneratingHead(NextTokenHead):
     """Configuration of a head that predicts the tokens of an output.
 
     Args:
-        **options: See `help(GeneratingHead)`.
+        **options: See `help(GeneratingHead)` and `help(OutputRules)`.
+
+    Attributes:
+        rules: The `OutputRules`, which are also options of the head by their names.
+        accepted: Names of the rules that searches apply to the outputs of this head.
     """
 
-    end_ids: tuple = option(
-        (),
-        """Further token ids that end an output, such as the end of a turn in a conversation. The
-        output contains `eos_id` in their place.""",
-        set_by="vocabulary",
-    )
+    accepted: ClassVar[tuple] = ("end_ids",)
+
+    rules: OutputRules = OutputRules()
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._freeze("end_ids")
+        if self.rules != self.rules.only(self.accepted):
+            raise ValueError(
+                f"A `{type(self).__name__}` has the rules {', '.join(self.accepted)}. "
+                f"Received: {self.rules}."
+            )
 
-    def _freeze(self, *names):
-        """Checks options that are lists of ids and makes them tuples; in JSON they are lists."""
-        for name in names:
-            ids = getattr(self, name)
-            if not isinstance(ids, tuple | list):
-                raise TypeError(f"`{name}` must be a list of ids. Received: {name}={ids!r}.")
-            object.__setattr__(self, name, tuple(ids))
+    @classmethod
+    def from_flat(cls: type[Head], **options: Any) -> Head:  # noqa: D102
+        rules = {name: options.pop(name) for name in cls.accepted if name in options}
+        return cls(**options, rules=OutputRules(**rules))
+
+    def options(self) -> dict[str, dataclasses.Field]:  # noqa: D102
+        rules = options_of(OutputRules)
+        return {**super().options(), **{name: rules[name] for name in self.accepted}}
+
+    def to_flat(self) -> dict[str, Any]:  # noqa: D102
+        fields = dataclasses.asdict(self)
+        rules = fields.pop("rules")
+        return {**fields, **{name: rules[name] for name in self.accepted}}
+
+    @classmethod
+    def from_dict(cls: type[Head], fields: dict[str, Any]) -> Head:  # noqa: D102
+        rules = OutputRules.from_dict(fields.get("rules", {}))
+        return super().from_dict({**fields, "rules": rules})
 
     def check_with(self, config: Any) -> None:  # noqa: D102
         super().check_with(config)
-        size, tokens, ids = config.output_size, config.tokens, self.end_ids
-        if not all(is_integer(token) and 0 <= token < size for token in ids):
-            raise ValueError(f"`end_ids` must be ids of the {size} tokens. Received: {ids}.")
-        if len({*ids}) < len(ids) or {tokens.pad_id, tokens.eos_id} & {*ids}:
-            raise ValueError(
-                "`end_ids` must be distinct, without `pad_id` and `eos_id`. Received: "
-                f"end_ids={ids}, pad_id={tokens.pad_id}, eos_id={tokens.eos_id}."
-            )
+        self.rules.check_with(config)

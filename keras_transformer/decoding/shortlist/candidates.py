@@ -5,6 +5,7 @@ import typing
 import numpy as np
 import tensorflow as tf
 
+from keras_transformer.config.rules import OutputRules
 from keras_transformer.decoding.predictor import Vocabulary
 from keras_transformer.tensors import Tensor
 
@@ -37,10 +38,11 @@ class Lists:
 
     def __init__(self, shortlist, vocabulary, source_size, shared):
         shortlist.check_sizes(source_size, vocabulary.size)
-        special = {vocabulary.pad_id, vocabulary.bos_id, vocabulary.eos_id, *vocabulary.silent_ids}
-        special |= {*vocabulary.end_ids}
-        special |= {vocabulary.forced_bos_id, vocabulary.forced_eos_id} - {None}
-        first = set(range(shortlist.first)) - set(vocabulary.banned_ids)
+        rules = vocabulary.rules
+        special = {vocabulary.pad_id, vocabulary.bos_id, vocabulary.eos_id}
+        special |= {*rules.silent_ids, *rules.end_ids}
+        special |= {rules.forced_bos_id, rules.forced_eos_id} - {None}
+        first = set(range(shortlist.first)) - set(rules.banned_ids)
         self.front = sorted(first | special)
         self.vocabulary, self._shared = vocabulary, shared
         self._longest = shortlist.longest
@@ -77,7 +79,7 @@ class Lists:
         rows += [source] if self._shared else []
         rows += [] if prefix is None else [prefix]
         hits = _marked(tf.concat(rows, axis=1), self.vocabulary.size)  # [B, V]
-        banned = np.isin(np.arange(self.vocabulary.size), self.vocabulary.banned_ids)
+        banned = np.isin(np.arange(self.vocabulary.size), self.vocabulary.rules.banned_ids)
         return tf.logical_and(tf.logical_or(hits, self.is_front), ~banned)
 
     def placed(self, allowed, prefix=None) -> Tensor:
@@ -152,21 +154,20 @@ class Candidates(typing.NamedTuple):
 def _vocabulary(whole, front, size):
     """Returns the `Vocabulary` of `size` candidates, which include no banned tokens."""
     special = (front.index(token) for token in (whole.pad_id, whole.bos_id, whole.eos_id))
+    rules = whole.rules
     begin, end = (
         None if token is None else front.index(token)
-        for token in (whole.forced_bos_id, whole.forced_eos_id)
+        for token in (rules.forced_bos_id, rules.forced_eos_id)
     )
-    silent = tuple(front.index(token) for token in whole.silent_ids)
-    return Vocabulary(
-        size,
-        *special,
-        silent_ids=silent,
+    rules = OutputRules(
+        silent_ids=tuple(front.index(token) for token in rules.silent_ids),
         forced_bos_id=begin,
         forced_eos_id=end,
-        no_repeat_ngram=whole.no_repeat_ngram,
-        end_ids=tuple(front.index(token) for token in whole.end_ids),
-        length_factor=whole.length_factor,
+        no_repeat_ngram=rules.no_repeat_ngram,
+        end_ids=tuple(front.index(token) for token in rules.end_ids),
+        length_factor=rules.length_factor,
     )
+    return Vocabulary(size, *special, rules)
 
 
 def count(which) -> Tensor:

@@ -48,7 +48,7 @@ class Shortlisted:
         >>> from keras_transformer.decoding import Shortlisted
         >>> model = Transformer(TransformerConfig.preset("tiny", vocab_size=100))
         >>> shortlist = Shortlist.from_counts([[7, 60, 3], [8, 61, 5]], 100, first=10)
-        >>> found = Greedy()(Shortlisted(model, shortlist), [[7, 8, 3]], cache_length=5)
+        >>> found = Greedy(max_length=5)(Shortlisted(model, shortlist), [[7, 8, 3]])
         >>> set(found.tokens.numpy().ravel().tolist()) <= {*range(10), 60, 61}
         True
 
@@ -67,10 +67,11 @@ class Shortlisted:
                     "`model` must be a Transformer, or an Ensemble of them. "
                     f"Received: model of type {type(model).__name__}."
                 )
-            if model.config.head.has_languages:
+            rules = model.config.head.rules
+            if rules.has_languages:
                 raise ValueError(
                     "A shortlist is for one pair of languages: `model` must have no tokens of "
-                    f"languages. Received: language_codes={model.config.language_codes!r}."
+                    f"languages. Received: language_codes={rules.language_codes!r}."
                 )
         sizes = [] if self.sizes is None else list(self.sizes)
         for size in sizes:

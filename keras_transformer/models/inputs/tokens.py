@@ -4,6 +4,7 @@ from typing import Any
 
 import keras
 
+from keras_transformer.config.rules import OutputRules
 from keras_transformer.layers import positions
 from keras_transformer.layers.call_checks import check_ids
 from keras_transformer.layers.dropout import Dropout
@@ -60,7 +61,7 @@ class EmbeddedTokens(ModelInput):
             layers["projection"] = keras.layers.Dense(
                 stack.d_model, dtype=policy, name="input_projection"
             )
-        place = getattr(config.head, "language_codes", "none")
+        place = getattr(config.head, "rules", OutputRules()).language_codes
         if place != "none":
             name = f"{self.side}languages"
             place = "before" if place == "before" else "after"

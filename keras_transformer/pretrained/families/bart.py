@@ -26,7 +26,9 @@ class Bart(EncoderDecoderFamily):
 
     def generation(self) -> Generation:  # noqa: D102
         start = self.special(self.settings.count("vocab_size"))["bos_id"]
-        return dataclasses.replace(super().generation(), start_id=start)
+        own = super().generation()
+        rules = dataclasses.replace(own.rules, start_id=start)
+        return dataclasses.replace(own, rules=rules)
 
     def tokenizers(self, config) -> Tokenizers:  # noqa: D102
         tokenizer = self._tokenizer

@@ -4,6 +4,7 @@ import functools
 from collections.abc import Iterator
 
 from keras_transformer.config import LanguageModelConfig
+from keras_transformer.config.rules import OutputRules
 from keras_transformer.decoding.generation import Generation
 from keras_transformer.models.language_model import LanguageModel
 from keras_transformer.pretrained.added_tokens import MAP, OPTIONS, token_name
@@ -56,7 +57,7 @@ class GPT2(Family):
         own = CheckpointSettings({"eos_token_id": tokenizer.eos_id}, self.settings.path)
         first, further = ends_of(own, self.generation_settings, tokenizer.vocab_size)
         further = [end for end in (first, *further) if end != tokenizer.eos_id]
-        return Generation(end_ids=tuple(further)) if further else None
+        return Generation(rules=OutputRules(end_ids=tuple(further))) if further else None
 
     def config(self) -> LanguageModelConfig:  # noqa: D102
         settings, tokenizer = self.settings, self._tokenizer

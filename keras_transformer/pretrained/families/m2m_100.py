@@ -61,12 +61,13 @@ class M2M100(EncoderDecoderFamily):
 
     def generation(self) -> Generation:  # noqa: D102
         place = "after" if self._options.flag("legacy_behaviour", False) else "before"
-        rules = super().generation()
-        return dataclasses.replace(rules, forced_bos_id=None, language_codes=place)
+        own = super().generation()
+        rules = dataclasses.replace(own.rules, forced_bos_id=None, language_codes=place)
+        return dataclasses.replace(own, rules=rules)
 
     def tokenizers(self, config) -> Tokenizers:  # noqa: D102
         vocabulary = self._vocabulary(config.vocab_size)
-        forced = super().generation().forced_bos_id
+        forced = super().generation().rules.forced_bos_id
         source = "eng_Latn" if self._is_nllb else "en"
         languages = default_languages(vocabulary.languages, self._options, forced, source)
         return multilingual_tokenizers(vocabulary, languages, config)

@@ -8,6 +8,7 @@ import numpy as np
 
 from keras_transformer.checks import is_integer
 from keras_transformer.config import TransformerConfig
+from keras_transformer.config.rules import OutputRules
 from keras_transformer.decoding import Greedy
 from keras_transformer.decoding.generation import Generation
 from keras_transformer.models.transformer import Transformer
@@ -190,7 +191,8 @@ class Marian(Family):
         factor = self._length_factor
         if factor is None:
             factor = read_length_factor(self.folder.model, self.settings.content)
-        return Generation(Greedy(), silent_ids=(self._sides[1].unk_id,), length_factor=factor)
+        silent = (self._sides[1].unk_id,)
+        return Generation(Greedy(), OutputRules(silent_ids=silent, length_factor=factor))
 
     def origin(self) -> dict[str, Any]:  # noqa: D102
         version = str(self.settings.get("version", "")).strip() or None

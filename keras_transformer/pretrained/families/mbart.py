@@ -47,13 +47,14 @@ class MBart(EncoderDecoderFamily):
         return not self._starts_with_language
 
     def generation(self) -> Generation:  # noqa: D102
-        rules = super().generation()
+        own = super().generation()
         place = "start" if self._starts_with_language else "before"
-        return dataclasses.replace(rules, forced_bos_id=None, language_codes=place)
+        rules = dataclasses.replace(own.rules, forced_bos_id=None, language_codes=place)
+        return dataclasses.replace(own, rules=rules)
 
     def tokenizers(self, config) -> Tokenizers:  # noqa: D102
         starts = self._starts_with_language
-        first = self._start if starts else super().generation().forced_bos_id
+        first = self._start if starts else super().generation().rules.forced_bos_id
         known, options = self._vocabulary.languages, options_of(self.folder)
         languages = default_languages(known, options, first, "en_XX")
         return multilingual_tokenizers(self._vocabulary, languages, config, not starts)

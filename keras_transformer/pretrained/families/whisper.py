@@ -206,17 +206,18 @@ class Whisper(Family):
     def generation(self) -> Generation:  # noqa: D102
         settings, size = self.generation_settings, self._tokenizer.vocab_size
         ends, _ = self._ids(size)
-        rules = read_generation(settings, ends, size, CARRIED)
+        own = read_generation(settings, ends, size, CARRIED)
         prompt = {**self._prompt.rules(), **self._silence(size)}
         self._check_names()
-        silent = {*rules.silent_ids, *self._list_of_ids("suppress_tokens", size)} - {ends[0]}
-        return dataclasses.replace(
-            rules,
-            search=self._search(rules.search, len(prompt["prompt_ids"])),
+        silent = {*own.rules.silent_ids, *self._list_of_ids("suppress_tokens", size)} - {ends[0]}
+        rules = dataclasses.replace(
+            own.rules,
             silent_ids=tuple(sorted(silent)),
             first_silent_ids=tuple(self._list_of_ids("begin_suppress_tokens", size)),
             **prompt,
         )
+        search = self._search(own.search, len(prompt["prompt_ids"]))
+        return dataclasses.replace(own, search=search, rules=rules)
 
     def _search(self, search, count):
         """Returns the search; Hugging Face counts the prompt in the minimum length alone.
@@ -231,7 +232,7 @@ class Whisper(Family):
         return dataclasses.replace(search, min_length=max(1, search.min_length - count))
 
     def _silence(self, size):
-        """Returns fields of a `Generation` about silence: a token and the thresholds of OpenAI."""
+        """Returns fields of `OutputRules` about silence: a token and the thresholds of OpenAI."""
         settings, pieces = self.generation_settings, self._tokenizer.pieces(range(size))
         names = [piece for piece in PADDING if piece in pieces]
         if not names:

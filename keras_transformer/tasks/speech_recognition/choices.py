@@ -55,12 +55,13 @@ class Choices:
             config: The `SpeechTransformerConfig`.
             tokenizer: The `Tokenizer` of its outputs, whose pieces such as `<|en|>` are the names.
         """
-        without = config.no_timestamps_id
+        rules = config.head.rules
+        without = rules.no_timestamps_id
         languages, tasks = (
             dict(zip(map(_name, tokenizer.pieces(ids)), ids, strict=True))
-            for ids in (config.language_ids, config.task_ids)
+            for ids in (rules.language_ids, rules.task_ids)
         )
-        prompt = tuple(token for token in config.prompt_ids if token != without)
+        prompt = tuple(token for token in rules.prompt_ids if token != without)
         names = {number: name for name, number in (languages | tasks).items()}
         chosen = [names[token] for token in prompt if token in names]
         return cls(
@@ -68,12 +69,12 @@ class Choices:
             languages,
             tasks,
             without,
-            config.timestamp_id,
+            rules.timestamp_id,
             DETECTED
-            if config.detect_language
+            if rules.detect_language
             else next((x for x in chosen if x in languages), None),
             next((name for name in chosen if name in tasks), None),
-            config.timestamp_id is not None and without not in config.prompt_ids,
+            rules.timestamp_id is not None and without not in rules.prompt_ids,
         )
 
     @property

@@ -373,7 +373,7 @@ def _limited(search, prompts, config):
         return search
     left = most - prompt_lengths(prompts)  # [B]
     limit = tf.convert_to_tensor(limit)
-    limit = tf.where(tf.equal(limit, most - len(config.prompt_ids)), left, limit)
+    limit = tf.where(tf.equal(limit, most - len(config.head.rules.prompt_ids)), left, limit)
     return dataclasses.replace(search, max_length=limit)
 
 

@@ -26,7 +26,7 @@ def log_probabilities(recognizer: Any, recording: Any, transcripts: list) -> np.
     samples = codec.read(recording, "the recording")
     inputs, _ = codec.tensors([samples] * count, _choices(codec.choices, transcripts))
     frames = frames_of(config.input, inputs.pop("samples"), inputs.pop("lengths"))
-    prompts = np.tile(np.array(config.prompt_ids, np.int32), [count, 1])  # [B, P]
+    prompts = np.tile(np.array(config.head.rules.prompt_ids, np.int32), [count, 1])  # [B, P]
     if inputs:
         prompts = codec.choices.prompts(**inputs).numpy()
         frames = Prompted(frames, prompts)

@@ -58,8 +58,8 @@ class Silence:
             TypeError, ValueError: If a threshold is not valid, or the model does not have it.
         """
         chosen = {name: value for name, value in chosen.items() if value is not None}
-        if config.no_speech_id is not None:
-            return cls(**{name: getattr(config, name) for name in NAMES} | chosen)
+        if config.head.rules.no_speech_id is not None:
+            return cls(**{name: getattr(config.head.rules, name) for name in NAMES} | chosen)
         if chosen:
             (name, value), *_ = chosen.items()
             raise ValueError(

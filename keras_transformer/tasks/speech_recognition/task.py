@@ -63,7 +63,7 @@ class SpeechRecognitionTask(Task):
         """
         from keras_transformer.decoding import BestPath
 
-        if not settings.training.ctc_weight or pipeline.model.config.prompt_ids:
+        if not settings.training.ctc_weight or pipeline.model.config.head.rules.prompt_ids:
             return {"": pipeline}
         return {"": pipeline, "ctc_": pipeline.with_search(BestPath())}
 

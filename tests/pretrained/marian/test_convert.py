@@ -177,7 +177,7 @@ def test_the_token_that_marian_does_not_have_is_never_emitted(variant):
     made, _ = variant("student")
     config = made.model.config
     assert config.pad_id == config.bos_id == 37
-    assert (config.eos_id, config.silent_ids, config.vocab_size) == (0, (1,), 38)
+    assert (config.eos_id, config.head.rules.silent_ids, config.vocab_size) == (0, (1,), 38)
     tokenizer = made.tokenizers.source
     assert (tokenizer.pad_id, tokenizer.unk_id, tokenizer.eos_id) == (37, 1, 0)
     text = " ".join(marian_models.WORDS[:3])
@@ -374,16 +374,18 @@ def with_decoders(folder, *contents):
 )
 def test_the_limit_of_outputs_is_that_of_marians_decoder(tmp_path, content, factor):
     made = with_decoders(tmp_path, *([] if content is None else [content]))()
-    assert made.generation.length_factor == made.model.config.length_factor == factor
+    assert (
+        made.generation.rules.length_factor == made.model.config.head.rules.length_factor == factor
+    )
 
 
 def test_the_limit_may_be_in_the_model_or_an_option(tmp_path):
     options = marian_models.settings(max_length_factor=2.5)
-    assert converted(tmp_path, options).generation.length_factor == 2.5
+    assert converted(tmp_path, options).generation.rules.length_factor == 2.5
     vocabularies = write_vocabularies(tmp_path, options)
     path = tmp_path / "model.npz"
     made = read_checkpoint(path, vocabularies=vocabularies, length_factor=1.5)
-    assert made.model.config.length_factor == 1.5
+    assert made.model.config.head.rules.length_factor == 1.5
 
 
 @pytest.mark.parametrize("value", ["0", "-1", "three", ".inf", "true"])
@@ -398,4 +400,4 @@ def test_files_that_contradict_each_other_are_reported(tmp_path):
     read = with_decoders(tmp_path, lines.format(2), lines.format(3))
     with pytest.raises(ValueError, match=r"npz.decoder.yml and .*other.yml .* 2 and 3.*--length-f"):
         read()
-    assert read(length_factor=2).model.config.length_factor == 2
+    assert read(length_factor=2).model.config.head.rules.length_factor == 2

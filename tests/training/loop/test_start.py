@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from small_runs import run_quietly, write_pairs, write_small_corpus
 
+from keras_transformer.config.rules import OutputRules
 from keras_transformer.decoding import Beam, Greedy
 from keras_transformer.decoding.generation import Generation
 from keras_transformer.tasks.run import Run
@@ -96,10 +97,10 @@ def test_copied_files_are_removed_if_nothing_was_trained(folder, tmp_path):
     _claim(run, settings)
     run.write_origin({"license": "MIT"})
     run.write_search(Beam(3))
-    run.write_generation(Generation(Greedy(7), banned_ids=(3,)))
+    run.write_generation(Generation(Greedy(7), rules=OutputRules(banned_ids=(3,))))
     _claim(run, settings)
     assert run.read_origin() and run.read_search() == Beam(3)
-    assert run.read_generation() == Generation(Greedy(7), banned_ids=(3,))
+    assert run.read_generation() == Generation(Greedy(7), rules=OutputRules(banned_ids=(3,)))
     _claim(run, load_settings(Run(folder / "first").config))
     assert not run.read_origin() and run.read_search() is None and run.read_generation() is None
 

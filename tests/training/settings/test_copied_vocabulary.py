@@ -10,6 +10,7 @@ import sentencepiece
 from corpora import WORDS
 from small_runs import run_quietly, write_small_corpus
 
+from keras_transformer.config.rules import OutputRules
 from keras_transformer.decoding import Beam
 from keras_transformer.decoding.generation import Generation
 from keras_transformer.tasks.run import Run
@@ -152,15 +153,17 @@ def test_a_table_of_ids_next_to_a_file_is_copied_as_well(folder, tmp_path, run):
     other = Run(tmp_path / "other")
     other.path.mkdir()
     other.write_tokenizers(Tokenizers.of(SentencePieceTokenizer(plain.model, table)))
-    other.write_generation(Generation(Beam(3), banned_ids=(1,), notes=("a note",)))
+    other.write_generation(
+        Generation(Beam(3), notes=("a note",), rules=OutputRules(banned_ids=(1,)))
+    )
     settings = taking(folder, f'"{other.path if run else other.tokenizer}"')
     tokenizers, _ = taken(settings, tmp_path / "run")
     assert tokenizers.source.table == table and settings.vocabulary.size == 30
     config = model_config(settings, tokenizers)
     assert (config.pad_id, config.eos_id, config.vocab_size) == (0, table.eos_id, 30)
     assert config.eos_id != plain.eos_id
-    assert Run(tmp_path / "run").configure(config).banned_ids == (1,)
-    assert Run(tmp_path / "run").read_generation() == Generation(banned_ids=(1,))
+    assert Run(tmp_path / "run").configure(config).head.rules.banned_ids == (1,)
+    assert Run(tmp_path / "run").read_generation() == Generation(rules=OutputRules(banned_ids=(1,)))
 
 
 CASES = {

@@ -7,7 +7,7 @@ import numpy as np
 import yaml
 
 from keras_transformer.checks import is_finite
-from keras_transformer.config.heads.target import LEAST_FACTOR
+from keras_transformer.config.rules import LEAST_FACTOR
 from keras_transformer.pretrained.files.marian.arrays import SETTINGS
 
 LARGEST = 2**16  # bytes; Marian writes about 3,000
