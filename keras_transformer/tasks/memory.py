@@ -15,13 +15,13 @@ LARGEST_BATCH = 2**10  # sentences; larger batches are not limited
 CGROUP = pathlib.Path("/sys/fs/cgroup")
 
 
-def beam_memory(config, batch, beam_size, length) -> float:
+def beam_memory(config, batch, size, length) -> float:
     """Returns the approximate number of bytes that a step of a `Beam` needs.
 
     Args:
         config: A `TransformerConfig` or a `LanguageModelConfig`.
         batch: Number B of sentences.
-        beam_size: Number N of hypotheses of each.
+        size: Number N of hypotheses of each.
         length: Length L of the cache and of the sources.
     """
     has_source = config.encoder is not None
@@ -29,7 +29,7 @@ def beam_memory(config, batch, beam_size, length) -> float:
     head = config.d_model // config.num_heads
     widths = (config.d_k or head) + (config.d_v or head)
     stored = (config.num_key_value_heads or config.num_heads) * widths  # for each position
-    rows = batch * beam_size
+    rows = batch * size
     memory = layers * stored * length * batch * has_source
     if config.decoder.is_recurrent:
         cache = memory + layers * CACHES * rows * config.d_model
@@ -37,8 +37,8 @@ def beam_memory(config, batch, beam_size, length) -> float:
     else:
         cache = memory + layers * stored * length * CACHES * rows
         # A hypothesis attends to the cache of all hypotheses of its sentence: rows are not moved.
-        scores = SCORES * config.num_heads * rows * beam_size * length
-    count = min(beam_size + 3, config.output_size)
+        scores = SCORES * config.num_heads * rows * size * length
+    count = min(size + 3, config.output_size)
     logits = LOGITS * rows * (config.output_size + count)
     return FLOAT * (cache + scores + logits)
 
@@ -59,7 +59,7 @@ def affordable_rows(configs, length) -> int:
     return LARGEST_BATCH if free is None else max(1, int(free / 2 / each))
 
 
-def check_memory(configs, batch, beam_size, length) -> None:
+def check_memory(configs, batch, size, length) -> None:
     """Refuses a beam that does not fit into memory even if all outputs are short.
 
     Outputs are assumed to be about as long as the longest source; the cache is then as long as its
@@ -68,22 +68,22 @@ def check_memory(configs, batch, beam_size, length) -> None:
     Args:
         configs: The `TransformerConfig`s or `LanguageModelConfig`s of the models that are searched.
         batch: Number B of sentences.
-        beam_size: Number N of hypotheses of each.
+        size: Number N of hypotheses of each.
         length: Length of the longest source in tokens.
 
     Raises:
         ValueError: If it does not fit; the error names the memory it needs.
     """
     needed = sum(
-        beam_memory(config, batch, beam_size, first_stage(config, length)) for config in configs
+        beam_memory(config, batch, size, first_stage(config, length)) for config in configs
     )
     free = available_memory()
     if free is not None and needed > free:
         raise ValueError(
-            f"A beam of {beam_size} for {batch} {'sentence' if batch == 1 else 'sentences'} at a "
+            f"A beam of {size} for {batch} {'sentence' if batch == 1 else 'sentences'} at a "
             f"time needs about {gigabytes(needed)} of memory, but only {gigabytes(free)} is "
             "available: lower the `size` of the beam or `batch_size`. "
-            f"Received: size={beam_size}, batch_size={batch}."
+            f"Received: size={size}, batch_size={batch}."
         )
 
 

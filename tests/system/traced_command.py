@@ -1,0 +1,62 @@
+"""Runs a command and writes which files execute functions, and which of them hold the beam.
+
+    python traced_command.py RESULT SIZE ARGUMENTS...
+
+A function counts from the call of the command on; bodies of modules and classes do not count, nor
+what runs while a module is imported. A file holds the beam if a local variable of one of these
+functions is the `Beam`, or a number with the value of SIZE, which no other number should have.
+"""
+
+import inspect
+import json
+import os
+import pathlib
+import sys
+
+import keras_transformer
+from keras_transformer.cli.main import cli
+
+ROOT = pathlib.Path(keras_transformer.__file__).resolve().parents[1]
+executed, beams, sizes, names = set(), set(), set(), {}
+importing = 0
+
+
+def name_of(code):
+    """Returns the path of a function's file in the product, or `None`."""
+    if code not in names:
+        path = pathlib.Path(os.path.realpath(code.co_filename))
+        inside = path.is_relative_to(ROOT) and "site-packages" not in path.parts
+        own = inside and bool(code.co_flags & inspect.CO_OPTIMIZED)  # no body of a class
+        names[code] = path.relative_to(ROOT).as_posix() if own else None
+    return names[code]
+
+
+def trace(frame, event, argument):
+    """Notes the file of a function that is called or returns."""
+    global importing
+    if event not in ("call", "return"):
+        return
+    if frame.f_code.co_name == "<module>":
+        importing += 1 if event == "call" else -1
+        return
+    name = name_of(frame.f_code)
+    if name is None or importing:
+        return
+    executed.add(name)
+    if event == "return":
+        values = list(frame.f_locals.values())
+        if any(type(value).__name__ == "Beam" for value in values):
+            beams.add(name)
+        if any(type(value) is int and value == size for value in values):
+            sizes.add(name)
+
+
+result, size, *arguments = sys.argv[1:]
+size = int(size)
+sys.setprofile(trace)
+try:
+    cli(arguments, standalone_mode=False)
+finally:
+    sys.setprofile(None)
+files = {"executed": executed, "beams": beams, "sizes": sizes}
+pathlib.Path(result).write_text(json.dumps({key: sorted(files[key]) for key in files}))
