@@ -25,7 +25,8 @@ from command import RESULTS, describe_machine, names
 from rich.console import Console
 from rich.table import Table
 
-from keras_transformer.config import BlockConfig, Position
+from keras_transformer.config import BlockConfig
+from keras_transformer.positions import Position
 from keras_transformer.tasks import TASKS, open_run
 from keras_transformer.training.data.sources import open_source
 from keras_transformer.training.evaluate import read_columns
@@ -33,7 +34,9 @@ from keras_transformer.training.settings.toml import SettingsError, load_setting
 from keras_transformer.training.train import train
 
 # All that a decoder can have.
-POSITIONS = tuple(name for name in Position.__args__ if name != "disentangled")
+POSITIONS = tuple(
+    name for name in Position.kinds() if name not in ("disentangled", "sinusoidal_grid")
+)
 # Limits of "about twice as long", relative to the training length.
 LONGER = (1.5, 2.5)
 
@@ -75,7 +78,7 @@ def _settings(config, position, updates, length, score, seed):
     try:
         whole = load_settings(config)
         changes = {
-            "model.position": position,
+            "model.position": _position(position, length),
             "model.score": score,
             "model.max_length": 4 * length,
             "data.max_length": length,
@@ -83,22 +86,23 @@ def _settings(config, position, updates, length, score, seed):
             "training.seed": seed,
             "training.validate_every": max(1, updates // 2),
             "schedule.warmup_steps": min(whole.schedule.warmup_steps, max(1, updates // 4)),
-            **_shared_distances(position, length),
         }
         return load_settings(config, [f"{key}={value}" for key, value in changes.items()])
     except SettingsError as error:
         raise click.ClickException(str(error)) from error
 
 
-def _shared_distances(position, length):
-    """Returns settings with which the parameter shared by all long distances is trained.
+def _position(position, length):
+    """Returns a position in TOML, with which the parameter shared by long distances is trained.
 
     With the settings of the papers, longer sentences would need parameters that are never trained.
     """
-    options = {"model.relative_distance": 3 * length // 4}
+    distance, buckets = 3 * length // 4, length // 4 * 4
+    if position == "relative":
+        return f'{{ kind = "relative", distance = {distance} }}'
     if position == "t5":
-        options["model.relative_buckets"] = length // 4 * 4
-    return options if position in ("relative", "t5") else {}
+        return f'{{ kind = "t5", distance = {distance}, buckets = {buckets} }}'
+    return position
 
 
 def _measure(settings, place, length):

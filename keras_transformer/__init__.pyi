@@ -20,7 +20,7 @@ from .layers.masks import (
     padding_mask as padding_mask,
 )
 from .layers.dot_product import dot_product_attention as dot_product_attention
-from .layers.scores import (
+from .scores import (
     Additive as Additive,
     AttentionScore as AttentionScore,
     DotProduct as DotProduct,
@@ -31,19 +31,22 @@ from .layers.attention import MultiHeadSelfAttention as MultiHeadSelfAttention
 from .layers.cross_attention import MultiHeadCrossAttention as MultiHeadCrossAttention
 from .layers.recurrence.ssru import SSRU as SSRU
 from .layers.feed_forward import FeedForward as FeedForward
-from .layers.positions import (
+from .positions import (
     Alibi as Alibi,
     Binary as Binary,
     Disentangled as Disentangled,
     Learned as Learned,
+    LinearScaling as LinearScaling,
+    Llama3Scaling as Llama3Scaling,
     Position as Position,
     Relative as Relative,
     Rotary as Rotary,
     Sinusoidal as Sinusoidal,
+    SinusoidalGrid as SinusoidalGrid,
     T5Bias as T5Bias,
+    YarnScaling as YarnScaling,
     sinusoids as sinusoids,
 )
-from .layers.positions.grid import SinusoidalGrid as SinusoidalGrid
 from .layers.inputs.embedding import PositionalEmbedding as PositionalEmbedding
 from .layers.inputs.patches import PatchEmbedding as PatchEmbedding
 from .layers.inputs.series import SeriesEmbedding as SeriesEmbedding

@@ -36,3 +36,19 @@ def lazy_names(
         return sorted({*vars(sys.modules[package]), *modules})
 
     return get, names, sorted(modules)
+
+
+class LazyModule:
+    """A module that is imported when one of its attributes is first read.
+
+    Args:
+        name: Full name of the module.
+    """
+
+    def __init__(self, name: str):
+        self._name = name
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(importlib.import_module(self._name), name)
+        setattr(self, name, value)
+        return value

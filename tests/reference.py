@@ -150,30 +150,30 @@ def sinusoids(length, d_model, layout="interleaved", endpoint=False):
     return table
 
 
-def rotation(position, rate, config):
+def rotation(position, rate, scaling):
     """The angle of a position; Llama 3.1 and YaRN slow down long waves, and some in part."""
-    if config is None or not config.rotary_factor:
+    if scaling is None:
         return position * rate
-    if not config.rotary_short_wave or 2 * math.pi / rate > config.rotary_long_wave:
-        return position * rate / config.rotary_factor
-    if 2 * math.pi / rate < config.rotary_short_wave:
+    if scaling.kind == "linear" or 2 * math.pi / rate > scaling.long_wave:
+        return position * rate / scaling.factor
+    if 2 * math.pi / rate < scaling.short_wave:
         return position * rate
-    if config.rotary_log_ramp:
-        octaves = math.log2(config.rotary_long_wave / config.rotary_short_wave)
-        share = math.log2(config.rotary_long_wave * rate / (2 * math.pi)) / octaves
-        return position * ((1 - share) * rate / config.rotary_factor + share * rate)
-    turns = config.rotary_long_wave * rate / (2 * math.pi)
-    share = (turns - 1) / (config.rotary_long_wave / config.rotary_short_wave - 1)
-    return position * ((1 - share) * rate / config.rotary_factor + share * rate)
+    if scaling.kind == "yarn":
+        octaves = math.log2(scaling.long_wave / scaling.short_wave)
+        share = math.log2(scaling.long_wave * rate / (2 * math.pi)) / octaves
+        return position * ((1 - share) * rate / scaling.factor + share * rate)
+    turns = scaling.long_wave * rate / (2 * math.pi)
+    share = (turns - 1) / (scaling.long_wave / scaling.short_wave - 1)
+    return position * ((1 - share) * rate / scaling.factor + share * rate)
 
 
-def rotated(heads, base=10000, config=None):
+def rotated(heads, base=10000, scaling=None):
     """Rotary positions: each pair of features as a complex number, times e^(i angle)."""
     out, half = np.zeros(heads.shape), heads.shape[-1] // 2
     for b, t, h, i in np.ndindex(*heads.shape[:3], half):
         point = complex(heads[b, t, h, i], heads[b, t, h, i + half])
-        point *= np.exp(1j * rotation(t, 1 / base ** (i / half), config))
-        point *= (config and config.rotary_scale) or 1
+        point *= np.exp(1j * rotation(t, 1 / base ** (i / half), scaling))
+        point *= scaling.scale if scaling is not None and scaling.kind == "yarn" else 1
         out[b, t, h, i], out[b, t, h, i + half] = point.real, point.imag
     return out
 
@@ -249,14 +249,13 @@ def score_of(weights, kind):
 
 def relation(weights, position, length, causal, config):
     """Returns the effect of a position on a self-attention, as arguments of `multi_head`."""
-    if position == "rotary":
-        return {"turn": lambda heads: rotated(heads, config.rotary_base or 10000, config)}
-    if position == "alibi":
+    if position.kind == "rotary":
+        return {"turn": lambda heads: rotated(heads, position.base, position.scaling)}
+    if position.kind == "alibi":
         return {"bias": alibi(SLOPES[config.num_heads], length)}
-    if position == "t5":
-        farthest = config.relative_distance or 128
-        return {"bias": t5_bias(weights["distance_bias"], length, farthest, causal)}
-    if position == "relative":
+    if position.kind == "t5":
+        return {"bias": t5_bias(weights["distance_bias"], length, position.distance, causal)}
+    if position.kind == "relative":
         names = {"key_vectors": "relative_keys", "value_vectors": "relative_values"}
         return {key: clipped(weights[name], length, causal) for key, name in names.items()}
     return {}
@@ -275,7 +274,7 @@ def attention_of_kind(weights, x, memory, allowed, num_heads, kind=None, causal=
     if memory is x and kind.window is not None:
         near = [[abs(i - j) <= kind.window for j in range(len(x[0]))] for i in range(len(x[0]))]
         allowed = allowed & np.array(near)
-    score = score_of(weights, kind.score)
+    score = score_of(weights, kind.score.kind)
     return multi_head(weights, x, memory, allowed, num_heads, score=score, **options)
 
 
@@ -409,14 +408,14 @@ def decoder_block(
 
 
 def of_block(kind, number):
-    """Returns a block's settings of attention: no window if it is global, else the local base."""
+    """Returns a block's settings: no window if it is global, otherwise the local position."""
     if kind is None or kind.window is None:
         return kind
     changed = copy.copy(kind)
     if kind.global_every and number % kind.global_every == 0:
         object.__setattr__(changed, "window", None)
-    elif kind.local_rotary_base:
-        object.__setattr__(changed, "rotary_base", kind.local_rotary_base)
+    elif kind.local_position:
+        object.__setattr__(changed, "position", kind.local_position)
     return changed
 
 
@@ -527,7 +526,7 @@ def transformer(weights, config, source, target, record=None):
     }
     memory = encoder(
         scope(weights, "encoder"),
-        embedding(source_weights, source, config.position),
+        embedding(source_weights, source, config.position.kind),
         everyone(source.shape[1], source != config.pad_id),
         config.num_layers,
         record=record.setdefault("encoder", {}),
@@ -538,7 +537,7 @@ def transformer(weights, config, source, target, record=None):
         embedding(
             target_weights,
             target,
-            config.position,
+            config.position.kind,
             zero_start=getattr(config, "decoder_start", "token") == "zeros",
         ),
         memory,

@@ -7,6 +7,7 @@ from keras_transformer.tasks import TASKS
 from keras_transformer.tasks.run import Run
 from keras_transformer.training.settings.schema import Settings
 from keras_transformer.training.settings.toml import save_settings
+from keras_transformer.variants import short
 
 
 def write_converted(checkpoint, path) -> Run:
@@ -76,7 +77,7 @@ def settings_of(config, tokenizers, task="translation") -> Settings:
     special = {name for name in options if options[name].metadata["set_by"] is not None}
     flat = config.to_flat()
     fields = {
-        name: value
+        name: short(value)
         for name, value in flat.items()
         if name not in special | config.follow and value is not None
     }

@@ -3,11 +3,19 @@
 from typing import Any
 
 from keras_transformer import activations
-from keras_transformer.config.block import head_sizes
-from keras_transformer.config.positions import ROTARY_BASE
 from keras_transformer.config.rules import OutputRules
 from keras_transformer.export.ctranslate2.engine import load_ctranslate2
 from keras_transformer.export.errors import ExportError
+from keras_transformer.positions import (
+    Alibi,
+    LinearScaling,
+    Llama3Scaling,
+    Relative,
+    Rotary,
+    T5Bias,
+)
+from keras_transformer.scores import DotProduct, General, ScaledDotProduct
+from keras_transformer.variants import given_options, short
 
 # Our names of activations and CTranslate2's.
 ACTIVATIONS = {
@@ -18,16 +26,19 @@ ACTIVATIONS = {
     "tanh": "Tanh",
     "sigmoid": "Sigmoid",
 }
-POSITIONS = ("sinusoidal", "learned", "binary", "none", "relative", "t5", "rotary", "alibi")
+# Positions, with those of their options that the layout expresses.
+POSITIONS = {
+    **{"sinusoidal": ("layout", "endpoint", "offset"), "learned": (), "binary": (), "none": ()},
+    **{"relative": ("distance",), "t5": ("distance", "buckets", "shared")},
+    **{"rotary": ("base", "scaling"), "alibi": ()},
+}
 # Attention scores that are a product of queries and keys.
-PRODUCTS = ("scaled_dot_product", "dot_product", "general")
+PRODUCTS = (ScaledDotProduct, DotProduct, General)
 # Options of a stack of which the layout expresses at least some values; `_reasons` names the other
 # values. Any option that is not listed, such as one that is new, must have its default.
 EXPRESSED = {
     *("num_layers", "d_model", "max_length", "final_norm", "embedding_norm", "autoregression"),
-    *("position", "sinusoid_layout", "sinusoid_endpoint", "position_offset"),
-    *("rotary_base", "rotary_factor", "rotary_short_wave", "rotary_long_wave"),
-    *("relative_distance", "relative_buckets", "share_positions", "attends_to_start"),
+    *("position", "attends_to_start"),
     *("num_heads", "num_key_value_heads", "d_ff", "d_k", "d_v", "score"),
     *("dropout", "attention_dropout", "activation_dropout"),  # only in training
     *("activation", "feed_forward_type", "feed_forward_bias"),
@@ -43,7 +54,7 @@ def options_of(stack, is_decoder) -> dict[str, Any]:
         stack: The `StackConfig`.
         is_decoder: Whether it is a decoder, which has more options than an encoder.
     """
-    block = stack.block
+    block, position = stack.block, stack.position
     options = {
         "num_layers": stack.num_layers,
         "num_heads": block.num_heads,
@@ -53,30 +64,30 @@ def options_of(stack, is_decoder) -> dict[str, Any]:
         "layernorm_embedding": stack.embedding_norm,
         "ffn_glu": block.is_gated,
         "rms_norm": block.norm_type == "rms",
-        "relative_position": stack.position == "relative",
-        "relative_attention_bias": stack.position == "t5",
+        "relative_position": isinstance(position, Relative),
+        "relative_attention_bias": isinstance(position, T5Bias),
         "qk_norm": block.query_key_norm == "rms",
     }
     if _shares_keys(block):
-        d_k, d_v = _head_sizes(stack)
+        d_k, d_v = stack.head_sizes
         options |= {"num_heads_kv": block.num_key_value_heads, "head_dim": max(d_k, d_v)}
-    if stack.position == "rotary":
-        options["rotary_dim"] = _head_sizes(stack)[0]
+    if isinstance(position, Rotary):
+        options["rotary_dim"] = stack.head_sizes[0]
         options["rotary_interleave"] = False
-        options["rotary_base"] = stack.rotary_base or ROTARY_BASE
-        options |= _scaling(stack)
+        options["rotary_base"] = position.base
+        options |= _scaling(position.scaling)
     if is_decoder:
-        options["alibi"] = stack.position == "alibi"
+        options["alibi"] = isinstance(position, Alibi)
     return options
 
 
-def _scaling(stack):
+def _scaling(scaling):
     """Returns the options of rotary positions that are divided by a factor."""
-    if stack.rotary_factor is None:
+    if scaling is None:
         return {}
     kinds = load_ctranslate2().specs.attention_spec.RotaryScalingType
-    kind = kinds.Linear if stack.rotary_short_wave is None else kinds.Llama3
-    return {"rotary_scaling_type": kind, "rotary_scaling_factor": stack.rotary_factor}
+    kind = kinds.Linear if isinstance(scaling, LinearScaling) else kinds.Llama3
+    return {"rotary_scaling_type": kind, "rotary_scaling_factor": scaling.factor}
 
 
 def check_run(config, tokenizers, quantize="none", origin=None) -> None:
@@ -94,7 +105,7 @@ def check_expressible(config, origin=None) -> None:
     """
     epsilons = {stack.block.layer_norm_epsilon for stack in config.stacks}
     reasons = [reason for stack in config.stacks for reason in _reasons(stack)]
-    if config.encoder is not None and config.encoder.position == "alibi":
+    if config.encoder is not None and isinstance(config.encoder.position, Alibi):
         reasons.append("alibi positions of an encoder")
     if getattr(config.input, "embedding_size", None) is not None:
         reasons.append("embeddings with a width of their own (`embedding_size`)")
@@ -115,14 +126,15 @@ def _reasons(stack):
     """Returns names of what CTranslate2 cannot express in a stack, a list."""
     if stack.is_recurrent:
         return ["a decoder of SSRUs"]
-    block = stack.block
+    block, position = stack.block, stack.position
     _activation(block.activation)
-    general, sizes = block.score == "general", {*_head_sizes(stack)}
+    general, sizes = isinstance(block.score, General), {*stack.head_sizes}
     normed = block.query_key_norm != "none"
     reasons = {
-        f"{stack.position} positions": stack.position not in POSITIONS,
-        f"{block.score} scores": block.score not in PRODUCTS,
-        "general scores of rotary positions": general and stack.position == "rotary",
+        f"{position} positions": not _is_known(position),
+        "yarn's scaling of rotary positions": _has_yarn(position),
+        f"{block.score.kind} scores": type(block.score) not in PRODUCTS,
+        "general scores of rotary positions": general and isinstance(position, Rotary),
         "general scores of normalised queries (`query_key_norm`)": general and normed,
         "normalised heads of two sizes (`query_key_norm`)": normed and len(sizes) > 1,
         "layer normalisation of queries and keys": block.query_key_norm == "layer",
@@ -130,7 +142,7 @@ def _reasons(stack):
         "a first block without its first norm": stack.first_norm is False,
         "a final norm after post-norm blocks": stack.has_final_norm and not block.is_pre_norm,
     }
-    values = stack.to_flat()
+    values = short(stack.to_flat())
     others = [
         f"`{name}`"
         for name, field in stack.options().items()
@@ -143,9 +155,15 @@ def _shares_keys(block):
     return block.num_key_value_heads not in (None, block.num_heads)
 
 
-def _head_sizes(stack):
-    block = stack.block
-    return head_sizes(stack.d_model, block.num_heads, block.d_k, block.d_v)
+def _is_known(position):
+    """Returns whether the layout expresses a position with all options that are not defaults."""
+    expressed = POSITIONS.get(vars(type(position)).get("kind"))
+    return expressed is not None and {*given_options(position)} <= {*expressed}
+
+
+def _has_yarn(position):
+    scaling = position.scaling if isinstance(position, Rotary) else None
+    return not isinstance(scaling, LinearScaling | Llama3Scaling | None)
 
 
 def _name_of_silent_ids(origin):

@@ -8,8 +8,8 @@ import math
 
 import numpy as np
 
-from keras_transformer.layers.positions import FixedPosition, Learned
-from keras_transformer.layers.scores import DotProduct, General
+from keras_transformer.positions import FixedPosition, Learned
+from keras_transformer.scores import DotProduct, General
 
 # CTranslate2 truncates inputs at 1,024 and outputs at 256 tokens by default. With this number of
 # positions, the defaults also work for a model that was trained on shorter sentences.
@@ -85,12 +85,13 @@ def _fill_waves(spec, position):
     CTranslate2 has them as parts of a length, which may be any. Its specification in Python does
     not declare this length and the factor, without which it divides no position.
     """
-    length = math.ceil(position.long_wave)
-    spec.rotary_low_freq_factor = np.float32(length / position.long_wave)
-    spec.rotary_high_freq_factor = np.float32(length / position.short_wave)
+    scaling = position.scaling
+    length = math.ceil(scaling.long_wave)
+    spec.rotary_low_freq_factor = np.float32(length / scaling.long_wave)
+    spec.rotary_high_freq_factor = np.float32(length / scaling.short_wave)
     vars(spec).update(
         original_max_position_embeddings=np.int32(length),
-        rotary_scaling_factor=np.float32(position.factor),
+        rotary_scaling_factor=np.float32(scaling.factor),
     )
 
 

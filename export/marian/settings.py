@@ -2,9 +2,11 @@
 
 from typing import Any
 
+from keras_transformer.positions import Sinusoidal
 from keras_transformer.pretrained.families.marian import ACTIVATIONS, EPSILON, EXPRESSIBLE, OURS
 from keras_transformer.pretrained.files.marian.gelu import EXACT_SINCE
 from keras_transformer.pretrained.files.marian.gelu import OURS as WRITTEN_HERE
+from keras_transformer.scores import ScaledDotProduct
 
 
 def from_config(config, sizes) -> dict[str, Any]:
@@ -74,11 +76,8 @@ def unexpressed(config) -> tuple[str, str] | None:
     """
     wanted = {
         "norm": "post",
-        "position": "sinusoidal",
-        "sinusoid_layout": "halves",
-        "sinusoid_endpoint": True,
-        "position_offset": 0,
-        "score": "scaled_dot_product",
+        "position": Sinusoidal("halves", endpoint=True),
+        "score": ScaledDotProduct(),
         "decoder_start": "zeros",
         "layer_norm_epsilon": EPSILON,
         "embedding_scale": None,

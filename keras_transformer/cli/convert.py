@@ -2,12 +2,12 @@
 
 import click
 
+from keras_transformer.arguments import options_of
 from keras_transformer.checkpoint_hints import quoted
 from keras_transformer.cli.command import EXISTING_FILE, FOLDER, LeanSubcommands, max_length, warn
 from keras_transformer.cli.help import option
 from keras_transformer.cli.places import check_folder
 from keras_transformer.cli.search_options import line_of
-from keras_transformer.config.arguments import options_of
 from keras_transformer.config.rules import LEAST_FACTOR
 from keras_transformer.config.stack import StackConfig
 

@@ -1,6 +1,5 @@
 """`keras-transformer plot`: a command for each kind of plot."""
 
-import typing
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -10,8 +9,8 @@ import click
 from keras_transformer.cli.command import FILE, FOLDER, Subcommands, refuse, warn
 from keras_transformer.cli.help import count, option
 from keras_transformer.cli.places import check_output
-from keras_transformer.config.block import Position
 from keras_transformer.plots.figure import FORMATS, save_figure
+from keras_transformer.positions import Position
 from keras_transformer.tasks.attention import CLASS, KINDS, SOUND
 
 
@@ -96,7 +95,7 @@ def attention(model, sentence, output, layers, kind, html) -> None:
 @OUTPUT
 @option(
     "--kind",
-    type=click.Choice(typing.get_args(Position)),
+    type=click.Choice(list(Position.kinds())),
     default="sinusoidal",
     help="Position encoding, as in the setting model.position. It must be a fixed one.",
 )

@@ -1,7 +1,7 @@
 """Configurations of models, composed of parts, with a preset for every row of Table 3."""
 
-from keras_transformer.config.block import BlockConfig, Position, Score, head_sizes
-from keras_transformer.config.model import ModelConfig, OldConfigurationError
+from keras_transformer.config.block import BlockConfig, head_sizes
+from keras_transformer.config.model import ModelConfig
 from keras_transformer.config.named import (
     ClassifierConfig,
     EmbedderConfig,
@@ -14,6 +14,7 @@ from keras_transformer.config.named import (
     TokenClassifierConfig,
     TransformerConfig,
 )
+from keras_transformer.config.part_config import OldConfigurationError
 from keras_transformer.config.presets import PRESETS
 from keras_transformer.config.stack import StackConfig
 
@@ -27,8 +28,6 @@ __all__ = [
     "MaskedLanguageModelConfig",
     "ModelConfig",
     "OldConfigurationError",
-    "Position",
-    "Score",
     "SeriesConfig",
     "SpanPredictorConfig",
     "SpeechTransformerConfig",

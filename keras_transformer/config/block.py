@@ -2,9 +2,9 @@
 
 import dataclasses
 import functools
-import typing
 from typing import Annotated, Literal
 
+from keras_transformer.arguments import documented, option
 from keras_transformer.checks import (
     check_activation,
     check_count,
@@ -12,28 +12,14 @@ from keras_transformer.checks import (
     check_positive,
     check_rate,
 )
-from keras_transformer.config.arguments import documented, option
 from keras_transformer.config.part_config import PartConfig
-from keras_transformer.variants import check_variant, own_class
+from keras_transformer.scores import AttentionScore
 
 Count = Annotated[int, check_count]
 OptionalCount = Annotated[int | None, functools.partial(check_count, optional=True)]
 OptionalFlag = Annotated[bool | None, functools.partial(check_flag, optional=True)]
 Rate = Annotated[float, check_rate]
-AttentionPosition = Literal["none", "rotary", "relative", "alibi", "t5", "disentangled"]
-Position = Literal[
-    "sinusoidal", "learned", "binary", "rotary", "relative", "alibi", "t5", "disentangled", "none"
-]
-# A position or a score is a name, an object, or the name of a registered class: see `Variant`.
-PositionOption = Annotated[
-    str, functools.partial(check_variant, "position", typing.get_args(Position))
-]
-AttentionPositionOption = Annotated[
-    str, functools.partial(check_variant, "position", typing.get_args(AttentionPosition))
-]
 Autoregression = Literal["self_attention", "ssru"]
-Score = Literal["scaled_dot_product", "dot_product", "general", "additive"]
-ScoreOption = Annotated[str, functools.partial(check_variant, "score", typing.get_args(Score))]
 
 # The linear projections of attention, in the order of section 3.2.2.
 PROJECTIONS = ("query", "key", "value", "output")
@@ -166,13 +152,13 @@ class BlockConfig(PartConfig):
         all heads share: `"rms"`, as in Qwen3, or `"layer"` (Henry et al., 2020). `"none"`: heads
         are not normalised.""",
     )
-    score: ScoreOption = option(
+    score: AttentionScore = option(
         "scaled_dot_product",
         """Scoring function of attention: `"scaled_dot_product"` (Eq. 1), `"dot_product"`, which is
         not divided by `sqrt(d_k)`, `"general"`, with a matrix between query and key (Luong et al.,
         2015), or `"additive"`, a network with one hidden layer (Bahdanau et al., 2015), which is
-        slower. Or the name of a class registered with Keras, such as `"my_package>MyScore"`; in
-        Python also an `AttentionScore`.""",
+        slower. In Python also an `AttentionScore`, which may be one of your own.""",
+        of=AttentionScore,
     )
     feed_forward_bias: bool = option(
         True, "Adds a bias to the two layers of the feed-forward network, as in the paper."
@@ -180,21 +166,12 @@ class BlockConfig(PartConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_groups(self.num_heads, self.num_key_value_heads, self.score_is("is_product"))
+        check_groups(self.num_heads, self.num_key_value_heads, self.score.is_product)
         if not self.norm_bias and self.norm_type == "rms":
             raise ValueError(
                 "`norm_bias` has no effect on RMS normalisations, which have no offset. "
                 "Received: norm_bias=False, norm_type='rms'."
             )
-
-    def score_is(self, trait: str) -> bool:
-        """Returns whether the score is a product or linear.
-
-        Args:
-            trait: An attribute of `AttentionScore`, `"is_product"` or `"is_linear"`.
-        """
-        own = own_class("score", self.score)
-        return self.score != "additive" if own is None else getattr(own, trait)
 
     @property
     def is_pre_norm(self) -> bool:

@@ -4,8 +4,8 @@ import dataclasses
 import typing
 from typing import Annotated, Any, Literal
 
+from keras_transformer.arguments import documented, option
 from keras_transformer.checks import check_choice, check_positive, is_integer
-from keras_transformer.config.arguments import documented, option
 from keras_transformer.config.block import Count, OptionalCount
 from keras_transformer.config.part_config import PartConfig
 from keras_transformer.config.table_format import TableFormat

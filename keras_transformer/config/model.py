@@ -5,6 +5,7 @@ import inspect
 from typing import Any, ClassVar, TypeVar
 
 from keras_transformer.checks import check_count
+from keras_transformer.config.part_config import OldConfigurationError
 from keras_transformer.config.parts import (
     PARTS,
     STACKS,
@@ -26,10 +27,6 @@ EARLIER = (
 
 class DifferentPartsError(AttributeError, ValueError):
     """Error for reading an option of a model that differs between its parts."""
-
-
-class OldConfigurationError(ValueError):
-    """Error for a configuration of an earlier version, which is not composed of parts."""
 
 
 @dataclasses.dataclass(init=False, unsafe_hash=True)  # frozen by `__setattr__`

@@ -11,6 +11,7 @@ from keras_transformer.config.parts import Part
 from keras_transformer.config.recurrent import Cells, RecurrentConfig
 from keras_transformer.config.speech_input import SpeechInput
 from keras_transformer.config.stack import StackConfig
+from keras_transformer.positions import Binary
 
 # Options of inputs that only a text that is read has, not one that is generated.
 OF_TEXTS = ("segments", "embedding_size")
@@ -42,7 +43,7 @@ class TransformerConfig(ModelConfig):
         (1024, 16, 0.3)
         >>> config = TransformerConfig(position="rotary", decoder={"position": "alibi"})
         >>> config.encoder.position, config.decoder.position
-        ('rotary', 'alibi')
+        (Rotary(), Alibi())
 
     Reference: Vaswani et al. (2017), Table 3.
     """
@@ -242,10 +243,10 @@ class ImageClassifierConfig(ModelConfig):
 
     def check(self) -> None:  # noqa: D102
         super().check()
-        if self.encoder.position == "binary":
+        if isinstance(self.encoder.position, Binary):
             raise ValueError(
                 "`position` must not be binary for patches, which have a row and a column. "
-                "Received: position='binary'."
+                f"Received: position={self.encoder.position}."
             )
 
 

@@ -3,14 +3,15 @@
 import dataclasses
 from typing import Any, TypeVar
 
+from keras_transformer.arguments import options_of
 from keras_transformer.checks import check_fields
-from keras_transformer.config.arguments import options_of
-from keras_transformer.variants import plain, restored
+from keras_transformer.variants import make_fields, plain
 
 Part = TypeVar("Part", bound="PartConfig")
 
-# Options that may be objects, and what their objects are.
-VARIANTS = {"position": "position", "attention_position": "position", "score": "score"}
+
+class OldConfigurationError(ValueError):
+    """Error for a configuration of an earlier version, whose parts or options were others."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -23,10 +24,7 @@ class PartConfig:
     """
 
     def __post_init__(self) -> None:
-        for name in VARIANTS:
-            if hasattr(self, name):  # from a file
-                value = restored(VARIANTS[name], getattr(self, name))
-                object.__setattr__(self, name, value)
+        make_fields(self)
         check_fields(self)
 
     def check_with(self, config: Any) -> None:
@@ -47,24 +45,23 @@ class PartConfig:
 
     def to_flat(self) -> dict[str, Any]:
         """Returns the options by name: plain values, positions and scores."""
-        return dataclasses.asdict(self)
+        return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
 
     @classmethod
     def from_dict(cls: type[Part], fields: dict[str, Any]) -> Part:
         """Returns the configuration from a result of `to_dict`.
 
         Raises:
-            ValueError: If an option is unknown.
+            OldConfigurationError: If an option is unknown.
         """
-        known = [field.name for field in dataclasses.fields(cls)]
-        unknown = sorted({*fields} - {*known})
+        unknown = sorted({*fields} - {field.name for field in dataclasses.fields(cls)})
         if unknown:
-            raise ValueError(
-                f"`{cls.__name__}` has the options {', '.join(known)}. "
-                f"Received: {', '.join(unknown)}."
+            raise OldConfigurationError(
+                f"has options of another version, {', '.join(unknown)}: train the model again, or "
+                "convert its checkpoint again."
             )
         return cls(**fields)
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the options as a dictionary of plain values."""
-        return plain(dataclasses.asdict(self))
+        return plain(PartConfig.to_flat(self))

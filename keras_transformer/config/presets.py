@@ -1,5 +1,7 @@
 """Presets: every row of Table 3, two small models, and SSRU students as in Firefox."""
 
+from keras_transformer.positions import Sinusoidal
+
 # Not in the paper: common options of the SSRU students that Firefox ships. They follow Marian's
 # arithmetic, so that `export marian` can write them. Junczys-Dowmunt et al. (2018), "Marian:
 # Cost-effective High-Quality Neural Machine Translation in C++"; SSRU: Kim et al. (2019). Their
@@ -9,8 +11,7 @@ _STUDENT = {
     "decoder_start": "zeros",
     "attention_bias": True,
     "output_bias": True,
-    "sinusoid_layout": "halves",
-    "sinusoid_endpoint": True,
+    "position": Sinusoidal("halves", endpoint=True),
     "num_layers": 6,
     "num_heads": 8,
     "d_ff": 1536,

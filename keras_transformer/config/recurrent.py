@@ -3,10 +3,12 @@
 import dataclasses
 from typing import Annotated, Literal
 
+from keras_transformer.arguments import documented, option, options_of
 from keras_transformer.checks import check_positive
-from keras_transformer.config.arguments import documented, option, options_of
-from keras_transformer.config.block import BlockConfig, Count, OptionalCount, Rate, ScoreOption
+from keras_transformer.config.block import BlockConfig, Count, OptionalCount, Rate
 from keras_transformer.config.part_config import PartConfig
+from keras_transformer.scores import AttentionScore
+from keras_transformer.variants import short
 
 Cells = Literal["lstm", "gru", "lstm_attention", "gru_attention"]
 # Options that have an effect only if self-attention follows the recurrent layers.
@@ -47,13 +49,13 @@ class RecurrentConfig(PartConfig):
     d_v: OptionalCount = option(None, _help("d_v"))
     attention_dropout: Rate = option(0.0, _help("attention_dropout"))
     attention_bias: bool = option(False, _help("attention_bias"))
-    score: ScoreOption = option("scaled_dot_product", _help("score"))
+    score: AttentionScore = option("scaled_dot_product", _help("score"), of=AttentionScore)
     layer_norm_epsilon: Annotated[float, check_positive] = option(1e-6, _help("layer_norm_epsilon"))
 
     def __post_init__(self) -> None:
         super().__post_init__()
         for name in OF_ATTENTION - {*self.options()}:
-            if getattr(self, name) != options_of(type(self))[name].default:
+            if short(getattr(self, name)) != options_of(type(self))[name].default:
                 raise ValueError(
                     f"`{name}` has no effect without a self-attention. "
                     f"Received: {name}={getattr(self, name)!r}, cells={self.cells!r}."

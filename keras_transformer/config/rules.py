@@ -6,6 +6,7 @@ import numbers
 from collections.abc import Iterable
 from typing import Annotated, Any, Literal
 
+from keras_transformer.arguments import documented, option, options_of
 from keras_transformer.checks import (
     check_count,
     check_finite,
@@ -14,7 +15,6 @@ from keras_transformer.checks import (
     is_finite,
     is_integer,
 )
-from keras_transformer.config.arguments import documented, option, options_of
 from keras_transformer.config.part_config import PartConfig
 
 LEAST_FACTOR = 0.1

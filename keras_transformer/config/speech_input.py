@@ -5,8 +5,8 @@ import functools
 import math
 from typing import Annotated
 
+from keras_transformer.arguments import documented, option
 from keras_transformer.checks import check_activation, check_count, check_positive
-from keras_transformer.config.arguments import documented, option
 from keras_transformer.config.block import Count
 from keras_transformer.config.part_config import PartConfig
 from keras_transformer.tensors import Tensor

@@ -4,8 +4,8 @@ import dataclasses
 import functools
 from typing import Annotated, Any
 
+from keras_transformer.arguments import documented, option
 from keras_transformer.checks import check_positive, is_integer
-from keras_transformer.config.arguments import documented, option
 from keras_transformer.config.block import Count
 from keras_transformer.config.part_config import PartConfig
 

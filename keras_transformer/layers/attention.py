@@ -7,13 +7,14 @@ import keras
 import numpy as np
 from keras import ops
 
+from keras_transformer import positions
 from keras_transformer.checks import check_count, check_flag, is_integer
-from keras_transformer.layers import positions
 from keras_transformer.layers.dot_product import attend_to_parts
 from keras_transformer.layers.masks import causal_mask, join_masks, start_mask, window_mask
 from keras_transformer.layers.multi_head import NORM_EPSILON, MultiHeadAttention
-from keras_transformer.layers.scores import AttentionScore
+from keras_transformer.scores import AttentionScore
 from keras_transformer.tensors import Shape, Tensor
+from keras_transformer.variants import plain
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
@@ -77,7 +78,7 @@ class MultiHeadSelfAttention(MultiHeadAttention):
         dropout: float = 0.0,
         use_bias: bool | Sequence[str] = False,
         causal: bool = False,
-        position: positions.Position | str | None = None,
+        position: positions.Position | str | dict[str, Any] | None = None,
         score: AttentionScore | str = "scaled_dot_product",
         num_key_value_heads: int | None = None,
         window: int | None = None,
@@ -288,7 +289,7 @@ class MultiHeadSelfAttention(MultiHeadAttention):
         return self._join_heads(heads), cache
 
     def get_config(self) -> dict[str, Any]:  # noqa: D102
-        position = positions.serialize(self.position)
+        position = plain(self.position)
         return {
             **super().get_config(),
             "causal": self.causal,

@@ -1,13 +1,12 @@
 """Scaled dot-product attention (section 3.2.1, Eq. 1), and attention by other scores."""
 
-import math
 from collections.abc import Callable
 
-import keras
 from keras import ops
 
 from keras_transformer.layers.gradients import custom_gradient
 from keras_transformer.layers.kernels import similarity
+from keras_transformer.products import at_least_float32, for_every_position, scaled
 from keras_transformer.tensors import Tensor
 
 # Replaces the scores of masked keys. It is far below any real score, and finite.
@@ -51,11 +50,6 @@ def dot_product_attention(
     Reference: Vaswani et al. (2017), section 3.2.1, Eq. 1.
     """
     return attend_with_weights(similarity(scaled(query), key), value, allowed, dropout)
-
-
-def scaled(query: Tensor) -> Tensor:
-    """Returns `query / sqrt(d_k)`. Scaling before the product keeps it in the range of float16."""
-    return query * (1 / math.sqrt(query.shape[-1]))
 
 
 def attend(
@@ -208,35 +202,6 @@ def attend_to_parts(scores, values, allowed, bias=None, pairs=None) -> Tensor:
         joined = ops.cast(ops.concatenate(weights, axis=-1), values[0].dtype)
         products.append(_sum(joined, pairs))  # [B, H, T, K]
     return sum(products) / ops.cast(total, values[0].dtype)
-
-
-def for_every_position(
-    product: Callable[[Tensor, Tensor], Tensor], x: Tensor, pairs: Tensor
-) -> Tensor:
-    """Returns a product of queries with vectors that depend on the position of the query.
-
-    Computes one product over batch and heads per position, as in Shaw et al. (2018), section 3.3.
-
-    Args:
-        product: Function of `[1, T, M, X]` and `[1, T, S, K]` that returns `[1, T, M, Y]`.
-        x: `[B, H, T, X]`.
-        pairs: One vector for each pair of query and key, `[T, S, K]`; T may be 1, for all queries.
-
-    Returns:
-        `[B, H, T, Y]`.
-    """
-    batch, heads, length, size = ops.shape(x)
-    by_position = ops.transpose(x, (2, 0, 1, 3))  # [T, B, H, X]
-    by_position = ops.reshape(by_position, (1, ops.shape(pairs)[0], -1, size))  # [1, T, B * H, X]
-    products = product(by_position, ops.expand_dims(pairs, axis=0))  # [1, T, B * H, Y]
-    products = ops.reshape(products, (length, batch, heads, ops.shape(products)[-1]))
-    return ops.transpose(products, (1, 2, 0, 3))  # [B, H, T, Y]
-
-
-def at_least_float32(scores: Tensor) -> Tensor:
-    """Returns float16 and bfloat16 scores as float32, and others unchanged."""
-    half = keras.backend.standardize_dtype(scores.dtype) in ("float16", "bfloat16")
-    return ops.cast(scores, "float32") if half else scores
 
 
 def _sum(weights, pairs):

@@ -8,6 +8,7 @@ from typing import Any
 from keras import ops
 
 from keras_transformer.layers.packing import PADDED, Packing
+from keras_transformer.products import look_up
 from keras_transformer.tensors import Tensor
 
 
@@ -50,14 +51,6 @@ def keep(weights: Tensor) -> Tensor:
 def dense(layer: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
     """Returns the output of a `keras.layers.Dense` for `x` `[N, D]`."""
     return layer(x)
-
-
-def look_up(table: Tensor, tokens: Tensor) -> Tensor:
-    """Returns the rows `[B, T, D]` of a table, a variable `[V, D]`, for token ids `[B, T]`."""
-    # TensorFlow's gradient of a look-up is a list of rows with two entries for a token that occurs
-    # twice, and Keras's optimizers square them separately. The reshape makes the gradient dense.
-    whole = ops.reshape(ops.convert_to_tensor(table), table.shape)
-    return ops.take(whole, ops.cast(tokens, "int32"), axis=0)
 
 
 def project(table: Tensor, x: Tensor) -> Tensor:

@@ -8,12 +8,13 @@ from keras import ops
 
 from keras_transformer.checks import check_choice, check_count, check_positive, check_rate
 from keras_transformer.config.block import PROJECTIONS, check_groups, head_sizes
-from keras_transformer.layers import scores
 from keras_transformer.layers.attending import AttendingLayer
 from keras_transformer.layers.dot_product import attend, attend_with_weights, by_group
 from keras_transformer.layers.dropout import Dropout
 from keras_transformer.layers.normalization import norm_layer
+from keras_transformer.scores import AttentionScore
 from keras_transformer.tensors import Tensor
+from keras_transformer.variants import plain
 
 QUERY_KEY_NORMS = ("none", "layer", "rms")
 NORM_EPSILON = 1e-6
@@ -35,7 +36,7 @@ class MultiHeadAttention(AttendingLayer):
         d_v: int | None = None,
         dropout: float = 0.0,
         use_bias: bool | Sequence[str] = False,
-        score: scores.AttentionScore | str = "scaled_dot_product",
+        score: AttentionScore | str = "scaled_dot_product",
         num_key_value_heads: int | None = None,
         query_key_norm: str = "none",
         norm_epsilon: float = NORM_EPSILON,
@@ -53,7 +54,7 @@ class MultiHeadAttention(AttendingLayer):
         self.d_v = d_v
         self.dropout_rate = dropout
         self.use_bias = _projections(use_bias)
-        self.score = scores.get(score)
+        self.score = AttentionScore.make(score)
         check_groups(num_heads, num_key_value_heads, self.score.is_product)
         check_choice("query_key_norm", query_key_norm, QUERY_KEY_NORMS)
         check_positive("norm_epsilon", norm_epsilon)
@@ -194,7 +195,7 @@ class MultiHeadAttention(AttendingLayer):
             "d_v": self.d_v,
             "dropout": self.dropout_rate,
             "use_bias": _plain(self.use_bias),
-            "score": scores.serialize(self.score),
+            "score": plain(self.score),
             "num_key_value_heads": self.num_key_value_heads,
             "query_key_norm": self.query_key_norm,
             "norm_epsilon": self.norm_epsilon,

@@ -5,7 +5,6 @@ from typing import Any
 import keras
 
 from keras_transformer.config import SeriesConfig
-from keras_transformer.layers import positions
 from keras_transformer.layers.attention import MultiHeadSelfAttention
 from keras_transformer.layers.call_checks import check_positions
 from keras_transformer.layers.inputs.series import SeriesEmbedding
@@ -36,7 +35,7 @@ class ScaledSteps(ModelInput):
         if config.encoder.has_blocks:
             layers["embedding"] = SeriesEmbedding(
                 config.d_model,
-                positions.of_embedding(config.encoder),
+                config.encoder.embedded_position,
                 config.max_length,
                 config.encoder.embedding_dropout,
                 dtype=policy,

@@ -2,14 +2,11 @@
 
 from typing import TYPE_CHECKING, Any
 
-import keras  # noqa: F401  (registers all layers before one of them is imported alone)
-
 from keras_transformer.checks import check_count
-from keras_transformer.layers import positions
 from keras_transformer.plots.figure import new_figure, styled
+from keras_transformer.positions import Binary, Position, Sinusoidal
 
 if TYPE_CHECKING:
-    from keras_transformer.layers.positions import Position
     from keras_transformer.plots.figure import Figure
 
 
@@ -20,7 +17,7 @@ def positions_figure(
     """Draws the position encoding that is added to embeddings, and the dot products of its rows.
 
     Args:
-        kind: A `Position` with a fixed table, or its name in `positions.KINDS`.
+        kind: A `Position` with a fixed table, or its name.
         length: Number of positions T.
         d_model: Width of the model D, in features.
         **options: Arguments of the position's class, such as `layout`.
@@ -38,11 +35,12 @@ def positions_figure(
     check_count("d_model", d_model, least=2)
     if d_model % 2:
         raise ValueError(f"`d_model` must be even. Received: d_model={d_model}.")
-    table = positions.get(kind, **options).table(length, d_model)  # [T, D]
+    position = Position.make({"kind": kind, **options} if options else kind, "kind")
+    table = position.table(length, d_model)  # [T, D]
     if table is None:
         raise ValueError(
-            f"`kind` must be a fixed position encoding, {' or '.join(_fixed())}; other kinds are "
-            f"learned or act inside self-attention. Received: kind={kind!r}."
+            f"`kind` must be a fixed position encoding, {Binary.kind} or {Sinusoidal.kind}; other "
+            f"kinds are learned or act inside self-attention. Received: kind={kind!r}."
         )
     figure = new_figure(7.0, 3.0)
     left, right = figure.subplots(1, 2, width_ratios=(1.35, 1))
@@ -53,11 +51,6 @@ def positions_figure(
     _label(right, "Dot products of positions", "position", "position")
     figure.colorbar(image, ax=right, label="dot product")
     return figure
-
-
-def _fixed():
-    """Returns the names of the kinds that have a fixed table."""
-    return [name for name, kind in positions.KINDS.items() if kind().table(1, 2) is not None]
 
 
 def _label(axes, title, x, y):

@@ -4,7 +4,6 @@ from typing import TYPE_CHECKING
 
 import keras
 
-from keras_transformer.layers import positions
 from keras_transformer.layers.inputs.embedding import OutputBias, PositionalEmbedding
 from keras_transformer.layers.normalization import LayerNormalization, RMSNormalization
 from keras_transformer.models.heads.pooling import Pooling
@@ -188,9 +187,8 @@ def _count(layer, drawn=None):
 
 
 def _kind(position):
-    """Returns the name of a position's kind."""
-    names = {kind: name for name, kind in positions.KINDS.items()}
-    return names.get(type(position), type(position).__name__)
+    """Returns the name of a position's kind; that of its class if it has none of its own."""
+    return vars(type(position)).get("kind", type(position).__name__)
 
 
 def _shape(sizes):

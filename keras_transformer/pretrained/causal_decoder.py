@@ -126,13 +126,12 @@ class CausalDecoder(Family):
             layer_norm_epsilon=positive(settings, "rms_norm_eps", 1e-6),
             norm="pre",
             norm_type="rms",
-            position="rotary",
+            position=rotations(settings, size),
             tie="all" if is_tied(self, OUTPUT, [self._prefix + TABLE], False) else "none",
             output_bias=True,
             attends_to_start=None if self._starts_with_token else False,
             **self.attention(),
             **self._window(),
-            **rotations(settings, size),
         )
 
     def sizes(self, config) -> Iterator[tuple[str, tuple[int, ...]]]:  # noqa: D102

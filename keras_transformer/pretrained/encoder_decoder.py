@@ -8,6 +8,7 @@ import numpy as np
 from keras_transformer.config import TransformerConfig
 from keras_transformer.decoding.generation import Generation
 from keras_transformer.models.transformer import Transformer
+from keras_transformer.positions import Learned, Position
 from keras_transformer.pretrained.family import Family
 from keras_transformer.pretrained.generation import ends_of, read_generation, special_ids
 from keras_transformer.pretrained.names import ROW, TRANSPOSED, Layout, Weight, layers
@@ -69,14 +70,13 @@ class EncoderDecoderFamily(Family):
             tie=self._tie(),
             output_bias=BIAS in self.tensors and bool(np.any(self.tensors.read(BIAS))),
             attention_bias=True,
-            position="learned" if self.learned else "sinusoidal",
-            **self.positions(),
+            position=self.position(),
             **self.special(size),
         )
 
-    def positions(self) -> dict[str, Any]:
-        """Returns the options of positions."""
-        return {}
+    def position(self) -> Position:
+        """Returns the position encoding."""
+        return Learned()
 
     def special(self, size) -> dict[str, Any]:
         """Returns options of special tokens, for a vocabulary of this size."""

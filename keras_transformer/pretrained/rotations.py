@@ -1,8 +1,8 @@
 """Settings of rotary positions in Hugging Face's format."""
 
 import math
-from typing import Any
 
+from keras_transformer.positions import LinearScaling, Llama3Scaling, Rotary, YarnScaling
 from keras_transformer.pretrained.settings import CheckpointSettings
 
 ORIGINAL = "original_max_position_embeddings"
@@ -10,8 +10,8 @@ LONGEST = 2**22  # positions
 KINDS = ("default", "linear", "dynamic", "llama3", "yarn")
 
 
-def rotations(settings, size) -> dict[str, Any]:
-    """Returns the options of rotary positions as fields of a `LanguageModelConfig`.
+def rotations(settings, size) -> Rotary:
+    """Returns the rotary positions of a checkpoint.
 
     They are those of `rope_scaling` or `rope_parameters`. The type `dynamic` changes nothing within
     `max_position_embeddings`, which is the maximum length here.
@@ -32,14 +32,14 @@ def rotations(settings, size) -> dict[str, Any]:
     base = positive(rope if "rope_theta" in value else settings, "rope_theta", 10_000.0)
     key = "rope_type" if "rope_type" in value else "type"
     kind = rope.choice(key, {kind: kind for kind in KINDS}, "default")
-    options = {"rotary_base": base}
+    scaling = None
     if kind == "linear":
-        options["rotary_factor"] = positive(rope, "factor", None)
+        scaling = LinearScaling(positive(rope, "factor", None))
     if kind == "llama3":
-        options |= _llama3(settings, rope)
+        scaling = _llama3(settings, rope)
     if kind == "yarn":
-        options |= _yarn(settings, rope, base, size)
-    return options
+        scaling = _yarn(settings, rope, base, size)
+    return Rotary(base, scaling)
 
 
 def positive(settings, name, default) -> float:
@@ -51,20 +51,16 @@ def positive(settings, name, default) -> float:
 
 
 def _llama3(settings, rope):
-    """Returns the options of Llama 3.1's positions: the ramp is one of frequencies."""
+    """Returns the scaling of Llama 3.1: the ramp is one of frequencies."""
     length = _original(settings, rope)
     low, high = (positive(rope, f"{x}_freq_factor", None) for x in ("low", "high"))
     if low >= high:
         raise rope.wrong("low_freq_factor", "below `high_freq_factor`")
-    return {
-        "rotary_factor": positive(rope, "factor", None),
-        "rotary_short_wave": length / high,
-        "rotary_long_wave": length / low,
-    }
+    return Llama3Scaling(positive(rope, "factor", None), length / high, length / low)
 
 
 def _yarn(settings, rope, base, size):
-    """Returns the options of YaRN's positions: the ramp is one of the pairs of features.
+    """Returns the scaling of YaRN: the ramp is one of the pairs of features.
 
     The wavelength of pair i is `2 pi base^(i / pairs)`, so the ramp is one of logarithms.
     """
@@ -90,13 +86,8 @@ def _yarn(settings, rope, base, size):
     last += 0.001 * (first == last)  # as in `transformers`
     if first > last:
         raise rope.wrong("beta_slow", f"a number below `beta_fast` that fits {length} positions")
-    return {
-        "rotary_factor": factor,
-        "rotary_short_wave": 2 * math.pi * base ** (first / pairs),
-        "rotary_long_wave": 2 * math.pi * base ** (last / pairs),
-        "rotary_log_ramp": True,
-        "rotary_scale": _scale(rope, factor),
-    }
+    short, long = (2 * math.pi * base ** (number / pairs) for number in (first, last))
+    return YarnScaling(factor, short, long, _scale(rope, factor))
 
 
 def _scale(rope, factor):

@@ -124,13 +124,11 @@ ROWS = {
         lambda: kt.EncoderBlock(**BLOCK, position="alibi", score="dot_product"), ("x", "allowed")
     ),
     "EncoderBlock_relative": Row(
-        lambda: kt.EncoderBlock(**BLOCK, position="relative", relative_distance=3),
+        lambda: kt.EncoderBlock(**BLOCK, position=kt.Relative(3)),
         ("x", "allowed"),
     ),
     "EncoderBlock_t5": Row(
-        lambda: kt.EncoderBlock(
-            **BLOCK, position="t5", relative_distance=9, relative_buckets=8, score="dot_product"
-        ),
+        lambda: kt.EncoderBlock(**BLOCK, position=kt.T5Bias(9, 8), score="dot_product"),
         ("x", "allowed"),
     ),
     "DecoderBlock_t5": Row(
@@ -152,21 +150,25 @@ ROWS = {
         lambda: kt.EncoderBlock(
             **{**BLOCK, "num_heads": 4, "d_k": 6},
             **{"norm": "pre", "norm_type": "rms", "feed_forward_type": "gated"},
-            **{"num_key_value_heads": 2, "position": "rotary", "rotary_base": 500.0},
+            **{"num_key_value_heads": 2, "position": {"kind": "rotary", "base": 500.0}},
             **{"causal": True, "activation": "silu", "feed_forward_bias": False},
         ),
         ("x", "allowed"),
     ),
     "Encoder_deberta": Row(
         lambda: kt.Encoder(
-            **{"num_layers": 2, **BLOCK, "position": "disentangled", "share_positions": True},
-            **{"relative_distance": 7, "relative_buckets": 12, "attention_bias": True},
+            **{
+                "num_layers": 2,
+                **BLOCK,
+                "position": {"kind": "disentangled", "distance": 7, "buckets": 12, "shared": True},
+            },
+            **{"attention_bias": True},
         ),
         ("x", "allowed"),
     ),
     "Decoder_t5": Row(
         lambda: kt.Decoder(
-            **{"num_layers": 2, **BLOCK, "position": "t5", "share_positions": True},
+            **{"num_layers": 2, **BLOCK, "position": {"kind": "t5", "shared": True}},
             **{"feed_forward_type": "gated", "activation": "gelu_tanh"},
         ),
         ("x", "memory", "memory_allowed"),
@@ -216,8 +218,12 @@ ROWS = {
         lambda: kt.TokenClassifier(
             kt.TokenClassifierConfig(
                 **{
-                    **{**STACK, "position": "learned", "attention_position": "t5"},
-                    **{"share_positions": True, "transform": True, "labels": ("O", "B-X", "I-X")},
+                    **{
+                        **STACK,
+                        "position": "learned",
+                        "attention_position": kt.T5Bias(shared=True),
+                    },
+                    **{"transform": True, "labels": ("O", "B-X", "I-X")},
                 },
             )
         ),

@@ -13,8 +13,8 @@ KINDS = {
     "alibi": {"position": "alibi"},
     "dot_product": {"score": "dot_product", "norm": "pre"},
     "additive": {"score": "additive", "position": "alibi", "attention_bias": True},
-    "relative": {"position": "relative", "relative_distance": 3, "score": "general"},
-    "t5": {"position": "t5", "relative_distance": 7, "relative_buckets": 8, "norm": "pre"},
+    "relative": {"position": {"kind": "relative", "distance": 3}, "score": "general"},
+    "t5": {"position": {"kind": "t5", "distance": 7, "buckets": 8}, "norm": "pre"},
     "binary": {"position": "binary", "score": "general"},
     "norms at both ends": {"embedding_norm": True, "final_norm": True},
     "output bias": {"output_bias": True},
@@ -24,11 +24,20 @@ KINDS = {
     "output bias, untied": {"output_bias": True, "tie": "none", "target_vocab_size": 23},
     "llama, local": {
         **{"num_heads": 4, "num_key_value_heads": 2, "d_k": 6, "norm_type": "rms"},
-        **{"position": "rotary", "rotary_base": 500.0, "feed_forward_type": "gated", "window": 4},
-        **{"feed_forward_bias": False, "activation": "silu", "norm": "pre"},
+        **{
+            "position": {"kind": "rotary", "base": 500.0},
+            "feed_forward_type": "gated",
+            "window": 4,
+        },
+        **{
+            "feed_forward_type": "gated",
+            "feed_forward_bias": False,
+            "activation": "silu",
+            "norm": "pre",
+        },
     },
     "shared t5": {
-        **{"position": "t5", "share_positions": True, "score": "dot_product", "norm_bias": False},
+        **{"position": {"kind": "t5", "shared": True}, "score": "dot_product", "norm_bias": False},
         **{"feed_forward_type": "gated", "activation": "gelu_tanh", "num_decoder_layers": 2},
     },
 }

@@ -35,10 +35,9 @@ KINDS = {
         **{"norm_type": "rms", "feed_forward_type": "gated", "window": 3, "norm": "pre"},
     },
     "start is hidden": {"position": "rotary", "d_k": 6},
-    "relative": {"position": "relative", "relative_distance": 3},
+    "relative": {"position": {"kind": "relative", "distance": 3}},
     "shared t5": {
-        **{"position": "t5", "share_positions": True, "relative_distance": 7},
-        **{"relative_buckets": 8, "norm": "pre"},
+        **{"position": {"kind": "t5", "distance": 7, "buckets": 8, "shared": True}, "norm": "pre"},
     },
     "alibi": {"position": "alibi", "score": "additive"},
     "learned, normalised": {"position": "learned", "embedding_norm": True, "final_norm": True},

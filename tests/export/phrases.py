@@ -23,7 +23,7 @@ import sentencepiece
 from sentencepiece import sentencepiece_model_pb2
 
 from keras_transformer import SentencePieceTokenizer, Transformer, TransformerConfig, Translator
-from keras_transformer.layers.positions import sinusoids
+from keras_transformer.positions import sinusoids
 
 WHEN = {"in": "in", "for": "seit", "after": "nach", "before": "vor"}
 UNITS = {

@@ -15,6 +15,7 @@ from keras_transformer.export.ctranslate2.expressible import check_expressible
 from keras_transformer.export.ctranslate2.spec import make_spec
 from keras_transformer.export.errors import ExportError
 from keras_transformer.installation import install_hint
+from keras_transformer.positions import LinearScaling, Llama3Scaling, Relative, Rotary, T5Bias
 
 ctranslate2 = pytest.importorskip("ctranslate2", reason=install_hint("ctranslate2"))
 
@@ -111,21 +112,16 @@ def pieces_of(tokens, config):
         long({"embedding_scale": 1.7}),
         long({"tie": "none", "output_bias": True, "target_vocab_size": 13}),
         long({"norm": "pre", "attention_bias": True, "pad_id": 4, "bos_id": 0, "eos_id": 2}),
-        long(
-            {"position": "relative", "d_k": 7, "d_v": 4, "relative_distance": 3, "score": "general"}
-        ),
+        long({"position": Relative(3), "d_k": 7, "d_v": 4, "score": "general"}),
         long(
             {
-                "encoder": {"position": "rotary", "d_k": 6, "num_heads": 2, "rotary_base": 99.0},
+                "encoder": {"position": Rotary(99.0), "d_k": 6, "num_heads": 2},
                 "decoder": {"position": "alibi", "d_k": 6},
             }
         ),
         long(
             {
-                "position": "t5",
-                "share_positions": True,
-                "relative_buckets": 8,
-                "relative_distance": 11,
+                "position": T5Bias(11, 8, shared=True),
                 "norm_type": "rms",
                 "norm": "pre",
                 "score": "dot_product",
@@ -157,14 +153,12 @@ def pieces_of(tokens, config):
         long({"num_key_value_heads": 1, "attention_key_bias": True, "activation": "tanh"}),
         long(
             {
-                "position": "rotary",
+                "position": Rotary(scaling=LinearScaling(3.0)),
                 "d_k": 6,
                 "d_v": 6,
-                "rotary_factor": 3.0,
                 "encoder": {
                     "query_key_norm": "rms",
-                    "rotary_short_wave": 8.5,
-                    "rotary_long_wave": 30.2,
+                    "position": Rotary(scaling=Llama3Scaling(3.0, 8.5, 30.2)),
                 },
             }
         ),
@@ -359,10 +353,13 @@ def test_options_that_ctranslate2_does_not_support_are_reported(changes, message
 
 def test_an_option_that_is_not_known_is_refused_by_name(monkeypatch):
     """So is one that blocks get later."""
-    monkeypatch.setattr(expressible, "EXPRESSED", expressible.EXPRESSED - {"share_positions"})
+    monkeypatch.setattr(expressible, "EXPRESSED", expressible.EXPRESSED - {"norm_bias"})
     check_expressible(small_config(position="t5"))
-    with pytest.raises(ExportError, match=r"cannot express `share_positions`\.$"):
-        check_expressible(small_config(position="t5", share_positions=True))
+    with pytest.raises(ExportError, match=r"cannot express `norm_bias`\.$"):
+        check_expressible(small_config(norm_bias=False))
+    monkeypatch.setitem(expressible.POSITIONS, "t5", ("distance", "buckets"))
+    with pytest.raises(ExportError, match=r"cannot express T5Bias\(shared=True\) positions\.$"):
+        check_expressible(small_config(position=T5Bias(shared=True)))
 
 
 def test_tokens_need_different_names():

@@ -18,8 +18,8 @@ LIMIT, BATCH, BEAM = 12, 3, 3
 KINDS = {
     "alibi": {"position": "alibi", "tie": "none"},
     "additive": {"score": "additive", "position": "alibi", "tie": "none"},
-    "relative": {"position": "relative", "relative_distance": 4, "tie": "none"},
-    "t5": {"position": "t5", "relative_distance": 9, "relative_buckets": 8, "score": "dot_product"},
+    "relative": {"position": {"kind": "relative", "distance": 4}, "tie": "none"},
+    "t5": {"position": {"kind": "t5", "distance": 9, "buckets": 8}, "score": "dot_product"},
     "binary": {"position": "binary", "score": "general"},
     "ssru": {"decoder": "ssru", "decoder_start": "zeros"},
     "ssru, output bias": {"decoder": "ssru", "output_bias": True, "position": "learned"},
@@ -27,11 +27,15 @@ KINDS = {
     "output bias, untied": {"output_bias": True, "tie": "none"},
     "llama, local": {
         **{"num_heads": 4, "num_key_value_heads": 2, "d_k": 6, "norm_type": "rms"},
-        **{"position": "rotary", "rotary_base": 500.0, "feed_forward_type": "gated", "window": 4},
-        **{"feed_forward_bias": False, "activation": "silu"},
+        **{
+            "position": {"kind": "rotary", "base": 500.0},
+            "feed_forward_type": "gated",
+            "window": 4,
+        },
+        **{"feed_forward_type": "gated", "feed_forward_bias": False, "activation": "silu"},
     },
     "shared t5": {
-        **{"position": "t5", "share_positions": True, "score": "dot_product", "norm_bias": False},
+        **{"position": {"kind": "t5", "shared": True}, "score": "dot_product", "norm_bias": False},
         **{"feed_forward_type": "gated", "activation": "gelu_tanh"},
     },
 }

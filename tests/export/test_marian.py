@@ -30,6 +30,7 @@ from keras_transformer.export.marian import export as module
 from keras_transformer.export.marian.arrays import cut_shortlist
 from keras_transformer.export.marian.calibration import find_multipliers
 from keras_transformer.export.marian.export import export_marian
+from keras_transformer.positions import Sinusoidal
 from keras_transformer.pretrained.files.marian.binary import read_bin
 from keras_transformer.pretrained.files.marian.npz import write_npz
 from keras_transformer.pretrained.read import read_checkpoint
@@ -37,8 +38,8 @@ from keras_transformer.pretrained.read import read_checkpoint
 STUDENT = {
     "vocab_size": 48, "num_layers": 2, "num_decoder_layers": 1, "d_model": 16, "d_ff": 24,
     "num_heads": 2, "max_length": 12, "dropout": 0.0, "decoder": "ssru", "decoder_start": "zeros",
-    "attention_bias": True, "output_bias": True, "sinusoid_layout": "halves",
-    "sinusoid_endpoint": True,
+    "attention_bias": True, "output_bias": True, 
+    "position": Sinusoidal("halves", endpoint=True),
 }  # fmt: skip
 VARIANTS = {
     "student": {},
@@ -227,15 +228,16 @@ def test_the_emulated_engine_nearly_equals_the_float_model(tmp_path):
             {
                 "position": "rotary",
                 "decoder": "self_attention",
-                "sinusoid_layout": "interleaved",
-                "sinusoid_endpoint": False,
             },
-            "`position`='rotary'",
+            r"`position`=Rotary\(\)",
         ),
-        ({"sinusoid_layout": "interleaved"}, "`sinusoid_layout`='interleaved': it must be"),
-        slow({"sinusoid_endpoint": False}, "`sinusoid_endpoint`=False"),
-        slow({"position_offset": 2}, "`position_offset`=2"),
-        ({"score": "dot_product"}, "`score`='dot_product'"),
+        (
+            {"position": "sinusoidal"},
+            r"`position`=Sinusoidal\(\): it must be Sinusoidal\(layout='halves', endpoint=True\)",
+        ),
+        slow({"position": Sinusoidal("halves")}, r"`position`=Sinusoidal\(layout='halves'\)"),
+        slow({"position": Sinusoidal("halves", True, 2)}, r"`position`=.*offset=2\): it must be"),
+        ({"score": "dot_product"}, r"`score`=DotProduct\(\)"),
         slow({"decoder_start": "token"}, "`decoder_start`='token': it must be 'zeros'"),
         slow({"layer_norm_epsilon": 1e-5}, "`layer_norm_epsilon`=1e-05: it must be 1e-06"),
         ({"embedding_scale": 1.0}, "`embedding_scale`=1.0"),

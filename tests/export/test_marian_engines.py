@@ -41,8 +41,7 @@ decoder = "ssru"
 decoder_start = "zeros"
 attention_bias = true
 output_bias = true
-sinusoid_layout = "halves"
-sinusoid_endpoint = true
+position = { kind = "sinusoidal", layout = "halves", endpoint = true }
 """
 
 

@@ -24,7 +24,7 @@ PACKED = Kernels(attend=attend, packing=RealTokens())
 KINDS = {
     "plain": {},
     "rotary, grouped": {"num_heads": 4, "num_key_value_heads": 2, "d_k": 6, "position": "rotary"},
-    "t5, pre-norm": {"position": "t5", "share_positions": True, "norm": "pre"},
+    "t5, pre-norm": {"position": {"kind": "t5", "shared": True}, "norm": "pre"},
     "relative, causal": {"position": "relative", "causal": True},
     "disentangled, embedding norm": {"position": "disentangled", "embedding_norm": True},
     "additive, window": {"score": "additive", "window": 3},

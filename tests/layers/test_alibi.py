@@ -1,6 +1,5 @@
 """ALiBi: the formula, dependence on distances only, 16 bits; and positions with weights."""
 
-import keras
 import numpy as np
 import pytest
 import reference
@@ -21,8 +20,8 @@ from support import (
 )
 
 from keras_transformer import MultiHeadSelfAttention, PositionalEmbedding
-from keras_transformer.layers.positions import Position, distances
-from keras_transformer.layers.positions.alibi import alibi_slopes
+from keras_transformer.positions import Position, distances
+from keras_transformer.positions.alibi import alibi_slopes
 
 # Exponents of 1/2, from `get_slopes` in the authors' ofirpress/attention_with_linear_biases.
 SLOPES = {
@@ -82,9 +81,10 @@ def test_an_embedding_refuses_it():
         PositionalEmbedding(19, D, position="alibi")
 
 
-@keras.saving.register_keras_serializable(package="test")
 class Distances(Position):
     """A learned bias per distance, clipped at 3, with different values for before and after."""
+
+    kind = "tests_distances"
 
     def build_attention(self, attention):
         shape = (7, attention.num_heads)

@@ -6,7 +6,7 @@ import reference
 from support import B, D, T, normal, to_numpy
 
 from keras_transformer import Binary, MultiHeadSelfAttention, PositionalEmbedding, TransformerConfig
-from keras_transformer.layers.positions.binary import binary_digits
+from keras_transformer.positions.binary import binary_digits
 
 V = 19
 

@@ -10,7 +10,16 @@ import tensorflow as tf
 from marks import slow
 from support import KV, B, D, F, S, T, normal, random_mask, randomise, to_numpy, weights_of
 
-from keras_transformer import Decoder, Encoder, EncoderBlock
+from keras_transformer import (
+    Decoder,
+    Encoder,
+    EncoderBlock,
+    LinearScaling,
+    Llama3Scaling,
+    Rotary,
+    T5Bias,
+    YarnScaling,
+)
 from keras_transformer.config.stack import StackConfig
 
 # Keras converts variables to arrays in this way when it saves them.
@@ -19,6 +28,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:Depreca
 LAYER = {"rtol": 0, "atol": 1e-5}
 HEADS, SIZE = 4, 6  # heads in two groups; an even size, as rotary positions need
 BLOCK = {"num_heads": HEADS, "d_ff": F, "d_k": SIZE, "d_v": KV, "dropout": 0.0}
+WAVES = {"factor": 2.0, "short_wave": 9.0, "long_wave": 9.0}
 KINDS = {
     "rms": {"norm_type": "rms"},
     "norm_without_bias": {"norm_bias": False},
@@ -28,32 +38,19 @@ KINDS = {
     "one_key_head": {"num_key_value_heads": 1, "score": "general"},
     "no_key_bias": {"attention_bias": True, "attention_key_bias": False},
     "no_output_bias": {"attention_bias": True, "attention_output_bias": False},
-    "base": {"position": "rotary", "rotary_base": 50.0},
-    "slower": {"position": "rotary", "rotary_base": 50.0, "rotary_factor": 2.0},
+    "base": {"position": {"kind": "rotary", "base": 50.0}},
+    "slower": {"position": Rotary(50.0, LinearScaling(2.0))},
     "long_waves_slower": {
-        "position": "rotary",
-        "rotary_base": 50.0,
-        "rotary_factor": 4.0,
-        "rotary_short_wave": 10.0,
-        "rotary_long_wave": 50.0,
+        "position": Rotary(50.0, Llama3Scaling(4.0, 10.0, 50.0)),
     },
     "yarn": {
-        "position": "rotary",
-        "rotary_base": 50.0,
-        "rotary_factor": 4.0,
-        "rotary_short_wave": 7.0,
-        "rotary_long_wave": 200.0,
-        "rotary_log_ramp": True,
-        "rotary_scale": 1.25,
+        "position": Rotary(50.0, YarnScaling(4.0, 7.0, 200.0, scale=1.25)),
     },
     "heads_of_norm_1": {"query_key_norm": "rms", "num_key_value_heads": 2, "position": "rotary"},
     "heads_with_layer_norm": {"query_key_norm": "layer", "score": "general"},
-    "grouped_relative": {"num_key_value_heads": 2, "position": "relative", "relative_distance": 3},
+    "grouped_relative": {"num_key_value_heads": 2, "position": {"kind": "relative", "distance": 3}},
     "t5": {
-        "position": "t5",
-        "share_positions": True,
-        "relative_buckets": 8,
-        "relative_distance": 9,
+        "position": T5Bias(9, 8, shared=True),
         "score": "dot_product",
         "norm_type": "rms",
         "feed_forward_type": "gated",
@@ -62,9 +59,8 @@ KINDS = {
     },
     "window": {"window": 2},
     "modernbert": {
-        "position": "rotary",
-        "rotary_base": 500.0,
-        "local_rotary_base": 20.0,
+        "position": Rotary(500.0),
+        "local_position": Rotary(20.0),
         "window": 2,
         "global_every": 2,
         "embedding_norm": True,
@@ -74,8 +70,7 @@ KINDS = {
         "activation": "gelu",
     },
     "llama": {
-        "position": "rotary",
-        "rotary_base": 500.0,
+        "position": Rotary(500.0),
         "num_key_value_heads": 2,
         "norm_type": "rms",
         "feed_forward_type": "gated",
@@ -286,31 +281,30 @@ def test_grouped_keys_equal_repeated_heads():
         ({"norm_type": "batch"}, "`norm_type` must be one of layer, rms"),
         ({"norm_type": "rms", "norm_bias": False}, "`norm_bias` has no effect on RMS"),
         ({"feed_forward_type": "glu"}, "`feed_forward_type` must be one of plain, gated"),
-        ({"rotary_base": 0.0, "position": "rotary"}, "`rotary_base` must be above 0"),
-        ({"rotary_base": 1e6}, "`rotary_base` has an effect only on rotary positions"),
-        ({"rotary_factor": 2.0}, "`rotary_factor` has an effect only on rotary positions"),
+        ({"position": {"kind": "rotary", "base": 0.0}}, "`position`: `base` must be above 0"),
         (
-            {"position": "rotary", "rotary_short_wave": 9.0, "rotary_long_wave": 10.0},
-            "`rotary_short_wave` and `rotary_long_wave` have no effect without `rotary_factor`",
+            {"position": {"kind": "rotary", "factor": 2.0}},
+            "`position` of the kind 'rotary' has the options base, .*Received: factor",
         ),
         (
-            {"position": "rotary", "rotary_factor": 2.0, "rotary_short_wave": 9.0},
-            "`rotary_short_wave` must be below `rotary_long_wave`, or both must be None",
+            {"position": {"kind": "rotary", "scaling": {"kind": "llama3", "factor": 2.0}}},
+            "`position`: `scaling` of the kind 'llama3' needs .*Missing: short_wave, long_wave",
         ),
         (
-            {"position": "rotary", "rotary_factor": 2.0, "rotary_log_ramp": True},
-            "`rotary_log_ramp` has no effect without `rotary_short_wave` and `rotary_long_wave`",
+            {"position": {"kind": "rotary", "scaling": {"kind": "yarn", **WAVES}}},
+            "`position`: `scaling`: `short_wave` must be below `long_wave`. .*=9.0, long_wave=9.0",
         ),
-        ({"position": "rotary", "rotary_scale": 0.0}, "`rotary_scale` must be above 0"),
-        ({"rotary_scale": 2.0}, "`rotary_scale` has an effect only on rotary positions"),
         ({"query_key_norm": "batch"}, "`query_key_norm` must be one of none, layer, rms"),
-        ({"share_positions": True}, "`share_positions` has an effect only on t5"),
+        (
+            {"position": {"kind": "alibi", "shared": True}},
+            ".* 'alibi' has no options",
+        ),
         ({"window": 0}, "`window` must be at least 1"),
         ({"first_norm": True}, '`first_norm` has an effect only with `norm="pre"`'),
         ({"global_every": 3}, "`global_every` has no effect without `window`"),
         (
-            {"local_rotary_base": 9.0, "position": "rotary"},
-            "`local_rotary_base` has no effect without `window`",
+            {"local_position": Rotary(9.0), "position": "rotary"},
+            "`local_position` has no effect without `window`",
         ),
         ({"attention_key_bias": "no"}, "`attention_key_bias` must be True, False or None"),
     ],

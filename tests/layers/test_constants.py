@@ -5,9 +5,8 @@ import gc
 import numpy as np
 import tensorflow as tf
 
-from keras_transformer import MultiHeadSelfAttention, PositionalEmbedding, sinusoids
-from keras_transformer.layers import constants
-from keras_transformer.layers.positions.rotary import Rotary
+from keras_transformer import MultiHeadSelfAttention, PositionalEmbedding, constants, sinusoids
+from keras_transformer.positions.rotary import Rotary
 
 
 def largest_constant(function):
@@ -72,7 +71,8 @@ def test_equal_tables_share_a_tensor_that_is_freed_with_its_graphs():
 
 def lookups(count, *bases):
     """Returns the number of table look-ups in a graph of steps of `count` layers for each base."""
-    layers = [MultiHeadSelfAttention(2, position=Rotary(9, b)) for b in bases for _ in range(count)]
+    positions = [Rotary(base, max_length=9) for base in bases for _ in range(count)]
+    layers = [MultiHeadSelfAttention(2, position=position) for position in positions]
     for layer in layers:
         layer.build((None, None, 8))
 

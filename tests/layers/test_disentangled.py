@@ -7,8 +7,8 @@ import pytest
 from support import KV, B, D, F, H, K, S, normal, random_mask, randomise, weights_of
 
 from keras_transformer import ClassifierConfig, Encoder, MultiHeadSelfAttention, TransformerConfig
-from keras_transformer.layers.positions import Disentangled
-from keras_transformer.layers.positions.disentangled import disentangled_buckets
+from keras_transformer.positions import Disentangled
+from keras_transformer.positions.disentangled import disentangled_buckets
 
 DISTANCE, BUCKETS = 7, 12  # farther ones occur in S positions
 
@@ -63,10 +63,9 @@ def test_an_attention_equals_the_reference(score):
 
 
 def test_blocks_share_the_table_and_project_it_themselves():
-    options = {"num_heads": H, "d_ff": F, "position": "disentangled", "norm": "pre"}
-    sizes = {"relative_distance": DISTANCE, "relative_buckets": BUCKETS, "attention_bias": True}
+    options = {"num_heads": H, "d_ff": F, "norm": "pre", "attention_bias": True}
     one, two = (
-        Encoder(2, **options, **sizes, d_k=K, d_v=KV, share_positions=shares)
+        Encoder(2, **options, d_k=K, d_v=KV, position=Disentangled(DISTANCE, BUCKETS, shares))
         for shares in (True, False)
     )
     x = normal(B, S, D)
@@ -124,11 +123,11 @@ def test_what_it_does_not_fit_is_named(make, message):
     [
         ({"position": "disentangled", "score": "additive"}, "`score` must be a product of query"),
         ({"position": "disentangled", "num_key_value_heads": 2}, "`num_key_value_heads` must be"),
-        ({"position": "disentangled", "relative_buckets": 6}, "`relative_buckets` must be a mult"),
+        ({"position": {"kind": "disentangled", "buckets": 6}}, "`buckets` must be a multiple"),
         ({"position": "rotary", "attention_position": "t5"}, "`attention_position` must be 'none"),
-        ({"position": "learned", "relative_buckets": 8}, "`relative_buckets` has an effect only"),
+        ({"position": {"kind": "learned", "buckets": 8}}, "'learned' has no options"),
         ({"attention_position": "rotary", "d_k": 7}, "`d_k` must be even for rotary positions"),
-        ({"attention_position": "binary"}, "`attention_position` must be one of none, rotary"),
+        ({"attention_position": "binary"}, "`attention_position` must act in self-attention"),
     ],
 )  # fmt: skip
 def test_options_that_do_not_fit_are_named(options, message):
@@ -137,5 +136,5 @@ def test_options_that_do_not_fit_are_named(options, message):
 
 
 def test_a_decoder_of_ssrus_has_no_position_in_attention():
-    with pytest.raises(ValueError, match="`attention_position` must be one of"):
+    with pytest.raises(ValueError, match="`attention_position` must be added to"):
         TransformerConfig(decoder={"autoregression": "ssru", "attention_position": "t5"})

@@ -10,8 +10,8 @@ from keras_transformer import EncoderBlock, Transformer
 RELATIVE = {
     "rotary": {"position": "rotary", "d_k": 6},
     "alibi": {"position": "alibi"},
-    "relative": {"position": "relative", "relative_distance": 4},
-    "t5": {"position": "t5", "relative_distance": 9, "relative_buckets": 8},
+    "relative": {"position": {"kind": "relative", "distance": 4}},
+    "t5": {"position": {"kind": "t5", "distance": 9, "buckets": 8}},
 }
 ABSOLUTE = {name: {"position": name} for name in ("sinusoidal", "learned", "binary")}
 

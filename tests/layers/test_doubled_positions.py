@@ -8,7 +8,7 @@ import pytest
 from support import D, F, H, T, normal, randomise, small_config, to_numpy
 
 import keras_transformer as kt
-from keras_transformer.layers.positions import distances
+from keras_transformer.positions import distances
 
 IDS = np.array([[4, 7, 2, 9, 0]])
 SIZES = {"d_k": 6, "d_v": 5, "dropout": 0.0}
@@ -28,9 +28,10 @@ LANGUAGE_MODEL = {
 }
 
 
-@keras.saving.register_keras_serializable("tests")
 class Everywhere(kt.Position):
     """Adds a number to embeddings, and to the scores of distant keys."""
+
+    kind = "tests_everywhere"
 
     def __init__(self, slope=1.0):
         self.slope = slope
@@ -120,7 +121,7 @@ def test_a_block_on_keras_embedding_has_no_positions_unless_it_states_them():
 def test_one_position_may_act_on_embeddings_and_in_attention():
     with warnings.catch_warnings():
         warnings.filterwarnings("error", "The self-attention of")
-        for position in (Everywhere(), "tests>Everywhere"):
+        for position in (Everywhere(), "tests_everywhere"):
             model = kt.LanguageModel(kt.LanguageModelConfig(**LANGUAGE_MODEL, position=position))
             model(IDS)
     with pytest.warns(UserWarning, match="has Everywhere positions, and its input already has Eve"):

@@ -9,7 +9,7 @@ from marks import slow
 from support import B, D, T, normal, randomise, to_numpy, weights_of
 
 from keras_transformer import PositionalEmbedding
-from keras_transformer.layers.positions import sinusoids
+from keras_transformer.positions import sinusoids
 
 V = 19
 

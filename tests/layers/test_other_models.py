@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from support import weights_of
 
-from keras_transformer import Decoder, Encoder
+from keras_transformer import Decoder, Encoder, Llama3Scaling, Rotary
 
 pytestmark = pytest.mark.slow
 PYTHON = os.environ.get("KERAS_TRANSFORMER_TRANSFORMERS", sys.executable)
@@ -25,18 +25,22 @@ PRE = {"num_layers": 2, "num_heads": 4, "d_ff": F, "norm": "pre"}
 GATED = {"feed_forward_type": "gated", "feed_forward_bias": False}
 LLAMA = {
     **{**PRE, **GATED, "causal": True, "norm_type": "rms", "layer_norm_epsilon": 1e-3},
-    **{"num_key_value_heads": 2, "position": "rotary", "rotary_base": 500.0, "activation": "silu"},
+    **{
+        "num_key_value_heads": 2,
+        "position": {"kind": "rotary", "base": 500.0},
+        "activation": "silu",
+    },
 }
 T5 = {
     **{**PRE, **GATED, "num_heads": 3, "d_k": 7, "d_v": 7, "norm_type": "rms"},
-    **{"position": "t5", "share_positions": True, "relative_buckets": 8, "relative_distance": 9},
+    **{"position": {"kind": "t5", "distance": 9, "buckets": 8, "shared": True}},
     **{"score": "dot_product", "activation": "gelu_tanh"},
 }
 OPTIONS = {
     "llama": LLAMA,
     "qwen2": {**LLAMA, "attention_bias": True, "attention_output_bias": False},
     "llama3": {
-        **{**LLAMA, "rotary_factor": 8.0, "rotary_short_wave": 10.0, "rotary_long_wave": 40.0},
+        **{**LLAMA, "position": Rotary(500.0, Llama3Scaling(8.0, 10.0, 40.0))},
     },
     "qwen3": {**LLAMA, "query_key_norm": "rms", "d_k": 10, "d_v": 10},
     "gpt2": {
@@ -49,8 +53,8 @@ OPTIONS = {
     },
     "modernbert": {
         **{**PRE, **GATED, "num_layers": 4, "norm_bias": False, "embedding_norm": True},
-        **{"first_norm": False, "position": "rotary", "rotary_base": 500.0, "window": 3},
-        **{"global_every": 3, "local_rotary_base": 20.0, "activation": "gelu"},
+        **{"first_norm": False, "position": {"kind": "rotary", "base": 500.0}, "window": 3},
+        **{"global_every": 3, "local_position": Rotary(20.0), "activation": "gelu"},
         **{"layer_norm_epsilon": 1e-3},
     },
 }
@@ -151,7 +155,7 @@ def fill(stack, names, theirs):
                 values[f"{own}/{gain}"] = weight
             if bias is not None:
                 values |= split(own, "beta" if weight.ndim == 1 else "bias", bias)
-    if stack.config.share_positions:
+    if stack.config.position.shared:
         side = next(iter(names)).partition(".")[0]
         table = f"{side}.block.0.layer.0.SelfAttention.relative_attention_bias.weight"
         values["block_0/self_attention/distance_bias"] = theirs[table]

@@ -2,6 +2,8 @@
 
 import functools
 import json
+import subprocess
+import sys
 
 import keras
 import numpy as np
@@ -14,18 +16,21 @@ from support import D, F, H, S, T, normal, randomise, sentences, small_config, t
 
 import keras_transformer as kt
 from keras_transformer.config import BlockConfig
-from keras_transformer.layers.positions import distances
+from keras_transformer.plugins import import_plugins
+from keras_transformer.positions import distances
 from keras_transformer.training.settings.toml import load_settings
+from keras_transformer.variants import plain
 
 SAME = {"rtol": 0, "atol": 1e-5}
 
 
-@keras.saving.register_keras_serializable("tests")
 class Near(kt.Position):
     """A learned bias for each head and distance up to `farthest`."""
 
-    def __init__(self, farthest=3):
-        self.farthest = farthest
+    kind = "tests_near"
+
+    def __init__(self, farthest=3, shared=False):
+        self.farthest, self.shared = farthest, shared
 
     def build_attention(self, attention):
         attention.near = attention.add_weight(
@@ -37,22 +42,23 @@ class Near(kt.Position):
         return ops.moveaxis(ops.take(attention.near, ops.cast(far, "int32"), axis=0), -1, 0)
 
     def get_config(self):
-        return {"farthest": self.farthest}
+        return {"farthest": self.farthest, "shared": self.shared}
 
 
-@keras.saving.register_keras_serializable("tests")
 class Ramp(kt.Position):
     """Adds the position itself to every feature of an embedding."""
+
+    kind = "tests_ramp"
 
     def embed(self, embedding, start, tokens):
         places = ops.cast(start, "float32") + ops.arange(ops.shape(tokens)[1], dtype="float32")
         return 0.1 * ops.expand_dims(places, axis=1) + ops.zeros((1, embedding.d_model))
 
 
-@keras.saving.register_keras_serializable("tests")
 class Distance(kt.AttentionScore):
     """The negative squared distance of query and key."""
 
+    kind = "tests_distance"
     is_product = True
 
     def __init__(self, slope=0.5):
@@ -66,9 +72,10 @@ class Distance(kt.AttentionScore):
         return {"slope": self.slope}
 
 
-@keras.saving.register_keras_serializable("tests")
 class Both(Near):
     """The biases of other positions, times numbers that an initializer makes."""
+
+    kind = "tests_both"
 
     def __init__(self, of_others=(), start="ones", names=None):
         self.of_others, self.start, self.names = of_others, start, names or {}
@@ -93,11 +100,11 @@ class Unregistered(Near):
 
 POSITIONS = {
     "object": Near(2),
-    "name": "tests>Near",
+    "name": "tests_near",
     "built-in object": kt.Rotary(base=500.0),
     "built-in name": "alibi",
 }
-SCORES = {"object": Distance(0.25), "name": "tests>Distance", "built-in object": kt.Additive()}
+SCORES = {"object": Distance(0.25), "name": "tests_distance", "built-in object": kt.Additive()}
 LAYERS = {
     "EncoderBlock": (lambda **o: kt.EncoderBlock(H, F, d_k=6, d_v=5, dropout=0.0, **o), 1),
     "DecoderBlock": (lambda **o: kt.DecoderBlock(H, F, d_k=6, d_v=5, dropout=0.0, **o), 2),
@@ -142,7 +149,7 @@ def randomise_after(layer, values):
 
 @pytest.fixture(scope="module")
 def own_model():
-    return randomise(kt.Transformer(small_config(position=Near(2), score="tests>Distance")))
+    return randomise(kt.Transformer(small_config(position=Near(2), score="tests_distance")))
 
 
 def logits_of(model):
@@ -188,7 +195,7 @@ def test_models_are_saved_with_their_objects(changes, tmp_path):
 
 def test_a_position_that_holds_positions_and_objects_of_keras_is_restored(tmp_path):
     start = keras.initializers.RandomUniform(0.5, 1.5, seed=3)
-    position = Both([Near(2), kt.layers.positions.Alibi()], start)
+    position = Both([Near(2), kt.Alibi()], start)
     model = randomise(kt.Transformer(small_config(position=position)))
     inputs = {"source": sentences([13, 6]), "target": sentences([7, 5], first=2)}
     model.save(tmp_path / "model.keras")
@@ -203,15 +210,16 @@ def test_a_position_that_holds_positions_and_objects_of_keras_is_restored(tmp_pa
 def test_nests_of_positions_are_restored_and_other_dictionaries_are_left_alone():
     names = {"class_name": "mine", "config": {"near": Near(5)}}
     position = Both([Both([Near(1)], keras.initializers.Zeros())], names=names)
-    plain = json.loads(json.dumps(kt.layers.positions.serialize(position)))
-    again = kt.layers.positions.get(plain)
+    content = json.loads(json.dumps(plain(position)))
+    again = kt.Position.make(content)
     assert again == position and again != Both([Both([Near(2)])], names=names)
     assert again.of_others[0].of_others == [Near(1)] and again.names == names
 
 
-@keras.saving.register_keras_serializable("tests")
 class Rates(kt.Rotary):
     """A position whose configuration holds a list."""
+
+    kind = "tests_rates"
 
     def get_config(self):
         return {**super().get_config(), "rates": [1.0, 2.0]}
@@ -241,7 +249,7 @@ def test_a_position_acts_where_it_can():
 
 
 def test_blocks_share_the_weights_of_an_own_position():
-    encoder = kt.Encoder(3, H, F, d_k=6, d_v=5, position=Near(2), share_positions=True)
+    encoder = kt.Encoder(3, H, F, d_k=6, d_v=5, position=Near(2, shared=True))
     encoder(normal(2, T, D))
     assert sum(weight.path.endswith("/near") for weight in encoder.weights) == 1
 
@@ -249,50 +257,59 @@ def test_blocks_share_the_weights_of_an_own_position():
 def test_presets_and_one_stack_take_objects():
     config = kt.TransformerConfig.preset("tiny", decoder={"position": Near(2)}, vocab_size=19)
     assert config.decoder.position == Near(2)
-    assert config.encoder.position == "sinusoidal"
+    assert config.encoder.position == kt.Sinusoidal()
     assert kt.TransformerConfig.from_dict(json.loads(json.dumps(config.to_dict()))) == config
 
 
 def test_a_registered_name_in_a_file_of_settings(tmp_path):
     path = tmp_path / "own.toml"
     path.write_text(
-        '[data]\nsource = "cldr"\n[model]\nposition = "tests>Near"\nscore = "tests>Distance"\n'
+        '[data]\nsource = "cldr"\n[model]\nposition = "tests_near"\nscore = "tests_distance"\n'
     )
     settings = load_settings(path)
-    assert settings.model.options() == {"position": "tests>Near", "score": "tests>Distance"}
+    assert settings.model.options() == {"position": "tests_near", "score": "tests_distance"}
+
+
+def test_a_wrong_type_in_a_file_is_an_error_of_one_line(tmp_path):
+    path = tmp_path / "own.toml"
+    path.write_text('[data]\nsource = "cldr"\n[model]\nposition = 3\n')
+    with pytest.raises(ValueError, match="`position` must be one of .*Received: position=3"):
+        load_settings(path)
 
 
 def test_values_are_equal_if_class_and_arguments_are():
     assert Near(2) == Near(2) != Near(3)
     assert Near(2) != Unregistered(2)
     assert hash(Near(2)) == hash(Near(2))
-    assert repr(Near(2)) == "Near(farthest=2)"
+    assert kt.Rotary(500) == kt.Rotary(500.0) and hash(kt.Rotary(500)) == hash(kt.Rotary(500.0))
+    assert repr(Near(2)) == "Near(farthest=2, shared=False)"
 
 
 @pytest.mark.parametrize(
     "make, message",
     [
-        (lambda: kt.EncoderBlock(H, F, position="nearest"), "`position` must be one of sinusoidal"),
-        (lambda: kt.EncoderBlock(H, F, position="tests>Far"), "registered with Keras and imported"),
-        (lambda: kt.EncoderBlock(H, F, score=Near()), "`score` must be one of scaled_dot_product"),
-        (lambda: kt.EncoderBlock(H, F, position=Unregistered()), "`position` must be of a regis"),
-        (lambda: BlockConfig(score=3), "`score` must be one of scaled_dot_product"),
+        (lambda: kt.EncoderBlock(H, F, position="nearest"), "`position` must be one of alibi"),
+        (
+            lambda: kt.EncoderBlock(H, F, position="tests_far"),
+            "For another kind, import ",
+        ),
+        (
+            lambda: kt.EncoderBlock(H, F, position={"base": 2.0}),
+            "`position` needs a `kind`",
+        ),
+        (lambda: kt.EncoderBlock(H, F, score=Near()), "`score` must be one of additive"),
+        (lambda: kt.EncoderBlock(H, F, position=Unregistered()), "`position` must be of a class"),
+        (lambda: BlockConfig(score=3), "`score` must be one of additive"),
         (lambda: kt.PositionalEmbedding(19, D, position=Near()), "`position` of an embedding must"),
-        (lambda: kt.MultiHeadSelfAttention(H, position=Ramp()), r"Ramp\(\) is added to embeddings"),
+        (lambda: kt.MultiHeadSelfAttention(H, position=Ramp()), '"tests_ramp" is added to emb'),
         (lambda: small_config(position=Near(), decoder="ssru"), "for a decoder with SSRUs"),
         (
             lambda: small_config(position=Near(), attention_position="t5"),
             "`attention_position` must be 'none' unless",
         ),
         (
-            lambda: small_config(position=kt.Rotary(), rotary_base=5.0),
-            "`rotary_base` has an effect",
-        ),
-        (
-            lambda: kt.MultiHeadSelfAttention(
-                H, position={"class_name": "tests>Gone", "config": {}}
-            ),
-            "needs the class 'tests>Gone', which is not registered",
+            lambda: kt.MultiHeadSelfAttention(H, position={"kind": "tests_gone", "near": 3}),
+            "must be one of .* import the module that registers it, .*Received: .*'tests_gone'",
         ),
     ],
 )
@@ -311,6 +328,88 @@ def test_a_block_refuses_positions_of_embeddings(make, inputs, name):
 def test_a_stack_of_a_model_can_be_made_again_from_its_configuration():
     model = kt.Transformer(small_config(position="learned", attention_position="t5"))
     config = model.encoder.get_config()
-    assert (config["position"], config["attention_position"]) == ("none", "t5")
+    assert (config["position"], config["attention_position"]["kind"]) == ("none", "t5")
     again = kt.Encoder.from_config(config)
     assert type(again.blocks[0].position) is kt.T5Bias
+
+
+OWN_MODULE = '''
+from keras_transformer.arguments import option
+from keras_transformer.positions import Position, distances
+from keras_transformer.lazy_keras import ops
+from keras_transformer.variants import declared
+
+
+@declared
+class Slope(Position):
+    """Lowers scores by the distance, times a number."""
+
+    kind = "tests_slope"
+    is_relative = True
+
+    slope: float = option(0.5, "Number by which a distance is multiplied.")
+
+    def bias(self, attention, heads, queries, keys):
+        far = ops.abs(ops.cast(distances(queries, keys), "float32"))
+        return ops.expand_dims(-self.slope * far, axis=0)
+'''
+
+
+def test_a_new_position_is_one_module(tmp_path, monkeypatch):
+    """It is found by its kind in layers, models, TOML files and saved models."""
+    (tmp_path / "slope.py").write_text(OWN_MODULE)
+    monkeypatch.syspath_prepend(tmp_path)
+    import_plugins(["slope"], warn=print)
+    table = {"kind": "tests_slope", "slope": 0.75}
+    x, memory = normal(2, T, D), normal(2, S, D, seed=1)
+    for make, values in ((kt.EncoderBlock, (x,)), (kt.DecoderBlock, (x, memory))):
+        block = make(H, F, d_k=6, d_v=5, position=table)
+        expected = to_numpy(randomise_after(block, values))
+        again = make.from_config(json.loads(json.dumps(block.get_config())))
+        again(*values)
+        again.set_weights(block.get_weights())
+        np.testing.assert_allclose(again(*values), expected, **SAME)
+    path = tmp_path / "own.toml"
+    path.write_text(
+        '[data]\nsource = "cldr"\n[model]\nposition = { kind = "tests_slope", slope = 0.75 }\n'
+    )
+    position = load_settings(path).config().encoder.position
+    assert repr(position) == "Slope(slope=0.75)" and position == kt.Position.make(table)
+    model = randomise(kt.Transformer(small_config(position=position)))
+    inputs = {"source": sentences([13, 6]), "target": sentences([7, 5], first=2)}
+    expected = to_numpy(model(inputs))
+    model.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras")
+    assert loaded.config == model.config
+    np.testing.assert_allclose(loaded(inputs), expected, **SAME)
+
+
+def test_values_of_an_option_differ_in_their_kinds():
+    with pytest.raises(ValueError, match="`kind` must be unique .*'tests_near', .* of Near"):
+        type("Farther", (kt.Position,), {"kind": "tests_near"})
+    again = type("Nearest", (kt.Position,), {"kind": "tests_nearest"})
+    assert kt.Position.kinds()["tests_nearest"] is again
+    later = type("Nearest", (kt.Position,), {"kind": "tests_nearest"})  # as in a notebook
+    assert kt.Position.kinds()["tests_nearest"] is later
+
+
+def test_an_argument_is_not_called_kind():
+    class Wrong(kt.Position):
+        kind = "tests_wrong"
+
+        def get_config(self):
+            return {"kind": 3}
+
+    with pytest.raises(ValueError, match="argument of Wrong must not be called `kind`"):
+        plain(Wrong())
+
+
+def test_reading_a_configuration_imports_neither_keras_nor_numpy():
+    code = (
+        "import sys; from keras_transformer import TransformerConfig as T; c = T.preset('tiny', "
+        "vocab_size=99, position={'kind': 'rotary', 'base': 5e5, 'scaling': {'kind': 'linear', "
+        "'factor': 2.0}}); assert T.from_dict(c.to_dict()) == c; "
+        "print({'keras', 'tensorflow', 'numpy'} & {*sys.modules})"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"

@@ -13,6 +13,7 @@ from keras_transformer import (
     EncoderBlock,
     Learned,
     MultiHeadSelfAttention,
+    Position,
     PositionalEmbedding,
     Relative,
     Rotary,
@@ -22,23 +23,22 @@ from keras_transformer import (
     TransformerConfig,
     sinusoids,
 )
-from keras_transformer.config import Position
 from keras_transformer.config.stack import StackConfig
-from keras_transformer.layers import positions
+from keras_transformer.variants import plain
 
 V, K = 19, 6
 EVERY = {
-    "halves": {"sinusoid_layout": "halves"},
-    "endpoint": {"sinusoid_endpoint": True, "sinusoid_layout": "halves"},
-    "offset": {"position_offset": 2},
+    "halves": {"position": Sinusoidal("halves")},
+    "endpoint": {"position": Sinusoidal("halves", endpoint=True)},
+    "offset": {"position": Sinusoidal(offset=2)},
     "scale": {"embedding_scale": 1.0},
     "learned": {"position": "learned"},
     "rotary": {"position": "rotary", "d_k": K},
     "alibi": {"position": "alibi"},
     "relative": {"position": "relative"},
-    "relative, near": {"position": "relative", "relative_distance": 2},
+    "relative, near": {"position": {"kind": "relative", "distance": 2}},
     "t5": {"position": "t5"},
-    "t5, near": {"position": "t5", "relative_distance": 7, "relative_buckets": 8},
+    "t5, near": {"position": {"kind": "t5", "distance": 7, "buckets": 8}},
     "binary": {"position": "binary"},
     "none": {"position": "none"},
 }
@@ -61,9 +61,10 @@ def test_rotations_of_far_positions_are_exact(length):
     points = heads[..., : K // 2] + 1j * heads[..., K // 2 :]
     points = points * np.exp(1j * places[:, None] * rates)
     expected = np.concatenate([points.real, points.imag], axis=-1)
-    found = Rotary(length, base).rotate(tf.constant(heads, "float32"), places)
+    rotary = Rotary(base, max_length=length)
+    found = rotary.rotate(tf.constant(heads, "float32"), places)
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-6)
-    one = Rotary(length, base).rotate(tf.constant(heads[:, :, -1:], "float32"), places[-1])
+    one = rotary.rotate(tf.constant(heads[:, :, -1:], "float32"), places[-1])
     np.testing.assert_allclose(one[:, :, 0], expected[:, :, -1], rtol=0, atol=1e-6)
 
 
@@ -121,7 +122,7 @@ def test_a_known_length_beyond_the_limit_is_one_clear_error(position):
     config = small_config(position=position, d_k=K, d_v=5, max_length=7)
     with pytest.raises(ValueError, match=message):
         Transformer(config)({"source": sentences([8]), "target": sentences([8], first=2)})
-    attention = MultiHeadSelfAttention(H, d_k=K, d_v=5, position=Rotary(7))
+    attention = MultiHeadSelfAttention(H, d_k=K, d_v=5, position=Rotary(max_length=7))
     attention(normal(B, 7, D))
     with pytest.raises(ValueError, match="rotary positions must cover"):
         tf.function(attention, input_signature=[tf.TensorSpec([None, 8, D])])(normal(B, 8, D))
@@ -187,8 +188,10 @@ def test_every_option_has_an_effect(changes):
 
 
 def test_the_names_are_those_of_the_configuration():
-    assert set(positions.KINDS) == set(Position.__args__)
-    assert StackConfig().position == TransformerConfig().position == "sinusoidal"
+    classes = Position.kinds()
+    assert all(kind.kind == name for name, kind in classes.items())
+    assert {*map(type, (Rotary(), Position()))} < {*classes.values()}
+    assert StackConfig().position == TransformerConfig().position == Sinusoidal()
 
 
 @pytest.mark.parametrize(
@@ -196,14 +199,14 @@ def test_the_names_are_those_of_the_configuration():
     [Sinusoidal("halves", True, 1), Learned(), Relative(5), T5Bias(9, 8), "rotary", "binary"],
 )
 def test_a_position_is_serialised_with_its_options(position):
-    position = positions.get(position)
-    again = positions.get(positions.serialize(position))
+    position = Position.make(position)
+    again = Position.make(plain(position))
     assert type(again) is type(position) and again.get_config() == position.get_config()
 
 
 def test_wrong_arguments_are_refused():
-    names = "sinusoidal, learned, binary, rotary, relative, alibi, t5, disentangled, none"
-    message = rf"`position` must be one of {names}. Received: .*'spiral'"
+    names = "alibi, binary, disentangled, learned, none, relative, rotary, sinusoidal, sinusoidal_g"
+    message = rf"`position` must be one of {names}.*, t5, .* or an object.* Received: .*'spiral'"
     with pytest.raises(ValueError, match=message):
         PositionalEmbedding(V, D, position="spiral")
     with pytest.raises(ValueError, match='"rotary" acts in self-attention'):
@@ -216,11 +219,9 @@ def test_wrong_arguments_are_refused():
         TransformerConfig(position="rotary", d_k=5)
     with pytest.raises(ValueError, match=r"`d_k` must be even for rotary .*Received: d_k=5"):
         EncoderBlock(H, F, d_k=5, d_v=5, position="rotary")(normal(B, T, D))
-    with pytest.raises(ValueError, match="have an effect only on sinusoidal .*position='learned'"):
-        TransformerConfig(position="learned", position_offset=1)
-    with pytest.raises(ValueError, match=r"`position_offset` must be at least 0. Received: .*=-1"):
-        TransformerConfig(position_offset=-1)
-    with pytest.raises(ValueError, match=r"`offset` must be an integer of at least 0\."):
+    with pytest.raises(ValueError, match="the kind 'learned' has no options. .*offset"):
+        TransformerConfig(position={"kind": "learned", "offset": 1})
+    with pytest.raises(ValueError, match=r"`offset` must be at least 0. Received: offset=-1"):
         Sinusoidal(offset=-1)
     with pytest.raises(ValueError, match=r"`embedding_scale` must be above 0"):
         TransformerConfig(embedding_scale=0.0)

@@ -32,7 +32,7 @@ from keras_transformer import (
     Transformer,
     TransformerConfig,
 )
-from keras_transformer.layers.positions.t5 import t5_buckets
+from keras_transformer.positions.t5 import t5_buckets
 
 # Every sentence of 11 tokens has larger distances than these.
 POSITIONS = {"relative": Relative(4), "t5": T5Bias(9, 8)}
@@ -153,8 +153,8 @@ def test_distant_positions_are_not_rounded_to_16_bits(name, policy):
 KINDS = {
     "none": {"position": "none"},
     "alibi": {"position": "alibi"},
-    "relative": {"position": "relative", "relative_distance": 4},
-    "t5": {"position": "t5", "relative_distance": 9, "relative_buckets": 8},
+    "relative": {"position": {"kind": "relative", "distance": 4}},
+    "t5": {"position": {"kind": "t5", "distance": 9, "buckets": 8}},
 }
 
 
@@ -171,11 +171,9 @@ def test_each_attention_has_its_own_tables():
 
 def test_the_defaults_are_those_of_the_papers():
     config = TransformerConfig(position="relative", num_layers=1)
-    assert Relative.of_attention(config).get_config() == {"distance": 16}
+    assert config.encoder.position == Relative(16)
     config = TransformerConfig(position="t5", num_layers=1)
-    assert T5Bias.of_attention(config).get_config() == {"distance": 128, "buckets": 32}
-    config = small_config(position="t5", relative_distance=9, relative_buckets=8)
-    assert T5Bias.of_attention(config).get_config() == {"distance": 9, "buckets": 8}
+    assert config.encoder.position == T5Bias(128, 32)
 
 
 REFUSED = [
@@ -183,21 +181,21 @@ REFUSED = [
     (lambda: T5Bias(128, 30), r"`buckets` must be a multiple of 4.*buckets=30, distance=128\."),
     (lambda: T5Bias(4, 8), r"and less than twice `distance`.*Received: buckets=8, distance=4\."),
     (
-        lambda: small_config(position="t5", relative_buckets=6),
-        r"`relative_buckets` must be .*relative_buckets=6, relative_distance=128\.",
+        lambda: small_config(position={"kind": "t5", "buckets": 6}),
+        r"`position`: `buckets` must be .*buckets=6, distance=128\.",
     ),
     (
-        lambda: small_config(relative_distance=3),
-        "`relative_distance` has an effect only on relative, t5 and disentangled positions. "
-        "Received: relative_distance=3, position='sinusoidal'",
+        lambda: small_config(position={"kind": "sinusoidal", "distance": 3}),
+        "`position` of the kind 'sinusoidal' has the options layout, endpoint, offset. "
+        "Received: distance",
     ),
     (
-        lambda: EncoderBlock(H, F, position="relative", relative_buckets=8),
-        "`relative_buckets` has an effect only on t5 and disentangled positions. .*=8, pos",
+        lambda: EncoderBlock(H, F, position={"kind": "relative", "buckets": 8}),
+        "`position` of the kind 'relative' has the options distance. Received: buckets",
     ),
     (
         lambda: small_config(position="relative", score="additive"),
-        "`score` must be a product of query and key with relative or .*'additive'",
+        "`score` must be a product of query and key with relative or .*Additive",
     ),
     (
         lambda: MultiHeadSelfAttention(H, d_k=K, d_v=KV, position="relative", score="additive")(

@@ -7,7 +7,7 @@ import tensorflow as tf
 from keras import ops
 from support import KV, B, D, F, H, K, S, T, normal, random_mask, randomise, to_numpy, weights_of
 
-from keras_transformer import SSRU, Decoder, DecoderBlock
+from keras_transformer import SSRU, Decoder, DecoderBlock, Position, ScaledDotProduct
 from keras_transformer.layers.recurrence.scan import linear_recurrence
 
 SAME = {"rtol": 0, "atol": 1e-5}
@@ -147,7 +147,7 @@ def test_a_mask_for_a_step_is_refused():
 @pytest.mark.parametrize("norm", ["post", "pre"])
 def test_a_block_with_an_ssru(norm):
     class Kind:
-        decoder, position, score = "ssru", "none", "scaled_dot_product"
+        decoder, position, score = "ssru", Position(), ScaledDotProduct()
         num_key_value_heads = window = None
 
     block = DecoderBlock(**BLOCK, norm=norm, autoregression="ssru")
@@ -178,5 +178,5 @@ def test_a_configuration_makes_the_same_layers():
 def test_wrong_arguments(make):
     with pytest.raises(ValueError, match=r"`autoregression` must be one of .*'gru'"):
         make(**BLOCK, autoregression="gru")
-    with pytest.raises(ValueError, match=r"`position` must be one of .*position='rotary'"):
+    with pytest.raises(ValueError, match=r"`position` must be added to .*position=Rotary\(\)"):
         make(**BLOCK, autoregression="ssru", position="rotary")

@@ -21,7 +21,7 @@ from keras_transformer import (
 )
 from keras_transformer.config.stack import StackConfig
 from keras_transformer.decoding import score
-from keras_transformer.layers.positions import Rotary
+from keras_transformer.positions import Rotary
 from keras_transformer.tasks.language_modelling import LanguageModellingTask
 from keras_transformer.tasks.results import Score
 from keras_transformer.training.loop.objectives import ProjectedObjective, RealLabels
@@ -38,9 +38,9 @@ OPTIONS = {
 }
 POSITIONS = {
     "rotary": {},
-    "relative": {"relative_distance": 3},
+    "relative": {"position": {"kind": "relative", "distance": 3}},
     "alibi": {},
-    "t5": {"relative_buckets": 8, "relative_distance": 6},
+    "t5": {"position": {"kind": "t5", "buckets": 8, "distance": 6}},
     "none": {"window": 2},
 }
 
@@ -226,6 +226,6 @@ def test_a_recurrence_cannot_hide_the_start():
 
 def test_a_start_is_hidden_in_causal_attention_only():
     with pytest.raises(ValueError, match="`hides_start` must be false unless attention is causal"):
-        MultiHeadSelfAttention(2, hides_start=True, position=Rotary(9))
+        MultiHeadSelfAttention(2, hides_start=True, position=Rotary())
     with pytest.raises((TypeError, ValueError), match="attends_to_start"):
         TransformerConfig(attends_to_start=False)

@@ -162,7 +162,7 @@ def test_the_number_of_positions_follows_from_the_sizes():
         ),
         ({"classifiers": 2}, "`classifiers` must be at most `class_tokens`, because"),
         ({"classifiers": 2, "pooling": "max"}, "`classifiers` must be .*pooling='max'"),
-        ({"position": "binary"}, "`position` must not be binary for patches, .*'binary'"),
+        ({"position": "binary"}, "`position` must not be binary for patches, .*Binary"),
     ],
 )
 def test_wrong_configurations_are_reported_in_one_line(changes, message):

@@ -9,11 +9,11 @@ from support import randomise, sentences, small_config, weights_of
 
 from keras_transformer import LanguageModel, Transformer
 
-T5 = {"position": "t5", "relative_distance": 7, "relative_buckets": 8}
+T5 = {"position": {"kind": "t5", "distance": 7, "buckets": 8}}
 KINDS = {
     "binary": {"position": "binary", "score": "dot_product"},
     "rotary": {"position": "rotary", "d_k": 6, "score": "general"},
-    "relative": {"position": "relative", "relative_distance": 3, "score": "general"},
+    "relative": {"position": {"kind": "relative", "distance": 3}, "score": "general"},
     "relative, default": {"position": "relative", "norm": "pre"},
     "alibi": {"position": "alibi", "score": "additive"},
     "t5": {**T5, "score": "dot_product"},

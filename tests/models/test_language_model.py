@@ -57,7 +57,7 @@ def logits_of_the_reference(model, tokens, record=None):
     table = reference.scope(weights, "embedding")
     x = reference.encoder(
         reference.scope(weights, "decoder"),
-        reference.embedding(table, tokens, config.position),
+        reference.embedding(table, tokens, config.position.kind),
         np.stack([past] * len(tokens)),
         config.num_layers,
         config.num_heads,

@@ -48,12 +48,8 @@ VALUES = {
     **{"norm_bias": False, "layer_norm_epsilon": 0.1, "attention_bias": True},
     **{"attention_key_bias": True, "attention_output_bias": True, "score": "general"},
     **{"feed_forward_bias": False, "final_norm": True, "embedding_norm": True},
-    **{"position": "learned", "sinusoid_layout": "halves", "sinusoid_endpoint": True},
-    **{"position_offset": 1, "rotary_base": 100.0},
-    **{"rotary_factor": 2.0, "rotary_short_wave": 4.0, "rotary_long_wave": 90.0},
-    **{"rotary_log_ramp": True, "rotary_scale": 1.5, "attends_to_start": False},
-    **{"query_key_norm": "rms", "relative_distance": 6, "relative_buckets": 8},
-    **{"share_positions": True, "window": 1, "global_every": 2, "local_rotary_base": 50.0},
+    **{"position": "learned", "attends_to_start": False, "query_key_norm": "rms"},
+    **{"window": 1, "global_every": 2, "local_position": "alibi"},
     **{"first_norm": False, "vocab_size": 13, "embedding_scale": 3.0, "segments": "from_bos"},
     **{"tie": "none", "output_bias": True, "target_vocab_size": 13, "decoder_start": "zeros"},
     **{"language_codes": "before"},
@@ -110,32 +106,9 @@ LIMITS = {
     *((kind, "pad_id") for kind in ("LanguageModel", "SpeechTransformer")),
     *((kind, "max_length") for kind in KINDS),
 }
-T5 = {"position": "t5", "relative_buckets": 4, "relative_distance": 3}
 # Further base configurations, with the options to test on each; `None`: all options.
 BESIDE = [
-    (
-        "Transformer",
-        {"position": "rotary"},
-        ["rotary_base", "position_offset", "rotary_factor", "rotary_scale"],
-    ),
-    (
-        "Transformer",
-        {"position": "rotary", "rotary_factor": 4.0},
-        ["rotary_short_wave", "rotary_long_wave"],
-    ),
-    (
-        "Transformer",
-        {
-            "position": "rotary",
-            "rotary_factor": 4.0,
-            "rotary_short_wave": 4.0,
-            "rotary_long_wave": 90.0,
-        },
-        ["rotary_log_ramp"],
-    ),
-    ("Transformer", {"position": "rotary", "window": 1}, ["local_rotary_base", "global_every"]),
-    ("Transformer", T5, ["relative_distance", "relative_buckets", "share_positions"]),
-    ("Transformer", {"position": "relative"}, ["relative_distance", "relative_buckets"]),
+    ("Transformer", {"position": "rotary", "window": 1}, ["local_position", "global_every"]),
     ("Transformer", {"norm": "pre"}, ["first_norm"]),
     ("LanguageModel", {"position": "rotary"}, ["attends_to_start"]),
     ("Transformer", {"norm_type": "rms"}, ["norm_bias"]),
@@ -143,14 +116,32 @@ BESIDE = [
     ("Transformer", {"decoder": "ssru"}, None),
     ("TextClassifier", {"pooler": True}, ["pooler_activation"]),
     ("SpanPredictor", {"transform": True}, ["transform_activation"]),
+    ("ImageClassifier", {"class_tokens": 2}, ["classifiers"]),
+    *(("SeriesRegressor", {"encoder": kind}, None) for kind in ("lstm", "gru_attention")),
+]
+
+
+YARN = {"kind": "yarn", "factor": 4.0, "short_wave": 4.0, "long_wave": 90.0}
+RAMP = {name: YARN[name] for name in ("factor", "short_wave", "long_wave")}
+BUCKETS = {"buckets": 4, "distance": 3}
+# Positions, and other values of their options; each must have an effect.
+POSITIONS = [
+    ("Transformer", {"kind": "sinusoidal"}, {"layout": "halves", "endpoint": True, "offset": 1}),
+    ("ImageClassifier", {"kind": "sinusoidal"}, {"layout": "halves", "offset": 1}),
+    ("Transformer", {"kind": "rotary"}, {"base": 100.0}),
+    ("Transformer", {"kind": "rotary"}, {"scaling": {"kind": "linear", "factor": 2.0}}),
+    ("Transformer", {"kind": "rotary", "scaling": YARN}, {"scaling": {"kind": "llama3", **RAMP}}),
+    *(
+        ("Transformer", {"kind": "rotary", "scaling": YARN}, {"scaling": {**YARN, **change}})
+        for change in ({"factor": 5.0}, {"short_wave": 5.0}, {"long_wave": 70.0}, {"scale": 1.5})
+    ),
+    ("Transformer", {"kind": "relative"}, {"distance": 2}),
+    ("Transformer", {"kind": "t5", **BUCKETS}, {"distance": 6, "buckets": 8, "shared": True}),
     (
         "TokenClassifier",
-        {"position": "disentangled", "relative_buckets": 4, "relative_distance": 3},
-        ["relative_distance", "relative_buckets", "share_positions"],
+        {"kind": "disentangled", **BUCKETS},
+        {"distance": 6, "buckets": 8, "shared": True},
     ),
-    ("ImageClassifier", {"class_tokens": 2}, ["classifiers"]),
-    ("ImageClassifier", {"position": "learned"}, ["sinusoid_layout", "position_offset"]),
-    *(("SeriesRegressor", {"encoder": kind}, None) for kind in ("lstm", "gru_attention")),
 ]
 
 
@@ -198,9 +189,12 @@ def differs(one, other):
     )
 
 
+LONG = [pytest.mark.slow, pytest.mark.long]
+
+
 def row_of(kind, context, name):
     """Returns the arguments of a test; those of one model are fast."""
-    marks = () if context.get("encoder") == "lstm" else [pytest.mark.slow, pytest.mark.long]
+    marks = () if context.get("encoder") == "lstm" else LONG
     return pytest.param(kind, context, name, marks=marks, id=f"{kind}-{[*context.values()]}-{name}")
 
 
@@ -218,3 +212,24 @@ def test_an_option_has_an_effect_or_is_refused(kind, context, name):
         assert name in str(error) and "\n" not in str(error)
         return
     assert differs(*(computed(kind, json.dumps(fields)) for fields in (base, changed)))
+
+
+@pytest.mark.parametrize(
+    ("kind", "position", "name", "value"),
+    [
+        pytest.param(kind, position, name, value, marks=LONG if number else ())
+        for number, (kind, position, changes) in enumerate(POSITIONS)
+        for name, value in changes.items()
+    ],
+    ids=str,
+)
+def test_an_option_of_a_position_has_an_effect(kind, position, name, value):
+    """One with buckets may also need another distance."""
+    changed = {**position, name: value}
+    if name == "buckets":
+        position, changed = ({**fields, "distance": 6} for fields in (position, changed))
+    one, other = (
+        computed(kind, json.dumps({**KINDS[kind][0], "position": fields}))
+        for fields in (position, changed)
+    )
+    assert differs(one, other)

@@ -81,7 +81,7 @@ def reference_logits(model, frames, lengths, target):
         for name, stride in (("conv_0", 1), ("conv_1", speech.conv_stride)):
             layer = reference.scope(weights, f"source_embedding/{name}")
             x = convolution(layer, x, stride, speech.conv_activation)
-        if chosen.encoder.position == "learned":
+        if chosen.encoder.position.kind == "learned":
             x = x + weights["source_embedding/positions"][: len(x)]
         else:
             x = x + reference.sinusoids(len(x), chosen.d_model)
@@ -91,7 +91,7 @@ def reference_logits(model, frames, lengths, target):
             reference.scope(weights, "encoder"), x, everywhere, 1, 2, norm=norm
         )
         embedding = reference.scope(weights, "target_embedding")
-        y = reference.embedding(embedding, tokens[None], chosen.decoder.position)
+        y = reference.embedding(embedding, tokens[None], chosen.decoder.position.kind)
         past = np.ones((1, len(tokens), len(tokens)), bool)
         seen = np.ones((1, len(tokens), x.shape[1]), bool)
         scope = reference.scope(weights, "decoder")

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 import reference
 
-from keras_transformer.layers.positions import KINDS, Position
 from keras_transformer.plots.figure import save_figure
 from keras_transformer.plots.masks import masks_figure
 from keras_transformer.plots.positions import positions_figure
 from keras_transformer.plots.schedule import POINTS, schedule_figure
+from keras_transformer.positions import Position
 from keras_transformer.training.schedule import (
     WarmupConstant,
     WarmupInverseSqrt,
@@ -30,9 +30,9 @@ def test_positions_and_their_dot_products(layout):
     assert figure.axes[0].get_xlabel() == "feature"
 
 
-@pytest.mark.parametrize("kind", sorted(KINDS.keys() - {"sinusoidal", "binary"}))
+@pytest.mark.parametrize("kind", sorted({*Position.kinds()} - {"sinusoidal", "binary"}))
 def test_a_kind_without_fixed_codes_is_refused(kind):
-    rule = f"`kind` must be a fixed position encoding, sinusoidal or .*Received: kind='{kind}'"
+    rule = f"`kind` must be a fixed position encoding, binary or sinu.*Received: kind='{kind}'"
     with pytest.raises(ValueError, match=rule):
         positions_figure(kind)
 
@@ -51,7 +51,7 @@ def test_custom_positions_are_drawn():
     [
         ({"d_model": 7}, "`d_model` must be even. Received: d_model=7"),
         ({"length": 0}, "`length` must be at least 1"),
-        ({"kind": "wavy"}, "`position` must be one of sinusoidal, .*Received: position='wavy'"),
+        ({"kind": "wavy"}, "`kind` must be one of alibi, .*Received: kind='wavy'"),
     ],
 )
 def test_wrong_sizes_of_positions_are_refused(options, message):

@@ -35,6 +35,7 @@ from keras_transformer.export.ctranslate2.generated import CTranslate2Generation
 from keras_transformer.export.ctranslate2.text_generator import CTranslate2TextGenerator
 from keras_transformer.export.limits import Limits
 from keras_transformer.installation import install_hint
+from keras_transformer.positions import Llama3Scaling
 from keras_transformer.pretrained.read import read_checkpoint
 from keras_transformer.tasks import open_run
 from keras_transformer.training.converted import write_converted
@@ -95,9 +96,8 @@ def test_missing_settings_have_the_values_of_hugging_face(tmp_path):
     del content["num_key_value_heads"], content["rope_theta"]
     (tmp_path / "config.json").write_text(json.dumps(content))
     config = read_checkpoint(tmp_path).model.config
-    assert config.num_key_value_heads == 6 and config.decoder.rotary_base == 10_000
-    assert config.decoder.rotary_long_wave == LONGEST
-    assert config.decoder.rotary_short_wave == LONGEST / 4
+    assert config.num_key_value_heads == 6 and config.decoder.position.base == 10_000
+    assert config.decoder.position.scaling == Llama3Scaling(LLAMA3["factor"], LONGEST / 4, LONGEST)
 
 
 @pytest.mark.parametrize("kind", ["llama3", "smollm", "qwen2"])

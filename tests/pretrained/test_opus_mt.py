@@ -26,7 +26,7 @@ from opus_folders import (
 
 from keras_transformer import Beam, Greedy, Translator, from_pretrained
 from keras_transformer.decoding.generation import Generation
-from keras_transformer.layers.positions import sinusoids
+from keras_transformer.positions import sinusoids
 from keras_transformer.pretrained.read import read_checkpoint
 from keras_transformer.text.tokenizers import Tokenizers
 
@@ -112,7 +112,7 @@ def test_logits_and_encoder_states(kind, left, tmp_path):
         tensors |= {name: table.astype("float64") for name, table in sinusoidal().items()}
     assert_equal_to_numpy(model, settings, tensors, left)
     expected = {"learned positions in the file": "learned", "learned positions of BART": "learned"}
-    assert model.config.position == expected.get(kind, "sinusoidal")
+    assert model.config.position.kind == expected.get(kind, "sinusoidal")
     assert model.config.tie == {
         "separate": "target",
         "untied": "none",

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.slow
 MARIAN = """
 attention_bias = true
 output_bias = true
-sinusoid_layout = "halves"
+position = { kind = "sinusoidal", layout = "halves" }
 layer_norm_epsilon = 0.00001
 activation = "silu"
 """

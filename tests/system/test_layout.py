@@ -50,10 +50,12 @@ BRANCHES = {"call_checks.py", "constants.py", "dropout.py", "normalization.py"}
 PACKAGES = {
     "keras_transformer/.": {"text", "models", "config"},
     "keras_transformer/audio": {"."},
-    "keras_transformer/config": set(),
+    "keras_transformer/positions": {"."},
+    "keras_transformer/scores": {"."},
+    "keras_transformer/config": {".", "positions", "scores"},
     "keras_transformer/fields": {".", "text"},
-    "keras_transformer/layers": {".", "config"},
-    "keras_transformer/models": {".", "config", "layers"},
+    "keras_transformer/layers": {".", "config", "positions", "scores"},
+    "keras_transformer/models": {".", "config", "layers", "positions"},
     "keras_transformer/decoding": {".", "config", "models", "layers"},
     "keras_transformer/text": {"."},
     "keras_transformer/tasks": {
@@ -66,8 +68,10 @@ PACKAGES = {
         "audio",
         "pretrained",
     },
-    "keras_transformer/pretrained": {".", "config", "layers", "models", "decoding", "text"},
-    "keras_transformer/plots": {".", "layers", "models"},
+    "keras_transformer/pretrained": {
+        *(".", "config", "layers", "models", "decoding", "text", "positions"),
+    },
+    "keras_transformer/plots": {".", "layers", "models", "positions"},
     "training/data": set(),
     "training/losses": set(),
     "training/devices": {"losses"},
@@ -198,7 +202,7 @@ def test_each_heavy_dependency_has_few_importers(package):
 def test_the_layers_are_written_in_keras_ops():
     """Layers use TensorFlow only in a branch for it, so they run on every Keras backend."""
     files = []
-    for package in ("config", "layers", "models"):
+    for package in ("config", "layers", "models", "positions", "scores"):
         files += sorted((ROOT / "keras_transformer" / package).rglob("*.py"))
     for path in files:
         if path.name in BRANCHES:

@@ -5,7 +5,7 @@ import re
 import pytest
 from documents import blocks, read
 
-from keras_transformer.layers import positions
+from keras_transformer import positions
 
 NUMBER = r"\d[\d,.]*\d|\d"
 # Each result, with the pattern that finds it on each page.
@@ -88,7 +88,9 @@ def test_the_kinds_of_positions_with_fixed_codes_are_those_that_can_be_drawn():
     sentence = re.search(
         r"`--kind` selects\s(.*?), the two kinds", read("docs/plots.md"), re.DOTALL
     )
-    fixed = {name for name, kind in positions.KINDS.items() if kind().table(1, 2) is not None}
+    fixed = {
+        name for name, kind in positions.Position.kinds().items() if kind().table(1, 2) is not None
+    }
     assert set(re.findall(r"`(\w+)`", sentence[1])) == fixed
 
 

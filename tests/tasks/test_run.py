@@ -11,6 +11,7 @@ from support import small_config
 
 from keras_transformer import Run, Transformer, TransformerConfig, Translator
 from keras_transformer.text.tokenizers import Tokenizer, Tokenizers
+from keras_transformer.variants import plain
 
 
 def test_a_folder_that_is_not_a_run_is_reported(tmp_path):
@@ -71,7 +72,7 @@ def test_a_model_of_an_earlier_version_is_reported_in_one_line(tmp_path):
     with zipfile.ZipFile(tmp_path / "model.keras") as archive:
         files = {name: archive.read(name) for name in archive.namelist()}
     content = json.loads(files["config.json"])
-    content["config"]["config"] = model.config.to_flat()
+    content["config"]["config"] = plain(model.config.to_flat())
     files["config.json"] = json.dumps(content).encode()
     with zipfile.ZipFile(tmp_path / "model.keras", "w") as archive:
         for name, data in files.items():

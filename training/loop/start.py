@@ -5,6 +5,7 @@ from typing import Any
 from keras_transformer.config.heads.masked_token import MASKING
 from keras_transformer.config.parts import PARTS
 from keras_transformer.models.parts import copy_parts, source_of
+from keras_transformer.positions import Learned
 from keras_transformer.text.tokenizers.pair import Tokenizers
 from keras_transformer.training.settings.inheritance import finished_run
 from keras_transformer.training.settings.taken_vocabulary import conflicts
@@ -176,7 +177,7 @@ def _of_weights(config, name, options):
     """Returns the names of the options of a part that affect its weights."""
     fields = config.description[name].options(getattr(config, name))
     decided = {key for key, field in fields.items() if field.metadata["set_by"] is not None}
-    position = set() if options.get("position") == "learned" else {"max_length"}
+    position = set() if isinstance(options.get("position"), Learned) else {"max_length"}
     left_out = decided | FREE | config.follow | position
     return [key for key in {**fields, **options} if key in options and key not in left_out]
 

@@ -4,13 +4,24 @@ import functools
 import typing
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, create_model, field_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    WithJsonSchema,
+    create_model,
+    field_validator,
+)
 
 from keras_transformer.config import PRESETS
 from keras_transformer.config.parts import PARTS, STACKS
 from keras_transformer.plugins import REMEDY
 from keras_transformer.tasks import TASKS
 from keras_transformer.training.settings.fields import PathText, Section
+from keras_transformer.variants import short
+
+# A value that comes in several kinds; the configuration checks it.
+TextOrTable = Annotated[Any, WithJsonSchema({"type": "text or table"})]
 
 
 def _known_task(name):
@@ -210,10 +221,11 @@ def _table(stack, part):
 def _setting(field, default):
     """Returns the type and the pydantic field of an option, which the configuration checks."""
     meaning = field.metadata["help"].replace("`None`:", "If omitted:")
-    return (
-        _plain(field.type) | None,
-        Field(None, description=meaning, json_schema_extra={"base": default}),
-    )
+    extra = {"base": short(default)}
+    kind = _plain(field.type)
+    if field.metadata["of"] is not None:
+        kind = TextOrTable
+    return kind | None, Field(None, description=meaning, json_schema_extra=extra)
 
 
 def _plain(kind):

@@ -1,6 +1,5 @@
 """Reference of all settings, made from the schema for a terminal and for `docs/settings.md`."""
 
-import dataclasses
 import difflib
 import inspect
 import textwrap
@@ -12,6 +11,8 @@ from keras_transformer.tasks import TASKS
 from keras_transformer.training.settings.fields import section_in
 from keras_transformer.training.settings.model_sections import ModelSettings, model_settings
 from keras_transformer.training.settings.schema import DATA_KINDS, Settings
+from keras_transformer.training.settings.tables import Setting, Table
+from keras_transformer.training.settings.variant_tables import variant_tables
 
 INTRODUCTION = """\
 # Training settings
@@ -22,44 +23,6 @@ text, and `make docs` generates this page from it.
 """
 
 MAY_CHANGE = " It may change when a run resumes."
-
-
-@dataclasses.dataclass(frozen=True)
-class Setting:
-    """Description of one key of a section.
-
-    Attributes:
-        key: Name of the key.
-        kind: Type and range, in words.
-        default: Default as TOML, or in words.
-        meaning: Purpose of the key.
-    """
-
-    key: str
-    kind: str
-    default: str
-    meaning: str
-
-
-@dataclasses.dataclass(frozen=True)
-class Table:
-    """Description of one section, or of one kind of `[data]`.
-
-    Attributes:
-        name: Name, such as `"training"`, `"text"` for a kind of data, or `"classification"` for the
-            keys of `[model]` for a task.
-        heading: Line that begins the section in a file.
-        kind: Setting on which these keys depend, such as `source = "text"`; empty for keys that a
-            section always has.
-        about: Purpose of the section.
-        settings: The `Setting`s of its keys.
-    """
-
-    name: str
-    heading: str
-    kind: str
-    about: str
-    settings: tuple
 
 
 def tables(section=None) -> list[Table]:
@@ -80,7 +43,10 @@ def tables(section=None) -> list[Table]:
                 for kind, model in DATA_KINDS.items()
             ]
         elif name == "model":
-            every += _model_tables()
+            every += [
+                *_model_tables(),
+                *variant_tables([*OPTIONS_OF_STACK.items(), *OPTIONS_OF_BLOCK.items()]),
+            ]
         else:
             every.append(_table(name, field.annotation, f"[{name}]"))
             for key, inner in field.annotation.model_fields.items():

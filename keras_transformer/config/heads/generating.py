@@ -3,7 +3,7 @@
 import dataclasses
 from typing import Any, ClassVar, TypeVar
 
-from keras_transformer.config.arguments import documented, options_of
+from keras_transformer.arguments import documented, options_of
 from keras_transformer.config.heads.next_token import NextTokenHead
 from keras_transformer.config.rules import OutputRules
 

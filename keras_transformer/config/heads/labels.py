@@ -3,8 +3,8 @@
 import dataclasses
 from typing import Annotated, Any, Literal
 
+from keras_transformer.arguments import documented, option
 from keras_transformer.checks import check_activation
-from keras_transformer.config.arguments import documented, option
 from keras_transformer.config.block import Count
 from keras_transformer.config.heads.linear import LinearHeadConfig
 from keras_transformer.config.heads.pooling import POOLING, Pooling

@@ -3,8 +3,8 @@
 import dataclasses
 from typing import Annotated
 
+from keras_transformer.arguments import documented, option
 from keras_transformer.checks import check_activation
-from keras_transformer.config.arguments import documented, option
 from keras_transformer.config.part_config import PartConfig
 
 

@@ -3,8 +3,8 @@
 import dataclasses
 from typing import Annotated, Any
 
+from keras_transformer.arguments import documented, option
 from keras_transformer.checks import check_rate, check_share
-from keras_transformer.config.arguments import documented, option
 from keras_transformer.config.heads.linear import LinearHeadConfig
 from keras_transformer.config.heads.next_token import NextTokenHead
 

@@ -3,7 +3,7 @@
 import dataclasses
 from typing import Literal
 
-from keras_transformer.config.arguments import documented, option
+from keras_transformer.arguments import documented, option
 from keras_transformer.config.block import Count, OptionalCount
 from keras_transformer.config.heads.linear import LinearHeadConfig
 

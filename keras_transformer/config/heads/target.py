@@ -3,7 +3,7 @@
 import dataclasses
 from typing import Any, ClassVar, Literal
 
-from keras_transformer.config.arguments import documented, option
+from keras_transformer.arguments import documented, option
 from keras_transformer.config.block import OptionalCount
 from keras_transformer.config.heads.output import OutputHead
 

@@ -3,7 +3,7 @@
 import dataclasses
 from typing import ClassVar
 
-from keras_transformer.config.arguments import documented
+from keras_transformer.arguments import documented
 from keras_transformer.config.heads.output import OutputHead
 from keras_transformer.config.rules import THRESHOLDS
 from keras_transformer.config.vocabulary import VocabularyOptions

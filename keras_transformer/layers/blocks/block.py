@@ -4,9 +4,9 @@ from typing import Any, NamedTuple
 
 import keras
 
+from keras_transformer import positions
 from keras_transformer.checks import check_flag
 from keras_transformer.config.stack import StackConfig
-from keras_transformer.layers import positions
 from keras_transformer.layers.attention import MultiHeadSelfAttention
 from keras_transformer.layers.blocks.configured import ConfiguredLayer
 from keras_transformer.layers.blocks.residual import Residual
@@ -66,9 +66,8 @@ class Block(ConfiguredLayer):
         **kwargs: Any,
     ):
         super().__init__(**kwargs)
-        own = config.of_block(number)
-        self.config, self.window = config, own.window
-        self.position = positions.of_attention(own) if position is None else position
+        self.config, self.window = config, config.window_of(number)
+        self.position = config.position_of(number) if position is None else position
         self.normalizes_first = number > 0 or config.first_norm is not False
         if causal is not None:
             check_flag("causal", causal)

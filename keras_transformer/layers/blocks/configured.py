@@ -2,11 +2,10 @@
 
 from typing import Any, ClassVar
 
-from keras_transformer.config.positions import acts_in_attention
 from keras_transformer.config.stack import StackConfig
 from keras_transformer.layers.attending import AttendingLayer
-from keras_transformer.layers.positions.doubled import warn_if_doubled
-from keras_transformer.layers.positions.position import Position
+from keras_transformer.positions.doubled import warn_if_doubled
+from keras_transformer.positions.position import Position
 from keras_transformer.variants import plain
 
 
@@ -26,7 +25,7 @@ class ConfiguredLayer(AttendingLayer):
     options: ClassVar[tuple[str, ...]] = ()
 
     def checked_arguments(self, given: dict[str, Any]) -> dict[str, Any]:  # noqa: D102
-        if self.config.attention_position == "none":  # otherwise two positions are intended
+        if not self.config.attention_position.attends:  # otherwise two positions are intended
             warn_if_doubled(given.get("x"), self.position, self.name)
         return super().checked_arguments(given)
 
@@ -40,6 +39,6 @@ class ConfiguredLayer(AttendingLayer):
     def get_config(self) -> dict[str, Any]:
         """Returns the constructor's arguments."""
         flat = plain(self.config.to_flat())
-        if not acts_in_attention(self.config.position):
+        if not self.config.position.attends:
             flat["position"] = "none"  # in a model, the embedding adds it
         return {**super().get_config(), **{name: flat[name] for name in self.options}}

@@ -4,18 +4,16 @@ from collections.abc import Collection
 from dataclasses import Field
 from typing import Any
 
-from keras_transformer import activations
-from keras_transformer.config.arguments import option
+from keras_transformer import activations, positions
+from keras_transformer.arguments import option
 from keras_transformer.config.stack import OPTIONS_OF_BLOCK, OPTIONS_OF_STACK, StackConfig
-from keras_transformer.layers import positions
 
 # Options of a `StackConfig` that only affect the embedding before the stack.
-OF_EMBEDDING = ("d_model", "sinusoid_layout", "sinusoid_endpoint", "position_offset")
+OF_EMBEDDING = ("d_model",)
 # Options of a stack that a single block does not have.
 OF_STACK = (
     *("num_layers", "final_norm", "embedding_norm", "first_norm"),
-    *("share_positions", "global_every", "local_rotary_base"),
-    "attends_to_start",
+    *("global_every", "local_position", "attends_to_start"),
 )
 # In a model, `position` may also be one that the embedding adds, which a layer could not do.
 OF_ATTENTION = {
@@ -24,14 +22,16 @@ OF_ATTENTION = {
         """Position encoding that acts in self-attention, instead of one that is added to the
         embeddings: `"rotary"` (Su et al., 2021), `"relative"` (Shaw et al., 2018), `"alibi"` (Press
         et al., 2022), `"t5"` (Raffel et al., 2020), `"disentangled"` (He et al., 2021;
-        bidirectional self-attention only), a `Position`, or the name of a class registered with
-        Keras. `"none"`: order has an effect only if the embeddings have positions, such as those of
-        a `PositionalEmbedding`.""",
+        bidirectional self-attention only), or a `Position`, such as `Rotary(base=500_000.0)`.
+        `"none"`: order has an effect only if the embeddings have positions, such as those of a
+        `PositionalEmbedding`.""",
+        of=positions.Position,
     ),
     "attention_position": option(
         "none",
         """The same, in addition to positions that are added to the embeddings: `"t5"` in MPNet
         (Song et al., 2020).""",
+        of=positions.Position,
     ),
 }
 OPTIONS = {
@@ -56,7 +56,7 @@ def split_options(
     """
     given = {name: value for name, value in arguments.items() if name in options}
     for name, field in OF_ATTENTION.items():
-        given[name] = positions.checked_for_attention(given.get(name, field.default), name)
+        given[name] = positions.for_attention(given.get(name, field.default), name)
     if "activation" in given:
         given["activation"] = activations.name_of(given["activation"])
     others = {name: value for name, value in arguments.items() if name not in options}

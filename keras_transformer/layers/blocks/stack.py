@@ -43,7 +43,7 @@ class Stack(ConfiguredLayer):
         self.blocks = []
         for number in range(config.num_layers):
             position = None
-            if number and config.share_positions:
+            if number and config.acting_position.shared:
                 position = self.blocks[0].position.shared_with(self.blocks[0])
             block = self.block_class.from_stack(
                 config, **shared, number=number, position=position, name=f"block_{number}"

@@ -6,11 +6,11 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_transformer import positions
 from keras_transformer.checks import check_count, check_positive, is_integer
-from keras_transformer.layers import positions
 from keras_transformer.layers.call_checks import check_ids, check_kept, check_positions
 from keras_transformer.layers.inputs.positioned import PositionedEmbedding
-from keras_transformer.layers.positions.tables import rows_or_nan, token_places
+from keras_transformer.positions.tables import rows_or_nan, token_places
 from keras_transformer.tensors import Shape, Tensor
 
 

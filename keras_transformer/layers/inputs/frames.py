@@ -5,9 +5,8 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_transformer import activations
+from keras_transformer import activations, positions
 from keras_transformer.checks import check_count
-from keras_transformer.layers import positions
 from keras_transformer.layers.activation_gradients import in_training
 from keras_transformer.layers.call_checks import check_mask_of_positions, described
 from keras_transformer.layers.inputs.positioned import PositionedEmbedding

@@ -4,12 +4,13 @@ from typing import Any
 
 import keras
 
+from keras_transformer import positions
 from keras_transformer.checks import check_count, check_rate
-from keras_transformer.layers import positions
 from keras_transformer.layers.composite import CompositeLayer
 from keras_transformer.layers.dropout import Dropout
-from keras_transformer.layers.positions.doubled import mark
+from keras_transformer.positions.doubled import mark
 from keras_transformer.tensors import Tensor
+from keras_transformer.variants import plain
 
 
 class PositionedEmbedding(CompositeLayer):
@@ -67,6 +68,6 @@ class PositionedEmbedding(CompositeLayer):
         return {
             **super().get_config(),
             "d_model": self.d_model,
-            "position": positions.serialize(self.position),
+            "position": plain(self.position),
             "dropout": self.dropout_rate,
         }

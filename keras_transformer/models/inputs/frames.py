@@ -4,7 +4,6 @@ from typing import Any
 
 import keras
 
-from keras_transformer.layers import positions
 from keras_transformer.layers.inputs.frames import FrameEmbedding, FrameMask, check_frames
 from keras_transformer.models.inputs.model_input import ModelInput
 from keras_transformer.tensors import Tensor
@@ -27,7 +26,7 @@ class EmbeddedFrames(ModelInput):
                 speech.kernel_size,
                 speech.conv_stride,
                 speech.conv_activation,
-                positions.of_embedding(stack),
+                stack.embedded_position,
                 stack.max_length,
                 stack.embedding_dropout,
                 dtype=policy,

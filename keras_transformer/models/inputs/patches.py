@@ -4,10 +4,9 @@ from typing import Any
 
 import keras
 
-from keras_transformer.layers import positions
 from keras_transformer.layers.inputs.patches import PatchEmbedding, check_images
-from keras_transformer.layers.positions.grid import SinusoidalGrid
 from keras_transformer.models.inputs.model_input import ModelInput
+from keras_transformer.positions import Sinusoidal, SinusoidalGrid
 from keras_transformer.tensors import Tensor
 
 
@@ -44,6 +43,7 @@ class EmbeddedPatches(ModelInput):
 
 def _position(stack):
     """Returns the `Position` of the embedding; positions in attention belong to the blocks."""
-    if stack.position == "sinusoidal":
-        return SinusoidalGrid(stack.sinusoid_layout, stack.sinusoid_endpoint, stack.position_offset)
-    return positions.of_embedding(stack)
+    position = stack.embedded_position
+    if isinstance(position, Sinusoidal):
+        return SinusoidalGrid(**position.get_config())
+    return position

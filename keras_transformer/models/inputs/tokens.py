@@ -5,7 +5,6 @@ from typing import Any
 import keras
 
 from keras_transformer.config.rules import OutputRules
-from keras_transformer.layers import positions
 from keras_transformer.layers.call_checks import check_ids
 from keras_transformer.layers.dropout import Dropout
 from keras_transformer.layers.inputs.embedding import PositionalEmbedding
@@ -136,7 +135,7 @@ def make_embedding(
     """
     width = getattr(tokens, "embedding_size", None)
     arguments = [
-        *(vocab_size, width or stack.d_model, positions.of_embedding(stack)),
+        *(vocab_size, width or stack.d_model, stack.embedded_position),
         *(stack.max_length, 0.0 if width else stack.embedding_dropout),
     ]
     options = {"scale": tokens.embedding_scale, "dtype": policy, "kernels": kernels, "name": name}
@@ -147,5 +146,5 @@ def make_embedding(
 
 def embeds_alike(stack, other) -> bool:
     """Returns `True` if two stacks can share an embedding, including positions and dropout."""
-    ours, theirs = ((positions.of_embedding(s), s.max_length) for s in (stack, other))
+    ours, theirs = ((s.embedded_position, s.max_length) for s in (stack, other))
     return ours == theirs and stack.embedding_dropout == other.embedding_dropout

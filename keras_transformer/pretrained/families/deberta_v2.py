@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from keras_transformer.checks import is_integer
-from keras_transformer.config.positions import check_buckets
+from keras_transformer.positions import Disentangled
 from keras_transformer.pretrained.bert_encoder import (
     AFTER_ATTENTION,
     MASK_HEAD,
@@ -98,17 +98,14 @@ class DebertaV2(BertEncoder):
             distance = settings.count("max_relative_positions")
         buckets = 2 * settings.count("position_buckets", least=2)
         try:
-            check_buckets(buckets, distance)
+            position = Disentangled(distance, buckets, shared=True)
         except ValueError as error:
             rule = f"an even number below {distance}, the largest distance"
             raise settings.wrong("position_buckets", rule) from error
         return {
             "pooler": settings.choice("pooler_hidden_act", ACTIVATIONS, "gelu"),
             "position": "learned" if self._has_positions else "none",
-            "attention_position": "disentangled",
-            "share_positions": True,
-            "relative_buckets": buckets,
-            "relative_distance": distance,
+            "attention_position": position,
             "layer_norm_epsilon": settings.number("layer_norm_eps", 1e-7),
         }
 
@@ -116,7 +113,7 @@ class DebertaV2(BertEncoder):
         for name, shape in super().sizes(config):
             if self._has_positions or "position_embeddings" not in name:
                 yield name, shape
-        yield self.prefix + TABLE, (config.relative_buckets, config.d_model)
+        yield self.prefix + TABLE, (config.encoder.attention_position.buckets, config.d_model)
 
     def names(self, config) -> Iterator[Weight]:  # noqa: D102
         for weight in super().names(config):

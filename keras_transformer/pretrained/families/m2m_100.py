@@ -3,9 +3,9 @@
 import dataclasses
 import functools
 import re
-from typing import Any
 
 from keras_transformer.decoding.generation import Generation
+from keras_transformer.positions import Position, Sinusoidal
 from keras_transformer.pretrained.encoder_decoder import EncoderDecoderFamily
 from keras_transformer.pretrained.multilingual import (
     SPM,
@@ -47,13 +47,9 @@ class M2M100(EncoderDecoderFamily):
     # Sinusoids, which are computed.
     ignored = (r"model\.(encoder|decoder)\.embed_positions\.weights",)
 
-    def positions(self) -> dict[str, Any]:  # noqa: D102
+    def position(self) -> Position:  # noqa: D102
         first = self.settings.count("pad_token_id", 1, least=0) + 1
-        return {
-            "sinusoid_layout": "halves",
-            "sinusoid_endpoint": True,
-            "position_offset": first,
-        }
+        return Sinusoidal("halves", endpoint=True, offset=first)
 
     @property
     def forces_language(self) -> bool:  # noqa: D102

@@ -12,6 +12,7 @@ from keras_transformer.config.rules import OutputRules
 from keras_transformer.decoding import Greedy
 from keras_transformer.decoding.generation import Generation
 from keras_transformer.models.transformer import Transformer
+from keras_transformer.positions import Sinusoidal
 from keras_transformer.pretrained.family import Family
 from keras_transformer.pretrained.files.marian.arrays import SETTINGS, in_floats
 from keras_transformer.pretrained.files.marian.gelu import SIGMOID, as_swish, form_of
@@ -153,8 +154,7 @@ class Marian(Family):
             decoder_start="zeros",
             layer_norm_epsilon=EPSILON,
             attention_bias=True,
-            sinusoid_layout="halves",
-            sinusoid_endpoint=True,
+            position=Sinusoidal("halves", endpoint=True),
             **self._changes,
         )
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from keras_transformer.positions import Rotary
 from keras_transformer.pretrained.byte_bpe import VOCABULARY, read_byte_bpe
 from keras_transformer.pretrained.names import TRANSPOSED, Layout, Weight, layers
 from keras_transformer.pretrained.settings import ACTIVATIONS, CheckpointSettings
@@ -73,7 +74,6 @@ class ModernBert(TextEncoder):
             norm_bias=settings.flag("norm_bias"),
             first_norm=False,
             layer_norm_epsilon=settings.number("norm_eps", 1e-5),
-            position="rotary",
             **self._windows(),
             **options,
         )
@@ -118,15 +118,16 @@ class ModernBert(TextEncoder):
         return self.checked(read_byte_bpe(self.folder, self.settings, SPECIAL, True))
 
     def _windows(self):
-        """Returns the options of local self-attention, and of the bases of rotary positions."""
+        """Returns the options of local self-attention, and the rotary positions."""
         every = self._global_every()
         if every == 1:
-            return {"rotary_base": self._base(GLOBAL)}
+            return {"position": Rotary(self._base(GLOBAL))}
         window = {"window": self.settings.count("local_attention", 128, least=2) // 2}
         if every is None:
-            return {**window, "rotary_base": self._base(LOCAL)}
-        bases = {"rotary_base": self._base(GLOBAL), "local_rotary_base": self._base(LOCAL)}
-        return {**window, **bases, "global_every": every}
+            return {**window, "position": Rotary(self._base(LOCAL))}
+        bases = {"position": GLOBAL, "local_position": LOCAL}
+        positions = {name: Rotary(self._base(kind)) for name, kind in bases.items()}
+        return {**window, **positions, "global_every": every}
 
     def _global_every(self):
         """Returns the interval of the blocks with global attention; `None` if there are none."""

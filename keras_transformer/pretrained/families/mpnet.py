@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
+from keras_transformer.positions import T5Bias
 from keras_transformer.pretrained.bert_encoder import NETWORK, RobertaEncoder
 from keras_transformer.pretrained.names import Weight, layers
 from keras_transformer.pretrained.wordpiece import read_wordpiece
@@ -33,10 +34,7 @@ class MPNet(RobertaEncoder):
     def own_options(self) -> dict[str, Any]:  # noqa: D102
         self.settings.check({"relative_attention_num_buckets": (BUCKETS,)})
         return {
-            "attention_position": "t5",
-            "share_positions": True,
-            "relative_buckets": BUCKETS,
-            "relative_distance": DISTANCE,
+            "attention_position": T5Bias(DISTANCE, BUCKETS, shared=True),
         }
 
     def embeddings(self, config) -> Iterator[Weight]:  # noqa: D102

@@ -7,8 +7,8 @@ import numpy as np
 
 from keras_transformer.config import TransformerConfig
 from keras_transformer.decoding.generation import Generation
-from keras_transformer.layers.positions import sinusoids
 from keras_transformer.models.transformer import Transformer
+from keras_transformer.positions import Learned, Sinusoidal, sinusoids
 from keras_transformer.pretrained.encoder_decoder import (
     BIAS,
     BLOCKS,
@@ -100,8 +100,7 @@ class OpusMT(Family):
             output_bias=BIAS in tensors and bool(np.any(tensors.read(BIAS))),
             attention_bias=tensors.has_biases(*(f"{letter}_proj" for letter in PROJECTIONS)),
             feed_forward_bias=tensors.has_biases("fc1", "fc2"),
-            position="sinusoidal" if positions is None else "learned",
-            **({"sinusoid_layout": "halves"} if positions is None else {}),
+            position=Sinusoidal("halves") if positions is None else Learned(),
             **special_ids(settings, self.generation_settings, min(size, target_size)),
         )
 
@@ -129,7 +128,7 @@ class OpusMT(Family):
             yield Weight(OUTPUT, "output_layer.kernel", TRANSPOSED)
         if config.output_bias:
             yield Weight(BIAS, "logits.bias", ROW)
-        if config.position == "learned":
+        if isinstance(config.encoder.position, Learned):
             table = sinusoids(config.max_length, config.d_model, "halves")
             table = np.pad(table, ((self._first, 0), (0, 0)))
             for side, ours in SIDES.items():

@@ -1,7 +1,6 @@
 """PEGASUS in Hugging Face's format: summaries of texts, with SentencePiece Unigram."""
 
-from typing import Any
-
+from keras_transformer.positions import Position, Sinusoidal
 from keras_transformer.pretrained.added_tokens import with_added_tokens
 from keras_transformer.pretrained.encoder_decoder import EncoderDecoderFamily
 from keras_transformer.pretrained.piece_vocabulary import check_ids_agree, read_pieces
@@ -26,8 +25,8 @@ class Pegasus(EncoderDecoderFamily):
     # Sinusoids, which are computed.
     ignored = (r"model\.(encoder|decoder)\.embed_positions\.weight",)
 
-    def positions(self) -> dict[str, Any]:  # noqa: D102
-        return {"sinusoid_layout": "halves"}
+    def position(self) -> Position:  # noqa: D102
+        return Sinusoidal("halves")
 
     def tokenizers(self, config) -> Tokenizers:  # noqa: D102
         vocabulary = read_pieces(self.folder, SPM)

@@ -8,6 +8,7 @@ import numpy as np
 from keras_transformer.config import TransformerConfig
 from keras_transformer.decoding.generation import Generation
 from keras_transformer.models.transformer import Transformer
+from keras_transformer.positions import T5Bias
 from keras_transformer.pretrained.added_tokens import with_added_tokens
 from keras_transformer.pretrained.family import Family
 from keras_transformer.pretrained.generation import ends_of, read_generation, special_ids
@@ -63,10 +64,11 @@ class T5(Family):
             norm_type="rms",
             layer_norm_epsilon=settings.number("layer_norm_epsilon", 1e-6),
             score="dot_product",
-            position="t5",
-            share_positions=True,
-            relative_buckets=settings.count("relative_attention_num_buckets", 32),
-            relative_distance=settings.count("relative_attention_max_distance", 128),
+            position=T5Bias(
+                distance=settings.count("relative_attention_max_distance", 128),
+                buckets=settings.count("relative_attention_num_buckets", 32),
+                shared=True,
+            ),
             feed_forward_bias=False,
             **special_ids(settings, self.generation_settings, size),
         )
@@ -77,7 +79,7 @@ class T5(Family):
         yield table, (config.vocab_size, width)
         for side, depth in self._depths(config).items():
             bias = f"{side}.block.0.layer.0.SelfAttention.relative_attention_bias.weight"
-            yield bias, (config.encoder.relative_buckets, config.num_heads)
+            yield bias, (config.encoder.position.buckets, config.num_heads)
             last = f"{side}.block.{depth - 1}.layer"
             yield f"{last}.0.SelfAttention.q.weight", (inner, width)
             wo = f"{last}.{len(SUBLAYERS[side]) - 1}.DenseReluDense.wo.weight"

@@ -24,15 +24,21 @@ def by_name():
     return {table.name: {setting.key: setting for setting in table.settings} for table in tables()}
 
 
+# Options of a block that come in several kinds, each with options of its own.
+VALUES = ("position.", "normalization.", "feed_forward.")
+
+
 def test_every_key_has_a_type_a_default_and_a_description():
     models = {name: field.annotation for name, field in Settings.model_fields.items()}
     models = {**models, **DATA_KINDS}
     del models["data"]
     models["training.lora"] = LoraSettings
     page, general = by_name(), set(by_name()["model"])
-    of_tasks = {table.name for table in tables("model")} - {"model"}
+    values = {name for name in page if name.startswith(VALUES)}
+    assert {"position.rotary", "position.scaling.yarn"} <= values
+    of_tasks = {table.name for table in tables("model")} - {"model"} - values
     assert of_tasks == set(TASKS) - {"summarization"}  # it uses the model of translation
-    assert set(page) == set(models) | of_tasks
+    assert set(page) == set(models) | of_tasks | values
     for task in of_tasks:
         keys = set(model_settings(TASKS[task].config_class).model_fields)
         assert keys == set(page[task]) | general & keys and not general & set(page[task])

@@ -1,16 +1,16 @@
 """ALiBi, attention with linear biases: scores decrease with the distance of the key."""
 
+from __future__ import annotations
+
 import math
 
-import keras
-import numpy as np
-from keras import ops
-
-from keras_transformer.layers.positions.position import Position, distances
+from keras_transformer.lazy_keras import keras, np, ops
+from keras_transformer.positions.position import Position, distances
 from keras_transformer.tensors import Tensor
+from keras_transformer.variants import declared
 
 
-@keras.saving.register_keras_serializable(package="keras_transformer")
+@declared
 class Alibi(Position):
     """Subtracts the distance of query and key, times a slope for each head, from every score.
 
@@ -24,6 +24,9 @@ class Alibi(Position):
     Reference: Press et al. (2022), "Train Short, Test Long: Attention with Linear Biases Enables
         Input Length Extrapolation", section 3.
     """
+
+    kind = "alibi"
+    is_relative = True
 
     def bias(self, attention: keras.Layer, heads: Tensor, queries: Tensor, keys: Tensor) -> Tensor:  # noqa: D102
         queries = attention.kernels.positions(queries, heads)

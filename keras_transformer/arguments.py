@@ -17,19 +17,20 @@ PLACEHOLDER = "**options: "
 KERAS = "**kwargs: `name`, `dtype` and `trainable` as in every Keras layer."
 
 
-def option(default, description, set_by=None, statistic=False) -> Any:
+def option(default, description, set_by=None, statistic=False, of=None) -> Any:
     """Returns a dataclass field with a default and a help text, stored as its metadata `"help"`.
 
     Args:
-        default: The default, immutable.
+        default: The default, immutable. `dataclasses.MISSING`: the option is required.
         description: Help text, in whole sentences. A sentence that begins with `None:` explains
             the meaning of `None`.
         set_by: `"vocabulary"` or `"data"` if these determine the option, so that it is not a
             setting in a TOML file.
         statistic: Whether trained weights can be used with any value that the data determine.
+        of: The base class of a `Variant`, if the option is one.
     """
     metadata = {"help": " ".join(description.split()), "set_by": set_by, "statistic": statistic}
-    return dataclasses.field(default=default, metadata=metadata)
+    return dataclasses.field(default=default, metadata={**metadata, "of": of})
 
 
 def options_of(*configurations, leave_out=()) -> dict[str, dataclasses.Field]:
@@ -71,7 +72,8 @@ def with_options(options) -> Callable[[Class], Class]:
             for name, field in listed.items()
         ]
         rest = inspect.Parameter("kwargs", inspect.Parameter.VAR_KEYWORD)
-        layer.__init__.__signature__ = inspect.Signature([*named, *by_name, rest])
+        constructor: Any = layer.__init__
+        constructor.__signature__ = inspect.Signature([*named, *by_name, rest])
         return _described(layer, [*_entries(listed), KERAS])
 
     return decorate

@@ -1,11 +1,10 @@
 """`Position`, the interface of position encodings to embeddings and self-attention layers."""
 
+from __future__ import annotations
+
 from typing import Any
 
-import keras
-import numpy as np
-from keras import ops
-
+from keras_transformer.lazy_keras import keras, np, ops
 from keras_transformer.tensors import Tensor
 from keras_transformer.variants import Variant
 
@@ -14,7 +13,6 @@ OF_EMBEDDINGS = ("embed",)
 OF_ATTENTION = ("rotate", "bias", "key_bias", "values")
 
 
-@keras.saving.register_keras_serializable(package="keras_transformer")
 class Position(Variant):
     """Base class of position encodings; by itself it encodes no positions.
 
@@ -26,9 +24,10 @@ class Position(Variant):
     In self-attention, a position must depend on distances alone if rows of a batch hold several
     texts, as in the training of language models.
 
-    A position holds no weights. If it needs weights, it adds them to the layer that it is given, in
-    `build` to the embedding or in `build_attention` to a self-attention, and reads them from there.
-    For example, a learned bias for each distance is
+    A subclass needs a `kind`, its name in configurations, and may be a dataclass whose fields are
+    its options; see `declared`. A position holds no weights. If it needs weights, it adds them to
+    the layer that it is given, in `build` to the embedding or in `build_attention` to a
+    self-attention, and reads them from there. For example, a learned bias for each distance is
 
         def build_attention(self, attention):
             shape = (self.farthest + 1, attention.num_heads)
@@ -42,10 +41,16 @@ class Position(Variant):
     Attributes:
         embeds: Whether it acts on embeddings: its class overrides `embed`.
         attends: Whether it acts in self-attention: its class overrides one of the other methods.
+        is_relative: Whether it depends on distances alone.
+        shared: Whether the blocks of a stack share its weights, which the first one holds.
     """
 
     option = "position"
+    package = "keras_transformer.positions"
+    kind = "none"
     embeds = attends = False
+    is_relative = False
+    shared = False
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -56,15 +61,12 @@ class Position(Variant):
             getattr(cls, name) is not getattr(Position, name) for name in OF_ATTENTION
         )
 
-    @classmethod
-    def of_embedding(cls, config: Any) -> "Position":
-        """Returns the `Position` of the embedding that a `StackConfig` with its name describes."""
-        return cls()
+    def within(self, max_length: int) -> Position:
+        """Returns the position for texts of at most `max_length` positions."""
+        return self
 
-    @classmethod
-    def of_attention(cls, config: Any) -> "Position":
-        """Returns the `Position` of the attention that a `StackConfig` with its name describes."""
-        return cls()
+    def check_stack(self, stack: Any) -> None:
+        """Raises `ValueError` if it does not fit a `StackConfig`, whose `d_model` may be `None`."""
 
     def check(self, embedding: keras.Layer) -> None:
         """Raises `ValueError` if it does not fit a `PositionalEmbedding`."""
@@ -156,7 +158,7 @@ class Position(Variant):
             added.
         """
 
-    def shared_with(self, block: Any) -> "Position":
+    def shared_with(self, block: Any) -> Position:
         """Returns the position of another block that uses the weights of this one.
 
         Args:
@@ -164,6 +166,16 @@ class Position(Variant):
                 used.
         """
         return SharedPosition(block)
+
+
+def acting(position: Position, place: str) -> Position:
+    """Returns a position, or one that does nothing if it does not act in a place.
+
+    Args:
+        position: The `Position`.
+        place: `"embeds"` or `"attends"`.
+    """
+    return position if getattr(position, place) else Position()
 
 
 def distances(queries, keys) -> Tensor:

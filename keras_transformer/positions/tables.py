@@ -1,19 +1,19 @@
 """Positions added to embeddings as rows of a table (section 3.5; Table 3, row E)."""
 
+from __future__ import annotations
+
 import functools
-from typing import Any
+from typing import Annotated, Any, Literal
 
-import keras
-import numpy as np
-from keras import ops
-
-from keras_transformer.checks import check_choice, check_flag, is_integer
-from keras_transformer.layers.constants import shared
-from keras_transformer.layers.kernels import look_up
-from keras_transformer.layers.positions.position import Position
+from keras_transformer.arguments import option
+from keras_transformer.checks import check_count, is_integer
+from keras_transformer.constants import shared
+from keras_transformer.lazy_keras import keras, np, ops
+from keras_transformer.positions.checks import check_even
+from keras_transformer.positions.position import Position
+from keras_transformer.products import look_up
 from keras_transformer.tensors import Tensor
-
-LAYOUTS = ("interleaved", "halves")
+from keras_transformer.variants import declared
 
 
 @functools.lru_cache(maxsize=16)
@@ -78,44 +78,46 @@ class FixedPosition(Position):
         return _rows(embedding, table, start, tokens)
 
 
-@keras.saving.register_keras_serializable(package="keras_transformer")
+@declared
 class Sinusoidal(FixedPosition):
     """Adds sinusoids of the position; see `sinusoids`.
 
     Args:
-        layout: See `sinusoids`.
-        endpoint: See `sinusoids`.
-        offset: Position of the first token, 0 in the paper.
+        **options: See `help(Sinusoidal)`.
     """
 
-    def __init__(self, layout: str = "interleaved", endpoint: bool = False, offset: int = 0):
-        check_choice("layout", layout, LAYOUTS)
-        check_flag("endpoint", endpoint)
-        if not is_integer(offset) or offset < 0:
-            raise ValueError(f"`offset` must be an integer of at least 0. Received: {offset!r}.")
-        self.layout, self.endpoint, self.offset = layout, endpoint, offset
+    kind = "sinusoidal"
 
-    @classmethod
-    def of_embedding(cls, config: Any) -> "Sinusoidal":  # noqa: D102
-        return cls(config.sinusoid_layout, config.sinusoid_endpoint, config.position_offset)
+    layout: Literal["interleaved", "halves"] = option(
+        "interleaved",
+        """Order of the features: `"interleaved"` as in the paper, sine and cosine in turn, or
+        `"halves"`, all sines first.""",
+    )
+    endpoint: bool = option(
+        False,
+        """Makes the longest wavelength exactly 10,000 times the shortest, as in tensor2tensor and
+        Marian.""",
+    )
+    offset: Annotated[int, functools.partial(check_count, least=0)] = option(
+        0, "Position of the first token, 0 in the paper."
+    )
+
+    def check_stack(self, stack: Any) -> None:  # noqa: D102
+        if stack.d_model is not None:
+            check_even(stack.d_model)
 
     def check(self, embedding: keras.Layer) -> None:  # noqa: D102
-        if embedding.d_model % 2:
-            raise ValueError(
-                "`d_model` must be even for sinusoidal positions, which come in pairs of sine "
-                f"and cosine. Received: d_model={embedding.d_model}."
-            )
+        check_even(embedding.d_model)
 
     def table(self, length: int, d_model: int) -> np.ndarray:  # noqa: D102
         return sinusoids(length + self.offset, d_model, self.layout, self.endpoint)[self.offset :]
 
-    def get_config(self) -> dict[str, Any]:  # noqa: D102
-        return {"layout": self.layout, "endpoint": self.endpoint, "offset": self.offset}
 
-
-@keras.saving.register_keras_serializable(package="keras_transformer")
+@declared
 class Learned(Position):
     """Adds a learned vector for each position up to `max_length` (Table 3, row E)."""
+
+    kind = "learned"
 
     def build(self, embedding: keras.Layer) -> None:  # noqa: D102
         embedding.positions = embedding.add_weight(

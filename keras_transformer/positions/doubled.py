@@ -3,7 +3,7 @@
 import contextlib
 import warnings
 
-from keras_transformer.layers.positions.position import Position
+from keras_transformer.positions.position import Position
 from keras_transformer.tensors import Tensor
 
 # On the output of an embedding: its `Position`. Another layer in between drops it.

@@ -1,20 +1,21 @@
 """Relative positions: a learned vector for each distance, added to keys and values."""
 
+from __future__ import annotations
+
 import functools
-from typing import Any
+from typing import Annotated, Any
 
-import keras
-from keras import ops
-
+from keras_transformer.arguments import option
 from keras_transformer.checks import check_count
-from keras_transformer.config.positions import RELATIVE_DISTANCE, check_linear
-from keras_transformer.layers.dot_product import for_every_position
-from keras_transformer.layers.kernels import look_up
-from keras_transformer.layers.positions.position import Position, distances
+from keras_transformer.lazy_keras import keras, ops
+from keras_transformer.positions.checks import check_linear
+from keras_transformer.positions.position import Position, distances
+from keras_transformer.products import for_every_position, look_up
 from keras_transformer.tensors import Tensor
+from keras_transformer.variants import declared
 
 
-@keras.saving.register_keras_serializable(package="keras_transformer")
+@declared
 class Relative(Position):
     """Adds a learned vector for the distance of query and key to the key, and one to the value.
 
@@ -30,22 +31,25 @@ class Relative(Position):
     for keys after the query. Distances are `i - j`, with the opposite sign of the original.
 
     Args:
-        distance: Largest distance `k` with a vector of its own; farther ones share it.
+        **options: See `help(Relative)`.
 
     Reference: Shaw et al. (2018), "Self-Attention with Relative Position Representations",
         sections 3.1 to 3.3.
     """
 
-    def __init__(self, distance: int = RELATIVE_DISTANCE):
-        check_count("distance", distance)
-        self.distance = distance
+    kind = "relative"
+    is_relative = True
 
-    @classmethod
-    def of_attention(cls, config: Any) -> "Relative":  # noqa: D102
-        return cls(config.relative_distance or RELATIVE_DISTANCE)
+    distance: Annotated[int, check_count] = option(
+        16,  # section 4.1, base model
+        "Largest distance with a vector of its own; farther ones share it.",
+    )
+
+    def check_stack(self, stack: Any) -> None:  # noqa: D102
+        check_linear(stack.block.score)
 
     def build_attention(self, attention: keras.Layer) -> None:  # noqa: D102
-        check_linear(attention.score.is_linear, attention.score)
+        check_linear(attention.score)
         count = self.distance + 1 + self._after(attention)
         for name, size in zip(("keys", "values"), attention.head_sizes, strict=True):
             weight = attention.add_weight(
@@ -71,6 +75,3 @@ class Relative(Position):
     def _after(self, attention):
         """Returns the number of distances to keys after the query."""
         return 0 if attention.causal else self.distance
-
-    def get_config(self) -> dict[str, Any]:  # noqa: D102
-        return {"distance": self.distance}

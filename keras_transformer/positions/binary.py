@@ -1,15 +1,19 @@
 """Binary position encoding: the binary digits of the position, added to the embeddings."""
 
+from __future__ import annotations
+
 import functools
+from typing import Any
 
-import keras
-import numpy as np
+from keras_transformer.lazy_keras import keras, np
+from keras_transformer.positions.tables import FixedPosition
+from keras_transformer.variants import declared
 
-from keras_transformer.config.positions import DIGITS, check_digits
-from keras_transformer.layers.positions.tables import FixedPosition
+# Number of digits of binary positions, enough for 65,536 positions.
+DIGITS = 16
 
 
-@keras.saving.register_keras_serializable(package="keras_transformer")
+@declared
 class Binary(FixedPosition):
     """Adds the binary digits of the position, as 1 and -1; see `binary_digits`.
 
@@ -17,8 +21,14 @@ class Binary(FixedPosition):
     has the wavelength `2^(n + 1)`. The values are exact in every dtype.
     """
 
+    kind = "binary"
+
     def check(self, embedding: keras.Layer) -> None:  # noqa: D102
         check_digits(embedding.max_length, embedding.d_model)
+
+    def check_stack(self, stack: Any) -> None:  # noqa: D102
+        if stack.d_model is not None:
+            check_digits(stack.max_length, stack.d_model)
 
     def table(self, length: int, d_model: int) -> np.ndarray:  # noqa: D102
         return binary_digits(length, d_model)
@@ -39,7 +49,7 @@ def binary_digits(length, d_model) -> np.ndarray:
         Read-only NumPy array `[length, d_model]`, float32.
 
     Example:
-        >>> from keras_transformer.layers.positions.binary import binary_digits
+        >>> from keras_transformer.positions.binary import binary_digits
         >>> binary_digits(7, 4)[6].tolist()  # 6 = 2 + 4
         [-1.0, 1.0, 1.0, -1.0]
     """
@@ -49,3 +59,13 @@ def binary_digits(length, d_model) -> np.ndarray:
     table = (2 * digits - 1).astype(np.float32)
     table.setflags(write=False)  # shared through the cache
     return table
+
+
+def check_digits(length, d_model) -> None:
+    """Raises `ValueError` for more positions than can have different binary digits."""
+    if length > 2 ** min(d_model, DIGITS):
+        raise ValueError(
+            f"`max_length` must be at most 2 to the power of `d_model`, and at most {2**DIGITS:,}, "
+            "for binary positions, as each feature is one digit. "
+            f"Received: {length} positions, d_model={d_model}."
+        )

@@ -1,12 +1,13 @@
 """Constant arrays that all graphs share, and results that all layers of a graph share."""
 
+from __future__ import annotations
+
 import hashlib
 import weakref
 from collections.abc import Callable
 from typing import Any
 
-import keras
-import numpy as np
+from keras_transformer.lazy_keras import keras, np
 
 # From a digest to the tensor, as long as a graph uses it.
 KNOWN = weakref.WeakValueDictionary()

@@ -1,14 +1,16 @@
 """Positions of image patches: sinusoids of row and column."""
 
-import keras
-import numpy as np
-from keras import ops
+from __future__ import annotations
 
-from keras_transformer.layers.positions.tables import Sinusoidal, sinusoids
+from typing import Any
+
+from keras_transformer.lazy_keras import keras, np, ops
+from keras_transformer.positions.tables import Sinusoidal, sinusoids
 from keras_transformer.tensors import Tensor
+from keras_transformer.variants import declared
 
 
-@keras.saving.register_keras_serializable(package="keras_transformer")
+@declared
 class SinusoidalGrid(Sinusoidal):
     """Adds sinusoids of the row and the column to the patches of a `PatchEmbedding`.
 
@@ -21,6 +23,8 @@ class SinusoidalGrid(Sinusoidal):
     Reference: Dosovitskiy et al. (2021), "An Image is Worth 16x16 Words", appendix D.4.
     """
 
+    kind = "sinusoidal_grid"
+
     def check(self, embedding: keras.Layer) -> None:  # noqa: D102
         if not hasattr(embedding, "patch_size"):
             raise ValueError(
@@ -32,6 +36,9 @@ class SinusoidalGrid(Sinusoidal):
                 "`d_model` must be divisible by 4 for sinusoidal positions of row and column, "
                 f"which come in pairs of sine and cosine. Received: d_model={embedding.d_model}."
             )
+
+    def table(self, length: int, d_model: int) -> Any:
+        """Returns `None`: there is no encoding of positions in a row."""
 
     def embed(self, embedding: keras.Layer, start: Tensor, tokens: Tensor) -> Tensor:  # noqa: D102
         rows, columns = embedding.grid

@@ -1,24 +1,24 @@
 """Disentangled positions of DeBERTa: content is compared with distances, and distances with it."""
 
+from __future__ import annotations
+
 import functools
-from typing import Any
+from typing import Annotated, Any
 
-import keras
-import numpy as np
-from keras import ops
-
-from keras_transformer.config.positions import (
-    DISENTANGLED_BUCKETS,
-    DISENTANGLED_DISTANCE,
+from keras_transformer.arguments import option
+from keras_transformer.checks import check_count
+from keras_transformer.lazy_keras import keras, np, ops
+from keras_transformer.positions.checks import (
     check_buckets,
     check_linear,
     check_one_key_for_each_query,
 )
-from keras_transformer.layers.positions.position import Position, distances
+from keras_transformer.positions.position import Position, distances
 from keras_transformer.tensors import Tensor
+from keras_transformer.variants import declared
 
 
-@keras.saving.register_keras_serializable(package="keras_transformer")
+@declared
 class Disentangled(Position):
     """Compares queries and keys with learned vectors for the bucket of their distance as well.
 
@@ -32,31 +32,38 @@ class Disentangled(Position):
     self-attention is not supported.
 
     Args:
-        distance: Distances from this one on are in the last bucket.
-        buckets: Number of buckets, a multiple of 4; half of them are for keys before the query.
-        block: The `Block` whose self-attention holds the table. `None`: the attention holds it
-            itself.
+        **options: See `help(Disentangled)`.
 
     Reference: He et al. (2021), "DeBERTa: Decoding-enhanced BERT with Disentangled Attention",
         section 3.1; the buckets of DeBERTaV3's code.
     """
 
-    def __init__(
-        self,
-        distance: int = DISENTANGLED_DISTANCE,
-        buckets: int = DISENTANGLED_BUCKETS,
-        block: Any = None,
-    ):
-        check_buckets(buckets, distance)
-        self.distance, self.buckets, self.block = distance, buckets, block
+    kind = "disentangled"
+    block = None  # whose self-attention holds the table, if it is another one
 
-    @classmethod
-    def of_attention(cls, config: Any) -> "Disentangled":  # noqa: D102
-        distance = config.relative_distance or DISENTANGLED_DISTANCE
-        return cls(distance, config.relative_buckets or DISENTANGLED_BUCKETS)
+    distance: Annotated[int, check_count] = option(
+        512, "Distances from this one on are in the last bucket."
+    )
+    buckets: Annotated[int, check_count] = option(
+        512,
+        "Number of buckets, a multiple of 4; half of them are for keys before the query.",
+    )
+    shared: bool = option(
+        False,
+        """Shares the table among all blocks of a stack, as in DeBERTa; the first block holds it.
+        Otherwise each block has its own.""",
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_buckets(self.buckets, self.distance)
+
+    def check_stack(self, stack: Any) -> None:  # noqa: D102
+        check_linear(stack.block.score)
+        check_one_key_for_each_query(stack.block.num_heads, stack.block.num_key_value_heads)
 
     def build_attention(self, attention: keras.Layer) -> None:  # noqa: D102
-        check_linear(attention.score.is_linear, attention.score)
+        check_linear(attention.score)
         check_one_key_for_each_query(attention.num_heads, attention.num_key_value_heads)
         if attention.causal:
             raise ValueError(
@@ -92,7 +99,7 @@ class Disentangled(Position):
 
     def shared_with(self, block: Any) -> Position:
         """Returns the position of another block, with its own matrices and the table of `block`."""
-        return Disentangled(self.distance, self.buckets, block)
+        return SharedTable(self.distance, self.buckets, block)
 
     def _vectors(self, attention):
         owner = attention if self.block is None else self.block.self_attention
@@ -105,8 +112,18 @@ class Disentangled(Position):
         far = ops.clip(distances(queries, keys), -self.distance, self.distance)
         return ops.take(buckets, ops.cast(far + self.distance, "int32"), axis=0)
 
-    def get_config(self) -> dict[str, Any]:  # noqa: D102
-        return {"distance": self.distance, "buckets": self.buckets}
+
+class SharedTable(Disentangled):
+    """Disentangled positions with the table of another block, projected by their own matrices.
+
+    Args:
+        distance, buckets: See `Disentangled`.
+        block: The `Block` whose self-attention holds the table. It must be built first.
+    """
+
+    def __init__(self, distance: int, buckets: int, block: Any):
+        super().__init__(distance, buckets)
+        self.block = block
 
 
 @functools.lru_cache(maxsize=16)
@@ -125,7 +142,7 @@ def disentangled_buckets(distance, buckets) -> np.ndarray:
         Read-only NumPy array of integers.
 
     Example:
-        >>> from keras_transformer.layers.positions.disentangled import disentangled_buckets
+        >>> from keras_transformer.positions.disentangled import disentangled_buckets
         >>> disentangled_buckets(9, 8)[9:].tolist()
         [4, 5, 6, 7, 7, 7, 7, 7, 7, 7]
     """

@@ -1,19 +1,21 @@
 """T5's positions: a learned bias for each head and range of distances."""
 
+from __future__ import annotations
+
 import functools
-from typing import Any
+from typing import Annotated
 
-import keras
-import numpy as np
-from keras import ops
-
-from keras_transformer.config.positions import T5_BUCKETS, T5_DISTANCE, check_buckets
-from keras_transformer.layers.kernels import look_up
-from keras_transformer.layers.positions.position import Position, distances
+from keras_transformer.arguments import option
+from keras_transformer.checks import check_count
+from keras_transformer.lazy_keras import keras, np, ops
+from keras_transformer.positions.checks import check_buckets
+from keras_transformer.positions.position import Position, distances
+from keras_transformer.products import look_up
 from keras_transformer.tensors import Tensor
+from keras_transformer.variants import declared
 
 
-@keras.saving.register_keras_serializable(package="keras_transformer")
+@declared
 class T5Bias(Position):
     """Adds a learned bias to each score; it depends on the head and on the distance's bucket.
 
@@ -22,25 +24,32 @@ class T5Bias(Position):
     in causal self-attention, all are for keys before it.
 
     Differs from T5: here, each self-attention has its own table, and scores are divided by
-    `sqrt(d_k)`. Two options choose T5's way: with `share_positions=True` the first block of a stack
-    holds the table of all blocks, and with `score="dot_product"` scores are not divided.
+    `sqrt(d_k)`. Two options choose T5's way: with `shared=True` the first block of a stack holds
+    the table of all blocks, and with `score="dot_product"` scores are not divided.
 
     Args:
-        distance: Distances from this one on are in the last bucket.
-        buckets: Number of buckets, a multiple of 4.
+        **options: See `help(T5Bias)`.
 
     Reference: Raffel et al. (2020), "Exploring the Limits of Transfer Learning with a Unified
         Text-to-Text Transformer", section 2.1; the buckets of the authors' code.
     """
 
-    def __init__(self, distance: int = T5_DISTANCE, buckets: int = T5_BUCKETS):
-        check_buckets(buckets, distance)
-        self.distance, self.buckets = distance, buckets
+    kind = "t5"
+    is_relative = True
 
-    @classmethod
-    def of_attention(cls, config: Any) -> "T5Bias":  # noqa: D102
-        distance = config.relative_distance or T5_DISTANCE
-        return cls(distance, config.relative_buckets or T5_BUCKETS)
+    distance: Annotated[int, check_count] = option(
+        128, "Distances from this one on are in the last bucket."
+    )
+    buckets: Annotated[int, check_count] = option(32, "Number of buckets, a multiple of 4.")
+    shared: bool = option(
+        False,
+        """Shares the table among all blocks of a stack, as in T5; the first block holds it.
+        Otherwise each block has its own.""",
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_buckets(self.buckets, self.distance)
 
     def build_attention(self, attention: keras.Layer) -> None:  # noqa: D102
         attention.distance_bias = attention.add_weight(
@@ -56,9 +65,6 @@ class T5Bias(Position):
         of_distances = ops.transpose(look_up(attention.distance_bias, buckets))  # [H, ...]
         places = ops.clip(distances(queries, keys), -after, self.distance) + after  # [T, S]
         return ops.take(of_distances, ops.cast(places, "int32"), axis=1)  # [H, T, S]
-
-    def get_config(self) -> dict[str, Any]:  # noqa: D102
-        return {"distance": self.distance, "buckets": self.buckets}
 
 
 @functools.lru_cache(maxsize=16)
@@ -78,7 +84,7 @@ def t5_buckets(after, distance, buckets) -> np.ndarray:
         Read-only NumPy array of integers.
 
     Example:
-        >>> from keras_transformer.layers.positions.t5 import t5_buckets
+        >>> from keras_transformer.positions.t5 import t5_buckets
         >>> t5_buckets(0, 16, 8).tolist()
         [0, 1, 2, 3, 4, 4, 5, 5, 6, 6, 6, 6, 7, 7, 7, 7, 7]
     """
