@@ -125,7 +125,7 @@ def recipe_of(settings, config):
     return {
         "num_heads": encoder.block.num_heads,
         "dropout": encoder.block.dropout,
-        "layer_norm_epsilon": encoder.block.layer_norm_epsilon,
+        "layer_norm_epsilon": encoder.block.normalization.epsilon,
         **{name: getattr(config, name) for name in ("pad_id", "bos_id", "eos_id")},
         "longest": settings.data.max_length,
         "batch_tokens": settings.data.batch_tokens,

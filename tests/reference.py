@@ -521,7 +521,7 @@ def transformer(weights, config, source, target, record=None):
         "norm": config.norm,
         "final_norm": config.final_norm,
         "embedding_norm": config.embedding_norm,
-        "epsilon": config.layer_norm_epsilon,
+        "epsilon": config.normalization.epsilon,
         "kind": config,
     }
     memory = encoder(

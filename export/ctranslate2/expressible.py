@@ -6,6 +6,7 @@ from keras_transformer import activations
 from keras_transformer.config.rules import OutputRules
 from keras_transformer.export.ctranslate2.engine import load_ctranslate2
 from keras_transformer.export.errors import ExportError
+from keras_transformer.norms import LayerNorm, RMSNorm
 from keras_transformer.positions import (
     Alibi,
     LinearScaling,
@@ -32,6 +33,7 @@ POSITIONS = {
     **{"relative": ("distance",), "t5": ("distance", "buckets", "shared")},
     **{"rotary": ("base", "scaling"), "alibi": ()},
 }
+NORMS = (LayerNorm, RMSNorm)
 # Attention scores that are a product of queries and keys.
 PRODUCTS = (ScaledDotProduct, DotProduct, General)
 # Options of a stack of which the layout expresses at least some values; `_reasons` names the other
@@ -42,7 +44,7 @@ EXPRESSED = {
     *("num_heads", "num_key_value_heads", "d_ff", "d_k", "d_v", "score"),
     *("dropout", "attention_dropout", "activation_dropout"),  # only in training
     *("activation", "feed_forward_type", "feed_forward_bias"),
-    *("norm", "norm_type", "norm_bias", "layer_norm_epsilon"),
+    *("norm", "normalization"),
     *("attention_bias", "attention_key_bias", "attention_output_bias", "query_key_norm"),
 }
 
@@ -63,10 +65,10 @@ def options_of(stack, is_decoder) -> dict[str, Any]:
         "activation": _activation(block.activation),
         "layernorm_embedding": stack.embedding_norm,
         "ffn_glu": block.is_gated,
-        "rms_norm": block.norm_type == "rms",
+        "rms_norm": isinstance(block.normalization, RMSNorm),
         "relative_position": isinstance(position, Relative),
         "relative_attention_bias": isinstance(position, T5Bias),
-        "qk_norm": block.query_key_norm == "rms",
+        "qk_norm": isinstance(block.query_key_norm, RMSNorm),
     }
     if _shares_keys(block):
         d_k, d_v = stack.head_sizes
@@ -103,17 +105,16 @@ def check_expressible(config, origin=None) -> None:
         origin: Provenance of the original checkpoint, a dictionary, or `None`. The error names the
             setting of that checkpoint.
     """
-    epsilons = {stack.block.layer_norm_epsilon for stack in config.stacks}
     reasons = [reason for stack in config.stacks for reason in _reasons(stack)]
     if config.encoder is not None and isinstance(config.encoder.position, Alibi):
         reasons.append("alibi positions of an encoder")
     if getattr(config.input, "embedding_size", None) is not None:
         reasons.append("embeddings with a width of their own (`embedding_size`)")
     both = config.encoder is not None and config.decoder is not None
-    if both and config.decoder.block.query_key_norm != "none":
+    if both and config.decoder.block.query_key_norm is not None:
         reasons.append("normalised queries and keys of cross-attention (`query_key_norm`)")
-    if len(epsilons) > 1:
-        reasons.append("a `layer_norm_epsilon` that differs between encoder and decoder")
+    if len({norm.epsilon for norm in _norms(config) if isinstance(norm, NORMS)}) > 1:
+        reasons.append("normalisations that differ in `epsilon`")
     if getattr(config.head, "rules", OutputRules()).silent_ids:
         reasons.append(_name_of_silent_ids(origin))
     if getattr(config.head, "starts_with_zeros", False):
@@ -129,7 +130,7 @@ def _reasons(stack):
     block, position = stack.block, stack.position
     _activation(block.activation)
     general, sizes = isinstance(block.score, General), {*stack.head_sizes}
-    normed = block.query_key_norm != "none"
+    normed = block.query_key_norm is not None
     reasons = {
         f"{position} positions": not _is_known(position),
         "yarn's scaling of rotary positions": _has_yarn(position),
@@ -137,7 +138,8 @@ def _reasons(stack):
         "general scores of rotary positions": general and isinstance(position, Rotary),
         "general scores of normalised queries (`query_key_norm`)": general and normed,
         "normalised heads of two sizes (`query_key_norm`)": normed and len(sizes) > 1,
-        "layer normalisation of queries and keys": block.query_key_norm == "layer",
+        "layer normalisation of queries and keys": isinstance(block.query_key_norm, LayerNorm),
+        f"{block.normalization} as a normalisation": not isinstance(block.normalization, NORMS),
         "local attention": stack.window is not None,
         "a first block without its first norm": stack.first_norm is False,
         "a final norm after post-norm blocks": stack.has_final_norm and not block.is_pre_norm,
@@ -153,6 +155,13 @@ def _reasons(stack):
 
 def _shares_keys(block):
     return block.num_key_value_heads not in (None, block.num_heads)
+
+
+def _norms(config):
+    """Yields the normalisations of a model."""
+    for stack in config.stacks:
+        yield stack.block.normalization
+        yield stack.block.query_key_norm
 
 
 def _is_known(position):

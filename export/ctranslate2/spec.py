@@ -88,7 +88,7 @@ def _described(spec, config, pieces, unknown, metadata):
     spec.config.eos_token = pieces[config.eos_id]
     spec.config.bos_token = pieces[config.bos_id]
     spec.config.unk_token = unknown
-    spec.config.layer_norm_epsilon = config.layer_norm_epsilon
+    spec.config.layer_norm_epsilon = config.stacks[0].block.normalization.epsilon
     for name, value in metadata.items():
         spec.config.add_attribute(name, value)
     spec.validate()

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from keras_transformer.norms import LayerNorm
 from keras_transformer.positions import Sinusoidal
 from keras_transformer.pretrained.families.marian import ACTIVATIONS, EPSILON, EXPRESSIBLE, OURS
 from keras_transformer.pretrained.files.marian.gelu import EXACT_SINCE
@@ -79,7 +80,7 @@ def unexpressed(config) -> tuple[str, str] | None:
         "position": Sinusoidal("halves", endpoint=True),
         "score": ScaledDotProduct(),
         "decoder_start": "zeros",
-        "layer_norm_epsilon": EPSILON,
+        "normalization": LayerNorm(EPSILON),
         "embedding_scale": None,
         "d_k": None,
         "d_v": None,
@@ -93,8 +94,6 @@ def unexpressed(config) -> tuple[str, str] | None:
         "num_key_value_heads": None,
         "attention_key_bias": None,
         "attention_output_bias": None,
-        "norm_type": "layer",
-        "norm_bias": True,
         "feed_forward_type": "plain",
         "window": None,
     }

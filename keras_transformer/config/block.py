@@ -9,10 +9,10 @@ from keras_transformer.checks import (
     check_activation,
     check_count,
     check_flag,
-    check_positive,
     check_rate,
 )
 from keras_transformer.config.part_config import PartConfig
+from keras_transformer.norms import Norm
 from keras_transformer.scores import AttentionScore
 
 Count = Annotated[int, check_count]
@@ -121,16 +121,13 @@ class BlockConfig(PartConfig):
         """Place of the normalisations: `"post"` as in the paper, `LayerNorm(x + Sublayer(x))`; or
         `"pre"`, `x + Sublayer(LayerNorm(x))`, with one more normalisation after each stack.""",
     )
-    norm_type: Literal["layer", "rms"] = option(
+    normalization: Norm = option(
         "layer",
         """Kind of normalisation: `"layer"` as in the paper, or `"rms"` as in Llama and T5, without
-        mean and offset (Zhang and Sennrich, 2019).""",
-    )
-    norm_bias: bool = option(
-        True, "Adds a learned offset in layer normalisations. RMS normalisations have none."
-    )
-    layer_norm_epsilon: Annotated[float, check_positive] = option(
-        1e-6, "Number added to the variance in every normalisation."
+        mean and offset (Zhang and Sennrich, 2019); or a table with such a `kind` and its options,
+        such as `{ kind = "layer", epsilon = 1e-5 }`. In Python also a `Norm`, which may be one of
+        your own.""",
+        of=Norm,
     )
     attention_bias: bool = option(
         False,
@@ -146,11 +143,12 @@ class BlockConfig(PartConfig):
         """Adds a bias to the output projection of attention; false in Qwen2. `None`: the value of
         `attention_bias`.""",
     )
-    query_key_norm: Literal["none", "layer", "rms"] = option(
-        "none",
+    query_key_norm: Norm | None = option(
+        None,
         """Normalises each query and key head before positions rotate it, with learned factors that
-        all heads share: `"rms"`, as in Qwen3, or `"layer"` (Henry et al., 2020). `"none"`: heads
-        are not normalised.""",
+        all heads share: `"rms"`, as in Qwen3, `"layer"` (Henry et al., 2020), or a table, as for
+        `normalization`. `None`: heads are not normalised.""",
+        of=Norm,
     )
     score: AttentionScore = option(
         "scaled_dot_product",
@@ -167,11 +165,6 @@ class BlockConfig(PartConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_groups(self.num_heads, self.num_key_value_heads, self.score.is_product)
-        if not self.norm_bias and self.norm_type == "rms":
-            raise ValueError(
-                "`norm_bias` has no effect on RMS normalisations, which have no offset. "
-                "Received: norm_bias=False, norm_type='rms'."
-            )
 
     @property
     def is_pre_norm(self) -> bool:

@@ -1,12 +1,12 @@
 """`RecurrentConfig`, the configuration of LSTM or GRU layers, which replace blocks."""
 
 import dataclasses
-from typing import Annotated, Literal
+from typing import Literal
 
 from keras_transformer.arguments import documented, option, options_of
-from keras_transformer.checks import check_positive
 from keras_transformer.config.block import BlockConfig, Count, OptionalCount, Rate
 from keras_transformer.config.part_config import PartConfig
+from keras_transformer.norms import Norm
 from keras_transformer.scores import AttentionScore
 from keras_transformer.variants import short
 
@@ -14,7 +14,7 @@ Cells = Literal["lstm", "gru", "lstm_attention", "gru_attention"]
 # Options that have an effect only if self-attention follows the recurrent layers.
 OF_ATTENTION = {
     *("num_heads", "d_k", "d_v", "attention_dropout", "attention_bias", "score"),
-    "layer_norm_epsilon",
+    "normalization",
 }
 
 
@@ -50,7 +50,7 @@ class RecurrentConfig(PartConfig):
     attention_dropout: Rate = option(0.0, _help("attention_dropout"))
     attention_bias: bool = option(False, _help("attention_bias"))
     score: AttentionScore = option("scaled_dot_product", _help("score"), of=AttentionScore)
-    layer_norm_epsilon: Annotated[float, check_positive] = option(1e-6, _help("layer_norm_epsilon"))
+    normalization: Norm = option("layer", _help("normalization"), of=Norm)
 
     def __post_init__(self) -> None:
         super().__post_init__()

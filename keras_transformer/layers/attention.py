@@ -11,7 +11,8 @@ from keras_transformer import positions
 from keras_transformer.checks import check_count, check_flag, is_integer
 from keras_transformer.layers.dot_product import attend_to_parts
 from keras_transformer.layers.masks import causal_mask, join_masks, start_mask, window_mask
-from keras_transformer.layers.multi_head import NORM_EPSILON, MultiHeadAttention
+from keras_transformer.layers.multi_head import MultiHeadAttention
+from keras_transformer.norms import Norm
 from keras_transformer.scores import AttentionScore
 from keras_transformer.tensors import Shape, Tensor
 from keras_transformer.variants import plain
@@ -37,9 +38,9 @@ class MultiHeadSelfAttention(MultiHeadAttention):
             heads (Ainslie et al., 2023). `None`: H.
         window: Largest distance between a query and a key that it attends to (Beltagy et al.,
             2020). `None`: unlimited.
-        query_key_norm: Kind of normalisation of each query and key head, before `position` rotates
-            it: `"rms"`, `"layer"` or `"none"` (Henry et al., 2020).
-        norm_epsilon: Number added to the variance in these normalisations.
+        query_key_norm: Normalisation of each query and key head, before `position` rotates it
+            (Henry et al., 2020): a `Norm`, such as `RMSNorm()`, or its name. `None`: heads are not
+            normalised.
         hides_start: Whether only the first position attends to itself, so that a token that begins
             a text has no effect on later ones. Only for causal attention.
         **kwargs: `name`, `dtype` and `trainable` as in every Keras layer.
@@ -82,13 +83,12 @@ class MultiHeadSelfAttention(MultiHeadAttention):
         score: AttentionScore | str = "scaled_dot_product",
         num_key_value_heads: int | None = None,
         window: int | None = None,
-        query_key_norm: str = "none",
-        norm_epsilon: float = NORM_EPSILON,
+        query_key_norm: Norm | str | dict[str, Any] | None = None,
         hides_start: bool = False,
         **kwargs: Any,
     ):
         own = (num_heads, d_k, d_v, dropout, use_bias, score, num_key_value_heads)
-        super().__init__(*own, query_key_norm, norm_epsilon, **kwargs)
+        super().__init__(*own, query_key_norm, **kwargs)
         check_flag("causal", causal)
         check_count("window", window, optional=True)
         check_flag("hides_start", hides_start)

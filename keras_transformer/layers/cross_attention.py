@@ -21,9 +21,8 @@ class MultiHeadCrossAttention(MultiHeadAttention):
         score: Scoring function: an `AttentionScore`, such as `Additive()`, or its name.
         num_key_value_heads: Number of key and value heads G, each shared by H / G consecutive query
             heads (Ainslie et al., 2023). `None`: H.
-        query_key_norm: Kind of normalisation of each query and key head: `"rms"`, `"layer"` or
-            `"none"` (Henry et al., 2020).
-        norm_epsilon: Number added to the variance in these normalisations.
+        query_key_norm: Normalisation of each query and key head (Henry et al., 2020): a `Norm`,
+            such as `RMSNorm()`, or its name. `None`: heads are not normalised.
         **kwargs: `name`, `dtype` and `trainable` as in every Keras layer.
 
     Call arguments:

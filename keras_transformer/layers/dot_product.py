@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from keras import ops
 
-from keras_transformer.layers.gradients import custom_gradient
+from keras_transformer.gradients import custom_gradient
 from keras_transformer.layers.kernels import similarity
 from keras_transformer.products import at_least_float32, for_every_position, scaled
 from keras_transformer.tensors import Tensor

@@ -6,18 +6,15 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_transformer.checks import check_choice, check_count, check_positive, check_rate
+from keras_transformer.checks import check_count, check_rate
 from keras_transformer.config.block import PROJECTIONS, check_groups, head_sizes
 from keras_transformer.layers.attending import AttendingLayer
 from keras_transformer.layers.dot_product import attend, attend_with_weights, by_group
 from keras_transformer.layers.dropout import Dropout
-from keras_transformer.layers.normalization import norm_layer
+from keras_transformer.norms import Norm
 from keras_transformer.scores import AttentionScore
 from keras_transformer.tensors import Tensor
 from keras_transformer.variants import plain
-
-QUERY_KEY_NORMS = ("none", "layer", "rms")
-NORM_EPSILON = 1e-6
 
 
 class MultiHeadAttention(AttendingLayer):
@@ -38,8 +35,7 @@ class MultiHeadAttention(AttendingLayer):
         use_bias: bool | Sequence[str] = False,
         score: AttentionScore | str = "scaled_dot_product",
         num_key_value_heads: int | None = None,
-        query_key_norm: str = "none",
-        norm_epsilon: float = NORM_EPSILON,
+        query_key_norm: Norm | str | dict[str, Any] | None = None,
         **kwargs: Any,
     ):
         super().__init__(**kwargs)
@@ -56,9 +52,9 @@ class MultiHeadAttention(AttendingLayer):
         self.use_bias = _projections(use_bias)
         self.score = AttentionScore.make(score)
         check_groups(num_heads, num_key_value_heads, self.score.is_product)
-        check_choice("query_key_norm", query_key_norm, QUERY_KEY_NORMS)
-        check_positive("norm_epsilon", norm_epsilon)
-        self.query_key_norm, self.norm_epsilon = query_key_norm, norm_epsilon
+        self.query_key_norm = None
+        if query_key_norm is not None:
+            self.query_key_norm = Norm.make(query_key_norm, "query_key_norm")
         self.dropout = Dropout(dropout, dtype=self.dtype_policy, name="dropout")
 
     def _build_projections(self, query_shape, memory_shape):
@@ -71,9 +67,9 @@ class MultiHeadAttention(AttendingLayer):
         self.key = self._projection(groups * d_k, "key", memory_shape[-1])
         self.value = self._projection(groups * d_v, "value", memory_shape[-1])
         self.output_projection = self._projection(d_model, "output", self.num_heads * d_v)
-        if self.query_key_norm != "none":
+        if self.query_key_norm is not None:
             self.query_norm, self.key_norm = (
-                norm_layer(self.query_key_norm, self.norm_epsilon, self.dtype_policy, name)
+                self.query_key_norm.layer(self.dtype_policy, name)
                 for name in ("query_norm", "key_norm")
             )
             self.query_norm.build((None, None, None, d_k))
@@ -103,12 +99,12 @@ class MultiHeadAttention(AttendingLayer):
     def _query_heads(self, x, real=None):
         """Returns the query heads of `x`, normalised if the layer does that, `[B, H, T, K]`."""
         heads = self._heads(self.query, x, self.num_heads, real)
-        return heads if self.query_key_norm == "none" else self.query_norm(heads)
+        return heads if self.query_key_norm is None else self.query_norm(heads)
 
     def _key_heads(self, x, real=None):
         """Returns the key heads of `x`, normalised if the layer does that, `[B, G, T, K]`."""
         heads = self._heads(self.key, x, self.num_key_value_heads, real)
-        return heads if self.query_key_norm == "none" else self.key_norm(heads)
+        return heads if self.query_key_norm is None else self.key_norm(heads)
 
     def _value_heads(self, x, real=None):
         return self._heads(self.value, x, self.num_key_value_heads, real)  # [B, G, T, K]
@@ -197,8 +193,7 @@ class MultiHeadAttention(AttendingLayer):
             "use_bias": _plain(self.use_bias),
             "score": plain(self.score),
             "num_key_value_heads": self.num_key_value_heads,
-            "query_key_norm": self.query_key_norm,
-            "norm_epsilon": self.norm_epsilon,
+            "query_key_norm": plain(self.query_key_norm),
         }
 
 

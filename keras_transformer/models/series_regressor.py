@@ -8,7 +8,6 @@ from keras_transformer.config import SeriesConfig
 from keras_transformer.layers.attention import MultiHeadSelfAttention
 from keras_transformer.layers.call_checks import check_positions
 from keras_transformer.layers.inputs.series import SeriesEmbedding
-from keras_transformer.layers.normalization import LayerNormalization
 from keras_transformer.models.encoder import EncoderModel
 from keras_transformer.models.heads.head import LinearHead
 from keras_transformer.models.inputs.model_input import ModelInput
@@ -85,9 +84,7 @@ class RecurrentEncoder:
                 kernels=kernels,
                 name="attention",
             )
-            self.roles["norm"] = LayerNormalization(
-                epsilon=config.layer_norm_epsilon, dtype=policy, name="norm"
-            )
+            self.roles["norm"] = config.normalization.layer(policy, "norm")
 
     def __call__(self, x) -> Tensor:
         """Returns `[B, T, D]` for `[B, T, F]`."""

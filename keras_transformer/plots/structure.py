@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 import keras
 
 from keras_transformer.layers.inputs.embedding import OutputBias, PositionalEmbedding
-from keras_transformer.layers.normalization import LayerNormalization, RMSNormalization
 from keras_transformer.models.heads.pooling import Pooling
+from keras_transformer.normalization import LayerNormalization, RMSNormalization
 from keras_transformer.plots.boxes import GAP, MARGIN, WIDTH, Tower
 from keras_transformer.plots.figure import new_figure, styled
 

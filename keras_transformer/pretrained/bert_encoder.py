@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from keras_transformer.norms import LayerNorm
 from keras_transformer.pretrained.names import Layout, Weight, layers
 from keras_transformer.pretrained.settings import ACTIVATIONS
 from keras_transformer.pretrained.text_encoder import MaskHead, TextEncoder
@@ -75,7 +76,7 @@ class BertEncoder(TextEncoder):
             "dropout": settings.number("hidden_dropout_prob", 0.1),
             "attention_dropout": settings.number("attention_probs_dropout_prob", 0.1),
             "activation": settings.choice("hidden_act", ACTIVATIONS, "gelu"),
-            "layer_norm_epsilon": settings.number("layer_norm_eps", 1e-12),
+            "normalization": LayerNorm(settings.number("layer_norm_eps", 1e-12)),
         }
         return self.make_config(**{**options, **self.own_options()})
 

@@ -7,6 +7,7 @@ from typing import Any
 from keras_transformer.config import LanguageModelConfig
 from keras_transformer.decoding.generation import Generation
 from keras_transformer.models.language_model import LanguageModel
+from keras_transformer.norms import RMSNorm
 from keras_transformer.pretrained.added_tokens import OPTIONS, token_name
 from keras_transformer.pretrained.byte_bpe import VOCABULARY, read_byte_bpe
 from keras_transformer.pretrained.family import Family
@@ -123,9 +124,8 @@ class CausalDecoder(Family):
             activation=settings.choice("hidden_act", ACTIVATIONS, "silu"),
             feed_forward_type="gated",
             feed_forward_bias=settings.flag("mlp_bias", False),
-            layer_norm_epsilon=positive(settings, "rms_norm_eps", 1e-6),
+            normalization=self.norm(),
             norm="pre",
-            norm_type="rms",
             position=rotations(settings, size),
             tie="all" if is_tied(self, OUTPUT, [self._prefix + TABLE], False) else "none",
             output_bias=True,
@@ -133,6 +133,10 @@ class CausalDecoder(Family):
             **self.attention(),
             **self._window(),
         )
+
+    def norm(self) -> RMSNorm:
+        """Returns the normalisation, also of queries and keys if they have one."""
+        return RMSNorm(positive(self.settings, "rms_norm_eps", 1e-6))
 
     def sizes(self, config) -> Iterator[tuple[str, tuple[int, ...]]]:  # noqa: D102
         prefix, width = self._prefix, config.d_model
@@ -145,7 +149,7 @@ class CausalDecoder(Family):
     def names(self, config) -> Iterator[Weight]:  # noqa: D102
         prefix, entries = self._prefix, self.settings.count("vocab_size")
         yield from token_weights(f"{prefix}{TABLE}", OUTPUT, config, entries)
-        norms = NORMS if config.query_key_norm == "none" else {**NORMS, **HEAD_NORMS}
+        norms = NORMS if config.decoder.block.query_key_norm is None else {**NORMS, **HEAD_NORMS}
         for number in range(config.num_layers):
             theirs, ours = f"{prefix}layers.{number}.", f"decoder.blocks.{number}."
             yield from layers(BLOCK, theirs, ours)

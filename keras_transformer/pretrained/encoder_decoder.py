@@ -8,6 +8,7 @@ import numpy as np
 from keras_transformer.config import TransformerConfig
 from keras_transformer.decoding.generation import Generation
 from keras_transformer.models.transformer import Transformer
+from keras_transformer.norms import LayerNorm
 from keras_transformer.positions import Learned, Position
 from keras_transformer.pretrained.family import Family
 from keras_transformer.pretrained.generation import ends_of, read_generation, special_ids
@@ -66,7 +67,7 @@ class EncoderDecoderFamily(Family):
             **sizes_and_dropout(settings),
             norm=self.norm,
             embedding_norm=self.embedding_norm,
-            layer_norm_epsilon=EPSILON,
+            normalization=LayerNorm(EPSILON),
             tie=self._tie(),
             output_bias=BIAS in self.tensors and bool(np.any(self.tensors.read(BIAS))),
             attention_bias=True,

@@ -7,6 +7,7 @@ import numpy as np
 
 from keras_transformer.config import ImageClassifierConfig
 from keras_transformer.models.image_classifier import ImageClassifier
+from keras_transformer.norms import LayerNorm
 from keras_transformer.pretrained.family import Family
 from keras_transformer.pretrained.image_steps import PREPROCESSOR, ImageSteps, size_of
 from keras_transformer.pretrained.names import Layout, Weight, layers
@@ -66,7 +67,7 @@ class ImageEncoder(Family):
             dropout=settings.number("hidden_dropout_prob", 0.0),
             attention_dropout=settings.number("attention_probs_dropout_prob", 0.0),
             activation=settings.choice("hidden_act", ACTIVATIONS, "gelu"),
-            layer_norm_epsilon=settings.number("layer_norm_eps", 1e-12),
+            normalization=LayerNorm(settings.number("layer_norm_eps", 1e-12)),
             position="learned",
             norm="pre",
             attention_bias=tensors.has_biases("query", "key", "value"),

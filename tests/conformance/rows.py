@@ -117,7 +117,7 @@ ROWS = {
         lambda: kt.EncoderBlock(**BLOCK, activation="silu", attention_bias=True), ("x", "allowed")
     ),
     "DecoderBlock": Row(
-        lambda: kt.DecoderBlock(**BLOCK, norm="pre", layer_norm_epsilon=1e-3),
+        lambda: kt.DecoderBlock(**BLOCK, norm="pre", normalization=kt.LayerNorm(1e-3)),
         ("x", "memory", "memory_allowed"),
     ),
     "EncoderBlock_alibi": Row(
@@ -149,7 +149,7 @@ ROWS = {
     "EncoderBlock_llama": Row(
         lambda: kt.EncoderBlock(
             **{**BLOCK, "num_heads": 4, "d_k": 6},
-            **{"norm": "pre", "norm_type": "rms", "feed_forward_type": "gated"},
+            **{"norm": "pre", "normalization": "rms", "feed_forward_type": "gated"},
             **{"num_key_value_heads": 2, "position": {"kind": "rotary", "base": 500.0}},
             **{"causal": True, "activation": "silu", "feed_forward_bias": False},
         ),

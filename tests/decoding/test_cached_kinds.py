@@ -23,7 +23,7 @@ KINDS = {
     "zero start": {"decoder_start": "zeros", "position": "learned"},
     "output bias, untied": {"output_bias": True, "tie": "none", "target_vocab_size": 23},
     "llama, local": {
-        **{"num_heads": 4, "num_key_value_heads": 2, "d_k": 6, "norm_type": "rms"},
+        **{"num_heads": 4, "num_key_value_heads": 2, "d_k": 6, "normalization": "rms"},
         **{
             "position": {"kind": "rotary", "base": 500.0},
             "feed_forward_type": "gated",
@@ -37,7 +37,8 @@ KINDS = {
         },
     },
     "shared t5": {
-        **{"position": {"kind": "t5", "shared": True}, "score": "dot_product", "norm_bias": False},
+        **{"position": {"kind": "t5", "shared": True}, "score": "dot_product"},
+        **{"normalization": {"kind": "layer", "offset": False}},
         **{"feed_forward_type": "gated", "activation": "gelu_tanh", "num_decoder_layers": 2},
     },
 }

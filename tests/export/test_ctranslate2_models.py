@@ -15,6 +15,7 @@ from keras_transformer.export.ctranslate2.expressible import check_expressible
 from keras_transformer.export.ctranslate2.spec import make_spec
 from keras_transformer.export.errors import ExportError
 from keras_transformer.installation import install_hint
+from keras_transformer.norms import LayerNorm, RMSNorm
 from keras_transformer.positions import LinearScaling, Llama3Scaling, Relative, Rotary, T5Bias
 
 ctranslate2 = pytest.importorskip("ctranslate2", reason=install_hint("ctranslate2"))
@@ -98,7 +99,7 @@ def pieces_of(tokens, config):
     "changes",
     [
         long({}),
-        long({"norm": "pre", "position": "learned", "layer_norm_epsilon": 0.05}),
+        long({"norm": "pre", "position": "learned", "normalization": LayerNorm(0.05)}),
         long({"tie": "none", "attention_bias": True, "d_k": 7, "d_v": 4, "activation": "gelu"}),
         long({"tie": "target", "position": "none", "activation": "swish", "target_vocab_size": 13}),
         long(
@@ -122,10 +123,9 @@ def pieces_of(tokens, config):
         long(
             {
                 "position": T5Bias(11, 8, shared=True),
-                "norm_type": "rms",
+                "normalization": RMSNorm(0.05),
                 "norm": "pre",
                 "score": "dot_product",
-                "layer_norm_epsilon": 0.05,
             }
         ),
         long(
@@ -134,8 +134,7 @@ def pieces_of(tokens, config):
                 "feed_forward_type": "gated",
                 "feed_forward_bias": False,
                 "activation": "gelu_tanh",
-                "norm_type": "rms",
-                "layer_norm_epsilon": 0.05,
+                "normalization": RMSNorm(0.05),
             }
         ),
         long(
@@ -147,7 +146,7 @@ def pieces_of(tokens, config):
                 "position": "rotary",
                 "attention_bias": True,
                 "attention_output_bias": False,
-                "norm_bias": False,
+                "normalization": {"kind": "layer", "offset": False},
             }
         ),
         long({"num_key_value_heads": 1, "attention_key_bias": True, "activation": "tanh"}),
@@ -196,7 +195,7 @@ def test_t5_distances_of_long_texts_give_the_same(tmp_path):
 LANGUAGE_MODELS = [
     {"norm": "pre", "position": "learned", "activation": "gelu_tanh", "attention_bias": True},
     {"num_heads": 4, "num_key_value_heads": 2, "d_k": 6, "d_v": 6, "position": "rotary",
-     "norm": "pre", "norm_type": "rms", "feed_forward_type": "gated", "activation": "silu",
+     "norm": "pre", "normalization": "rms", "feed_forward_type": "gated", "activation": "silu",
      "feed_forward_bias": False, "tie": "none", "embedding_scale": 1.0},
     {"position": "alibi", "tie": "none", "output_bias": True},
     {"position": "relative", "embedding_norm": True, "pad_id": 4, "bos_id": 2, "eos_id": 2},
@@ -323,8 +322,8 @@ def test_the_defaults_for_special_tokens_are_those_of_the_model(tmp_path):
         ({"score": "additive"}, "cannot express additive scores"),
         slow({"final_norm": True}, "cannot express a final norm after post-norm blocks"),
         (
-            {"encoder": {"layer_norm_epsilon": 1e-5}},
-            "`layer_norm_epsilon` that differs between encoder and decoder",
+            {"encoder": {"normalization": LayerNorm(1e-5)}},
+            "normalisations that differ in `epsilon`",
         ),
         slow({"window": 4}, "cannot express local attention"),
         (
@@ -353,10 +352,10 @@ def test_options_that_ctranslate2_does_not_support_are_reported(changes, message
 
 def test_an_option_that_is_not_known_is_refused_by_name(monkeypatch):
     """So is one that blocks get later."""
-    monkeypatch.setattr(expressible, "EXPRESSED", expressible.EXPRESSED - {"norm_bias"})
+    monkeypatch.setattr(expressible, "EXPRESSED", expressible.EXPRESSED - {"normalization"})
     check_expressible(small_config(position="t5"))
-    with pytest.raises(ExportError, match=r"cannot express `norm_bias`\.$"):
-        check_expressible(small_config(norm_bias=False))
+    with pytest.raises(ExportError, match=r"cannot express `normalization`\.$"):
+        check_expressible(small_config(normalization="rms"))
     monkeypatch.setitem(expressible.POSITIONS, "t5", ("distance", "buckets"))
     with pytest.raises(ExportError, match=r"cannot express T5Bias\(shared=True\) positions\.$"):
         check_expressible(small_config(position=T5Bias(shared=True)))

@@ -26,7 +26,7 @@ KINDS = {
     "output bias": {"output_bias": True},
     "output bias, untied": {"output_bias": True, "tie": "none"},
     "llama, local": {
-        **{"num_heads": 4, "num_key_value_heads": 2, "d_k": 6, "norm_type": "rms"},
+        **{"num_heads": 4, "num_key_value_heads": 2, "d_k": 6, "normalization": "rms"},
         **{
             "position": {"kind": "rotary", "base": 500.0},
             "feed_forward_type": "gated",
@@ -35,7 +35,8 @@ KINDS = {
         **{"feed_forward_type": "gated", "feed_forward_bias": False, "activation": "silu"},
     },
     "shared t5": {
-        **{"position": {"kind": "t5", "shared": True}, "score": "dot_product", "norm_bias": False},
+        **{"position": {"kind": "t5", "shared": True}, "score": "dot_product"},
+        **{"normalization": {"kind": "layer", "offset": False}},
         **{"feed_forward_type": "gated", "activation": "gelu_tanh"},
     },
 }

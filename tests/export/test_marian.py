@@ -30,6 +30,7 @@ from keras_transformer.export.marian import export as module
 from keras_transformer.export.marian.arrays import cut_shortlist
 from keras_transformer.export.marian.calibration import find_multipliers
 from keras_transformer.export.marian.export import export_marian
+from keras_transformer.norms import LayerNorm
 from keras_transformer.positions import Sinusoidal
 from keras_transformer.pretrained.files.marian.binary import read_bin
 from keras_transformer.pretrained.files.marian.npz import write_npz
@@ -239,7 +240,10 @@ def test_the_emulated_engine_nearly_equals_the_float_model(tmp_path):
         slow({"position": Sinusoidal("halves", True, 2)}, r"`position`=.*offset=2\): it must be"),
         ({"score": "dot_product"}, r"`score`=DotProduct\(\)"),
         slow({"decoder_start": "token"}, "`decoder_start`='token': it must be 'zeros'"),
-        slow({"layer_norm_epsilon": 1e-5}, "`layer_norm_epsilon`=1e-05: it must be 1e-06"),
+        slow(
+            {"normalization": LayerNorm(1e-5)},
+            r".*=1e-05\): it must be LayerNorm\(\)",
+        ),
         ({"embedding_scale": 1.0}, "`embedding_scale`=1.0"),
         slow({"d_k": 4}, "`d_k`=4: it must be None"),
         slow({"activation": "tanh"}, "`activation`='tanh': it must be 'relu' or 'silu' or 'gelu'"),
@@ -251,8 +255,8 @@ def test_the_emulated_engine_nearly_equals_the_float_model(tmp_path):
         ({"num_key_value_heads": 1}, "`num_key_value_heads`=1: it must be None"),
         slow({"attention_key_bias": False}, "`attention_key_bias`=False: it must be None"),
         slow({"attention_output_bias": False}, "`attention_output_bias`=False: it must be None"),
-        ({"norm_type": "rms"}, "`norm_type`='rms': it must be 'layer'"),
-        slow({"norm_bias": False}, "`norm_bias`=False: it must be True"),
+        ({"normalization": "rms"}, r"`normalization`=RMSNorm\(\): it must be LayerNorm\(\)"),
+        slow({"normalization": LayerNorm(offset=False)}, r".*offset=False\): it must be"),
         slow({"window": 4, "decoder": "self_attention"}, "`window`=4: it must be None"),
         ({"feed_forward_type": "gated"}, "`feed_forward_type`='gated': it must be 'plain'"),
         slow({"forced_eos_id": 3}, "`forced_eos_id`=3"),

@@ -30,8 +30,8 @@ HEADS, SIZE = 4, 6  # heads in two groups; an even size, as rotary positions nee
 BLOCK = {"num_heads": HEADS, "d_ff": F, "d_k": SIZE, "d_v": KV, "dropout": 0.0}
 WAVES = {"factor": 2.0, "short_wave": 9.0, "long_wave": 9.0}
 KINDS = {
-    "rms": {"norm_type": "rms"},
-    "norm_without_bias": {"norm_bias": False},
+    "rms": {"normalization": "rms"},
+    "norm_without_bias": {"normalization": {"kind": "layer", "offset": False}},
     "gated": {"feed_forward_type": "gated", "activation": "silu"},
     "gelu_tanh": {"activation": "gelu_tanh"},
     "grouped": {"num_key_value_heads": 2},
@@ -52,7 +52,7 @@ KINDS = {
     "t5": {
         "position": T5Bias(9, 8, shared=True),
         "score": "dot_product",
-        "norm_type": "rms",
+        "normalization": "rms",
         "feed_forward_type": "gated",
         "feed_forward_bias": False,
         "activation": "gelu_tanh",
@@ -64,7 +64,7 @@ KINDS = {
         "window": 2,
         "global_every": 2,
         "embedding_norm": True,
-        "norm_bias": False,
+        "normalization": {"kind": "layer", "offset": False},
         "feed_forward_type": "gated",
         "feed_forward_bias": False,
         "activation": "gelu",
@@ -72,7 +72,7 @@ KINDS = {
     "llama": {
         "position": Rotary(500.0),
         "num_key_value_heads": 2,
-        "norm_type": "rms",
+        "normalization": "rms",
         "feed_forward_type": "gated",
         "feed_forward_bias": False,
         "activation": "silu",
@@ -278,8 +278,11 @@ def test_grouped_keys_equal_repeated_heads():
             "`num_key_value_heads` must be None with",
         ),
         ({"num_key_value_heads": 0}, "`num_key_value_heads` must be at least 1"),
-        ({"norm_type": "batch"}, "`norm_type` must be one of layer, rms"),
-        ({"norm_type": "rms", "norm_bias": False}, "`norm_bias` has no effect on RMS"),
+        ({"normalization": "batch"}, "`normalization` must be one of layer, rms"),
+        (
+            {"normalization": {"kind": "rms", "offset": False}},
+            ".* 'rms' has the options epsilon",
+        ),
         ({"feed_forward_type": "glu"}, "`feed_forward_type` must be one of plain, gated"),
         ({"position": {"kind": "rotary", "base": 0.0}}, "`position`: `base` must be above 0"),
         (
@@ -294,7 +297,7 @@ def test_grouped_keys_equal_repeated_heads():
             {"position": {"kind": "rotary", "scaling": {"kind": "yarn", **WAVES}}},
             "`position`: `scaling`: `short_wave` must be below `long_wave`. .*=9.0, long_wave=9.0",
         ),
-        ({"query_key_norm": "batch"}, "`query_key_norm` must be one of none, layer, rms"),
+        ({"query_key_norm": "batch"}, "`query_key_norm` must be one of layer, rms"),
         (
             {"position": {"kind": "alibi", "shared": True}},
             ".* 'alibi' has no options",

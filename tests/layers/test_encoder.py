@@ -6,7 +6,7 @@ import reference
 import tensorflow as tf
 from support import KV, B, D, F, H, K, S, normal, random_mask, randomise, to_numpy, weights_of
 
-from keras_transformer import Encoder, EncoderBlock
+from keras_transformer import Encoder, EncoderBlock, LayerNorm
 
 LAYER = {"rtol": 0, "atol": 1e-5}
 BLOCK = {"num_heads": H, "d_ff": F, "d_k": K, "d_v": KV, "dropout": 0.0}
@@ -46,7 +46,7 @@ def test_the_mask_may_be_the_same_for_every_query_or_absent():
 @pytest.mark.parametrize("norm", ["post", "pre"])
 def test_epsilon_is_inside_the_root(norm):
     """Inputs are so small that their variance is of the order of epsilon."""
-    block, weights = built(EncoderBlock(**BLOCK, norm=norm, layer_norm_epsilon=0.03))
+    block, weights = built(EncoderBlock(**BLOCK, norm=norm, normalization=LayerNorm(0.03)))
     x = normal(B, S, D) * 0.1
     allowed = np.ones((B, S, S), bool)
     expected = reference.encoder_block(weights, x, allowed, H, norm=norm, epsilon=0.03)

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_transformer.layers import normalization as layer_norm
-from keras_transformer.layers.normalization import (
+from keras_transformer import normalization as layer_norm
+from keras_transformer.normalization import (
     LayerNormalization,
     RMSNormalization,
     products_are_exact,

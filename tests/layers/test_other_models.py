@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from support import weights_of
 
-from keras_transformer import Decoder, Encoder, Llama3Scaling, Rotary
+from keras_transformer import Decoder, Encoder, LayerNorm, Llama3Scaling, RMSNorm, Rotary
 
 pytestmark = pytest.mark.slow
 PYTHON = os.environ.get("KERAS_TRANSFORMER_TRANSFORMERS", sys.executable)
@@ -24,7 +24,7 @@ D, F = 24, 17
 PRE = {"num_layers": 2, "num_heads": 4, "d_ff": F, "norm": "pre"}
 GATED = {"feed_forward_type": "gated", "feed_forward_bias": False}
 LLAMA = {
-    **{**PRE, **GATED, "causal": True, "norm_type": "rms", "layer_norm_epsilon": 1e-3},
+    **{**PRE, **GATED, "causal": True, "normalization": RMSNorm(1e-3)},
     **{
         "num_key_value_heads": 2,
         "position": {"kind": "rotary", "base": 500.0},
@@ -32,7 +32,7 @@ LLAMA = {
     },
 }
 T5 = {
-    **{**PRE, **GATED, "num_heads": 3, "d_k": 7, "d_v": 7, "norm_type": "rms"},
+    **{**PRE, **GATED, "num_heads": 3, "d_k": 7, "d_v": 7, "normalization": "rms"},
     **{"position": {"kind": "t5", "distance": 9, "buckets": 8, "shared": True}},
     **{"score": "dot_product", "activation": "gelu_tanh"},
 }
@@ -42,20 +42,25 @@ OPTIONS = {
     "llama3": {
         **{**LLAMA, "position": Rotary(500.0, Llama3Scaling(8.0, 10.0, 40.0))},
     },
-    "qwen3": {**LLAMA, "query_key_norm": "rms", "d_k": 10, "d_v": 10},
+    "qwen3": {**LLAMA, "query_key_norm": RMSNorm(1e-3), "d_k": 10, "d_v": 10},
     "gpt2": {
         **{**PRE, "causal": True, "attention_bias": True, "activation": "gelu_tanh"},
-        **{"layer_norm_epsilon": 1e-5},
+        **{"normalization": LayerNorm(1e-5)},
     },
     "whisper": {
         **{**PRE, "attention_bias": True, "attention_key_bias": False, "activation": "gelu"},
-        **{"layer_norm_epsilon": 1e-5},
+        **{"normalization": LayerNorm(1e-5)},
     },
     "modernbert": {
-        **{**PRE, **GATED, "num_layers": 4, "norm_bias": False, "embedding_norm": True},
+        **{
+            **PRE,
+            **GATED,
+            "num_layers": 4,
+            "normalization": LayerNorm(1e-3, offset=False),
+            "embedding_norm": True,
+        },
         **{"first_norm": False, "position": {"kind": "rotary", "base": 500.0}, "window": 3},
         **{"global_every": 3, "local_position": Rotary(20.0), "activation": "gelu"},
-        **{"layer_norm_epsilon": 1e-3},
     },
 }
 # Their name of a sublayer, and ours. `{}` is the index of a block.
@@ -140,7 +145,7 @@ def arrays(tmp_path_factory):
 
 def fill(stack, names, theirs):
     """Copies the weights of another project into a stack; every weight must get a value."""
-    gain = "scale" if stack.config.block.norm_type == "rms" else "gamma"
+    gain = "scale" if stack.config.block.normalization.kind == "rms" else "gamma"
     values = {}
     for name, ours in names.items():
         for number in range(stack.num_layers) if "{}" in name else [None]:

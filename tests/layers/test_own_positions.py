@@ -16,7 +16,6 @@ from support import D, F, H, S, T, normal, randomise, sentences, small_config, t
 
 import keras_transformer as kt
 from keras_transformer.config import BlockConfig
-from keras_transformer.plugins import import_plugins
 from keras_transformer.positions import distances
 from keras_transformer.training.settings.toml import load_settings
 from keras_transformer.variants import plain
@@ -331,57 +330,6 @@ def test_a_stack_of_a_model_can_be_made_again_from_its_configuration():
     assert (config["position"], config["attention_position"]["kind"]) == ("none", "t5")
     again = kt.Encoder.from_config(config)
     assert type(again.blocks[0].position) is kt.T5Bias
-
-
-OWN_MODULE = '''
-from keras_transformer.arguments import option
-from keras_transformer.positions import Position, distances
-from keras_transformer.lazy_keras import ops
-from keras_transformer.variants import declared
-
-
-@declared
-class Slope(Position):
-    """Lowers scores by the distance, times a number."""
-
-    kind = "tests_slope"
-    is_relative = True
-
-    slope: float = option(0.5, "Number by which a distance is multiplied.")
-
-    def bias(self, attention, heads, queries, keys):
-        far = ops.abs(ops.cast(distances(queries, keys), "float32"))
-        return ops.expand_dims(-self.slope * far, axis=0)
-'''
-
-
-def test_a_new_position_is_one_module(tmp_path, monkeypatch):
-    """It is found by its kind in layers, models, TOML files and saved models."""
-    (tmp_path / "slope.py").write_text(OWN_MODULE)
-    monkeypatch.syspath_prepend(tmp_path)
-    import_plugins(["slope"], warn=print)
-    table = {"kind": "tests_slope", "slope": 0.75}
-    x, memory = normal(2, T, D), normal(2, S, D, seed=1)
-    for make, values in ((kt.EncoderBlock, (x,)), (kt.DecoderBlock, (x, memory))):
-        block = make(H, F, d_k=6, d_v=5, position=table)
-        expected = to_numpy(randomise_after(block, values))
-        again = make.from_config(json.loads(json.dumps(block.get_config())))
-        again(*values)
-        again.set_weights(block.get_weights())
-        np.testing.assert_allclose(again(*values), expected, **SAME)
-    path = tmp_path / "own.toml"
-    path.write_text(
-        '[data]\nsource = "cldr"\n[model]\nposition = { kind = "tests_slope", slope = 0.75 }\n'
-    )
-    position = load_settings(path).config().encoder.position
-    assert repr(position) == "Slope(slope=0.75)" and position == kt.Position.make(table)
-    model = randomise(kt.Transformer(small_config(position=position)))
-    inputs = {"source": sentences([13, 6]), "target": sentences([7, 5], first=2)}
-    expected = to_numpy(model(inputs))
-    model.save(tmp_path / "model.keras")
-    loaded = keras.saving.load_model(tmp_path / "model.keras")
-    assert loaded.config == model.config
-    np.testing.assert_allclose(loaded(inputs), expected, **SAME)
 
 
 def test_values_of_an_option_differ_in_their_kinds():

@@ -45,7 +45,7 @@ WRONG = [
     {"embedding_norm": None},
     {"activation": 3},
     {"attention_bias": "yes"},
-    *({"layer_norm_epsilon": value} for value in (0, -1, "a")),
+    *({"normalization": value} for value in (0, "batch")),
 ]
 
 

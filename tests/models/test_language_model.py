@@ -28,7 +28,7 @@ VARIANTS = {
     "pre_norm": {"norm": "pre", "activation": "gelu"},
     "untied": {"tie": "none", "norm": "pre"},
     "learned_positions": {"position": "learned", "attention_bias": True},
-    "no_positions": {"position": "none", "layer_norm_epsilon": 1e-3},
+    "no_positions": {"position": "none", "normalization": {"kind": "layer", "epsilon": 1e-3}},
     "another_pad_id": {"pad_id": 7},
 }
 
@@ -63,7 +63,7 @@ def logits_of_the_reference(model, tokens, record=None):
         config.num_heads,
         norm=config.norm,
         activation=config.activation,
-        epsilon=config.layer_norm_epsilon,
+        epsilon=config.normalization.epsilon,
         kind=config,
         causal=True,
         record=record,

@@ -44,8 +44,8 @@ KINDS = {
 VALUES = {
     **{"num_layers": 3, "d_model": 12, "num_heads": 4, "num_key_value_heads": 1, "d_ff": 10},
     **{"d_k": 6, "d_v": 6, "dropout": 0.5, "attention_dropout": 0.5, "activation_dropout": 0.5},
-    **{"activation": "gelu", "feed_forward_type": "gated", "norm": "pre", "norm_type": "rms"},
-    **{"norm_bias": False, "layer_norm_epsilon": 0.1, "attention_bias": True},
+    **{"activation": "gelu", "feed_forward_type": "gated", "norm": "pre", "normalization": "rms"},
+    **{"attention_bias": True},
     **{"attention_key_bias": True, "attention_output_bias": True, "score": "general"},
     **{"feed_forward_bias": False, "final_norm": True, "embedding_norm": True},
     **{"position": "learned", "attends_to_start": False, "query_key_norm": "rms"},
@@ -111,7 +111,6 @@ BESIDE = [
     ("Transformer", {"position": "rotary", "window": 1}, ["local_position", "global_every"]),
     ("Transformer", {"norm": "pre"}, ["first_norm"]),
     ("LanguageModel", {"position": "rotary"}, ["attends_to_start"]),
-    ("Transformer", {"norm_type": "rms"}, ["norm_bias"]),
     ("Transformer", {"tie": "none"}, ["target_vocab_size"]),
     ("Transformer", {"decoder": "ssru"}, None),
     ("TextClassifier", {"pooler": True}, ["pooler_activation"]),
@@ -143,6 +142,9 @@ POSITIONS = [
         {"distance": 6, "buckets": 8, "shared": True},
     ),
 ]
+
+
+NORMS = [{"kind": "layer", "offset": False}, {"kind": "layer", "epsilon": 0.1}]
 
 
 def names_of(kind):
@@ -231,5 +233,14 @@ def test_an_option_of_a_position_has_an_effect(kind, position, name, value):
     one, other = (
         computed(kind, json.dumps({**KINDS[kind][0], "position": fields}))
         for fields in (position, changed)
+    )
+    assert differs(one, other)
+
+
+@pytest.mark.parametrize("norm", NORMS, ids=str)
+def test_an_option_of_a_normalization_has_an_effect(norm):
+    one, other = (
+        computed("TextClassifier", json.dumps({**TOKENS, "normalization": value}))
+        for value in ("layer", norm)
     )
     assert differs(one, other)

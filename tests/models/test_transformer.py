@@ -24,7 +24,11 @@ VARIANTS = {
     "untied": {"tie": "none", "target_vocab_size": 23, "norm": "pre"},
     "learned_positions": {"position": "learned"},
     "no_positions": {"position": "none", "activation": "gelu"},
-    "silu": {"activation": "silu", "attention_bias": True, "layer_norm_epsilon": 1e-3},
+    "silu": {
+        "activation": "silu",
+        "attention_bias": True,
+        "normalization": {"kind": "layer", "epsilon": 1e-3},
+    },
     "another_pad_id": {"pad_id": 7},
     "ssru": {"decoder": "ssru", "decoder_start": "zeros", **DEEPER},
     "ssru_pre_norm": {"decoder": "ssru", "norm": "pre", "position": "learned"},

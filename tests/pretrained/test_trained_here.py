@@ -19,7 +19,7 @@ MARIAN = """
 attention_bias = true
 output_bias = true
 position = { kind = "sinusoidal", layout = "halves" }
-layer_norm_epsilon = 0.00001
+normalization = { kind = "layer", epsilon = 0.00001 }
 activation = "silu"
 """
 ATTENTIONS = {"self_attention": "self_attn", "cross_attention": "encoder_attn"}

@@ -13,7 +13,6 @@ from keras_transformer.layers.blocks.residual import Residual
 from keras_transformer.layers.cross_attention import MultiHeadCrossAttention
 from keras_transformer.layers.dropout import Dropout
 from keras_transformer.layers.feed_forward import FeedForward
-from keras_transformer.layers.normalization import make_norm
 from keras_transformer.layers.recurrence.ssru import SSRU
 from keras_transformer.tensors import Tensor
 
@@ -155,14 +154,13 @@ class Block(ConfiguredLayer):
             "use_bias": block.biased_projections,
             "score": block.score,
             "query_key_norm": block.query_key_norm,
-            "norm_epsilon": block.layer_norm_epsilon,
             "dtype": self.dtype_policy,
             "kernels": self.kernels,
             "name": name,
         }
 
     def _make_norm(self, name):
-        return make_norm(self.config.block, self.dtype_policy, name)
+        return self.config.block.normalization.layer(self.dtype_policy, name)
 
     def _make_first_norm(self, name):
         if self.normalizes_first:

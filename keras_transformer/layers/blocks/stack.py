@@ -9,7 +9,6 @@ from keras_transformer.config.stack import StackConfig
 from keras_transformer.layers.blocks.block import Block, CachedOutput
 from keras_transformer.layers.blocks.configured import ConfiguredLayer
 from keras_transformer.layers.dropout import Dropout
-from keras_transformer.layers.normalization import make_norm
 from keras_transformer.layers.packing import PADDED
 from keras_transformer.tensors import Tensor
 
@@ -52,9 +51,11 @@ class Stack(ConfiguredLayer):
         self.position = self.blocks[0].position
         self.norm = self.embedding_norm = None
         if config.has_final_norm:
-            self.norm = make_norm(config.block, self.dtype_policy, "norm")
+            self.norm = config.block.normalization.layer(self.dtype_policy, "norm")
         if config.embedding_norm:
-            self.embedding_norm = make_norm(config.block, self.dtype_policy, "embedding_norm")
+            self.embedding_norm = config.block.normalization.layer(
+                self.dtype_policy, "embedding_norm"
+            )
             rate = config.block.dropout
             self.dropout = Dropout(rate, dtype=self.dtype_policy, name="dropout")
 

@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from keras_transformer.layers.gradients import custom_gradient
+from keras_transformer.gradients import custom_gradient
 from keras_transformer.tensors import Tensor
 
 

@@ -9,7 +9,6 @@ from keras_transformer.layers.dropout import Dropout
 from keras_transformer.layers.inputs.embedding import OutputBias
 from keras_transformer.layers.layer_group import LayerGroup
 from keras_transformer.layers.masks import TokenMask
-from keras_transformer.layers.normalization import make_norm
 from keras_transformer.tensors import Tensor
 
 
@@ -81,7 +80,7 @@ def make_transform(config, policy, width) -> dict[str, keras.Layer]:
     activation = activations.get(config.transform_activation)
     return {
         "transform": keras.layers.Dense(width, activation, dtype=policy, name="transform"),
-        "transform_norm": make_norm(config.encoder.block, policy, "transform_norm"),
+        "transform_norm": config.encoder.block.normalization.layer(policy, "transform_norm"),
     }
 
 

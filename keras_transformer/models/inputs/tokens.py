@@ -11,7 +11,6 @@ from keras_transformer.layers.inputs.embedding import PositionalEmbedding
 from keras_transformer.layers.inputs.language_codes import LanguageCodes
 from keras_transformer.layers.inputs.segments import Segments, separator_of
 from keras_transformer.layers.masks import PaddingMask
-from keras_transformer.layers.normalization import make_norm
 from keras_transformer.models.inputs.model_input import ModelInput
 from keras_transformer.tensors import Tensor
 
@@ -53,7 +52,7 @@ class EmbeddedTokens(ModelInput):
             layers["segments"] = Segments(*separator_of(tokens), dtype=policy, name="segments")
         if tokens.embedding_size is not None:
             stack = config.stacks[0]
-            layers["embedding_norm"] = make_norm(stack.block, policy, "input_norm")
+            layers["embedding_norm"] = stack.block.normalization.layer(policy, "input_norm")
             layers["embedding_dropout"] = Dropout(
                 config.dropout, dtype=policy, name="input_dropout"
             )

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from keras_transformer.checks import is_integer
+from keras_transformer.norms import LayerNorm
 from keras_transformer.positions import Disentangled
 from keras_transformer.pretrained.bert_encoder import (
     AFTER_ATTENTION,
@@ -106,7 +107,7 @@ class DebertaV2(BertEncoder):
             "pooler": settings.choice("pooler_hidden_act", ACTIVATIONS, "gelu"),
             "position": "learned" if self._has_positions else "none",
             "attention_position": position,
-            "layer_norm_epsilon": settings.number("layer_norm_eps", 1e-7),
+            "normalization": LayerNorm(settings.number("layer_norm_eps", 1e-7)),
         }
 
     def sizes(self, config) -> Iterator[tuple[str, tuple[int, ...]]]:  # noqa: D102
@@ -160,7 +161,10 @@ class DebertaV2(BertEncoder):
             vectors = vectors.astype("float64")
             centred = vectors - vectors.mean(axis=1, keepdims=True)
             variance = (centred**2).mean(axis=1, keepdims=True)
-            return centred / np.sqrt(variance + config.layer_norm_epsilon) * scale + shift
+            return (
+                centred / np.sqrt(variance + config.encoder.block.normalization.epsilon) * scale
+                + shift
+            )
 
         return normalize
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
+from keras_transformer.norms import LayerNorm
 from keras_transformer.pretrained.names import Layout, Weight, layers
 from keras_transformer.pretrained.settings import ACTIVATIONS
 from keras_transformer.pretrained.text_encoder import MaskHead, TextEncoder
@@ -52,7 +53,7 @@ class DistilBert(TextEncoder):
             dropout=settings.number("dropout", 0.1),
             attention_dropout=settings.number("attention_dropout", 0.1),
             activation=settings.choice("activation", ACTIVATIONS, "gelu"),
-            layer_norm_epsilon=EPSILON,
+            normalization=LayerNorm(EPSILON),
         )
 
     def sizes(self, config) -> Iterator[tuple[str, tuple[int, ...]]]:  # noqa: D102

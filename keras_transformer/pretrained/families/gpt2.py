@@ -7,6 +7,7 @@ from keras_transformer.config import LanguageModelConfig
 from keras_transformer.config.rules import OutputRules
 from keras_transformer.decoding.generation import Generation
 from keras_transformer.models.language_model import LanguageModel
+from keras_transformer.norms import LayerNorm
 from keras_transformer.pretrained.added_tokens import MAP, OPTIONS, token_name
 from keras_transformer.pretrained.byte_bpe import read_byte_bpe
 from keras_transformer.pretrained.family import Family
@@ -84,7 +85,7 @@ class GPT2(Family):
             dropout=settings.number("resid_pdrop", 0.1),
             attention_dropout=settings.number("attn_pdrop", 0.1),
             activation=settings.choice("activation_function", ACTIVATIONS, "gelu_new"),
-            layer_norm_epsilon=settings.number("layer_norm_epsilon", 1e-5),
+            normalization=LayerNorm(settings.number("layer_norm_epsilon", 1e-5)),
             position="learned",
             norm="pre",
             attention_bias=True,

@@ -12,6 +12,7 @@ from keras_transformer.config.rules import OutputRules
 from keras_transformer.decoding import Greedy
 from keras_transformer.decoding.generation import Generation
 from keras_transformer.models.transformer import Transformer
+from keras_transformer.norms import LayerNorm
 from keras_transformer.positions import Sinusoidal
 from keras_transformer.pretrained.family import Family
 from keras_transformer.pretrained.files.marian.arrays import SETTINGS, in_floats
@@ -152,7 +153,7 @@ class Marian(Family):
             activation=settings.choice("transformer-ffn-activation", ACTIVATIONS, "relu"),
             decoder=settings.choice("transformer-decoder-autoreg", OURS, "self-attention"),
             decoder_start="zeros",
-            layer_norm_epsilon=EPSILON,
+            normalization=LayerNorm(EPSILON),
             attention_bias=True,
             position=Sinusoidal("halves", endpoint=True),
             **self._changes,

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from keras_transformer.norms import LayerNorm
 from keras_transformer.positions import Rotary
 from keras_transformer.pretrained.byte_bpe import VOCABULARY, read_byte_bpe
 from keras_transformer.pretrained.names import TRANSPOSED, Layout, Weight, layers
@@ -71,9 +72,10 @@ class ModernBert(TextEncoder):
             feed_forward_bias=settings.flag("mlp_bias"),
             attention_bias=settings.flag("attention_bias"),
             norm="pre",
-            norm_bias=settings.flag("norm_bias"),
             first_norm=False,
-            layer_norm_epsilon=settings.number("norm_eps", 1e-5),
+            normalization=LayerNorm(
+                settings.number("norm_eps", 1e-5), offset=settings.flag("norm_bias")
+            ),
             **self._windows(),
             **options,
         )

@@ -8,6 +8,7 @@ import numpy as np
 from keras_transformer.config import TransformerConfig
 from keras_transformer.decoding.generation import Generation
 from keras_transformer.models.transformer import Transformer
+from keras_transformer.norms import LayerNorm
 from keras_transformer.positions import Learned, Sinusoidal, sinusoids
 from keras_transformer.pretrained.encoder_decoder import (
     BIAS,
@@ -95,7 +96,7 @@ class OpusMT(Family):
             norm="pre" if settings.flag("normalize_before") else "post",
             final_norm=settings.flag("add_final_layer_norm"),
             embedding_norm=settings.flag("normalize_embedding"),
-            layer_norm_epsilon=settings.number("layer_norm_eps", EPSILON),
+            normalization=LayerNorm(settings.number("layer_norm_eps", EPSILON)),
             tie=tie if is_tied(self, OUTPUT, target) else "none",
             output_bias=BIAS in tensors and bool(np.any(tensors.read(BIAS))),
             attention_bias=tensors.has_biases(*(f"{letter}_proj" for letter in PROJECTIONS)),

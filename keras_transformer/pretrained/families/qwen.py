@@ -43,4 +43,4 @@ class Qwen3(Qwen2):
 
     def attention(self) -> dict[str, Any]:  # noqa: D102
         bias = self.settings.flag("attention_bias", False)
-        return {"attention_bias": bias, "query_key_norm": "rms"}
+        return {"attention_bias": bias, "query_key_norm": self.norm()}

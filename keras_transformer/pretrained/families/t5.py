@@ -8,6 +8,7 @@ import numpy as np
 from keras_transformer.config import TransformerConfig
 from keras_transformer.decoding.generation import Generation
 from keras_transformer.models.transformer import Transformer
+from keras_transformer.norms import RMSNorm
 from keras_transformer.positions import T5Bias
 from keras_transformer.pretrained.added_tokens import with_added_tokens
 from keras_transformer.pretrained.family import Family
@@ -61,8 +62,7 @@ class T5(Family):
             tie="all" if self._is_tied else "none",
             **self._feed_forward(),
             norm="pre",
-            norm_type="rms",
-            layer_norm_epsilon=settings.number("layer_norm_epsilon", 1e-6),
+            normalization=RMSNorm(settings.number("layer_norm_epsilon", 1e-6)),
             score="dot_product",
             position=T5Bias(
                 distance=settings.count("relative_attention_max_distance", 128),

@@ -9,6 +9,7 @@ from keras_transformer.config import SpeechTransformerConfig
 from keras_transformer.decoding import Greedy
 from keras_transformer.decoding.generation import Generation
 from keras_transformer.models.speech_transformer import SpeechTransformer
+from keras_transformer.norms import LayerNorm
 from keras_transformer.pretrained.byte_bpe import read_byte_bpe
 from keras_transformer.pretrained.encoder_decoder import (
     BLOCKS,
@@ -104,7 +105,7 @@ class Whisper(Family):
             eos_id=tokenizer.eos_id,
             **{**sizes_and_dropout(settings, "max_target_positions"), "embedding_scale": 1.0},
             norm="pre",
-            layer_norm_epsilon=EPSILON,
+            normalization=LayerNorm(EPSILON),
             tie="all" if is_tied(self, OUTPUT, [TABLE]) else "none",
             attention_bias=True,
             attention_key_bias=False,

@@ -78,7 +78,7 @@ VALUES = [
     setting("model.activation=step", "`activation` must be a Keras activation.*'step'"),
     setting("model.tie=loose", "tie.*loose"),
     setting("model.max_length=0", "max_length.*0"),
-    setting("model.layer_norm_epsilon=0", "`layer_norm_epsilon` must be above 0 and finite"),
+    setting('model.normalization={ kind = "layer", epsilon = 0 }', "`epsilon` must be above 0"),
     setting("vocabulary.size=3", "vocabulary.size must be greater than or equal to 8"),
     setting("vocabulary.model_type=char", "vocabulary.model_type must be 'bpe' or 'unigram'"),
     setting("vocabulary.character_coverage=0", "character_coverage must be greater than 0"),

@@ -93,7 +93,7 @@ def test_norms_without_an_offset_do_not_change_the_weights_after_them(tried):
             num_heads=2,
             num_decoder_layers=1,
             norm="pre",
-            norm_type="rms",
+            normalization="rms",
         )
     )
     for number, weight in enumerate(model.weights):

@@ -1,4 +1,4 @@
-"""Layer normalisation (section 3.1), RMS normalisation, and the norm of a block."""
+"""Layer normalisation (section 3.1) and RMS normalisation."""
 
 from typing import Any
 
@@ -6,8 +6,7 @@ import keras
 from keras import ops
 
 from keras_transformer.checks import check_positive
-from keras_transformer.config.block import BlockConfig
-from keras_transformer.layers.gradients import custom_gradient
+from keras_transformer.gradients import custom_gradient
 from keras_transformer.tensors import Tensor
 
 
@@ -88,41 +87,6 @@ class RMSNormalization(keras.layers.RMSNormalization):
         x = ops.cast(x, dtype)
         inverse = ops.rsqrt(_mean(x * x) + self.epsilon)  # [..., 1]
         return ops.cast(x * ops.cast(self.scale, dtype) * inverse, own)
-
-
-def make_norm(
-    config: BlockConfig, policy: str | keras.dtype_policies.DTypePolicy, name: str
-) -> keras.Layer:
-    """Returns the normalisation layer that a `BlockConfig` describes.
-
-    Args:
-        config: The `BlockConfig`.
-        policy: The dtype policy.
-        name: Name of the layer.
-    """
-    return norm_layer(config.norm_type, config.layer_norm_epsilon, policy, name, config.norm_bias)
-
-
-def norm_layer(
-    kind: str,
-    epsilon: float,
-    policy: str | keras.dtype_policies.DTypePolicy,
-    name: str,
-    bias: bool = True,
-) -> keras.Layer:
-    """Returns a normalisation layer.
-
-    Args:
-        kind: `"layer"` or `"rms"`.
-        epsilon: Number added to the variance.
-        policy: The dtype policy.
-        name: Name of the layer.
-        bias: Whether a layer normalisation has a learned offset.
-    """
-    options = {"epsilon": epsilon, "dtype": policy, "name": name}
-    if kind == "rms":
-        return RMSNormalization(**options)
-    return LayerNormalization(center=bias, **options)
 
 
 def products_are_exact() -> bool:

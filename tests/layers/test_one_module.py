@@ -1,0 +1,97 @@
+"""A new kind of a part of a block is one module: found by its kind wherever a kind can be given."""
+
+import json
+
+import keras
+import numpy as np
+import pytest
+from support import D, F, H, S, T, normal, randomise, sentences, small_config, to_numpy
+
+import keras_transformer as kt
+from keras_transformer.plugins import import_plugins
+from keras_transformer.training.settings.toml import load_settings
+from keras_transformer.variants import short
+
+SAME = {"rtol": 0, "atol": 1e-5}
+IMPORTS = """
+from keras_transformer.arguments import option
+from keras_transformer.lazy_keras import keras, ops
+from keras_transformer.variants import declared
+"""
+POSITION = """
+from keras_transformer.positions import Position, distances
+
+
+@declared
+class Slope(Position):
+    kind = "tests_slope"
+    is_relative = True
+
+    slope: float = option(0.5, "Number by which a distance is multiplied.")
+
+    def bias(self, attention, heads, queries, keys):
+        far = ops.abs(ops.cast(distances(queries, keys), "float32"))
+        return ops.expand_dims(-self.slope * far, axis=0)
+"""
+NORM = """
+from keras_transformer.norms import Norm
+
+
+@declared
+class GroupNorm(Norm):
+    kind = "tests_groups"
+
+    groups: int = option(2, "Number of groups of features.")
+
+    def layer(self, policy, name):
+        return keras.layers.GroupNormalization(self.groups, dtype=policy, name=name)
+"""
+# The option, the module, and a value in TOML and in Python.
+KINDS = {
+    "position": (POSITION, {"kind": "tests_slope", "slope": 0.75}, "Slope(slope=0.75)"),
+    "normalization": (NORM, {"kind": "tests_groups", "groups": 11}, "GroupNorm(groups=11)"),
+}
+
+
+@pytest.fixture(params=KINDS)
+def new(request, tmp_path, monkeypatch):
+    """The option, and a value of a new kind as a table and as text."""
+    module, table, text = KINDS[request.param]
+    name = table["kind"]
+    (tmp_path / f"{name}.py").write_text(IMPORTS + module)
+    monkeypatch.syspath_prepend(tmp_path)
+    import_plugins([name], warn=print)
+    return request.param, table, text
+
+
+def test_blocks_take_and_save_it(new):
+    option, table, text = new
+    x, memory = normal(2, T, D), normal(2, S, D, seed=1)
+    for make, values in ((kt.EncoderBlock, (x,)), (kt.DecoderBlock, (x, memory))):
+        block = make(H, F, d_k=6, d_v=5, dropout=0.0, **{option: table})
+        block(*values)
+        expected = to_numpy(randomise(block)(*values))
+        plain = make(H, F, d_k=6, d_v=5, dropout=0.0)
+        plain(*values)
+        assert np.abs(expected - to_numpy(randomise(plain)(*values))).max() > 1e-3
+        again = make.from_config(json.loads(json.dumps(block.get_config())))
+        again(*values)
+        again.set_weights(block.get_weights())
+        np.testing.assert_allclose(again(*values), expected, **SAME)
+
+
+def test_models_and_files_take_and_save_it(new, tmp_path):
+    option, table, text = new
+    key = next(key for key in table if key != "kind")
+    written = f'{{ kind = "{table["kind"]}", {key} = {table[key]} }}'
+    path = tmp_path / "own.toml"
+    path.write_text(f'[data]\nsource = "cldr"\n[model]\n{option} = {written}\n')
+    flat = load_settings(path).config().to_flat()
+    assert repr(flat[option]) == text and short(flat[option]) == table
+    model = randomise(kt.Transformer(small_config(**{option: flat[option]})))
+    inputs = {"source": sentences([13, 6]), "target": sentences([7, 5], first=2)}
+    expected = to_numpy(model(inputs))
+    model.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras")
+    assert loaded.config == model.config
+    np.testing.assert_allclose(loaded(inputs), expected, **SAME)
