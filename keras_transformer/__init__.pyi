@@ -31,6 +31,7 @@ from .layers.attention import MultiHeadSelfAttention as MultiHeadSelfAttention
 from .layers.cross_attention import MultiHeadCrossAttention as MultiHeadCrossAttention
 from .layers.recurrence.ssru import SSRU as SSRU
 from .layers.feed_forward import FeedForward as FeedForward
+from .feed_forwards import Gated as Gated, Network as Network, Plain as Plain
 from .norms import LayerNorm as LayerNorm, Norm as Norm, RMSNorm as RMSNorm
 from .positions import (
     Alibi as Alibi,

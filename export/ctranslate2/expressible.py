@@ -6,6 +6,7 @@ from keras_transformer import activations
 from keras_transformer.config.rules import OutputRules
 from keras_transformer.export.ctranslate2.engine import load_ctranslate2
 from keras_transformer.export.errors import ExportError
+from keras_transformer.feed_forwards import Gated, Plain
 from keras_transformer.norms import LayerNorm, RMSNorm
 from keras_transformer.positions import (
     Alibi,
@@ -43,7 +44,7 @@ EXPRESSED = {
     *("position", "attends_to_start"),
     *("num_heads", "num_key_value_heads", "d_ff", "d_k", "d_v", "score"),
     *("dropout", "attention_dropout", "activation_dropout"),  # only in training
-    *("activation", "feed_forward_type", "feed_forward_bias"),
+    *("activation", "feed_forward"),
     *("norm", "normalization"),
     *("attention_bias", "attention_key_bias", "attention_output_bias", "query_key_norm"),
 }
@@ -64,7 +65,7 @@ def options_of(stack, is_decoder) -> dict[str, Any]:
         "no_final_norm": not stack.has_final_norm,
         "activation": _activation(block.activation),
         "layernorm_embedding": stack.embedding_norm,
-        "ffn_glu": block.is_gated,
+        "ffn_glu": isinstance(block.feed_forward, Gated),
         "rms_norm": isinstance(block.normalization, RMSNorm),
         "relative_position": isinstance(position, Relative),
         "relative_attention_bias": isinstance(position, T5Bias),
@@ -140,6 +141,9 @@ def _reasons(stack):
         "normalised heads of two sizes (`query_key_norm`)": normed and len(sizes) > 1,
         "layer normalisation of queries and keys": isinstance(block.query_key_norm, LayerNorm),
         f"{block.normalization} as a normalisation": not isinstance(block.normalization, NORMS),
+        f"{block.feed_forward} as a feed-forward network": not isinstance(
+            block.feed_forward, Plain | Gated
+        ),
         "local attention": stack.window is not None,
         "a first block without its first norm": stack.first_norm is False,
         "a final norm after post-norm blocks": stack.has_final_norm and not block.is_pre_norm,

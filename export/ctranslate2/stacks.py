@@ -8,6 +8,7 @@ import math
 
 import numpy as np
 
+from keras_transformer.feed_forwards import Gated
 from keras_transformer.positions import FixedPosition, Learned
 from keras_transformer.scores import DotProduct, General
 
@@ -116,7 +117,7 @@ def fill_cross_attention(spec, block) -> None:
 
 def _fill_feed_forward(spec, block):
     layer = block.feed_forward
-    if layer.gated:
+    if isinstance(layer.kind, Gated):
         _fill_linear(spec.linear_0, _dense(layer.gate))
         _fill_linear(spec.linear_0_noact, _dense(layer.inner))
     else:

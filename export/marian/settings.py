@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from keras_transformer.feed_forwards import Plain
 from keras_transformer.norms import LayerNorm
 from keras_transformer.positions import Sinusoidal
 from keras_transformer.pretrained.families.marian import ACTIVATIONS, EPSILON, EXPRESSIBLE, OURS
@@ -94,13 +95,15 @@ def unexpressed(config) -> tuple[str, str] | None:
         "num_key_value_heads": None,
         "attention_key_bias": None,
         "attention_output_bias": None,
-        "feed_forward_type": "plain",
         "window": None,
     }
     flat = config.to_flat()
     for name, value in wanted.items():
         if flat.get(name, "different") != value:  # in encoder and decoder
             return name, repr(value)
+    for stack in config.stacks:
+        if not isinstance(stack.block.feed_forward, Plain):
+            return "feed_forward", "Plain()"
     if config.activation not in ACTIVATIONS.values():
         return "activation", " or ".join(map(repr, ACTIVATIONS.values()))
     return None

@@ -12,6 +12,7 @@ from keras_transformer.checks import (
     check_rate,
 )
 from keras_transformer.config.part_config import PartConfig
+from keras_transformer.feed_forwards import Network
 from keras_transformer.norms import Norm
 from keras_transformer.scores import AttentionScore
 
@@ -111,10 +112,13 @@ class BlockConfig(PartConfig):
         or `"gelu"`; `"gelu_tanh"`, the approximation of GELU in GPT-2 and T5 1.1; or the name of a
         function registered with Keras, such as `"my_package>my_function"`.""",
     )
-    feed_forward_type: Literal["plain", "gated"] = option(
+    feed_forward: Network = option(
         "plain",
         """Kind of feed-forward network: `"plain"` as in the paper, or `"gated"` as in Llama and T5
-        1.1 (Shazeer, 2020): `(activation(x W_g) * (x W_1)) W_2`, with 50 % more parameters.""",
+        1.1 (Shazeer, 2020): `(activation(x W_g) * (x W_1)) W_2`, with 50 % more parameters; or a
+        table with such a `kind` and its options, such as `{ kind = "gated", bias = false }`. In
+        Python also a `Network`, which may be one of your own.""",
+        of=Network,
     )
     norm: Literal["post", "pre"] = option(
         "post",
@@ -158,9 +162,6 @@ class BlockConfig(PartConfig):
         slower. In Python also an `AttentionScore`, which may be one of your own.""",
         of=AttentionScore,
     )
-    feed_forward_bias: bool = option(
-        True, "Adds a bias to the two layers of the feed-forward network, as in the paper."
-    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -170,11 +171,6 @@ class BlockConfig(PartConfig):
     def is_pre_norm(self) -> bool:
         """`True` if the input of a sublayer is normalised, `False` if its output is."""
         return self.norm == "pre"
-
-    @property
-    def is_gated(self) -> bool:
-        """`True` if the feed-forward network has a gate."""
-        return self.feed_forward_type == "gated"
 
     @property
     def biased_projections(self) -> tuple[str, ...]:

@@ -7,12 +7,14 @@ import keras
 from keras import ops
 
 from keras_transformer import activations
-from keras_transformer.checks import check_count, check_flag, check_rate
+from keras_transformer.checks import check_count, check_rate
+from keras_transformer.feed_forwards import Network
 from keras_transformer.layers.call_checks import check_positions
 from keras_transformer.layers.composite import CompositeLayer
 from keras_transformer.layers.dense import Dense
 from keras_transformer.layers.dropout import Dropout
 from keras_transformer.tensors import Shape, Tensor
+from keras_transformer.variants import plain
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
@@ -21,17 +23,14 @@ class FeedForward(CompositeLayer):
 
     `FFN(x) = max(0, x W_1 + b_1) W_2 + b_2`
 
-    Differs from the paper: `gated=True` adds a third dense layer, which gates the hidden features,
-    `FFN(x) = (activation(x W_g) * (x W_1)) W_2`, as in Llama and T5 1.1 (Shazeer, 2020, "GLU
-    Variants Improve Transformer"). This takes 50 % more parameters.
+    Differs from the paper: `kind` also names other networks, such as `Gated`.
 
     Args:
         d_ff: Width of the hidden layer, in features.
         activation: Activation of the hidden layer, or of the gate: the name of a Keras activation,
             such as `"gelu"`; `"gelu_tanh"`; or a function registered with Keras, or its name.
         dropout: Dropout rate after the activation. The paper does not mention it.
-        use_bias: Whether the dense layers have a bias, as in the paper.
-        gated: Whether a gate multiplies the hidden features.
+        kind: Kind of network: a `Network`, such as `Gated(bias=False)`, or its name.
         **kwargs: `name`, `dtype` and `trainable` as in every Keras layer.
 
     Call arguments:
@@ -58,21 +57,17 @@ class FeedForward(CompositeLayer):
         d_ff: int,
         activation: str | Callable = "relu",
         dropout: float = 0.0,
-        use_bias: bool = True,
-        gated: bool = False,
+        kind: Network | str | dict[str, Any] = "plain",
         **kwargs: Any,
     ):
         super().__init__(**kwargs)
         check_count("d_ff", d_ff)
         check_rate("dropout", dropout)
-        check_flag("use_bias", use_bias)
-        check_flag("gated", gated)
         self.d_ff = d_ff
         self.activation_name = activations.name_of(activation)
         self.activation = activations.get(self.activation_name)
         self.dropout_rate = dropout
-        self.use_bias = use_bias
-        self.gated = gated
+        self.kind = Network.make(kind, "kind")
         self.dropout = Dropout(dropout, dtype=self.dtype_policy, name="dropout")
 
     def checked_arguments(self, given: dict[str, Any]) -> dict[str, Any]:  # noqa: D102
@@ -81,24 +76,36 @@ class FeedForward(CompositeLayer):
 
     def build(self, x_shape: Shape) -> None:  # noqa: D102
         self.widths = {"x": x_shape[-1]}
-        options = {"use_bias": self.use_bias, "dtype": self.dtype_policy}
-        activation = None if self.gated else self.activation
-        self.inner = Dense(self.d_ff, activation, name="inner", **options)
-        self.inner.build(x_shape)
-        if self.gated:
-            self.gate = Dense(self.d_ff, self.activation, name="gate", **options)
-            self.gate.build(x_shape)
-        self.outer = keras.layers.Dense(x_shape[-1], name="outer", **options)
-        self.outer.build((*x_shape[:-1], self.d_ff))
+        self.kind.build(self, x_shape[-1])
 
     def call(self, x: Tensor, training: bool | None = None) -> Tensor:  # noqa: D102
         flat = ops.reshape(x, (-1, x.shape[-1]))  # [N, D]
-        inner = self.kernels.dense(self.inner, flat)  # [N, F]
-        if self.gated:
-            inner = self.kernels.dense(self.gate, flat) * inner  # [N, F]
-        inner = self.dropout(inner, training=training)  # [N, F]
-        outer = self.kernels.dense(self.outer, inner)  # [N, D]
-        return ops.reshape(outer, ops.shape(x))  # [..., D]
+        return ops.reshape(self.kind.call(self, flat, training), ops.shape(x))  # [..., D]
+
+    def add_dense(
+        self, name: str, units: int, width: int, bias: bool = True, activated: bool = False
+    ) -> None:
+        """Adds a dense layer as an attribute; see `Network.build`.
+
+        Args:
+            name: Name of the attribute and of the layer.
+            units: Number of output features.
+            width: Number of input features.
+            bias: Whether it has a bias.
+            activated: Whether the activation follows.
+        """
+        options = {"use_bias": bias, "dtype": self.dtype_policy, "name": name}
+        layer = Dense(units, self.activation if activated else None, **options)
+        layer.build((None, width))
+        setattr(self, name, layer)
+
+    def apply(self, layer: keras.Layer, x: Tensor) -> Tensor:
+        """Returns the output of a dense layer for `[N, D]`."""
+        return self.kernels.dense(layer, x)
+
+    def drop(self, x: Tensor, training: bool | None = None) -> Tensor:
+        """Returns hidden features after dropout."""
+        return self.dropout(x, training=training)
 
     def step(self, x: Tensor) -> Tensor:
         """Returns the output for one position of each hypothesis, `[B, N, D]`, without dropout."""
@@ -113,6 +120,5 @@ class FeedForward(CompositeLayer):
             "d_ff": self.d_ff,
             "activation": self.activation_name,
             "dropout": self.dropout_rate,
-            "use_bias": self.use_bias,
-            "gated": self.gated,
+            "kind": plain(self.kind),
         }

@@ -6,6 +6,7 @@ from typing import Any
 
 from keras_transformer.config import LanguageModelConfig
 from keras_transformer.decoding.generation import Generation
+from keras_transformer.feed_forwards import Gated
 from keras_transformer.models.language_model import LanguageModel
 from keras_transformer.norms import RMSNorm
 from keras_transformer.pretrained.added_tokens import OPTIONS, token_name
@@ -122,8 +123,7 @@ class CausalDecoder(Family):
             dropout=0.0,
             attention_dropout=settings.number("attention_dropout", 0.0),
             activation=settings.choice("hidden_act", ACTIVATIONS, "silu"),
-            feed_forward_type="gated",
-            feed_forward_bias=settings.flag("mlp_bias", False),
+            feed_forward=Gated(bias=settings.flag("mlp_bias", False)),
             normalization=self.norm(),
             norm="pre",
             position=rotations(settings, size),

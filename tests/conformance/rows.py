@@ -149,9 +149,9 @@ ROWS = {
     "EncoderBlock_llama": Row(
         lambda: kt.EncoderBlock(
             **{**BLOCK, "num_heads": 4, "d_k": 6},
-            **{"norm": "pre", "normalization": "rms", "feed_forward_type": "gated"},
+            **{"norm": "pre", "normalization": "rms", "feed_forward": kt.Gated(bias=False)},
             **{"num_key_value_heads": 2, "position": {"kind": "rotary", "base": 500.0}},
-            **{"causal": True, "activation": "silu", "feed_forward_bias": False},
+            **{"causal": True, "activation": "silu"},
         ),
         ("x", "allowed"),
     ),
@@ -169,7 +169,7 @@ ROWS = {
     "Decoder_t5": Row(
         lambda: kt.Decoder(
             **{"num_layers": 2, **BLOCK, "position": {"kind": "t5", "shared": True}},
-            **{"feed_forward_type": "gated", "activation": "gelu_tanh"},
+            **{"feed_forward": "gated", "activation": "gelu_tanh"},
         ),
         ("x", "memory", "memory_allowed"),
     ),

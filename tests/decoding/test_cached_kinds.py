@@ -26,12 +26,10 @@ KINDS = {
         **{"num_heads": 4, "num_key_value_heads": 2, "d_k": 6, "normalization": "rms"},
         **{
             "position": {"kind": "rotary", "base": 500.0},
-            "feed_forward_type": "gated",
             "window": 4,
         },
         **{
-            "feed_forward_type": "gated",
-            "feed_forward_bias": False,
+            "feed_forward": {"kind": "gated", "bias": False},
             "activation": "silu",
             "norm": "pre",
         },
@@ -39,7 +37,7 @@ KINDS = {
     "shared t5": {
         **{"position": {"kind": "t5", "shared": True}, "score": "dot_product"},
         **{"normalization": {"kind": "layer", "offset": False}},
-        **{"feed_forward_type": "gated", "activation": "gelu_tanh", "num_decoder_layers": 2},
+        **{"feed_forward": "gated", "activation": "gelu_tanh", "num_decoder_layers": 2},
     },
 }
 each_kind = pytest.mark.parametrize("changes", KINDS.values(), ids=KINDS)

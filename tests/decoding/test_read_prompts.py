@@ -32,7 +32,7 @@ LENGTHS = {
 KINDS = {
     "rotary, grouped, local": {
         **{"position": "rotary", "num_heads": 4, "num_key_value_heads": 2, "d_k": 6},
-        **{"normalization": "rms", "feed_forward_type": "gated", "window": 3, "norm": "pre"},
+        **{"normalization": "rms", "feed_forward": "gated", "window": 3, "norm": "pre"},
     },
     "start is hidden": {"position": "rotary", "d_k": 6},
     "relative": {"position": {"kind": "relative", "distance": 3}},

@@ -131,8 +131,7 @@ def pieces_of(tokens, config):
         long(
             {
                 "position": "t5",
-                "feed_forward_type": "gated",
-                "feed_forward_bias": False,
+                "feed_forward": {"kind": "gated", "bias": False},
                 "activation": "gelu_tanh",
                 "normalization": RMSNorm(0.05),
             }
@@ -161,7 +160,7 @@ def pieces_of(tokens, config):
                 },
             }
         ),
-        {"feed_forward_type": "gated", "activation": "sigmoid", "norm": "pre"},
+        {"feed_forward": "gated", "activation": "sigmoid", "norm": "pre"},
     ],
     ids=lambda changes: ", ".join(map(str, changes.values())) or "small",
 )
@@ -195,8 +194,8 @@ def test_t5_distances_of_long_texts_give_the_same(tmp_path):
 LANGUAGE_MODELS = [
     {"norm": "pre", "position": "learned", "activation": "gelu_tanh", "attention_bias": True},
     {"num_heads": 4, "num_key_value_heads": 2, "d_k": 6, "d_v": 6, "position": "rotary",
-     "norm": "pre", "normalization": "rms", "feed_forward_type": "gated", "activation": "silu",
-     "feed_forward_bias": False, "tie": "none", "embedding_scale": 1.0},
+     "norm": "pre", "normalization": "rms", "feed_forward": {"kind": "gated", "bias": False},
+     "activation": "silu", "tie": "none", "embedding_scale": 1.0},
     {"position": "alibi", "tie": "none", "output_bias": True},
     {"position": "relative", "embedding_norm": True, "pad_id": 4, "bos_id": 2, "eos_id": 2},
 ]  # fmt: skip

@@ -29,15 +29,14 @@ KINDS = {
         **{"num_heads": 4, "num_key_value_heads": 2, "d_k": 6, "normalization": "rms"},
         **{
             "position": {"kind": "rotary", "base": 500.0},
-            "feed_forward_type": "gated",
             "window": 4,
         },
-        **{"feed_forward_type": "gated", "feed_forward_bias": False, "activation": "silu"},
+        **{"feed_forward": {"kind": "gated", "bias": False}, "activation": "silu"},
     },
     "shared t5": {
         **{"position": {"kind": "t5", "shared": True}, "score": "dot_product"},
         **{"normalization": {"kind": "layer", "offset": False}},
-        **{"feed_forward_type": "gated", "activation": "gelu_tanh"},
+        **{"feed_forward": "gated", "activation": "gelu_tanh"},
     },
 }
 SHORT = ("relative", "ssru, output bias")  # the slow tests run the others

@@ -45,7 +45,10 @@ STUDENT = {
 VARIANTS = {
     "student": {},
     "self_attention": {"decoder": "self_attention", "num_decoder_layers": 2},
-    "without_biases": {"attention_bias": False, "output_bias": False, "feed_forward_bias": False},
+    "without_biases": {
+        **{"attention_bias": False, "output_bias": False},
+        **{"feed_forward": {"kind": "plain", "bias": False}},
+    },
     "swish": {"activation": "silu", "banned_ids": (7, 9)},
     "two_vocabularies": {"tie": "target", "target_vocab_size": 40},
     "nothing_tied": {"tie": "none"},
@@ -258,7 +261,7 @@ def test_the_emulated_engine_nearly_equals_the_float_model(tmp_path):
         ({"normalization": "rms"}, r"`normalization`=RMSNorm\(\): it must be LayerNorm\(\)"),
         slow({"normalization": LayerNorm(offset=False)}, r".*offset=False\): it must be"),
         slow({"window": 4, "decoder": "self_attention"}, "`window`=4: it must be None"),
-        ({"feed_forward_type": "gated"}, "`feed_forward_type`='gated': it must be 'plain'"),
+        ({"feed_forward": "gated"}, r"`feed_forward`=Gated\(\): it must be Plain\(\)"),
         slow({"forced_eos_id": 3}, "`forced_eos_id`=3"),
         ({"silent_ids": (5,)}, "`silent_ids` other than the unknown token. Received: \\(5,"),
     ],

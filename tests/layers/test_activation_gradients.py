@@ -71,7 +71,7 @@ def layers():
     x, frames = normal(B, T, D), normal(B, S, D)
     return {
         "feed-forward": (FeedForward(F, activation="gelu"), x),
-        "gated": (FeedForward(F, activation="gelu", gated=True), x),
+        "gated": (FeedForward(F, activation="gelu", kind="gated"), x),
         "frames": (FrameEmbedding(D, position="none"), frames),
     }
 

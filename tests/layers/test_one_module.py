@@ -46,10 +46,33 @@ class GroupNorm(Norm):
     def layer(self, policy, name):
         return keras.layers.GroupNormalization(self.groups, dtype=policy, name=name)
 """
+NETWORK = """
+from keras_transformer.feed_forwards import Network
+
+
+@declared
+class Deep(Network):
+    kind = "tests_deep"
+
+    count: int = option(1, "Number of hidden layers after the first one.")
+
+    def build(self, layer, width):
+        layer.add_dense("inner", layer.d_ff, width, activated=True)
+        for number in range(self.count):
+            layer.add_dense(f"hidden_{number}", layer.d_ff, layer.d_ff, activated=True)
+        layer.add_dense("outer", width, layer.d_ff)
+
+    def call(self, layer, x, training=None):
+        x = layer.apply(layer.inner, x)
+        for number in range(self.count):
+            x = layer.apply(getattr(layer, f"hidden_{number}"), x)
+        return layer.apply(layer.outer, layer.drop(x, training))
+"""
 # The option, the module, and a value in TOML and in Python.
 KINDS = {
     "position": (POSITION, {"kind": "tests_slope", "slope": 0.75}, "Slope(slope=0.75)"),
     "normalization": (NORM, {"kind": "tests_groups", "groups": 11}, "GroupNorm(groups=11)"),
+    "feed_forward": (NETWORK, {"kind": "tests_deep", "count": 2}, "Deep(count=2)"),
 }
 
 

@@ -22,7 +22,7 @@ SCRIPT = pathlib.Path(__file__).with_name("other_models.py")
 D, F = 24, 17
 
 PRE = {"num_layers": 2, "num_heads": 4, "d_ff": F, "norm": "pre"}
-GATED = {"feed_forward_type": "gated", "feed_forward_bias": False}
+GATED = {"feed_forward": {"kind": "gated", "bias": False}}
 LLAMA = {
     **{**PRE, **GATED, "causal": True, "normalization": RMSNorm(1e-3)},
     **{

@@ -44,10 +44,10 @@ KINDS = {
 VALUES = {
     **{"num_layers": 3, "d_model": 12, "num_heads": 4, "num_key_value_heads": 1, "d_ff": 10},
     **{"d_k": 6, "d_v": 6, "dropout": 0.5, "attention_dropout": 0.5, "activation_dropout": 0.5},
-    **{"activation": "gelu", "feed_forward_type": "gated", "norm": "pre", "normalization": "rms"},
+    **{"activation": "gelu", "feed_forward": "gated", "norm": "pre", "normalization": "rms"},
     **{"attention_bias": True},
     **{"attention_key_bias": True, "attention_output_bias": True, "score": "general"},
-    **{"feed_forward_bias": False, "final_norm": True, "embedding_norm": True},
+    **{"final_norm": True, "embedding_norm": True},
     **{"position": "learned", "attends_to_start": False, "query_key_norm": "rms"},
     **{"window": 1, "global_every": 2, "local_position": "alibi"},
     **{"first_norm": False, "vocab_size": 13, "embedding_scale": 3.0, "segments": "from_bos"},
@@ -144,7 +144,14 @@ POSITIONS = [
 ]
 
 
-NORMS = [{"kind": "layer", "offset": False}, {"kind": "layer", "epsilon": 0.1}]
+# Other values of the options of normalisations and of feed-forward networks.
+VALUES_OF_BLOCKS = [
+    ("normalization", {"kind": "layer", "offset": False}),
+    ("normalization", {"kind": "layer", "epsilon": 0.1}),
+    ("normalization", {"kind": "rms", "epsilon": 0.1}),
+    ("feed_forward", {"kind": "plain", "bias": False}),
+    ("feed_forward", {"kind": "gated", "bias": False}),
+]
 
 
 def names_of(kind):
@@ -237,10 +244,10 @@ def test_an_option_of_a_position_has_an_effect(kind, position, name, value):
     assert differs(one, other)
 
 
-@pytest.mark.parametrize("norm", NORMS, ids=str)
-def test_an_option_of_a_normalization_has_an_effect(norm):
+@pytest.mark.parametrize(("option", "value"), VALUES_OF_BLOCKS, ids=str)
+def test_an_option_of_a_block_has_an_effect(option, value):
     one, other = (
-        computed("TextClassifier", json.dumps({**TOKENS, "normalization": value}))
-        for value in ("layer", norm)
+        computed("TextClassifier", json.dumps({**TOKENS, option: fields}))
+        for fields in (value["kind"], value)
     )
     assert differs(one, other)

@@ -98,7 +98,7 @@ def pair_answerer():
 def pre_norm_classifier():
     """A pooler, and everything else in which natively trained encoders differ from BERT."""
     changes = {"norm": "pre", "position": "t5", "pooling": "max", "pooler": True}
-    fields = {**SIZES, **changes, "feed_forward_type": "gated", "activation": "silu"}
+    fields = {**SIZES, **changes, "feed_forward": "gated", "activation": "silu"}
     config = ClassifierConfig(vocab_size=30, **fields, labels=pipelines.LABELS)
     return Classifier(with_larger_weights(TextClassifier(config)), tokenizer())
 

@@ -50,12 +50,13 @@ BRANCHES = {"call_checks.py", "constants.py", "dropout.py", "normalization.py"}
 PACKAGES = {
     "keras_transformer/.": {"text", "models", "config"},
     "keras_transformer/audio": {"."},
+    "keras_transformer/feed_forwards": {"."},
     "keras_transformer/norms": {"."},
     "keras_transformer/positions": {"."},
     "keras_transformer/scores": {"."},
-    "keras_transformer/config": {".", "norms", "positions", "scores"},
+    "keras_transformer/config": {".", "feed_forwards", "norms", "positions", "scores"},
     "keras_transformer/fields": {".", "text"},
-    "keras_transformer/layers": {".", "config", "norms", "positions", "scores"},
+    "keras_transformer/layers": {".", "config", "feed_forwards", "norms", "positions", "scores"},
     "keras_transformer/models": {".", "config", "layers", "positions"},
     "keras_transformer/decoding": {".", "config", "models", "layers"},
     "keras_transformer/text": {"."},
@@ -70,7 +71,17 @@ PACKAGES = {
         "pretrained",
     },
     "keras_transformer/pretrained": {
-        *(".", "config", "layers", "models", "decoding", "text", "norms", "positions"),
+        *(
+            ".",
+            "config",
+            "layers",
+            "models",
+            "decoding",
+            "text",
+            "feed_forwards",
+            "norms",
+            "positions",
+        ),
     },
     "keras_transformer/plots": {".", "layers", "models", "positions"},
     "training/data": set(),
@@ -203,7 +214,7 @@ def test_each_heavy_dependency_has_few_importers(package):
 def test_the_layers_are_written_in_keras_ops():
     """Layers use TensorFlow only in a branch for it, so they run on every Keras backend."""
     files = []
-    for package in ("config", "layers", "models", "norms", "positions", "scores"):
+    for package in ("config", "layers", "models", "feed_forwards", "norms", "positions", "scores"):
         files += sorted((ROOT / "keras_transformer" / package).rglob("*.py"))
     for path in files:
         if path.name in BRANCHES:

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from keras_transformer.feed_forwards import Gated
 from keras_transformer.norms import LayerNorm
 from keras_transformer.positions import Rotary
 from keras_transformer.pretrained.byte_bpe import VOCABULARY, read_byte_bpe
@@ -68,8 +69,7 @@ class ModernBert(TextEncoder):
             attention_dropout=settings.number("attention_dropout", 0.0),
             activation_dropout=settings.number("mlp_dropout", 0.0),
             activation=settings.choice("hidden_activation", ACTIVATIONS, "gelu"),
-            feed_forward_type="gated",
-            feed_forward_bias=settings.flag("mlp_bias"),
+            feed_forward=Gated(bias=settings.flag("mlp_bias")),
             attention_bias=settings.flag("attention_bias"),
             norm="pre",
             first_norm=False,

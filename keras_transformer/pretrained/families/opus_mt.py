@@ -7,6 +7,7 @@ import numpy as np
 
 from keras_transformer.config import TransformerConfig
 from keras_transformer.decoding.generation import Generation
+from keras_transformer.feed_forwards import Plain
 from keras_transformer.models.transformer import Transformer
 from keras_transformer.norms import LayerNorm
 from keras_transformer.positions import Learned, Sinusoidal, sinusoids
@@ -100,7 +101,7 @@ class OpusMT(Family):
             tie=tie if is_tied(self, OUTPUT, target) else "none",
             output_bias=BIAS in tensors and bool(np.any(tensors.read(BIAS))),
             attention_bias=tensors.has_biases(*(f"{letter}_proj" for letter in PROJECTIONS)),
-            feed_forward_bias=tensors.has_biases("fc1", "fc2"),
+            feed_forward=Plain(bias=tensors.has_biases("fc1", "fc2")),
             position=Sinusoidal("halves") if positions is None else Learned(),
             **special_ids(settings, self.generation_settings, min(size, target_size)),
         )

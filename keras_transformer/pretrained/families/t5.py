@@ -7,6 +7,7 @@ import numpy as np
 
 from keras_transformer.config import TransformerConfig
 from keras_transformer.decoding.generation import Generation
+from keras_transformer.feed_forwards import Gated, Plain
 from keras_transformer.models.transformer import Transformer
 from keras_transformer.norms import RMSNorm
 from keras_transformer.positions import T5Bias
@@ -69,7 +70,6 @@ class T5(Family):
                 buckets=settings.count("relative_attention_num_buckets", 32),
                 shared=True,
             ),
-            feed_forward_bias=False,
             **special_ids(settings, self.generation_settings, size),
         )
 
@@ -166,8 +166,8 @@ class T5(Family):
         """Returns the options of the feed-forward network."""
         # Only this name means GELU's approximation, which others call "gelu_new".
         name = "gelu_new" if self._kind == "gated-gelu" else self._kind.removeprefix(GATED)
-        kind = "gated" if self._is_gated else "plain"
-        return {"activation": ACTIVATIONS[name], "feed_forward_type": kind}
+        network = Gated if self._is_gated else Plain
+        return {"activation": ACTIVATIONS[name], "feed_forward": network(bias=False)}
 
     @property
     def _is_scaled(self):
