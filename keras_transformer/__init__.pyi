@@ -29,7 +29,8 @@ from .scores import (
 )
 from .layers.attention import MultiHeadSelfAttention as MultiHeadSelfAttention
 from .layers.cross_attention import MultiHeadCrossAttention as MultiHeadCrossAttention
-from .layers.recurrence.ssru import SSRU as SSRU
+from .layers.mixing import Mixing as Mixing
+from .mixers import Mixer as Mixer, SSRU as SSRU, SelfAttention as SelfAttention
 from .layers.feed_forward import FeedForward as FeedForward
 from .feed_forwards import Gated as Gated, Network as Network, Plain as Plain
 from .norms import LayerNorm as LayerNorm, Norm as Norm, RMSNorm as RMSNorm

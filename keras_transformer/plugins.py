@@ -1,7 +1,8 @@
-"""Modules of other packages that add tasks, layers, positions, scores or activations.
+"""Modules of other packages that add tasks, layers, kinds of positions and others, or activations.
 
-Importing such a module registers what it adds, with `tasks.register` or
-`keras.saving.register_keras_serializable`. A package names its modules as entry points:
+Importing such a module registers what it adds, with `tasks.register`,
+`keras.saving.register_keras_serializable`, or as the `kind` of a `Variant`. A package names its
+modules as entry points:
 
     [project.entry-points.keras_transformer]
     parity = "parity.task"

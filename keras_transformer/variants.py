@@ -20,6 +20,10 @@ KINDS: dict[str, dict[str, type["Variant"]]] = {}  # classes by option and kind
 BASES: dict[str, type["Variant"]] = {}  # base classes by option
 
 
+class UnknownKindError(ValueError):
+    """Error for a kind that is not known, perhaps because its module is not imported."""
+
+
 class Variant:
     """Base class of the values of an option that comes in several kinds, such as a position.
 
@@ -98,7 +102,7 @@ class Variant:
         if found is None:
             from keras_transformer.plugins import REMEDY  # imports much, for an error
 
-            raise ValueError(
+            raise UnknownKindError(
                 f"`{name}` must be one of {', '.join(cls.kinds())}, a table with one of them as its"
                 f" `kind`, or an object. For another kind, {REMEDY}. Received: {name}={value!r}."
             )

@@ -110,7 +110,7 @@ def test_students_have_the_sizes_of_marian(name):
     config = TransformerConfig.preset(name)
     sizes = (config.num_layers, config.decoder_layers, config.d_model, config.d_ff)
     assert (*sizes, config.num_heads) == STUDENTS[name]
-    assert (config.decoder.autoregression, config.decoder_start) == ("ssru", "zeros")
+    assert (config.decoder.mixer.kind, config.decoder_start) == ("ssru", "zeros")
     assert (config.norm, config.tie, config.activation) == ("post", "all", "relu")
     assert config.attention_bias and config.output_bias
     assert config.position == Sinusoidal("halves", endpoint=True)
@@ -136,7 +136,7 @@ def test_a_recurrent_decoder_refuses_positions_of_attention(position):
         (RecurrentConfig, {"num_heads": 4}, "`num_heads` has no effect without a self-attention"),
         (TransformerConfig, {"decoder": "ssru", "window": 3}, "alone, `encoder={'window': 3}`"),
         (ClassifierConfig, {"pooler_activation": "relu"}, "has no effect without `pooler`.*'relu'"),
-        (StackConfig, {"autoregression": "ssru", "window": 3}, "`window` has no effect on a dec"),
+        (StackConfig, {"mixer": "ssru", "window": 3}, "`window` has no effect on SSRU"),
         (StackConfig, {"window": 3, "global_every": 1}, "`global_every` must be at least 2"),
         (
             TransformerConfig,

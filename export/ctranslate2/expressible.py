@@ -40,7 +40,7 @@ PRODUCTS = (ScaledDotProduct, DotProduct, General)
 # Options of a stack of which the layout expresses at least some values; `_reasons` names the other
 # values. Any option that is not listed, such as one that is new, must have its default.
 EXPRESSED = {
-    *("num_layers", "d_model", "max_length", "final_norm", "embedding_norm", "autoregression"),
+    *("num_layers", "d_model", "max_length", "final_norm", "embedding_norm", "mixer"),
     *("position", "attends_to_start"),
     *("num_heads", "num_key_value_heads", "d_ff", "d_k", "d_v", "score"),
     *("dropout", "attention_dropout", "activation_dropout"),  # only in training
@@ -126,8 +126,8 @@ def check_expressible(config, origin=None) -> None:
 
 def _reasons(stack):
     """Returns names of what CTranslate2 cannot express in a stack, a list."""
-    if stack.is_recurrent:
-        return ["a decoder of SSRUs"]
+    if stack.has_state:
+        return [f"a decoder of {type(stack.mixer).__name__}s"]
     block, position = stack.block, stack.position
     _activation(block.activation)
     general, sizes = isinstance(block.score, General), {*stack.head_sizes}

@@ -44,7 +44,7 @@ def from_config(config, sizes) -> dict[str, Any]:
         "transformer-dim-ffn": config.d_ff,
         "transformer-decoder-dim-ffn": 0,
         "transformer-ffn-activation": to_marian[config.activation],
-        "transformer-decoder-autoreg": autoregression[config.decoder.autoregression],
+        "transformer-decoder-autoreg": autoregression[config.decoder.mixer.kind],
         "transformer-dim-aan": 2048,
         "transformer-aan-depth": 2,
         "transformer-aan-activation": "swish",
@@ -101,6 +101,8 @@ def unexpressed(config) -> tuple[str, str] | None:
     for name, value in wanted.items():
         if flat.get(name, "different") != value:  # in encoder and decoder
             return name, repr(value)
+    if config.decoder.mixer.kind not in OURS.values():
+        return "mixer", " or ".join(map(repr, OURS.values()))
     for stack in config.stacks:
         if not isinstance(stack.block.feed_forward, Plain):
             return "feed_forward", "Plain()"

@@ -20,7 +20,6 @@ Count = Annotated[int, check_count]
 OptionalCount = Annotated[int | None, functools.partial(check_count, optional=True)]
 OptionalFlag = Annotated[bool | None, functools.partial(check_flag, optional=True)]
 Rate = Annotated[float, check_rate]
-Autoregression = Literal["self_attention", "ssru"]
 
 # The linear projections of attention, in the order of section 3.2.2.
 PROJECTIONS = ("query", "key", "value", "output")

@@ -15,8 +15,8 @@ from keras_transformer.positions import Binary
 
 # Options of inputs that only a text that is read has, not one that is generated.
 OF_TEXTS = ("segments", "embedding_size")
-LANGUAGE_MODEL = Part(StackConfig(), leave_out=("autoregression",))
-STACK = Part(StackConfig(), leave_out=("autoregression", "attends_to_start"))
+LANGUAGE_MODEL = Part(StackConfig(), leave_out=("mixer",))
+STACK = Part(StackConfig(), leave_out=("mixer", "attends_to_start"))
 RECURRENT = RecurrentConfig(cells="lstm_attention")  # all options have an effect on this kind
 
 
@@ -51,7 +51,7 @@ class TransformerConfig(ModelConfig):
     description = {
         "input": Part(inputs.TokenInput(), leave_out=OF_TEXTS),
         "encoder": STACK,
-        "decoder": Part(StackConfig(), kind="autoregression", leave_out=("attends_to_start",)),
+        "decoder": Part(StackConfig(), kind="mixer", leave_out=("attends_to_start",)),
         "head": Part(heads.TargetHead()),
     }
     aliases = {"num_decoder_layers": ("decoder", "num_layers")}
@@ -75,7 +75,7 @@ class SpeechTransformerConfig(ModelConfig):
     description = {
         "input": Part(SpeechInput()),
         "encoder": Part(StackConfig(), leave_out=(*STACK.leave_out, "max_length")),
-        "decoder": Part(StackConfig(), kind="autoregression", leave_out=("attends_to_start",)),
+        "decoder": Part(StackConfig(), kind="mixer", leave_out=("attends_to_start",)),
         "head": Part(heads.TranscriptHead()),
     }
     aliases = {"num_decoder_layers": ("decoder", "num_layers")}

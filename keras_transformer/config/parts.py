@@ -3,6 +3,8 @@
 import dataclasses
 from typing import Any
 
+from keras_transformer.variants import Variant
+
 PARTS = ("input", "encoder", "decoder", "head")
 STACKS = ("encoder", "decoder")
 
@@ -14,7 +16,7 @@ class Part:
     Attributes:
         default: The default configuration.
         kind: Name of the option for which a string is short: `decoder="ssru"` means
-            `decoder={"autoregression": "ssru"}`. `None`: a string is not allowed.
+            `decoder={"mixer": "ssru"}`. `None`: a string is not allowed.
         leave_out: Options that have no effect in this part.
         more_kinds: Strings that are allowed in addition to the values of the option `kind`.
     """
@@ -44,7 +46,7 @@ class Part:
         Args:
             given: A configuration, a dictionary of options, a string for `kind`, or `None`.
         """
-        if isinstance(given, str) and self.kind:
+        if isinstance(given, str | Variant) and self.kind:
             given = {self.kind: given}
         if given is None or isinstance(given, dict):
             return self.default, dict(given or {})

@@ -19,8 +19,8 @@ def check_positions(stack: Any) -> None:
         )
     for position in {stack.position, stack.acting_position, stack.local_position} - {None}:
         position.check_stack(stack)
-    if stack.is_recurrent:
-        _check_recurrent(stack)
+    if stack.has_state:
+        _check_state(stack)
     has_position = stack.position.embeds or stack.position.attends
     if stack.hides_start and has_position and not stack.position.is_relative:
         raise ValueError(
@@ -38,22 +38,22 @@ def _check_acting(name, position):
         )
 
 
-def _check_recurrent(stack):
-    """Raises `ValueError` for options of self-attention of a decoder with SSRUs."""
+def _check_state(stack):
+    """Raises `ValueError` for options of self-attention of a stack with another mixer."""
     if stack.acting_position.attends:
         name = "attention_position" if stack.attention_position.attends else "position"
         raise ValueError(
-            f"`{name}` must be added to the embedding, or 'none', for a decoder with SSRUs: other "
+            f"`{name}` must be added to the embedding, or 'none', with {stack.mixer!r}: other "
             f"positions act in self-attention. Received: {name}={stack.acting_position!r}."
         )
     if stack.hides_start:
         raise ValueError(
-            "`attends_to_start` must be true for a decoder with SSRUs, which has no self-attention."
-            " Received: attends_to_start=False."
+            f"`attends_to_start` must be true with {stack.mixer!r}, which is no self-attention. "
+            "Received: attends_to_start=False."
         )
     if stack.window is not None:
         raise ValueError(
-            "`window` has no effect on a decoder with SSRUs, which has no self-attention. Set it "
-            f"for the encoder alone, `encoder={{'window': {stack.window}}}`. "
+            f"`window` has no effect on {stack.mixer!r}, which is no self-attention. Set it for "
+            f"the encoder alone, `encoder={{'window': {stack.window}}}`. "
             f"Received: window={stack.window}."
         )

@@ -5,7 +5,6 @@ from typing import Any
 
 from keras_transformer.arguments import documented, option, options_of
 from keras_transformer.config.block import (
-    Autoregression,
     BlockConfig,
     Count,
     OptionalCount,
@@ -14,6 +13,7 @@ from keras_transformer.config.block import (
 )
 from keras_transformer.config.part_config import PartConfig
 from keras_transformer.config.positions import check_positions
+from keras_transformer.mixers import Mixer
 from keras_transformer.positions import Position
 from keras_transformer.positions.position import acting
 
@@ -99,11 +99,13 @@ class StackConfig(PartConfig):
         """Normalises the input of the first block's self-attention, with `norm="pre"`; false in
         ModernBERT, where `embedding_norm` does that already. `None`: true.""",
     )
-    autoregression: Autoregression = option(
+    mixer: Mixer = option(
         "self_attention",
-        """Sublayer of the decoder that reads earlier positions of an output: `"self_attention"` as
-        in the paper, or `"ssru"`, a recurrence with a state of fixed size (Kim et al., 2019). With
-        SSRUs, `position` must be one that is added to the embedding, or `"none"`.""",
+        """Sublayer of a block that reads the other positions: `"self_attention"` as in the paper,
+        or `"ssru"`, a causal recurrence with a state of fixed size (Kim et al., 2019), with which
+        `position` must be one that is added to the embedding, or `"none"`; or a table with such a
+        `kind` and its options. In Python also a `Mixer`, which may be one of your own.""",
+        of=Mixer,
     )
     block: BlockConfig = BlockConfig()
 
@@ -179,9 +181,9 @@ class StackConfig(PartConfig):
         return self.attends_to_start is False
 
     @property
-    def is_recurrent(self) -> bool:
-        """`True` if blocks have SSRUs instead of self-attention."""
-        return self.autoregression == "ssru"
+    def has_state(self) -> bool:
+        """`True` if blocks have a state of fixed size instead of self-attention."""
+        return not self.mixer.attends
 
     @property
     def has_final_norm(self) -> bool:

@@ -56,7 +56,7 @@ class EncoderDecoder(ModelPredictor):
         super().__init__(model)
         check_alignment(alignment, model.config)
         self.alignment = alignment
-        self.moves_cache = model.config.decoder.is_recurrent
+        self.moves_cache = model.config.decoder.has_state
         self.grows = not self.moves_cache
         self.output = output
         self.input = model.parts.input

@@ -19,7 +19,7 @@ class Network(Variant):
             layer.add_dense("outer", width, layer.d_ff)
 
         def call(self, layer, x, training=None):
-            return layer.apply(layer.outer, layer.drop(layer.apply(layer.inner, x), training))
+            return layer.project(layer.outer, layer.drop(layer.project(layer.inner, x), training))
     """
 
     option = "feed_forward"

@@ -28,5 +28,5 @@ class Plain(Network):
         layer.add_dense("outer", width, layer.d_ff, self.bias)
 
     def call(self, layer: keras.Layer, x: Tensor, training: bool | None = None) -> Tensor:  # noqa: D102
-        inner = layer.apply(layer.inner, x)  # [N, F]
-        return layer.apply(layer.outer, layer.drop(inner, training))  # [N, D]
+        inner = layer.project(layer.inner, x)  # [N, F]
+        return layer.project(layer.outer, layer.drop(inner, training))  # [N, D]

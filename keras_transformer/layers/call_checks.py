@@ -158,7 +158,7 @@ def check_mask_of_positions(allowed: Tensor | None, layer: keras.Layer) -> None:
     shape = _shape(np.asarray(allowed) if isinstance(allowed, list | tuple) else allowed)
     if shape is not None and len(shape) == 3 and shape[1] != 1:
         raise ValueError(
-            "`allowed` must be [B, T] or [B, 1, T] for an SSRU, whose state is the same for every "
+            "`allowed` must be [B, T] or [B, 1, T] for a state, which is the same for every "
             f"query. Received by {layer.name!r}: shape={shape}."
         )
 

@@ -99,7 +99,7 @@ class FeedForward(CompositeLayer):
         layer.build((None, width))
         setattr(self, name, layer)
 
-    def apply(self, layer: keras.Layer, x: Tensor) -> Tensor:
+    def project(self, layer: keras.Layer, x: Tensor) -> Tensor:
         """Returns the output of a dense layer for `[N, D]`."""
         return self.kernels.dense(layer, x)
 

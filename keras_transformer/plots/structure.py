@@ -101,9 +101,10 @@ def _draw_embedding(tower, column, drawn):
 
 def _draw_block(tower, block):
     """Draws a block; returns the height of its cross-attention, or else of its first sublayer."""
-    if block.config.is_recurrent:
-        lines = [f"state of {block.ssru.widths['x']:,}", _count(block.ssru)]
-        center = _draw_sublayer(tower, block, "ssru", "SSRU", lines, ATTENTION)
+    if block.config.has_state:
+        role, layer = block.history_role, block.history()
+        lines = [f"state of {layer.widths['x']:,}", _count(layer)]
+        center = _draw_sublayer(tower, block, role, type(layer.mixer).__name__, lines, ATTENTION)
     else:
         title = "Masked multi-head attention" if block.causal else "Multi-head attention"
         kind = _kind(block.self_attention.position)

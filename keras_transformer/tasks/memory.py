@@ -31,7 +31,7 @@ def beam_memory(config, batch, size, length) -> float:
     stored = (config.num_key_value_heads or config.num_heads) * widths  # for each position
     rows = batch * size
     memory = layers * stored * length * batch * has_source
-    if config.decoder.is_recurrent:
+    if config.decoder.has_state:
         cache = memory + layers * CACHES * rows * config.d_model
         scores = SCORES * config.num_heads * rows * length  # of the memory
     else:

@@ -13,6 +13,7 @@ import tomlkit
 from keras_transformer.checkpoint_hints import hint, quoted
 from keras_transformer.files import read_json, write_bytes, write_json
 from keras_transformer.plugins import REMEDY
+from keras_transformer.variants import UnknownKindError
 
 if TYPE_CHECKING:
     from keras_transformer.text.tokenizers import Tokenizers
@@ -99,6 +100,8 @@ class Run:
             raise
         except OldConfigurationError as error:
             raise ValueError(f"{self.model} {error}") from error
+        except UnknownKindError as error:
+            raise ValueError(f"{self.model}: {error}") from error
         except Exception as error:  # zip, JSON, HDF5 and Keras raise errors of nearly any type
             if unknown := re.search(r"Could not locate (?:class|function) '([^']+)'", str(error)):
                 name = unknown[1]

@@ -37,7 +37,7 @@ def test_outputs_have_the_timed_length_and_differ(tmp_path, name="smoke-gpt2"):
     activations = {"opus-mt": "silu", "gpt2": "gelu_tanh"}
     assert config.activation == activations.get(shape.format, "relu")
     kind = "ssru" if shape.format == "marian" else "self_attention"
-    assert config.decoder.autoregression == kind
+    assert config.decoder.mixer.kind == kind
     sources = Case(1, 5, shape.tokens).sources(shape.model)
     tokens = tf.function(by_greedy)(read.model, sources, shape.model.max_length)[0]
     rows = without_end(tokens.numpy())

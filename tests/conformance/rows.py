@@ -108,7 +108,7 @@ ROWS = {
         ),
         ("x", "allowed"),
     ),
-    "SSRU": Row(lambda: kt.SSRU(), ("x", "allowed")),
+    "Mixing": Row(lambda: kt.Mixing("ssru"), ("x", "allowed")),
     "FeedForward": Row(lambda: kt.FeedForward(F, activation="gelu"), ("x",)),
     "PositionalEmbedding": Row(
         lambda: kt.PositionalEmbedding(19, D, position="learned", max_length=T), ("inputs",)
@@ -143,7 +143,7 @@ ROWS = {
         ("x", "memory", "memory_allowed"),
     ),
     "DecoderBlock_ssru": Row(
-        lambda: kt.DecoderBlock(**BLOCK, autoregression="ssru", attention_bias=True),
+        lambda: kt.DecoderBlock(**BLOCK, mixer="ssru", attention_bias=True),
         ("x", "memory", "memory_allowed"),
     ),
     "EncoderBlock_llama": Row(

@@ -129,7 +129,7 @@ def import_path():
 @pytest.mark.parametrize(
     "name",
     [
-        "SSRU",
+        "Mixing",
         "EncoderBlock_alibi",
         "DecoderBlock_additive",
         "Encoder",

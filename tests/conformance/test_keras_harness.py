@@ -84,7 +84,7 @@ def test_the_layer_test_of_keras(harness, name):
         "FrameMask",
         "MultiHeadSelfAttention",
         "PatchEmbedding",
-        "SSRU",
+        "Mixing",
         "SnowAccount",
     ],
 )

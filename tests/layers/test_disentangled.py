@@ -137,4 +137,4 @@ def test_options_that_do_not_fit_are_named(options, message):
 
 def test_a_decoder_of_ssrus_has_no_position_in_attention():
     with pytest.raises(ValueError, match="`attention_position` must be added to"):
-        TransformerConfig(decoder={"autoregression": "ssru", "attention_position": "t5"})
+        TransformerConfig(decoder={"mixer": "ssru", "attention_position": "t5"})

@@ -5,6 +5,8 @@ import json
 import keras
 import numpy as np
 import pytest
+import reference
+from searching import by_greedy
 from support import D, F, H, S, T, normal, randomise, sentences, small_config, to_numpy
 
 import keras_transformer as kt
@@ -38,13 +40,13 @@ from keras_transformer.norms import Norm
 
 
 @declared
-class GroupNorm(Norm):
-    kind = "tests_groups"
+class Softer(Norm):
+    kind = "tests_softer"
 
-    groups: int = option(2, "Number of groups of features.")
+    least: float = option(0.1, "Smallest mean square.")
 
     def layer(self, policy, name):
-        return keras.layers.GroupNormalization(self.groups, dtype=policy, name=name)
+        return keras.layers.RMSNormalization(epsilon=self.least, dtype=policy, name=name)
 """
 NETWORK = """
 from keras_transformer.feed_forwards import Network
@@ -63,16 +65,42 @@ class Deep(Network):
         layer.add_dense("outer", width, layer.d_ff)
 
     def call(self, layer, x, training=None):
-        x = layer.apply(layer.inner, x)
+        x = layer.project(layer.inner, x)
         for number in range(self.count):
-            x = layer.apply(getattr(layer, f"hidden_{number}"), x)
-        return layer.apply(layer.outer, layer.drop(x, training))
+            x = layer.project(getattr(layer, f"hidden_{number}"), x)
+        return layer.project(layer.outer, layer.drop(x, training))
+"""
+MIXER = """
+from keras_transformer.mixers import Mixer
+
+
+@declared
+class Decay(Mixer):
+    kind = "tests_decay"
+    is_causal = True
+
+    rate: float = option(0.5, "Share of the sum that a position keeps of the one before it.")
+
+    def call(self, layer, x, real=None):
+        state, states = ops.zeros_like(x[:, 0]), []
+        for place in range(x.shape[1]):
+            state = self.rate * state + x[:, place]
+            states.append(state)
+        return ops.stack(states, axis=1)
+
+    def empty_state(self, layer, batch, width):
+        return (ops.zeros((batch, width, layer.widths["x"])),)
+
+    def step(self, layer, x, state, index):
+        state = self.rate * state[0] + x
+        return state, (state,)
 """
 # The option, the module, and a value in TOML and in Python.
 KINDS = {
     "position": (POSITION, {"kind": "tests_slope", "slope": 0.75}, "Slope(slope=0.75)"),
-    "normalization": (NORM, {"kind": "tests_groups", "groups": 11}, "GroupNorm(groups=11)"),
+    "normalization": (NORM, {"kind": "tests_softer", "least": 0.5}, "Softer(least=0.5)"),
     "feed_forward": (NETWORK, {"kind": "tests_deep", "count": 2}, "Deep(count=2)"),
+    "mixer": (MIXER, {"kind": "tests_decay", "rate": 0.25}, "Decay(rate=0.25)"),
 }
 
 
@@ -87,17 +115,25 @@ def new(request, tmp_path, monkeypatch):
     return request.param, table, text
 
 
+def logits_of(model):
+    return lambda source, target: model({"source": source, "target": target}, training=False)
+
+
+def causal_block(*args, **options):
+    return kt.EncoderBlock(*args, causal=True, **options)
+
+
 def test_blocks_take_and_save_it(new):
     option, table, text = new
     x, memory = normal(2, T, D), normal(2, S, D, seed=1)
-    for make, values in ((kt.EncoderBlock, (x,)), (kt.DecoderBlock, (x, memory))):
+    for make, values in ((causal_block, (x,)), (kt.DecoderBlock, (x, memory))):
         block = make(H, F, d_k=6, d_v=5, dropout=0.0, **{option: table})
         block(*values)
         expected = to_numpy(randomise(block)(*values))
         plain = make(H, F, d_k=6, d_v=5, dropout=0.0)
         plain(*values)
         assert np.abs(expected - to_numpy(randomise(plain)(*values))).max() > 1e-3
-        again = make.from_config(json.loads(json.dumps(block.get_config())))
+        again = type(block).from_config(json.loads(json.dumps(block.get_config())))
         again(*values)
         again.set_weights(block.get_weights())
         np.testing.assert_allclose(again(*values), expected, **SAME)
@@ -108,12 +144,17 @@ def test_models_and_files_take_and_save_it(new, tmp_path):
     key = next(key for key in table if key != "kind")
     written = f'{{ kind = "{table["kind"]}", {key} = {table[key]} }}'
     path = tmp_path / "own.toml"
-    path.write_text(f'[data]\nsource = "cldr"\n[model]\n{option} = {written}\n')
-    flat = load_settings(path).config().to_flat()
-    assert repr(flat[option]) == text and short(flat[option]) == table
-    model = randomise(kt.Transformer(small_config(**{option: flat[option]})))
+    place = "model.decoder" if option == "mixer" else "model"  # encoders are not causal
+    path.write_text(f'[data]\nsource = "cldr"\n[{place}]\n{option} = {written}\n')
+    value = load_settings(path).config().decoder.to_flat()[option]
+    assert repr(value) == text and short(value) == table
+    model = randomise(kt.Transformer(small_config(decoder={option: value})))
     inputs = {"source": sentences([13, 6]), "target": sentences([7, 5], first=2)}
     expected = to_numpy(model(inputs))
+    tokens, scores = by_greedy(model, inputs["source"], 6)
+    wanted = reference.greedy(logits_of(model), inputs["source"], 6, 2, 3, 0)
+    np.testing.assert_array_equal(tokens, wanted[0])
+    np.testing.assert_allclose(scores, wanted[1], rtol=0, atol=1e-4)
     model.save(tmp_path / "model.keras")
     loaded = keras.saving.load_model(tmp_path / "model.keras")
     assert loaded.config == model.config

@@ -17,8 +17,9 @@ from support import D, F, H, S, T, normal, randomise, sentences, small_config, t
 import keras_transformer as kt
 from keras_transformer.config import BlockConfig
 from keras_transformer.positions import distances
+from keras_transformer.tasks.run import Run
 from keras_transformer.training.settings.toml import load_settings
-from keras_transformer.variants import plain
+from keras_transformer.variants import KINDS, plain
 
 SAME = {"rtol": 0, "atol": 1e-5}
 
@@ -253,6 +254,16 @@ def test_blocks_share_the_weights_of_an_own_position():
     assert sum(weight.path.endswith("/near") for weight in encoder.weights) == 1
 
 
+def test_a_run_names_a_kind_whose_module_is_not_imported(tmp_path, monkeypatch):
+    kt.Transformer(small_config(position=Near(2))).save(tmp_path / "model.keras")
+    monkeypatch.delitem(KINDS["position"], "tests_near")
+    with pytest.raises(
+        ValueError, match="model.keras: `position` must be .*with --module,"
+    ) as error:
+        Run(tmp_path).load_model()
+    assert "tests_near" in str(error.value) and "\n" not in str(error.value)
+
+
 def test_presets_and_one_stack_take_objects():
     config = kt.TransformerConfig.preset("tiny", decoder={"position": Near(2)}, vocab_size=19)
     assert config.decoder.position == Near(2)
@@ -301,7 +312,7 @@ def test_values_are_equal_if_class_and_arguments_are():
         (lambda: BlockConfig(score=3), "`score` must be one of additive"),
         (lambda: kt.PositionalEmbedding(19, D, position=Near()), "`position` of an embedding must"),
         (lambda: kt.MultiHeadSelfAttention(H, position=Ramp()), '"tests_ramp" is added to emb'),
-        (lambda: small_config(position=Near(), decoder="ssru"), "for a decoder with SSRUs"),
+        (lambda: small_config(position=Near(), decoder="ssru"), "must be added to the embedding"),
         (
             lambda: small_config(position=Near(), attention_position="t5"),
             "`attention_position` must be 'none' unless",

@@ -7,15 +7,15 @@ import tensorflow as tf
 from keras import ops
 from support import KV, B, D, F, H, K, S, T, normal, random_mask, randomise, to_numpy, weights_of
 
-from keras_transformer import SSRU, Decoder, DecoderBlock, Position, ScaledDotProduct
-from keras_transformer.layers.recurrence.scan import linear_recurrence
+from keras_transformer import SSRU, Decoder, DecoderBlock, Mixing, Position, ScaledDotProduct
+from keras_transformer.scan import linear_recurrence
 
 SAME = {"rtol": 0, "atol": 1e-5}
 BLOCK = {"num_heads": H, "d_ff": F, "d_k": K, "d_v": KV, "dropout": 0.0}
 
 
 def built(width=D, **options):
-    layer = SSRU(**options)
+    layer = Mixing(SSRU(), **options)
     layer.build((None, None, width))
     return randomise(layer)
 
@@ -125,13 +125,13 @@ def test_later_positions_do_not_affect_earlier_ones():
 @pytest.mark.parametrize("shape", [(B, T, T), (1, T, T), (B, 3, T)])
 def test_a_mask_that_depends_on_the_query_is_reported_in_one_line(shape):
     x, memory = normal(B, T, D), normal(B, S, D)
-    mask, message = np.ones(shape, bool), r"`allowed` must be \[B, T\] or \[B, 1, T\] for an SSRU"
+    mask, message = np.ones(shape, bool), r"`allowed` must be \[B, T\] or \[B, 1, T\] for a state"
     with pytest.raises(ValueError, match=message) as error:
         built()(x, mask)
     assert "\n" not in str(error.value)
     for layer in (
-        DecoderBlock(**BLOCK, autoregression="ssru"),
-        Decoder(1, **BLOCK, autoregression="ssru"),
+        DecoderBlock(**BLOCK, mixer="ssru"),
+        Decoder(1, **BLOCK, mixer="ssru"),
     ):
         with pytest.raises(ValueError, match=message) as error:
             layer(x, memory, allowed=mask)
@@ -150,7 +150,7 @@ def test_a_block_with_an_ssru(norm):
         decoder, position, score = "ssru", Position(), ScaledDotProduct()
         num_key_value_heads = window = None
 
-    block = DecoderBlock(**BLOCK, norm=norm, autoregression="ssru")
+    block = DecoderBlock(**BLOCK, norm=norm, mixer="ssru")
     block.build((None, None, D), (None, None, D))
     weights = weights_of(randomise(block))
     assert not [name for name in weights if name.startswith("self_attention")]
@@ -165,18 +165,18 @@ def test_a_block_with_an_ssru(norm):
 
 def test_a_configuration_makes_the_same_layers():
     for layer in (
-        DecoderBlock(**BLOCK, autoregression="ssru"),
-        Decoder(2, **BLOCK, autoregression="ssru"),
+        DecoderBlock(**BLOCK, mixer="ssru"),
+        Decoder(2, **BLOCK, mixer="ssru"),
     ):
         again = type(layer).from_config(layer.get_config())
         assert again.get_config() == layer.get_config()
-        assert again.get_config()["autoregression"] == "ssru"
-    assert DecoderBlock(**BLOCK).get_config()["autoregression"] == "self_attention"
+        assert again.get_config()["mixer"] == {"kind": "ssru"}
+    assert DecoderBlock(**BLOCK).get_config()["mixer"] == {"kind": "self_attention"}
 
 
 @pytest.mark.parametrize("make", [DecoderBlock, lambda **options: Decoder(2, **options)])
 def test_wrong_arguments(make):
-    with pytest.raises(ValueError, match=r"`autoregression` must be one of .*'gru'"):
-        make(**BLOCK, autoregression="gru")
+    with pytest.raises(ValueError, match=r"`mixer` must be one of .*'gru'"):
+        make(**BLOCK, mixer="gru")
     with pytest.raises(ValueError, match=r"`position` must be added to .*position=Rotary\(\)"):
-        make(**BLOCK, autoregression="ssru", position="rotary")
+        make(**BLOCK, mixer="ssru", position="rotary")

@@ -139,9 +139,8 @@ def test_help_lists_every_argument(name):
     expected = set(layer.options)
     assert expected <= set(listed) and len(listed) == len(set(listed))
     assert ("final_norm" in listed) == (not name.endswith("Block"))
-    assert ("autoregression" in listed) == name.startswith("Decoder")
     assert "**kwargs: `name`, `dtype` and `trainable`" in arguments
-    assert "Number added to the variance in every normalisation." in arguments
+    assert 'Kind of normalisation: `"layer"` as in the paper' in arguments
     parameters = inspect.signature(layer.__init__).parameters
     assert set(listed) == set(parameters) - {"self", "kwargs"}
     for option in expected - {"num_layers", "num_heads", "d_ff"}:

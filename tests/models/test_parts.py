@@ -232,7 +232,7 @@ class Score(Head):
 class ScorerConfig(ModelConfig):
     description = {
         "input": Part(TokenInput()),
-        "encoder": Part(StackConfig(), leave_out=("autoregression",)),
+        "encoder": Part(StackConfig(), leave_out=("mixer",)),
         "head": Part(ScoreHead()),
     }
 

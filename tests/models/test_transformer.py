@@ -64,7 +64,7 @@ def test_logits_and_every_attention_weight_equal_the_reference(variant):
     np.testing.assert_allclose(logits, expected, **MODEL)
     attended = model.attention_weights(inputs)
     config = model.config
-    of_decoder = 1 if config.decoder.autoregression == "ssru" else 2
+    of_decoder = 1 if config.decoder.mixer.kind == "ssru" else 2
     assert len(attended) == config.num_layers + of_decoder * config.num_decoder_layers
     for name, weights in attended.items():
         side, block, attention = name.split("/")

@@ -45,18 +45,25 @@ WRAPPERS = {
 # Layers with an implementation or check of their own for TensorFlow, which other backends do
 # without.
 BRANCHES = {"call_checks.py", "constants.py", "dropout.py", "normalization.py"}
+# Packages of values that a configuration stores and a layer computes with.
+VALUES = ("feed_forwards", "mixers", "norms", "positions", "scores")
 # The packages that the modules of a package may import; `.` stands for modules outside of these
 # packages. Modules that all may import, such as checks and files, are not listed.
 PACKAGES = {
     "keras_transformer/.": {"text", "models", "config"},
     "keras_transformer/audio": {"."},
-    "keras_transformer/feed_forwards": {"."},
-    "keras_transformer/norms": {"."},
-    "keras_transformer/positions": {"."},
-    "keras_transformer/scores": {"."},
-    "keras_transformer/config": {".", "feed_forwards", "norms", "positions", "scores"},
+    **{f"keras_transformer/{name}": {"."} for name in VALUES},
+    "keras_transformer/config": {".", *VALUES},
     "keras_transformer/fields": {".", "text"},
-    "keras_transformer/layers": {".", "config", "feed_forwards", "norms", "positions", "scores"},
+    "keras_transformer/layers": {
+        ".",
+        "config",
+        "feed_forwards",
+        "mixers",
+        "norms",
+        "positions",
+        "scores",
+    },
     "keras_transformer/models": {".", "config", "layers", "positions"},
     "keras_transformer/decoding": {".", "config", "models", "layers"},
     "keras_transformer/text": {"."},
@@ -214,7 +221,16 @@ def test_each_heavy_dependency_has_few_importers(package):
 def test_the_layers_are_written_in_keras_ops():
     """Layers use TensorFlow only in a branch for it, so they run on every Keras backend."""
     files = []
-    for package in ("config", "layers", "models", "feed_forwards", "norms", "positions", "scores"):
+    for package in (
+        "config",
+        "layers",
+        "models",
+        "feed_forwards",
+        "mixers",
+        "norms",
+        "positions",
+        "scores",
+    ):
         files += sorted((ROOT / "keras_transformer" / package).rglob("*.py"))
     for path in files:
         if path.name in BRANCHES:

@@ -198,9 +198,10 @@ def _table(stack, part):
         "with keys of `[model]`."
     )
     if kind is not None:
-        choices = (*part.more_kinds, *typing.get_args(_plain(kind.type)))
+        base = kind.metadata["of"]
+        choices = part.more_kinds + tuple(base.kinds() if base else typing.get_args(kind.type))
         fields[kind.name] = (
-            Literal[choices] | None,
+            (TextOrTable if base else Literal[choices]) | None,
             Field(None, description=kind.metadata["help"]),
         )
         meaning += (

@@ -13,7 +13,7 @@ from keras_transformer.layers.blocks.residual import Residual
 from keras_transformer.layers.cross_attention import MultiHeadCrossAttention
 from keras_transformer.layers.dropout import Dropout
 from keras_transformer.layers.feed_forward import FeedForward
-from keras_transformer.layers.recurrence.ssru import SSRU
+from keras_transformer.layers.mixing import Mixing
 from keras_transformer.tensors import Tensor
 
 
@@ -33,7 +33,7 @@ class CachedOutput(NamedTuple):
 
 
 class Block(ConfiguredLayer):
-    """Self-attention or an SSRU, cross-attention if `cross`, and a feed-forward network.
+    """Self-attention or another mixer, cross-attention if `cross`, and a feed-forward network.
 
     The constructor of a subclass may set `self_attention`, `cross_attention` or `feed_forward`, or
     the norm of one of them, such as `self_attention_norm`; `build` makes the layers that are not
@@ -71,6 +71,11 @@ class Block(ConfiguredLayer):
         if causal is not None:
             check_flag("causal", causal)
             self.causal = causal
+        if config.mixer.is_causal and not self.causal:
+            raise ValueError(
+                f"`mixer` must read both directions unless `causal` is true. Received by "
+                f"{self.name!r}: mixer={config.mixer!r}, causal=False."
+            )
 
     @classmethod
     def from_stack(cls, config: StackConfig, **kwargs: Any) -> "Block":
@@ -88,7 +93,7 @@ class Block(ConfiguredLayer):
     def _build(self, x_shape, memory_shape=None):
         shapes = {"x": x_shape, "memory": memory_shape} if self.cross else {"x": x_shape}
         self.check_shapes(**shapes)
-        self._add(self._history_role(), self._make_history, self._make_first_norm, x_shape)
+        self._add(self.history_role, self._make_history, self._make_first_norm, x_shape)
         if self.cross:
             self._add("cross_attention", self._make_cross, self._make_norm, x_shape, memory_shape)
         self._add("feed_forward", self._make_feed_forward, self._make_norm, x_shape)
@@ -113,12 +118,15 @@ class Block(ConfiguredLayer):
             if not layer.built:
                 layer.build(*shapes)
 
-    def _history_role(self):
-        return "ssru" if self.config.is_recurrent else "self_attention"
+    @property
+    def history_role(self) -> str:
+        """Name of the attribute with the sublayer that reads other positions of `x`."""
+        return self.config.mixer.kind
 
     def _make_history(self, name):
-        if self.config.is_recurrent:
-            return SSRU(dtype=self.dtype_policy, kernels=self.kernels, name=name)
+        mixer = self.config.mixer
+        if not mixer.attends:
+            return Mixing(mixer, dtype=self.dtype_policy, kernels=self.kernels, name=name)
         return MultiHeadSelfAttention(
             causal=self.causal,
             position=self.position,
@@ -166,13 +174,13 @@ class Block(ConfiguredLayer):
             return self._make_norm(name)
         return keras.layers.Identity(dtype=self.dtype_policy, name=name)
 
-    def history(self) -> MultiHeadSelfAttention | SSRU:
+    def history(self) -> MultiHeadSelfAttention | Mixing:
         """Returns the sublayer that reads other positions of `x`.
 
         It has the methods `empty_cache`, `extended_cache` and `step`. This is not a property,
         because Keras would save the weights under the property's name.
         """
-        return getattr(self, self._history_role())
+        return getattr(self, self.history_role)
 
     def residual(self, role: str) -> Residual:
         """Returns the `Residual` of a sublayer, with its norm and the block's dropout.
@@ -198,9 +206,9 @@ class Block(ConfiguredLayer):
         weights = {}
         with_weights = {"return_weights": True} if return_weights else {}
         options = {"training": training, "mask": mask}
-        if not self.config.is_recurrent:
+        if not self.config.has_state:
             options.update(with_weights)
-        x, weights["self_attention"] = self.residual(self._history_role())(x, allowed, **options)
+        x, weights["self_attention"] = self.residual(self.history_role)(x, allowed, **options)
         if self.cross:
             options = {"training": training, "memory_mask": memory_mask, **with_weights}
             x, weights["cross_attention"] = self.residual("cross_attention")(
@@ -246,7 +254,7 @@ class Block(ConfiguredLayer):
         Args:
             x: The position in each of the N hypotheses of a sentence, `[B, N, D]`.
             cache: Key and value heads of the self-attention, see `MultiHeadSelfAttention.step`; or
-                the state of the SSRU, see `SSRU.step`.
+                the state of another mixer, see `Mixing.step`.
             index: Index of the position, counted from 0: a scalar integer below `L`.
             memory_heads: Key and value heads of the memory, each `[B, G, S, K]`, shared by the
                 hypotheses of a sentence. `None` if there is no memory.
@@ -259,7 +267,7 @@ class Block(ConfiguredLayer):
             A `CachedOutput`.
         """
         weights = None
-        x, cache = self.residual(self._history_role()).step(x, cache, index, allowed)  # [B, N, D]
+        x, cache = self.residual(self.history_role).step(x, cache, index, allowed)  # [B, N, D]
         if self.cross:
             x, weights = self.residual("cross_attention").step(
                 x, memory_heads, memory_allowed, return_weights

@@ -4,6 +4,7 @@ from typing import Any, ClassVar
 
 from keras_transformer.config.stack import StackConfig
 from keras_transformer.layers.attending import AttendingLayer
+from keras_transformer.layers.call_checks import check_mask_of_positions
 from keras_transformer.positions.doubled import warn_if_doubled
 from keras_transformer.positions.position import Position
 from keras_transformer.variants import plain
@@ -27,6 +28,8 @@ class ConfiguredLayer(AttendingLayer):
     def checked_arguments(self, given: dict[str, Any]) -> dict[str, Any]:  # noqa: D102
         if not self.config.attention_position.attends:  # otherwise two positions are intended
             warn_if_doubled(given.get("x"), self.position, self.name)
+        if self.config.has_state:
+            check_mask_of_positions(given.get("allowed"), self)
         return super().checked_arguments(given)
 
     def _build(self, x_shape, memory_shape=None):

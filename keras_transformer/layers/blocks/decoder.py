@@ -17,7 +17,6 @@ from keras_transformer.layers.blocks.options import (
     split_options,
 )
 from keras_transformer.layers.blocks.stack import Stack
-from keras_transformer.layers.call_checks import check_mask_of_positions
 from keras_transformer.tensors import Shape, Tensor
 
 OF_DECODER_BLOCK = block_options()
@@ -27,11 +26,6 @@ class DecoderCall(ConfiguredLayer):
     """Mixin with the `call` of a decoder and of its blocks."""
 
     causal = cross = True
-
-    def checked_arguments(self, given: dict[str, Any]) -> dict[str, Any]:  # noqa: D102
-        if self.config.is_recurrent:
-            check_mask_of_positions(given.get("allowed"), self)
-        return super().checked_arguments(given)
 
     def build(
         self,

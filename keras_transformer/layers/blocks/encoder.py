@@ -16,9 +16,7 @@ from keras_transformer.layers.blocks.options import (
 from keras_transformer.layers.blocks.stack import Stack
 from keras_transformer.tensors import Shape, Tensor
 
-# The blocks of an encoder, bidirectional or causal, always have self-attention, never an SSRU.
-OF_ENCODER = {name: field for name, field in OPTIONS.items() if name != "autoregression"}
-OF_ENCODER_BLOCK = block_options("autoregression")
+OF_BLOCK = block_options()
 
 
 class EncoderCall(ConfiguredLayer):
@@ -43,7 +41,7 @@ class EncoderCall(ConfiguredLayer):
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
-@with_options(OF_ENCODER_BLOCK)
+@with_options(OF_BLOCK)
 class EncoderBlock(EncoderCall, Block):
     """An encoder block: self-attention and a feed-forward network.
 
@@ -80,16 +78,16 @@ class EncoderBlock(EncoderCall, Block):
     Reference: Vaswani et al. (2017), section 3.1.
     """
 
-    options = tuple(OF_ENCODER_BLOCK)
+    options = tuple(OF_BLOCK)
 
     def __init__(self, num_heads: int, d_ff: int, causal: bool = False, **arguments: Any):
         arguments.update(num_heads=num_heads, d_ff=d_ff)
-        config, own = split_block_options(arguments, OF_ENCODER_BLOCK)
+        config, own = split_block_options(arguments, OF_BLOCK)
         super().__init__(config, causal=causal, **own)
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
-@with_options(OF_ENCODER)
+@with_options(OPTIONS)
 class Encoder(EncoderCall, Stack):
     """A stack of `EncoderBlock`s.
 
@@ -123,11 +121,11 @@ class Encoder(EncoderCall, Stack):
     """
 
     block_class = EncoderBlock
-    options = tuple(OF_ENCODER)
+    options = tuple(OPTIONS)
 
     def __init__(
         self, num_layers: int, num_heads: int, d_ff: int, causal: bool = False, **arguments: Any
     ):
         arguments.update(num_layers=num_layers, num_heads=num_heads, d_ff=d_ff)
-        config, own = split_options(arguments, OF_ENCODER)
+        config, own = split_options(arguments)
         super().__init__(config, causal=causal, **own)

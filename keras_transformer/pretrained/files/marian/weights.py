@@ -68,7 +68,7 @@ def weights_of(config, sizes, names=()) -> Iterator[Weight]:
     if config.output_bias:
         layout = Layout(ones=1, entries=target, axis=1, filling=SILENT)
         yield Weight(LOGITS, "logits.bias", layout)
-    recurrent = config.decoder.is_recurrent
+    recurrent = config.decoder.has_state
     decoder = (RECURRENCE if recurrent else SELF_ATTENTION) | CROSS_ATTENTION | FEED_FORWARD
     for side, depth, block in (
         ("encoder", config.num_layers, SELF_ATTENTION | FEED_FORWARD),

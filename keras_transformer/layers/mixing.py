@@ -1,0 +1,123 @@
+"""A layer that reads other positions with a state of fixed size, in place of self-attention."""
+
+from typing import Any
+
+import keras
+from keras import ops
+
+from keras_transformer.layers.attending import AttendingLayer
+from keras_transformer.layers.call_checks import check_mask_of_positions
+from keras_transformer.layers.masks import join_masks
+from keras_transformer.mixers import Mixer
+from keras_transformer.tensors import Shape, Tensor
+from keras_transformer.variants import plain
+
+
+@keras.saving.register_keras_serializable(package="keras_transformer")
+class Mixing(AttendingLayer):
+    """Computes a `Mixer` other than self-attention, such as an `SSRU`.
+
+    Args:
+        mixer: The `Mixer`, or its name.
+        **kwargs: `name`, `dtype` and `trainable` as in every Keras layer.
+
+    Call arguments:
+        x: `[B, T, D]`, floating.
+        allowed: Boolean `[B, T]` or `[B, 1, T]`, `True` for positions that are not padding; the
+            others do not change the state. `None`: no padding. Padding after a text needs no mask.
+        mask: Boolean `[B, T]`, combined with `allowed`. `None`: the mask that Keras attached to
+            `x`, if any.
+
+    Returns:
+        `[B, T, D]`.
+
+    Raises:
+        ValueError: If `allowed` depends on the query position.
+    """
+
+    def __init__(self, mixer: Mixer | str | dict[str, Any], **kwargs: Any):
+        super().__init__(**kwargs)
+        self.mixer = Mixer.make(mixer)
+        if self.mixer.attends:
+            raise ValueError(
+                "`mixer` must not be self-attention, which is a layer of its own, "
+                f"`MultiHeadSelfAttention`. Received: mixer={self.mixer!r}."
+            )
+
+    def build(self, x_shape: Shape, allowed_shape: Shape | None = None) -> None:  # noqa: D102
+        self.check_shapes(x=x_shape)
+        self.mixer.build(self, x_shape[-1])
+
+    def checked_arguments(self, given: dict[str, Any]) -> dict[str, Any]:  # noqa: D102
+        check_mask_of_positions(given.get("allowed"), self)
+        return super().checked_arguments(given)
+
+    def call(self, x: Tensor, allowed: Tensor | None = None, mask: Tensor | None = None) -> Tensor:  # noqa: D102
+        real = join_masks(allowed, mask)
+        return self.mixer.call(self, x, None if real is None else ops.swapaxes(real, 1, 2))
+
+    def add_dense(self, name: str, units: int, width: int, bias: bool = True) -> None:
+        """Adds a dense layer as an attribute.
+
+        Args:
+            name: Name of the attribute and of the layer.
+            units: Number of output features.
+            width: Number of input features.
+            bias: Whether it has a bias.
+        """
+        layer = keras.layers.Dense(units, use_bias=bias, dtype=self.dtype_policy, name=name)
+        layer.build((None, width))
+        setattr(self, name, layer)
+
+    def project(self, layer: keras.Layer, x: Tensor) -> Tensor:
+        """Returns the output of a dense layer for `[N, D]`."""
+        return self.kernels.dense(layer, x)
+
+    @property
+    def state_dtype(self) -> str:
+        """Dtype of the states, at least float32: a sum in 16 bits loses small changes."""
+        return keras.backend.result_type(self.compute_dtype, "float32")
+
+    def empty_cache(self, batch: int, length: int, width: int = 1) -> tuple[Tensor, ...]:
+        """Returns the state before the first position.
+
+        Args:
+            batch: Number of sentences B, an integer or a scalar tensor.
+            length: Number of positions; ignored, as states have no maximum length.
+            width: Number of hypotheses per sentence N, a Python integer.
+        """
+        return self.mixer.empty_state(self, batch, width)
+
+    def extended_cache(self, cache: Any, length: int, width: int) -> tuple[Tensor, ...]:
+        """Returns the state unchanged, as it has no maximum length."""
+        return cache
+
+    def step(
+        self, x: Tensor, cache: Any, index: Tensor, allowed: Tensor | None = None
+    ) -> tuple[Tensor, tuple[Tensor, ...]]:
+        """Computes one further position.
+
+        Args:
+            x: The position in each of the N hypotheses of a sentence, `[B, N, D]`.
+            cache: From `empty_cache` or the previous step. A search that reorders its hypotheses
+                must reorder the states as well.
+            index: Index of the position.
+            allowed: Must be `None`: a state contains only the positions of its own hypothesis.
+
+        Returns:
+            The output `[B, N, D]` and the new cache.
+
+        Raises:
+            ValueError: If `allowed` is not `None`.
+        """
+        if allowed is not None:
+            raise ValueError(
+                f"`allowed` must be None in a step of {self.mixer!r}, whose state contains only "
+                f"the positions of its own hypothesis. Received by {self.name!r}: "
+                f"a mask {tuple(allowed.shape)}."
+            )
+        return self.mixer.step(self, x, cache, index)
+
+    def get_config(self) -> dict[str, Any]:
+        """Returns the constructor's arguments."""
+        return {**super().get_config(), "mixer": plain(self.mixer)}

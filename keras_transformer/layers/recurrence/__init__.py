@@ -1,1 +1,0 @@
-"""Recurrent layers, which replace self-attention by a state of fixed size."""
