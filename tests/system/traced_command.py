@@ -17,6 +17,7 @@ import keras_transformer
 from keras_transformer.cli.main import cli
 
 ROOT = pathlib.Path(keras_transformer.__file__).resolve().parents[1]
+PRODUCT = ("keras_transformer", "training", "export")
 executed, beams, sizes, names = set(), set(), set(), {}
 importing = 0
 
@@ -25,7 +26,7 @@ def name_of(code):
     """Returns the path of a function's file in the product, or `None`."""
     if code not in names:
         path = pathlib.Path(os.path.realpath(code.co_filename))
-        inside = path.is_relative_to(ROOT) and "site-packages" not in path.parts
+        inside = any(path.is_relative_to(ROOT / name) for name in PRODUCT)
         own = inside and bool(code.co_flags & inspect.CO_OPTIMIZED)  # no body of a class
         names[code] = path.relative_to(ROOT).as_posix() if own else None
     return names[code]
