@@ -149,13 +149,13 @@ def measure(files, search, source, reference, tokenize):
     translators = {key: LiteRTTranslator(path, search, 1) for key, path in files.items()}
     texts, seconds = {key: [] for key in files}, dict.fromkeys(files, 0.0)
     for translator in translators.values():
-        translator.translate_batch(source[:1])  # the first call is slower
+        translator.answer_batch(source[:1])  # the first call is slower
     ring = list(translators)
     for start in range(0, len(source), CHUNK):
         some = source[start : start + CHUNK]
         for key in ring:
             begin = time.process_time()
-            outputs = translators[key].translate_batch(some)
+            outputs = translators[key].answer_batch(some)
             seconds[key] += time.process_time() - begin
             texts[key] += [output.text for output in outputs]
         ring = [*ring[1:], ring[0]]

@@ -1,7 +1,6 @@
 """Public names and the modules that define them."""
 
 from .ctranslate2.export import export_ctranslate2 as export_ctranslate2
-from .ctranslate2.opened import open_ctranslate2 as open_ctranslate2
 from .ctranslate2.text_generator import CTranslate2TextGenerator as CTranslate2TextGenerator
 from .ctranslate2.translator import CTranslate2Translator as CTranslate2Translator
 from .errors import ExportError as ExportError

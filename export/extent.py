@@ -33,9 +33,9 @@ def affordable(generator, sentences, progress=silent, clock=time.monotonic) -> i
         return len(sentences)
     progress("measuring how long a sentence takes")
     few = list(sentences[:FEW])
-    generator.translate_batch(few[:1])  # traces the graph
+    generator.answer_batch(few[:1])  # traces the graph
     begin = clock()
-    generator.translate_batch(few)
+    generator.answer_batch(few)
     seconds = clock() - begin
     count = len(sentences) if seconds == 0 else int(SECONDS * FEW / seconds)
     first = next(number for number, sentence in enumerate(sentences) if sentence.strip())

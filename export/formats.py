@@ -57,6 +57,7 @@ class Format:
         name: Name of the format on the command line.
         exporter: Function that writes it, as `"module:function"` within this package.
         place: Function that refuses a path to which it cannot be written, in the same form.
+        form: The `Form` that opens it, in the same form.
         options: Names of the exporter's options for every pipeline.
         of_answers: Names of further options for models that answer in one pass.
         of_searches: Names of further options for models that generate text.
@@ -75,6 +76,7 @@ class Format:
     name: str
     exporter: str
     place: str
+    form: str
     options: tuple = ("origin", "progress")
     of_answers: tuple = ()
     of_searches: tuple = ("left_out",)
@@ -154,6 +156,7 @@ FORMATS = {
             "saved-model",
             "saved_model.export:export_saved_model",
             "place_checks:check_place_of_versions",
+            "saved_model.form:SavedModelForm",
             of_answers=("references",),
             of_searches=(
                 *("search", "n_best", "jit", "batch_sizes", "lengths", "left_out", "check_seconds"),
@@ -169,6 +172,7 @@ FORMATS = {
             "litert",
             "litert.export:export_litert",
             "place_checks:check_place_of_file",
+            "litert.form:LiteRTForm",
             options=(*QUANTIZED, "lengths", "batch_sizes", "license", "origin", "progress"),
             of_searches=(
                 *("searches", "beam_only", "n_best", "tokenizer", "calibration", "left_out"),
@@ -192,6 +196,7 @@ FORMATS = {
             "ctranslate2",
             "ctranslate2.export:export_ctranslate2",
             "ctranslate2.export:check_place",
+            "ctranslate2.form:CTranslate2Form",
             options=(*QUANTIZED, "origin", "progress"),
             needs_vocabulary=True,
             quantizations=("none", "float16", "int8"),
@@ -215,6 +220,7 @@ FORMATS = {
             "marian",
             "marian.export:export_marian",
             "marian.export:check_place",
+            "marian.form:MarianForm",
             options=(*QUANTIZED, "calibration", "origin", "progress"),
             needs_source=True,
             quantizations=("none", "int8"),
@@ -223,6 +229,11 @@ FORMATS = {
         ),
     )
 }
+
+
+def forms() -> list[Any]:
+    """Returns the forms that `keras_transformer.open` opens besides runs."""
+    return [_imported(format.form) for format in FORMATS.values()]
 
 
 def _imported(reference):

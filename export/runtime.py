@@ -1,19 +1,24 @@
 """Parts that all loaded exports share: generation of text, checks, error messages, a pool."""
 
 import contextlib
+import copy
 import queue
 import re
 import typing
 from collections.abc import Callable, Generator
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import tensorflow as tf
 
 from keras_transformer.checks import is_integer
+from keras_transformer.options import OptionError
+from keras_transformer.tasks.answering import TextAnswering
 from keras_transformer.tasks.graphs import STRINGS, traced_once
-from keras_transformer.tasks.results import COMPLETE, Alignment, Translation, to_best, to_n_best
+from keras_transformer.tasks.results import COMPLETE, Alignment, to_best, to_n_best
 from keras_transformer.tasks.strings import map_sorted, read_strings, write_strings
+
+Kind = TypeVar("Kind", bound="OpenGenerator")
 
 # Beginnings of lines that TensorFlow writes before the message of an error in a graph.
 PLACES = ("Graph execution error:", "Detected at node", "<stack traces unavailable>", "  File ")
@@ -36,36 +41,50 @@ class Decoded(typing.NamedTuple):
     alignment: list | None = None  # arrays [max_length, S] of the best outputs, if exported
 
 
-class OpenGenerator:
+class OpenGenerator(TextAnswering):
     """Base class of loaded exports of models that generate text.
 
     Attributes:
-        result: Class of the results.
-        blank: Whether an empty input has an empty output.
-        n_best: Maximum number of outputs for an input.
         more: Advice how to get more outputs, the end of an error message.
+        opened_with: See `Format`.
+        any_beam: Whether it searches with beams of any size.
     """
 
-    result, blank, n_best = Translation, True, 1
-    _graphs = None  # of `tokenizers`, traced on first use
+    any_beam = False
     more = "export again with a larger --n-best for more"
+    opened_with: tuple[str, ...] = ()
+    _graphs = None  # of `tokenizers`, traced on first use
 
-    def translate_batch(self, sentences: list[str]) -> list[Translation]:
-        """Returns a `Translation` for each of a list of strings, decoded as one batch."""
-        return to_best(self._generate(sentences), self.result)
+    @property
+    def max_outputs(self) -> int:  # noqa: D102
+        return 1
 
-    def n_best_batch(self, sentences: list[str], n: int) -> list[list[Translation]]:
-        """Returns up to `n` different `Translation`s for each string of a list, the best first.
+    @property
+    def accepts(self) -> tuple[str, ...]:  # noqa: D102
+        return self.opened_with
+
+    def answer_batch(self, inputs: list[str]) -> list:
+        """Returns a `result` for each of a list of strings, decoded as one batch."""
+        return to_best(self._generate(inputs), self.result)
+
+    def n_best_batch(self, inputs: list[str], n: int) -> list[list]:
+        """Returns up to `n` different `result`s for each string of a list, the best first.
 
         Raises:
             ValueError: If `n` is less than 1, or more than the export returns.
         """
-        if not 1 <= n <= self.n_best:
-            raise ValueError(
-                "`n` must be between 1 and the number of translations that the export returns, "
-                f"{self.n_best}: {self.more}. Received: n={n}."
+        if not 1 <= n <= self.max_outputs:
+            raise OptionError(
+                "n",
+                "must be between 1 and the number of outputs that the export returns, "
+                f"{self.max_outputs}: {self.more}. Received: n={n}.",
             )
-        return to_n_best(self._generate(sentences, n), n, self.result)
+        return to_n_best(self._generate(inputs, n), n, self.result)
+
+    def with_languages(self: Kind, source: str | None = None, target: str | None = None) -> Kind:  # noqa: D102
+        if not self.has_languages:
+            return super().with_languages(source, target)
+        return changed(self, tokenizers=self.tokenizers.with_languages(source, target))
 
     def _generate(self, sentences, n=1, **options):
         """Returns the results of `generate_strings` and `complete`; `options` are for `find`."""
@@ -79,11 +98,6 @@ class OpenGenerator:
         written = graphs.write(found.tokens, found.scores, empty, read.pop("valid"))
         complete = tf.expand_dims(empty, 1) | found.complete
         return {**written, **read, COMPLETE: complete, "found": found}
-
-    @property
-    def aligns(self) -> bool:
-        """`True` if it returns attention weights, which depends on the options of the export."""
-        return False
 
     def align(
         self,
@@ -114,14 +128,6 @@ class OpenGenerator:
         """Returns the `Alignment`s of a batch."""
         raise NotImplementedError
 
-    def choose_languages(self, source: str | None = None, target: str | None = None) -> None:
-        """Replaces the default languages of a multilingual model; `None` keeps one.
-
-        Raises:
-            ValueError: If a code is unknown, or the model has no languages to choose from.
-        """
-        self.tokenizers = self.tokenizers.with_languages(source, target)
-
     def find(self, sources: list[list[int]], n: int = 1) -> Decoded:
         """Runs the search on lists of token ids.
 
@@ -137,6 +143,13 @@ class OpenGenerator:
         """Returns the token ids `[B, M, max_length]` and scores `[B, M]` that `find` returns."""
         found = self.find(sources, *args, **options)
         return found.tokens, found.scores
+
+
+def changed(opened: Any, **attributes: Any) -> Any:
+    """Returns a copy of an object with other attributes; both share all others."""
+    other = copy.copy(opened)
+    vars(other).update(attributes)
+    return other
 
 
 class StringGraphs:

@@ -84,6 +84,7 @@ from .text.tokenizers import (
     WordPieceTokenizer as WordPieceTokenizer,
 )
 from .text.bert_normalizer import BertNormalizer as BertNormalizer
+from .tasks.answering import Answering as Answering
 from .tasks.attention import Attention as Attention
 from .tasks.pretrained import from_pretrained as from_pretrained
 from .tasks.results import (
@@ -110,5 +111,6 @@ from .tasks.question_answering.answerer import QuestionAnswerer as QuestionAnswe
 from .tasks.question_answering.codec import Answer as Answer
 from .tasks.masked_language_modelling.filler import Filling as Filling, MaskFiller as MaskFiller
 from .tasks.run import Run as Run
+from .opening.forms import open as open
 
 __version__: str

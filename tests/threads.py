@@ -22,11 +22,9 @@ def in_threads(function, calls):
 
 def answers_to(model, examples, search=None):
     """Returns the answers of pipelines and runtimes as values that can be compared."""
-    if hasattr(model, "answer_batch"):
-        return [plain(result) for result in model.answer_batch(examples)]
     if search is not None:
         return model.n_best(examples, 2 if hasattr(search, "size") else 1, search)
-    return [plain(result) for result in model.translate_batch(examples)]
+    return [plain(result) for result in model.answer_batch(examples)]
 
 
 def plain(result):

@@ -42,7 +42,7 @@ def make(order):
     batches = order["batches"]
     for restricted in (False, True):
         chosen = translator.with_shortlist(shortlist) if restricted else translator
-        texts = [output.text for output in chosen.translate_batch(sentences(student, max(batches)))]
+        texts = [output.text for output in chosen.answer_batch(sentences(student, max(batches)))]
         facts["tokens"][str(restricted)] = [tokens_of(text) for text in texts]
     for batch in batches:
         found = shortlist.candidates(student.sources(batch), shared=True)

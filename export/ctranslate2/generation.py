@@ -1,8 +1,10 @@
 """Base class of loaded CTranslate2 models that generate text."""
 
+import functools
 import os
 import pathlib
 from collections.abc import Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -12,7 +14,11 @@ from keras_transformer.export.ctranslate2.engine import load_ctranslate2, open_e
 from keras_transformer.export.ctranslate2.folder import read_folder
 from keras_transformer.export.ctranslate2.metadata import ENDS, GREEDY, MAX_LENGTH
 from keras_transformer.export.ctranslate2.searches import check_beam, options_of_search
-from keras_transformer.export.runtime import Decoded, OpenGenerator, check_threads
+from keras_transformer.export.formats import FORMATS
+from keras_transformer.export.runtime import Decoded, OpenGenerator, changed, check_threads
+from keras_transformer.options import OptionError
+
+Kind = TypeVar("Kind", bound="CTranslate2Generator")
 
 
 class CTranslate2Generator(OpenGenerator):
@@ -43,7 +49,9 @@ class CTranslate2Generator(OpenGenerator):
     """
 
     more = "a larger beam returns more"
+    opened_with = FORMATS["ctranslate2"].opened_with
     engine = ""
+    task, any_beam = "text generation", True
 
     def __init__(
         self,
@@ -55,31 +63,79 @@ class CTranslate2Generator(OpenGenerator):
     ):
         load_ctranslate2()
         check_threads(num_parallel_calls=num_parallel_calls)
-        options = options_of_search(search)
-        path = pathlib.Path(path)
+        options_of_search(search)  # raises the error before the folder is read
+        self.path = path = pathlib.Path(path)
         self.metadata, self.tokenizers = read_folder(path)
         self.max_length = self.metadata[MAX_LENGTH]
-        check_beam(path, search, self.metadata)
+        self._take(search)
         self._pieces, self._target_pieces = (
             side.pieces(range(side.vocab_size)) for side in self.tokenizers
         )
         self._ids = {piece: number for number, piece in enumerate(self._target_pieces)}
         threads = num_threads, compute_type, num_parallel_calls
         self._model = open_engine(self.engine, path, *threads)
+
+    def _take(self, search):
+        """Sets the search and CTranslate2's options for it."""
+        options = options_of_search(search)
+        check_beam(self.path, search, self.metadata)
         longest = self.max_length
         if isinstance(search, Greedy):
             longest = min(longest, self.metadata.get(GREEDY) or longest)
         self._most_new = int(search.limit(self.max_length, longest))  # tokens of an output
+        self.search, self._search_options = search, options
+
+    @functools.cached_property
+    def _common(self):
+        """Options of CTranslate2 that do not depend on the search."""
         common = {"return_end_token": True, "return_scores": True}
         if self.metadata[ENDS]:
             ends = self.tokenizers.target.eos_id, *self.metadata[ENDS]
             common["end_token"] = [self._target_pieces[token] for token in ends]
-        self._options = {**options, **common, **self._rules()}
+        return {**common, **self._rules()}
 
     @property
-    def n_best(self) -> int:
+    def _options(self):
+        return {**self._search_options, **self._common}
+
+    def with_search(self: Kind, search: Any) -> Kind:
+        """Returns a model that differs in its search, with the same engine.
+
+        Raises:
+            TypeError, ValueError: See the class.
+        """
+        other = changed(self)
+        other._take(search)
+        return other
+
+    def beam_with(self, **settings: Any) -> Beam:
+        """Returns a `Beam` that CTranslate2 supports, which ranks by mean log-probability.
+
+        With a `length_penalty` of 0, it ranks by the sum.
+
+        Raises:
+            ValueError: If CTranslate2 does not have a setting or its value.
+        """
+        penalty = settings.get("length_penalty")
+        normalization = settings.get("normalization", "none" if penalty == 0 else "average")
+        unknown = (
+            normalization == "gnmt"
+            and "normalization"
+            or (penalty and normalization != "power" and "length_penalty")
+        )
+        if unknown:
+            raise OptionError(
+                unknown,
+                f"has no effect on {self.path}: CTranslate2 does not have this length penalty. "
+                "With --beam alone, it ranks outputs by the mean log-probability of their tokens; "
+                "with --length-penalty 0, by the sum.",
+            )
+        return Beam(**{**settings, "normalization": normalization, "extra_length": None})
+
+    @property
+    def max_outputs(self) -> int:
         """Number of hypotheses of the beam, 1 for greedy search."""
-        return self._options["beam_size"]
+        return self._search_options["beam_size"]
 
     def find(self, sources: list[list[int]], n: int = 1) -> Decoded:
         """Runs the search on token ids.

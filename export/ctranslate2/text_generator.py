@@ -1,9 +1,8 @@
 """Loaded CTranslate2 models that continue texts."""
 
 from collections.abc import Sequence
-from typing import Any
 
-from keras_transformer.decoding import Beam, Greedy
+from keras_transformer.decoding import Beam
 from keras_transformer.export.ctranslate2.generation import CTranslate2Generator
 from keras_transformer.export.ctranslate2.metadata import HIDDEN
 from keras_transformer.tasks.results import Generated
@@ -22,7 +21,8 @@ class CTranslate2TextGenerator(CTranslate2Generator):
         TypeError, ValueError: See `CTranslate2Generator`.
     """
 
-    result, blank, engine = Generated, False, "Generator"
+    engine = "Generator"
+    result, blank = Generated, False
 
     def dropped_length(self, source: Sequence[int]) -> int | None:  # noqa: D102
         return len(source)  # its end takes the place of the output's
@@ -30,14 +30,13 @@ class CTranslate2TextGenerator(CTranslate2Generator):
     def _beginning_length(self, source):
         return len(source) - 1
 
-    def __init__(self, path: Any, search: Greedy | Beam = Greedy(), *args: Any, **kwargs: Any):
-        super().__init__(path, search, *args, **kwargs)
-        penalized = isinstance(search, Beam) and search.penalty(2) != 1
-        if self.metadata.get(HIDDEN) and penalized:
+    def _take(self, search):
+        super()._take(search)
+        if self.metadata.get(HIDDEN) and isinstance(search, Beam) and search.penalty(2) != 1:
             raise ValueError(
-                f"`search` must have no length penalty for {path}: no token begins the texts of "
-                "its model, and CTranslate2 does not count the first token of a prompt. Received: "
-                f"search={search!r}."
+                f"`search` must have no length penalty for {self.path}: no token begins the texts "
+                "of its model, and CTranslate2 does not count the first token of a prompt. "
+                f"Received: search={search!r}."
             )
 
     def _search_together(self, sources, n, limit):

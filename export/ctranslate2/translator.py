@@ -26,10 +26,10 @@ class CTranslate2Translator(CTranslate2Generator):
     Example:
         from keras_transformer import Beam
         search = Beam(4, normalization="average", extra_length=None)
-        CTranslate2Translator("model", search).translate_batch(["in 17 weeks"])
+        CTranslate2Translator("model", search).answer_batch(["in 17 weeks"])
     """
 
-    engine = "Translator"
+    engine, has_source = "Translator", True
 
     def limit(self, source: Sequence[int]) -> int:  # noqa: D102
         limit, factor = super().limit(source), self.metadata[FACTOR]

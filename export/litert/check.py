@@ -91,7 +91,7 @@ def _outputs_by_strings(agreement, loaded):
     """Returns the `Output`s of a `LiteRTStringTranslator` for the samples, without tokens."""
 
     def translate(batch, signature):
-        results = loaded.translate_batch(batch, signature)
+        results = loaded.answer_batch(batch, signature)
         return [[Output(result.text, result.score, result.truncated)] for result in results]
 
     return _by_every_signature(loaded, translate, agreement.samples)
@@ -107,7 +107,7 @@ def _check_edges(agreement, draft, name, search):
     edges = ["", f"{sentence} " * agreement.pipeline.max_length, f"{sentence} {UNKNOWN}"]
     with engines_for(agreement.pipeline.model) as engines:
         by_ids, by_strings = (
-            load(draft, search, engines=engines).translate_batch(edges)
+            load(draft, search, engines=engines).answer_batch(edges)
             for load in (LiteRTTranslator, LiteRTStringTranslator)
         )
     tokenizer = agreement.pipeline.target_tokenizer

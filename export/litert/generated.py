@@ -123,7 +123,7 @@ class LiteRTGeneration(Contents):
 
     def open(self, draft) -> None:  # noqa: D102
         with engines_for(self.pipeline.model) as engines:
-            LiteRTTranslator(draft, engines=engines).translate_batch(self.samples[:1])
+            LiteRTTranslator(draft, engines=engines).answer_batch(self.samples[:1])
 
     def results(self) -> dict[str, Any]:  # noqa: D102
         return {**self._calibrated, **shortlist_metrics(self.pipeline, self.samples)}

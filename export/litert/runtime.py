@@ -1,16 +1,18 @@
 """Loaded .tflite files, as `keras-transformer translate` and the checks use them."""
 
 import contextlib
+import dataclasses
 import os
 import pathlib
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from keras_transformer.decoding import Beam, Greedy
 from keras_transformer.decoding.search import check_search
 from keras_transformer.export.errors import ExportError
+from keras_transformer.export.formats import FORMATS
 from keras_transformer.export.litert.beams import beam_in, search_in
 from keras_transformer.export.litert.engines import COMPILED, INTERPRETED
 from keras_transformer.export.litert.packed import SIGNATURES, FixedSignature, unpack
@@ -21,6 +23,7 @@ from keras_transformer.export.runtime import (
     Decoded,
     OpenGenerator,
     Pool,
+    changed,
     check_threads,
     padded,
     reason,
@@ -28,6 +31,8 @@ from keras_transformer.export.runtime import (
 from keras_transformer.tasks import TASKS
 from keras_transformer.tasks.generator import Generator
 from keras_transformer.tasks.results import COMPLETE, Alignment, Translation, to_best
+
+Kind = TypeVar("Kind", bound="LiteRTGenerator")
 
 
 class LiteRTFile(contextlib.AbstractContextManager):
@@ -85,8 +90,8 @@ class LiteRTFile(contextlib.AbstractContextManager):
             raise ValueError(
                 f"{path} has no signatures that take strings. Export it again with --tokenizer."
             )
-        self.search = search = search_in(self.metadata, search, self.kind, path)
-        self.signatures = _with_beam(signatures[self.kind], getattr(search, "size", None), path)
+        self.path, self._all_signatures = path, signatures[self.kind]
+        self.search, self.signatures = self._chosen(search)
         try:
             # All are created now, because the file may be replaced later.
             how = self.custom if self.metadata.get("custom_operators") else COMPILED
@@ -100,12 +105,24 @@ class LiteRTFile(contextlib.AbstractContextManager):
             if signature.name not in opened[0].signatures:
                 raise ValueError(f"{path} is damaged: its model has no {signature.name}.")
         self.max_length: Any = self.metadata.get("max_length")
-        self.pipeline = TASKS[self.metadata["task"]].pipeline_class()
+        self.task = self.metadata["task"]
+        self.pipeline = TASKS[self.task].pipeline_class()
         if not issubclass(self.pipeline, self.answers):
-            raise ValueError(f"{path} holds a model for {self.metadata['task']}.")
+            raise ValueError(f"{path} holds a model for {self.task}.")
         self.result: Any = getattr(self.pipeline, "result", None)
         self.blank = getattr(self.pipeline, "blank", True)
-        self.output = self.pipeline.output
+        self.has_source, self.output = self.pipeline.has_source, self.pipeline.output
+
+    @property
+    def beam(self) -> Beam | None:
+        """The `Beam` of the export, or `None`."""
+        return beam_in(self.metadata)
+
+    def _chosen(self, search):
+        """Returns a search and its signatures; `None` is the default search of the file."""
+        search = search_in(self.metadata, search, self.kind, self.path)
+        size = getattr(search, "size", None)
+        return search, _with_beam(self._all_signatures, size, self.path)
 
     def close(self) -> None:
         """Ends the processes of the engines, if there are any; further calls raise `ValueError`."""
@@ -139,7 +156,35 @@ class LiteRTFile(contextlib.AbstractContextManager):
         return [signature]
 
 
-class LiteRTTranslator(LiteRTFile, OpenGenerator):
+class LiteRTGenerator(LiteRTFile, OpenGenerator):
+    """Base class of loaded .tflite files that generate text."""
+
+    opened_with = FORMATS["litert"].opened_with
+
+    def with_search(self: Kind, search: Any) -> Kind:
+        """Returns a file that differs in its search, with the same engines.
+
+        Args:
+            search: See `LiteRTFile`.
+
+        Raises:
+            TypeError, ValueError: See `LiteRTFile`.
+        """
+        check_search(search, Greedy, Beam)
+        search, signatures = self._chosen(search)
+        return changed(self, search=search, signatures=signatures)
+
+    def beam_with(self, **settings: Any) -> Beam:
+        """Returns the `Beam` of the export with some settings changed."""
+        return dataclasses.replace(self.beam or Beam(), **settings)
+
+    @property
+    def max_outputs(self) -> int:
+        """Number of hypotheses that the search returns."""
+        return self.signatures[0].n_best
+
+
+class LiteRTTranslator(LiteRTGenerator):
     """A loaded .tflite file that `export_litert` has written, run by its signatures of token ids.
 
     Needs nothing but the file: the vocabulary is inside.
@@ -151,26 +196,21 @@ class LiteRTTranslator(LiteRTFile, OpenGenerator):
         TypeError, ValueError: See `LiteRTFile`.
     """
 
-    def translate_batch(
-        self, sentences: list[str], signature: FixedSignature | None = None
+    def answer_batch(
+        self, inputs: list[str], signature: FixedSignature | None = None
     ) -> list[Translation]:
         """Returns a `Translation` for each of a list of strings.
 
         Args:
-            sentences: List of strings.
+            inputs: List of strings.
             signature: The signature to run, one of `signatures`. `None`: for each sentence the
                 shortest that fits it.
         """
-        return to_best(self._generate(sentences, signature=signature), self.result)
+        return to_best(self._generate(inputs, signature=signature), self.result)
 
     @property
     def aligns(self) -> bool:  # noqa: D102
         return all(signature.alignment is not None for signature in self.signatures)
-
-    @property
-    def has_languages(self) -> bool:
-        """`True` if sources begin with tokens of languages."""
-        return self.tokenizers.source.languages is not None
 
     def _check_alignment(self):
         if not self.aligns or self.has_languages:
@@ -191,11 +231,6 @@ class LiteRTTranslator(LiteRTFile, OpenGenerator):
         target = target if translation.text or translation.score else target[:0]
         pieces = self.tokenizers.source.pieces(source), self.tokenizers.target.pieces(target)
         return Alignment(*pieces, weights[: len(target), : len(source)], translation)
-
-    @property
-    def n_best(self) -> int:
-        """Number of hypotheses that the search returns."""
-        return self.signatures[0].n_best
 
     def find(
         self, sources: list[list[int]], signature: FixedSignature | None = None, n: int = 1
@@ -251,15 +286,6 @@ class LiteRTTranslator(LiteRTFile, OpenGenerator):
             controls["max_length"] = np.asarray(limits, np.int32)
             controls["length_penalty"] = np.array([self.search.length_penalty], np.float32)
         return self.run_signature(signature.name, source=batch, **controls)
-
-
-def origin_of(path) -> tuple[type, Any]:
-    """Returns the class of the pipeline that was exported to a .tflite file, and its `Beam`.
-
-    The beam is `None` if the file has none.
-    """
-    metadata, *_ = unpack(pathlib.Path(path))
-    return TASKS[metadata["task"]].pipeline_class(), beam_in(metadata)
 
 
 def check_lengths(lengths, signatures) -> None:

@@ -1,18 +1,21 @@
 """Loaded .tflite files of models that answer in one pass."""
 
+from typing import Any
+
 import numpy as np
 import tensorflow as tf
 
 from keras_transformer.export.litert.packed import METADATA, reading
 from keras_transformer.export.litert.plan import answer_cost, plan
 from keras_transformer.export.litert.runtime import LiteRTFile, check_lengths
-from keras_transformer.export.runtime import padded, refusals
+from keras_transformer.export.runtime import changed, padded, refusals
+from keras_transformer.tasks.answering import PassAnswering
 from keras_transformer.tasks.graphs import traced_once
 from keras_transformer.tasks.single_pass.pipeline import SinglePass
 from keras_transformer.tasks.single_pass.text import TextCodec
 
 
-class LiteRTSinglePass(LiteRTFile):
+class LiteRTSinglePass(LiteRTFile, PassAnswering):
     """A loaded .tflite file of a model that answers in one pass.
 
     Args:
@@ -28,19 +31,29 @@ class LiteRTSinglePass(LiteRTFile):
     def __init__(self, path, num_threads=None, num_parallel_calls=1, **options):
         threads = {"num_threads": num_threads, "num_parallel_calls": num_parallel_calls}
         super().__init__(path, **threads, **options)
-        self.path = path
+        self.search: Any = None
         with reading(path, METADATA):
             self.codec = self.pipeline.codec_class.from_metadata(self.metadata, self.tokenizers)
         self._encoder = traced_once(self._trace_encoder)
 
-    def choose(self, **settings) -> None:
-        """Replaces settings of the codec.
+    @property
+    def settings(self) -> tuple[str, ...]:  # noqa: D102
+        return self.codec.settings
+
+    @property
+    def accepts(self) -> tuple[str, ...]:  # noqa: D102
+        return *self.codec.choices.command_options, *self.settings
+
+    def with_settings(self, **settings) -> "LiteRTSinglePass":
+        """Returns a file that differs in settings of the codec, with the same engines.
 
         Raises:
             TypeError, ValueError: If the model does not have a setting or a value.
         """
-        self.codec = self.codec.changed(**settings)
-        self._encoder = traced_once(self._trace_encoder)
+        self.check_settings(settings)
+        other = changed(self, codec=self.codec.changed(**settings))
+        other._encoder = traced_once(other._trace_encoder)
+        return other
 
     def answer_batch(self, examples, signature=None) -> list:
         """Returns a `Result` for each of a list of examples.

@@ -4,12 +4,13 @@ import numpy as np
 
 from keras_transformer.export.litert.engines import INTERPRETED_WITH_TEXT
 from keras_transformer.export.litert.packed import STRINGS, FixedSignature
-from keras_transformer.export.litert.runtime import LiteRTFile
+from keras_transformer.export.litert.runtime import LiteRTGenerator
 from keras_transformer.export.runtime import check_strings
+from keras_transformer.tasks.answering import Answering
 from keras_transformer.tasks.results import COMPLETE, Translation
 
 
-class LiteRTStringTranslator(LiteRTFile):
+class LiteRTStringTranslator(LiteRTGenerator):
     """A loaded .tflite file that `export_litert` has written with `tokenizer=True`.
 
     Sentences are passed to the model as strings, as an app on a phone would do. The same file can
@@ -25,20 +26,25 @@ class LiteRTStringTranslator(LiteRTFile):
     """
 
     kind, custom = STRINGS, INTERPRETED_WITH_TEXT
+    has_languages = False  # they are part of the graph
+    max_outputs = 1  # a signature returns the best output
 
-    def translate_batch(
-        self, sentences: list[str], signature: FixedSignature | None = None
+    def n_best_batch(self, inputs: list[str], n: int) -> list[list]:  # noqa: D102
+        return Answering.n_best_batch(self, inputs, n)
+
+    def answer_batch(
+        self, inputs: list[str], signature: FixedSignature | None = None
     ) -> list[Translation]:
         """Returns a `Translation` for each of a list of strings.
 
         Args:
-            sentences: List of strings.
+            inputs: List of strings.
             signature: The signature to run, one of `signatures`. `None`: for each sentence the
                 shortest that fits it.
         """
-        check_strings(sentences)
+        check_strings(inputs)
         signatures = self._choices(signature)
-        return [self._translate(sentence, signatures) for sentence in sentences]
+        return [self._translate(sentence, signatures) for sentence in inputs]
 
     def _translate(self, sentence, signatures):
         for signature in sorted(signatures, key=lambda choice: choice.source_length):

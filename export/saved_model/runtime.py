@@ -1,7 +1,9 @@
 """Loaded SavedModels, as `keras-transformer translate` and `predict` use them."""
 
+import dataclasses
 import os
 import pathlib
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -11,10 +13,13 @@ from tensorflow.core.protobuf import saved_model_pb2
 import keras_transformer.text.tokenizers.sentencepiece  # noqa: F401  (a SavedModel also needs its operations)
 from keras_transformer.decoding import Beam
 from keras_transformer.decoding.search import check_search
+from keras_transformer.export.formats import FORMATS
 from keras_transformer.export.place_checks import SAVED_MODEL, versions
-from keras_transformer.export.runtime import OpenGenerator, reason, refusals
-from keras_transformer.export.saved_model.metadata import read_codec
+from keras_transformer.export.runtime import OpenGenerator, changed, reason, refusals
+from keras_transformer.export.saved_model.metadata import read_beam, read_codec
+from keras_transformer.options import OptionError
 from keras_transformer.tasks import TASKS
+from keras_transformer.tasks.answering import PassAnswering
 from keras_transformer.tasks.attention import Attention
 from keras_transformer.tasks.generator import Generator
 from keras_transformer.tasks.results import COMPLETE, Alignment, to_best
@@ -32,7 +37,7 @@ NO_ALIGNMENT = (
 class SavedModelTranslator(OpenGenerator):
     """A loaded SavedModel of a model that generates text.
 
-    Any number of threads may share it.
+    Its tokenizer is part of the graph. Any number of threads may share it.
 
     Args:
         path: Folder of a version, or of all versions, of which the newest is loaded.
@@ -50,6 +55,8 @@ class SavedModelTranslator(OpenGenerator):
             error.
     """
 
+    opened_with = FORMATS["saved-model"].opened_with
+
     def __init__(
         self,
         path: str | os.PathLike,
@@ -62,17 +69,67 @@ class SavedModelTranslator(OpenGenerator):
         path = newest_version(path)
         self._model, _, self._kind = _open(path, Generator)
         self.blank, self.result = self._kind.blank, self._kind.result
+        self.task, self.has_source = self._kind.task, self._kind.has_source
         self.path, self.search = path, search
-        if search is not None and "search" not in self._model.signatures:
-            raise ValueError(f"{path} has no signature `search` for a beam. Export it again.")
         self._languages = source_language or "", target_language or ""
-        if any(self._languages) and "languages" not in self._model.signatures:
-            raise ValueError(f"{path} has no signature `languages`: its languages are fixed.")
-        if any(self._languages) and search is not None:
-            raise ValueError(f"{path} has its own search for languages: `search` must be None.")
+        self._check()
+
+    def _check(self):
+        """Raises a `ValueError` if the SavedModel has no signature for the search or languages."""
+        if self.search is not None and "search" not in self._model.signatures:
+            raise ValueError(f"{self.path} has no signature `search` for a beam. Export it again.")
+        if any(self._languages) and not self.has_languages:
+            raise ValueError(f"{self.path} has no signature `languages`: its languages are fixed.")
+        if any(self._languages) and self.search is not None:
+            raise ValueError(
+                f"{self.path} has its own search for languages: `search` must be None."
+            )
+
+    def _changed(self, **attributes):
+        other = changed(self, **attributes)
+        other._check()
+        return other
+
+    def with_search(self, search: Beam) -> "SavedModelTranslator":
+        """Returns an object with another `Beam` for the signature `search`; see the argument.
+
+        Raises:
+            TypeError, ValueError: See the class.
+        """
+        check_search(search, Beam)
+        return self._changed(search=search)
+
+    def with_languages(  # noqa: D102
+        self, source: str | None = None, target: str | None = None
+    ) -> "SavedModelTranslator":
+        if source is target is None:
+            return self
+        pairs = zip((source, target), self._languages, strict=True)
+        return self._changed(_languages=tuple(given or own for given, own in pairs))
 
     @property
-    def n_best(self) -> int:
+    def beam(self) -> Beam | None:
+        """The `Beam` of the export, or `None` if the SavedModel does not name it."""
+        return read_beam(self.path)
+
+    def beam_with(self, **settings: Any) -> Beam:
+        """Returns the `Beam` of the export with some settings changed.
+
+        Raises:
+            ValueError: If the export's beam has no length penalty that could be changed.
+        """
+        beam = self.beam
+        if beam is not None and "length_penalty" in settings and not beam.has_exponent:
+            raise OptionError("length_penalty", f"has no effect on {self.path}: see its README.md.")
+        return dataclasses.replace(beam or Beam(), **settings)
+
+    def n_best_batch(self, inputs: list[str], n: int) -> list[list]:  # noqa: D102
+        if any(self._languages):
+            raise ValueError(f"{self.path} has fixed languages for several outputs.")
+        return super().n_best_batch(inputs, n)
+
+    @property
+    def max_outputs(self) -> int:
         """Number of outputs that its signature for several returns; 0 without such a signature."""
         signature = self._model.signatures.get("n_best" if self.search is None else "search")
         return 0 if signature is None else signature.structured_outputs[self._kind.output].shape[1]
@@ -151,7 +208,7 @@ class SavedModelTranslator(OpenGenerator):
         return {"text" if key == self._kind.output else key: outputs[key] for key in outputs}
 
 
-class SavedModelSinglePass:
+class SavedModelSinglePass(PassAnswering):
     """A loaded SavedModel of a model that answers in one pass.
 
     Args:
@@ -168,16 +225,26 @@ class SavedModelSinglePass:
     def __init__(self, path: str | os.PathLike):
         self.path = newest_version(path)
         self._model, self._answer, kind = _open(self.path, SinglePass)
-        self.codec = read_codec(self.path, kind.codec_class)
-        self._options = None
+        self.task, self.codec = kind.task, read_codec(self.path, kind.codec_class)
+        self._chosen: Any = None
 
-    def choose(self, **settings) -> None:
-        """Replaces the defaults of settings that the `choices` of the codec have.
+    @property
+    def settings(self) -> tuple[str, ...]:  # noqa: D102
+        return self.codec.choices.names
+
+    @property
+    def accepts(self) -> tuple[str, ...]:  # noqa: D102
+        return *self.codec.choices.command_options, *self.settings
+
+    def with_settings(self, **settings) -> "SavedModelSinglePass":
+        """Returns an object with other defaults of what a request may choose.
 
         Raises:
             TypeError, ValueError: If the model does not have a choice or a value.
         """
-        self._options = self.codec.choices.replaced(**settings)
+        self.check_settings(settings)
+        choices = self._chosen or self.codec.choices
+        return changed(self, _chosen=choices.replaced(**settings))
 
     def answer_batch(self, examples: list) -> list[Result]:
         """Returns a `Result` for each of a list of examples, computed as few batches as possible.
@@ -191,12 +258,12 @@ class SavedModelSinglePass:
         return [result for batch in batches for result in self._answer_together(batch)]
 
     def _answer_together(self, examples):
-        options = {} if self._options is None else self._options.request(len(examples))
+        options = {} if self._chosen is None else self._chosen.request(len(examples))
         return self.codec.results(self.run(**self.codec.request(examples), **options))
 
     def run(self, **request: np.ndarray) -> dict[str, np.ndarray]:
         """Returns the answers to a request, both as arrays by name."""
-        answer = self._answer if self._options is None else self._model.signatures[OPTIONS]
+        answer = self._answer if self._chosen is None else self._model.signatures[OPTIONS]
         request = {name: tf.convert_to_tensor(value) for name, value in request.items()}
         with refusals(self.path):
             answers = answer(**request)

@@ -237,9 +237,11 @@ def given(*names) -> str | None:
     """Returns the first of `names` that the user has set, or `None`.
 
     Args:
-        *names: Names of parameters of the running command.
+        *names: Names of parameters of the running command; without a command, none is set.
     """
-    context = click.get_current_context()
+    context = click.get_current_context(silent=True)
+    if context is None:
+        return None
     sources = {ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT}
     return next((name for name in names if context.get_parameter_source(name) in sources), None)
 

@@ -5,9 +5,16 @@ from typing import Any
 import click
 
 from keras_transformer.cli.command import given
-from keras_transformer.cli.model_options import ALL, ANSWERS, LANGUAGES, SILENCE, TIMES
 from keras_transformer.cli.search_options import SEARCHES
+from keras_transformer.options import LANGUAGES
 
+# See `Silence`.
+SILENCE = ("no_speech_threshold", "log_probability_threshold", "compression_ratio_threshold")
+# Settings of answers, see `Answering.with_settings`.
+ANSWERS = ("no_answer", "dimensions", "prompt", "timestamps", "spans", *SILENCE)
+TIMES = ("timestamps", "subtitles")  # options that need timestamps
+# Options that a run supports, depending on its task.
+ALL = {*SEARCHES, "max_length", "alignments", "shortlist", *LANGUAGES, *ANSWERS, *TIMES}
 OF_SPEECH = {*TIMES, *SILENCE}
 OF_GENERATION = {*SEARCHES, *LANGUAGES, "alignments", "shortlist"}
 
@@ -31,7 +38,7 @@ def refuse_fixed(taken, path, command, kind, written=None) -> None:
         return
     option = f"--{name.replace('_', '-')}"
     task = getattr(kind, "task", None)
-    if kind is not None and not _fits(name, kind):
+    if kind is not None and (command == "ctranslate2" or not _fits(name, kind)):
         reason = f"has no effect on {path}, a model for {task}."
     elif name in _written_by(command):
         settings = "its own search" if written is None else str(written)
@@ -53,10 +60,14 @@ def refuse_fixed(taken, path, command, kind, written=None) -> None:
 
 def _fits(name, kind):
     """Returns whether a run of a kind of pipeline takes an option."""
+    from keras_transformer.tasks.answering import Answering
+
     if name in OF_GENERATION:
         return kind.search is not None
-    settings = getattr(kind, "settings", ())
-    if isinstance(settings, property):  # they depend on the model
+    settings = kind.settings
+    if settings is Answering.settings:
+        settings = ()
+    elif isinstance(settings, property):  # they depend on the model
         return name in OF_SPEECH
     if name in TIMES:
         return "timestamps" in settings

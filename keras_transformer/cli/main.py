@@ -236,7 +236,7 @@ def score(runs, source, target, batch_size, strict) -> None:
     and its number of tokens. Both include the end of the sentence. Several runs score with the
     mean of their probabilities.
     """
-    from keras_transformer.cli.streaming import score_files
+    from keras_transformer.opening.stream import score_files
     from keras_transformer.tasks.translator import Translator
     from keras_transformer.text.lines import count_parallel
 

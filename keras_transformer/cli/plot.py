@@ -65,7 +65,7 @@ def attention(model, sentence, output, layers, kind, html) -> None:
     recognition, SENTENCE is the path of a recording, and the plot shows its spectrogram and the
     attention of each word of the transcript over time.
     """
-    from keras_transformer.cli.open_model import open_attention
+    from keras_transformer.cli.opened import open_attention
     from keras_transformer.plots.attention import attention_figure, choose
     from keras_transformer.plots.attention_page import save_page
     from keras_transformer.plots.image_attention import image_attention_figure

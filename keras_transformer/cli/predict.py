@@ -20,7 +20,7 @@ from keras_transformer.cli.command import (
     warn,
 )
 from keras_transformer.cli.help import option
-from keras_transformer.cli.open_model import check_files, open_search
+from keras_transformer.cli.opened import check_files, open_lines
 from keras_transformer.cli.places import check_folder, check_output
 from keras_transformer.cli.search_options import BEAMS, make_search, search_options
 from keras_transformer.cli.shortlist import SHORTLIST
@@ -210,9 +210,9 @@ def predict(
     answer and a warning. In a time series, a bad line is an error, because later answers depend on
     it; its block of 2,048 lines then gets no answers.
     """
-    from keras_transformer.cli.line_searches import Format
-    from keras_transformer.cli.streaming import answer_stream
     from keras_transformer.cli.subtitles import write_subtitles
+    from keras_transformer.opening.lines import LineFormat
+    from keras_transformer.opening.stream import answer_stream
 
     _refuse_together(alignments, timestamps, subtitles, n_best)
     wanted = make_search(n_best=n_best, **options)
@@ -226,7 +226,7 @@ def predict(
         "log_probability_threshold": log_probability_threshold,
         "compression_ratio_threshold": compression_ratio_threshold,
     }
-    form = Format(
+    form = LineFormat(
         numbers=n_best is not None,
         scores=scores or n_best is not None,
         alignments=alignments,
@@ -237,7 +237,7 @@ def predict(
     _check_files_of(source, target, files, shard, stream, subtitles)
     with _lines(source, files) as lines, _output(None if subtitles else target) as output:
         window = 1 if lines.isatty() else 2048
-        search = open_search(
+        search = open_lines(
             list(models),
             wanted,
             n_best,
@@ -326,7 +326,7 @@ def _stream(search, source, target):
     """Answers a recording that arrives on stdin."""
     from keras_transformer.cli.sound_stream import transcribe_stream
 
-    recognizer = getattr(search, "model", None)
+    recognizer = getattr(search, "answering", None)
     if not hasattr(recognizer, "stream"):
         raise click.UsageError("--stream needs a run for speech_recognition as MODEL.")
     click.echo(f"reading {recognizer.sample_rate:,} samples of 16 bits a second", err=True)

@@ -35,7 +35,7 @@ def with_shortlist(pipeline, file, run) -> Any:
     """
     if file is None:
         return pipeline
-    if not hasattr(pipeline, "with_shortlist"):
+    if "shortlist" not in pipeline.accepts:
         refuse_of_task(run, pipeline.task)
     from keras_transformer.text.shortlist import Shortlist
 

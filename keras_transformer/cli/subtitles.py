@@ -6,8 +6,8 @@ from typing import Any, BinaryIO
 
 import click
 
-from keras_transformer.cli.streaming import outcomes
 from keras_transformer.files import replacing
+from keras_transformer.opening.stream import outcomes
 from keras_transformer.tasks.speech_recognition.subtitles import FORMATS
 from keras_transformer.text.lines import without_end, without_mark
 
@@ -30,7 +30,7 @@ def write_subtitles(
     look like a result of this one.
 
     Args:
-        search, warn, batch_size, bounds, strict: See `streaming.outcomes`.
+        search, warn, batch_size, bounds, strict: See `stream.outcomes`.
         source: Binary stream of lines with the paths of recordings.
         place: A folder, which gets a file for each recording; or the file of a single recording.
             `None`: `output` gets the subtitles of a single recording.
@@ -39,7 +39,7 @@ def write_subtitles(
 
     Raises:
         click.UsageError: If several recordings need a folder, or have the same name.
-        ValueError: See `streaming.outcomes`.
+        ValueError: See `stream.outcomes`.
     """
     lines = [*without_mark(source)]
     paths = _paths(lines, bounds or (0, len(lines)), place, suffix)

@@ -8,7 +8,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from keras_transformer.decoding import Beam, Greedy, Shortlisted
+from keras_transformer.decoding import Beam, Greedy, Sample, Shortlisted
 from keras_transformer.decoding.encoder_decoder import check_alignment
 from keras_transformer.models.transformer import Transformer
 from keras_transformer.tasks.generator import Generator
@@ -43,7 +43,7 @@ class ConditionalGenerator(Generator):
         tokenizer: Tokenizer | tuple[Tokenizer, Tokenizer],
         max_length: int | None = None,
         shortlist: Shortlist | None = None,
-        search: Greedy | Beam | None = None,
+        search: Greedy | Beam | Sample | None = None,
         source_language: str | None = None,
         target_language: str | None = None,
     ):
@@ -78,6 +78,10 @@ class ConditionalGenerator(Generator):
     def with_search(self: Kind, search: Any) -> Kind:  # noqa: D102
         return self._shared_with(self._with(self._given(), self.shortlist, search))
 
+    @property
+    def aligns(self) -> bool:  # noqa: D102
+        return True
+
     def with_languages(self: Kind, source: str | None = None, target: str | None = None) -> Kind:
         """Returns a pipeline that differs in its languages, with the same graphs.
 
@@ -87,6 +91,8 @@ class ConditionalGenerator(Generator):
         Raises:
             ValueError: If the model does not have a language, or no languages to choose from.
         """
+        if not self.has_languages:
+            return super().with_languages(source, target)
         tokenizers = self.tokenizers.with_languages(source, target)
         given = (self._given(), tokenizers, self.max_length, self.shortlist, self.search)
         return self._shared_with(type(self)(*given))

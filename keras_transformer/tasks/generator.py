@@ -14,6 +14,8 @@ from keras_transformer.decoding.hypotheses import NONE
 from keras_transformer.decoding.loop import output_limit, stages_for
 from keras_transformer.decoding.predictor import Vocabulary
 from keras_transformer.decoding.search import check_search
+from keras_transformer.options import LANGUAGES
+from keras_transformer.tasks.answering import Progress, TextAnswering
 from keras_transformer.tasks.graphs import trace_search, traced_once
 from keras_transformer.tasks.memory import SMALL, affordable_rows, beam_memory, check_memory
 from keras_transformer.tasks.pipeline import TextPipeline
@@ -21,7 +23,6 @@ from keras_transformer.tasks.results import COMPLETE, Generated, to_n_best
 from keras_transformer.tasks.signatures import DEFAULT, IDS, TEXT, Signature
 from keras_transformer.tasks.strings import (
     check_samples,
-    check_sentences,
     encode,
     generate_strings,
     map_sorted,
@@ -37,20 +38,17 @@ SENTENCES = tf.TensorSpec([None], tf.string, name="sentences")
 SOURCE = tf.TensorSpec([None, None], tf.int32, name="source")
 
 
-class Generator(TextPipeline):
+class Generator(TextAnswering, TextPipeline):
     """A trained model that generates text, with its tokenizers.
 
     Args:
         model, tokenizer, max_length: See `TextPipeline`.
-        search: The default search, a `Greedy` or a `Beam`. `None`: greedy search.
+        search: The default search, a `Greedy`, a `Beam` or a `Sample`. `None`: greedy search.
 
     Attributes:
-        result: Class of the results.
-        blank: Whether an empty input has an empty output.
         purpose: Beginning of a sentence about the model, for the documents of an export.
         participle: Beginning of a line of progress, such as `"translating"`.
         shortlist: The `Shortlist` of the searches, or `None`.
-        search: The default search.
     """
 
     result = Generated
@@ -60,7 +58,6 @@ class Generator(TextPipeline):
     participle = "continuing"
     shortlist = None
     search = Greedy()
-    generates = True
     _graphs = ("_searcher",)
 
     def __init__(
@@ -68,11 +65,11 @@ class Generator(TextPipeline):
         model: keras.Model | Sequence[keras.Model],
         tokenizer: Tokenizer | tuple[Tokenizer, Tokenizer],
         max_length: int | None = None,
-        search: Greedy | Beam | None = None,
+        search: Greedy | Beam | Sample | None = None,
     ):
         super().__init__(model, tokenizer, max_length)
         if search is not None:
-            check_search(search, Greedy, Beam)
+            check_search(search, Greedy, Beam, Sample)
             self.search = search
         ensemble = Ensemble(self.models) if len(self.models) > 1 else None
         self._ensemble = lambda: ensemble  # hidden from `tf.Module`, which would track it
@@ -89,6 +86,11 @@ class Generator(TextPipeline):
 
     def with_model(self: Kind, model: Any) -> Kind:  # noqa: D102
         return type(self)(model, self.tokenizers, self.max_length, search=self.search)
+
+    @property
+    def accepts(self) -> tuple[str, ...]:  # noqa: D102
+        of_sources = ("alignments", "shortlist") if self.has_source else ()
+        return ("search", "sample", "n_best", "max_length", *LANGUAGES, *of_sources)
 
     @property
     def whole(self) -> Any:
@@ -273,20 +275,25 @@ class Generator(TextPipeline):
         """
         return self._searcher(search.kind, n_best)
 
-    def translate_batch(self, sentences: Sequence[str], search: Any = None) -> list:
+    def answer_batch(self, inputs: Sequence[str], search: Any = None) -> list:
         """Returns a `result` for each string of a list, decoded as one batch."""
         search = self.search if search is None else search
-        return [best for best, *_ in self.n_best_batch(sentences, 1, search)]
+        return [best for best, *_ in self.n_best_batch(inputs, 1, search)]
 
     def n_best_batch(
-        self, sentences: Sequence[str], n: int, search: Any, numbers: Sequence[int] | None = None
+        self,
+        inputs: Sequence[str],
+        n: int,
+        search: Any = None,
+        numbers: Sequence[int] | None = None,
     ) -> list[list]:
         """Returns up to `n` `result`s for each string of a list, decoded as one batch."""
+        search = self.search_for(n) if search is None else search
         self.check(search, n)
-        batch = tf.constant(sentences, tf.string, [len(sentences)])
+        batch = tf.constant(inputs, tf.string, [len(inputs)])
         self._check_memory(search, batch)
-        values = search.values(range(len(sentences)) if numbers is None else numbers)
-        outputs = self.graph(search, n)(batch, *self.front(len(sentences)), *values)
+        values = search.values(range(len(inputs)) if numbers is None else numbers)
+        outputs = self.graph(search, n)(batch, *self.front(len(inputs)), *values)
         return to_n_best(outputs, n, self.result)
 
     def _affordable(self, search, sentences):
@@ -306,42 +313,48 @@ class Generator(TextPipeline):
         if sum(whole) >= SMALL:
             check_memory(configs, count, search.size, self.encode(batch)[0].shape[1])
 
-    def __call__(
+    def answer(
         self,
-        sentences: Sequence[str],
-        search: Greedy | Beam | Sample | None = None,
+        inputs: Any,
+        search: Any = None,
         batch_size: int = 64,
-    ) -> list[str]:
-        """Returns the outputs for a list of strings, in order.
+        progress: Progress = None,
+        numbers: Sequence[int] | None = None,
+    ) -> Any:
+        """Returns the `result` for a string, or a list of them for a list of strings.
 
         Args:
-            sentences: List of strings of any length.
+            inputs: A string of any length, or a list of strings.
             search: A `Greedy`, `Beam` or `Sample`. `None`: the attribute `search`.
             batch_size: Number of sentences decoded at a time. Without a beam it is at most as many
                 as fit into memory if their outputs are as long as the search allows. A batch
                 contains sentences of similar length.
+            progress: See `Answering.answer`.
+            numbers: See `n_best`.
 
         Raises:
-            TypeError: If `sentences` is not a list of strings, or `search` is not a search.
+            TypeError: If `inputs` is neither a string nor a list of strings, or `search` is not a
+                search.
             ValueError: If the settings of the search do not fit the model, or a beam does not fit
                 into memory.
         """
         search = self.search if search is None else search
-        return [best.text for best, *_ in self.n_best(sentences, 1, search, batch_size)]
+        rows = self.n_best(inputs, 1, search, batch_size, numbers, progress)
+        return rows[0] if self.is_one(inputs) else [best for best, *_ in rows]
 
     def n_best(
         self,
-        sentences: Sequence[str],
+        inputs: Any,
         n: int,
         search: Any = None,
         batch_size: int = 64,
         numbers: Sequence[int] | None = None,
-        progress: Callable[[int], object] | None = None,
-    ) -> list[list]:
-        """Returns the `n` best outputs for each string of a list, the best first.
+        progress: Progress = None,
+    ) -> list:
+        """Returns the `n` best `result`s for a string, the best first, or a list of such lists.
 
         Args:
-            sentences: List of strings of any length.
+            inputs: A string of any length, or a list of strings.
             n: Maximum number of outputs of a sentence. There are fewer if the search finds the same
                 text twice, made of different tokens, and only one for an empty sentence.
             search: A `Beam` of at least `n` hypotheses; any search if `n` is 1. `None`: see
@@ -349,19 +362,16 @@ class Generator(TextPipeline):
             batch_size: Number of sentences decoded at a time; it does not change the outputs.
             numbers: For a `Sample`, one integer of 32 bits for each sentence, which replaces its
                 index in the list.
-            progress: Function that is called after each batch with the number of finished
-                sentences. `None`: no progress is shown.
-
-        Returns:
-            List of lists of `result`, such as `Translation`.
+            progress: See `Answering.answer`.
 
         Raises:
-            TypeError: As for a call of the pipeline.
-            ValueError: As for a call of the pipeline, or if the length of `numbers` is wrong.
+            TypeError: See `answer`.
+            ValueError: See `answer`, or if the length of `numbers` is wrong.
         """
         search = self.search_for(n) if search is None else search
         check_search(search, Greedy, Beam, Sample)
-        sentences = check_sentences(sentences)
+        one = self.is_one(inputs)
+        sentences = self.check_inputs([inputs] if one else inputs)
         numbers = range(len(sentences)) if numbers is None else list(numbers)
         if len(numbers) != len(sentences):
             raise ValueError(
@@ -377,7 +387,8 @@ class Generator(TextPipeline):
         if not isinstance(search, Beam):
             batch_size = min(batch_size, self._affordable(search, sentences))
         numbered = list(zip(numbers, sentences, strict=True))
-        return map_sorted(translate, numbered, batch_size, lambda pair: len(pair[1]), progress)
+        rows = map_sorted(translate, numbered, batch_size, lambda pair: len(pair[1]), progress)
+        return rows[0] if one else rows
 
 
 def signature_of_ids(function, config, tokenizer=None, longest=None, search=None) -> Signature:

@@ -11,6 +11,7 @@ import tensorflow as tf
 from keras_transformer.backends import require_tensorflow
 from keras_transformer.checks import is_integer
 from keras_transformer.pretrained.read import open_checkpoint
+from keras_transformer.tasks.answering import Answering
 from keras_transformer.tasks.attention import Attention, attentions
 from keras_transformer.tasks.ensemble import open_together, runs_of, vocabulary_difference
 from keras_transformer.tasks.strings import check_sentence
@@ -21,7 +22,7 @@ TextKind = typing.TypeVar("TextKind", bound="TextPipeline")
 Path = str | os.PathLike
 
 
-class Pipeline(tf.Module):
+class Pipeline(Answering, tf.Module):
     """A trained model in use, or an ensemble of several.
 
     Args:
@@ -34,23 +35,16 @@ class Pipeline(tf.Module):
         ValueError: If several models cannot form an ensemble.
 
     Attributes:
-        task: Name of the task.
         model_class: Class of the model.
         request: Names of the tensors of a request.
         output: Name of the answer in a signature.
-        tokenizers: The `Tokenizers`, or `None`.
-        max_length: Maximum length of an input in tokens, or `None` if inputs have no length.
-        generates: Whether a search generates the answers.
         has_source: Whether the model generates answers for a source, to which it attends.
     """
 
-    task = ""
     model_class = None
     request = ("sentences",)
     output = ""
-    tokenizers = None
-    max_length = None
-    generates = has_source = False
+    has_source = False
 
     def __init__(self, model: keras.Model | Sequence[keras.Model]):
         require_tensorflow("pipelines and exports")
@@ -181,14 +175,6 @@ class Pipeline(tf.Module):
                 f"Models of an ensemble {what}: use one of them. "
                 f"Received: {len(self.models)} models."
             )
-
-    def attention(self, example: Any, /) -> dict[str, Any]:
-        """Returns the attention weights for an example; see `TextPipeline` and `ImageRecognizer`.
-
-        Raises:
-            ValueError: If models of this task do not support it.
-        """
-        raise ValueError(f"A model for {self.task} has no attention weights to show.")
 
 
 class TextPipeline(Pipeline):

@@ -7,7 +7,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from keras_transformer.decoding import Beam, Greedy
+from keras_transformer.decoding import Beam, Greedy, Sample
 from keras_transformer.models.language_model import LanguageModel
 from keras_transformer.tasks.generator import Generator
 from keras_transformer.tasks.graphs import trace_text_score, traced_once
@@ -48,7 +48,7 @@ class TextGenerator(Generator):
         model: keras.Model | Sequence[keras.Model],
         tokenizer: Tokenizer | tuple[Tokenizer, Tokenizer],
         max_length: int | None = None,
-        search: Greedy | Beam | None = None,
+        search: Greedy | Beam | Sample | None = None,
     ):
         super().__init__(model, tokenizer, max_length, search)
         self._scorer = traced_once(functools.partial(trace_text_score, self))

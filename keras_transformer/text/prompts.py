@@ -22,6 +22,8 @@ class TextPrompts:
     """
 
     command_options: typing.ClassVar = ("prompt",)
+    names: typing.ClassVar = ("prompt",)  # of what a request may choose
+    has_languages: typing.ClassVar = False
     texts: dict[str, str] = dataclasses.field(default_factory=dict)
     default: str | None = None
 

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from pipelines import answerer, recognizer, translator, write_run
 
 from keras_transformer.cli.main import cli
-from keras_transformer.cli.streaming import answer_stream
+from keras_transformer.opening.stream import answer_stream
 from keras_transformer.tasks.series.lines import SeriesLines
 
 QUESTIONS = ["a cat\tthe big dog runs", "a big cat", "a dog\ta cat and a dog"]

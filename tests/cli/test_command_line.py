@@ -14,11 +14,13 @@ from click.testing import CliRunner
 from support import small_config
 
 import keras_transformer
-from keras_transformer import Beam
+from keras_transformer import Beam, Greedy
 from keras_transformer.cli import command
 from keras_transformer.cli.command import lines_of_level
 from keras_transformer.cli.main import cli
 from keras_transformer.cli.places import check_folder
+from keras_transformer.export.saved_model import runtime
+from keras_transformer.export.saved_model.runtime import SavedModelTranslator
 
 
 def run(*arguments, data=b""):
@@ -149,8 +151,16 @@ def test_a_length_penalty_needs_a_beam(command, tmp_path):
     assert "--length-penalty needs --beam." in line
 
 
-def test_sampling_options_are_refused_for_a_saved_model(tmp_path):
+def test_sampling_options_are_refused_for_a_saved_model(tmp_path, monkeypatch):
     """The searches of a SavedModel are fixed when it is exported."""
+
+    class Opened(SavedModelTranslator):
+        task, beam = "translation", None
+
+        def __init__(self, path):
+            pass
+
+    monkeypatch.setattr(runtime, "SavedModelTranslator", Opened)
     (tmp_path / "1").mkdir()
     (tmp_path / "1" / "saved_model.pb").touch()
     line = error_line("translate", tmp_path, "--sample")
@@ -181,13 +191,19 @@ def test_options_of_a_file_need_their_search(options, message, tmp_path):
 
 def test_a_beam_and_its_penalty_reach_the_search(monkeypatch, tmp_path):
     class Recorder(keras_transformer.Translator):
-        max_length = 9
+        max_length, search = 9, Greedy()
         model = types.SimpleNamespace(config=small_config())
         models = (model,)
         tokenizers = types.SimpleNamespace(languages=None)
+        searches = []
 
         def __init__(self):
-            self.searches = []
+            pass
+
+        def with_search(self, search):
+            other = Recorder()
+            other.search = search
+            return other
 
         def graph(self, search, n_best):
             def translate(sentences, *values):
@@ -201,13 +217,12 @@ def test_a_beam_and_its_penalty_reach_the_search(monkeypatch, tmp_path):
 
             return translate
 
-    recorder = Recorder()
-    monkeypatch.setattr("keras_transformer.tasks.open_run", lambda path, max_length: recorder)
+    monkeypatch.setattr("keras_transformer.tasks.open_run", lambda path, max_length: Recorder())
     (tmp_path / "config.toml").touch()
     for options in ([], ["--length-penalty", "1.5"]):
         assert run("translate", tmp_path, "--beam", "3", *options, data=b"yes\n").stdout == "ja\n"
     beams = [Beam(3, 0.6, "gnmt", 1, 50), Beam(3, 1.5, "gnmt", 1, 50)]
-    assert recorder.searches == [(beam, 1) for beam in beams]
+    assert Recorder.searches == [(beam, 1) for beam in beams]
 
 
 def files(folder, source="one\ntwo\n", target="eins\nzwei\n"):
@@ -257,6 +272,7 @@ def test_public_names_are_the_documented_ones():
             "Alibi",
             "Alignment",
             "Answer",
+            "Answering",
             "Attention",
             "AttentionScore",
             "Beam",

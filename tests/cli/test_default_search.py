@@ -9,8 +9,9 @@ from pipelines import LINES, translator
 
 from keras_transformer import Beam, Greedy, Run, Shortlist, Translator
 from keras_transformer.cli.main import cli
-from keras_transformer.cli.open_model import open_search
+from keras_transformer.cli.opened import open_lines
 from keras_transformer.export import formats
+from keras_transformer.export.runtime import changed
 from keras_transformer.export.saved_model import runtime
 from keras_transformer.export.saved_model.metadata import write_beam
 from keras_transformer.tasks.results import Translation
@@ -86,22 +87,22 @@ def test_a_damaged_search_is_reported(tmp_path, content, message):
 
 
 def test_the_search_of_the_run_is_used_if_no_option_names_one(run, capsys):
-    opened = open_search(run.path, None, None, None, False, 4)
-    assert opened.search == SEARCH and opened.n == 1
+    opened = open_lines([run.path], None)
+    assert opened.answering.search == SEARCH and opened.n is None
     assert SAYS in capsys.readouterr().err
-    several = open_search(run.path, None, 5, None, False, 4)
-    assert several.search == dataclasses.replace(SEARCH, size=5) and several.n == 5
+    several = open_lines([run.path], None, 5)
+    assert several.answering.search == dataclasses.replace(SEARCH, size=5) and several.n == 5
     assert SAYS.replace("beam 3", "beam 5") in capsys.readouterr().err
     # Greedy search keeps the maximum length of the run's own search.
     for search, expected in (
         (Greedy(), Greedy(9)), (Greedy(3), Greedy(3)), (Beam(2), Beam(2)),
     ):  # fmt: skip
-        assert open_search(run.path, search, None, None, False, 4).search == expected
+        assert open_lines([run.path], search).answering.search == expected
     assert capsys.readouterr().err == ""
 
 
 def test_alignments_switch_to_greedy_search_with_a_message(run, capsys):
-    open_search(run.path, None, None, None, True, 4)
+    open_lines([run.path], None, alignments=True)
     assert "--alignments uses greedy search in place of the run's own" in capsys.readouterr().err
 
 
@@ -170,13 +171,16 @@ def test_copies_of_a_translator_keep_the_search(run):
 def saved(tmp_path, monkeypatch):
     """A function that exports a `Beam` as a SavedModel and returns the exported search."""
 
-    class Fake:
-        blank, n_best = True, 2
+    class Fake(runtime.SavedModelTranslator):
+        max_outputs = 2
 
-        def __init__(self, path, search, *languages):
-            self.search = search
+        def __init__(self, path):
+            self.path, self.search = runtime.newest_version(path), None
 
-        def translate_batch(self, texts):
+        def with_search(self, search):
+            return changed(self, search=search)
+
+        def answer_batch(self, texts):
             return [Translation(repr(self.search), 0.0, False) for _ in texts]
 
     def write(beam):

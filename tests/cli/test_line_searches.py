@@ -22,8 +22,8 @@ from keras_transformer import (
     Translation,
     Translator,
 )
-from keras_transformer.cli.line_searches import Aligned, Answered, Format, Searched, Several
 from keras_transformer.cli.main import cli
+from keras_transformer.opening.lines import AlignedLines, LineFormat, PassLines, TextLines
 from keras_transformer.tasks.memory import beam_memory
 
 LINES = ["in 3 days", "", "in 12 weeks", "days", "in 3 days"]
@@ -162,9 +162,9 @@ def test_alignments_of_words_add_up_the_weights_of_their_tokens():
 
 def test_a_tab_in_a_text_does_not_start_a_field():
     result = Translation("a\tb\nc", -1.0, False)
-    assert Format().lines(1, [result]) == ["a\tb c"]
-    assert Format(scores=True).lines(1, [result]) == ["-1.00000\ta b c"]
-    assert Format(numbers=True, scores=True).lines(7, None) == ["7\t0.00000\t"]
+    assert LineFormat().lines(1, [result]) == ["a\tb c"]
+    assert LineFormat(scores=True).lines(1, [result]) == ["-1.00000\ta b c"]
+    assert LineFormat(numbers=True, scores=True).lines(7, None) == ["7\t0.00000\t"]
 
 
 def test_files_replace_streams(translate, translator, tmp_path):
@@ -195,33 +195,36 @@ def test_progress_moves_with_each_batch_of_recordings(together, counts):
     codec = types.SimpleNamespace(size=len, together=together)
     model = types.SimpleNamespace(codec=codec, answer_batch=lambda batch: [*batch])
     seen = []
-    answers = Answered(model)(range(5), ["a", "b", "c", "d", "e"], 3, seen.append)
+    answers = PassLines(model)(range(5), ["a", "b", "c", "d", "e"], 3, seen.append)
     assert seen == counts and answers == [["a"], ["b"], ["c"], ["d"], ["e"]]
     padded, own = (speech_recognizer(pad_to_max_seconds=pad).codec for pad in (True, False))
     assert (padded.together, own.together) == (4, None)
 
 
 @pytest.mark.parametrize(
-    "search",
-    [Searched(None, Greedy()), Aligned(None), Several(None, 2)],
-    ids=["any", "aligned", "several"],
+    "lines",
+    [TextLines(None), AlignedLines(None), TextLines(None, 2)],
+    ids=["best", "aligned", "several"],
 )
-def test_searches_pass_progress_on(search):
+def test_lines_pass_progress_on(lines):
     """The counts come from the function that makes the batches."""
 
     class Pipeline:
+        search = Greedy()
+
         def n_best(self, texts, n, search, batch_size, numbers, progress):
             progress(len(texts))
             return [[text] for text in texts]
+
+        def answer(self, texts, batch_size, numbers, progress):
+            progress(len(texts))
+            return texts
 
         def align(self, texts, batch_size, progress):
             progress(len(texts))
             return texts
 
-        def n_best_batch(self, texts, n):
-            return [[text] for text in texts]
-
-    seen, made = [], dataclasses.replace(search, translator=Pipeline())
+    seen, made = [], dataclasses.replace(lines, answering=Pipeline())
     assert made([1, 2], ["a", "b"], 2, seen.append) == [["a"], ["b"]]
     assert seen == [2]
 

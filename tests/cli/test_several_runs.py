@@ -11,7 +11,7 @@ from pipelines import LINES, classifier, recurrent_translator, tokenizer, transl
 
 from keras_transformer import Beam, Greedy, Run, Translator
 from keras_transformer.cli.main import cli
-from keras_transformer.cli.open_model import open_search
+from keras_transformer.cli.opened import open_lines
 
 DATA = """
 [data]
@@ -114,11 +114,11 @@ def test_runs_with_different_searches_use_greedy_search(folder, tmp_path, capsys
     shutil.copytree(folder / "two", tmp_path / "two")
     Run(tmp_path / "two").write_search(Beam(3))
     runs = [folder / "one", tmp_path / "two"]
-    assert open_search(runs, None, None, None, False, 4).search == Greedy()
+    assert open_lines(runs, None).answering.search == Greedy()
     error = capsys.readouterr().err
     assert error.startswith(f"{runs[0]} and {runs[1]} are searched greedily, since their own")
-    assert open_search(runs, None, 5, None, False, 4).search == Beam(5)
+    assert open_lines(runs, None, 5).answering.search == Beam(5)
     assert "are searched with beam 5, gnmt 0.6, since their own searches" in capsys.readouterr().err
     Run(tmp_path / "two").search.unlink()
-    open_search(runs, None, None, None, False, 4)
+    open_lines(runs, None)
     assert capsys.readouterr().err == ""

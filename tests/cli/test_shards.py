@@ -7,10 +7,11 @@ from click.testing import CliRunner
 from pipelines import LINES, simulator, translator, write_run
 
 from keras_transformer import Run, Sample
-from keras_transformer.cli.line_searches import Format, Searched
 from keras_transformer.cli.main import cli
-from keras_transformer.cli.streaming import answer_stream
+from keras_transformer.opening.lines import LineFormat, TextLines
+from keras_transformer.opening.stream import answer_stream
 from keras_transformer.shards import Shard
+from keras_transformer.tasks.answering import TextAnswering
 from keras_transformer.tasks.results import Translation
 
 MARK = b"\xef\xbb\xbf"
@@ -45,8 +46,8 @@ def test_a_shard_needs_an_input_file():
     assert done.exit_code == 2 and "--shard needs --input: the lines of a" in done.stderr
 
 
-class Upper:
-    def translate_batch(self, sentences):
+class Upper(TextAnswering):
+    def answer_batch(self, sentences):
         return [Translation(text.upper(), -1.0, False) for text in sentences]
 
 
@@ -60,7 +61,7 @@ def answered(search, data, **options):
 @pytest.mark.parametrize("window", [1, 3, 100])
 def test_the_outputs_of_all_shards_in_order_equal_the_output_for_all_lines(count, window):
     lines = [MARK + b"one", b"", MARK + b"three", b"\xff", b"a rather long line", b"xy", b"z"]
-    data, options = b"\n".join(lines), {"window": window, "form": Format(numbers=True)}
+    data, options = b"\n".join(lines), {"window": window, "form": LineFormat(numbers=True)}
     whole, warnings = answered(Upper(), data, **options)
     bounds = [Shard(index, count).bounds(len(lines)) for index in range(count)]
     parts = [answered(Upper(), data, bounds=part, **options) for part in bounds]
@@ -71,7 +72,7 @@ def test_the_outputs_of_all_shards_in_order_equal_the_output_for_all_lines(count
 @pytest.mark.slow
 def test_a_sample_depends_on_its_line_number_in_the_whole_file():
     data = "".join(f"{line}\n" for line in LINES).encode()
-    search = Searched(translator(), Sample(2.0, seed=5))
+    search = TextLines(translator().with_search(Sample(2.0, seed=5)))
     whole, _ = answered(search, data)
     bounds = [Shard(index, 3).bounds(len(LINES)) for index in range(3)]
     assert b"".join(answered(search, data, bounds=part)[0] for part in bounds) == whole

@@ -8,19 +8,20 @@ from click.testing import CliRunner
 from pipelines import tokenizer
 
 from keras_transformer import Generated, Greedy
-from keras_transformer.cli.line_searches import Format, Searched
 from keras_transformer.cli.main import cli
-from keras_transformer.cli.streaming import answer_stream, score_files
+from keras_transformer.opening.lines import LineFormat, TextLines
+from keras_transformer.opening.stream import answer_stream, score_files
+from keras_transformer.tasks.answering import TextAnswering
 from keras_transformer.tasks.results import Score, Translation
 
 
-class Upper:
+class Upper(TextAnswering):
     """A fake model that returns upper case, at most 20 characters, and records its batches."""
 
     def __init__(self):
         self.batches = []
 
-    def translate_batch(self, sentences):
+    def answer_batch(self, sentences):
         self.batches.append(sentences)
         return [Translation(text[:20].upper(), -1.0, len(text) > 20) for text in sentences]
 
@@ -75,14 +76,14 @@ def test_a_prompt_that_leaves_few_positions_is_reported(most, words, warning):
     prompt, warnings = " the" * words, []
     outputs = [[Generated(prompt, -1.0, words > 10, complete=False)]]
 
-    def n_best(texts, *_):
-        return outputs
+    def answer(texts, **_):
+        return outputs[0]
 
     sides = types.SimpleNamespace(source=tokenizer())
     translator = types.SimpleNamespace(
-        n_best=n_best, blank=False, max_length=11, tokenizers=sides, search=None
+        answer=answer, blank=False, max_length=11, tokenizers=sides, search=Greedy(most)
     )
-    search, target = Searched(translator, Greedy(most)), io.BytesIO()
+    search, target = TextLines(translator), io.BytesIO()
     answer_stream(search, io.BytesIO(prompt.encode()), target, warnings.append)
     assert len(warnings) == (warning is not None)
     assert all(line.startswith("line 1: ") and line.endswith(warning) for line in warnings)
@@ -135,7 +136,7 @@ class Digits:
 def test_invalid_examples_and_missing_results_become_empty_lines(window):
     target, warnings = io.BytesIO(), []
     data = b"4\nx\n\n3\n8\n\xff\n6\n"
-    form = Format(numbers=True, scores=True)
+    form = LineFormat(numbers=True, scores=True)
     answer_stream(Digits(), io.BytesIO(data), target, warnings.append, window=window, form=form)
     assert target.getvalue().decode().splitlines() == [
         "1\t-4.00000\t2", "2\t0.00000\t", "3\t0.00000\t", "4\t0.00000\t", "5\t-8.00000\t4",
@@ -194,8 +195,8 @@ def test_no_lines_give_no_output():
 def test_a_line_break_inside_a_translation_does_not_add_a_line():
     """A line ends at a line feed; other separators stay, as in an exact quote from a passage."""
 
-    class Breaking:
-        def translate_batch(self, sentences):
+    class Breaking(TextAnswering):
+        def answer_batch(self, sentences):
             return [Translation("a\nb\rc\u2028d\x85e\x0cf", 0.0, False) for _ in sentences]
 
     target = io.BytesIO()

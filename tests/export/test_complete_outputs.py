@@ -66,8 +66,8 @@ def test_booleans_become_integers_for_litert():
 def test_signatures_of_a_saved_model(forced, pipelines, tmp_path):
     pipeline = pipelines(forced).with_search(BEAM)
     path = export_saved_model(pipeline, tmp_path / "model", TEXTS)["path"]
-    found = SavedModelTranslator(path).translate_batch(TEXTS)
-    assert flags(found) == both(flags(pipeline.translate_batch(TEXTS)))
+    found = SavedModelTranslator(path).answer_batch(TEXTS)
+    assert flags(found) == both(flags(pipeline.answer_batch(TEXTS)))
     source, *_ = pipeline.encode(tf.constant([text for text in TEXTS if text]))
     signatures = tf.saved_model.load(path).signatures
     for name, kind, count in (("tokens", GREEDY, 1), ("beam_tokens", BEAM, 4)):
@@ -86,16 +86,16 @@ def test_litert_files_of_ids_and_of_strings(forced, pipelines, tmp_path):
     options = {"lengths": [LIMIT], "batch_sizes": [1, 2], "tokenizer": True}
     export_litert(pipeline, path, TEXTS, searches=(GREEDY, beam), **options)
     for search in (GREEDY, beam, Beam(3, extra_length=1)):
-        expected = flags(pipeline.translate_batch(TEXTS, search))
+        expected = flags(pipeline.answer_batch(TEXTS, search))
         if search == GREEDY or forced:
             assert False in expected
         for kind in (LiteRTTranslator, LiteRTStringTranslator):
             loaded = kind(path, search)
             for signature in (None, *loaded.signatures):
-                assert flags(loaded.translate_batch(TEXTS, signature)) == expected, signature
+                assert flags(loaded.answer_batch(TEXTS, signature)) == expected, signature
     lines = "".join(f"{text}\n" for text in TEXTS)
     printed = CliRunner().invoke(cli, ["translate", str(path)], input=lines).stderr.splitlines()
-    cut = enumerate(both(flags(pipeline.translate_batch(TEXTS))), start=1)
+    cut = enumerate(both(flags(pipeline.answer_batch(TEXTS))), start=1)
     expected = [f"Warning: line {number}: {INCOMPLETE}" for number, flag in cut if not flag]
     assert [line for line in printed if INCOMPLETE in line] == expected
 
@@ -119,8 +119,8 @@ def test_folders_for_ctranslate2(forced, pipelines, tmp_path):
     export_ctranslate2(pipeline, path, TEXTS)
     average = {"normalization": "average", "extra_length": None}
     for search in (GREEDY, Beam(4, **average, max_length=5), Beam(4, **average)):
-        expected = pipeline.translate_batch(TEXTS, search)
-        found = open_ctranslate2(path, search).translate_batch(TEXTS)
+        expected = pipeline.answer_batch(TEXTS, search)
+        found = open_ctranslate2(path, search).answer_batch(TEXTS)
         assert flags(found) == flags(expected)
         assert [one.text for one in found] == [one.text for one in expected]
         if search.max_length is not None:

@@ -87,7 +87,7 @@ def test_a_program_without_tensorflow_gives_the_same(exported, sentences, python
     texts = [text for text in sentences if text.strip()]
     answers = json.loads(python(SERVER, exported("none")[0], json.dumps(texts)))
     loaded = CTranslate2Translator(exported("none")[0], num_threads=1)
-    expected = loaded.translate_batch(texts)
+    expected = loaded.answer_batch(texts)
     assert {output.truncated for output in expected} == {True, False}
     assert answers == [output.text for output in expected]
 
@@ -100,12 +100,12 @@ def test_the_loaded_folder_translates_as_the_model_in_memory(exported, translato
     expected = reference.outputs(sentences)
     assert any(row[0].truncated for row in expected)
     for batch_size in (64, 4):
-        outputs = map_sorted(loaded.translate_batch, sentences, batch_size)
+        outputs = map_sorted(loaded.answer_batch, sentences, batch_size)
         outputs = [[Output(output.text, output.score, output.truncated)] for output in outputs]
         outputs = with_tokens(translator.source_tokenizer, outputs, expected)
         report = agreement.judge(reference.search, expected, outputs, "loaded")
         assert report["sentences_left_out"] == 7, "the metrics say that the check was bounded"
-    assert loaded.translate_batch([]) == []
+    assert loaded.answer_batch([]) == []
 
 
 def codes_of(table):
@@ -248,8 +248,8 @@ def test_a_search_that_differs_only_with_a_beam_is_detected(
     class Other(CTranslate2Translator):
         def __init__(self, *arguments, **options):
             super().__init__(*arguments, **options)
-            if self._options["beam_size"] > 1:
-                self._options["length_penalty"] = -3
+            if self._search_options["beam_size"] > 1:
+                self._search_options["length_penalty"] = -3
 
     monkeypatch.setattr(generated, "open_ctranslate2", Other)
     with pytest.raises(ExportError, match="x, searched with a beam: .* outputs differ"):
@@ -264,7 +264,7 @@ def test_an_older_export_is_replaced(translator, tmp_path):
     for name in ("model.bin", "source_vocabulary.json"):
         (folder / name).write_bytes(b"an older one")
     export_ctranslate2(translator, folder, ["in 17 weeks"])
-    assert CTranslate2Translator(folder).translate_batch(["in 17 weeks"])[0].text
+    assert CTranslate2Translator(folder).answer_batch(["in 17 weeks"])[0].text
     assert listing(tmp_path) == ["x", *(f"x/{name}" for name in FILES)]
 
 
@@ -372,11 +372,11 @@ def translate_with(path, sentences, *options):
 
 def test_the_command_line_translates_with_the_folder(exported, translator, sentences):
     path, _ = exported("none")
-    expected = CTranslate2Translator(path).translate_batch(sentences[:20])
+    expected = CTranslate2Translator(path).answer_batch(sentences[:20])
     expected = [output.text for output in expected]
     assert translate_with(path, sentences[:20]).stdout.splitlines() == expected
     with_beam = CTranslate2Translator(path, MEAN)
-    expected = [output.text for output in with_beam.translate_batch(sentences[:20])]
+    expected = [output.text for output in with_beam.answer_batch(sentences[:20])]
     assert translate_with(path, sentences[:20], "--beam", "4").stdout.splitlines() == expected
 
 
@@ -393,7 +393,7 @@ def test_a_length_penalty_of_zero_ranks_by_the_sum(exported, translator, sentenc
     ]
     assert done.stdout.splitlines() == expected
     best, mean = (
-        CTranslate2Translator(path, search).translate_batch(["in 3"]) for search in (SUM, MEAN)
+        CTranslate2Translator(path, search).answer_batch(["in 3"]) for search in (SUM, MEAN)
     )
     assert best[0].score < mean[0].score
 

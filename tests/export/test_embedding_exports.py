@@ -134,7 +134,7 @@ def test_a_tflite_file_reads_texts_in_one_graph(embedder):
     assert eager == [False]
     prompts = TextPrompts({"query": "in 3 days "})
     loaded.codec = loaded.codec.with_choices(prompts)
-    loaded.choose(prompt="query")  # not the graph of the choice before
+    loaded = loaded.with_settings(prompt="query")  # not the graph of the choice before
     inputs, _ = loaded._encode(loaded.codec.request(["weeks"]))
     expected, _ = embedder.codec.encode(tf.constant(["in 3 days weeks"]))
     np.testing.assert_array_equal(inputs["source"], expected["source"])

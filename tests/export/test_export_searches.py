@@ -30,7 +30,7 @@ def test_a_saved_model_searches_with_the_given_beam(
     beam = Beam(3, length_penalty, extra_length=None)
     loaded = SavedModelTranslator(serving[0], beam)
     assert_same(loaded.n_best_batch(sentences, 2), translator.n_best_batch(sentences, 2, beam))
-    best = [[result] for result in loaded.translate_batch(sentences)]
+    best = [[result] for result in loaded.answer_batch(sentences)]
     assert_same(best, translator.n_best_batch(sentences, 1, beam))
 
 
@@ -45,7 +45,7 @@ def test_without_a_beam_its_n_best_signature_gives_several(serving, translator, 
 @pytest.mark.slow
 def test_a_beam_that_a_saved_model_does_not_have_is_reported(serving):
     with pytest.raises(ValueError, match=r"/1: `beam_size` must be from 1 to 4\.$"):
-        SavedModelTranslator(serving[0], Beam(5)).translate_batch(["in 3 weeks"])
+        SavedModelTranslator(serving[0], Beam(5)).answer_batch(["in 3 weeks"])
     with pytest.raises(TypeError, match=r"`search` must be a `Beam`\. Received: search=5\."):
         SavedModelTranslator(serving[0], 5)
 

@@ -163,7 +163,7 @@ def test_an_output_bias_in_quantised_files(
     path = tmp_path / "x.tflite"
     export_litert(light_with_bias, path, sentences, quantize, lengths=[16], **options)
     exported, with_bias, without = (
-        np.array([translation.score for translation in way.translate_batch(sentences)])
+        np.array([translation.score for translation in way.answer_batch(sentences)])
         for way in (LiteRTTranslator(path), light_with_bias, light)
     )
     error, effect = (np.abs(with_bias - scores).mean() for scores in (exported, without))

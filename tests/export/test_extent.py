@@ -33,7 +33,7 @@ class Slow:
     def __init__(self, seconds):
         self.seconds, self.now, self.calls = seconds, 0.0, []
 
-    def translate_batch(self, sentences):
+    def answer_batch(self, sentences):
         self.now += self.seconds * len(sentences) if self.calls else 1000.0
         self.calls.append(len(sentences))
 

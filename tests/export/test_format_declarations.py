@@ -114,7 +114,7 @@ def test_the_signatures_of_a_generator_equal_its_own_outputs(make=generator):
     text, ids = pipeline.signatures()
     assert (text.form, ids.form) == (TEXT, IDS) and text.search == pipeline.search
     outputs = text.function(tf.constant(LINES))
-    expected = pipeline.translate_batch(LINES)
+    expected = pipeline.answer_batch(LINES)
     assert [row[0].decode() for row in outputs[pipeline.output].numpy()] == [
         result.text for result in expected
     ]

@@ -160,7 +160,7 @@ def test_the_comparison_of_a_labeller():
 def test_a_file_returns_the_entities_of_the_run(labeller, file, tmp_path):
     texts = ["in 3 days, weeks", "Grüße  aus\tKöln!", ""]
     loaded = LiteRTSinglePass(file["path"])
-    loaded.choose(spans=True)
+    loaded = loaded.with_settings(spans=True)
     for result, wanted in zip(loaded.answer_batch(texts), labeller.entities(texts), strict=True):
         places = [(one.label, one.start, one.end) for one in result.entities]
         assert places == [(one.label, one.start, one.end) for one in wanted.entities]

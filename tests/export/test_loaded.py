@@ -36,31 +36,31 @@ def same(outputs, expected):
 
 @pytest.mark.slow
 def test_it_translates_as_the_model_in_memory(loaded, translator, sentences):
-    expected = translator.translate_batch(sentences)
+    expected = translator.answer_batch(sentences)
     assert any(output.truncated for output in expected)
-    same(loaded.translate_batch(sentences), expected)
-    same(map_sorted(loaded.translate_batch, sentences, 4), expected)
+    same(loaded.answer_batch(sentences), expected)
+    same(map_sorted(loaded.answer_batch, sentences, 4), expected)
 
 
 @pytest.mark.slow
 def test_eight_threads_get_the_same_results_as_one(serving, sentences):
     """For .tflite files see `test_threads_of_exports`, in a process of its own."""
     shared, batches = SavedModelTranslator(serving[0]), turned(sentences[:3])
-    answers = in_threads(shared.translate_batch, batches)
-    assert answers == [shared.translate_batch(batch) for batch in batches]
+    answers = in_threads(shared.answer_batch, batches)
+    assert answers == [shared.answer_batch(batch) for batch in batches]
     assert len(set(answers[0])) == 3
 
 
 @pytest.mark.slow
 def test_odd_batches(loaded, translator):
     for batch in ([], [""], [" ", "in 3 weeks", "", "\n"], ["x" * 5000]):
-        same(loaded.translate_batch(batch), translator.translate_batch(batch))
+        same(loaded.answer_batch(batch), translator.answer_batch(batch))
 
 
 @pytest.mark.slow
 def test_a_surrogate_is_an_error_that_names_it(loaded):
     with pytest.raises(ValueError, match="unicode string"):
-        loaded.translate_batch(["in 3 weeks", "\udcff"])
+        loaded.answer_batch(["in 3 weeks", "\udcff"])
 
 
 @pytest.mark.slow
@@ -70,7 +70,7 @@ def test_the_newest_version_is_loaded(serving, tmp_path):
     (tmp_path / "9" / "saved_model.pb").write_bytes(b"not a SavedModel")
     for item in (serving[0] / "1").iterdir():
         (tmp_path / "10" / item.name).symlink_to(item)
-    assert SavedModelTranslator(tmp_path).translate_batch(["in 3 weeks"])[0].text
+    assert SavedModelTranslator(tmp_path).answer_batch(["in 3 weeks"])[0].text
 
 
 def test_a_folder_that_is_not_a_saved_model_is_reported(tmp_path):
@@ -312,7 +312,7 @@ def test_wrong_numbers_are_refused(file, options, message):
 @pytest.mark.parametrize("wrong", ["in 3 weeks", [1], [None], ["in 3", b"weeks"], 7, None])
 def test_inputs_that_are_not_sentences_are_refused(file, wrong):
     with pytest.raises(TypeError, match="`sentences` must be a list of strings. Received: "):
-        LiteRTTranslator(file).translate_batch(wrong)
+        LiteRTTranslator(file).answer_batch(wrong)
 
 
 def test_without_litert_the_message_gives_the_install_command(file, monkeypatch):

@@ -70,7 +70,7 @@ def test_prompts_of_all_lengths_get_new_tokens_in_a_run():
 def test_in_a_saved_model(tmp_path, search=BEAM, jit=False):
     shapes = {"batch_sizes": (4,), "lengths": (LONGEST,)} if jit else {}
     export_saved_model(generator(search), tmp_path / "1", PROMPTS, jit=jit, **shapes)
-    require_equal(SavedModelTranslator(tmp_path / "1").translate_batch(PROMPTS), search)
+    require_equal(SavedModelTranslator(tmp_path / "1").answer_batch(PROMPTS), search)
 
 
 @pytest.mark.slow
@@ -78,7 +78,7 @@ def test_in_a_saved_model(tmp_path, search=BEAM, jit=False):
 def test_in_a_signature_with_settings(tmp_path):
     export_saved_model(generator(Greedy()), tmp_path / "1", PROMPTS)
     loaded = SavedModelTranslator(tmp_path / "1", Beam(1, max_length=NEW))
-    require_equal(loaded.translate_batch(PROMPTS), Greedy(NEW))
+    require_equal(loaded.answer_batch(PROMPTS), Greedy(NEW))
 
 
 @pytest.mark.slow
@@ -89,8 +89,8 @@ def test_in_litert(batch, tmp_path):
     searches = [Greedy(NEW), Beam(3, 0.0, normalization="power", extra_length=None)]
     sizes = {"lengths": (LONGEST,), "batch_sizes": (1, batch) if batch > 1 else (1,)}
     export_litert(generator(), path, PROMPTS, searches=searches, **sizes)
-    require_equal(LiteRTTranslator(path, Greedy(NEW)).translate_batch(PROMPTS), Greedy(NEW))
-    require_equal(LiteRTTranslator(path, BEAM).translate_batch(PROMPTS), BEAM)
+    require_equal(LiteRTTranslator(path, Greedy(NEW)).answer_batch(PROMPTS), Greedy(NEW))
+    require_equal(LiteRTTranslator(path, BEAM).answer_batch(PROMPTS), BEAM)
     with pytest.raises(ValueError, match=f"`max_length` of the greedy search of .* is {NEW}, whic"):
         LiteRTTranslator(path, Greedy(NEW + 1))
 
@@ -102,8 +102,8 @@ def test_in_ctranslate2(tmp_path):
     for search in (Greedy(), Greedy(NEW), BEAM):
         loaded = CTranslate2TextGenerator(tmp_path / "ct2", search)
         right = Greedy(NEW) if search == Greedy() else search
-        require_equal(loaded.translate_batch(PROMPTS), right)
-    (alone,) = CTranslate2TextGenerator(tmp_path / "ct2").translate_batch(PROMPTS[4:5])
+        require_equal(loaded.answer_batch(PROMPTS), right)
+    (alone,) = CTranslate2TextGenerator(tmp_path / "ct2").answer_batch(PROMPTS[4:5])
     assert alone.text == texts(Greedy(NEW))[4]
 
 
@@ -132,7 +132,7 @@ def test_limits_of_translations_in_ctranslate2(search, rules, limits, tmp_path):
     export_ctranslate2(ours, tmp_path / "ct2", sentences)
     loaded = CTranslate2Translator(tmp_path / "ct2")
     expected = ours.n_best(sentences, 1, search)
-    assert [one.text for one in loaded.translate_batch(sentences)] == [x.text for (x,) in expected]
+    assert [one.text for one in loaded.answer_batch(sentences)] == [x.text for (x,) in expected]
     lengths = tokenizer().encode(sentences).row_lengths().numpy()
     found = [loaded.limit([5] * (length - 1) + [3]) for length in lengths]
     assert found == [ours.limit(search, int(length)) for length in lengths]
@@ -150,6 +150,6 @@ def test_a_forced_beginning_is_not_new_in_litert(tmp_path):
     for search in searches:
         expected = [best.text for (best,) in ours.n_best(PROMPTS, 1, search)]
         assert [
-            one.text for one in LiteRTTranslator(path, search).translate_batch(PROMPTS)
+            one.text for one in LiteRTTranslator(path, search).answer_batch(PROMPTS)
         ] == expected
     assert LiteRTTranslator(path, Greedy(3)).signatures[0].target_length == 4

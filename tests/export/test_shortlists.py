@@ -98,7 +98,7 @@ def test_a_file_translates_as_the_run_does_with_the_same_shortlist(
     assert in_int8 == (quantize != "none"), "the logits of the candidates"
     if quantize == "none":
         for search in (Greedy(), Beam(2)):
-            found = LiteRTTranslator(path, search).translate_batch(SENTENCES)
+            found = LiteRTTranslator(path, search).answer_batch(SENTENCES)
             found = [result.text for result in found]
             assert found == restricted(SENTENCES, search) != light(SENTENCES, search)
     assert report["shortlist"] == shortlist_metrics(restricted, SENTENCES)["shortlist"]
@@ -115,7 +115,7 @@ def test_a_saved_model_translates_as_the_run_does_with_the_same_shortlist(
     """Every signature is compared through both loaders while it is written."""
     report = export_saved_model(restricted, tmp_path, SENTENCES)
     assert report["shortlist"]["agreement"] < 1
-    found = [result.text for result in SavedModelTranslator(tmp_path).translate_batch(SENTENCES)]
+    found = [result.text for result in SavedModelTranslator(tmp_path).answer_batch(SENTENCES)]
     assert found == restricted(SENTENCES) != light(SENTENCES)
     text = (tmp_path / "1" / "README.md").read_text()
     assert "greedy search, restricted to the candidates of a shortlist." in text

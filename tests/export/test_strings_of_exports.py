@@ -71,7 +71,7 @@ def test_texts_are_read_and_written_in_graphs(blank):
 
 def test_other_tokenizers_get_graphs_of_their_own():
     export = Reversing(Tokenizers.of(tokenizer()), blank=True)
-    assert export.translate_batch(["a cat"])[0].text == "a cat"
+    assert export.answer_batch(["a cat"])[0].text == "a cat"
     export.tokenizers = Tokenizers.of(tokenizer(25))
     plain = tokenizer(25).encode(["a cat"]).to_list()
     assert export._generate(["a cat"])["source"].to_list() == plain

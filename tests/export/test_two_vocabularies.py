@@ -54,7 +54,7 @@ def test_two_vocabularies_are_exported_to_every_format(two_vocabularies, sentenc
     assert source.model != target.model
     report = export_saved_model(translator, tmp_path / "m", texts, alignment=(-1, None))
     assert report["agreement"] == 1.0
-    outputs = SavedModelTranslator(report["path"]).translate_batch(texts)
+    outputs = SavedModelTranslator(report["path"]).answer_batch(texts)
     assert [output.text for output in outputs] == expected
     pieces = SessionModel(report["path"]).run("alignment", sentences=texts[:1])
     ids = source.encode(texts[:1]).to_list()[0]
@@ -62,7 +62,7 @@ def test_two_vocabularies_are_exported_to_every_format(two_vocabularies, sentenc
     report = export_litert(translator, tmp_path / "x.tflite", texts, lengths=[20], tokenizer=True)
     assert report["agreement"] == report["strings"]["agreement"] == 1.0
     loaded = LiteRTTranslator(report["path"])
-    assert [output.text for output in loaded.translate_batch(texts)] == expected
+    assert [output.text for output in loaded.answer_batch(texts)] == expected
     assert loaded.tokenizers.source.model == source.model
     assert loaded.tokenizers.target.model == target.model
 
@@ -75,7 +75,7 @@ def test_two_vocabularies_are_exported_to_ctranslate2(two_vocabularies, sentence
     texts = [text for text in sentences[:12] if text.strip()]
     report = export_ctranslate2(two_vocabularies, tmp_path / "c", texts)
     assert report["agreement"] == 1.0
-    outputs = CTranslate2Translator(tmp_path / "c").translate_batch(texts)
+    outputs = CTranslate2Translator(tmp_path / "c").answer_batch(texts)
     assert [output.text for output in outputs] == two_vocabularies(texts)
     files = {path.name for path in (tmp_path / "c").iterdir()}
     assert {"source.model", "target.model"} <= files and "tokenizer.model" not in files
@@ -93,7 +93,7 @@ def test_a_summarizer_is_exported_to_every_format(two_vocabularies, sentences, t
     report = export_saved_model(summarizer, tmp_path / "m", texts, Beam(3))
     assert report["agreement"] == 1.0
     loaded = SavedModelTranslator(report["path"])
-    outputs = loaded.translate_batch(texts)
+    outputs = loaded.answer_batch(texts)
     assert [output.text for output in outputs] == summarizer(texts, Beam(3))
     assert type(outputs[0]) is Summary and loaded.blank
     answer = SessionModel(report["path"]).run("serving_default", sentences=texts)
@@ -103,7 +103,7 @@ def test_a_summarizer_is_exported_to_every_format(two_vocabularies, sentences, t
     report = export_litert(summarizer, tmp_path / "x.tflite", texts, lengths=[20], tokenizer=True)
     assert report["agreement"] == report["strings"]["agreement"] == 1.0
     for loaded in (LiteRTTranslator(report["path"]), LiteRTStringTranslator(report["path"])):
-        outputs = loaded.translate_batch(texts)
+        outputs = loaded.answer_batch(texts)
         assert [output.text for output in outputs] == expected and type(outputs[0]) is Summary
         assert loaded.metadata["task"] == "summarization"
     pytest.importorskip("ctranslate2")

@@ -75,13 +75,13 @@ def test_a_tflite_file(translator, tmp_path):
     report = export_litert(translator, path, SENTENCES, origin=ORIGIN)
     assert report["agreement"] == 1
     loaded = LiteRTTranslator(path, Greedy())
-    found = [best.text for best in loaded.translate_batch(SENTENCES)]
+    found = [best.text for best in loaded.answer_batch(SENTENCES)]
     assert found == translator(SENTENCES, search=translator.greedy)
     assert found != translator(SENTENCES, search=Greedy())
     with pytest.raises(ValueError, match=r"`max_length` of the greedy search of .* is 9, which"):
         LiteRTTranslator(path, Greedy(max_length=8))
     loaded = LiteRTTranslator(path)
-    assert [best.text for best in loaded.translate_batch(SENTENCES)] == translator(SENTENCES)
+    assert [best.text for best in loaded.answer_batch(SENTENCES)] == translator(SENTENCES)
     metadata = json.loads(zipfile.ZipFile(path).read("metadata.json"))
     assert (metadata["license"], metadata["origin"]) == ("cc-by-4.0", ORIGIN)
 

@@ -371,7 +371,7 @@ def test_ctranslate2_without_a_token_that_begins_texts(tmp_path):
         assert tokens[1:, 0].tolist() == found.tokens.numpy()[1:, 0].tolist()
         np.testing.assert_allclose(scores[1:, 0], found.scores[1:, 0], rtol=0, atol=1e-4)
         assert (tokens[0] == generator.model.config.pad_id).all() and scores[0, 0] == 0  # empty
-        (empty,) = loaded.translate_batch([""])
+        (empty,) = loaded.answer_batch([""])
         assert (empty.text, empty.score) == ("", 0)
     with pytest.raises(ValueError, match="`search` must have no length penalty for .*ct2"):
         CTranslate2TextGenerator(

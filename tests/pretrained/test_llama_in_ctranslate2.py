@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from keras_transformer import Beam, Greedy, from_pretrained
-from keras_transformer.export import ExportError, export_ctranslate2, open_ctranslate2
+from keras_transformer.export import ExportError, export_ctranslate2
 from keras_transformer.export.ctranslate2 import stacks
+from keras_transformer.export.ctranslate2.opened import open_ctranslate2
 from keras_transformer.installation import install_hint
 
 pytest.importorskip("ctranslate2", reason=install_hint("ctranslate2"))
@@ -59,16 +60,16 @@ def generator_of(folder, kind, changes):
 def test_tokens_are_those_of_the_run(name, tmp_path):
     pipeline = generator_of(tmp_path / "hf", *CASES[name])
     report = export_ctranslate2(pipeline, tmp_path / "m", TEXTS)
-    scores = [best.score for best in pipeline.translate_batch(TEXTS, search=pipeline.greedy)]
+    scores = [best.score for best in pipeline.answer_batch(TEXTS, search=pipeline.greedy)]
     assert report["agreement"] == 1
     assert report["score_difference"] < 1e-6 * max(map(abs, scores))  # sums of up to 60 terms
-    greedy = open_ctranslate2(tmp_path / "m", num_threads=1).translate_batch(TEXTS)
+    greedy = open_ctranslate2(tmp_path / "m", num_threads=1).answer_batch(TEXTS)
     texts = [best.text for best in greedy]
     assert texts == pipeline(TEXTS, search=pipeline.greedy) and len({*texts}) > 30
     assert report["beam_sentences"] >= 5 and report["beam_agreement"] == 1
     search = BEAMS[pipeline.model.config.decoder.hides_start]
-    beam = open_ctranslate2(tmp_path / "m", search).translate_batch(TEXTS)
-    expected = pipeline.translate_batch(TEXTS, search=search)
+    beam = open_ctranslate2(tmp_path / "m", search).answer_batch(TEXTS)
+    expected = pipeline.answer_batch(TEXTS, search=search)
     # Outputs that end right after the prompt, or at the limit, differ: see `export_ctranslate2`.
     same = [ours.text == theirs.text for ours, theirs in zip(beam, expected, strict=True)]
     assert sum(same) >= report["beam_sentences"]

@@ -52,10 +52,10 @@ def test_languages_in_a_saved_model(tmp_path):
     assert report["agreement"] == 1 and "languages" in report["signatures"]
     for wanted, options in ((german, {}), (french, {"target_language": "fra_Latn"})):
         loaded = SavedModelTranslator(tmp_path / "m", **options)
-        assert [best.text for best in loaded.translate_batch(SENTENCES)] == wanted(SENTENCES)
+        assert [best.text for best in loaded.answer_batch(SENTENCES)] == wanted(SENTENCES)
     loaded = SavedModelTranslator(tmp_path / "m", target_language="xyz")
     with pytest.raises(ValueError, match=r"`target_language` must be languages of the model, such"):
-        loaded.translate_batch(["a"])
+        loaded.answer_batch(["a"])
     mixed = loaded._model.signatures["languages"](
         sentences=tf.constant(SENTENCES[:2]),
         source_language=tf.constant(["", "eng_Latn"]),
@@ -74,16 +74,18 @@ def test_a_tflite_file(name, tmp_path):
     report = export_litert(pipeline, path, SENTENCES, lengths=[pipeline.max_length])
     assert report["agreement"] == report["beam"]["agreement"] == 1
     loaded = LiteRTTranslator(path)
-    assert [best.text for best in loaded.translate_batch(SENTENCES)] == pipeline(SENTENCES)
+    assert [best.text for best in loaded.answer_batch(SENTENCES)] == pipeline(SENTENCES)
     languages = pipeline.tokenizers.languages
     if languages is None:
         return
     assert loaded.metadata["languages"] == languages.ids
     assert loaded.metadata["target_language"] == languages.target
     other = [code for code in languages.ids if code != languages.target][2]
-    loaded.choose_languages(target=other)
+    before, own = loaded, pipeline(SENTENCES)
+    loaded = loaded.with_languages(target=other)
     pipeline = pipeline.with_languages(target=other)
-    assert [best.text for best in loaded.translate_batch(SENTENCES)] == pipeline(SENTENCES)
+    assert [best.text for best in loaded.answer_batch(SENTENCES)] == pipeline(SENTENCES)
+    assert before(SENTENCES) == own, "the object before is as it was"
     with pytest.raises(ValueError, match=r"does not begin with the tokens of the target language"):
         loaded.decode([[5, 6, 2]])
 
@@ -145,7 +147,7 @@ def test_a_folder_for_ctranslate2(name, tmp_path):
     assert report["beam_agreement"] in (1, None)
     assert not (is_renormalized and report["beam_sentences"])
     loaded = open_ctranslate2(tmp_path / "m")
-    texts = [best.text for best in loaded.translate_batch(MANY)]
+    texts = [best.text for best in loaded.answer_batch(MANY)]
     assert texts == pipeline(MANY, search=pipeline.greedy) and len({*texts}) > 5
     assert isinstance(loaded, CTranslate2TextGenerator) == (name == "gpt2")
     if is_renormalized:
@@ -156,9 +158,10 @@ def test_a_folder_for_ctranslate2(name, tmp_path):
     languages = pipeline.tokenizers.languages
     if languages is not None:
         other = [code for code in languages.ids if code != languages.target][1]
-        loaded.choose_languages(target=other)
+        before, loaded = loaded, loaded.with_languages(target=other)
         expected = pipeline.with_languages(target=other)(MANY, search=pipeline.greedy)
-        assert [best.text for best in loaded.translate_batch(MANY)] == expected != texts
+        assert [best.text for best in loaded.answer_batch(MANY)] == expected != texts
+        assert before(MANY) == texts, "the object before is as it was"
     report = export_ctranslate2(pipeline, tmp_path / "q", MANY, "int8", max_score_loss=0.1)
     assert abs(report["in_float32"]["score_loss"]) < 0.1
 

@@ -75,7 +75,7 @@ def test_a_saved_model(pipeline, tmp_path):
     every = SavedModelSinglePass(tmp_path / "m")
     for language, task, timestamps in CHOICES:
         chosen = {"language": language, "task": task, "timestamps": timestamps}
-        every.choose(**chosen)
+        every = every.with_settings(**chosen)
         check_same(every.answer_batch(files), pipeline.transcribe(files, **chosen))
     named = {"language": ["fr", "", "auto"], "task": ["translate", "", "transcribe"]}
     some = files[:3]
@@ -119,7 +119,7 @@ def test_a_tflite_file(pipeline, quantize, tmp_path):
     loaded = LiteRTSinglePass(path)
     for language, task, timestamps in CHOICES:
         chosen = {"language": language, "task": task, "timestamps": timestamps}
-        loaded.choose(**chosen)
+        loaded = loaded.with_settings(**chosen)
         ours, theirs = loaded.answer_batch(files), pipeline.transcribe(files, **chosen)
         if quantize == "none":
             check_same(ours, theirs)
@@ -174,9 +174,11 @@ def test_silence_has_no_text_in_a_tflite_file(partly_silent, quantize, tmp_path,
     for one in results:
         is_silent = one.mean_log_probability < thresholds.log_probability_threshold
         assert 0 < one.no_speech < 1 and bool(one.text) == (not is_silent)
-    loaded.choose(no_speech_threshold=1.0)
+    loaded = loaded.with_settings(no_speech_threshold=1.0)
     assert all(one.text for one in loaded.answer_batch(files))
-    loaded.choose(no_speech_threshold=0.0, log_probability_threshold=0.0, timestamps=False)
+    loaded = loaded.with_settings(
+        no_speech_threshold=0.0, log_probability_threshold=0.0, timestamps=False
+    )
     assert not any(one.text or one.segments for one in loaded.answer_batch(files))
     with pytest.raises(ValueError, match="`no_speech_threshold` must be from 0 to 1. Received"):
-        loaded.choose(no_speech_threshold=2.0)
+        loaded.with_settings(no_speech_threshold=2.0)

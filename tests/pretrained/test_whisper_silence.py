@@ -16,8 +16,8 @@ from whisper_folders import IDS, LANGUAGES, START, TASKS
 from keras_transformer import Beam, Greedy, SearchOptions, SpeechRecognizer, Transcript
 from keras_transformer.audio.wav import encode_wav
 from keras_transformer.cli.main import cli
-from keras_transformer.cli.streaming import outcomes
 from keras_transformer.decoding import Ensemble
+from keras_transformer.opening.stream import outcomes
 from keras_transformer.pretrained.read import read_checkpoint
 from keras_transformer.tasks.speech_recognition.codec import SpeechCodec
 from keras_transformer.tasks.speech_recognition.long_recordings import joined

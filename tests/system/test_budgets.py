@@ -44,21 +44,6 @@ def test_a_task_declares_its_training(name):
     assert {column for texts in TASKS[name].texts.values() for column in texts} <= {*columns}
 
 
-@pytest.mark.slow
-def test_opening_a_model_imports_no_other_task():
-    """In a fresh process: a run of translations needs nothing of Whisper, Exif or river series."""
-    code = (
-        "import sys; from keras_transformer import Transformer as T;"
-        "from keras_transformer.tasks import pipeline_class_of as kind; kind(T, 'translation');"
-        "names = [name.split('.') for name in sys.modules];"
-        "print(*{n[2] for n in names if n[:2] == ['keras_transformer', 'tasks'] and len(n) > 2})"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    imported = {*done.stdout.split()}
-    assert "translator" in imported
-    assert not imported & {"series", "images", "speech_recognition", "labelling", "embedding"}
-
-
 def test_a_model_without_a_task_is_refused():
     with pytest.raises(ValueError, match="`model_class` must be that of a task. Received: dict."):
         pipeline_class_of(dict)

@@ -111,7 +111,7 @@ def test_a_saved_model_of_a_recurrent_decoder_translates_as_the_run(jit, trained
     shapes = {"batch_sizes": (4,), "lengths": (16,)} if jit else {}
     export_saved_model(translator, tmp_path / "served", sources[:50], jit=jit, **shapes)
     loaded = SavedModelTranslator(tmp_path / "served")
-    outputs = [output.text for output in loaded.translate_batch(sources)]
+    outputs = [output.text for output in loaded.answer_batch(sources)]
     assert outputs == translator(sources)
     targets = lines(folder, "test.target")
     assert np.mean([one == two for one, two in zip(outputs, targets, strict=True)]) > 0.95
@@ -141,9 +141,7 @@ def test_a_litert_file_of_a_recurrent_decoder_passes_its_agreement_check(
     export_litert(translator, path, sources, quantize, references=references, **options)
     for search in (Greedy(), Beam(3)):
         expected = translator(sources, search)
-        outputs = [
-            output.text for output in LiteRTTranslator(path, search).translate_batch(sources)
-        ]
+        outputs = [output.text for output in LiteRTTranslator(path, search).answer_batch(sources)]
         same = np.mean([one == two for one, two in zip(outputs, expected, strict=True)])
         assert same == 1 if quantize == "none" else same > 0.95
 
@@ -172,5 +170,5 @@ def test_a_student_learns_from_its_teacher_only_and_can_be_exported(trained, tmp
     sources = lines(folder, "test.source")
     export_saved_model(Translator.from_run(run), tmp_path / "served", sources[:20])
     loaded = SavedModelTranslator(tmp_path / "served")
-    outputs = loaded.translate_batch(["r 3 1 4 1 5", "c 3 1 4 1 5"])
+    outputs = loaded.answer_batch(["r 3 1 4 1 5", "c 3 1 4 1 5"])
     assert [output.text for output in outputs] == ["5 1 4 1 3", "3 1 4 1 5"]

@@ -4,6 +4,7 @@ import ast
 import functools
 import graphlib
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -77,6 +78,7 @@ PACKAGES = {
         "audio",
         "pretrained",
     },
+    "keras_transformer/opening": {".", "tasks", "text"},
     "keras_transformer/pretrained": {
         *(
             ".",
@@ -165,6 +167,42 @@ def test_imports_point_one_way():
             if module.startswith("keras_transformer"):
                 assert owner(module) in {folder, "keras_transformer"}, f"{path}: {module}"
                 assert not module.startswith("keras_transformer.cli"), f"{path}: {module}"
+
+
+# The files of the library that name modules of the other packages in strings, which are imported
+# when they are needed: the training of each task, and the package that opens exports.
+REFERENCES = {"keras_transformer/tasks": "training", "keras_transformer/opening/forms.py": "export"}
+
+
+def references(path):
+    """Yields the strings of a file that name a module of this package, or something in one."""
+    for node in ast.walk(tree_of(path)):
+        text = node.value if isinstance(node, ast.Constant) else None
+        if isinstance(text, str) and re.fullmatch(r"keras_transformer(\.\w+)+(:\w+)?", text):
+            yield text
+
+
+def test_references_in_strings_point_one_way_and_exist():
+    """As imports do, except for those in `REFERENCES`; the command line knows all packages."""
+    unused = {*REFERENCES}
+    for path in sources():
+        file = path.relative_to(ROOT)
+        for reference in references(path):
+            module, _, name = reference.partition(":")
+            parts = module.split(".")
+            place = ROOT.joinpath(*parts[owner(module) != "keras_transformer" :])
+            files = [place.with_suffix(".py"), place / "__init__.py"]
+            found = next((one for one in files if one.is_file()), None)
+            assert found or not name, f"{file}: {reference} does not exist"
+            if name:
+                names = [node.name for node in tree_of(found).body if hasattr(node, "name")]
+                assert name in names, f"{file}: {reference} does not exist"
+            if path.parent.name == "cli" or owner(module) in (file.parts[0], "keras_transformer"):
+                continue
+            allowed = [key for key in REFERENCES if f"{file}".startswith(key)]
+            assert [REFERENCES[key] for key in allowed] == [owner(module)], f"{file}: {reference}"
+            unused -= {*allowed}
+    assert not unused, f"nothing in {unused} names another package: take it out of the table"
 
 
 @pytest.mark.parametrize("package", PACKAGES)
@@ -264,7 +302,7 @@ def test_pytest_alone_collects_every_test():
 
 # Classes that share a name; one of each should be renamed.
 SHARED_NAMES = {
-    *("Encoder", "Format", "Images", "Limits"),
+    *("Encoder", "Images", "Limits"),
     *("Parts", "Series", "TextData", "TfdsData", "Words"),
 }
 

@@ -118,7 +118,7 @@ def test_an_answer_is_the_best_span_of_any_window():
     examples += [("", PASSAGES[0]), (LONG, PASSAGES[2])]
     scores = [by_hand(answerer().model, *example) for example in examples]
     alone = [answerer().answer([example])[0] for example in examples]
-    for results in (alone, answerer().answer(examples, 4), answerer().answer(examples)):
+    for results in (alone, answerer().answer(examples, batch_size=4), answerer().answer(examples)):
         assert len({result.text for result in results}) > 5
         for (_, passage), result, right in zip(examples, results, scores, strict=True):
             # In float32, probabilities near 1 are equal in two windows.

@@ -9,8 +9,8 @@ from pipelines import translator
 from support import small_config
 
 from keras_transformer import Beam, Greedy, SearchOptions, Transformer, Translator
-from keras_transformer.cli.streaming import answer_stream
 from keras_transformer.decoding import EncoderDecoder
+from keras_transformer.opening.stream import answer_stream
 from keras_transformer.tasks import TASKS
 from keras_transformer.tasks.incomplete import INCOMPLETE, count_incomplete
 from keras_transformer.tasks.results import (

@@ -57,7 +57,7 @@ def words_by_hand(models, text, longest=11):
 
 
 def test_words_are_the_most_probable_of_the_model(batch_size=64):
-    results = filler().answer([*TEXTS, LONG], batch_size)
+    results = filler().answer([*TEXTS, LONG], batch_size=batch_size)
     for text, result in zip([*TEXTS, LONG], results, strict=True):
         words, shares = words_by_hand([filler().model], text)
         assert result.words == words

@@ -94,7 +94,7 @@ def test_words_are_the_same_in_the_graph_and_in_python(white):
 
 
 def test_labels_are_the_most_probable_of_the_model(batch_size=64):
-    results = labeller().answer([*TEXTS, LONG], batch_size)
+    results = labeller().answer([*TEXTS, LONG], batch_size=batch_size)
     assert len({label for result in results for label in result.labels}) > 2
     for text, result in zip([*TEXTS, LONG], results, strict=True):
         labels, probabilities, truncated = labels_by_hand(text)
@@ -103,7 +103,7 @@ def test_labels_are_the_most_probable_of_the_model(batch_size=64):
         np.testing.assert_allclose(result.probabilities, probabilities, rtol=0, atol=1e-5)
         assert result.text == " ".join(labels)
     assert results[-1].truncated and results[-1].labels[-1] == "O"
-    assert labeller()(TEXTS, batch_size) == [result.text for result in results[:-1]]
+    assert labeller()(TEXTS, batch_size=batch_size) == [result.text for result in results[:-1]]
 
 
 @pytest.mark.slow

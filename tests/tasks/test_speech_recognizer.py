@@ -240,7 +240,7 @@ def test_samples_after_the_end_are_ignored_whatever_they_are():
 @pytest.mark.parametrize(
     ("wrong", "error", "message"),
     [
-        ("a.wav", TypeError, "`recordings` must be a list of recordings. Received: 'a.wav'"),
+        (7, TypeError, "`recordings` must be a list of recordings. Received: 7"),
         ([np.zeros(9, "int32")], TypeError, "recording 1: samples must be floating"),
         (
             [RECORDINGS[0], np.zeros((9, 2), "float32")],

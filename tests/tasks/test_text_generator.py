@@ -135,7 +135,7 @@ def test_wrong_texts_models_and_searches_are_refused():
     with pytest.raises(TypeError, match="`texts` must be a list of strings. Received: 'a'"):
         generator().score("a")
     with pytest.raises(TypeError, match="`sentences` must be a list of strings"):
-        generator()("a")
+        generator()(3)
     with pytest.raises(TypeError, match="must be a LanguageModel; `TextGenerator.from_run"):
         TextGenerator(classifier().model, tokenizer())
     with pytest.raises(ValueError, match="at most the vocabulary's number of tokens, 30.*size=31"):

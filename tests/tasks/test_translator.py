@@ -77,11 +77,11 @@ def test_sentences_of_similar_length_share_a_batch(translator):
     class Recorder:
         batches = []
 
-        def translate_batch(self, sentences):
+        def answer_batch(self, sentences):
             self.batches.append(sentences)
             return sentences
 
-    assert map_sorted(Recorder().translate_batch, ["ccc", "a", "dddd", "bb"], 2) == [
+    assert map_sorted(Recorder().answer_batch, ["ccc", "a", "dddd", "bb"], 2) == [
         "ccc",
         "a",
         "dddd",
@@ -97,7 +97,7 @@ def test_a_long_source_is_truncated_at_the_limit_and_ends_in_eos(translator):
     assert truncated.numpy().tolist() == [False, True]
     assert ids.shape == (2, 11)
     np.testing.assert_array_equal(ids[1], [*whole[:10], 3])
-    assert [result.truncated for result in translator.translate_batch(["dog", long])] == [
+    assert [result.truncated for result in translator.answer_batch(["dog", long])] == [
         False,
         True,
     ]
@@ -152,8 +152,6 @@ def test_limits_and_vocabularies_are_checked(translator):
 @pytest.mark.parametrize(
     "wrong, received",
     [
-        ("dog", r"'dog'\.$"),
-        (b"dog", r"b'dog'\.$"),
         (3, r"3\.$"),
         (None, r"None\.$"),
         ([1], r"1 at index 0\.$"),
@@ -295,8 +293,8 @@ def test_the_arguments_of_a_beam_are_checked(translator, options, message):
 
 
 def test_the_requirements_of_a_beam_are_reported(translator):
-    with pytest.raises(TypeError, match="must be a list of strings. Received: 'dog'"):
-        translator.n_best("dog", 2)
+    with pytest.raises(TypeError, match="must be a list of strings. Received: 7"):
+        translator.n_best(7, 2)
     with pytest.raises(ValueError, match=r"Received: n_best=3, size=2\.$"):
         translator.n_best(["dog"], 3, Beam(2))
     with pytest.raises(
@@ -401,8 +399,8 @@ def test_the_arguments_of_samples_scores_and_alignments_are_checked(translator):
         ValueError, match=r"`temperature` must be at least 0 and finite\. Received: .*=-1\."
     ):
         translator(["dog"], Sample(temperature=-1))
-    with pytest.raises(TypeError, match="`sentences` must be a list of strings. Received: 'dog'"):
-        translator("dog", Sample())
+    with pytest.raises(TypeError, match="`sentences` must be a list of strings. Received: 7"):
+        translator(7, Sample())
     with pytest.raises(TypeError, match="`sources` must be a list of strings. Received: 'dog'"):
         translator.score("dog", ["dog"])
     with pytest.raises(TypeError, match="`targets` must be a list of strings. Received: 'dog'"):

@@ -8,6 +8,7 @@ from keras_transformer.tasks.single_pass.guide import Guide
 from keras_transformer.tasks.single_pass.labels import Classification
 from keras_transformer.tasks.single_pass.text import MODULES, RULE, quoted
 from keras_transformer.tasks.single_pass.text_labels import TextLabelCodec, TextLabelPass
+from keras_transformer.tasks.strings import check_sentences
 
 
 class ClassificationCodec(TextLabelCodec):
@@ -79,4 +80,4 @@ class Classifier(TextLabelPass):
         Raises:
             TypeError: If `texts` is not a list of strings.
         """
-        return self.answer(texts, batch_size)
+        return self.answer(check_sentences(texts, "texts"), batch_size=batch_size)

@@ -13,6 +13,7 @@ from keras_transformer.models.embedder import TextEmbedder
 from keras_transformer.tasks.single_pass.guide import Guide
 from keras_transformer.tasks.single_pass.result import Result
 from keras_transformer.tasks.single_pass.text import MODULES, RULE, TextCodec, TextPass, quoted
+from keras_transformer.tasks.strings import check_sentences
 from keras_transformer.tensors import Tensor
 from keras_transformer.text.prompts import TextPrompts
 
@@ -71,6 +72,8 @@ class VectorCodec(TextCodec):
         self.choices = self.choices if choices is None else choices
         if self.choices.texts:
             self.option_specs = {"prompt": tf.TensorSpec([None], tf.string, name="prompt")}
+
+    settings = ("prompt",)
 
     def with_choices(self, choices) -> "VectorCodec":
         """Returns a codec that differs in its `TextPrompts`."""
@@ -189,14 +192,15 @@ class Embedder(TextPass):
         return super().of_checkpoint(checkpoint, max_length).with_prompts(checkpoint.prompts)
 
     def with_model(self, model: Any) -> "Embedder":  # noqa: D102
-        pipeline = super().with_model(model).with_prompts(self.codec.choices)
-        pipeline.dimensions = self.dimensions
+        pipeline = super().with_model(model)
+        pipeline.codec, pipeline.dimensions = self.codec, self.dimensions
         return pipeline
 
     def with_prompts(self, prompts: TextPrompts | None) -> "Embedder":
-        """Returns this pipeline after giving it `TextPrompts`; `None`: it has none."""
-        self.codec = self.codec.with_choices(prompts)
-        return self
+        """Returns a pipeline that differs in its `TextPrompts`; `None`: it has none."""
+        pipeline = self.with_model(self.model if len(self.models) == 1 else list(self.models))
+        pipeline.codec = self.codec.with_choices(prompts)
+        return pipeline
 
     def _set(self, name, value):
         if name == "prompt":
@@ -237,7 +241,8 @@ class Embedder(TextPass):
         """
         self._check_dimensions(dimensions)
         pipeline = self if prompt is None else self._prompted(prompt)
-        vectors = self.stacked(pipeline.answer(texts, batch_size))
+        texts = check_sentences(texts, "texts")
+        vectors = self.stacked(pipeline.answer(texts, batch_size=batch_size))
         return vectors if dimensions is None else self._shortened(vectors, dimensions)
 
     def _check_dimensions(self, dimensions):

@@ -39,6 +39,11 @@ class ImageCodec(LabelCodec):
             self.rule = PREPARED.format(size.steps)
 
     @classmethod
+    def is_one(cls, examples) -> bool:
+        """Returns whether `examples` is a path, the bytes of a file, or an array `[H, W, C]`."""
+        return super().is_one(examples) or getattr(examples, "ndim", None) == 3
+
+    @classmethod
     def check(cls, examples) -> list:  # noqa: D102
         if isinstance(examples, (str, bytes, os.PathLike)) or not hasattr(examples, "__iter__"):
             raise TypeError(f"`images` must be a list of images. Received: {examples!r}.")

@@ -13,7 +13,6 @@ from keras_transformer.tasks.images.codec import ImageCodec, encoded_image
 from keras_transformer.tasks.images.files import ImageSize
 from keras_transformer.tasks.single_pass.labels import Classification
 from keras_transformer.tasks.single_pass.pipeline import SinglePass
-from keras_transformer.tasks.strings import map_sorted
 from keras_transformer.tensors import Tensor
 
 
@@ -64,13 +63,14 @@ class ImageRecognizer(SinglePass):
             TypeError: If `images` is not a list.
             ValueError: If an image cannot be read or has another size; the error names it.
         """
-        return self.answer(images, batch_size)
+        return self.answer(self.codec.check(images), batch_size=batch_size)
 
-    def answer(self, images: Tensor, batch_size: int = 64) -> list[Classification]:
-        """Classifies images; see `classify`."""
-        images = enumerate(self.codec.check(images), start=1)
-        encoded = [self._encoded(image, number) for number, image in images]
-        return map_sorted(super().answer_batch, encoded, batch_size, self.codec.size)
+    def check_inputs(self, inputs: Tensor) -> list[bytes]:  # noqa: D102
+        images = enumerate(super().check_inputs(inputs), start=1)
+        return [self._encoded(image, number) for number, image in images]
+
+    def answer_prepared(self, inputs: list[bytes]) -> list[Classification]:  # noqa: D102
+        return super().answer_batch(inputs)
 
     def answer_batch(self, images: Tensor) -> list[Classification]:
         """Returns a `Classification` for each image of a list, computed as one batch."""

@@ -6,6 +6,7 @@ from keras_transformer.checks import check_flag
 from keras_transformer.models.token_classifier import TokenClassifier
 from keras_transformer.tasks.labelling.entities import EntityCodec, TextEntities
 from keras_transformer.tasks.single_pass.text_labels import TextLabelPass
+from keras_transformer.tasks.strings import check_sentences
 
 
 class TokenLabeller(TextLabelPass):
@@ -46,4 +47,5 @@ class TokenLabeller(TextLabelPass):
         Raises:
             TypeError: If `texts` is not a list of strings.
         """
-        return self.with_settings(spans=True).answer(texts, batch_size)
+        texts = check_sentences(texts, "texts")
+        return self.with_settings(spans=True).answer(texts, batch_size=batch_size)

@@ -117,6 +117,11 @@ class AnswerCodec(TextCodec):
         self.rule = RULE.format(self.layout.described("bos", "eos"), ENDS[self.layout.whole])
 
     @classmethod
+    def is_one(cls, examples) -> bool:
+        """Returns whether `examples` is a pair of strings, question and passage."""
+        return isinstance(examples, (list, tuple)) and [*map(type, examples)] == [str, str]
+
+    @classmethod
     def check(cls, examples) -> list:  # noqa: D102
         listed = isinstance(examples, (list, tuple))
         pairs = listed and all(

@@ -67,6 +67,7 @@ class SeriesCodec(Codec):
     """
 
     verb, example, number = "simulate", "window", "target"
+    simulates = True
     rule = RULE
     own_metadata = ("scale", "table.filled")
     nothing = {"target": 0.0}
@@ -81,6 +82,11 @@ class SeriesCodec(Codec):
         self.tolerance = 1e-3 * scale
         windows = tf.TensorSpec([None, None, len(self.inputs)], tf.float32, name="series")
         self.request_specs = {"series": windows}
+
+    @classmethod
+    def is_one(cls, examples) -> bool:
+        """Returns whether `examples` is a window, an array `[T, F]`."""
+        return getattr(examples, "ndim", None) == 2
 
     @classmethod
     def check(cls, examples) -> list:
@@ -166,6 +172,26 @@ class SeriesCodec(Codec):
             self.scored,
             batch_size,
         )
+
+    def simulate(self, run, series, batch_size=64) -> np.ndarray:
+        """Returns the target at every step of one series, `[N]`, float32.
+
+        Args:
+            run: See `windowed`.
+            series: The inputs at every step, `[N, F]`, of any length.
+            batch_size: Number of windows computed at a time.
+
+        Raises:
+            ValueError: If the shape is wrong or a number is not finite.
+        """
+        series = np.asarray(series, np.float32)
+        shape = (len(series) if series.ndim else 0, len(self.inputs))
+        if series.shape != shape or not np.isfinite(series).all():
+            raise ValueError(
+                f"`series` must be finite numbers [steps, {shape[1]}]: {', '.join(self.inputs)}. "
+                f"Received: shape={series.shape}."
+            )
+        return self.windowed(run, batch_size).extend(series)
 
     def lines(self, run, warn=None) -> SeriesLines:
         """Returns a `SeriesLines`, which answers the lines of a CSV file from its beginning.

@@ -49,26 +49,20 @@ class SeriesSimulator(SinglePass):
         )
         self.check_models()
 
-    def __call__(self, series: Any, batch_size: int = 64) -> np.ndarray:
+    def __call__(self, series: Any, search: Any = None, batch_size: int = 64) -> np.ndarray:
         """Returns the target at every step of one series, `[N]`, float32.
 
         Args:
             series: The inputs at every step, `[N, F]`, of any length. The model knows little of the
                 past of the first steps: begin the series one window, for example a year, before
                 the steps of interest.
+            search: `None`: the model has no search.
             batch_size: Number of windows computed at a time.
 
         Raises:
             ValueError: If the shape is wrong or a number is not finite.
         """
-        series, inputs = np.asarray(series, np.float32), self.codec.inputs
-        shape = (len(series) if series.ndim else 0, len(inputs))
-        if series.shape != shape or not np.isfinite(series).all():
-            raise ValueError(
-                f"`series` must be finite numbers [steps, {shape[1]}]: {', '.join(inputs)}. "
-                f"Received: shape={series.shape}."
-            )
-        return self.codec.windowed(self.run, batch_size).extend(series)
+        return super().__call__(series, search, batch_size)
 
     def run(self, series: Tensor) -> dict[str, Tensor]:
         """Returns a dictionary with the `target` of windows, an array `[B, T]`.

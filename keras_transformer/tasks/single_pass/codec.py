@@ -7,8 +7,10 @@ SavedModels and .tflite files share it:
 """
 
 import abc
+import dataclasses
+import os
 from collections.abc import Sequence
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import tensorflow as tf
 
@@ -16,6 +18,15 @@ from keras_transformer.tasks.single_pass.guide import Guide
 from keras_transformer.tensors import Tensor
 
 Kind = TypeVar("Kind", bound="Codec")
+
+
+@dataclasses.dataclass(frozen=True)
+class NoChoices:
+    """The choices of requests to a model that has none."""
+
+    command_options: ClassVar[tuple[str, ...]] = ()
+    names: ClassVar[tuple[str, ...]] = ()
+    has_languages: ClassVar[bool] = False
 
 
 class Codec(abc.ABC):
@@ -45,9 +56,12 @@ class Codec(abc.ABC):
         nothing: Dictionary from the outputs to their numbers for an invalid row.
         own_metadata: Names of those fields of `metadata` that may differ between the models of an
             ensemble, such as `"scale"`, or `"table.filled"` for a field of a dictionary.
+        simulates: Whether a call answers one series as a whole; see `SeriesCodec.simulate`.
         padding: Dictionary from the inputs to the numbers that pad them.
         suffixes: Suffixes of the files that examples are the paths of, such as `".png"`.
         settings: Names of the settings of `changed`.
+        choices: What a request may choose, such as the language: `Choices`, `TextPrompts` or
+            `NoChoices`.
         most: Maximum number of examples that a SavedModel answers at a time. `None`: no limit.
         together: Number of examples with which a batch is full, whatever their sizes. `None`: no
             such number.
@@ -65,6 +79,8 @@ class Codec(abc.ABC):
     own_metadata = suffixes = settings = ()
     request_specs = {}
     option_specs = {}
+    choices: Any = NoChoices()
+    simulates = False
     rule = ""
     nothing = padding = {}
 
@@ -81,6 +97,11 @@ class Codec(abc.ABC):
             KeyError: If a field is missing.
         """
         return cls
+
+    @classmethod
+    def is_one(cls, examples: Any) -> bool:
+        """Returns whether `examples` is one example, not a list of examples."""
+        return isinstance(examples, (str, bytes, os.PathLike))
 
     @classmethod
     @abc.abstractmethod

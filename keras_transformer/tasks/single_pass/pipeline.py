@@ -5,27 +5,23 @@ from typing import Any
 
 import tensorflow as tf
 
+from keras_transformer.tasks.answering import PassAnswering
 from keras_transformer.tasks.ensemble import check_together, metadata_difference
 from keras_transformer.tasks.graphs import traced_once
 from keras_transformer.tasks.pipeline import Pipeline
 from keras_transformer.tasks.signatures import ARRAYS, DEFAULT, IDS, OPTIONS, TEXT, Signature
-from keras_transformer.tasks.strings import map_sorted
 from keras_transformer.tensors import Tensor
 
 
-class SinglePass(Pipeline):
+class SinglePass(PassAnswering, Pipeline):
     """A trained model that answers in one pass, in use.
 
     Attributes:
         codec_class: Class of the codec.
         codec: The `Codec`.
-        search: The search that generates the outputs of the model. `None`: the model computes them
-            in one pass.
     """
 
     codec_class: Any = None
-    codec = None
-    search = None
 
     def __init__(self, *arguments: Any):
         super().__init__(*arguments)
@@ -34,6 +30,10 @@ class SinglePass(Pipeline):
     @classmethod
     def parse(cls, line: str) -> Any:  # noqa: D102
         return cls.codec_class.parse(line)
+
+    @property
+    def accepts(self) -> tuple[str, ...]:  # noqa: D102
+        return ("max_length", *self.codec.choices.command_options, *self.settings)
 
     def check_samples(self, samples: Sequence[Any]) -> list:
         """Returns the examples to check an export with as a list; see `Codec.check_samples`."""
@@ -94,24 +94,6 @@ class SinglePass(Pipeline):
     def _trace(self):
         function = tf.function(self.respond, autograph=False)
         return function.get_concrete_function(**self.codec.request_specs)
-
-    def __call__(self, examples: Sequence[Any], batch_size: int = 64) -> list[str]:
-        """Returns the texts of the answers to a list of examples, in order."""
-        return [result.text for result in self.answer(examples, batch_size)]
-
-    def answer(self, examples: Sequence[Any], /, batch_size: int = 64) -> list:
-        """Returns a `Result` for each example of a list.
-
-        Args:
-            examples: List of inputs of the task.
-            batch_size: Number of examples answered at a time. A batch contains examples of similar
-                size.
-
-        Raises:
-            TypeError: If `examples` is not such a list.
-        """
-        codec = self.codec_class
-        return map_sorted(self.answer_batch, codec.check(examples), batch_size, codec.size)
 
     def answer_batch(self, examples: Sequence[Any], /) -> list:
         """Returns a `Result` for each example of a list, computed as one batch."""

@@ -124,12 +124,7 @@ class TextPass(SinglePass, TextPipeline, abc.ABC):
 
     Args:
         model, tokenizer, max_length: See `TextPipeline`. Longer texts are cut.
-
-    Attributes:
-        settings: Names of the settings of answers that `with_settings` replaces.
     """
-
-    settings: tuple[str, ...] = ()
 
     def __init__(
         self,
@@ -141,22 +136,8 @@ class TextPass(SinglePass, TextPipeline, abc.ABC):
         self.codec = self.make_codec()
         self.check_models()
 
-    def with_settings(self: Pass, **settings: Any) -> Pass:
-        """Returns a pipeline that differs in settings of its answers.
-
-        Args:
-            **settings: Values of some of the `settings`, by name.
-
-        Raises:
-            TypeError: If a value has a wrong type.
-            ValueError: If a value is out of range, or a setting has no effect on such a model.
-        """
-        for name, value in settings.items():
-            if name not in self.settings:
-                raise ValueError(
-                    f"`{name}` has no effect on a model for {self.task}. "
-                    f"Received: {name}={value!r}."
-                )
+    def with_settings(self: Pass, **settings: Any) -> Pass:  # noqa: D102
+        self.check_settings(settings)
         models = self.model if len(self.models) == 1 else list(self.models)
         pipeline = self.with_model(models)
         for name, value in settings.items():

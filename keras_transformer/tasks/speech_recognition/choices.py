@@ -88,6 +88,11 @@ class Choices:
         return tuple(name for name in has if has[name])
 
     @property
+    def has_languages(self) -> bool:
+        """`True` if a request may choose a language."""
+        return bool(self.languages)
+
+    @property
     def longest_prompt(self) -> int:
         """Number of tokens of the longest prompt that a request may choose."""
         return len(self.prompt) + (self.no_timestamps_id is not None)

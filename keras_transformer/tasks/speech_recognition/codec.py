@@ -89,6 +89,11 @@ class SpeechCodec(Codec):
         return metadata
 
     @classmethod
+    def is_one(cls, examples) -> bool:
+        """Returns whether `examples` is a path, the bytes of a file, or an array of samples."""
+        return super().is_one(examples) or getattr(examples, "ndim", None) == 1
+
+    @classmethod
     def check(cls, examples) -> list:  # noqa: D102
         if isinstance(examples, (str, bytes, os.PathLike)) or not hasattr(examples, "__iter__"):
             raise TypeError(f"`recordings` must be a list of recordings. Received: {examples!r}.")

@@ -15,6 +15,7 @@ from keras_transformer.decoding.loop import stages_for
 from keras_transformer.decoding.predictor import Vocabulary
 from keras_transformer.decoding.search import check_search
 from keras_transformer.models.speech_transformer import SpeechTransformer
+from keras_transformer.tasks.answering import Progress
 from keras_transformer.tasks.graphs import traced_once
 from keras_transformer.tasks.pipeline import TextPipeline
 from keras_transformer.tasks.single_pass.pipeline import SinglePass
@@ -55,9 +56,6 @@ class SpeechRecognizer(SinglePass, TextPipeline):
         no_speech_threshold, log_probability_threshold, compression_ratio_threshold: See `Silence`,
             for models that compute the probability of silence, such as Whisper. `None`: those of
             the model.
-
-    Attributes:
-        settings: Names of the settings that `with_settings` replaces.
 
     Raises:
         TypeError: If an argument has the wrong type.
@@ -137,13 +135,17 @@ class SpeechRecognizer(SinglePass, TextPipeline):
         Raises:
             TypeError, ValueError: If the model does not have a choice or a value.
         """
-        self.codec.changed(**settings)
+        self.codec.changed(**settings)  # raises the error
         return self._with(**settings)
 
     @property
     def settings(self) -> tuple[str, ...]:
         """Names of the settings of answers, which depend on the model."""
         return self.codec.settings
+
+    @property
+    def accepts(self) -> tuple[str, ...]:  # noqa: D102
+        return ("search", *super().accepts)
 
     def _with(self, **changes):
         choices = self.codec.choices
@@ -320,13 +322,27 @@ class SpeechRecognizer(SinglePass, TextPipeline):
         most = reading.HELD_SECONDS * self.sample_rate
         return reading.in_groups(recordings, self.codec.read, most)
 
-    def __call__(self, examples: Sequence[Any], batch_size: int = 64, **choices: Any) -> list[str]:
-        """Returns the texts of the transcripts of a list of recordings; see `transcribe`."""
-        return [result.text for result in self.transcribe(examples, batch_size, **choices)]
+    def answer(
+        self,
+        inputs: Any,
+        search: Any = None,
+        batch_size: int = 64,
+        progress: Progress = None,
+        **choices: Any,
+    ) -> Any:
+        """Returns the `Transcript` of one recording, or a list for a list; see `transcribe`.
 
-    def answer(self, examples: Sequence[Any], batch_size: int = 64) -> list[Transcript]:
-        """Transcribes recordings; see `transcribe`."""
-        return self.transcribe(examples, batch_size)
+        Args:
+            inputs: A recording, or a list of recordings.
+            search, batch_size, progress: See `Answering.answer`.
+            **choices: `language`, `task` and `timestamps`; see `transcribe`.
+        """
+        other = self if search is None else self.with_search(search)
+        one = self.is_one(inputs)
+        results = other.transcribe([inputs] if one else inputs, batch_size, **choices)
+        if progress is not None:
+            progress(len(results))
+        return results[0] if one else results
 
     def answer_batch(self, examples: Sequence[Any]) -> list[Transcript]:
         """Returns a `Transcript` for each recording of a list, as few batches as possible."""

@@ -167,15 +167,15 @@ WITHOUT_EFFECT = [
     usage("translate CT2 --sample", "--sample has no effect on CT2"),
     usage("translate CT2 --beam 2 --length-penalty 1", "--length-penalty has no effect on CT2"),
     usage("translate CT2 --beam 2 --min-length 2", "--min-length has no effect on CT2"),
-    usage("translate CT2 --beam 2 --normalization gnmt", "--normalization gnmt has no effect on"),
+    usage("translate CT2 --beam 2 --normalization gnmt", "--normalization has no effect on"),
 ]
 
 MODELS = [
-    usage("translate RUN/model.keras", "model.keras holds only the weights of a run: name"),
-    usage("translate m.h5", "m.h5 is in Keras's older format, HDF5", spoiled("m.h5")),
-    usage("translate IN.txt", "IN.txt is not a model: MODEL is a run, a SavedModel"),
-    usage("translate IN.png", "IN.png is not a model", spoiled("IN.png", b"\x89PNG")),
-    usage("translate empty.bin", "empty.bin is not a model", spoiled("empty.bin", b"")),
+    fails("translate RUN/model.keras", "model.keras holds only the weights of a run: name"),
+    fails("translate m.h5", "m.h5 is in Keras's older format, HDF5", spoiled("m.h5")),
+    fails("translate IN.txt", "IN.txt is not a model: MODEL is a run, a SavedModel"),
+    fails("translate IN.png", "IN.png is not a model", spoiled("IN.png", b"\x89PNG")),
+    fails("translate empty.bin", "empty.bin is not a model", spoiled("empty.bin", b"")),
     fails("translate DATA", "DATA holds no model: MODEL is a run"),
     fails("translate NEW", "NEW holds no model", folder("NEW")),
     fails("evaluate nowhere", "nowhere is not a finished run"),

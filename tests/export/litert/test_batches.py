@@ -120,9 +120,9 @@ def test_the_command_translates_a_file_of_32_lines_in_one_call(
     done = CliRunner().invoke(command_line.cli, ["translate", str(file)], input=lines)
     assert done.exit_code == 0, done.output
     assert [rows for _, rows in ran] == [32]
-    expected = translator.translate_batch(SENTENCES)
+    expected = translator.answer_batch(SENTENCES)
     assert done.stdout.splitlines() == [" ".join(output.text.splitlines()) for output in expected]
-    scores = [output.score for output in LiteRTTranslator(file).translate_batch(SENTENCES)]
+    scores = [output.score for output in LiteRTTranslator(file).answer_batch(SENTENCES)]
     assert scores == pytest.approx([output.score for output in expected], abs=1e-4)
 
 

@@ -140,7 +140,7 @@ def test_a_file_with_a_beam_only_returns_what_the_run_returns(unigram_translator
     of_greedy = [best.score for (best,) in unigram_translator.n_best(SENTENCES, 1, Greedy())]
     assert scores == pytest.approx(of_beam, rel=1e-4, abs=1e-5)
     assert scores != pytest.approx(of_greedy, rel=1e-2), "which have no length penalty"
-    of_strings = LiteRTStringTranslator(path).translate_batch(SENTENCES)
+    of_strings = LiteRTStringTranslator(path).answer_batch(SENTENCES)
     assert [output.text for output in of_strings] == [row[0] for row in texts]
     lines = "".join(f"{sentence}\n" for sentence in SENTENCES)
     done = CliRunner().invoke(cli, ["translate", str(path)], input=lines)

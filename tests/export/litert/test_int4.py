@@ -287,7 +287,7 @@ def test_all_kernels_translate_with_the_numbers_that_the_file_stores(export, tra
         strict=True,
     )
     expected, others = (
-        some.translate_batch([*sentences]) for some in (translator.with_model(model), translator)
+        some.answer_batch([*sentences]) for some in (translator.with_model(model), translator)
     )
     assert len({output.text for output in expected}) > 25
     differences = []
@@ -312,7 +312,7 @@ def test_a_file_of_phrases(export, translator, sentences):
         metadata = json.loads(archive.read("metadata.json"))
     assert metadata["quantize"] == "int4"
     assert metadata["agreement"]["score_loss"] == report["score_loss"]
-    assert len({result.text for result in LiteRTTranslator(path).translate_batch(sentences)}) > 25
+    assert len({result.text for result in LiteRTTranslator(path).answer_batch(sentences)}) > 25
 
 
 @pytest.mark.long

@@ -165,7 +165,7 @@ def test_an_export_does_not_change_the_model(
 ):
     """No layer gets another function at any time, and every weight stays bitwise the same."""
     model, seen = translator.model, []
-    translator.translate_batch(sentences[:1])
+    translator.answer_batch(sentences[:1])
     before, weights = attributes(model), [weight.numpy().tobytes() for weight in model.weights]
 
     def watched(function):
@@ -192,13 +192,13 @@ def test_an_export_does_not_change_the_model(
 @pytest.mark.long
 @pytest.mark.slow
 def test_a_model_can_translate_in_another_thread_during_its_export(translator, sentences, tmp_path):
-    expected, over, answers = translator.translate_batch(sentences[:4]), threading.Event(), []
+    expected, over, answers = translator.answer_batch(sentences[:4]), threading.Event(), []
 
     def translate():
         while not over.is_set():
             # A new graph each time, so that a changed layer would be traced into it.
             fresh = Translator(translator.model, translator.source_tokenizer)
-            answers.append(fresh.translate_batch(sentences[:4]))
+            answers.append(fresh.answer_batch(sentences[:4]))
 
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
         done = pool.submit(translate)
@@ -283,7 +283,7 @@ def test_batches_and_lengths_can_be_chosen(translator, sentences, tmp_path):
     assert report["signatures"] == ["greedy_1x20", "greedy_4x20"]
     assert report["agreement"] == 1.0
     loaded = LiteRTTranslator(path)
-    assert [x.text for x in loaded.translate_batch(sentences[:7])] == translator(sentences[:7])
+    assert [x.text for x in loaded.answer_batch(sentences[:7])] == translator(sentences[:7])
 
 
 @pytest.mark.slow
@@ -327,7 +327,7 @@ def test_the_default_lengths_are_few():
 
 def test_translations_do_not_depend_on_the_order(export, translator, sentences):
     loaded = LiteRTTranslator(export("none")[0])
-    ours = [output.text for output in map_sorted(loaded.translate_batch, sentences[::-1], 5)]
+    ours = [output.text for output in map_sorted(loaded.answer_batch, sentences[::-1], 5)]
     assert ours == translator(sentences[::-1])
 
 

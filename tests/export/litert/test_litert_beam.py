@@ -127,7 +127,7 @@ def test_the_controls_are_inputs(beam_export, ids):
 def test_a_beam_translates_as_in_the_run(beam_export, deep, sentences):
     loaded = LiteRTTranslator(beam_export()[0], Beam(4, 1.0))
     expected = [best for (best,) in deep.n_best(sentences, 1, Beam(4, 1.0))]
-    outputs = map_sorted(loaded.translate_batch, sentences, 5)
+    outputs = map_sorted(loaded.answer_batch, sentences, 5)
     assert [output.text for output in outputs] == [output.text for output in expected]
     np.testing.assert_allclose(
         [output.score for output in outputs], [output.score for output in expected], rtol=1e-4
@@ -223,7 +223,7 @@ def test_a_minimum_length_is_part_of_the_file(deep, sentences, tmp_path, normali
     texts = [text for text in sentences if text.strip()]
     loaded = LiteRTTranslator(path, beam)
     assert loaded.search == beam
-    with_minimum = [best.text for best in map_sorted(loaded.translate_batch, texts, 8)]
+    with_minimum = [best.text for best in map_sorted(loaded.answer_batch, texts, 8)]
     assert with_minimum == deep(texts, search=beam)
     assert with_minimum != deep(texts, search=Beam(2, 1.0, normalization, stopping="score"))
     ids = [row for row in deep.source_tokenizer.encode(texts[:9]).to_list() if len(row) <= LIMIT]

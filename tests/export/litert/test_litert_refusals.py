@@ -156,7 +156,7 @@ def test_an_older_export_is_replaced(skip_conversion, translator, tmp_path):
     path = tmp_path / "x.tflite"
     path.write_bytes(b"\x1c\0\0\0TFL3 an older one")
     export_litert(translator, path, ["in 17 weeks"])
-    assert LiteRTTranslator(path).translate_batch(["in 17 weeks"])[0].text
+    assert LiteRTTranslator(path).answer_batch(["in 17 weeks"])[0].text
     assert listing(tmp_path) == ["x.tflite"]
 
 

@@ -97,20 +97,20 @@ def test_it_translates_as_the_model_in_memory(string_export, unigram_translator,
     odd = ["", " ", "▁", "x" * 5000, "in 3 \ue000 weeks", "\ue000" * 5000 + " in 3 weeks", "a\0b"]
     odd += ["in 12 weeks " * 500, "in 17 weeks ▁"]
     batch = [*sentences, *odd]
-    expected = [unigram_translator.translate_batch([sentence])[0] for sentence in batch]
+    expected = [unigram_translator.answer_batch([sentence])[0] for sentence in batch]
     assert {output.truncated for output in expected} == {True, False}
     assert len({output.text for output in expected}) > 25
-    same(loaded.translate_batch(batch), expected)
-    assert loaded.translate_batch([]) == []
+    same(loaded.answer_batch(batch), expected)
+    assert loaded.answer_batch([]) == []
 
 
 @pytest.mark.slow
 def test_every_signature_gives_the_same(string_export, unigram_translator, sentences):
     loaded = LiteRTStringTranslator(string_export()[0])
     short = sentences[:5]
-    expected = unigram_translator.translate_batch(short)
+    expected = unigram_translator.answer_batch(short)
     for signature in loaded.signatures:
-        same(loaded.translate_batch(short, signature), expected)
+        same(loaded.answer_batch(short, signature), expected)
 
 
 @pytest.mark.slow
@@ -120,8 +120,8 @@ def test_the_beam_gives_the_same(string_export, unigram_translator, sentences, o
     assert [signature.name for signature in loaded.signatures] == STRINGS[2:]
     batch = [*sentences[-15:], " ", "in 3 \ue000"]
     same(
-        loaded.translate_batch(batch),
-        unigram_translator.translate_batch(batch, Beam(3, **options)),
+        loaded.answer_batch(batch),
+        unigram_translator.answer_batch(batch, Beam(3, **options)),
     )
 
 
@@ -129,7 +129,7 @@ def test_the_beam_gives_the_same(string_export, unigram_translator, sentences, o
 @pytest.mark.slow
 def test_a_phone_gives_the_same(string_export, unigram_translator, sentences, python):
     answers = json.loads(python(STRING_PHONE, string_export()[0], json.dumps(sentences)))
-    expected = unigram_translator.translate_batch(sentences)
+    expected = unigram_translator.answer_batch(sentences)
     assert answers == [[output.text, output.truncated] for output in expected]
 
 
@@ -172,8 +172,8 @@ def test_without_the_operators_the_compiled_model_api_runs_the_others(
 @pytest.mark.parametrize("quantize", ["float16", "int8", "int4"])
 def test_quantised_files_give_the_same_from_strings_as_from_ids(string_export, sentences, quantize):
     path, report = string_export(quantize)
-    translations = LiteRTStringTranslator(path).translate_batch(sentences)
-    same(translations, LiteRTTranslator(path).translate_batch(sentences))
+    translations = LiteRTStringTranslator(path).answer_batch(sentences)
+    same(translations, LiteRTTranslator(path).answer_batch(sentences))
     assert 0.9 <= report["strings"]["token_agreement"] <= 1
     assert report["strings"]["token_agreement"] == report["token_agreement"]
 
@@ -184,11 +184,11 @@ def test_a_process_that_ran_other_models_before_gives_the_same(string_export, se
     loaded = {
         name: LiteRTStringTranslator(string_export(name)[0]) for name in ("none", "int8", "float16")
     }
-    first = {name: program.translate_batch(sentences[:12]) for name, program in loaded.items()}
+    first = {name: program.answer_batch(sentences[:12]) for name, program in loaded.items()}
     for _ in range(3):
         for name, program in loaded.items():
             for run in (program, LiteRTStringTranslator(string_export(name)[0])):
-                assert run.translate_batch(sentences[:12]) == first[name]
+                assert run.answer_batch(sentences[:12]) == first[name]
 
 
 @pytest.mark.slow

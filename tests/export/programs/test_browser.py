@@ -40,7 +40,7 @@ def page(browser, site, export):
 
 
 def test_the_page_translates_as_the_interpreter_does(page, site, sentences):
-    expected = LiteRTTranslator(site / "model.tflite").translate_batch(sentences)
+    expected = LiteRTTranslator(site / "model.tflite").answer_batch(sentences)
     assert len({output.text for output in expected}) > 25
     assert {output.truncated for output in expected} == {True, False}
     for sentence, translation in zip(sentences, expected, strict=True):
@@ -55,7 +55,7 @@ def test_the_page_translates_as_the_interpreter_does(page, site, sentences):
 def test_the_page_runs_int4_as_the_interpreter_does(browser, site, export, sentences):
     """The archive of the file is compressed."""
     shutil.copy(export("int4")[0], site / "int4.tflite")
-    expected = LiteRTTranslator(site / "int4.tflite").translate_batch(sentences)
+    expected = LiteRTTranslator(site / "int4.tflite").answer_batch(sentences)
     open_blank(browser, site)
     code = f"""import("./translate.js").then(async ({{ Translator }}) => {{
         const translator = await Translator.load("int4.tflite");
@@ -71,7 +71,7 @@ def test_many_sentences_are_translated_in_batches(browser, site, translator, sen
     sentences = sentences[1:]
     path = site / "batched.tflite"
     export_litert(translator, path, sentences, lengths=[16, 20], batch_sizes=[1, 4])
-    expected = LiteRTTranslator(path).translate_batch(sentences)
+    expected = LiteRTTranslator(path).answer_batch(sentences)
     open_blank(browser, site)
     code = f"""import("./translate.js").then(async ({{ Translator }}) => {{
         const translator = await Translator.load("batched.tflite");
@@ -100,8 +100,8 @@ def test_a_file_with_only_a_beam_is_searched_with_it(browser, site, translator, 
     export_litert(
         translator, path, sentences, lengths=[20], searches=[beam], beam_only=True, **options
     )
-    expected = LiteRTTranslator(path).translate_batch(sentences)
-    greedy = translator.translate_batch(sentences)
+    expected = LiteRTTranslator(path).answer_batch(sentences)
+    greedy = translator.answer_batch(sentences)
     assert [one.text for one in expected] != [one.text for one in greedy]
     open_blank(browser, site)
     code = f"""import("./translate.js").then(async ({{ Translator }}) => {{

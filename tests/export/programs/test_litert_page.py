@@ -29,7 +29,7 @@ def test_it_translates_sentences_of_every_length_and_reports_truncation(program,
     sentences = [*sentences, *edges, *longest]
     lengths = {len(vocabulary.encode(sentence)) + 1 for sentence in sentences}
     assert {16, 17, 20, 21} <= lengths  # the signatures take 16 and 20 tokens
-    expected = LiteRTTranslator(export("none")[0]).translate_batch(sentences)
+    expected = LiteRTTranslator(export("none")[0]).answer_batch(sentences)
     assert {output.truncated for output in expected} == {True, False}
     assert [translate(sentence) for sentence in sentences] == [
         (output.text, output.truncated) for output in expected

@@ -7,11 +7,11 @@ import tensorflow as tf
 from click.testing import CliRunner
 from searching import by_beam, by_greedy
 
-from keras_transformer.cli.line_searches import Format
 from keras_transformer.cli.main import cli
-from keras_transformer.cli.open_export import _aligned
+from keras_transformer.cli.opened import check_alignments
 from keras_transformer.export import SavedModelTranslator
 from keras_transformer.export.saved_model.loaders import SessionModel
+from keras_transformer.opening.lines import LineFormat
 
 
 @pytest.fixture(
@@ -98,7 +98,7 @@ def test_the_tokens_join_to_the_text(run, sentences):
 @pytest.mark.slow
 def test_translations_and_scores_are_those_of_the_default_signature(run, exported, sentences):
     answer = run(sentences)
-    default = SavedModelTranslator(exported[0]).translate_batch(sentences)
+    default = SavedModelTranslator(exported[0]).answer_batch(sentences)
     assert [text.decode() for text in answer["translation"]] == [output.text for output in default]
     assert answer["truncated"].tolist() == [output.truncated for output in default]
     scores = [output.score for output in default]
@@ -153,7 +153,7 @@ def test_translate_writes_the_alignments_of_the_run(serving, translator, sentenc
     arguments = ["translate", str(serving[0]), "--alignments", "--input", str(lines)]
     done = CliRunner().invoke(cli, arguments)
     assert done.exit_code == 0, done.stderr
-    form = Format(alignments=True)
+    form = LineFormat(alignments=True)
     assert done.stdout.splitlines()[:5] == [
         line for one in expected[:5] for line in form.lines(1, [one])
     ]
@@ -167,8 +167,8 @@ class Exported:
 
 
 def test_an_export_without_attention_weights_says_how_to_get_them():
-    assert _aligned("MODEL", Exported(True)).translator.aligns
+    check_alignments(Exported(True), "MODEL")
     with pytest.raises(click.UsageError, match="which MODEL does not return: export the run again"):
-        _aligned("MODEL", Exported(False))
+        check_alignments(Exported(False), "MODEL")
     with pytest.raises(click.UsageError, match="needs the run: MODEL does not say which"):
-        _aligned("MODEL", Exported(True, has_languages=True))
+        check_alignments(Exported(True, has_languages=True), "MODEL")

@@ -33,10 +33,10 @@ def call(translator):
 @pytest.mark.slow
 def test_with_a_beam_the_default_is_the_best_of_the_beam(call, translator, sentences):
     answer = call("serving_default", sentences)
-    ours = translator.translate_batch(sentences, BEAM)
+    ours = translator.answer_batch(sentences, BEAM)
     assert [text.decode() for text in answer["translation"]] == [output.text for output in ours]
     assert answer["score"].tolist() == pytest.approx([output.score for output in ours], abs=1e-4)
-    greedy = translator.translate_batch(sentences)
+    greedy = translator.answer_batch(sentences)
     assert [output.score for output in greedy] != pytest.approx(answer["score"].tolist(), abs=1e-2)
 
 

@@ -12,13 +12,13 @@ from support import listing
 from tensorflow.core.protobuf import saved_model_pb2
 
 from keras_transformer import Transformer, Translator
-from keras_transformer.cli.streaming import answer_stream
 from keras_transformer.export.runtime import reason
 from keras_transformer.export.saved_model.export import export_saved_model
 from keras_transformer.export.saved_model.inputs import with_checked_shapes
 from keras_transformer.export.saved_model.loaders import LOADERS
 from keras_transformer.export.saved_model.runtime import SavedModelTranslator
 from keras_transformer.export.saved_model.signatures import make_endpoints
+from keras_transformer.opening.stream import answer_stream
 
 SIGNATURES = ["serving_default", "n_best", "tokens", "beam_tokens", "search"]
 
@@ -122,7 +122,7 @@ def answers(serving, operations, translator, sentences, python):
 
 @pytest.mark.slow
 def test_a_server_without_our_package_gives_the_same(answers, translator, sentences):
-    answer, ours = answers["serving_default"], translator.translate_batch(sentences)
+    answer, ours = answers["serving_default"], translator.answer_batch(sentences)
     texts = [bytes.fromhex(text).decode() for text in answer["translation"]]
     assert texts == [output.text for output in ours]
     assert answer["truncated"] == [output.truncated for output in ours]
@@ -170,7 +170,7 @@ BATCHES = {
 def test_any_batch_gets_its_answers(serve, translator):
     for name, batch in BATCHES.items():
         answers = serve(sentences=tf.constant(batch, tf.string, [len(batch)]))
-        ours = translator.translate_batch(batch)
+        ours = translator.answer_batch(batch)
         texts = [text.decode() for text in answers["translation"].numpy()]
         assert texts == [output.text for output in ours], name
         assert answers["truncated"].numpy().tolist() == [output.truncated for output in ours], name

@@ -74,7 +74,7 @@ def test_tokens_equal_those_of_the_search_without_a_compiler(model, compiled, tr
 @slow
 def test_an_empty_batch_and_odd_sentences(model, compiled, translator):
     for batch in ([], [""], ["in 3 weeks", " ", "x" * 5000, ""]):
-        ours = [output.text for output in translator.translate_batch(batch, compiled[0])]
+        ours = [output.text for output in translator.answer_batch(batch, compiled[0])]
         for signature in ("serving_default", "alignment"):
             answer = model.run(signature, sentences=np.array(batch, object))
             assert [text.decode() for text in answer["translation"]] == ours

@@ -76,7 +76,7 @@ def test_a_sentence_alone_gets_the_same_as_in_a_batch(answer, call):
 @pytest.mark.slow
 def test_it_equals_the_result_of_a_translator(call, doubting):
     beam = Beam(4, length_penalty=1.5, extra_length=None)
-    ours = doubting.translate_batch(SENTENCES, beam)
+    ours = doubting.answer_batch(SENTENCES, beam)
     answer = call(sizes=[4] * 6, penalties=[1.5] * 6, lengths=[LONGEST] * 6)
     assert [text.decode("utf-8", "replace") for text in answer["translation"][:, 0]] == [
         output.text for output in ours

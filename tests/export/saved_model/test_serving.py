@@ -66,7 +66,7 @@ def texts_of(values):
 
 def test_strings_over_grpc_are_translated_as_in_memory(predict, translator, sentences):
     answer = predict("serving_default", sentences=sentences)
-    ours = translator.translate_batch(sentences)
+    ours = translator.answer_batch(sentences)
     assert texts_of(answer["translation"]) == [output.text for output in ours]
     assert answer["truncated"].tolist() == [output.truncated for output in ours]
     assert answer["complete"].tolist() == [output.complete for output in ours]

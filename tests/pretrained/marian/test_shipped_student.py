@@ -59,7 +59,7 @@ def test_a_tflite_file(translator, sentences, tmp_path):
     report = export_litert(translator, tmp_path / "m.tflite", sentences, lengths=[LIMIT])
     assert report["agreement"] == 1
     loaded = LiteRTTranslator(tmp_path / "m.tflite")
-    texts = [best.text for best in loaded.translate_batch(sentences)]
+    texts = [best.text for best in loaded.answer_batch(sentences)]
     assert texts == translator(sentences)
 
 
@@ -80,7 +80,7 @@ def test_exports_end_an_output_where_marian_ends_it(run, student, tmp_path, quan
         export_saved_model(whole, tmp_path / "m", samples)
         exported.append(SavedModelTranslator(tmp_path / "m"))
         for loaded in exported:
-            texts = [best.text for best in loaded.translate_batch(samples)]
+            texts = [best.text for best in loaded.answer_batch(samples)]
             assert texts == whole(samples)
     ids = whole.source_tokenizer.encode(samples).to_list()
     tokens, _ = exported[0].decode(ids)

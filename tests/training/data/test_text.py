@@ -7,8 +7,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from keras_transformer.cli.streaming import answer_stream
+from keras_transformer.opening.stream import answer_stream
 from keras_transformer.tasks import TASKS
+from keras_transformer.tasks.answering import TextAnswering
 from keras_transformer.tasks.results import Translation
 from keras_transformer.text.lines import read_lines, read_parallel
 from keras_transformer.training.data.sources import open_source
@@ -99,8 +100,8 @@ def test_training_reads_lines_like_evaluate_and_predict(tmp_path, tabs):
         rows = zip(*read_parallel(options.train_source, options.train_target), strict=True)
     lines, asked = list(map(tuple, rows)), []
 
-    class Echo:
-        def translate_batch(self, sentences):
+    class Echo(TextAnswering):
+        def answer_batch(self, sentences):
             asked.extend(sentences)
             return [Translation(sentence, 0.0, False) for sentence in sentences]
 

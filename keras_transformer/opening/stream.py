@@ -1,10 +1,11 @@
-"""Streams of lines for `predict` and `score`: one output line per input line, in order."""
+"""Streams of lines: one output line, or more, for each input line, in order."""
 
 import itertools
 from collections.abc import Iterator
 from typing import Any
 
-from keras_transformer.cli.line_searches import Format, OwnSearch
+from keras_transformer.opening.lines import LineFormat, lines_of
+from keras_transformer.tasks.answering import Answering
 from keras_transformer.tasks.incomplete import CUT, INCOMPLETE
 from keras_transformer.tasks.results import Score
 from keras_transformer.text.lines import (
@@ -14,7 +15,7 @@ from keras_transformer.text.lines import (
     without_mark,
 )
 
-PLAIN = Format()
+PLAIN = LineFormat()
 REPEATS = "the text repeats itself: its compression ratio is {:.1f}, above {:g}"
 NOT_SCORED = Score(0.0, 0, False)
 
@@ -36,7 +37,7 @@ def answer_stream(
     Args:
         search, source, warn, window: See `outcomes`.
         target: Binary stream to write, flushed after each window.
-        form: The `Format` of the output.
+        form: The `LineFormat` of the output.
         **how: See `outcomes`.
 
     Returns:
@@ -77,8 +78,8 @@ def outcomes(
     unreadable image, is reported.
 
     Args:
-        search: One of `line_searches`, another function with the same arguments, or an object with
-            a method `translate_batch`. Four attributes are optional. `blank`: whether an empty
+        search: An `Answering`, the result of `lines_of`, or another function with the same
+            arguments. Four attributes are optional. `blank`: whether an empty
             line stays empty. `warning`: a function of a line and its results, which returns what to
             report instead of a cut, or `None`. `parse`: a function that converts a line to the
             argument of the search, and raises a `ValueError` for a bad line. `strict`: whether all
@@ -100,8 +101,8 @@ def outcomes(
     Raises:
         ValueError: For a bad line if `strict`; the error names its number.
     """
-    if hasattr(search, "translate_batch"):
-        search = OwnSearch(search)
+    if isinstance(search, Answering):
+        search = lines_of(search)
     begin, end = bounds or (0, None)
     count, source = begin, itertools.islice(without_mark(source), begin, end)
     while lines := list(itertools.islice(source, window)):

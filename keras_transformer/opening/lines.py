@@ -1,18 +1,17 @@
-"""Functions that answer numbered lines, and the format of their answers.
+"""Answers to numbered lines, and the format in which they are written.
 
-Each function takes the numbers of the lines, their texts, a batch size, and a function that is
-called after each batch with the number of texts so far. For each line it returns a list of results,
-such as `Translation`s or one `Alignment`, or the `ValueError` that explains why there is none.
-`streaming.answer_stream` lists its optional attributes.
+The classes here are functions of the numbers of the lines, their texts, a batch size, and a
+function that is called after each batch with the number of texts so far. For each line they return
+a list of results, such as `Translation`s or one `Alignment`, or the `ValueError` that explains why
+there is none. `stream.outcomes` lists their optional attributes.
 """
 
 import dataclasses
-import functools
-import typing
 from typing import Any
 
 import tensorflow as tf
 
+from keras_transformer.tasks.answering import Answering, PassAnswering
 from keras_transformer.tasks.incomplete import CUT
 from keras_transformer.tasks.strings import encode, map_sorted
 from keras_transformer.text.lines import one_line
@@ -21,20 +20,60 @@ NEARLY_FULL = "the prompt nearly fills the model's {} positions"
 FEW_LEFT = ": at most {} could follow it"
 
 
-@dataclasses.dataclass(frozen=True)
-class Translating:
-    """Base class of functions that translate lines.
+def lines_of(answering, n=None, aligned=False, warn=None) -> Any:
+    """Returns the function that answers the lines of a text.
 
     Args:
-        translator: A pipeline or a loaded export that generates text.
+        answering: An `Answering`.
+        n: Maximum number of results of a line. `None`: the best one.
+        aligned: Whether to return `Alignment`s.
+        warn: Function that is called with a line of text for each gap in a series that is filled.
+            `None`: no warnings.
+    """
+    if aligned:
+        return AlignedLines(answering)
+    if answering.generates:
+        return TextLines(answering, n)
+    if answering.codec.simulates:
+        return answering.codec.lines(answering.run, warn)
+    return PassLines(answering)
+
+
+@dataclasses.dataclass(frozen=True)
+class Lines:
+    """Base class of functions that answer lines.
+
+    Args:
+        answering: An `Answering`.
     """
 
-    translator: typing.Any
+    answering: Answering
+
+
+@dataclasses.dataclass(frozen=True)
+class TextLines(Lines):
+    """Texts that are generated for lines.
+
+    Args:
+        answering: A `TextAnswering`.
+        n: Maximum number of results of a line. `None`: the best one.
+    """
+
+    answering: Any
+    n: int | None = None
 
     @property
     def blank(self) -> bool:
         """`True` if an empty line stays empty."""
-        return self.translator.blank
+        return self.answering.blank
+
+    def __call__(self, numbers, texts, batch_size, progress=None) -> list:
+        """Returns a list of at most `n` results for each line."""
+        how: dict[str, Any] = {"batch_size": batch_size, "progress": progress}
+        how["numbers"] = [number - 1 for number in numbers]  # indices in a list of all lines
+        if self.n is None:
+            return [[result] for result in self.answering.answer(texts, **how)]
+        return self.answering.n_best(texts, self.n, self.answering.search, **how)
 
     def warning(self, text, results) -> str | None:
         """Returns a warning about a prompt after which the model has too few positions.
@@ -47,18 +86,13 @@ class Translating:
             A line of text; `None` if the prompt leaves as many positions as the search may need, or
             two without a limit, or if the text is no prompt.
         """
-        longest = getattr(self.translator, "max_length", None)
-        if (
-            getattr(self, "blank", True)
-            or longest is None
-            or all(result.complete for result in results)
-        ):
+        longest = self.answering.max_length
+        if self.blank or longest is None or all(result.complete for result in results):
             return None
-        search = getattr(self, "search", None) or getattr(self.translator, "search", None)
-        wanted = getattr(search, "max_length", None) or 2
+        wanted = getattr(self.answering.search, "max_length", None) or 2
         if len(text.encode()) + 2 + wanted <= longest:  # a token has at least one byte
             return None
-        ids, *_ = encode(self.translator.tokenizers.source, tf.constant([text]), longest)
+        ids, *_ = encode(self.answering.tokenizers.source, tf.constant([text]), longest)
         left = longest - int(ids.row_lengths()[0]) + 1
         if left >= wanted:
             return None
@@ -68,78 +102,27 @@ class Translating:
 
 
 @dataclasses.dataclass(frozen=True)
-class OwnSearch(Translating):
-    """Translation by the search that an export contains.
-
-    Args:
-        translator: An object with a method `translate_batch`.
-    """
-
-    def __call__(self, numbers, texts, batch_size, progress=None) -> list:
-        """Returns a list of one `Translation` for each line."""
-        results = map_sorted(self.translator.translate_batch, texts, batch_size, progress=progress)
-        return [[result] for result in results]
-
-
-@dataclasses.dataclass(frozen=True)
-class Several(Translating):
-    """Several translations of each line by the beam search of an export.
-
-    Args:
-        translator: An object with a method `n_best_batch`.
-        n: Maximum number of translations of a line.
-    """
-
-    n: int
-
-    def __call__(self, numbers, texts, batch_size, progress=None) -> list:
-        """Returns a list of at most `n` `Translation`s for each line."""
-        n_best = functools.partial(self.translator.n_best_batch, n=self.n)
-        return map_sorted(n_best, texts, batch_size, progress=progress)
-
-
-@dataclasses.dataclass(frozen=True)
-class Searched(Translating):
-    """Translations by any search with the model of a run.
-
-    Args:
-        translator: A `Translator`.
-        search: The search. A sample depends on its line number.
-        n: Maximum number of translations of a line.
-    """
-
-    search: typing.Any
-    n: int = 1
-
-    def __call__(self, numbers, texts, batch_size, progress=None) -> list:
-        """Returns a list of at most `n` `Translation`s for each line."""
-        places = [number - 1 for number in numbers]  # indices in a list of all lines
-        search = self.search
-        return self.translator.n_best(texts, self.n, search, batch_size, places, progress)
-
-
-@dataclasses.dataclass(frozen=True)
-class Answered:
+class PassLines(Lines):
     """Answers by a model that needs one pass, such as a classifier.
 
     Args:
-        model: An object with a method `answer_batch` and a `codec`.
+        answering: A `PassAnswering`.
     """
 
-    model: typing.Any
+    answering: PassAnswering
 
     @property
     def blank(self) -> bool:
         """`True` if an empty line stays empty."""
-        return self.model.codec.blank
+        return self.answering.codec.blank
 
     def parse(self, line) -> Any:
         """Returns the example in a line; raises a `ValueError` for a bad line."""
-        return self.model.codec.parse(line)
+        return self.answering.codec.parse(line)
 
     def __call__(self, numbers, examples, batch_size, progress=None) -> list:
         """Returns for each line a list of one `Result`, or the `ValueError` of its example."""
-        codec = self.model.codec
+        codec = self.answering.codec
         batch_size = min(batch_size, codec.together or batch_size)
         results = map_sorted(self._answer, examples, batch_size, codec.size, progress)
         return [result if isinstance(result, ValueError) else [result] for result in results]
@@ -151,7 +134,7 @@ class Answered:
         answered in halves.
         """
         try:
-            return self.model.answer_batch(batch)
+            return self.answering.answer_batch(batch)
         except ValueError as error:
             if len(batch) == 1:
                 return [self._refusal(batch[0], error)]
@@ -161,30 +144,30 @@ class Answered:
     def _refusal(self, example, error):
         """Returns the error of an example, from the codec if possible: it is more precise."""
         try:
-            self.model.codec.verify(example)
+            self.answering.codec.verify(example)
         except ValueError as better:
             return better
         return error
 
 
 @dataclasses.dataclass(frozen=True)
-class Aligned:
+class AlignedLines(Lines):
     """Translations by greedy search with their alignments.
 
     Args:
-        translator: A `Translator`.
+        answering: A `TextAnswering` that aligns.
     """
 
-    translator: typing.Any
+    answering: Any
 
     def __call__(self, numbers, texts, batch_size, progress=None) -> list:
         """Returns a list of one `Alignment` for each line."""
         how = {"batch_size": batch_size, "progress": progress}
-        return [[result] for result in self.translator.align(texts, **how)]
+        return [[result] for result in self.answering.align(texts, **how)]
 
 
 @dataclasses.dataclass(frozen=True)
-class Format:
+class LineFormat:
     """Format of written results: fields separated by tabs; by default, only the text.
 
     Args:
@@ -226,7 +209,7 @@ class Format:
         if self.scores:
             fields.append(f"{translation.score if translation else 0:.5f}")
         text = one_line(translation.text) if translation else self.nothing
-        fields.append(text if self == Format() else text.replace("\t", " "))
+        fields.append(text if self == LineFormat() else text.replace("\t", " "))
         if self.alignments:
             pairs = result.words() if result else []
             fields.append(" ".join(f"{source}-{target}" for source, target in pairs))

@@ -1,0 +1,1 @@
+"""Runs and exports, opened by path, and what they answer to the lines of a text."""

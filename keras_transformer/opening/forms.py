@@ -1,0 +1,158 @@
+"""Forms in which a trained model is stored, and `open`, which opens any of them."""
+
+import abc
+import importlib
+import importlib.util
+import os
+import pathlib
+from collections.abc import Sequence
+from typing import Any
+
+from keras_transformer.checkpoint_hints import hint
+from keras_transformer.options import OptionError
+from keras_transformer.tasks.answering import Answering
+
+# The package that adds the forms of exports; a run can be opened without it.
+EXPORT = "keras_transformer.export"
+MODEL_KINDS = "a run, a SavedModel, a .tflite file or a folder for CTranslate2"
+MISSING = f"exports are opened by {EXPORT}, which is not installed"
+
+
+class Form(abc.ABC):
+    """A form in which a trained model is stored.
+
+    Attributes:
+        name: Name of the form.
+        title: The form as messages call it, such as `"a SavedModel"`.
+        arguments: Names of the arguments of `open` that apply when it is opened.
+        attends: Whether it may have attention weights.
+    """
+
+    name: str = ""
+    title: str = ""
+    arguments: tuple[str, ...] = ()
+    attends = False
+
+    @classmethod
+    @abc.abstractmethod
+    def fits(cls, path: pathlib.Path) -> bool:
+        """Returns whether a path that exists holds this form, by the names of its files."""
+
+    @classmethod
+    @abc.abstractmethod
+    def open(cls, path: Any, **arguments: Any) -> Answering:
+        """Returns what a path holds.
+
+        Args:
+            path: The path.
+            **arguments: Values of some of the `arguments`, by name.
+
+        Raises:
+            ValueError: If a file is missing or damaged.
+        """
+
+
+class RunForm(Form):
+    """A run, or a list of runs, whose models form an ensemble."""
+
+    name, title, arguments = "run", "a run", ("max_length",)
+
+    @classmethod
+    def fits(cls, path: pathlib.Path) -> bool:  # noqa: D102
+        return any((path / name).exists() for name in ("config.toml", "model.keras", "checkpoints"))
+
+    @classmethod
+    def open(cls, path: Any, **arguments: Any) -> Answering:  # noqa: D102
+        from keras_transformer.tasks import open_run
+
+        return open_run(path, **arguments)
+
+
+def exported_forms() -> list[type[Form]]:
+    """Returns the forms of exports; none if the package that adds them is not installed."""
+    if importlib.util.find_spec(EXPORT) is None:
+        return []
+    return importlib.import_module(f"{EXPORT}.formats").forms()
+
+
+def form_of(path: Any) -> type[Form]:
+    """Returns the form that a path holds.
+
+    Args:
+        path: A path, or a list of the paths of runs.
+
+    Raises:
+        ValueError: If the path does not exist, holds no form of a model, or one of several is not
+            a run.
+    """
+    paths = [*map(pathlib.Path, path)] if isinstance(path, list | tuple) else [pathlib.Path(path)]
+    for path in paths:
+        if not path.exists():
+            raise ValueError(f"{path} does not exist: MODEL is a run or an export.{hint(path)}")
+        if RunForm.fits(path):
+            continue
+        forms = exported_forms()
+        exported = next((form for form in forms if form.fits(path)), None)
+        if exported is None:
+            kinds = MODEL_KINDS if forms else f"a run; {MISSING}"
+            raise ValueError(f"{path} holds no model: MODEL is {kinds}.{hint(path)}")
+        if len(paths) > 1:
+            raise ValueError(f"{path} is not a run: only runs form an ensemble.")
+        return exported
+    return RunForm
+
+
+def open(
+    path: str | os.PathLike | Sequence[str | os.PathLike],
+    *,
+    search: Any = None,
+    source_language: str | None = None,
+    target_language: str | None = None,
+    max_length: int | None = None,
+    shortlist: Any = None,
+    num_threads: int | None = None,
+    num_parallel_calls: int | None = None,
+    compute_type: str | None = None,
+    **settings: Any,
+) -> Answering:
+    """Opens a run or an export.
+
+    Args:
+        path: A run, a SavedModel, a .tflite file or a folder for CTranslate2; or a list of runs,
+            whose models form an ensemble.
+        search: A search to use instead of the model's own; see `Answering.with_search`.
+        source_language, target_language: See `Answering.with_languages`.
+        max_length: Maximum length of inputs and outputs in tokens, only for runs.
+        shortlist: A `Shortlist`, only for runs that generate a text for a text.
+        num_threads, num_parallel_calls: See `LiteRTFile` and `CTranslate2Generator`.
+        compute_type: See `CTranslate2Generator`.
+        **settings: See `Answering.with_settings`.
+
+    Returns:
+        An `Answering`: the pipeline of a run, such as a `Translator`, or an opened export with the
+        same interface.
+
+    Raises:
+        TypeError: If an argument has a wrong type.
+        ValueError: If there is no model at `path`, it is damaged, or an argument has no effect on
+            it; the message names the argument.
+    """
+    form = form_of(path)
+    arguments = {
+        "max_length": max_length,
+        "num_threads": num_threads,
+        "num_parallel_calls": num_parallel_calls,
+        "compute_type": compute_type,
+    }
+    arguments = {name: value for name, value in arguments.items() if value is not None}
+    for name, value in arguments.items():
+        if name not in form.arguments:
+            reason = f"has no effect on {path}, {form.title}. Received: {name}={value!r}."
+            raise OptionError(name, reason)
+    opened = form.open(path, **arguments)
+    if shortlist is not None:
+        opened = opened.with_shortlist(shortlist)
+    if search is not None:
+        opened = opened.with_search(search)
+    opened = opened.with_languages(source_language, target_language)
+    return opened.with_settings(**settings) if settings else opened
