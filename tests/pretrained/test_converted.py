@@ -90,16 +90,16 @@ def test_the_rules_for_outputs_come_from_the_file_in_the_run(tmp_path):
     ("content", "message"),
     [
         slow(
-            '{"banned_ids": [99999]}',
+            '{"rules": {"banned_ids": [99999]}}',
             "json does not fit the model: `banned_ids` must be ids of the",
         ),
         slow(
-            '{"silent_ids": 3}', "json does not fit the model: `silent_ids` must be a list of ids"
+            '{"rules": {"silent_ids": 3}}', "json is damaged .*`silent_ids` must be a list of ids"
         ),
         slow(
             '{"search": {"search": "best"}}', "json is damaged .*`search` must be one of greedy, b"
         ),
-        slow('{"beams": 3}', "json is damaged .*beams"),
+        slow('{"rules": {"beams": 3}}', "json is damaged .*beams"),
         ("[3]", "json is damaged"),
     ],
 )
