@@ -2,6 +2,7 @@
 
 import dataclasses
 import typing
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -57,7 +58,7 @@ class BestPath(BestPathSettings, Limited):
     def terms(self, tokens: Tensor, positions: Tensor) -> Tensor:  # noqa: D102
         return positions
 
-    def check(self, vocabulary, longest, n_best=1) -> None:  # noqa: D102
+    def check(self, vocabulary: Any, longest: int, n_best: int = 1) -> None:  # noqa: D102
         super().check(vocabulary, longest, n_best)
         _check_no_prompt(vocabulary)
 
