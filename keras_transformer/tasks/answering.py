@@ -296,7 +296,7 @@ class PassAnswering(Answering):
 
     @property
     def has_languages(self) -> bool:  # noqa: D102
-        return self.codec.has_languages
+        return self.codec.choices.has_languages
 
     def with_languages(self: Pass, source: str | None = None, target: str | None = None) -> Pass:  # noqa: D102
         if not self.has_languages or source is target is None:

@@ -38,9 +38,9 @@ from keras_transformer.export import (
     export_ctranslate2,
     export_litert,
     export_saved_model,
-    open_ctranslate2,
 )
 from keras_transformer.export.ctranslate2 import answered
+from keras_transformer.export.ctranslate2.opened import open_ctranslate2
 from keras_transformer.installation import install_hint
 from keras_transformer.pretrained.read import read_checkpoint
 from keras_transformer.tasks.embedding.embedder import TextVector

@@ -149,7 +149,7 @@ def test_one_graph_serves_all_languages_and_limits(name, tmp_path, monkeypatch):
 
 def test_a_model_without_languages_refuses_them(tmp_path):
     opus_folders.write_folder(tmp_path)
-    with pytest.raises(ValueError, match=r"`target_language` must be None for a model without"):
+    with pytest.raises(ValueError, match=r"`target_language` has no effect: the languages are"):
         from_pretrained(tmp_path).with_languages(target="de")
 
 

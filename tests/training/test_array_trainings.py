@@ -220,7 +220,7 @@ def test_wrong_images_are_reported(finished):
         recognizer([good, good, good / 255], batch_size=2)
     with pytest.raises(ValueError, match="image 1: is not a readable PNG or JPEG image"):
         recognizer([b"no image"])
-    with pytest.raises(TypeError, match="`images` must be a list of images. Received: 'x.png'"):
+    with pytest.raises(ValueError, match="x.png: cannot be read: No such file or directory"):
         recognizer("x.png")
 
 

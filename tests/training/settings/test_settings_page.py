@@ -9,7 +9,7 @@ import time
 import pytest
 from click.testing import CliRunner
 
-from keras_transformer import TransformerConfig
+from keras_transformer import TransformerConfig, variants
 from keras_transformer.cli.main import cli
 from keras_transformer.tasks import TASKS
 from keras_transformer.training.settings.model_sections import model_settings
@@ -17,7 +17,16 @@ from keras_transformer.training.settings.page import as_markdown, as_text, table
 from keras_transformer.training.settings.schema import DATA_KINDS, ModelSettings, Settings
 from keras_transformer.training.settings.training_sections import LoraSettings
 
+PACKAGE = "keras_transformer."
 ROOT = pathlib.Path(__file__).resolve().parents[3]
+
+
+@pytest.fixture(autouse=True)
+def kinds_of_the_package(monkeypatch):
+    """Without those that other tests have registered."""
+    for option, kinds in variants.KINDS.items():
+        ours = {name: kind for name, kind in kinds.items() if kind.__module__.startswith(PACKAGE)}
+        monkeypatch.setitem(variants.KINDS, option, ours)
 
 
 def by_name():
