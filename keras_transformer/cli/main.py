@@ -25,6 +25,7 @@ from keras_transformer.cli.help import GroupedCommand, count, option
 from keras_transformer.cli.places import check_folder, new_folder
 from keras_transformer.cli.plot import plot
 from keras_transformer.cli.predict import predict
+from keras_transformer.cli.prompt_end import ends_promptly
 from keras_transformer.cli.search_options import (
     CTC,
     OF_GREEDY_OR_BEAM,
@@ -204,12 +205,13 @@ def evaluate(runs, source, reference, split, shortlist, **options) -> None:
         what = "line" if source else "example"
         options["report_incomplete"] = lambda number: warn(f"{what} {number}: {INCOMPLETE}")
     options = {key: options[key] for key in task.evaluation_options}
-    if shortlist:
-        options["pipeline"] = with_shortlist(open_run(run), shortlist, name)
-    if source:
-        results = evaluate_files(run, source, reference, **options)
-    else:
-        results = evaluate_split(run, split, **options)
+    with ends_promptly():
+        if shortlist:
+            options["pipeline"] = with_shortlist(open_run(run), shortlist, name)
+        if source:
+            results = evaluate_files(run, source, reference, **options)
+        else:
+            results = evaluate_split(run, split, **options)
     click.echo(json_text(results))
 
 
@@ -241,15 +243,10 @@ def score(runs, source, target, batch_size, strict) -> None:
     from keras_transformer.text.lines import count_parallel
 
     count_parallel(source, target)  # before the model is loaded
-    score_files(
-        Translator.from_run(list(runs)),
-        source,
-        target,
-        standard("stdout"),
-        warn,
-        batch_size=batch_size,
-        strict=strict,
-    )
+    how = {"batch_size": batch_size, "strict": strict}
+    with ends_promptly():
+        translator = Translator.from_run(list(runs))
+        score_files(translator, source, target, standard("stdout"), warn, **how)
 
 
 cli.add_command(predict)

@@ -22,6 +22,7 @@ from keras_transformer.cli.command import (
 from keras_transformer.cli.help import option
 from keras_transformer.cli.opened import check_files, open_lines
 from keras_transformer.cli.places import check_folder, check_output
+from keras_transformer.cli.prompt_end import ends_promptly
 from keras_transformer.cli.search_options import BEAMS, make_search, search_options
 from keras_transformer.cli.shortlist import SHORTLIST
 from keras_transformer.files import replacing
@@ -235,7 +236,11 @@ def predict(
     )
     models, files = _split(models)
     _check_files_of(source, target, files, shard, stream, subtitles)
-    with _lines(source, files) as lines, _output(None if subtitles else target) as output:
+    with (
+        _ending(stream, target, subtitles),
+        _lines(source, files) as lines,
+        _output(None if subtitles else target) as output,
+    ):
         window = 1 if lines.isatty() else 2048
         search = open_lines(
             list(models),
@@ -260,6 +265,14 @@ def predict(
         with _progress(lines, target, source, files, bounds) as progress:
             how.update(window=window, form=form, progress=progress)
             answer_stream(search, lines, output, warn, **how)
+
+
+def _ending(stream, target, subtitles):
+    """Lets a signal end the command soon; with --stream it only ends the recording."""
+    if stream:
+        return contextlib.nullcontext()
+    folders = [] if target is None else [os.path.dirname(target) or "."]
+    return ends_promptly(*folders, *([target] if subtitles and target is not None else []))
 
 
 def _progress(lines, target, source, files, bounds):

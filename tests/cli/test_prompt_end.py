@@ -54,6 +54,55 @@ def test_a_signal_ends_the_process_during_a_long_call(number, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["kept"]
 
 
+COMMAND = """
+import hashlib, signal, sys
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from keras_transformer.cli import main, predict
+from keras_transformer.opening import stream
+from keras_transformer.tasks import translator
+from keras_transformer.training import evaluate
+
+
+def blocks(*args, **kwargs):
+    print("ready", flush=True)
+    hashlib.pbkdf2_hmac("sha256", b"", b"", 300_000_000)
+
+
+predict.open_lines = evaluate.evaluate_files = stream.score_files = blocks
+translator.Translator.from_run = lambda *args: None
+main.search_of_run = lambda *args: None
+main.main()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no such signals")
+@pytest.mark.parametrize("command", ["translate", "evaluate", "score"])
+def test_a_signal_ends_a_command_during_a_long_search(command, tmp_path, monkeypatch):
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "config.toml").write_text(
+        'task.kind = "translation"\ndata.source = "cldr"\n'
+    )
+    (tmp_path / "in.txt").write_text("in 17 weeks\n")
+    options = {
+        "translate": ["--input", "in.txt", "--output", "out.txt"],
+        "evaluate": ["--source", "in.txt", "--reference", "in.txt"],
+        "score": ["--source", "in.txt", "--target", "in.txt"],
+    }[command]
+    before = {*tmp_path.iterdir()}
+    words = [sys.executable, "-c", COMMAND, command, "run", *options]
+    with subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.PIPE) as process:
+        try:
+            assert process.stdout.readline() == b"ready\n"
+            time.sleep(0.3)
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(timeout=30) == 128 + signal.SIGTERM
+        finally:
+            process.kill()
+    assert {*tmp_path.iterdir()} == before
+
+
 def test_a_block_that_ends_in_time_decides_about_the_end(tmp_path):
     """The exception of the signal's handler passes on, and the signals are as before."""
     before = signal.set_wakeup_fd(-1)
