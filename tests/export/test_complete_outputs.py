@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 from click.testing import CliRunner
 
-from keras_transformer import Beam, Greedy, Transformer, Translator
+from keras_transformer import Beam, Greedy, SearchOptions, Transformer, Translator
 from keras_transformer.cli.main import cli
 from keras_transformer.export import export_ctranslate2, export_litert, export_saved_model
 from keras_transformer.export.ctranslate2.opened import open_ctranslate2
@@ -71,7 +71,8 @@ def test_signatures_of_a_saved_model(forced, pipelines, tmp_path):
     source, *_ = pipeline.encode(tf.constant([text for text in TEXTS if text]))
     signatures = tf.saved_model.load(path).signatures
     for name, kind, count in (("tokens", GREEDY, 1), ("beam_tokens", BEAM, 4)):
-        expected = kind(pipeline.model, source, count, LIMIT).complete.numpy()
+        options = SearchOptions(n_best=count, cache_length=LIMIT)
+        expected = kind(pipeline.model, source, options).complete.numpy()
         found = signatures[name](source=source)["complete"]
         assert found.dtype == tf.bool
         np.testing.assert_array_equal(found, np.reshape(expected, found.shape))
