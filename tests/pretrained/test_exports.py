@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 from opus_folders import CODES, write_folder
 
-from keras_transformer import Beam, Greedy, Translator
+from keras_transformer import Beam, Greedy, SearchOptions, Translator
 from keras_transformer.export.ctranslate2.export import export_ctranslate2
 from keras_transformer.export.ctranslate2.translator import CTranslate2Translator
 from keras_transformer.export.litert.export import export_litert
@@ -94,7 +94,9 @@ def test_a_folder_for_ctranslate2(translator, tmp_path):
     loaded = CTranslate2Translator(tmp_path / "m")
     ids = translator.source_tokenizer.encode(SENTENCES)
     tokens, scores = loaded.decode(ids.to_list())
-    expected = translator.greedy(translator.model, ids.to_tensor(translator.model.config.pad_id))
+    source = ids.to_tensor(translator.model.config.pad_id)
+    options = SearchOptions(cache_length=translator.max_length)
+    expected = translator.greedy(translator.model, source, options)
     np.testing.assert_array_equal(tokens, expected.tokens)
     np.testing.assert_allclose(scores, expected.scores, rtol=0, atol=1e-4)
     assert (tokens[:, 0, 8] == translator.model.config.eos_id).any()
