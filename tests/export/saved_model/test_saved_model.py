@@ -70,6 +70,7 @@ def serve(serving):
     return tf.saved_model.load(serving[0] / "1").signatures["serving_default"]
 
 
+@pytest.mark.slow
 def test_the_report_states_what_was_written_and_checked(serving, sentences):
     directory, report = serving
     assert report["path"] == str(directory / "1")
@@ -79,6 +80,7 @@ def test_the_report_states_what_was_written_and_checked(serving, sentences):
     assert json.loads(json.dumps(report)) == report
 
 
+@pytest.mark.slow
 def test_the_folder_has_the_layout_of_tensorflow_serving(serving):
     directory, _ = serving
     assert os.listdir(directory) == ["1"]
@@ -98,6 +100,7 @@ def umask():
     return value
 
 
+@pytest.mark.slow
 def test_strings_in_strings_and_scores_out(serve):
     inputs = serve.structured_input_signature[1]
     assert inputs == {"sentences": tf.TensorSpec([None], tf.string, "sentences")}
@@ -177,6 +180,7 @@ def test_any_batch_gets_its_answers(serve, translator):
         assert len(texts) == len(batch), name
 
 
+@pytest.mark.slow
 def test_bytes_that_are_not_utf8_do_not_affect_their_neighbours(serve):
     batch = [b"in 17 weeks", b"in \xff\xfe 17 weeks", b"\x80", b"\xed\xa0\x80"]
     together = serve(sentences=tf.constant(batch))["translation"].numpy()
