@@ -152,8 +152,8 @@ class OutputRules(PartConfig):
     )
     detect_language: bool = option(
         False,
-        """Whether the most probable one of `language_ids` replaces the language in `prompt_ids`,
-        for every recording.""",
+        """Replaces the language in `prompt_ids` by the most probable one of `language_ids`, for
+        every recording.""",
         set_by="vocabulary",
     )
     no_speech_id: OptionalNumber = option(

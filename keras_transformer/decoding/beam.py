@@ -224,12 +224,12 @@ class BeamStep:
 
     @property
     def by_score(self) -> bool:
-        """Whether the search of a sentence stops by score instead of by count."""
+        """`True` if the search of a sentence stops by score instead of by count."""
         return self.beam.stopping == "score"
 
     @property
     def narrowing(self) -> bool:
-        """Whether the beam shrinks by one for every finished hypothesis."""
+        """`True` if the beam shrinks by one for every finished hypothesis."""
         return self.beam.stopping == "narrow"
 
     def beginning(self, batch, positions, predictor_state, read=None) -> BeamState:

@@ -1,4 +1,4 @@
-"""What reads the other positions in a block, as values: to add one, add a file with its class."""
+"""Mixers, which read the other positions in a block, as values: to add one, add a file here."""
 
 from keras_transformer.mixers.mixer import Mixer
 from keras_transformer.mixers.self_attention import SelfAttention
