@@ -109,7 +109,7 @@ class Format:
                 from an export.
             ValueError: If an option has no effect on the pipeline.
         """
-        if getattr(pipeline.model, "is_exported", False):
+        if not hasattr(pipeline, "model") or getattr(pipeline.model, "is_exported", False):
             raise ExportError(
                 "A pipeline that was opened from an export cannot be exported. Open the run that "
                 "it was exported from."

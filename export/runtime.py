@@ -16,7 +16,7 @@ from keras_transformer.options import OptionError
 from keras_transformer.tasks.answering import TextAnswering
 from keras_transformer.tasks.graphs import STRINGS, traced_once
 from keras_transformer.tasks.results import COMPLETE, Alignment, to_best, to_n_best
-from keras_transformer.tasks.strings import map_sorted, read_strings, write_strings
+from keras_transformer.tasks.strings import check_sentences, map_sorted, read_strings, write_strings
 
 Kind = TypeVar("Kind", bound="OpenGenerator")
 
@@ -88,7 +88,7 @@ class OpenGenerator(TextAnswering):
 
     def _generate(self, sentences, n=1, **options):
         """Returns the results of `generate_strings` and `complete`; `options` are for `find`."""
-        check_strings(sentences)
+        sentences = check_sentences(sentences)
         graphs = self._graphs
         if graphs is None or graphs.tokenizers is not self.tokenizers:
             self._graphs = graphs = StringGraphs(self.tokenizers, self.max_length, self.blank)
@@ -249,13 +249,6 @@ def check_threads(**numbers) -> None:
             raise ValueError(
                 f"`{name}` must be an integer of at least 1. Received: {name}={number!r}."
             )
-
-
-def check_strings(sentences) -> None:
-    """Raises `TypeError` unless `sentences` is a list of strings."""
-    listed = isinstance(sentences, (list, tuple))
-    if not listed or not all(isinstance(sentence, str) for sentence in sentences):
-        raise TypeError(f"`sentences` must be a list of strings. Received: {sentences!r}.")
 
 
 def reason(error) -> str:

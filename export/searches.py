@@ -15,6 +15,24 @@ def traced(search) -> Callable:
     return tf.function(search, input_signature=search.inputs, autograph=False)
 
 
+def check_fixed(beam, held, path) -> None:
+    """Raises a `ValueError` if a beam differs from an export's in what the export fixes.
+
+    Args:
+        beam: The `Beam` to search with.
+        held: The `Beam` of the export.
+        path: The export, for the error.
+    """
+    for name in ("normalization", "stopping", "min_length"):
+        ours, theirs = getattr(beam, name), getattr(held, name)
+        if ours != theirs:
+            shown = f'"{theirs}"' if isinstance(theirs, str) else theirs
+            raise ValueError(
+                f"`{name}` of the beam of {path} is {shown}, which is fixed in the export. "
+                f"Received: search={beam!r}."
+            )
+
+
 @dataclasses.dataclass(frozen=True)
 class ModelSearch:
     """A search of a model, called with token ids `[B, S]`.

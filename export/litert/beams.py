@@ -6,6 +6,7 @@ from keras_transformer.decoding import Beam, Greedy
 from keras_transformer.decoding.stored import as_dict, from_dict
 from keras_transformer.export.formats import FORMATS
 from keras_transformer.export.litert.packed import SIGNATURES, STRINGS
+from keras_transformer.export.searches import check_fixed
 
 BEAM, DEFAULT = "beam", "default_search"  # in the metadata
 
@@ -93,14 +94,7 @@ def search_in(metadata, search, kind, path) -> Any:
             f"Export it again with --beam {search.size}."
         )
     check_beam(search, kind)
-    for name in ("normalization", "stopping", "min_length"):
-        ours, theirs = getattr(search, name), getattr(held, name)
-        if ours != theirs:
-            shown = f'"{theirs}"' if isinstance(theirs, str) else theirs
-            raise ValueError(
-                f"`{name}` of the beam of {path} is {shown}, which is fixed in the export. "
-                f"Received: search={search!r}."
-            )
+    check_fixed(search, held, path)
     return search
 
 

@@ -5,9 +5,9 @@ import numpy as np
 from keras_transformer.export.litert.engines import INTERPRETED_WITH_TEXT
 from keras_transformer.export.litert.packed import STRINGS, FixedSignature
 from keras_transformer.export.litert.runtime import LiteRTGenerator
-from keras_transformer.export.runtime import check_strings
 from keras_transformer.tasks.answering import Answering
 from keras_transformer.tasks.results import COMPLETE, Translation
+from keras_transformer.tasks.strings import check_sentences
 
 
 class LiteRTStringTranslator(LiteRTGenerator):
@@ -42,8 +42,7 @@ class LiteRTStringTranslator(LiteRTGenerator):
             signature: The signature to run, one of `signatures`. `None`: for each sentence the
                 shortest that fits it.
         """
-        check_strings(inputs)
-        signatures = self._choices(signature)
+        inputs, signatures = check_sentences(inputs), self._choices(signature)
         return [self._translate(sentence, signatures) for sentence in inputs]
 
     def _translate(self, sentence, signatures):
@@ -60,7 +59,8 @@ class LiteRTStringTranslator(LiteRTGenerator):
             extra = longest if extra is None else min(extra, longest)
             controls["extra_length"] = np.array([extra], np.int32)
             controls["length_penalty"] = np.array([self.search.length_penalty], np.float32)
-        sentence = np.array([sentence.encode()], object)
+        sentence = sentence if isinstance(sentence, bytes) else sentence.encode()
+        sentence = np.array([sentence], object)
         outputs = self.run_signature(signature.name, sentence=sentence, **controls)
         text, score, truncated, complete = (
             outputs[name].item() for name in (self.output, "score", "truncated", COMPLETE)

@@ -17,6 +17,7 @@ from keras_transformer.export.formats import FORMATS
 from keras_transformer.export.place_checks import SAVED_MODEL, versions
 from keras_transformer.export.runtime import OpenGenerator, changed, reason, refusals
 from keras_transformer.export.saved_model.metadata import read_beam, read_codec
+from keras_transformer.export.searches import check_fixed
 from keras_transformer.options import OptionError
 from keras_transformer.tasks import TASKS
 from keras_transformer.tasks.answering import PassAnswering
@@ -44,15 +45,15 @@ class SavedModelTranslator(OpenGenerator):
         source_language, target_language: Codes of languages for the signature `languages`, only
             without a `search`. `None`: the defaults of the export.
         search: A `Beam` whose `size`, `length_penalty` and `max_length` are passed to the signature
-            `search`. Its other settings are fixed by the export, except that outputs have no
-            limit that depends on the source (`extra_length=None`). `None`: the searches of
-            `serving_default` and `n_best`.
+            `search`. Its other settings must be those of the export, see `beam_with`, except that
+            outputs have no limit that depends on the source (`extra_length=None`). `None`: the
+            searches of `serving_default` and `n_best`.
 
     Raises:
         TypeError: If `search` is not a `Beam`.
-        ValueError: If there is no SavedModel, or it was exported from a model that does not
-            generate text. If the beam is larger than the exported one, the first call raises the
-            error.
+        ValueError: If there is no SavedModel, it was exported from a model that does not generate
+            text, or it fixes another value of a setting of the beam. If the beam is larger than the
+            exported one, the first call raises the error.
     """
 
     opened_with = FORMATS["saved-model"].opened_with
@@ -78,6 +79,8 @@ class SavedModelTranslator(OpenGenerator):
         """Raises a `ValueError` if the SavedModel has no signature for the search or languages."""
         if self.search is not None and "search" not in self._model.signatures:
             raise ValueError(f"{self.path} has no signature `search` for a beam. Export it again.")
+        if self.search is not None:
+            check_fixed(self.search, self.beam or Beam(), self.path)
         if any(self._languages) and not self.has_languages:
             raise ValueError(f"{self.path} has no signature `languages`: its languages are fixed.")
         if any(self._languages) and self.search is not None:

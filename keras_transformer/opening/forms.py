@@ -82,10 +82,14 @@ def form_of(path: Any) -> type[Form]:
         path: A path, or a list of the paths of runs.
 
     Raises:
+        TypeError: If `path` is something else.
         ValueError: If the path does not exist, holds no form of a model, or one of several is not
             a run.
     """
-    paths = [*map(pathlib.Path, path)] if isinstance(path, list | tuple) else [pathlib.Path(path)]
+    paths = path if isinstance(path, list | tuple) else [path]
+    if not all(isinstance(path, str | os.PathLike) for path in paths):
+        raise TypeError(f"`path` must be a path or a list of paths. Received: {path!r}.")
+    paths = [*map(pathlib.Path, paths)]
     for path in paths:
         if not path.exists():
             raise ValueError(f"{path} does not exist: MODEL is a run or an export.{hint(path)}")

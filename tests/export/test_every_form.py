@@ -10,7 +10,7 @@ from pipelines import write_run
 
 import keras_transformer
 from keras_transformer import Answering, Beam, Greedy, Sample, Shortlist
-from keras_transformer.export import export_ctranslate2
+from keras_transformer.export import ExportError, export_ctranslate2
 from keras_transformer.opening import forms
 from keras_transformer.options import OptionError
 from keras_transformer.tasks import TASKS
@@ -106,6 +106,34 @@ def test_answers_have_scores_in_the_order_of_the_inputs(opened, translator):
     scores = [one.score for one in expected]
     assert [one.score for one in results] == pytest.approx(scores, abs=1e-4)
     assert type(opened.answer(ONE)) is type(translator.answer(ONE)) and counts == [2, 3]
+
+
+def test_strings_may_be_bytes(opened):
+    assert opened(ONE.encode()) == opened(ONE)
+    assert opened([ONE.encode(), OTHER]) == opened(one for one in (ONE, OTHER))
+
+
+def test_a_setting_of_a_beam_that_an_export_fixes_is_refused(opened, form):
+    beam = Beam(4, min_length=3)
+    if form == "run":
+        assert opened.with_search(beam).search == beam
+        return
+    message = {
+        "saved-model": "^`min_length` of the beam of .* is 1, which is fixed in the export",
+        "litert": "exported for greedy search only",
+        "ctranslate2": "^`normalization` of a beam in CTranslate2 must be",
+    }[form]
+    with pytest.raises(ValueError, match=message):
+        opened.with_search(beam)
+
+
+@SLOW
+def test_an_export_is_not_exported_again(opened, form, tmp_path):
+    if form == "run":
+        return
+    with pytest.raises(ExportError, match="opened from an export cannot be exported"):
+        export_ctranslate2(opened, tmp_path / "again", [ONE])
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("wrong", [7, None, [7], ["in 3", None]])
@@ -249,6 +277,12 @@ def test_several_paths_are_runs(paths, translator):
     assert len(both.models) == 2 and both(ONE) == translator(ONE)
     with pytest.raises(ValueError, match="is not a run: only runs form an ensemble"):
         keras_transformer.open([run, paths("litert")])
+
+
+@pytest.mark.parametrize("path", [None, 7, ["a", None], {"a": 1}])
+def test_a_path_of_another_type_is_refused(path):
+    with pytest.raises(TypeError, match=r"^`path` must be a path or a list of paths\. Received: "):
+        keras_transformer.open(path)
 
 
 def test_paths_without_a_model_are_reported(tmp_path):

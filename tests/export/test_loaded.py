@@ -309,7 +309,7 @@ def test_wrong_numbers_are_refused(file, options, message):
         LiteRTTranslator(file, **options)
 
 
-@pytest.mark.parametrize("wrong", ["in 3 weeks", [1], [None], ["in 3", b"weeks"], 7, None])
+@pytest.mark.parametrize("wrong", ["in 3 weeks", [1], [None], ["in 3", 7], 7, None])
 def test_inputs_that_are_not_sentences_are_refused(file, wrong):
     with pytest.raises(TypeError, match="`sentences` must be a list of strings. Received: "):
         LiteRTTranslator(file).answer_batch(wrong)
