@@ -1,10 +1,13 @@
 """Fixtures of all tests: one thread, no GPU, a fixed seed, small models and the real data."""
 
+import functools
 import gc
 import itertools
 import os
 import pathlib
 import random
+import sys
+import typing
 
 # Set before TensorFlow is imported. Tests check numbers, not speed, and may share the machine.
 for _name in ("OMP_NUM_THREADS", "TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS"):
@@ -25,10 +28,19 @@ def pytest_configure(config):
 
     _share_one_stack()
 
-    # Graphs consist of many objects; searching all of them for garbage again and again takes a
-    # fifth of the time.
+    if sys.version_info < (3, 12):  # later versions look these up once for each class as well
+        typing._get_protocol_attrs = functools.cache(typing._get_protocol_attrs)
+    gc.disable()  # until all tests are collected
+
+
+def pytest_collection_finish():
+    """Lets garbage be collected rarely, and only what tests make.
+
+    Graphs consist of many objects; searching all of them again and again takes a fifth of the time.
+    """
     gc.freeze()
-    gc.set_threshold(100_000, 20, 20)
+    gc.set_threshold(50_000, 20, 50)
+    gc.enable()
 
 
 def _share_one_stack():
