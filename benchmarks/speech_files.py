@@ -66,7 +66,7 @@ def commands(speech, folder, kinds):
 
 def write_checkpoint(speech, folder):
     """Writes a folder like Whisper's, and the recording."""
-    from keras_transformer.audio.wav import encode_wav
+    from keras_transformer.tasks.speech_recognition.audio.wav import encode_wav
 
     shape = whisper_checkpoint.Shape(
         speech.d_model, speech.num_heads, dict.fromkeys(POSITIONS, speech.num_layers), POSITIONS,

@@ -53,11 +53,14 @@ from .positions import (
 from .layers.inputs.embedding import PositionalEmbedding as PositionalEmbedding
 from .layers.inputs.patches import PatchEmbedding as PatchEmbedding
 from .layers.inputs.series import SeriesEmbedding as SeriesEmbedding
-from .layers.inputs.frames import FrameEmbedding as FrameEmbedding, FrameMask as FrameMask
+from .tasks.speech_recognition.layers import (
+    FrameEmbedding as FrameEmbedding,
+    FrameMask as FrameMask,
+)
 from .layers.blocks.encoder import Encoder as Encoder, EncoderBlock as EncoderBlock
 from .layers.blocks.decoder import Decoder as Decoder, DecoderBlock as DecoderBlock
 from .models.transformer import Transformer as Transformer
-from .models.speech_transformer import SpeechTransformer as SpeechTransformer
+from .tasks.speech_recognition.model import SpeechTransformer as SpeechTransformer
 from .models.snow import SnowAccount as SnowAccount
 from .models.language_model import LanguageModel as LanguageModel
 from .models.masked_language_model import MaskedLanguageModel as MaskedLanguageModel

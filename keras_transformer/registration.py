@@ -7,9 +7,10 @@ import sys
 from typing import Any
 
 MODELS = (
-    *("transformer", "language_model", "classifier", "token_classifier", "span_predictor"),
-    *("image_classifier", "series_regressor", "embedder", "masked_language_model"),
-    "speech_transformer",
+    *("models.transformer", "models.language_model", "models.classifier"),
+    *("models.token_classifier", "models.span_predictor", "models.image_classifier"),
+    *("models.series_regressor", "models.embedder", "models.masked_language_model"),
+    "tasks.speech_recognition.model",
 )
 
 
@@ -72,4 +73,4 @@ class _Loader:
 def import_models() -> None:
     """Imports every model and with it all layers; importing a layer registers it."""
     for name in MODELS:
-        importlib.import_module(f"keras_transformer.models.{name}")
+        importlib.import_module(f"keras_transformer.{name}")

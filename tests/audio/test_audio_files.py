@@ -5,9 +5,9 @@ import sys
 import numpy as np
 import pytest
 
-from keras_transformer.audio.files import read_audio
-from keras_transformer.audio.wav import encode_wav, read_wav
 from keras_transformer.installation import install_hint
+from keras_transformer.tasks.speech_recognition.audio.files import read_audio
+from keras_transformer.tasks.speech_recognition.audio.wav import encode_wav, read_wav
 
 TONE = (np.sin(np.arange(800) / 9) * 0.5).astype(np.float32)
 

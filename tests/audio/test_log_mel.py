@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_transformer.audio.log_mel import LogMel
+from keras_transformer.tasks.speech_recognition.audio.log_mel import LogMel
 
 PYTHON = os.environ.get("KERAS_TRANSFORMER_TRANSFORMERS", sys.executable)
 RATE = 16_000

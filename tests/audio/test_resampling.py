@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from keras_transformer.audio.resampling import change_speed, resample
+from keras_transformer.tasks.speech_recognition.audio.resampling import change_speed, resample
 
 NOISE = np.random.default_rng(2).normal(size=3001)
 

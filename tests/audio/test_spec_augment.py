@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_transformer.audio.spec_augment import num_draws, spec_augment
+from keras_transformer.tasks.speech_recognition.audio.spec_augment import num_draws, spec_augment
 
 LENGTHS = np.array([30, 17, 4, 0])
 OPTIONS = {"time_masks": 2, "max_time_mask": 5, "frequency_masks": 1, "max_frequency_mask": 3}

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_transformer.audio.wav import decode_wav, encode_wav, read_wav
+from keras_transformer.tasks.speech_recognition.audio.wav import decode_wav, encode_wav, read_wav
 
 TONE = np.sin(np.arange(999) / 7).astype(np.float32) * 0.9
 PCM, FLOAT = 1, 3

@@ -6,8 +6,12 @@ import sys
 
 import pytest
 
-from keras_transformer.audio.wer import character_error_rate, error_rates, word_error_rate
 from keras_transformer.installation import install_hint
+from keras_transformer.tasks.speech_recognition.metrics import (
+    character_error_rate,
+    error_rates,
+    word_error_rate,
+)
 
 
 def distance(left, right):

@@ -5,7 +5,7 @@ import random
 import numpy as np
 import pytest
 
-from keras_transformer.audio.windows import merge, split, words_of
+from keras_transformer.tasks.speech_recognition.audio.windows import merge, split, words_of
 
 WORDS = [f"w{number}" for number in range(400)]
 

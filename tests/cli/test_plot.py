@@ -12,10 +12,10 @@ from support import randomise
 from tasks.test_speech_recognizer import RECORDINGS
 
 from keras_transformer import ImageClassifier, ImageClassifierConfig, ImageRecognizer, Run
-from keras_transformer.audio.wav import encode_wav
 from keras_transformer.cli import plot
 from keras_transformer.cli.main import cli
 from keras_transformer.tasks import TASKS
+from keras_transformer.tasks.speech_recognition.audio.wav import encode_wav
 from keras_transformer.training.loop.history import History, columns_of
 
 SENTENCE = "the big dog"

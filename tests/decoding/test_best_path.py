@@ -11,13 +11,13 @@ from searching import by_best_path
 from tasks.test_speech_recognizer import RATE, RECORDINGS
 
 from keras_transformer import BestPath, Run, SearchOptions
-from keras_transformer.audio.log_mel import LogMel
-from keras_transformer.audio.wav import encode_wav
 from keras_transformer.cli.main import cli
 from keras_transformer.config.rules import OutputRules
 from keras_transformer.decoding import Ensemble, Predictor, Prompted, Vocabulary
 from keras_transformer.decoding.stored import as_dict, from_dict
 from keras_transformer.tasks import open_run
+from keras_transformer.tasks.speech_recognition.audio.log_mel import LogMel
+from keras_transformer.tasks.speech_recognition.audio.wav import encode_wav
 
 PAD, BOS, EOS = 0, 2, 3
 LENGTH = 12

@@ -10,13 +10,13 @@ from pipelines import speech_recognizer, write_run
 from tasks.test_speech_recognizer import RATE, RECORDINGS
 
 from keras_transformer import Beam, BestPath
-from keras_transformer.audio.wav import encode_wav
 from keras_transformer.cli.main import cli
 from keras_transformer.export import export_litert, export_saved_model
 from keras_transformer.export.litert.engines import load_interpreter
 from keras_transformer.export.litert.packed import pack, read_model, unpack
 from keras_transformer.export.litert.single_pass import LiteRTSinglePass
 from keras_transformer.export.saved_model.runtime import SavedModelSinglePass
+from keras_transformer.tasks.speech_recognition.audio.wav import encode_wav
 
 pytestmark = pytest.mark.slow
 

@@ -14,11 +14,11 @@ from test_whisper_choices import RATE, recordings, write_varied
 from whisper_folders import IDS, LANGUAGES, START, TASKS
 
 from keras_transformer import Beam, Greedy, SearchOptions, SpeechRecognizer, Transcript
-from keras_transformer.audio.wav import encode_wav
 from keras_transformer.cli.main import cli
 from keras_transformer.decoding import Ensemble
 from keras_transformer.opening.stream import outcomes
 from keras_transformer.pretrained.read import read_checkpoint
+from keras_transformer.tasks.speech_recognition.audio.wav import encode_wav
 from keras_transformer.tasks.speech_recognition.codec import SpeechCodec
 from keras_transformer.tasks.speech_recognition.long_recordings import joined
 from keras_transformer.tasks.speech_recognition.silence import NUMBERS, Silence

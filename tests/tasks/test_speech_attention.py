@@ -6,10 +6,10 @@ import tensorflow as tf
 from pipelines import speech_recognizer, tokenizer
 from tasks.test_speech_recognizer import RECORDINGS
 
-from keras_transformer.audio.log_mel import LogMel
 from keras_transformer.plots.attention_page import attention_page
-from keras_transformer.plots.speech_attention import speech_attention_figure
 from keras_transformer.tasks.speech_recognition.attention import words_of_tokens
+from keras_transformer.tasks.speech_recognition.audio.log_mel import LogMel
+from keras_transformer.tasks.speech_recognition.plots import speech_attention_figure
 from keras_transformer.text.byte_pairs import CHARACTERS
 from keras_transformer.text.tokenizers import ByteBPETokenizer
 

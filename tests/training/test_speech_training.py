@@ -13,14 +13,14 @@ from pipelines import speech_recognizer, tokenizer
 from small_runs import At, assert_same_end, run_quietly
 
 from keras_transformer import BestPath, Greedy, SpeechRecognizer, SpeechTransformerConfig
-from keras_transformer.audio.log_mel import LogMel
-from keras_transformer.audio.wav import encode_wav
-from keras_transformer.audio.wer import error_rates
 from keras_transformer.cli.main import cli
 from keras_transformer.export.errors import ExportError
 from keras_transformer.export.formats import FORMATS
 from keras_transformer.tasks import TASKS
 from keras_transformer.tasks.run import Run
+from keras_transformer.tasks.speech_recognition.audio.log_mel import LogMel
+from keras_transformer.tasks.speech_recognition.audio.wav import encode_wav
+from keras_transformer.tasks.speech_recognition.metrics import error_rates
 from keras_transformer.training.data import encoding
 from keras_transformer.training.data.sources import open_source
 from keras_transformer.training.data.sources.recordings import Recordings

@@ -6,9 +6,9 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from keras_transformer.audio.spec_augment import num_draws, spec_augment
 from keras_transformer.fields import Frames, Tokens
 from keras_transformer.fields.field import Field
+from keras_transformer.tasks.speech_recognition.audio.spec_augment import num_draws, spec_augment
 from keras_transformer.tasks.speech_recognition.features import frames_of
 from keras_transformer.tensors import Tensor
 from keras_transformer.training.data.corpus import Corpus

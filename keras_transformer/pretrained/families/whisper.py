@@ -8,7 +8,6 @@ from keras_transformer.checks import is_integer
 from keras_transformer.config import SpeechTransformerConfig
 from keras_transformer.decoding import Greedy
 from keras_transformer.decoding.generation import Generation
-from keras_transformer.models.speech_transformer import SpeechTransformer
 from keras_transformer.norms import LayerNorm
 from keras_transformer.pretrained.byte_bpe import read_byte_bpe
 from keras_transformer.pretrained.encoder_decoder import (
@@ -27,6 +26,7 @@ from keras_transformer.pretrained.names import TRANSPOSED, Weight, layers
 from keras_transformer.pretrained.settings import CheckpointSettings
 from keras_transformer.pretrained.ties import is_tied
 from keras_transformer.pretrained.whisper_prompt import WhisperPrompt, lacks_names, with_names
+from keras_transformer.tasks.speech_recognition.model import SpeechTransformer
 from keras_transformer.text.smaller_model import PLACEHOLDER
 from keras_transformer.text.tokenizers import Tokenizers
 

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from keras_transformer.audio.windows import words_of
 from keras_transformer.tasks.attention import SOUND, attentions
+from keras_transformer.tasks.speech_recognition.audio.windows import words_of
 from keras_transformer.tasks.speech_recognition.features import frames_of
 
 

@@ -7,15 +7,15 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from keras_transformer.audio.files import SUFFIXES, read_audio
-from keras_transformer.audio.wav import decode_wav, encode_wav
 from keras_transformer.checks import check_positive
-from keras_transformer.config.speech_input import SpeechInput
 from keras_transformer.decoding.hypotheses import NONE
 from keras_transformer.tasks.results import COMPLETE
 from keras_transformer.tasks.single_pass.codec import Codec
 from keras_transformer.tasks.single_pass.guide import Guide
+from keras_transformer.tasks.speech_recognition.audio.files import SUFFIXES, read_audio
+from keras_transformer.tasks.speech_recognition.audio.wav import decode_wav, encode_wav
 from keras_transformer.tasks.speech_recognition.choices import Choices
+from keras_transformer.tasks.speech_recognition.config import SpeechInput
 from keras_transformer.tasks.speech_recognition.guide import guide_of
 from keras_transformer.tasks.speech_recognition.rules import SpeechRules
 from keras_transformer.tasks.speech_recognition.samples import content_of, samples_of
@@ -350,7 +350,7 @@ class SpeechCodec(Codec):
 
     def quality(self, results, references) -> dict[str, float]:
         """Returns the `word_accuracy`, 100 minus the word error rate in percent."""
-        from keras_transformer.audio.wer import word_error_rate
+        from keras_transformer.tasks.speech_recognition.metrics import word_error_rate
 
         texts = [result.transcript for result in results]
         return {"word_accuracy": 100 * (1 - word_error_rate(texts, references))}

@@ -2,8 +2,8 @@
 
 import tensorflow as tf
 
-from keras_transformer.audio.log_mel import LogMel
 from keras_transformer.never import never
+from keras_transformer.tasks.speech_recognition.audio.log_mel import LogMel
 from keras_transformer.tensors import Tensor
 
 BLOCK = 256  # samples

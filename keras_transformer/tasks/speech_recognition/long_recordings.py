@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from keras_transformer.audio import windows
+from keras_transformer.tasks.speech_recognition.audio import windows
 from keras_transformer.tasks.speech_recognition.choices import DETECT, Choices
 from keras_transformer.tasks.speech_recognition.segments import joined_segments
 from keras_transformer.tasks.speech_recognition.transcript import Transcript, Window

@@ -8,23 +8,23 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from keras_transformer.audio.log_mel import LogMel
 from keras_transformer.decoding import Beam, BestPath, Ensemble, Greedy, Prompted, SearchOptions
 from keras_transformer.decoding.beginnings import prompt_lengths
 from keras_transformer.decoding.loop import stages_for
 from keras_transformer.decoding.predictor import Vocabulary
 from keras_transformer.decoding.search import check_search
-from keras_transformer.models.speech_transformer import SpeechTransformer
 from keras_transformer.tasks.answering import Progress
 from keras_transformer.tasks.graphs import traced_once
 from keras_transformer.tasks.pipeline import TextPipeline
 from keras_transformer.tasks.single_pass.pipeline import SinglePass
 from keras_transformer.tasks.speech_recognition import reading
 from keras_transformer.tasks.speech_recognition.attention import SpeechAttention, speech_attention
+from keras_transformer.tasks.speech_recognition.audio.log_mel import LogMel
 from keras_transformer.tasks.speech_recognition.choices import Choices
 from keras_transformer.tasks.speech_recognition.codec import SpeechCodec
 from keras_transformer.tasks.speech_recognition.features import frames_of
 from keras_transformer.tasks.speech_recognition.long_recordings import LongRecordings
+from keras_transformer.tasks.speech_recognition.model import SpeechTransformer
 from keras_transformer.tasks.speech_recognition.rescoring import log_probabilities as rescored
 from keras_transformer.tasks.speech_recognition.silence import NUMBERS, Silence
 from keras_transformer.tasks.speech_recognition.stream import TranscriptStream

@@ -4,7 +4,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from keras_transformer.audio.wav import LOUDEST
+from keras_transformer.tasks.speech_recognition.audio.wav import LOUDEST
 from keras_transformer.tasks.speech_recognition.choices import Choices
 from keras_transformer.tasks.speech_recognition.features import within
 from keras_transformer.tasks.token_rows import assertions

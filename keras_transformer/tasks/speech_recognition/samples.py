@@ -4,9 +4,9 @@ import os
 
 import numpy as np
 
-from keras_transformer.audio.files import read_audio
-from keras_transformer.audio.wav import check_range
 from keras_transformer.files import read_bytes
+from keras_transformer.tasks.speech_recognition.audio.files import read_audio
+from keras_transformer.tasks.speech_recognition.audio.wav import check_range
 
 
 def checked_samples(samples, name) -> np.ndarray:

@@ -4,7 +4,7 @@ import dataclasses
 import math
 from collections.abc import Sequence
 
-from keras_transformer.audio import windows
+from keras_transformer.tasks.speech_recognition.audio import windows
 
 
 @dataclasses.dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from keras_transformer.audio.windows import merge, words_of
+from keras_transformer.tasks.speech_recognition.audio.windows import merge, words_of
 from keras_transformer.tasks.speech_recognition.samples import checked_samples
 from keras_transformer.text.languages import DETECTED
 

@@ -52,7 +52,7 @@ class SpeechRecognitionTask(Task):
 
     def require(self, settings) -> None:  # noqa: D102
         if settings.training.validate_sentences:
-            from keras_transformer.audio.wer import load_jiwer
+            from keras_transformer.tasks.speech_recognition.metrics import load_jiwer
 
             load_jiwer()
 
@@ -72,7 +72,7 @@ class SpeechRecognitionTask(Task):
 
         A recording shorter than a frame, which training leaves out, has an empty transcript.
         """
-        from keras_transformer.audio.wer import error_rates
+        from keras_transformer.tasks.speech_recognition.metrics import error_rates
         from keras_transformer.tasks.speech_recognition.samples import samples_of
 
         speech = pipeline.codec.speech
@@ -103,7 +103,7 @@ class SpeechRecognitionTask(Task):
             `real_time_factor`, the quotient of both; `search`, its name; and `incomplete`, the
             number of transcripts that reached their maximum length.
         """
-        from keras_transformer.audio.wer import error_rates
+        from keras_transformer.tasks.speech_recognition.metrics import error_rates
 
         recordings, references = columns
         pipeline = pipeline if search is None else pipeline.with_search(search)

@@ -21,11 +21,11 @@ from keras_transformer import (
     Transformer,
     Translator,
 )
-from keras_transformer.audio.wav import encode_wav
 from keras_transformer.export import export_litert
 from keras_transformer.export.litert.kernels import Positions
 from keras_transformer.layers.kernels import Kernels
 from keras_transformer.never import never
+from keras_transformer.tasks.speech_recognition.audio.wav import encode_wav
 from keras_transformer.tasks.speech_recognition.features import within
 
 

@@ -7,8 +7,8 @@ import pytest
 import tensorflow as tf
 import tensorflow_datasets as tfds
 
-from keras_transformer.audio.resampling import change_speed
-from keras_transformer.audio.wav import encode_wav, read_wav
+from keras_transformer.tasks.speech_recognition.audio.resampling import change_speed
+from keras_transformer.tasks.speech_recognition.audio.wav import encode_wav, read_wav
 from keras_transformer.training.data.sources import open_source, tfds_speech
 from keras_transformer.training.settings.speech_data import SpeechFilesData, TfdsSpeechData
 

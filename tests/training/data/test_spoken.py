@@ -7,7 +7,7 @@ import fake_espeak
 import numpy as np
 import pytest
 
-from keras_transformer.audio.wav import read_wav
+from keras_transformer.tasks.speech_recognition.audio.wav import read_wav
 from keras_transformer.training.data.sources import open_source, spoken
 from keras_transformer.training.data.sources.speech_files import find_recordings
 from keras_transformer.training.data.sources.spoken import draw_utterances

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import numpy as np
 import tensorflow as tf
 
-from keras_transformer.audio.files import SUFFIXES, read_audio
+from keras_transformer.tasks.speech_recognition.audio.files import SUFFIXES, read_audio
 from keras_transformer.text.lines import read_lines
 from keras_transformer.training.data.sources.base import SPLITS
 from keras_transformer.training.data.sources.recordings import Recordings

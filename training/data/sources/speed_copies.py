@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from keras_transformer.audio.resampling import change_speed
+from keras_transformer.tasks.speech_recognition.audio.resampling import change_speed
 from keras_transformer.training.data.sources.base import Source
 from keras_transformer.training.data.sources.recordings import raggedly
 

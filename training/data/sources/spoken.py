@@ -13,8 +13,8 @@ import tempfile
 
 import babel
 
-from keras_transformer.audio.wav import encode_wav, read_wav
 from keras_transformer.files import draft_of, remove_stale_drafts
+from keras_transformer.tasks.speech_recognition.audio.wav import encode_wav, read_wav
 from keras_transformer.training.data.sources.dice import Dice
 from keras_transformer.training.data.sources.generated import held_out
 from keras_transformer.training.data.sources.phrases import PhraseBook

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import tensorflow_datasets as tfds
 
-from keras_transformer.audio.wav import at_rate
+from keras_transformer.tasks.speech_recognition.audio.wav import at_rate
 from keras_transformer.training.data.sources.base import SPLITS
 from keras_transformer.training.data.sources.recordings import Recordings
 from keras_transformer.training.data.sources.tfds import find_builder, prepare

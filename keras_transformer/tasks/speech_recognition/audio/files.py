@@ -5,9 +5,9 @@ import os
 
 import numpy as np
 
-from keras_transformer.audio.wav import at_rate, read_wav
 from keras_transformer.files import read_bytes
 from keras_transformer.installation import install_hint
+from keras_transformer.tasks.speech_recognition.audio.wav import at_rate, read_wav
 
 SUFFIXES = (".wav", ".flac")
 FLAC = b"fLaC"  # the first bytes of a file

@@ -6,7 +6,7 @@ import keras
 
 from keras_transformer.config import SpeechTransformerConfig
 from keras_transformer.models.encoder_decoder import EncoderDecoderModel
-from keras_transformer.models.inputs.frames import EmbeddedFrames
+from keras_transformer.tasks.speech_recognition.input import EmbeddedFrames
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")

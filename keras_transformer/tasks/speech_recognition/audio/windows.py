@@ -52,7 +52,7 @@ def words_of(text: str) -> list[str]:
         text: The text. White space counts as one space.
 
     Example:
-        >>> from keras_transformer.audio.windows import words_of
+        >>> from keras_transformer.tasks.speech_recognition.audio.windows import words_of
         >>> words_of("on the mat"), words_of("猫は2 匹")
         ([' on', ' the', ' mat'], ['猫', 'は', '2', ' 匹'])
     """

@@ -4,8 +4,12 @@ from typing import Any
 
 import keras
 
-from keras_transformer.layers.inputs.frames import FrameEmbedding, FrameMask, check_frames
 from keras_transformer.models.inputs.model_input import ModelInput
+from keras_transformer.tasks.speech_recognition.layers import (
+    FrameEmbedding,
+    FrameMask,
+    check_frames,
+)
 from keras_transformer.tensors import Tensor
 
 

@@ -25,7 +25,7 @@ def frame_mask(frames: Tensor, stride: int = 1) -> Tensor:
 
     Example:
         >>> import numpy as np
-        >>> from keras_transformer.layers.inputs.frames import frame_mask
+        >>> from keras_transformer.tasks.speech_recognition.layers import frame_mask
         >>> frame_mask(np.array([[[0.5, 0.0], [0.0, 0.1], [0.0, 0.0]]])).numpy().tolist()
         [[[True, True, False]]]
     """

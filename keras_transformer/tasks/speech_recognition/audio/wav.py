@@ -7,8 +7,8 @@ import struct
 import numpy as np
 import tensorflow as tf
 
-from keras_transformer.audio.resampling import resample
 from keras_transformer.files import read_bytes
+from keras_transformer.tasks.speech_recognition.audio.resampling import resample
 from keras_transformer.tensors import Tensor
 
 PCM, FLOAT, EXTENSIBLE = 1, 3, 0xFFFE
