@@ -10,10 +10,10 @@ from .config import (
     MaskedLanguageModelConfig as MaskedLanguageModelConfig,
     SeriesConfig as SeriesConfig,
     SpanPredictorConfig as SpanPredictorConfig,
-    SpeechTransformerConfig as SpeechTransformerConfig,
     TokenClassifierConfig as TokenClassifierConfig,
     TransformerConfig as TransformerConfig,
 )
+from .tasks.speech_recognition.config import SpeechTransformerConfig as SpeechTransformerConfig
 from .layers.masks import (
     PaddingMask as PaddingMask,
     causal_mask as causal_mask,

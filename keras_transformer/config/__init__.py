@@ -10,7 +10,6 @@ from keras_transformer.config.named import (
     MaskedLanguageModelConfig,
     SeriesConfig,
     SpanPredictorConfig,
-    SpeechTransformerConfig,
     TokenClassifierConfig,
     TransformerConfig,
 )
@@ -30,7 +29,6 @@ __all__ = [
     "OldConfigurationError",
     "SeriesConfig",
     "SpanPredictorConfig",
-    "SpeechTransformerConfig",
     "StackConfig",
     "TokenClassifierConfig",
     "TransformerConfig",

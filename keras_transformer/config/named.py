@@ -9,14 +9,12 @@ from keras_transformer.config import heads, inputs
 from keras_transformer.config.model import ModelConfig
 from keras_transformer.config.parts import Part
 from keras_transformer.config.recurrent import Cells, RecurrentConfig
-from keras_transformer.config.stack import StackConfig
+from keras_transformer.config.stack import DECODER, ENCODER, StackConfig
 from keras_transformer.positions import Binary
-from keras_transformer.tasks.speech_recognition.config import SpeechInput
 
 # Options of inputs that only a text that is read has, not one that is generated.
 OF_TEXTS = ("segments", "embedding_size")
 LANGUAGE_MODEL = Part(StackConfig(), leave_out=("mixer",))
-STACK = Part(StackConfig(), leave_out=("mixer", "attends_to_start"))
 RECURRENT = RecurrentConfig(cells="lstm_attention")  # all options have an effect on this kind
 
 
@@ -50,44 +48,11 @@ class TransformerConfig(ModelConfig):
 
     description = {
         "input": Part(inputs.TokenInput(), leave_out=OF_TEXTS),
-        "encoder": STACK,
-        "decoder": Part(StackConfig(), kind="mixer", leave_out=("attends_to_start",)),
+        "encoder": ENCODER,
+        "decoder": DECODER,
         "head": Part(heads.TargetHead()),
     }
     aliases = {"num_decoder_layers": ("decoder", "num_layers")}
-
-
-class SpeechTransformerConfig(ModelConfig):
-    """Configuration of a `SpeechTransformer`.
-
-    Args:
-        **options: Options of `SpeechInput`, `StackConfig`, `BlockConfig` and `TranscriptHead`; see
-            `TransformerConfig` for those of only one stack. `max_length` is the maximum length of
-            an output, in tokens; that of the encoder follows from `max_seconds`.
-
-    Example:
-        >>> from keras_transformer import SpeechTransformerConfig
-        >>> config = SpeechTransformerConfig.preset("tiny", vocab_size=100, max_seconds=10.0)
-        >>> config.input.max_frames, config.encoder.max_length, config.max_length
-        (1000, 500, 128)
-    """
-
-    description = {
-        "input": Part(SpeechInput()),
-        "encoder": Part(StackConfig(), leave_out=(*STACK.leave_out, "max_length")),
-        "decoder": Part(StackConfig(), kind="mixer", leave_out=("attends_to_start",)),
-        "head": Part(heads.TranscriptHead()),
-    }
-    aliases = {"num_decoder_layers": ("decoder", "num_layers")}
-
-    @property
-    def max_length(self) -> int:
-        """Maximum length of an output, in tokens."""
-        return self.decoder.max_length
-
-    def complete(self) -> None:  # noqa: D102
-        encoder = dataclasses.replace(self.encoder, max_length=self.input.max_positions)
-        object.__setattr__(self, "encoder", encoder)
 
 
 class LanguageModelConfig(ModelConfig):
@@ -124,7 +89,7 @@ class ClassifierConfig(ModelConfig):
 
     description = {
         "input": Part(inputs.TokenInput()),
-        "encoder": STACK,
+        "encoder": ENCODER,
         "head": Part(heads.LabelsHead()),
     }
 
@@ -144,7 +109,7 @@ class TokenClassifierConfig(ModelConfig):
 
     description = {
         "input": Part(inputs.TokenInput()),
-        "encoder": STACK,
+        "encoder": ENCODER,
         "head": Part(heads.TokenLabelsHead()),
     }
 
@@ -159,7 +124,7 @@ class SpanPredictorConfig(ModelConfig):
 
     description = {
         "input": Part(inputs.TokenInput(segments="from_bos")),
-        "encoder": STACK,
+        "encoder": ENCODER,
         "head": Part(heads.SpansHead()),
     }
 
@@ -178,7 +143,7 @@ class MaskedLanguageModelConfig(ModelConfig):
 
     description = {
         "input": Part(inputs.TokenInput()),
-        "encoder": STACK,
+        "encoder": ENCODER,
         "head": Part(heads.MaskedTokenHead()),
     }
 
@@ -197,7 +162,7 @@ class EmbedderConfig(ModelConfig):
 
     description = {
         "input": Part(inputs.TokenInput()),
-        "encoder": STACK,
+        "encoder": ENCODER,
         "head": Part(heads.VectorHead()),
     }
 
@@ -220,7 +185,7 @@ class ImageClassifierConfig(ModelConfig):
 
     description = {
         "input": Part(inputs.PatchInput()),
-        "encoder": STACK,
+        "encoder": ENCODER,
         "head": Part(heads.ImageLabelsHead()),
     }
     follow = frozenset({"max_length"})
@@ -254,9 +219,9 @@ class ImageClassifierConfig(ModelConfig):
 class StepsEncoder(Part):
     """Encoder of the steps of a time series: blocks, `"transformer"`, or recurrent layers."""
 
-    default: StackConfig = STACK.default
+    default: StackConfig = ENCODER.default
     kind: str = "cells"
-    leave_out: tuple = STACK.leave_out
+    leave_out: tuple = ENCODER.leave_out
     more_kinds: tuple = ("transformer",)
 
     def options(self, base=None) -> dict[str, dataclasses.Field]:  # noqa: D102

@@ -12,6 +12,7 @@ from keras_transformer.config.block import (
     head_sizes,
 )
 from keras_transformer.config.part_config import PartConfig
+from keras_transformer.config.parts import Part
 from keras_transformer.config.positions import check_positions
 from keras_transformer.mixers import Mixer
 from keras_transformer.positions import Position
@@ -228,3 +229,8 @@ def _check_local(stack):
             "`global_every` must be at least 2: `window` has no effect if every block is global. "
             "Received: global_every=1."
         )
+
+
+# The encoder of most models, and the decoder that reads its output.
+ENCODER = Part(StackConfig(), leave_out=("mixer", "attends_to_start"))
+DECODER = Part(StackConfig(), kind="mixer", leave_out=("attends_to_start",))

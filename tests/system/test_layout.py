@@ -48,6 +48,21 @@ WRAPPERS = {
 BRANCHES = {"call_checks.py", "constants.py", "dropout.py", "normalization.py"}
 # Packages of values that a configuration stores and a layer computes with.
 VALUES = ("feed_forwards", "mixers", "norms", "positions", "scores")
+# The layers that the files and folders of a task belong to, if not to the layer `tasks`.
+FILES_OF_TASKS = {
+    "audio": ".",
+    "config": "config",
+    "layers": "layers",
+    **dict.fromkeys(("input", "head", "model"), "models"),
+    "plots": "plots",
+}
+# What knows tasks by name: families of checkpoints build their models, the command line draws their
+# plots, and sources of data and their settings, which belong to a task as well.
+USERS_OF_TASKS = (
+    "keras_transformer/cli/",
+    "keras_transformer/pretrained/",
+    *("training/data/sources/", "training/settings/"),
+)
 # The packages that the modules of a package may import; `.` stands for modules outside of these
 # packages. Modules that all may import, such as checks and files, are not listed.
 PACKAGES = {
@@ -182,6 +197,20 @@ def references(path):
             yield text
 
 
+def file_of(module):
+    """Returns the path of a module of this package, or `None`."""
+    parts = module.split(".")
+    place = ROOT.joinpath(*parts[owner(module) != "keras_transformer" :])
+    files = [place.with_suffix(".py"), place / "__init__.py"]
+    return next((one for one in files if one.is_file()), None)
+
+
+def referenced(path):
+    """Yields the files that a file names in strings, relative to the root."""
+    found = (file_of(reference.partition(":")[0]) for reference in references(path))
+    yield from (one.relative_to(ROOT) for one in found if one)
+
+
 def test_references_in_strings_point_one_way_and_exist():
     """As imports do, except for those in `REFERENCES`; the command line knows all packages."""
     unused = {*REFERENCES}
@@ -189,10 +218,7 @@ def test_references_in_strings_point_one_way_and_exist():
         file = path.relative_to(ROOT)
         for reference in references(path):
             module, _, name = reference.partition(":")
-            parts = module.split(".")
-            place = ROOT.joinpath(*parts[owner(module) != "keras_transformer" :])
-            files = [place.with_suffix(".py"), place / "__init__.py"]
-            found = next((one for one in files if one.is_file()), None)
+            found = file_of(module)
             assert found or not name, f"{file}: {reference} does not exist"
             if name:
                 names = [node.name for node in tree_of(found).body if hasattr(node, "name")]
@@ -205,22 +231,52 @@ def test_references_in_strings_point_one_way_and_exist():
     assert not unused, f"nothing in {unused} names another package: take it out of the table"
 
 
+def layer(file):
+    """Returns the package of `PACKAGES` that a file belongs to, or `None`.
+
+    Within the folder of a task, files belong to the layers that `FILES_OF_TASKS` names.
+    """
+    if file.parts[0] == "keras_transformer" and task_of(file):
+        return f"keras_transformer/{FILES_OF_TASKS.get(file.parts[3].removesuffix('.py'), 'tasks')}"
+    name = "/".join(file.parts[:2]) if len(file.parts) > 2 else f"{file.parts[0]}/."
+    return name if name in PACKAGES else None
+
+
+def task_of(file):
+    """Returns the name of the task whose folder a file lies in, or `None`."""
+    top, name = file.parts[:2], file.parts[2].removesuffix(".py") if len(file.parts) > 2 else ""
+    if top == ("keras_transformer", "tasks"):
+        return name if len(file.parts) > 3 and name != "single_pass" else None
+    name = {"image_classification": "images", "time_series": "series"}.get(name, name)
+    return name if top == ("training", "tasks") and name not in ("__init__", "task") else None
+
+
 @pytest.mark.parametrize("package", PACKAGES)
 def test_packages_import_in_one_direction(package):
-    """The layers of the architecture import only downwards.
+    """The layers of the architecture import only downwards, also within the folder of a task.
 
-    layers <- models <- decoding <- tasks; losses <- tasks <- the training loop; no export format
-    imports another.
+    config <- layers <- models <- decoding <- tasks; losses <- tasks <- the training loop; no export
+    format imports another.
     """
-    top, name = package.split("/")
-    folder = ROOT / top / name
-    for path in sorted(folder.resolve().glob("*.py")):
-        if path.name in ("__init__.py", "__main__.py"):
+    for path in sources():
+        file = path.relative_to(ROOT)
+        if path.name in ("__init__.py", "__main__.py") or layer(file) != package:
             continue
-        for file in modules(path):
-            inside = file.parts[0] == top and len(file.parts) == 3
-            if inside and file.parts[1] != name:
-                assert file.parts[1] in PACKAGES[package], f"{path}: {file}"
+        for used in modules(path):
+            other = layer(used)
+            if other and used.parts[0] == file.parts[0] and len(used.parts) > 2:
+                name = other.partition("/")[2]
+                assert other == package or name in PACKAGES[package], f"{file}: {used}"
+
+
+def test_tasks_are_known_to_nobody_but_themselves():
+    """A file of a task is used by its own task; shared ones know no task, also not in strings."""
+    for path in sources():
+        file = path.relative_to(ROOT)
+        if any(f"{file}".startswith(user) for user in USERS_OF_TASKS):
+            continue
+        for used in {*modules(path), *referenced(path)}:
+            assert task_of(used) in (None, task_of(file)), f"{file}: {used}"
 
 
 @pytest.mark.parametrize("whole", [True, False], ids=["packages", "modules"])

@@ -7,7 +7,6 @@ from keras_transformer.config.heads.next_token import NextTokenHead
 from keras_transformer.config.heads.number import NumberHead
 from keras_transformer.config.heads.spans import SpansHead
 from keras_transformer.config.heads.target import TargetHead
-from keras_transformer.config.heads.transcript import TranscriptHead
 from keras_transformer.config.heads.vector import VectorHead
 
 __all__ = [
@@ -20,6 +19,5 @@ __all__ = [
     "SpansHead",
     "TargetHead",
     "TokenLabelsHead",
-    "TranscriptHead",
     "VectorHead",
 ]

@@ -5,7 +5,6 @@ import functools
 from collections.abc import Iterator
 
 from keras_transformer.checks import is_integer
-from keras_transformer.config import SpeechTransformerConfig
 from keras_transformer.decoding import Greedy
 from keras_transformer.decoding.generation import Generation
 from keras_transformer.norms import LayerNorm
@@ -26,6 +25,7 @@ from keras_transformer.pretrained.names import TRANSPOSED, Weight, layers
 from keras_transformer.pretrained.settings import CheckpointSettings
 from keras_transformer.pretrained.ties import is_tied
 from keras_transformer.pretrained.whisper_prompt import WhisperPrompt, lacks_names, with_names
+from keras_transformer.tasks.speech_recognition.config import SpeechTransformerConfig
 from keras_transformer.tasks.speech_recognition.model import SpeechTransformer
 from keras_transformer.text.smaller_model import PLACEHOLDER
 from keras_transformer.text.tokenizers import Tokenizers

@@ -1,14 +1,20 @@
-"""Configuration of speech as the input of a model: log-mel frames and two convolutions."""
+"""Configurations of a `SpeechTransformer`: log-mel frames, two convolutions, and transcripts."""
 
 import dataclasses
 import functools
 import math
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from keras_transformer.arguments import documented, option
 from keras_transformer.checks import check_activation, check_count, check_positive
 from keras_transformer.config.block import Count
+from keras_transformer.config.heads.output import OutputHead
+from keras_transformer.config.model import ModelConfig
 from keras_transformer.config.part_config import PartConfig
+from keras_transformer.config.parts import Part
+from keras_transformer.config.rules import THRESHOLDS
+from keras_transformer.config.stack import DECODER, ENCODER, StackConfig
+from keras_transformer.config.vocabulary import VocabularyOptions
 from keras_transformer.tensors import Tensor
 
 Seconds = Annotated[float, check_positive]
@@ -111,3 +117,53 @@ class SpeechInput(PartConfig):
             "hop": self.hop_length,
             "num_filters": self.num_mel_filters,
         }
+
+
+@documented
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TranscriptHead(OutputHead, VocabularyOptions):
+    """Configuration of a head that predicts the next token of a text whose source is no text.
+
+    Args:
+        **options: See `help(TranscriptHead)`.
+    """
+
+    accepted: ClassVar[tuple] = (
+        *OutputHead.accepted,
+        *("prompt_ids", "first_silent_ids", "timestamp_id", "max_first_timestamp"),
+        *("no_timestamps_id", "language_ids", "task_ids", "detect_language", "no_speech_id"),
+        *THRESHOLDS,
+    )
+
+
+class SpeechTransformerConfig(ModelConfig):
+    """Configuration of a `SpeechTransformer`.
+
+    Args:
+        **options: Options of `SpeechInput`, `StackConfig`, `BlockConfig` and `TranscriptHead`; see
+            `TransformerConfig` for those of only one stack. `max_length` is the maximum length of
+            an output, in tokens; that of the encoder follows from `max_seconds`.
+
+    Example:
+        >>> from keras_transformer import SpeechTransformerConfig
+        >>> config = SpeechTransformerConfig.preset("tiny", vocab_size=100, max_seconds=10.0)
+        >>> config.input.max_frames, config.encoder.max_length, config.max_length
+        (1000, 500, 128)
+    """
+
+    description = {
+        "input": Part(SpeechInput()),
+        "encoder": Part(StackConfig(), leave_out=(*ENCODER.leave_out, "max_length")),
+        "decoder": DECODER,
+        "head": Part(TranscriptHead()),
+    }
+    aliases = {"num_decoder_layers": ("decoder", "num_layers")}
+
+    @property
+    def max_length(self) -> int:
+        """Maximum length of an output, in tokens."""
+        return self.decoder.max_length
+
+    def complete(self) -> None:  # noqa: D102
+        encoder = dataclasses.replace(self.encoder, max_length=self.input.max_positions)
+        object.__setattr__(self, "encoder", encoder)

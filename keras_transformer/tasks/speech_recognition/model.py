@@ -4,8 +4,8 @@ from typing import Any
 
 import keras
 
-from keras_transformer.config import SpeechTransformerConfig
 from keras_transformer.models.encoder_decoder import EncoderDecoderModel
+from keras_transformer.tasks.speech_recognition.config import SpeechTransformerConfig
 from keras_transformer.tasks.speech_recognition.input import EmbeddedFrames
 
 

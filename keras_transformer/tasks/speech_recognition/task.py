@@ -4,8 +4,8 @@ import itertools
 import time
 from typing import Any
 
-from keras_transformer.config import SpeechTransformerConfig
 from keras_transformer.tasks.incomplete import count_incomplete
+from keras_transformer.tasks.speech_recognition.config import SpeechTransformerConfig
 from keras_transformer.tasks.task import LOSS, PERPLEXITY, TOKEN_ACCURACY, Metric, Task
 
 OF_CTC = {"answers": "ctc_", "needs": "ctc_weight"}  # of metrics of the best path
